@@ -1,0 +1,159 @@
+//! The one error of the crate: what kind it is (for programs), and a sentence that says while doing what, what was
+//! expected, what was found, where, and what to do (for people).
+
+use std::fmt;
+
+/// Result of anything that can fail here.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What a caller may want to tell apart. Everything finer is in the sentence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// The arguments contradict themselves or name something that does not exist. Exit code 2.
+    Arguments,
+    /// The input cannot be read as what it was said to be. Exit code 2.
+    Input,
+    /// A file changed while it was read or before it was replaced; trying again may work.
+    Changed,
+    /// Several things could be meant, and nothing was done.
+    Ambiguous,
+    /// The agent is running in this session.
+    Live,
+    /// Someone else holds a lock.
+    Locked,
+    /// What was made was checked and not accepted; nothing was replaced.
+    Rejected,
+    /// Not allowed here (policy, scope, another owner).
+    Refused,
+    /// The archive or memory could not do it.
+    Store,
+    /// A model's provider could not or would not.
+    Provider,
+    /// The operating system said no.
+    Io,
+    /// A promise of this crate is broken; please report it.
+    Bug,
+}
+
+/// Where in the input something was found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Place {
+    /// A path, or what stands for one (`-`, `messages`).
+    pub file: String,
+    /// 1-based line, where lines mean something.
+    pub line: Option<u64>,
+}
+
+/// An error of this crate. Small to move, cheap to make.
+#[derive(Debug)]
+pub struct Error(Box<Repr>);
+
+#[derive(Debug)]
+struct Repr {
+    kind: Kind,
+    detail: String,
+    place: Option<Place>,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl Error {
+    /// `detail` reads: while doing what, expected what, found what; what to do. No full stop at its end.
+    pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
+        Self(Box::new(Repr { kind, detail: detail.into(), place: None, source: None }))
+    }
+
+    /// Says where.
+    #[must_use]
+    pub fn at(mut self, file: impl Into<String>, line: Option<u64>) -> Self {
+        self.0.place = Some(Place { file: file.into(), line });
+        self
+    }
+
+    /// Says why, when something below said no.
+    #[must_use]
+    pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// What kind of error this is.
+    pub fn kind(&self) -> Kind {
+        self.0.kind
+    }
+
+    /// The sentence without its place and cause.
+    pub fn detail(&self) -> &str {
+        &self.0.detail
+    }
+
+    /// Where it happened, if anywhere.
+    pub fn place(&self) -> Option<&Place> {
+        self.0.place.as_ref()
+    }
+
+    /// The process exit code of interface.md: 2 for wrong arguments or unreadable input, else 1.
+    pub fn exit_code(&self) -> u8 {
+        match self.0.kind {
+            Kind::Arguments | Kind::Input => 2,
+            Kind::Changed
+            | Kind::Ambiguous
+            | Kind::Live
+            | Kind::Locked
+            | Kind::Rejected
+            | Kind::Refused
+            | Kind::Store
+            | Kind::Provider
+            | Kind::Io
+            | Kind::Bug => 1,
+        }
+    }
+
+    /// The name used as `reason_code` in JSON.
+    pub fn code(&self) -> &'static str {
+        match self.0.kind {
+            Kind::Arguments => "arguments",
+            Kind::Input => "input",
+            Kind::Changed => "changed",
+            Kind::Ambiguous => "ambiguous",
+            Kind::Live => "live",
+            Kind::Locked => "locked",
+            Kind::Rejected => "rejected",
+            Kind::Refused => "refused",
+            Kind::Store => "store",
+            Kind::Provider => "provider",
+            Kind::Io => "io",
+            Kind::Bug => "bug",
+        }
+    }
+
+    /// The whole message on one line: place, sentence, causes.
+    pub fn full(&self) -> String {
+        let mut out = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(it) = cause {
+            out.push_str(": ");
+            out.push_str(&it.to_string());
+            cause = it.source();
+        }
+        out
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(place) = &self.0.place {
+            match place.line {
+                Some(line) => write!(f, "{}, line {line}: ", place.file)?,
+                None => write!(f, "{}: ", place.file)?,
+            }
+        }
+        f.write_str(&self.0.detail)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_deref().map(|it| it as _)
+    }
+}

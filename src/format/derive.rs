@@ -1,0 +1,59 @@
+//! Ids and times of what we write, derived from what we read: the same input gives the same bytes.
+
+use sha2::{Digest, Sha256};
+
+/// 16 bytes derived from a session, what the id is for, its number, and the content it names.
+pub fn digest(session: &str, purpose: &str, number: usize, content: &str) -> [u8; 16] {
+    let mut hash = Sha256::new();
+    for part in [session, purpose, &number.to_string(), content] {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part.as_bytes());
+    }
+    let mut out = [0; 16];
+    out.copy_from_slice(&hash.finalize()[..16]);
+    out
+}
+
+/// A UUID of version 8 (custom), variant RFC 9562, from such a digest.
+pub fn uuid(digest: [u8; 16]) -> String {
+    let mut bytes = digest;
+    bytes[6] = (bytes[6] & 0x0F) | 0x80;
+    bytes[8] = (bytes[8] & 0x3F) | 0x80;
+    let hex: String = bytes.iter().map(|it| format!("{it:02x}")).collect();
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+}
+
+/// A UUID of version 7: `ms` in front (ids that sort by time), the rest from the digest.
+pub fn uuid_v7(ms: i64, digest: [u8; 16]) -> String {
+    let mut bytes = digest;
+    bytes[..6].copy_from_slice(&ms.max(0).to_be_bytes()[2..]);
+    bytes[6] = (bytes[6] & 0x0F) | 0x70;
+    bytes[8] = (bytes[8] & 0x3F) | 0x80;
+    let hex: String = bytes.iter().map(|it| format!("{it:02x}")).collect();
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+}
+
+/// `YYYY-MM-DDTHH:MM:SS.mmmZ`, as all agents write it.
+pub fn time(ms: i64) -> String {
+    jiff::Timestamp::from_millisecond(ms).map(|it| format!("{it:.3}")).unwrap_or_default()
+}
+
+/// Reads an RFC 3339 time as milliseconds since 1970.
+pub fn parse_time(text: &str) -> Option<i64> {
+    text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_ids() {
+        assert_eq!(time(1_700_000_000_123), "2023-11-14T22:13:20.123Z");
+        assert_eq!(parse_time("2023-11-14T22:13:20.123Z"), Some(1_700_000_000_123));
+        let digest = digest("s", "boundary", 0, "x");
+        assert_eq!(uuid(digest).len(), 36);
+        assert_eq!(&uuid(digest)[14..15], "8");
+        assert!(uuid_v7(1_700_000_000_123, digest).starts_with("018bcfe5-687b-7"));
+    }
+}

@@ -1,0 +1,281 @@
+//! Native session formats and plain messages: read, write, validate.
+//!
+//! **Invariants.** Reading never fails as a whole: a broken or unknown record becomes a [`Note`]; only "not the format
+//! you named" is an error. Writing patches: records that are not concerned keep their bytes, and unknown kinds
+//! survive. What is written is derived from what was read, so the same input gives the same bytes. This module knows
+//! nothing of compaction: it is given a history before and a history after.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+pub mod derive;
+pub mod lines;
+
+use crate::error::{Error, Kind, Result};
+use crate::history::History;
+
+/// Bytes that can be read again. `len` is fixed when it is opened; bytes after it do not exist.
+pub trait Source: Sync {
+    /// A path, or what stands for one; for messages.
+    fn name(&self) -> &str;
+    /// Length in bytes.
+    fn len(&self) -> u64;
+    /// Whether there is nothing.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Fills `buffer` from `at`. Fewer bytes than asked for is [`Kind::Changed`].
+    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()>;
+
+    /// A range of it.
+    fn bytes(&self, range: Range<u64>) -> Result<Vec<u8>> {
+        let mut buffer = vec![0; (range.end - range.start) as usize];
+        self.read_at(range.start, &mut buffer)?;
+        Ok(buffer)
+    }
+}
+
+/// A source in memory.
+#[derive(Debug, Clone)]
+pub struct Memory {
+    name: String,
+    bytes: Vec<u8>,
+}
+
+impl Memory {
+    /// Names and owns `bytes`.
+    pub fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
+        Self { name: name.into(), bytes: bytes.into() }
+    }
+}
+
+impl Source for Memory {
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn len(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+        let range = at as usize..at as usize + buffer.len();
+        let found = self.bytes.get(range).ok_or_else(|| {
+            Error::new(Kind::Changed, format!("expected {} bytes at {at}, found fewer", buffer.len()))
+                .at(&self.name, None)
+        })?;
+        buffer.copy_from_slice(found);
+        Ok(())
+    }
+}
+
+/// How a session is written down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// Claude Code `.jsonl`.
+    ClaudeCode,
+    /// Codex `rollout-*.jsonl`.
+    Codex,
+    /// Gemini CLI `.jsonl` or the older `.json`.
+    GeminiCli,
+    /// OpenCode's export `.json`.
+    OpenCode,
+    /// pi `.jsonl`; read only.
+    Pi,
+    /// SWE-agent `.traj`; read only.
+    SweAgent,
+    /// Anthropic Messages: an array, or a request body that holds one.
+    Anthropic,
+    /// OpenAI chat completions messages.
+    OpenAiChat,
+    /// OpenAI Responses input items.
+    OpenAiResponses,
+    /// Gemini contents.
+    Gemini,
+}
+
+impl Format {
+    /// All of them, native ones first.
+    pub const ALL: [Self; 10] = [
+        Self::ClaudeCode,
+        Self::Codex,
+        Self::GeminiCli,
+        Self::OpenCode,
+        Self::Pi,
+        Self::SweAgent,
+        Self::Anthropic,
+        Self::OpenAiChat,
+        Self::OpenAiResponses,
+        Self::Gemini,
+    ];
+
+    /// The name used in arguments and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude-code",
+            Self::Codex => "codex",
+            Self::GeminiCli => "gemini-cli",
+            Self::OpenCode => "opencode",
+            Self::Pi => "pi",
+            Self::SweAgent => "swe-agent",
+            Self::Anthropic => "anthropic",
+            Self::OpenAiChat => "openai-chat",
+            Self::OpenAiResponses => "openai-responses",
+            Self::Gemini => "gemini",
+        }
+    }
+
+    /// The format of that name.
+    pub fn named(name: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|it| it.name() == name).ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|it| it.name()).collect();
+            Error::new(Kind::Arguments, format!("expected a format ({}), found {name:?}", names.join(", ")))
+        })
+    }
+
+    /// The API whose messages this format's agent sends: itself for plain messages.
+    pub fn api(self) -> Self {
+        match self {
+            Self::ClaudeCode | Self::Anthropic | Self::Pi => Self::Anthropic,
+            Self::Codex | Self::OpenAiResponses => Self::OpenAiResponses,
+            Self::GeminiCli | Self::Gemini => Self::Gemini,
+            Self::OpenCode | Self::SweAgent | Self::OpenAiChat => Self::OpenAiChat,
+        }
+    }
+
+    /// Whether it is plain messages of an API.
+    pub fn is_wire(self) -> bool {
+        self.api() == self
+    }
+}
+
+/// One line or object of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record {
+    /// Byte offset in the source.
+    pub at: u64,
+    /// Bytes, without the line break or comma after it.
+    pub len: u64,
+}
+
+impl Record {
+    /// Its bytes in the source.
+    pub fn range(self) -> Range<u64> {
+        self.at..self.at + self.len
+    }
+}
+
+/// Something that was not understood, and kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// 1-based line or record number.
+    pub line: u64,
+    /// What was expected and what was found.
+    pub what: String,
+}
+
+/// A compaction that the agent (or we) made earlier in this session.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PastCompaction {
+    /// Number of the summary in the live messages, if it still is one of them.
+    pub message: Option<usize>,
+    /// `auto`, `manual`, or nothing where the format does not say.
+    pub trigger: Option<String>,
+    /// Context before, as the agent recorded it.
+    pub tokens_before: Option<u64>,
+    /// Context after, as the agent recorded it.
+    pub tokens_after: Option<u64>,
+    /// The summary's text; empty when it is encrypted.
+    pub summary: String,
+}
+
+/// A session as it was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Session {
+    /// How it is written down.
+    pub format: Format,
+    /// All records of the source, in order.
+    pub records: Vec<Record>,
+    /// For each live message, the numbers of the records it was made from.
+    pub of_message: Vec<Vec<u32>>,
+    /// What was not understood.
+    pub notes: Vec<Note>,
+    /// Compactions made earlier.
+    pub past: Vec<PastCompaction>,
+    /// What the agent would send next. `messages()[i].from == Some(i)`.
+    pub history: History,
+}
+
+/// How a changed history goes back into its format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Only outputs changed: replace them where they stand; ids, order and everything else stay.
+    Patch,
+    /// The session goes on: what the agent itself would append after a compaction. Old records stay.
+    Append,
+    /// A new session of the same agent that starts compacted.
+    New,
+}
+
+/// A stretch of what is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// Bytes of the source, as they are.
+    Keep(Range<u64>),
+    /// New bytes.
+    New(Vec<u8>),
+}
+
+/// What is to be written, and what could not be expressed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Written {
+    /// The new file, in order.
+    pub pieces: Vec<Piece>,
+    /// The id under which the agent resumes it, where that is new.
+    pub session: Option<String>,
+    /// The file name (no folder) that the agent expects for it, where that is new.
+    pub file_name: Option<String>,
+    /// What could not be carried over, a sentence each.
+    pub warnings: Vec<String>,
+}
+
+impl Written {
+    /// All bytes, read from `source` where they were kept.
+    pub fn bytes(&self, source: &dyn Source) -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Keep(range) => out.extend(source.bytes(range.clone())?),
+                Piece::New(bytes) => out.extend_from_slice(bytes),
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// The source with some records replaced: everything else is kept where it stands.
+pub fn replaced(source_len: u64, records: &[Record], by: BTreeMap<u32, Vec<u8>>) -> Vec<Piece> {
+    let mut out = Vec::new();
+    let mut at = 0;
+    for (number, bytes) in by {
+        let Some(record) = records.get(number as usize) else { continue };
+        if record.at > at {
+            out.push(Piece::Keep(at..record.at));
+        }
+        out.push(Piece::New(bytes));
+        at = record.at + record.len;
+    }
+    if at < source_len {
+        out.push(Piece::Keep(at..source_len));
+    }
+    out
+}
+
+/// A rule of an API that a message array breaks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// The rule's name, `anthropic/result-follows-call`.
+    pub rule: &'static str,
+    /// Number of the message in the array.
+    pub message: usize,
+    /// What was expected and what was found.
+    pub what: String,
+}

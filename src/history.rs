@@ -1,0 +1,532 @@
+//! What a model would be sent next, as a value: messages made of parts, grouped into units that live or die together.
+//!
+//! Every format is read into this and written from it; everything that decides works on it. A `History` owns its
+//! text (cheap to clone, no lifetime), and each text carries its weight, counted once.
+
+use std::ops::{Add, AddAssign, Range};
+use std::sync::Arc;
+
+/// How much text there is, in the units that the systems' own estimates are made of. One pass over the bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Weight {
+    /// UTF-8 bytes.
+    pub bytes: u64,
+    /// Unicode scalar values.
+    pub chars: u64,
+    /// Of these, the ones below U+0080.
+    pub ascii: u64,
+    /// UTF-16 code units: JavaScript's `length`.
+    pub utf16: u64,
+    /// UTF-16 code units that `JSON.stringify` adds by escaping, without the two quotes.
+    pub escapes: u64,
+}
+
+impl Weight {
+    /// Weighs a text.
+    pub fn of(text: &str) -> Self {
+        let (mut ascii, mut leads, mut fours, mut escapes) = (0u64, 0u64, 0u64, 0u64);
+        for &byte in text.as_bytes() {
+            ascii += u64::from(byte < 0x80);
+            leads += u64::from(byte >= 0xC0);
+            fours += u64::from(byte >= 0xF0);
+            escapes += u64::from(ESCAPES[byte as usize]);
+        }
+        let chars = ascii + leads;
+        Self { bytes: text.len() as u64, chars, ascii, utf16: chars + fours, escapes }
+    }
+
+    /// Length in UTF-16 units of the text as a JSON string, quotes included.
+    pub fn json(&self) -> u64 {
+        self.utf16 + self.escapes + 2
+    }
+}
+
+/// What `JSON.stringify` adds for each byte: 1 for the short escapes, 5 for `\u00XX`.
+const ESCAPES: [u8; 256] = {
+    let mut table = [0u8; 256];
+    let mut i = 0;
+    while i < 0x20 {
+        table[i] = 5;
+        i += 1;
+    }
+    table[0x08] = 1;
+    table[0x09] = 1;
+    table[0x0A] = 1;
+    table[0x0C] = 1;
+    table[0x0D] = 1;
+    table[b'"' as usize] = 1;
+    table[b'\\' as usize] = 1;
+    table
+};
+
+impl Add for Weight {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes + other.bytes,
+            chars: self.chars + other.chars,
+            ascii: self.ascii + other.ascii,
+            utf16: self.utf16 + other.utf16,
+            escapes: self.escapes + other.escapes,
+        }
+    }
+}
+
+impl AddAssign for Weight {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+/// A text and its weight. Cloning shares the text.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Text {
+    text: Arc<str>,
+    weight: Weight,
+}
+
+impl Text {
+    /// Weighs and owns `text`.
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
+        let text = text.into();
+        let weight = Weight::of(&text);
+        Self { text, weight }
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Its weight, known since it was made.
+    pub fn weight(&self) -> Weight {
+        self.weight
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// Whether both are the same text in memory or byte for byte.
+    pub fn same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.text, &other.text) || self == other
+    }
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        Self::new("")
+    }
+}
+
+impl std::fmt::Debug for Text {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let shown: String = self.text.chars().take(60).collect();
+        write!(f, "Text({} bytes: {shown:?})", self.weight.bytes)
+    }
+}
+
+impl<T: Into<Arc<str>>> From<T> for Text {
+    fn from(text: T) -> Self {
+        Self::new(text)
+    }
+}
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// System or developer instructions inside the messages.
+    System,
+    /// The user, or the client in the user's place.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool answering, in APIs that have a role for it (results may also stand in user messages).
+    Tool,
+}
+
+/// Why a message is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Somebody said it.
+    Said,
+    /// The client put it there: instructions, environment, reminders, hook output. Never the user's words.
+    Context,
+    /// A summary that replaced earlier messages.
+    Summary,
+    /// Stands where something was taken out, or asks for the summary that follows.
+    Marker,
+    /// The acknowledgement some clients put after a summary.
+    Ack,
+    /// The client's own "go on".
+    Continue,
+}
+
+/// The model's thinking.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Reasoning {
+    /// What of it can be read; may be empty.
+    pub text: Text,
+    /// A signature or the encrypted thought. With one, the part is kept or dropped whole, never edited.
+    pub signature: Option<Text>,
+}
+
+/// A tool call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// The API's id, which its result names. Made up by the reader where the format has none.
+    pub id: Arc<str>,
+    /// The tool's name as the model wrote it.
+    pub name: Arc<str>,
+    /// The arguments as compact JSON, or free text if `freeform`.
+    pub input: Text,
+    /// The tool takes text, not JSON (Codex `custom_tool_call`).
+    pub freeform: bool,
+    /// A signature that travels with the call (Gemini `thoughtSignature`).
+    pub signature: Option<Text>,
+}
+
+/// What a tool answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// The id of the call it answers.
+    pub id: Arc<str>,
+    /// The tool's name, where the format repeats it.
+    pub name: Option<Arc<str>>,
+    /// All its text; several blocks are joined by a line break.
+    pub text: Text,
+    /// Images and the like that came with it.
+    pub media: Vec<Media>,
+    /// The tool, or the user in its place, said no.
+    pub failed: bool,
+    /// The text already is a placeholder: the agent or we cleared it before.
+    pub cleared: bool,
+}
+
+/// A kind of attachment, as far as its price depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MediaKind {
+    /// A picture.
+    Image,
+    /// A PDF.
+    Pdf,
+    /// Sound.
+    Audio,
+    /// Anything else.
+    Other,
+}
+
+/// An image, a document, a sound. Kept whole or replaced by a typed stub.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Media {
+    /// What its price depends on.
+    pub kind: MediaKind,
+    /// MIME type, or empty.
+    pub mime: Arc<str>,
+    /// Base64 data, or a URL (anything with `:`), as the format had it.
+    pub data: Arc<str>,
+    /// Width and height in pixels, where they can be read from the data.
+    pub size: Option<(u32, u32)>,
+}
+
+/// Something only one API understands: encrypted compactions, server tools, unknown blocks. Kept or dropped whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opaque {
+    /// Whose it is: a format's name such as `anthropic`.
+    pub api: Arc<str>,
+    /// Its type tag.
+    pub kind: Arc<str>,
+    /// Compact JSON, verbatim but for white space.
+    pub raw: Text,
+}
+
+/// A piece of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// Plain text.
+    Text(Text),
+    /// Thinking.
+    Reasoning(Reasoning),
+    /// A tool call.
+    Call(Call),
+    /// A tool's answer.
+    Output(Output),
+    /// An attachment.
+    Media(Media),
+    /// Somebody else's block.
+    Opaque(Opaque),
+}
+
+/// Tokens that the provider reported for the request which produced a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// Tokens in, not from a cache.
+    pub input: u64,
+    /// Tokens out, reasoning included.
+    pub output: u64,
+    /// Tokens in that came from a cache.
+    pub cache_read: u64,
+    /// Tokens in that were written to a cache.
+    pub cache_write: u64,
+    /// Of `output`, the thinking, where it is told.
+    pub reasoning: u64,
+}
+
+impl Usage {
+    /// Everything the request was sent: the context just before the message.
+    pub fn sent(&self) -> u64 {
+        self.input + self.cache_read + self.cache_write
+    }
+
+    /// The context just after the message.
+    pub fn context(&self) -> u64 {
+        self.sent() + self.output
+    }
+}
+
+/// A message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// Why it is there.
+    pub kind: Kind,
+    /// What it is made of, in order.
+    pub parts: Vec<Part>,
+    /// Its number in the history as it was read; `None` if we made it. Formats find its records by this.
+    pub from: Option<u32>,
+    /// The format's own id.
+    pub id: Option<Arc<str>>,
+    /// Milliseconds since 1970, UTC.
+    pub at: Option<i64>,
+    /// What the provider reported with it. Where one response is several messages, it stands on the last.
+    pub usage: Option<Usage>,
+    /// UTF-16 length of the message as the compact JSON of its own API, where the reader knows it.
+    pub wire_len: Option<u64>,
+}
+
+impl Message {
+    /// A message of ours, without origin.
+    pub fn new(role: Role, kind: Kind, parts: Vec<Part>) -> Self {
+        Self { role, kind, parts, from: None, id: None, at: None, usage: None, wire_len: None }
+    }
+
+    /// A text message of ours.
+    pub fn text(role: Role, kind: Kind, text: impl Into<Text>) -> Self {
+        Self::new(role, kind, vec![Part::Text(text.into())])
+    }
+
+    /// Whether a person wrote it: it starts a turn. Tool results, injected context and summaries do not.
+    pub fn is_prompt(&self) -> bool {
+        self.role == Role::User
+            && self.kind == Kind::Said
+            && self.parts.iter().any(|it| matches!(it, Part::Text(_) | Part::Media(_)))
+    }
+
+    /// The tool calls in it.
+    pub fn calls(&self) -> impl Iterator<Item = &Call> {
+        self.parts.iter().filter_map(|it| if let Part::Call(call) = it { Some(call) } else { None })
+    }
+
+    /// The tool outputs in it.
+    pub fn outputs(&self) -> impl Iterator<Item = &Output> {
+        self.parts.iter().filter_map(|it| if let Part::Output(output) = it { Some(output) } else { None })
+    }
+
+    /// Its plain text parts, in order.
+    pub fn texts(&self) -> impl Iterator<Item = &Text> {
+        self.parts.iter().filter_map(|it| if let Part::Text(text) = it { Some(text) } else { None })
+    }
+
+    /// All its plain text, parts joined by a line break.
+    pub fn plain(&self) -> String {
+        let mut out = String::new();
+        for text in self.texts() {
+            if !out.is_empty() {
+                out.push('\n');
+            }
+            out.push_str(text.as_str());
+        }
+        out
+    }
+
+    /// Whether it holds thinking or blocks that must stay next to what follows them.
+    fn leads_on(&self) -> bool {
+        self.role == Role::Assistant
+            && !self.parts.is_empty()
+            && self.parts.iter().all(|it| matches!(it, Part::Reasoning(Reasoning { signature: Some(_), .. })))
+    }
+}
+
+/// What is known of the session besides its messages.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Meta {
+    /// The agent that keeps it (`claude-code`, `codex`, …), or nothing for plain messages.
+    pub agent: Option<Arc<str>>,
+    /// The agent's id for it.
+    pub session: Option<Arc<str>>,
+    /// The model that answered last.
+    pub model: Option<Arc<str>>,
+    /// The working directory.
+    pub cwd: Option<Arc<str>>,
+    /// The context window in tokens, where the session itself says it.
+    pub window: Option<u64>,
+    /// System prompt outside the messages, where the input holds it.
+    pub system: Option<Text>,
+    /// Tool definitions as compact JSON, where the input holds them.
+    pub tools: Option<Text>,
+    /// The first and last time stamps seen, ms since 1970.
+    pub times: Option<(i64, i64)>,
+}
+
+/// What a model would be sent next.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct History {
+    messages: Vec<Message>,
+    units: Vec<Range<usize>>,
+    /// What is known besides.
+    pub meta: Meta,
+}
+
+impl History {
+    /// Groups the messages into units: calls with their outputs, parallel batches, and signed thinking with the
+    /// message it leads to. Units are contiguous, in order, and cover all messages.
+    pub fn new(messages: Vec<Message>, meta: Meta) -> Self {
+        let units = units(&messages);
+        Self { messages, units, meta }
+    }
+
+    /// All messages, in order.
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// Ranges of messages that may only be kept or dropped together.
+    pub fn units(&self) -> &[Range<usize>] {
+        &self.units
+    }
+
+    /// Whether a cut before message `index` leaves every unit whole. The ends always are such places.
+    pub fn can_cut(&self, index: usize) -> bool {
+        index == 0
+            || index >= self.messages.len()
+            || self.units.binary_search_by(|it| it.start.cmp(&index)).is_ok()
+    }
+
+    /// The last place at or before `index` where a cut leaves every unit whole.
+    pub fn cut_at_or_before(&self, index: usize) -> usize {
+        if index >= self.messages.len() {
+            return self.messages.len();
+        }
+        let unit = self.units.partition_point(|it| it.start <= index);
+        if unit == 0 { 0 } else { self.units[unit - 1].start }
+    }
+
+    /// Number of the last message that a person wrote.
+    pub fn last_prompt(&self) -> Option<usize> {
+        self.messages.iter().rposition(Message::is_prompt)
+    }
+
+    /// The call that an output answers.
+    pub fn call(&self, id: &str, before: usize) -> Option<(usize, &Call)> {
+        self.messages[..before.min(self.messages.len())]
+            .iter()
+            .enumerate()
+            .rev()
+            .find_map(|(index, message)| message.calls().find(|it| &*it.id == id).map(|it| (index, it)))
+    }
+
+    /// The messages, taken out.
+    pub fn into_messages(self) -> Vec<Message> {
+        self.messages
+    }
+}
+
+fn units(messages: &[Message]) -> Vec<Range<usize>> {
+    use std::collections::HashMap;
+    // end[i]: the last message that must stay with message i.
+    let mut end: Vec<usize> = (0..messages.len()).collect();
+    let mut open: HashMap<&str, usize> = HashMap::new();
+    for (index, message) in messages.iter().enumerate() {
+        if message.leads_on() && index + 1 < messages.len() {
+            end[index] = index + 1;
+        }
+        for part in &message.parts {
+            match part {
+                Part::Call(call) => {
+                    open.insert(&call.id, index);
+                }
+                Part::Output(output) => {
+                    // Taken out: a second output of the same id is an orphan of its own.
+                    if let Some(call) = open.remove(&*output.id) {
+                        end[call] = end[call].max(index);
+                    }
+                }
+                Part::Text(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
+            }
+        }
+    }
+    let mut out: Vec<Range<usize>> = Vec::new();
+    let mut index = 0;
+    while index < messages.len() {
+        let (start, mut last) = (index, end[index]);
+        while index <= last {
+            last = last.max(end[index]);
+            index += 1;
+        }
+        out.push(start..index);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weighs_like_javascript() {
+        let weight = Weight::of("a\"\n\u{1}é😀");
+        assert_eq!(weight, Weight { bytes: 10, chars: 6, ascii: 4, utf16: 7, escapes: 1 + 1 + 5 });
+    }
+
+    fn call(id: &str) -> Message {
+        let call =
+            Call { id: id.into(), name: "t".into(), input: "{}".into(), freeform: false, signature: None };
+        Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)])
+    }
+
+    fn output(id: &str) -> Message {
+        let output = Output {
+            id: id.into(),
+            name: None,
+            text: "".into(),
+            media: vec![],
+            failed: false,
+            cleared: false,
+        };
+        Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)])
+    }
+
+    #[test]
+    fn interleaved_calls_are_one_unit() {
+        let user = Message::text(Role::User, Kind::Said, "hi");
+        let thought = Reasoning { text: "".into(), signature: Some("s".into()) };
+        let thought = Message::new(Role::Assistant, Kind::Said, vec![Part::Reasoning(thought)]);
+        let messages = vec![
+            user,
+            thought,
+            call("a"),
+            call("b"),
+            output("a"),
+            output("b"),
+            call("c"),
+            output("x"),
+            output("c"),
+        ];
+        let history = History::new(messages, Meta::default());
+        assert_eq!(history.units(), [0..1, 1..6, 6..9]);
+        assert!(history.can_cut(6) && !history.can_cut(3));
+        assert_eq!(history.cut_at_or_before(5), 1);
+    }
+}

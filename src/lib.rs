@@ -1,0 +1,29 @@
+//! Epitome compacts the sessions of coding agents without losing what matters.
+//!
+//! ```text
+//!  session file ─┐                                                       ┌─▶ edits to a session, or a new one
+//!  or messages   ▼                                                       │   (or messages, or an edit list)
+//!            format::read ──▶ History ──▶ compact::plan ──▶ Plan     format::write
+//!                            (a value)      ▲     ▲           │          ▲
+//!                               tokens ─────┘     │           ▼          │
+//!                               facts ────────────┤    [summarizer]─▶ compact::apply ──▶ Outcome
+//!                               profile ──────────┘           │
+//!                                                         [store]            [ ] = the only effects
+//! ```
+//!
+//! Everything outside the square brackets is a value or a pure function. The modules, in reading order:
+
+pub mod error;
+pub mod history;
+pub mod json;
+pub mod tokens;
+pub mod tools;
+pub mod facts;
+pub mod score;
+pub mod profile;
+pub mod format;
+pub mod summarizer;
+pub mod store;
+
+pub use error::{Error, Result};
+pub use history::History;

@@ -1,0 +1,3 @@
+//! Arguments in, face chosen, error chain and exit code out.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! The archive of originals and the memory of snapshots.

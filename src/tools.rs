@@ -1,0 +1,1 @@
+//! Tool name → meaning, for all agents: one table.
