@@ -21,6 +21,7 @@ pub mod tools;
 pub mod facts;
 pub mod score;
 pub mod profile;
+pub mod compact;
 pub mod format;
 pub mod summarizer;
 pub mod store;
