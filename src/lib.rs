@@ -25,6 +25,7 @@ pub mod compact;
 pub mod format;
 pub mod summarizer;
 pub mod store;
+pub mod answers;
 
 pub use error::{Error, Result};
 pub use history::History;
