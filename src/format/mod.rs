@@ -10,6 +10,8 @@ use std::ops::Range;
 
 pub mod derive;
 pub mod lines;
+pub mod validate;
+pub mod wire;
 
 use crate::error::{Error, Kind, Result};
 use crate::history::History;
