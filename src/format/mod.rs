@@ -12,6 +12,8 @@ pub mod claude_code;
 pub mod derive;
 pub mod lines;
 pub mod media;
+pub mod validate;
+pub mod wire;
 
 use crate::error::{Error, Kind, Result};
 use crate::history::History;
