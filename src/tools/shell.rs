@@ -1,0 +1,384 @@
+//! What a shell command visibly does to files. Not a shell: it knows words, quotes, lists, pipes, redirections and
+//! here-documents, and says nothing about paths with variables or patterns in them.
+
+use super::{Action, Meaning, patch};
+
+/// One command of a list or pipe.
+#[derive(Default)]
+struct Simple {
+    words: Vec<String>,
+    /// Targets of `>`.
+    writes: Vec<String>,
+    /// Targets of `>>`.
+    appends: Vec<String>,
+    /// Body of its here-document.
+    here: Option<String>,
+}
+
+/// Whether `shell flag script` runs `script`.
+pub(super) fn wraps(shell: &str, flag: &str) -> bool {
+    let shell = shell.rsplit(['/', '\\']).next().unwrap_or(shell);
+    (["bash", "sh", "zsh", "dash"].contains(&shell) && flag.starts_with('-') && flag.ends_with('c'))
+        || (shell.starts_with("powershell") || shell.starts_with("pwsh"))
+            && flag.eq_ignore_ascii_case("-command")
+}
+
+/// Words as one command line, quoted where needed.
+pub(super) fn join(words: &[&str]) -> String {
+    let plain =
+        |it: &str| !it.is_empty() && it.chars().all(|c| c.is_alphanumeric() || "-_./=:@%+,".contains(c));
+    let quoted = words
+        .iter()
+        .map(|it| if plain(it) { it.to_string() } else { format!("'{}'", it.replace('\'', r"'\''")) });
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
+/// The file actions of a command, in order. `dir` is where it runs; `cd` moves it.
+pub(super) fn actions(command: &str, dir: Option<&str>) -> Vec<Action> {
+    let mut dir = dir.map(str::to_string);
+    let mut out = Vec::new();
+    collect(command, &mut dir, &mut out, 0);
+    out
+}
+
+fn collect(command: &str, dir: &mut Option<String>, out: &mut Vec<Action>, depth: u8) {
+    for simple in split(command) {
+        let first = out.len();
+        let words = unwrapped(&simple.words);
+        match words {
+            [head, flag, script, ..] if wraps(head, flag) && depth < 2 => {
+                collect(script, dir, out, depth + 1);
+                continue;
+            }
+            [head, target] if head == "cd" => {
+                *dir = Some(match dir {
+                    Some(base) if !absolute(target) => format!("{}/{target}", base.trim_end_matches('/')),
+                    _ => target.clone(),
+                });
+                continue;
+            }
+            _ => {}
+        }
+        touched(words, &simple, out);
+        for action in &mut out[first..] {
+            action.dir.clone_from(dir);
+        }
+    }
+}
+
+fn absolute(path: &str) -> bool {
+    path.starts_with(['/', '~', '\\']) || path.get(1..2) == Some(":")
+}
+
+/// Without assignments and words that only change how a command runs.
+fn unwrapped(mut words: &[String]) -> &[String] {
+    while let [head, rest @ ..] = words {
+        let assignment = head.split_once('=').is_some_and(|(name, _)| {
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        });
+        words = match head.as_str() {
+            "sudo" | "env" | "time" | "command" | "nohup" | "then" | "do" | "else" | "!" | "(" | "{" => rest,
+            "timeout" if rest.len() > 1 => &rest[1..],
+            _ if assignment => rest,
+            _ => break,
+        };
+    }
+    words
+}
+
+/// A word that names one file, as far as one can see.
+fn file(word: &str) -> bool {
+    !word.is_empty()
+        && !word.starts_with('-')
+        && !word.contains(['*', '?', '$', '`', '{', '<', '>', '|', '\n', '('])
+        && !word.starts_with("/dev/")
+        && !word.contains("://")
+        && word != "."
+        && word != ".."
+        && !word.ends_with('/')
+}
+
+fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) {
+    let [head, rest @ ..] = words else { return };
+    let head = head.rsplit('/').next().unwrap_or(head).to_string();
+    let files = || rest.iter().filter(|it| file(it)).cloned();
+    let flagged = |flag: &str| rest.iter().any(|it| it == flag);
+    let all = |meaning: Meaning| move |path: String| Action::on(meaning, path);
+    let moved = |pair: &[String], out: &mut Vec<Action>| {
+        if let [from, to] = pair {
+            out.push(Action { to: Some(to.clone()), ..Action::on(Meaning::Rename, from.clone()) });
+        }
+    };
+    match head.as_str() {
+        "apply_patch" | "applypatch" => {
+            let body =
+                simple.here.as_deref().or_else(|| rest.iter().find(|it| it.contains("*** ")).map(|it| &**it));
+            out.extend(patch::actions(body.unwrap_or_default()));
+        }
+        "rm" | "unlink" => out.extend(files().map(all(Meaning::Delete))),
+        "mv" => moved(&files().collect::<Vec<_>>(), out),
+        "cp" => out.extend(files().nth(1).filter(|_| files().count() == 2).map(all(Meaning::Create))),
+        "touch" => out.extend(files().map(all(Meaning::Create))),
+        "git" => match rest {
+            [verb, ..] if verb == "rm" && !flagged("--cached") => {
+                out.extend(files().skip(1).map(all(Meaning::Delete)));
+            }
+            [verb, ..] if verb == "mv" => moved(&files().skip(1).collect::<Vec<_>>(), out),
+            _ => {}
+        },
+        "sed" | "perl" => {
+            let short = |it: &&String| it.starts_with('-') && !it.starts_with("--") && it.len() < 6;
+            let in_place = flagged("--in-place") || rest.iter().filter(short).any(|it| it.contains('i'));
+            // The script follows each `-e`, else it is the first word that is no flag (macOS: `-i '' script`).
+            let mut scripts = usize::from(!rest.iter().filter(short).any(|it| it.ends_with('e')));
+            let mut before = "";
+            for word in rest {
+                let is_script = before.starts_with('-') && before.ends_with('e');
+                before = word;
+                if word.starts_with('-') || word.is_empty() || is_script {
+                    continue;
+                }
+                if scripts > 0 {
+                    scripts -= 1;
+                } else if file(word) && named(word) {
+                    out.push(Action::on(if in_place { Meaning::Edit } else { Meaning::Read }, word));
+                }
+            }
+        }
+        "tee" => out.extend(files().map(all(if flagged("-a") { Meaning::Edit } else { Meaning::Create }))),
+        "cat" | "head" | "tail" | "nl" | "less" | "bat"
+            if simple.writes.is_empty() && simple.appends.is_empty() =>
+        {
+            out.extend(files().filter(|it| it.parse::<i64>().is_err()).map(all(Meaning::Read)));
+        }
+        // SWE-agent's own commands, which it mixes with the shell's.
+        "open" => out.extend(files().next().filter(|it| named(it)).map(all(Meaning::Read))),
+        "create" => out.extend(files().next().filter(|it| named(it)).map(all(Meaning::Create))),
+        "edit" => out.push(Action::new(Meaning::Edit)),
+        _ => {}
+    }
+    if ["cat", "echo", "printf", "jq"].contains(&head.as_str()) || simple.here.is_some() {
+        out.extend(simple.writes.iter().filter(|it| file(it)).cloned().map(all(Meaning::Create)));
+        out.extend(simple.appends.iter().filter(|it| file(it)).cloned().map(all(Meaning::Edit)));
+    }
+}
+
+/// Whether a word looks like a file's name rather than a script or a number.
+fn named(word: &str) -> bool {
+    (word.contains('.') || word.contains('/') || word.chars().next().is_some_and(char::is_uppercase))
+        && !word.contains([' ', ';', ',', '\\'])
+}
+
+/// Splits a command line into simple commands. Linear; an unclosed quote ends with the text.
+fn split(command: &str) -> Vec<Simple> {
+    let mut out = vec![Simple::default()];
+    let mut word = String::new();
+    let mut in_word = false;
+    // What the next word is: an argument, or where a redirection goes.
+    let mut into = Into::Words;
+    let mut pending: Vec<(usize, String)> = Vec::new();
+    let mut chars = command.char_indices().peekable();
+
+    #[derive(Clone, Copy, PartialEq)]
+    enum Into {
+        Words,
+        Writes,
+        Appends,
+        Here,
+        Nowhere,
+    }
+    fn end(
+        out: &mut [Simple],
+        word: &mut String,
+        in_word: &mut bool,
+        into: &mut Into,
+        pending: &mut Vec<(usize, String)>,
+    ) {
+        if !std::mem::take(in_word) {
+            return;
+        }
+        let word = std::mem::take(word);
+        let last = out.len() - 1;
+        match std::mem::replace(into, Into::Words) {
+            Into::Words => out[last].words.push(word),
+            Into::Writes => out[last].writes.push(word),
+            Into::Appends => out[last].appends.push(word),
+            Into::Here => pending.push((last, word)),
+            Into::Nowhere => {}
+        }
+    }
+    while let Some((_, c)) = chars.next() {
+        match c {
+            '\'' => {
+                in_word = true;
+                word.extend(chars.by_ref().map(|(_, c)| c).take_while(|&c| c != '\''));
+            }
+            '"' => {
+                in_word = true;
+                while let Some((_, c)) = chars.next() {
+                    match c {
+                        '"' => break,
+                        '\\' => match chars.next() {
+                            Some((_, c @ ('"' | '\\' | '$' | '`'))) => word.push(c),
+                            Some((_, '\n')) | None => {}
+                            Some((_, c)) => word.extend(['\\', c]),
+                        },
+                        _ => word.push(c),
+                    }
+                }
+            }
+            '\\' => match chars.next() {
+                Some((_, '\n')) | None => {}
+                Some((_, c)) => {
+                    in_word = true;
+                    word.push(c);
+                }
+            },
+            '#' if !in_word => {
+                while chars.peek().is_some_and(|(_, c)| *c != '\n') {
+                    chars.next();
+                }
+            }
+            '<' => {
+                end(&mut out, &mut word, &mut in_word, &mut into, &mut pending);
+                let mut run = 1;
+                while chars.next_if(|(_, c)| *c == '<').is_some() {
+                    run += 1;
+                }
+                if run == 2 {
+                    chars.next_if(|(_, c)| *c == '-');
+                }
+                into = if run == 2 { Into::Here } else { Into::Nowhere };
+            }
+            '>' => {
+                // `2>` and `&>` redirect messages; what they name is a log, not a file that is written.
+                let aside = in_word && (word == "2" || word == "&");
+                if in_word && (aside || word == "1") {
+                    word.clear();
+                    in_word = false;
+                }
+                end(&mut out, &mut word, &mut in_word, &mut into, &mut pending);
+                let append = chars.next_if(|(_, c)| *c == '>').is_some();
+                let duplicate = chars.next_if(|(_, c)| *c == '&').is_some();
+                into = match (aside || duplicate, append) {
+                    (true, _) => Into::Nowhere,
+                    (false, true) => Into::Appends,
+                    (false, false) => Into::Writes,
+                };
+            }
+            '&' if chars.peek().is_some_and(|(_, c)| *c == '>') => {
+                end(&mut out, &mut word, &mut in_word, &mut into, &mut pending);
+                word.push('&');
+                in_word = true;
+            }
+            ';' | '|' | '&' | '(' | ')' | '\n' => {
+                end(&mut out, &mut word, &mut in_word, &mut into, &mut pending);
+                if c == '\n' {
+                    // Here-documents start on the line after the command that wants them.
+                    for (owner, delimiter) in pending.drain(..) {
+                        let from = chars.peek().map_or(command.len(), |(at, _)| *at);
+                        let rest = &command[from..];
+                        let mut body = 0;
+                        let mut after = rest.len();
+                        for line in rest.split_inclusive('\n') {
+                            if line.trim() == delimiter {
+                                after = body + line.len();
+                                break;
+                            }
+                            body += line.len();
+                        }
+                        out[owner].here = Some(rest[..body].to_string());
+                        while chars.peek().is_some_and(|(at, _)| *at < from + after) {
+                            chars.next();
+                        }
+                    }
+                }
+                if !out.last().is_some_and(|it| it.words.is_empty() && it.writes.is_empty()) {
+                    out.push(Simple::default());
+                }
+            }
+            c if c.is_whitespace() => end(&mut out, &mut word, &mut in_word, &mut into, &mut pending),
+            c => {
+                in_word = true;
+                word.push(c);
+            }
+        }
+    }
+    end(&mut out, &mut word, &mut in_word, &mut into, &mut pending);
+    out
+}
+
+/// The string literals of a JavaScript text, each with the text on its line before it.
+pub(super) fn literals(script: &str) -> Vec<(&str, String)> {
+    let mut out = Vec::new();
+    let mut line = 0;
+    let mut chars = script.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\n' => line = at + 1,
+            '"' | '\'' | '`' => {
+                let mut text = String::new();
+                while let Some((_, next)) = chars.next() {
+                    match next {
+                        '\\' => match chars.next() {
+                            Some((_, 'n')) => text.push('\n'),
+                            Some((_, 't')) => text.push('\t'),
+                            Some((_, '\n')) | None => {}
+                            Some((_, other)) => text.push(other),
+                        },
+                        next if next == c => break,
+                        next => text.push(next),
+                    }
+                }
+                out.push((&script[line..at], text));
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(command: &str) -> String {
+        let line = |it: Action| {
+            let dir = it.dir.map(|it| format!("{it}:")).unwrap_or_default();
+            let to = it.to.map(|it| format!("->{it}")).unwrap_or_default();
+            format!("{:?} {dir}{}{to}", it.meaning, it.path.unwrap_or_default())
+        };
+        actions(command, None).into_iter().map(line).collect::<Vec<_>>().join(", ")
+    }
+
+    #[test]
+    fn sees_files() {
+        for (command, expected) in [
+            ("ls -la && cargo test 2>&1 | tail -20", ""),
+            ("rm -f a.rs 'b c.rs' $X *.o", "Delete a.rs, Delete b c.rs"),
+            ("cd sub && git mv a.rs b.rs; git rm c.rs", "Rename sub:a.rs->b.rs, Delete sub:c.rs"),
+            ("git rm --cached x.rs", ""),
+            ("cd /w && cd sub && rm x", "Delete /w/sub:x"),
+            ("cat > f.py <<'EOF'\nrm no.rs\nEOF\nrm yes.rs", "Create f.py, Delete yes.rs"),
+            ("cat >> f.py << EOF\nx\nEOF", "Edit f.py"),
+            ("echo hi > /dev/null; echo hi >log.txt 2>err.txt", "Create log.txt"),
+            ("sed -i 's/a b/c/' src/x.rs", "Edit src/x.rs"),
+            ("sed -i '' 's/a/b/' src/x.rs", "Edit src/x.rs"),
+            ("sed -n '1,20p' src/x.rs | head -5", "Read src/x.rs"),
+            ("sed -i -e s/a/b/ -e s/c/d/ x.rs y.rs", "Edit x.rs, Edit y.rs"),
+            ("perl -0pi -e 's/a/b/' x.md", "Edit x.md"),
+            ("head -n 5 a.md; tail -3 b.md; nl -ba c.rs", "Read a.md, Read b.md, Read c.rs"),
+            ("bash -lc 'rm x.rs'", "Delete x.rs"),
+            ("FOO=1 timeout 5 rm x.rs", "Delete x.rs"),
+            ("apply_patch <<'P'\n*** Begin Patch\n*** Update File: a\n*** End Patch\nP", "Edit a"),
+            ("git commit -m \"rm x > y\"", ""),
+            ("open src/fields.py 1474", "Read src/fields.py"),
+            ("create new.py", "Create new.py"),
+            ("cat 'unclosed", "Read unclosed"),
+            ("cat <<", ""),
+            ("# rm a\nrm b", "Delete b"),
+        ] {
+            assert_eq!(shown(command), expected, "{command}");
+        }
+    }
+}
