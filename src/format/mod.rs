@@ -10,6 +10,10 @@ use std::ops::Range;
 
 pub mod derive;
 pub mod lines;
+pub mod raw;
+
+pub mod codex;
+pub mod gemini_cli;
 
 use crate::error::{Error, Kind, Result};
 use crate::history::History;
