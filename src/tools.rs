@@ -263,6 +263,11 @@ pub fn actions(call: &Call) -> Vec<Action> {
     }
 }
 
+/// The commands of a shell command line, each as its words, without what only changes how they run (`sudo`, `A=b`).
+pub fn programs(command: &str) -> Vec<Vec<String>> {
+    shell::programs(command)
+}
+
 /// The table's own name for a tool and its meaning.
 fn known(name: &str) -> Option<(&'static str, Meaning)> {
     let name = name.to_ascii_lowercase();

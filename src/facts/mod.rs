@@ -1,8 +1,26 @@
 //! The ledger: what a history says that must not be lost, read without a model. Each fact knows its message.
 //!
 //! Shares no extraction code with `score`, which checks it; both read tool calls through `tools`.
+//!
+//! What a person said is only ever taken from messages that a person wrote ([`Kind::Said`]), from answers to questions
+//! that a tool put to them, and from earlier summaries. Client context and tool output never become somebody's words.
+//!
+//! [`Kind::Said`]: crate::history::Kind::Said
+
+mod cues;
+mod fold;
+mod names;
+mod outcome;
+mod plan;
+mod talk;
+pub(crate) mod text;
+mod work;
 
 use serde::{Deserialize, Serialize};
+
+use crate::history::History;
+
+pub use outcome::Outcome;
 
 /// What a fact is about. Profiles name topics to say what a section of their summary holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -47,3 +65,194 @@ pub enum Topic {
     /// What was found out and said by the model.
     Findings,
 }
+
+/// Whose words a fact's text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Voice {
+    /// The user's, verbatim: it may be put in quotation marks.
+    User,
+    /// The model's, verbatim.
+    Model,
+    /// Seen in what tools were asked and answered.
+    Seen,
+    /// An earlier summary's.
+    Summary,
+}
+
+/// Which way a rule points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Polarity {
+    /// Must not.
+    Forbid,
+    /// Must.
+    Require,
+    /// Rather.
+    Prefer,
+}
+
+/// What was last done to a file. Reading does not count once it was changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Deed {
+    /// Made in this session.
+    Created,
+    /// Made in this session, then changed.
+    Grown,
+    /// Was there and was written anew as a whole.
+    Written,
+    /// Changed in part.
+    Edited,
+    /// Moved elsewhere.
+    Renamed,
+    /// Removed.
+    Deleted,
+    /// Only read.
+    Read,
+}
+
+/// What kind of name an identifier is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Name {
+    /// A web address.
+    Url,
+    /// A commit or other hash.
+    Hash,
+    /// An issue, ticket or pull request.
+    Ticket,
+    /// A git branch.
+    Branch,
+    /// A version with what it is of.
+    Version,
+    /// A port.
+    Port,
+    /// A session or object id.
+    Id,
+    /// A setting: `KEY=value`, `key: 5`.
+    Setting,
+    /// A function or type that was written.
+    Symbol,
+}
+
+/// What a fact says beyond its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Detail {
+    /// Nothing.
+    None,
+    /// The text is a rule.
+    Rule(Polarity),
+    /// The text is a path.
+    File {
+        /// What was last done to it.
+        deed: Deed,
+        /// Where it went, if it was moved.
+        to: Option<String>,
+    },
+    /// The text is a command.
+    Command {
+        /// What came of its last run.
+        outcome: Outcome,
+        /// It only looked at things.
+        looked: bool,
+    },
+    /// The text is the line that says what went wrong.
+    Error {
+        /// The command, or tool and path, that it came from.
+        of: Option<String>,
+        /// The message in which the same succeeded later.
+        resolved: Option<usize>,
+    },
+    /// The text is what the user said to a question or proposal.
+    Choice {
+        /// What was asked.
+        asked: Option<String>,
+        /// What the answer stands for, such as the text of option B; or what was refused.
+        means: Option<String>,
+        /// It was a no.
+        refused: bool,
+        /// The message in which it was replaced.
+        superseded: Option<usize>,
+    },
+    /// The text is an identifier.
+    Name(Name),
+}
+
+/// Something that must not be lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fact {
+    /// What it is about.
+    pub topic: Topic,
+    /// Number in the history of the message it stands in; for a state, the message that last changed it.
+    pub message: usize,
+    /// Whose words the text is.
+    pub voice: Voice,
+    /// The words, path, command or name.
+    pub text: String,
+    /// What else is known.
+    pub detail: Detail,
+}
+
+/// The facts of a history, by message, each once.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Ledger {
+    /// In the order of their messages.
+    pub facts: Vec<Fact>,
+    /// The working directory, where the history tells it.
+    pub directory: Option<String>,
+}
+
+impl Ledger {
+    /// The facts about a topic, in order.
+    pub fn about(&self, topic: Topic) -> impl Iterator<Item = &Fact> {
+        self.facts.iter().filter(move |it| it.topic == topic)
+    }
+}
+
+/// Reads a history. Linear in its text; the same history gives the same ledger.
+pub fn read(history: &History) -> Ledger {
+    let mut facts = Vec::new();
+    let directory = work::directory(history);
+    fold::read(history, directory.as_deref(), &mut facts);
+    work::read(history, directory.as_deref(), &mut facts);
+    plan::read(history, &mut facts);
+    talk::read(history, &mut facts);
+    names::read(history, &mut facts);
+    Ledger { facts: settled(facts), directory }
+}
+
+/// Brings the facts in order and drops what a later one says again: of a file, a command or a name the newest stands,
+/// of words the first.
+fn settled(mut facts: Vec<Fact>) -> Vec<Fact> {
+    use std::collections::HashMap;
+    // Stable: within a message, the order in which they were found.
+    facts.sort_by_key(|it| it.message);
+    let mut seen: HashMap<(Topic, String), usize> = HashMap::new();
+    let mut keep = vec![true; facts.len()];
+    for index in 0..facts.len() {
+        let fact = &facts[index];
+        let key = match (&fact.detail, fact.topic) {
+            (Detail::Command { .. }, _) => work::key(&fact.text),
+            (Detail::Error { of, .. }, _) => format!("{} {}", of.as_deref().map(work::key).unwrap_or_default(), fact.text),
+            // An answer is only the same if the question is.
+            (Detail::Choice { asked, means, .. }, _) => format!("{asked:?} {means:?} {}", fact.text),
+            // The same request made twice was made twice.
+            (_, Topic::UserMessages | Topic::Requests | Topic::Last) => format!("{} {}", fact.message, fact.text),
+            (Detail::None | Detail::Rule(_) | Detail::File { .. } | Detail::Name(_), _) => {
+                text::flat(&fact.text).to_lowercase()
+            }
+        };
+        let newest = matches!(fact.detail, Detail::File { .. } | Detail::Command { .. } | Detail::Error { .. });
+        match seen.insert((fact.topic, key.clone()), index) {
+            Some(before) if newest => keep[before] = false,
+            Some(before) => {
+                keep[index] = false;
+                seen.insert((fact.topic, key), before);
+            }
+            None => {}
+        }
+    }
+    let mut keep = keep.into_iter();
+    facts.retain(|_| keep.next().unwrap_or(true));
+    facts
+}
+
+#[cfg(test)]
+mod tests;

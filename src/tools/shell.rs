@@ -41,6 +41,21 @@ pub(super) fn actions(command: &str, dir: Option<&str>) -> Vec<Action> {
     out
 }
 
+/// The words of each simple command; what a wrapping shell runs is looked into.
+pub(super) fn programs(command: &str) -> Vec<Vec<String>> {
+    let mut out = Vec::new();
+    for simple in split(command) {
+        match unwrapped(&simple.words) {
+            [] => {}
+            [head, flag, script, ..] if wraps(head, flag) => {
+                out.extend(split(script).iter().map(|it| unwrapped(&it.words).to_vec()).filter(|it| !it.is_empty()));
+            }
+            words => out.push(words.to_vec()),
+        }
+    }
+    out
+}
+
 fn collect(command: &str, dir: &mut Option<String>, out: &mut Vec<Action>, depth: u8) {
     for simple in split(command) {
         let first = out.len();

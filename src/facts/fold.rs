@@ -1,0 +1,371 @@
+//! Facts of earlier summaries, ours and other agents': read back as facts, so that they are not lost and not nested.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::cues::compiled;
+use super::outcome::Outcome;
+use super::text::{bare, clip, flat, machine};
+use super::{Deed, Detail, Fact, Name, Polarity, Topic, Voice, talk, work};
+use crate::history::{History, Kind};
+
+/// Words in a heading, in lower case, that tell what its section holds. The first that fits counts.
+const SECTIONS: [(&str, Topic); 58] = [
+    ("analysis", Topic::Findings),
+    ("user message", Topic::UserMessages),
+    ("user said", Topic::UserMessages),
+    ("last request", Topic::Last),
+    ("still open", Topic::Open),
+    ("pending", Topic::Open),
+    ("next step", Topic::Open),
+    ("remaining", Topic::Open),
+    ("to do", Topic::Open),
+    ("todo", Topic::Open),
+    ("current_plan", Topic::Open),
+    ("plan", Topic::Open),
+    ("task", Topic::Open),
+    ("in progress", Topic::Active),
+    ("current work", Topic::Current),
+    ("current state", Topic::Current),
+    ("state of", Topic::Current),
+    ("current", Topic::Current),
+    ("request", Topic::Goal),
+    ("goal", Topic::Goal),
+    ("intent", Topic::Goal),
+    ("objective", Topic::Goal),
+    ("constraint", Topic::Constraints),
+    ("must hold", Topic::Constraints),
+    ("instruction", Topic::Constraints),
+    ("preference", Topic::Constraints),
+    ("rules", Topic::Constraints),
+    ("decision", Topic::Decisions),
+    ("decided", Topic::Decisions),
+    ("chosen", Topic::Decisions),
+    ("error", Topic::Errors),
+    ("bug", Topic::Errors),
+    ("fixes", Topic::Errors),
+    ("command", Topic::Commands),
+    ("artifact", Topic::Files),
+    ("file", Topic::Files),
+    ("code section", Topic::Files),
+    ("given up", Topic::Tried),
+    ("tried", Topic::Tried),
+    ("approach", Topic::Tried),
+    ("problem solving", Topic::Findings),
+    ("test", Topic::Untested),
+    ("identifier", Topic::Identifiers),
+    ("name", Topic::Identifiers),
+    ("reference", Topic::Identifiers),
+    ("setup", Topic::Setup),
+    ("environment", Topic::Setup),
+    ("build", Topic::Setup),
+    ("accomplished", Topic::Done),
+    ("completed", Topic::Done),
+    ("recent_actions", Topic::Done),
+    ("progress", Topic::Done),
+    ("done", Topic::Done),
+    ("discover", Topic::Findings),
+    ("key_knowledge", Topic::Findings),
+    ("knowledge", Topic::Findings),
+    ("concept", Topic::Findings),
+    ("finding", Topic::Findings),
+];
+
+/// Words that say what was done to a file, in lower case; the first that fits counts.
+const DEEDS: [(&str, Deed); 19] = [
+    ("created, edited", Deed::Grown),
+    ("rewritten", Deed::Written),
+    ("written", Deed::Written),
+    ("deleted", Deed::Deleted),
+    ("removed", Deed::Deleted),
+    ("renamed", Deed::Renamed),
+    ("moved", Deed::Renamed),
+    ("created", Deed::Created),
+    ("(new)", Deed::Created),
+    ("new file", Deed::Created),
+    ("modified", Deed::Edited),
+    ("edited", Deed::Edited),
+    ("updated", Deed::Edited),
+    ("changed", Deed::Edited),
+    ("added", Deed::Edited),
+    ("fixed", Deed::Edited),
+    ("rewrote", Deed::Written),
+    ("enhanced", Deed::Edited),
+    ("read", Deed::Read),
+];
+
+static HEADING: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(r"^(?:#{1,6}\s+(.+)|\d{1,2}[.)]\s+\**([^:`]{3,60}?)\**:\**(?:\s+(.*))?|\*\*([^*:]{3,60}):?\*\*:?|<([a-zA-Z_][\w-]*)>|([A-Z][\w &/-]{2,40}):)\s*$")
+});
+static REFS: LazyLock<Regex> = LazyLock::new(|| compiled(r"\s*\[#\d+(?:[,–-] ?#?\d+)*\]"));
+static PATH: LazyLock<Regex> = LazyLock::new(|| compiled(r"^[`*]*((?:[A-Za-z]:|~|\.{1,2})?/?(?:[^\s`*,:;()\[\]\x22/]+/)*[^\s`*,:;()\[\]\x22/]*[^\s`*,:;()\[\]\x22/.])[`*]*"));
+static QUOTED: LazyLock<Regex> = LazyLock::new(|| compiled(r#""([^"]+)"|“([^”]+)”"#));
+static COMMAND: LazyLock<Regex> = LazyLock::new(|| compiled(r"^`([^`]+)`\s*(…)?\s*(?:→|->|:|—)\s*(.+)$"));
+
+/// Reads every summary in the history.
+pub(super) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>) {
+    for (number, message) in history.messages().iter().enumerate() {
+        if message.kind == Kind::Summary {
+            for text in message.texts() {
+                Fold { number, base, topic: Topic::Findings, skip: false, facts }.text(text.as_str());
+            }
+        }
+    }
+}
+
+struct Fold<'a> {
+    number: usize,
+    base: Option<&'a str>,
+    topic: Topic,
+    /// In an analysis that the summary after it repeats.
+    skip: bool,
+    facts: &'a mut Vec<Fact>,
+}
+
+impl Fold<'_> {
+    fn text(mut self, text: &str) {
+        // Claude Code's summaries hold their analysis first; the summary proper says it again.
+        let text = text.split_once("\nSummary:\n").map_or(text, |it| it.1);
+        let mut fenced = false;
+        for line in text.lines() {
+            let lead = line.trim();
+            if lead.starts_with("```") {
+                fenced = !fenced;
+            } else if !fenced && !lead.is_empty() {
+                self.line(line);
+            }
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        let lead = line.trim();
+        let nested = line.starts_with([' ', '\t']);
+        if lead.starts_with("</") {
+            return;
+        }
+        if !nested && let Some(found) = HEADING.captures(lead) {
+            let heading = [1, 2, 4, 5, 6].iter().find_map(|it| found.get(*it)).map_or("", |it| it.as_str()).to_lowercase();
+            if let Some((word, topic)) = SECTIONS.iter().find(|(word, _)| heading.contains(word)) {
+                self.topic = *topic;
+                self.skip = *word == "analysis";
+                if let Some(rest) = found.get(3) {
+                    self.say(rest.as_str());
+                }
+                return;
+            }
+            if lead.starts_with(['#', '<']) {
+                return;
+            }
+        }
+        if !self.skip && !(nested && machine(lead) && !lead.starts_with(['-', '*'])) {
+            self.say(lead);
+        }
+    }
+
+    fn push(&mut self, topic: Topic, voice: Voice, text: &str, detail: Detail) {
+        let text = text.trim();
+        if !text.is_empty() {
+            self.facts.push(Fact { topic, message: self.number, voice, text: text.into(), detail });
+        }
+    }
+
+    /// A line of the section that is open.
+    fn say(&mut self, lead: &str) {
+        let checked = ["- [x] ", "- [X] "].iter().any(|it| lead.starts_with(it));
+        let body = super::text::unmarked(&bare(lead).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"));
+        let body = REFS.replace_all(&body, "").into_owned();
+        let body = body.trim();
+        if body.is_empty() || body == "(none)" {
+            return;
+        }
+        match self.topic {
+            Topic::Files => self.files(body),
+            Topic::Commands | Topic::Errors | Topic::Setup => self.command(body),
+            Topic::Constraints => self.quoted(Topic::Constraints, body),
+            Topic::Goal | Topic::Requests | Topic::UserMessages | Topic::Last | Topic::Decisions => self.quoted(self.topic, body),
+            Topic::Identifiers => self.names(body),
+            Topic::Open | Topic::Active | Topic::Done => self.step(body, checked),
+            Topic::Directory
+            | Topic::Tried
+            | Topic::Untested
+            | Topic::Current
+            | Topic::Findings => self.prose(body),
+        }
+    }
+
+    fn prose(&mut self, body: &str) {
+        let rest = clip(body, 500).0.to_string();
+        if self.topic == Topic::Findings
+            && let Some(polarity) = talk::polarity(&rest).filter(|_| rest.to_lowercase().contains("user "))
+        {
+            self.push(Topic::Constraints, Voice::Summary, &rest, Detail::Rule(polarity));
+            return;
+        }
+        self.push(self.topic, Voice::Summary, &rest, Detail::None);
+    }
+
+    /// Words of the user, where they stand in quotation marks; else what the summary says.
+    fn quoted(&mut self, topic: Topic, body: &str) {
+        // `asked: … → "answer"` keeps its question.
+        if topic == Topic::Decisions {
+            let (asked, answer) = match body.split_once(" → ") {
+                Some((asked, answer)) => (Some(asked), answer),
+                None => (None, body),
+            };
+            let quote = QUOTED.captures(answer);
+            let voice = if quote.is_some() { Voice::User } else { Voice::Summary };
+            let means = quote.as_ref().and_then(|it| {
+                let rest = &answer[it.get(0)?.end()..];
+                rest.trim().strip_prefix('=').map(|it| it.trim().to_string())
+            });
+            let text = quote.and_then(|it| it.get(1).or_else(|| it.get(2))).map_or(answer, |it| it.as_str()).to_string();
+            let refused = asked.is_some_and(|it| it.starts_with("refused"));
+            let plain = asked.map(|it| it.trim_start_matches("asked: ").trim_start_matches("refused: ").to_string());
+            let (asked, means) = if refused { (None, plain) } else { (plain, means) };
+            self.push(topic, voice, &text, Detail::Choice { asked, means, refused, superseded: None });
+            return;
+        }
+        let rule = |text: &str| talk::polarity(text).map_or(Detail::Rule(Polarity::Require), Detail::Rule);
+        let detail = |text: &str| if topic == Topic::Constraints { rule(text) } else { Detail::None };
+        let starts = body.starts_with(['"', '“']);
+        if starts && let Some(found) = QUOTED.captures(body) {
+            let text = found.get(1).or_else(|| found.get(2)).map_or("", |it| it.as_str());
+            let detail = detail(text);
+            self.push(topic, Voice::User, text, detail);
+        } else {
+            let text = clip(body, 1_200).0;
+            let detail = detail(text);
+            self.push(topic, Voice::Summary, text, detail);
+        }
+    }
+
+    fn step(&mut self, body: &str, checked: bool) {
+        let lower = body.to_lowercase();
+        let mut text = body;
+        let mut topic = if checked { Topic::Done } else { self.topic };
+        for (mark, marked) in [
+            ("[done]", Topic::Done),
+            ("[in progress]", Topic::Active),
+            ("[todo]", Topic::Open),
+            ("done: ", Topic::Done),
+            ("doing: ", Topic::Active),
+            ("open: ", Topic::Open),
+        ] {
+            if lower.starts_with(mark) {
+                text = &body[mark.len()..];
+                topic = marked;
+            }
+        }
+        if text.to_lowercase().starts_with("none") {
+            return;
+        }
+        let text = clip(text, 400).0.to_string();
+        self.push(topic, Voice::Summary, &text, Detail::None);
+    }
+
+    fn files(&mut self, body: &str) {
+        let lower = body.to_lowercase();
+        // Ours: `edited: a.rs, b.rs`; `renamed: a.rs → b.rs`.
+        if let Some((word, list)) = body.split_once(": ")
+            && let Some((_, deed)) = DEEDS.iter().find(|(known, _)| word.eq_ignore_ascii_case(known))
+        {
+            for item in list.split(", ") {
+                let (path, to) = match item.split_once(" → ") {
+                    Some((path, to)) => (path, Some(to.trim().to_string())),
+                    None => (item, None),
+                };
+                self.push(Topic::Files, Voice::Summary, path.trim(), Detail::File { deed: *deed, to });
+            }
+            return;
+        }
+        let Some(found) = PATH.captures(body).and_then(|it| it.get(1)) else { return self.prose_of_file(body) };
+        let path = found.as_str();
+        if !(path.contains('/') || path.contains('.')) || path.ends_with('.') || path.len() < 3 {
+            return self.prose_of_file(body);
+        }
+        let deed = DEEDS.iter().find(|(word, _)| lower[path.len().min(lower.len())..].contains(word)).map_or(Deed::Read, |it| it.1);
+        let path = work::path(path, None, self.base);
+        self.push(Topic::Files, Voice::Summary, &path, Detail::File { deed, to: None });
+        let rest = body.get(found.end()..).unwrap_or_default().trim_matches(['`', '*', ' ', '-', '—', '–', ':']);
+        if rest.chars().count() > 12 {
+            let text = format!("{path}: {}", clip(rest, 240).0);
+            self.push(Topic::Findings, Voice::Summary, &text, Detail::None);
+        }
+    }
+
+    /// What a section on files says besides paths.
+    fn prose_of_file(&mut self, body: &str) {
+        if body.chars().count() > 24 {
+            let text = clip(body, 240).0.to_string();
+            self.push(Topic::Findings, Voice::Summary, &text, Detail::None);
+        }
+    }
+
+    fn command(&mut self, body: &str) {
+        let Some(found) = COMMAND.captures(body) else {
+            let topic = if self.topic == Topic::Commands { Topic::Findings } else { self.topic };
+            let lower = body.to_lowercase();
+            let over = ["fixed", "resolved", "solved"].iter().any(|it| lower.contains(it));
+            let detail = match topic {
+                Topic::Errors => Detail::Error { of: None, resolved: over.then_some(self.number) },
+                _ => Detail::None,
+            };
+            let text = clip(body, 400).0.to_string();
+            return self.push(topic, Voice::Summary, &text, detail);
+        };
+        let command = found.get(1).map_or("", |it| it.as_str());
+        let rest = found.get(3).map_or("", |it| it.as_str()).trim();
+        if self.topic == Topic::Errors {
+            let (text, state) = rest.rsplit_once(" → ").unwrap_or((rest, ""));
+            let resolved = state.starts_with("resolved").then_some(self.number);
+            let detail = Detail::Error { of: Some(command.into()), resolved };
+            return self.push(Topic::Errors, Voice::Summary, text, detail);
+        }
+        if self.topic == Topic::Setup {
+            return self.push(Topic::Setup, Voice::Seen, command, Detail::None);
+        }
+        let (state, error) = match rest.split_once(": ") {
+            Some((state, error)) => (state, Some(error.to_string())),
+            None => (rest, None),
+        };
+        let mut outcome = Outcome { error, ..Outcome::default() };
+        let mut results = Vec::new();
+        for word in state.split(", ") {
+            match word {
+                "ok" => outcome.ok = Some(true),
+                "failed" => outcome.ok = Some(false),
+                _ => match word.strip_prefix("exit ").and_then(|it| it.parse().ok()) {
+                    Some(code) => outcome.exit = Some(code),
+                    None if word == "ran" || word == "no outcome seen" => {}
+                    None => results.push(word),
+                },
+            }
+        }
+        outcome.result = (!results.is_empty()).then(|| results.join(", "));
+        self.push(Topic::Commands, Voice::Summary, command, Detail::Command { outcome, looked: work::looks(command) });
+    }
+
+    fn names(&mut self, body: &str) {
+        const KINDS: [(&str, Name); 9] = [
+            ("urls", Name::Url),
+            ("hashes", Name::Hash),
+            ("tickets", Name::Ticket),
+            ("branches", Name::Branch),
+            ("versions", Name::Version),
+            ("ports", Name::Port),
+            ("ids", Name::Id),
+            ("settings", Name::Setting),
+            ("symbols", Name::Symbol),
+        ];
+        let kind = body.split_once(": ").and_then(|(word, list)| Some((KINDS.iter().find(|it| word.eq_ignore_ascii_case(it.0))?.1, list)));
+        match kind {
+            Some((kind, list)) => {
+                for item in list.split(", ") {
+                    self.push(Topic::Identifiers, Voice::Seen, item.trim_matches('`'), Detail::Name(kind));
+                }
+            }
+            None => self.push(Topic::Findings, Voice::Summary, &flat(clip(body, 300).0), Detail::None),
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! What came of a command, read from its output: exit code, counts, the line that says what went wrong.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::cues::compiled;
+use super::text::{clip, flat, unescaped};
+use crate::history::Output;
+
+/// What came of a command.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Outcome {
+    /// Whether it succeeded, where that can be told.
+    pub ok: Option<bool>,
+    /// Its exit code, where the output says it.
+    pub exit: Option<i32>,
+    /// Counts or other results as the output has them: `12 passed, 1 failed`, `committed a1b2c3d`.
+    pub result: Option<String>,
+    /// The first line that says what went wrong.
+    pub error: Option<String>,
+    /// It goes on in the background under this session number (Codex).
+    pub running: Option<String>,
+}
+
+/// How much of an output is looked at, at each end, in bytes.
+const LOOK: usize = 8_000;
+
+static EXIT: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(concat!(
+        r"(?im)(?:^\s*|[\[(<. ])(?:process exited with code|command exited with code|exit code|exit_code|exited with code",
+        r#"|exit status|returncode|return code|completed with exit code|finished with exit code)[":>=\s]*\(?(-?\d{1,5})\b"#,
+    ))
+});
+static RUNNING: LazyLock<Regex> = LazyLock::new(|| compiled(r"(?m)^Process running with session ID (\d+)"));
+static REFUSED: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(concat!(
+        r"(?i)^\s*(?:error: )?(?:the user doesn't want to (?:proceed|take)|user (?:rejected|declined|cancell?ed)|\[request interrupted",
+        r"|rejected by user|the user rejected|tool call (?:rejected|denied)|exec(?:ution)? (?:rejected|denied)",
+        r"|this command was (?:rejected|denied)|operation cancelled by user|permission (?:to use|denied by user)|the user has denied)",
+    ))
+});
+/// Counts that test runners, linters and compilers print.
+static COUNT: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(
+        r"(?i)\b(\d+) (passed|passing|pass|failed|failing|failures?|fail|skipped|skip|pending|todo|errors?|warnings?|issues?|problems?|ignored|vulnerabilities)\b",
+    )
+});
+static TAP: LazyLock<Regex> = LazyLock::new(|| compiled(r"(?m)^(?:#|ℹ) (pass|fail|skipped|todo) (\d+)\s*$"));
+static COMMIT: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r"(?m)^\[([^\]\s]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] (.*)$"));
+static PULL: LazyLock<Regex> = LazyLock::new(|| compiled(r"https://\S+/(?:pull|merge_requests|issues)/\d+\b"));
+/// Lines that say what went wrong, the surest first.
+static WRONG: LazyLock<[Regex; 3]> = LazyLock::new(|| {
+    [
+        compiled(concat!(
+            r"(?m)(?:^|\s)(?:error(?:\[\w+\])?:|Error:|ERROR\b|fatal:|FATAL\b|panic:|[a-z]\w*[a-z](?:Error|Exception):|\w+\.?\w*(?:Error|Exception)\b:",
+            r"|error TS\d+|thread '.*' (?:\(\d+\) )?panicked|CONFLICT|AssertionError|SyntaxError|undefined reference",
+            r"|npm (?:ERR!|error)|TypeError)",
+        )),
+        compiled(concat!(
+            r"(?m)(?:command not found|[Nn]o such file or directory|[Pp]ermission denied|[Nn]ot found|[Cc]annot |[Cc]ould not |[Ff]ailed to |[Uu]nable to |[Ii]llegal option",
+            r"|unrecognized|unexpected argument|is not recognized|declared and not used|undefined:|timed out|rejected|[Aa]ssertion .*failed|did not match|build failed|non-fast-forward)",
+        )),
+        compiled(r"(?m)^\s*(?:FAIL\b|--- FAIL|✗|✖|❌|×|not ok\b|FAILED\b|E\s{2,}|.*\.{3,}\s*Failed\s*$)"),
+    ]
+});
+/// Lines that only repeat that something failed.
+static EMPTY: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(
+        r"(?i)^\W*(?:exit code:? -?\d+|error|fail(?:ed)?|errors?:|command exited with code \d+|process exited with code \d+|command aborted|npm (?:err!|error)(?: (?:code|errno|path|lifecycle|workspace|location|command)\b.*)?)\W*$",
+    )
+});
+
+/// Whether the tool was not run because somebody said no.
+pub(super) fn refused(output: &Output) -> bool {
+    REFUSED.is_match(clip(output.text.as_str(), 200).0)
+}
+
+/// Reads an output of a command.
+pub(super) fn read(output: &Output) -> Outcome {
+    let text = output.text.as_str();
+    let (head, tail) = ends(text);
+    let (head, tail) = (unescaped(head), unescaped(tail));
+    let mut out = Outcome::default();
+    out.exit = exit(&head, &tail);
+    if let Some(found) = RUNNING.captures(&head) {
+        out.running = found.get(1).map(|it| it.as_str().into());
+        return out;
+    }
+    let counts = counted(&tail).or_else(|| counted(&head));
+    let failures = counts.as_ref().is_some_and(|it| it.failed);
+    let wrong = wrong(&head).or_else(|| wrong(&tail));
+    let committed = COMMIT.captures(&head).or_else(|| COMMIT.captures(&tail));
+    out.result = counts.map(|it| it.shown).or_else(|| {
+        committed.as_ref().and_then(|it| Some(format!("committed {} on {}", it.get(2)?.as_str(), it.get(1)?.as_str())))
+    });
+    if out.result.is_none() && text.len() < 2_000 {
+        out.result = PULL.find(&tail).map(|it| it.as_str().into());
+    }
+    out.ok = match (output.failed, out.exit) {
+        (true, _) => Some(false),
+        (false, Some(code)) => Some(code == 0 && !failures),
+        // Nothing says how it ended: the text must.
+        (false, None) if failures => Some(false),
+        (false, None) if wrong.as_ref().is_some_and(|it| it.1 != 1) && committed.is_none() => Some(false),
+        (false, None) => None,
+    };
+    // A pipe into `tail` hides the exit code; a line that reports a failure outweighs the zero.
+    if out.ok == Some(true) && wrong.as_ref().is_some_and(|it| it.1 == 2) && out.result.is_none() {
+        out.ok = Some(false);
+    }
+    if out.ok == Some(false) {
+        out.error = wrong.map(|it| it.0).or_else(|| first_line(&head));
+    }
+    out
+}
+
+fn ends(text: &str) -> (&str, &str) {
+    if text.len() <= 2 * LOOK {
+        return (text, text);
+    }
+    let mut to = LOOK;
+    while !text.is_char_boundary(to) {
+        to -= 1;
+    }
+    let mut from = text.len() - LOOK;
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    (&text[..to], &text[from..])
+}
+
+/// The exit code stands in the first or the last lines; between them it may be quoted.
+fn exit(head: &str, tail: &str) -> Option<i32> {
+    let code = |line: &str| EXIT.captures(line)?.get(1)?.as_str().parse().ok();
+    let first = head.lines().take(6).find_map(code);
+    first.or_else(|| tail.lines().rev().take(6).find_map(code))
+}
+
+struct Counts {
+    shown: String,
+    failed: bool,
+}
+
+/// The counts of the last line that has some; cargo's and others' several result lines are added up.
+fn counted(text: &str) -> Option<Counts> {
+    let tap: Vec<(String, u64)> = TAP
+        .captures_iter(text)
+        .filter_map(|it| Some((format!("{}ed", it.get(1)?.as_str()).replace("skippeded", "skipped"), it.get(2)?.as_str().parse().ok()?)))
+        .collect();
+    let mut totals: Vec<(String, u64)> = tap;
+    if totals.is_empty() {
+        let lines: Vec<&str> = text.lines().filter(|it| COUNT.is_match(it) && it.len() < 400).collect();
+        let results: Vec<&&str> = lines.iter().filter(|it| it.contains("test result:")).collect();
+        let tests: Vec<&&str> = lines.iter().filter(|it| it.trim_start().starts_with("Tests")).collect();
+        let chosen: Vec<&str> = if !results.is_empty() {
+            results.into_iter().copied().collect()
+        } else if let Some(line) = tests.last() {
+            vec![**line]
+        } else {
+            // Runners that put each count on a line of its own put them next to one another.
+            lines.iter().rev().take(3).rev().copied().collect()
+        };
+        for line in chosen {
+            for found in COUNT.captures_iter(line) {
+                let (Some(number), Some(what)) = (found.get(1), found.get(2)) else { continue };
+                let Ok(number) = number.as_str().parse::<u64>() else { continue };
+                let what = what.as_str().to_lowercase();
+                match totals.iter_mut().find(|it| it.0 == what) {
+                    Some(total) if line.contains("test result:") => total.1 += number,
+                    Some(total) => total.1 = number,
+                    None => totals.push((what, number)),
+                }
+            }
+        }
+    }
+    let bad = |what: &str| what.starts_with("fail") || what.starts_with("error") || what.starts_with("problem");
+    totals.retain(|(what, number)| *number > 0 || bad(what) || what.starts_with("issue"));
+    let failed = totals.iter().any(|(what, number)| *number > 0 && bad(what));
+    let shown: Vec<String> = totals.iter().map(|(what, number)| format!("{number} {what}")).collect();
+    (!shown.is_empty()).then(|| Counts { shown: shown.join(", "), failed })
+}
+
+/// The first line of the surest kind, and which kind that is.
+fn wrong(text: &str) -> Option<(String, usize)> {
+    for (kind, pattern) in WRONG.iter().enumerate() {
+        for found in pattern.find_iter(text).take(20) {
+            let start = text[..found.start()].rfind('\n').map_or(0, |it| it + 1);
+            // The match may begin with the break before its line.
+            let start = if text[start..found.end()].contains('\n') {
+                text[start..found.end()].rfind('\n').map_or(start, |it| start + it + 1)
+            } else {
+                start
+            };
+            let line = text[start..].lines().next().unwrap_or_default().trim();
+            if !EMPTY.is_match(line) && !line.starts_with("0 errors") && line.len() > 3 {
+                return Some((flat(clip(line, 220).0), kind));
+            }
+        }
+    }
+    None
+}
+
+fn first_line(text: &str) -> Option<String> {
+    let line = text.lines().map(str::trim).find(|it| it.len() > 3 && !EMPTY.is_match(it) && !EXIT.is_match(it))?;
+    Some(flat(clip(line, 220).0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::Text;
+
+    fn shown(text: &str, failed: bool) -> String {
+        let text = Text::new(text);
+        let it = read(&Output { id: "c".into(), name: None, text, media: vec![], failed, cleared: false });
+        format!("{:?} {:?} {} | {}", it.ok, it.exit, it.result.unwrap_or_default(), it.error.unwrap_or_default())
+    }
+
+    #[test]
+    fn reads_what_runners_print() {
+        for (text, failed, expected) in [
+            ("", false, "None None  | "),
+            ("Exit code 1\nerror: no such thing\nmore", true, "Some(false) Some(1)  | error: no such thing"),
+            ("Wall time: 1s\nProcess exited with code 0\nOutput:\nfine", false, "Some(true) Some(0)  | "),
+            (
+                "test result: ok. 3 passed; 0 failed;\ntest result: FAILED. 4 passed; 1 failed;",
+                false,
+                "Some(false) None 7 passed, 1 failed | test result: FAILED. 4 passed; 1 failed;",
+            ),
+            (" Tests  2 failed | 6 passed (8)\n", false, "Some(false) None 2 failed, 6 passed | "),
+            ("[main 1a2b3c4] fix: error: x\n 1 file changed", false, "None None committed 1a2b3c4 on main | "),
+            ("0 issues.", false, "None None 0 issues | "),
+            ("bash: foo: command not found\nexit status 127", false, "Some(false) Some(127)  | bash: foo: command not found"),
+        ] {
+            assert_eq!(shown(text, failed), expected, "{text}");
+        }
+    }
+}

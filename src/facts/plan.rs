@@ -1,0 +1,181 @@
+//! The plan: the last state of the to-do tools or of a checklist; and what the user answered when a tool asked.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::Value;
+
+use super::cues::compiled;
+use super::text::{clip, flat};
+use super::{Detail, Fact, Topic, Voice};
+use crate::history::{Call, History, Kind, Output, Part, Role};
+use crate::tools::{self, Meaning};
+
+/// A step of the plan.
+struct Step {
+    id: Option<String>,
+    text: String,
+    topic: Topic,
+    message: usize,
+}
+
+static CREATED: LazyLock<Regex> = LazyLock::new(|| compiled(r"(?i)task #?(\w+) (?:created|added)"));
+static BOX: LazyLock<Regex> = LazyLock::new(|| compiled(r"(?m)^\s*(?:[-*+]|\d+[.)])\s+\[([ xX~>-])\]\s+(\S.*)$"));
+
+/// Reads the last state of the plan.
+pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
+    let mut steps: Vec<Step> = Vec::new();
+    let mut listed = 0;
+    for (number, message) in history.messages().iter().enumerate() {
+        for part in &message.parts {
+            match part {
+                Part::Call(call) if tools::meaning(&call.name) == Meaning::Plan => apply(call, number, &mut steps),
+                Part::Output(output) => numbered(output, &mut steps),
+                // A checklist in prose counts until a tool keeps the plan.
+                Part::Text(text) if message.kind == Kind::Said && message.role != Role::System => {
+                    let boxes = checklist(text.as_str(), number);
+                    if boxes.len() >= 2 && (steps.is_empty() || listed > 0) {
+                        listed = boxes.len();
+                        steps = boxes;
+                    }
+                }
+                Part::Text(_) | Part::Call(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
+            }
+        }
+    }
+    if !steps.is_empty() {
+        // The plan of an earlier summary is what this one grew from.
+        facts.retain(|it| !matches!(it.topic, Topic::Open | Topic::Active) || !restated(it, &steps));
+    }
+    facts.extend(steps.into_iter().map(|it| Fact {
+        topic: it.topic,
+        message: it.message,
+        voice: Voice::Model,
+        text: it.text,
+        detail: Detail::None,
+    }));
+}
+
+fn restated(fact: &Fact, steps: &[Step]) -> bool {
+    fact.voice != Voice::Summary || steps.iter().any(|it| it.text.eq_ignore_ascii_case(&fact.text))
+}
+
+fn apply(call: &Call, number: usize, steps: &mut Vec<Step>) {
+    let input: Value = serde_json::from_str(call.input.as_str()).unwrap_or_default();
+    let text = |it: &Value| ["content", "step", "description", "subject", "title", "text"].iter().find_map(|key| it.get(key)?.as_str().map(flat));
+    let status = |it: &Value| it.get("status").and_then(Value::as_str).map(str::to_lowercase);
+    // Claude Code, Codex, Gemini CLI and OpenCode hand over the whole list.
+    let list = ["todos", "plan", "items", "task_list"].iter().find_map(|key| input.get(key)?.as_array());
+    if let Some(list) = list {
+        steps.clear();
+        for item in list {
+            let Some(topic) = topic(status(item).as_deref().unwrap_or("pending")) else { continue };
+            steps.extend(text(item).map(|text| Step { id: None, text, topic, message: number }));
+        }
+        return;
+    }
+    let id = ["taskId", "task_id", "id"].iter().find_map(|key| input.get(key).map(|it| it.to_string().trim_matches('"').to_string()));
+    match id {
+        // Claude Code's `TaskUpdate`.
+        Some(id) => {
+            let known = steps.iter().position(|it| it.id.as_deref() == Some(&*id));
+            let Some(at) = known else { return };
+            if let Some(text) = input.get("subject").and_then(Value::as_str) {
+                steps[at].text = flat(text);
+            }
+            match status(&input).as_deref().map(topic) {
+                Some(Some(topic)) => steps[at].topic = topic,
+                Some(None) => {
+                    steps.remove(at);
+                }
+                None => {}
+            }
+        }
+        // `TaskCreate`: its number comes with the answer.
+        None => {
+            let subject = input.get("subject").and_then(Value::as_str);
+            steps.extend(subject.map(|it| Step { id: None, text: flat(it), topic: Topic::Open, message: number }));
+        }
+    }
+}
+
+/// Gives the oldest step without a number the one that the tool answered.
+fn numbered(output: &Output, steps: &mut [Step]) {
+    let Some(found) = CREATED.captures(clip(output.text.as_str(), 120).0) else { return };
+    if let Some(step) = steps.iter_mut().find(|it| it.id.is_none()) {
+        step.id = found.get(1).map(|it| it.as_str().into());
+    }
+}
+
+/// Where a step of that status belongs; nothing if it was dropped.
+pub(super) fn topic(status: &str) -> Option<Topic> {
+    match status {
+        "completed" | "complete" | "done" | "finished" | "x" | "X" => Some(Topic::Done),
+        "in_progress" | "in-progress" | "in progress" | "active" | "doing" | "started" | "~" | ">" => Some(Topic::Active),
+        "cancelled" | "canceled" | "deleted" | "dropped" | "removed" | "-" => None,
+        _ => Some(Topic::Open),
+    }
+}
+
+fn checklist(text: &str, number: usize) -> Vec<Step> {
+    let mut out = Vec::new();
+    if !text.contains('[') {
+        return out;
+    }
+    for found in BOX.captures_iter(text) {
+        let (Some(mark), Some(what)) = (found.get(1), found.get(2)) else { continue };
+        let Some(topic) = topic(mark.as_str()) else { continue };
+        out.push(Step { id: None, text: flat(clip(what.as_str(), 300).0), topic, message: number });
+    }
+    out
+}
+
+static PAIR: LazyLock<Regex> = LazyLock::new(|| compiled(r#""([^"]+)"\s*=\s*"([^"]*)""#));
+
+/// Question and answer, as a tool that asks the user reports them.
+pub(super) fn answers(call: &Call, output: &Output) -> Vec<(Option<String>, String)> {
+    let text = output.text.as_str();
+    let input: Value = serde_json::from_str(call.input.as_str()).unwrap_or_default();
+    if output.failed || output.cleared {
+        return Vec::new();
+    }
+    // A plan that was put to the user: the answer is yes, the plan is what it means.
+    if let Some(plan) = input.get("plan").and_then(Value::as_str) {
+        let title = plan.lines().map(super::text::bare).find(|it| !it.is_empty()).unwrap_or_default();
+        let approved = text.to_lowercase().contains("approved") || text.contains("start coding");
+        let asked = Some(format!("plan: {}", flat(clip(title, 160).0)));
+        return if approved { vec![(asked, "approved".into())] } else { Vec::new() };
+    }
+    let pairs: Vec<_> = PAIR
+        .captures_iter(text)
+        .filter_map(|it| Some((Some(flat(it.get(1)?.as_str())), it.get(2)?.as_str().to_string())))
+        .collect();
+    if !pairs.is_empty() {
+        return pairs;
+    }
+    let questions = input.get("questions").and_then(Value::as_array).cloned().unwrap_or_default();
+    let asked = |id: &str, at: usize| {
+        let by_id = questions.iter().find(|it| ["id", "header", "question"].iter().any(|key| it.get(key).and_then(Value::as_str) == Some(id)));
+        by_id.or_else(|| questions.get(at)).and_then(|it| it.get("question")?.as_str()).map(flat)
+    };
+    let answer: Value = serde_json::from_str(text).unwrap_or_default();
+    if let Some(given) = answer.get("answers").and_then(Value::as_object) {
+        let said = |it: &Value| match it.get("answers").unwrap_or(it) {
+            Value::String(it) => it.clone(),
+            Value::Array(many) => many.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
+            _ => String::new(),
+        };
+        return given
+            .iter()
+            .enumerate()
+            .map(|(at, (id, it))| (asked(id, id.parse().unwrap_or(at)), said(it)))
+            .filter(|it| !it.1.is_empty())
+            .collect();
+    }
+    let short = text.trim();
+    let question = asked("", 0).or_else(|| input.get("question").and_then(Value::as_str).map(flat));
+    if question.is_some() && !short.is_empty() && short.chars().count() < 400 {
+        return vec![(question, short.into())];
+    }
+    Vec::new()
+}

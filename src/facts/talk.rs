@@ -1,0 +1,247 @@
+//! What was said: the goal, rules, choices, requests, what is open, and what the model found out or gave up.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::cues::{CUES, compiled};
+use super::text::{bare, clip, flat, own, sentences};
+use super::{Detail, Fact, Polarity, Topic, Voice};
+use crate::history::{History, Kind, Message, Role};
+
+/// A prompt of at most this many characters can be an answer to what the model just asked.
+const ANSWER: usize = 240;
+
+/// A rule of more characters than this is narrowed to the clause that holds its cue.
+const RULE: usize = 420;
+
+static OPTION: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(r"(?i)^\W*(?:(?:let'?s )?(?:go|do|take|use|pick|choose)(?: with| for)? )?(?:(?:option|approach|choice|number|plan|no\.?|#) ?)?([1-9]|[a-h])(?:\W|$)")
+});
+static OFFER: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r"(?mi)^\s*(?:[-*•]\s*)?[*_(]*(?:option\s+|approach\s+)?([1-9]|[a-h])[*_]*[.):\]—–-][*_]*\s+(\S.*)$"));
+/// What clients and hooks put where a user's words would stand.
+const NOT_SAID: [&str; 5] = ["[Request interrupted", "Operation stopped by hook", "Caveat:", "This session is being continued", "System: "];
+
+/// Reads all that was said.
+pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
+    let messages = history.messages();
+    let mut goal = facts.iter().any(|it| it.topic == Topic::Goal);
+    // What the model last said, for the answer that may follow.
+    let mut said: Option<usize> = None;
+    let mut last: Option<usize> = None;
+    for (number, message) in messages.iter().enumerate() {
+        match (message.role, message.kind) {
+            (Role::User, Kind::Said) if message.is_prompt() => {
+                let parts = words(message);
+                if parts.is_empty() {
+                    continue;
+                }
+                let whole = parts.join("\n");
+                let small = trivial(&whole);
+                for part in &parts {
+                    let part = part.trim();
+                    facts.push(user(Topic::UserMessages, number, part));
+                    if !small {
+                        facts.push(user(Topic::Requests, number, part));
+                    }
+                    if !goal && !small {
+                        facts.push(user(Topic::Goal, number, part));
+                    }
+                }
+                goal |= !small;
+                ruled(number, &parts, facts);
+                chosen(number, &parts, said.map(|it| &messages[it]), facts);
+                if !small || last.is_none() {
+                    last = Some(number);
+                }
+            }
+            (Role::Assistant, Kind::Said) => {
+                if message.texts().any(|it| !it.as_str().trim().is_empty()) {
+                    said = Some(number);
+                    told(number, message, facts);
+                }
+            }
+            (Role::User | Role::Assistant | Role::System | Role::Tool, _) => {}
+        }
+    }
+    ended(history, last, said, facts);
+}
+
+/// The user's own words in a message.
+fn words(message: &Message) -> Vec<&str> {
+    let texts = message.texts().flat_map(|it| own(it.as_str()));
+    texts.filter(|it| !NOT_SAID.iter().any(|not| it.trim_start().starts_with(not))).collect()
+}
+
+fn user(topic: Topic, message: usize, text: &str) -> Fact {
+    Fact { topic, message, voice: Voice::User, text: text.into(), detail: Detail::None }
+}
+
+/// Whether a prompt asks for nothing by itself: "yes", "continue", "hi".
+fn trivial(text: &str) -> bool {
+    let text = text.trim();
+    let count = text.chars().count();
+    let greets = ["hi", "hello", "hey", "thanks", "thank you", "test", "/"];
+    count <= 2
+        || greets.iter().any(|it| text.trim_end_matches(['.', '!']).eq_ignore_ascii_case(it))
+        || count <= 24 && (CUES.approve.is_match(text) || CUES.refuse.is_match(text)) && text.split_whitespace().count() <= 3
+}
+
+/// Which way a sentence points, if it is a rule.
+pub(super) fn polarity(sentence: &str) -> Option<Polarity> {
+    if sentence.ends_with(['?', '？']) && !sentence.to_lowercase().starts_with("can you") && !sentence.to_lowercase().starts_with("could you") {
+        return None;
+    }
+    // What only looks like a rule is blotted out; another cue in the sentence still counts.
+    let left = CUES.void.replace_all(sentence, " ");
+    if CUES.forbid.is_match(&left) {
+        Some(Polarity::Forbid)
+    } else if CUES.require.is_match(&left) {
+        Some(Polarity::Require)
+    } else if CUES.prefer.is_match(&left) {
+        Some(Polarity::Prefer)
+    } else {
+        None
+    }
+}
+
+fn ruled(number: usize, parts: &[&str], facts: &mut Vec<Fact>) {
+    for sentence in parts.iter().flat_map(|it| sentences(it)) {
+        let count = sentence.chars().count();
+        if count < 5 || count < 12 && sentence.is_ascii() {
+            continue;
+        }
+        if let Some(polarity) = polarity(sentence) {
+            let text = if count > RULE { narrowed(sentence) } else { sentence };
+            let detail = Detail::Rule(polarity);
+            facts.push(Fact { topic: Topic::Constraints, message: number, voice: Voice::User, text: text.into(), detail });
+        }
+    }
+}
+
+/// The clause of a long sentence that holds its first cue.
+fn narrowed(sentence: &str) -> &str {
+    let cue = [&CUES.forbid, &CUES.require, &CUES.prefer].into_iter().find_map(|it| it.find(sentence));
+    let Some(cue) = cue else { return clip(sentence, RULE).0 };
+    let breaks = [';', '；', '—', '–', '\n', ':'];
+    let start = sentence[..cue.start()].rfind(breaks).map_or(0, |it| it + sentence[it..].chars().next().map_or(1, char::len_utf8));
+    let end = sentence[cue.end()..].find(breaks).map_or(sentence.len(), |it| cue.end() + it);
+    let clause = sentence[start..end].trim();
+    if clause.chars().count() <= RULE {
+        return clause;
+    }
+    // No punctuation to go by: some words before the cue, and the rest after it.
+    let from = sentence[..cue.start()].char_indices().rev().nth(120).map_or(0, |(at, _)| at);
+    let from = sentence[from..cue.start()].find(' ').map_or(from, |it| from + it);
+    clip(sentence[from..].trim(), RULE).0
+}
+
+/// The last thing a text asks, and what it offers to choose from.
+fn question(text: &str) -> Option<&str> {
+    let tail = super::text::clip_end(text, 4_000);
+    let mut asked = sentences(tail).into_iter().rev().take(12);
+    asked.find(|it| it.trim_end_matches(['*', '_', ')', '"']).ends_with(['?', '？']))
+}
+
+fn chosen(number: usize, parts: &[&str], before: Option<&Message>, facts: &mut Vec<Fact>) {
+    let whole = parts.join("\n");
+    let whole = whole.trim();
+    let short = whole.chars().count() <= ANSWER;
+    let asks = whole.ends_with(['?', '？']);
+    let before = before.map(Message::plain).unwrap_or_default();
+    let asked = question(&before);
+    let push = |text: &str, asked: Option<&str>, means: Option<String>, refused: bool, facts: &mut Vec<Fact>| {
+        let asked = asked.map(|it| flat(clip(it, 240).0));
+        let detail = Detail::Choice { asked, means, refused, superseded: None };
+        facts.push(Fact { topic: Topic::Decisions, message: number, voice: Voice::User, text: text.into(), detail });
+    };
+    // "2", "option B", "go with the first": said of what was offered.
+    if short && let Some(letter) = OPTION.captures(whole).and_then(|it| it.get(1)) {
+        let alone = whole.chars().count() <= 3 || whole[..letter.start()].chars().any(char::is_alphabetic);
+        let wanted = letter.as_str();
+        let offers: Vec<_> = OFFER.captures_iter(&before).collect();
+        let offer = offers.iter().rev().find(|it| it.get(1).is_some_and(|it| it.as_str().eq_ignore_ascii_case(wanted)));
+        let single = alone || whole[letter.end()..].starts_with([',', '.', ')', ' ']) && letter.as_str().chars().all(|c| c.is_ascii_digit());
+        if let Some(what) = offer.filter(|_| single && offers.len() >= 2).and_then(|it| it.get(2)) {
+            let means = flat(clip(what.as_str().trim_matches(['*', ' ']), 200).0).replace("**", "");
+            push(whole, asked, Some(means), false, facts);
+            return;
+        }
+    }
+    let approves = CUES.approve.is_match(whole);
+    let refuses = CUES.refuse.is_match(whole);
+    if short && !asks && asked.is_some() {
+        // Whatever it says, it is the answer.
+        push(whole, asked, None, refuses && !approves, facts);
+        return;
+    }
+    if short && !asks && approves && !trivial(whole) {
+        push(whole, None, None, false, facts);
+        return;
+    }
+    for sentence in parts.iter().flat_map(|it| sentences(it)) {
+        let long = sentence.chars().count() > 320;
+        let asks = sentence.ends_with(['?', '？']);
+        if !long && !asks && (CUES.choose.is_match(sentence) || short && CUES.reverse.is_match(sentence)) {
+            push(sentence, None, None, false, facts);
+        }
+    }
+}
+
+/// What the model says of its own work.
+fn told(number: usize, message: &Message, facts: &mut Vec<Fact>) {
+    let mut model = |topic: Topic, text: &str| {
+        let (text, cut) = clip(text, 300);
+        let text = format!("{}{}", flat(text), if cut { " …" } else { "" });
+        facts.push(Fact { topic, message: number, voice: Voice::Model, text, detail: Detail::None });
+    };
+    for text in message.texts() {
+        let mut found = 0;
+        for sentence in sentences(text.as_str()) {
+            if sentence.chars().count() < 20 || sentence.ends_with([':', '?', '？', '：']) {
+                continue;
+            }
+            if CUES.gave_up.is_match(sentence) {
+                model(Topic::Tried, sentence);
+            } else if CUES.untested.is_match(sentence) {
+                model(Topic::Untested, sentence);
+            } else if found < 3 && CUES.found.is_match(sentence) {
+                found += 1;
+                model(Topic::Findings, sentence);
+            }
+        }
+    }
+}
+
+/// How it ends: the latest request, what the model last said, and what it asked without an answer.
+fn ended(history: &History, last: Option<usize>, said: Option<usize>, facts: &mut Vec<Fact>) {
+    let messages = history.messages();
+    if let Some(number) = last {
+        for part in words(&messages[number]) {
+            facts.push(user(Topic::Last, number, part.trim()));
+        }
+    }
+    if let Some(newest) = history.last_prompt()
+        && Some(newest) > last
+    {
+        for part in words(&messages[newest]) {
+            facts.push(user(Topic::Last, newest, part.trim()));
+        }
+    }
+    let Some(said) = said else { return };
+    let plain = messages[said].plain();
+    let fact = |topic: Topic, text: String| Fact { topic, message: said, voice: Voice::Model, text, detail: Detail::None };
+    if let Some(asked) = question(&plain).filter(|_| history.last_prompt().is_none_or(|it| it < said)) {
+        facts.push(fact(Topic::Last, flat(clip(asked, 400).0)));
+    }
+    let spoken: Vec<&str> = sentences(&plain);
+    let current: String = spoken.iter().map(|it| bare(it)).collect::<Vec<_>>().join(" ");
+    let (text, cut) = clip(&current, 600);
+    if !text.is_empty() {
+        facts.push(fact(Topic::Current, format!("{}{}", flat(text), if cut { " …" } else { "" })));
+    }
+    for sentence in spoken.into_iter().filter(|it| CUES.remaining.is_match(it) && !it.ends_with(['?', '？'])).take(6) {
+        facts.push(fact(Topic::Open, flat(clip(sentence, 300).0)));
+    }
+}

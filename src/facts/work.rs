@@ -1,0 +1,428 @@
+//! What was done: files, commands, what went wrong, and what the user refused or answered when a tool asked.
+
+use std::collections::HashMap;
+
+use super::outcome::{self, Outcome};
+use super::text::{clip, flat};
+use super::{Deed, Detail, Fact, Topic, Voice};
+use crate::history::{Call, History, Output};
+use crate::tools::{self, Action, Meaning};
+
+/// How an output begins when an edit or a read did not happen, in lower case (all agents).
+const FAILED: [&str; 22] = [
+    "<tool_use_error>",
+    "apply_patch verification failed",
+    "error",
+    "failed to",
+    "failed with",
+    "string to replace not found",
+    "your proposed edit has introduced",
+    "no changes",
+    "no replacement was performed",
+    "file has not been read",
+    "file does not exist",
+    "file not found",
+    "could not",
+    "cannot",
+    "invalid",
+    "permission denied",
+    "patch failed",
+    "old_string",
+    "oldstring",
+    "no such file",
+    "edit failed",
+    "user rejected",
+];
+
+/// Programs that only look.
+const LOOKERS: [&str; 46] = [
+    "cat", "ls", "rg", "grep", "egrep", "find", "head", "tail", "nl", "wc", "pwd", "tree", "which", "file", "stat", "du",
+    "df", "echo", "printf", "cd", "true", "sort", "uniq", "cut", "awk", "jq", "tr", "test", "[", "type", "date", "ps",
+    "env", "sleep", "code", "export", "set", "less", "bat", "fd", "diff", "basename", "dirname", "realpath", "find_file",
+    "search_dir",
+];
+
+/// Subcommands that only look, by program.
+const LOOKING: [(&str, &[&str]); 5] = [
+    (
+        "git",
+        &[
+            "status", "diff", "log", "show", "branch", "remote", "rev-parse", "ls-files", "grep", "blame",
+            "merge-base", "config", "ls-tree", "cat-file", "describe", "reflog", "for-each-ref", "ls-remote", "rev-list",
+            "show-ref", "symbolic-ref", "tag", "fetch", "-C", "--no-pager",
+        ],
+    ),
+    ("sed", &["-n", "-ne"]),
+    ("npm", &["view", "ls", "info"]),
+    ("bd", &["show", "list", "ready", "--help", "stats", "search"]),
+    ("gh", &["--version", "search", "auth"]),
+];
+
+/// Words that tell a command by which a project is built, checked or run.
+const SETUP: [&str; 16] = [
+    "test", "tests", "build", "lint", "fmt", "format", "check", "typecheck", "tsc", "install", "clippy", "vet", "pytest",
+    "vitest", "sync", "dev",
+];
+
+/// The directory the session works in.
+pub(super) fn directory(history: &History) -> Option<String> {
+    if let Some(cwd) = &history.meta.cwd {
+        return Some(cwd.to_string()).filter(|it| it.starts_with(['/', '~']) || it.get(1..2) == Some(":"));
+    }
+    // Codex and others say it in the environment they inject.
+    history.messages().iter().take(8).find_map(|message| {
+        message.texts().find_map(|it| {
+            let rest = it.as_str().split_once("<cwd>")?.1;
+            rest.split_once("</cwd>").map(|(cwd, _)| cwd.trim().to_string())
+        })
+    })
+}
+
+/// What makes two runs the same command: without where it runs, and without what only trims its output.
+pub(super) fn key(command: &str) -> String {
+    let mut rest = command.trim();
+    while let Some(after) = rest.strip_prefix("cd ").and_then(|it| it.split_once("&&")).map(|(_, it)| it.trim()) {
+        rest = after;
+    }
+    for cut in ["2>&1", "| tail", "| head", "|tail", "|head", "; echo"] {
+        if let Some((before, _)) = rest.split_once(cut) {
+            rest = before.trim();
+        }
+    }
+    flat(rest)
+}
+
+/// Whether a command only looks at things.
+pub(super) fn looks(command: &str) -> bool {
+    let programs = tools::programs(command);
+    !programs.is_empty()
+        && programs.iter().all(|words| {
+            let head = words[0].rsplit('/').next().unwrap_or(&words[0]);
+            let second = words.get(1).map(String::as_str).unwrap_or_default();
+            let sub = LOOKING.iter().find(|(program, _)| *program == head);
+            let shown = head == "gh" && words.get(2).is_some_and(|it| ["view", "list", "diff", "checks"].contains(&it.as_str()));
+            (LOOKERS.contains(&head) || shown || sub.is_some_and(|(_, subs)| subs.contains(&second)))
+                && !(head == "git" && second == "-C" && !words.iter().any(|it| ["status", "diff", "log", "show"].contains(&it.as_str())))
+        })
+}
+
+fn sets_up(command: &str) -> bool {
+    tools::programs(command).iter().any(|words| {
+        words.iter().take(4).any(|it| SETUP.iter().any(|known| it == known || it.strip_prefix(known).is_some_and(|rest| rest.starts_with(':'))))
+    })
+}
+
+/// A path as it is written from the working directory, without `./` and `..`.
+pub(super) fn path(written: &str, dir: Option<&str>, base: Option<&str>) -> String {
+    let absolute = |it: &str| it.starts_with(['/', '~']) || it.get(1..2) == Some(":");
+    let written = written.trim().trim_matches('"');
+    let mut whole = written.replace('\\', "/");
+    if !absolute(&whole) {
+        let within = match (dir, base) {
+            (Some(dir), Some(base)) if !absolute(dir) => Some(format!("{}/{dir}", base.trim_end_matches('/'))),
+            (Some(dir), _) => Some(dir.to_string()),
+            (None, base) => base.map(Into::into),
+        };
+        if let Some(within) = within {
+            whole = format!("{}/{whole}", within.trim_end_matches('/'));
+        }
+    }
+    let mut parts: Vec<&str> = Vec::new();
+    for part in whole.split('/') {
+        match part {
+            "." => {}
+            "" if !parts.is_empty() => {}
+            ".." if parts.last().is_some_and(|it| !it.is_empty() && *it != "..") => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    let whole = parts.join("/");
+    match base.and_then(|base| whole.strip_prefix(base.trim_end_matches('/'))) {
+        Some(rest) if rest.starts_with('/') && rest.len() > 1 => rest[1..].to_string(),
+        _ => whole,
+    }
+}
+
+#[derive(Default)]
+struct Work<'a> {
+    base: Option<&'a str>,
+    files: HashMap<String, (usize, Deed, Option<String>)>,
+    /// The file that was read or made last: SWE-agent's `edit` means it.
+    open: Option<String>,
+    /// Commands that go on in the background, by session.
+    background: HashMap<String, String>,
+    /// Errors not resolved yet, by what they came from: numbers in `errors`.
+    failing: HashMap<String, Vec<usize>>,
+    errors: Vec<Fact>,
+    commands: Vec<Fact>,
+    facts: Vec<Fact>,
+}
+
+/// Reads all calls with their outputs.
+pub(super) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>) {
+    let mut work = Work { base, ..Work::default() };
+    for fact in facts.iter() {
+        if let Detail::File { deed, to } = &fact.detail {
+            work.files.insert(fact.text.clone(), (fact.message, *deed, to.clone()));
+        }
+        if let Detail::Error { of: Some(of), resolved: None } = &fact.detail {
+            work.failing.entry(key(of)).or_default().push(work.errors.len());
+            work.errors.push(fact.clone());
+        }
+    }
+    facts.retain(|it| !matches!(it.detail, Detail::File { .. } | Detail::Error { of: Some(_), resolved: None }));
+    let mut open: HashMap<&str, &Call> = HashMap::new();
+    for (number, message) in history.messages().iter().enumerate() {
+        for part in &message.parts {
+            match part {
+                crate::history::Part::Call(call) => {
+                    open.insert(&call.id, call);
+                }
+                crate::history::Part::Output(output) => {
+                    if let Some(call) = open.remove(&*output.id) {
+                        work.answered(number, call, output, history);
+                    }
+                }
+                crate::history::Part::Text(_)
+                | crate::history::Part::Reasoning(_)
+                | crate::history::Part::Media(_)
+                | crate::history::Part::Opaque(_) => {}
+            }
+        }
+    }
+    facts.extend(work.files.into_iter().map(|(text, (message, deed, to))| Fact {
+        topic: Topic::Files,
+        message,
+        voice: Voice::Seen,
+        text,
+        detail: Detail::File { deed, to },
+    }));
+    // A map has no order of its own.
+    facts.sort_by(|a, b| (a.message, a.topic, &a.text).cmp(&(b.message, b.topic, &b.text)));
+    facts.extend(work.errors);
+    facts.extend(work.commands);
+    facts.extend(work.facts);
+    facts.extend(base.map(|it| Fact {
+        topic: Topic::Directory,
+        message: 0,
+        voice: Voice::Seen,
+        text: it.into(),
+        detail: Detail::None,
+    }));
+}
+
+impl Work<'_> {
+    fn answered(&mut self, number: usize, call: &Call, output: &Output, history: &History) {
+        let actions = tools::actions(call);
+        let main = actions.first().map_or(Meaning::Other, |it| it.meaning);
+        if outcome::refused(output) {
+            self.refused(number, call, &actions, output, history);
+            return;
+        }
+        match main {
+            Meaning::Run => self.ran(number, &actions, output),
+            Meaning::Attend => self.attended(number, call, output),
+            Meaning::Ask => self.asked(number, call, output),
+            Meaning::Read
+            | Meaning::Edit
+            | Meaning::Create
+            | Meaning::Delete
+            | Meaning::Rename
+            | Meaning::Search
+            | Meaning::List
+            | Meaning::Plan
+            | Meaning::Fetch
+            | Meaning::Delegate
+            | Meaning::Other => {
+                let subject = match actions.first().and_then(|it| it.path.as_deref()) {
+                    Some(it) => format!("{} {}", call.name, path(it, None, self.base)),
+                    None => call.name.to_string(),
+                };
+                let failed = failed(output);
+                if !failed {
+                    actions.iter().for_each(|it| self.touched(number, it, output));
+                }
+                let reports = matches!(main, Meaning::Edit | Meaning::Create | Meaning::Delete | Meaning::Rename)
+                    || matches!(main, Meaning::Fetch | Meaning::Delegate | Meaning::Other) && output.failed;
+                if reports || !failed {
+                    let text = failed.then(|| flat(clip(output.text.as_str().trim(), 200).0));
+                    self.judged(number, &subject, text);
+                }
+            }
+        }
+    }
+
+    /// Notes that something failed with `error`, or that it went well.
+    fn judged(&mut self, number: usize, of: &str, error: Option<String>) {
+        match error {
+            Some(text) if !text.is_empty() => {
+                let same = self.failing.entry(key(of)).or_default();
+                // The same line again is the same error.
+                if let Some(known) = same.iter().find(|it| self.errors[**it].text == text) {
+                    self.errors[*known].message = number;
+                } else {
+                    same.push(self.errors.len());
+                    let detail = Detail::Error { of: Some(of.into()), resolved: None };
+                    self.errors.push(Fact { topic: Topic::Errors, message: number, voice: Voice::Seen, text, detail });
+                }
+            }
+            Some(_) => {}
+            None => {
+                for known in self.failing.remove(&key(of)).into_iter().flatten() {
+                    if let Detail::Error { resolved, .. } = &mut self.errors[known].detail {
+                        *resolved = Some(number);
+                    }
+                }
+            }
+        }
+    }
+
+    fn touched(&mut self, number: usize, action: &Action, output: &Output) {
+        let named = action.path.as_deref().map(|it| path(it, action.dir.as_deref(), self.base));
+        let Some(name) = named.or_else(|| self.open.clone().filter(|_| action.meaning == Meaning::Edit)) else { return };
+        if name.is_empty() {
+            return;
+        }
+        let before = self.files.get(&name).map(|it| it.1);
+        let there = before.is_some_and(|it| !matches!(it, Deed::Deleted | Deed::Renamed));
+        let made = matches!(before, Some(Deed::Created | Deed::Grown));
+        let deed = match action.meaning {
+            Meaning::Read if before.is_none_or(|it| it == Deed::Read) => Deed::Read,
+            Meaning::Edit if made => Deed::Grown,
+            Meaning::Edit => Deed::Edited,
+            Meaning::Create if made => Deed::Grown,
+            Meaning::Create if there || overwrote(output) => Deed::Written,
+            Meaning::Create => Deed::Created,
+            Meaning::Delete => Deed::Deleted,
+            Meaning::Rename => Deed::Renamed,
+            Meaning::Read
+            | Meaning::Run
+            | Meaning::Attend
+            | Meaning::Search
+            | Meaning::List
+            | Meaning::Plan
+            | Meaning::Ask
+            | Meaning::Fetch
+            | Meaning::Delegate
+            | Meaning::Other => {
+                self.open = Some(name);
+                return;
+            }
+        };
+        let to = action.to.as_deref().map(|it| path(it, action.dir.as_deref(), self.base));
+        if let Some(to) = to.clone() {
+            // What was done to it before is still true of it under its new name.
+            let deed = before.filter(|it| !matches!(it, Deed::Read | Deed::Deleted | Deed::Renamed));
+            if let Some(deed) = deed {
+                self.files.insert(to, (number, deed, None));
+            }
+        }
+        if !matches!(deed, Deed::Deleted | Deed::Renamed) {
+            self.open = Some(name.clone());
+        }
+        self.files.insert(name, (number, deed, to));
+    }
+
+    fn ran(&mut self, number: usize, actions: &[Action], output: &Output) {
+        let outcome = outcome::read(output);
+        if outcome.ok != Some(false) {
+            actions.iter().filter(|it| it.meaning != Meaning::Run).for_each(|it| self.touched(number, it, output));
+        }
+        for command in actions.iter().filter_map(|it| it.command.as_deref()) {
+            if let Some(session) = &outcome.running {
+                self.background.insert(session.clone(), command.into());
+            }
+            self.came_to(number, command, outcome.clone(), output.cleared);
+        }
+    }
+
+    fn attended(&mut self, number: usize, call: &Call, output: &Output) {
+        let input: serde_json::Value = serde_json::from_str(call.input.as_str()).unwrap_or_default();
+        let Some(session) = input.get("session_id").map(|it| it.to_string().trim_matches('"').to_string()) else { return };
+        let outcome = outcome::read(output);
+        if outcome.running.is_none()
+            && let Some(command) = self.background.remove(&session)
+        {
+            self.came_to(number, &command, outcome, output.cleared);
+        }
+    }
+
+    fn came_to(&mut self, number: usize, command: &str, mut outcome: Outcome, cleared: bool) {
+        let command = command.trim();
+        if command.is_empty() {
+            return;
+        }
+        let looked = looks(command);
+        if cleared {
+            outcome = Outcome::default();
+        }
+        if looked {
+            // A search that finds nothing, or finds the word "error", is no error.
+            outcome.error = None;
+            outcome.result = None;
+            outcome.ok = outcome.exit.map(|it| it == 0);
+        } else if outcome.ok == Some(false) {
+            let text = outcome.error.clone().or_else(|| outcome.result.clone());
+            self.judged(number, command, text);
+        } else if outcome.running.is_none() {
+            self.judged(number, command, None);
+            if sets_up(command) {
+                self.facts.push(fact(Topic::Setup, number, Voice::Seen, command.into(), Detail::None));
+            }
+        }
+        let detail = Detail::Command { outcome, looked };
+        self.commands.push(fact(Topic::Commands, number, Voice::Seen, command.into(), detail));
+    }
+
+    fn refused(&mut self, number: usize, call: &Call, actions: &[Action], output: &Output, history: &History) {
+        let what = actions.iter().find_map(|it| it.command.clone().or_else(|| it.path.as_deref().map(|it| path(it, None, self.base))));
+        let what = match what {
+            Some(it) => format!("{} {}", call.name, flat(clip(&it, 120).0)),
+            None => call.name.to_string(),
+        };
+        let said = output.text.as_str().split_once("the user said:").map(|(_, it)| it.trim().to_string());
+        // Without a reason of its own, what the user says next is the reason.
+        let next = || {
+            let after = history.messages().iter().skip(number + 1).take(3).find(|it| it.is_prompt())?;
+            let text = after.texts().next()?.as_str().trim();
+            (!text.starts_with('[') && text.chars().count() < 400).then(|| text.to_string())
+        };
+        let text = said.filter(|it| !it.is_empty()).or_else(next).unwrap_or_default();
+        let detail = Detail::Choice { asked: None, means: Some(what), refused: true, superseded: None };
+        self.facts.push(fact(Topic::Decisions, number, Voice::User, text, detail));
+    }
+
+    fn asked(&mut self, number: usize, call: &Call, output: &Output) {
+        for (question, answer) in super::plan::answers(call, output) {
+            for earlier in &mut self.facts {
+                if let Detail::Choice { asked, superseded, .. } = &mut earlier.detail
+                    && asked.is_some()
+                    && *asked == question
+                {
+                    *superseded = Some(number);
+                }
+            }
+            let refused = output.failed;
+            let detail = Detail::Choice { asked: question, means: None, refused, superseded: None };
+            self.facts.push(fact(Topic::Decisions, number, Voice::User, answer, detail));
+        }
+    }
+}
+
+fn fact(topic: Topic, message: usize, voice: Voice, text: String, detail: Detail) -> Fact {
+    Fact { topic, message, voice, text, detail }
+}
+
+fn failed(output: &Output) -> bool {
+    let start = clip(output.text.as_str().trim_start(), 60).0.to_lowercase();
+    output.failed
+        || !output.cleared && FAILED.iter().any(|it| start.starts_with(it))
+        || start.starts_with("exit code: ") && !start.starts_with("exit code: 0")
+}
+
+fn overwrote(output: &Output) -> bool {
+    let start = clip(output.text.as_str(), 300).0;
+    ["has been updated", "overwrote", "overwritten", "Updated file"].iter().any(|it| start.contains(it))
+}
