@@ -462,7 +462,7 @@ fn media(kind: &MediaKind, mime: Option<Arc<str>>, data: Arc<str>) -> Media {
 }
 
 /// What the client drops without a word: results whose call is gone, calls whose result is (but those at the very
-/// end, which are still running), and responses of which only thinking or blanks are left.
+/// end, which are still running), blank texts of the model, and responses of which only thinking is left.
 fn drop_orphans(items: &mut Vec<(usize, Item)>) {
     let (mut asked, mut answered) = (HashSet::new(), HashSet::new());
     let mut open = None;
@@ -487,12 +487,12 @@ fn drop_orphans(items: &mut Vec<(usize, Item)>) {
         if let Item::Reply { parts, response, .. } = item {
             parts.retain(|it| match it {
                 Part::Call(call) => answered.contains(&call.id) || open.as_ref() == Some(response),
-                _ => true,
+                _ => !is_blank(it),
             });
         }
     }
     // Thinking stays where the rest of its response does.
-    let says = |it: &Part| !matches!(it, Part::Reasoning(_)) && !is_blank(it);
+    let says = |it: &Part| !matches!(it, Part::Reasoning(_));
     let spoken: HashSet<Arc<str>> = items
         .iter()
         .filter_map(|(_, item)| match item {
@@ -581,10 +581,8 @@ impl<'a> Build<'a> {
         self.by_response.clear();
         self.words = false;
         for mut reply in std::mem::take(&mut self.replies) {
-            if reply.late {
-                // What the model said stands before its calls.
-                reply.parts.sort_by_key(|it| matches!(it.1, Part::Call(_)));
-            }
+            // In the order of the file; but what was said after a result stands before the calls.
+            reply.parts.sort_by_key(|(at, part)| (reply.late && matches!(part, Part::Call(_)), *at));
             let (mut rows, mut seen) = (Vec::new(), HashSet::new());
             let mut parts = Vec::with_capacity(reply.parts.len());
             for (at, part) in reply.parts {

@@ -224,7 +224,7 @@ fn compacted_forms() {
     );
     assert_eq!(
         it.shown(),
-        "summary: S\nuser: p\nmodel: copy | old answer\n",
+        "summary: S\nuser: p\nmodel: old answer | copy\n",
         "a copy with the old message.id"
     );
 
@@ -357,7 +357,8 @@ fn what_is_dropped() {
         .add("i1", json!({"type": "system", "subtype": "informational", "content": "info"}))
         .add("p1", json!({"type": "progress", "data": {}}))
         .user("u7", "")
-        .says("a9", "end")
+        .block("a9", "m9", json!({"type": "text", "text": "\n\n"}))
+        .block("b9", "m9", json!({"type": "text", "text": "end"}))
         .user("u8", "p8")
         .block("a10", "m10", call("c1"))
         .block("a11", "m10", call("c2"))
@@ -545,6 +546,17 @@ fn a_sub_agents_file_is_a_chain() {
     it.user("u2", "main")
         .add("u3", json!({"type": "user", "isSidechain": true, "message": {"content": "aside"}}));
     assert_eq!(it.shown(), "user: main\n", "beside a chain it is none");
+}
+
+#[test]
+fn without_any_link_the_order_counts() {
+    let mut it = rows();
+    it.user("u1", "p1").says("a1", "a1").user("u2", "p2");
+    let text = it.text().replace("\"parentUuid\":\"u1\"", "\"parentUuid\":null");
+    let text = text.replace("\"parentUuid\":\"a1\"", "\"parentUuid\":null");
+    let session = read(&Memory::new("t", text)).unwrap();
+    assert_eq!(show(&session.history), "user: p1\nmodel: a1\nuser: p2\n");
+    assert_eq!(session.notes.len(), 1);
 }
 
 #[test]

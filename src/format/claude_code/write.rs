@@ -196,6 +196,9 @@ enum Plan<'a> {
     Own(&'a Message, Vec<String>),
 }
 
+/// Names and JSON values of fields.
+type Envelope = Vec<(String, String)>;
+
 /// Rows under construction, one chain.
 struct Rows<'a> {
     source: &'a dyn Source,
@@ -206,7 +209,7 @@ struct Rows<'a> {
     seed: String,
     /// For rows of ours, and for the last.
     time: String,
-    envelope: Vec<(String, String)>,
+    envelope: Envelope,
     /// The uuid of the newest row.
     last: Option<String>,
     count: usize,
@@ -496,7 +499,7 @@ fn plan<'a>(
 }
 
 /// Fields for new rows, and the uuid of the leaf, from the newest live records.
-fn newest(source: &dyn Source, session: &Session) -> Result<(Vec<(String, String)>, Option<String>)> {
+fn newest(source: &dyn Source, session: &Session) -> Result<(Envelope, Option<String>)> {
     let mut found: BTreeMap<usize, String> = BTreeMap::new();
     let mut leaf = None;
     for &record in session.of_message.iter().rev().flat_map(|it| it.iter().rev()) {
