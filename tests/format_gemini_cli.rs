@@ -166,7 +166,10 @@ fn knows_a_compression_and_drops_stale_usage() {
     ];
     let mut lines = old.to_vec();
     // A resume: first the context alone, then all again. Nothing is stale.
-    lines.extend([set(&[ctx.clone()]), set(&old)]);
+    let mut again = old.clone();
+    // The client writes its records down again without what was reported.
+    again[4] = model("d", "four", "");
+    lines.extend([set(&[ctx.clone()]), set(&again)]);
     let session = read(&of(&lines));
     assert!(session.history.messages()[3].usage.is_some() && session.past.is_empty());
     // A compression, then a resume, then a new turn.

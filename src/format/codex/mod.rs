@@ -73,12 +73,7 @@ pub fn read(source: &dyn Source) -> Result<Session> {
         times: rollout.times,
     };
     let of_message = replayed.items.iter().map(|it| vec![it.record]).collect();
-    let messages = (0..).zip(replayed.items).map(|(number, it)| {
-        let mut message = it.message;
-        message.from = Some(number);
-        message
-    });
-    let history = History::new(messages.collect(), meta);
+    let history = History::new(replayed.items.into_iter().map(|it| it.message).collect(), meta);
     Ok(Session {
         format: Format::Codex,
         records: rollout.records,

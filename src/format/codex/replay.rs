@@ -271,7 +271,10 @@ impl Rollout {
                 | Entry::Other => {}
             }
         }
-        let items = paired(items);
+        let mut items = paired(items);
+        for (number, live) in (0..).zip(&mut items) {
+            live.message.from = Some(number);
+        }
         let past = self.past(&cancelled, &items);
         Ok(Replayed { items, past })
     }

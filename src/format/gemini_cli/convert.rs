@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::journal::{Entry, Journal};
 use crate::error::Result;
+use crate::format::raw::Fields;
 use crate::format::{Note, Source, derive};
 use crate::history::{Call, Kind, Media, MediaKind, Message, Opaque, Output, Part, Role, Usage, Weight};
 use crate::json as text_json;
@@ -34,7 +35,6 @@ pub(super) struct Live {
     pub(super) raw: Vec<Value>,
     /// Every record that holds a function response of this message: where it stands.
     pub(super) also: Vec<Range<u64>>,
-    pub(super) model: Option<String>,
 }
 
 /// What of a record a message is.
@@ -188,7 +188,7 @@ fn push(
     let message = Message {
         id: text("id").map(Into::into),
         at: text("timestamp").and_then(derive::parse_time),
-        usage: usage(record).filter(|_| role == Which::Model && !entry.stale),
+        usage: entry.tokens.as_deref().filter(|_| role == Which::Model).and_then(usage),
         wire_len: Some(Weight::of(&wire).utf16),
         ..Message::new(
             if role == Which::Model { Role::Assistant } else { Role::User },
@@ -204,7 +204,6 @@ fn push(
         role,
         raw,
         also: vec![entry.at.clone()],
-        model: text("model").map(Into::into),
     });
 }
 
@@ -230,9 +229,9 @@ pub(super) fn read_kind(before: Option<&Message>, is_model: bool, parts: &[Part]
     }
 }
 
-fn usage(record: &Map<String, Value>) -> Option<Usage> {
-    let tokens = record.get("tokens")?.as_object()?;
-    let number = |key: &str| tokens.get(key).and_then(Value::as_u64).unwrap_or(0);
+fn usage(tokens: &str) -> Option<Usage> {
+    let tokens = Fields::of(tokens)?;
+    let number = |key| tokens.number(key).unwrap_or(0);
     let cached = number("cached").min(number("input"));
     let usage = Usage {
         input: number("input") - cached + number("tool"),

@@ -88,7 +88,7 @@ pub fn read(source: &dyn Source) -> Result<Session> {
     let meta = Meta {
         agent: Some(Format::GeminiCli.name().into()),
         session: said("sessionId").map(Into::into),
-        model: live.iter().rev().find_map(|it| it.model.clone()).map(Into::into),
+        model: journal.model.as_deref().map(Into::into),
         cwd: first_directory.or_else(|| journal.cwd.clone()).map(Into::into),
         window: None,
         system: None,

@@ -38,6 +38,8 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
         Writer { source, live: &read.live, old, ms, ids: HashSet::new(), warnings: &mut written.warnings }
             .records(after)?;
     let at = quoted(&derive::time(ms));
+    // A line break in JSON is never in a string: records of an older document become lines.
+    let records: Vec<String> = records.iter().map(|it| it.lines().map(str::trim_start).collect()).collect();
     if mode == Mode::New {
         let id = derive::uuid(derive::digest(old, "session", 0, &records.join("\n")));
         let quoted_id = quoted(&id);
