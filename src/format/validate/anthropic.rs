@@ -3,7 +3,7 @@
 //! The API joins neighbours of one role into one turn ("consecutive `user` or `assistant` turns … will be combined",
 //! Messages reference), so the rules are about turns.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -61,7 +61,11 @@ fn turns<'a>(elements: &'a [Value], found: &mut Found) -> Vec<Turn<'a>> {
             Some("user") => false,
             Some("assistant") => true,
             other => {
-                found.add("anthropic/role", message, format!("expected role user or assistant, found {other:?}"));
+                found.add(
+                    "anthropic/role",
+                    message,
+                    format!("expected role user or assistant, found {other:?}"),
+                );
                 continue;
             }
         };
@@ -72,7 +76,11 @@ fn turns<'a>(elements: &'a [Value], found: &mut Found) -> Vec<Turn<'a>> {
                 blocks.extend(it.iter().map(|value| Block { message, kind: string(value, "type"), value }));
             }
             // "messages: all messages must have non-empty content" (API error).
-            _ => found.add("anthropic/content", message, "expected a text or blocks as content, found none".into()),
+            _ => found.add(
+                "anthropic/content",
+                message,
+                "expected a text or blocks as content, found none".into(),
+            ),
         }
         match turns.last_mut() {
             Some(last) if last.assistant == assistant => last.blocks.extend(blocks),
@@ -101,9 +109,12 @@ fn shape(block: &Block<'_>, assistant: bool, found: &mut Found) {
             found.unless(is_plain(name, 128), "anthropic/tool-name", message, || {
                 format!("expected a tool name of 1 to 128 letters, digits, _ and -, found {}", short(name))
             });
-            found.unless(value.get("input").is_some_and(Value::is_object), "anthropic/input-object", message, || {
-                "expected a JSON object as input of a tool_use, found another value".into()
-            });
+            found.unless(
+                value.get("input").is_some_and(Value::is_object),
+                "anthropic/input-object",
+                message,
+                || "expected a JSON object as input of a tool_use, found another value".into(),
+            );
             found.unless(assistant, "anthropic/block-role", message, || {
                 "expected tool_use from the assistant, found it from the user".into()
             });
@@ -116,7 +127,8 @@ fn shape(block: &Block<'_>, assistant: bool, found: &mut Found) {
         }
         // Thinking comes back as it was signed (documentation, "Extended thinking").
         "thinking" => {
-            let signed = !string(value, "signature").is_empty() && value.get("thinking").is_some_and(Value::is_string);
+            let signed =
+                !string(value, "signature").is_empty() && value.get("thinking").is_some_and(Value::is_string);
             found.unless(assistant && signed, "anthropic/thinking-signed", message, || {
                 "expected thinking of the assistant with its signature, found it without".into()
             });
@@ -140,12 +152,22 @@ fn result_content(content: Option<&Value>, message: usize, found: &mut Found) {
             for value in blocks {
                 let block = Block { message, kind: string(value, "type"), value };
                 match block.kind {
-                    "text" | "image" | "document" | "search_result" | "tool_reference" => shape(&block, false, found),
-                    other => found.add("anthropic/content", message, format!("expected text or media in a tool_result, found {}", short(other))),
+                    "text" | "image" | "document" | "search_result" | "tool_reference" => {
+                        shape(&block, false, found)
+                    }
+                    other => found.add(
+                        "anthropic/content",
+                        message,
+                        format!("expected text or media in a tool_result, found {}", short(other)),
+                    ),
                 }
             }
         }
-        Some(_) => found.add("anthropic/content", message, "expected a text or blocks in a tool_result, found another value".into()),
+        Some(_) => found.add(
+            "anthropic/content",
+            message,
+            "expected a text or blocks in a tool_result, found another value".into(),
+        ),
     }
 }
 
@@ -174,9 +196,12 @@ fn media(kind: &str, value: &Value, assistant: bool, message: usize, found: &mut
 fn assistant(turn: &Turn<'_>, last: bool, found: &mut Found) {
     // "The final block in an assistant message cannot be `thinking`" (API error; only of the last message).
     if let Some(block) = turn.blocks.last().filter(|_| last) {
-        found.unless(!matches!(block.kind, "thinking" | "redacted_thinking"), "anthropic/thinking-leads", block.message, || {
-            "expected something after thinking, found the end".into()
-        });
+        found.unless(
+            !matches!(block.kind, "thinking" | "redacted_thinking"),
+            "anthropic/thinking-leads",
+            block.message,
+            || "expected something after thinking, found the end".into(),
+        );
     }
     // A compaction stands first (documentation, "Compaction": what is before it in the request is ignored).
     for block in turn.blocks.iter().skip(1).filter(|it| it.kind == "compaction") {
@@ -184,20 +209,23 @@ fn assistant(turn: &Turn<'_>, last: bool, found: &mut Found) {
         found.add("anthropic/compaction-first", block.message, what.into());
     }
     // A server tool's use and result stand together (documentation, "Web search").
-    let mut open: Vec<(&str, usize)> = vec![];
+    let mut open: BTreeMap<&str, usize> = BTreeMap::new();
     for block in &turn.blocks {
         if matches!(block.kind, "server_tool_use" | "mcp_tool_use") {
-            open.push((string(block.value, "id"), block.message));
+            open.insert(string(block.value, "id"), block.message);
         } else if block.kind.ends_with("_tool_result") {
             let id = string(block.value, "tool_use_id");
-            match open.iter().position(|it| it.0 == id) {
-                Some(at) => drop(open.remove(at)),
-                None => found.add("anthropic/server-tools", block.message, format!("expected the server_tool_use of {}, found none before it", short(id))),
-            }
+            found.unless(open.remove(id).is_some(), "anthropic/server-tools", block.message, || {
+                format!("expected the server_tool_use of {}, found none before it", short(id))
+            });
         }
     }
     for (id, message) in open {
-        found.add("anthropic/server-tools", message, format!("expected a result of server tool {}, found none in its turn", short(id)));
+        found.add(
+            "anthropic/server-tools",
+            message,
+            format!("expected a result of server tool {}, found none in its turn", short(id)),
+        );
     }
 }
 
@@ -220,7 +248,8 @@ fn answered(turn: &Turn<'_>, next: Option<&Turn<'_>>, ends: bool, found: &mut Fo
 /// Every result has its call in the turn before ("unexpected `tool_use_id` found in `tool_result` blocks", API
 /// error), once, and the results stand before anything else (documentation, "Tool use").
 fn results(turn: &Turn<'_>, before: Option<&Turn<'_>>, found: &mut Found) {
-    let calls = before.map(|it| it.blocks.as_slice()).unwrap_or_default().iter().filter(|it| it.kind == "tool_use");
+    let calls =
+        before.map(|it| it.blocks.as_slice()).unwrap_or_default().iter().filter(|it| it.kind == "tool_use");
     let calls: HashSet<&str> = calls.map(|it| string(it.value, "id")).collect();
     let (mut seen, mut other) = (HashSet::new(), false);
     for block in &turn.blocks {
@@ -249,14 +278,18 @@ fn tools(turns: &[Turn<'_>], body: Option<&Map<String, Value>>, found: &mut Foun
     if body.get("tools").and_then(Value::as_array).is_none_or(Vec::is_empty)
         && let Some(block) = blocks.find(|it| matches!(it.kind, "tool_use" | "tool_result"))
     {
-        found.add("anthropic/tools-present", block.message, "expected `tools` beside messages that use them, found none".into());
+        found.add(
+            "anthropic/tools-present",
+            block.message,
+            "expected `tools` beside messages that use them, found none".into(),
+        );
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::format::validate::tests::judge;
     use crate::format::Format::Anthropic;
+    use crate::format::validate::tests::judge;
 
     const CALL: &str = r#"{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"t","input":{}}]}"#;
     const ANSWER: &str = r#"{"type":"tool_result","tool_use_id":"a","content":"x"}"#;
@@ -265,40 +298,135 @@ mod tests {
     fn each_rule_has_what_breaks_it_and_what_does_not() {
         let user = |content: &str| format!(r#"[{{"role":"user","content":{content}}}]"#);
         let assistant = |content: &str| {
-            format!(r#"[{{"role":"user","content":"hi"}},{{"role":"assistant","content":{content}}},{{"role":"user","content":"go on"}}]"#)
+            format!(
+                r#"[{{"role":"user","content":"hi"}},{{"role":"assistant","content":{content}}},{{"role":"user","content":"go on"}}]"#
+            )
         };
-        let last = |content: &str| format!(r#"[{{"role":"user","content":"hi"}},{{"role":"assistant","content":{content}}}]"#);
-        let after_call = |content: &str| format!(r#"[{CALL},{{"role":"user","content":[{content}]}},{{"role":"assistant","content":"ok"}}]"#);
+        let last = |content: &str| {
+            format!(r#"[{{"role":"user","content":"hi"}},{{"role":"assistant","content":{content}}}]"#)
+        };
+        let after_call = |content: &str| {
+            format!(
+                r#"[{CALL},{{"role":"user","content":[{content}]}},{{"role":"assistant","content":"ok"}}]"#
+            )
+        };
         let call = |it: &str| last(&format!(r#"[{{"type":"tool_use",{it}}}]"#));
-        judge(Anthropic, &[
-            ("json", "[".into(), "[]".into()),
-            ("json", "{}".into(), r#"{"messages":[]}"#.into()),
-            ("anthropic/role", r#"[{"role":"system","content":"x"}]"#.into(), user(r#""x""#)),
-            ("anthropic/first-user", r#"[{"role":"assistant","content":"x"}]"#.into(), user(r#""x""#)),
-            ("anthropic/content", user("[]"), user(r#"[{"type":"text","text":"x"}]"#)),
-            ("anthropic/content", user("null"), user(r#""x""#)),
-            ("anthropic/empty-text", user(r#"" ""#), user(r#""a ""#)),
-            ("anthropic/empty-text", user(r#"[{"type":"text","text":"\n"}]"#), user(r#"[{"type":"text","text":"a"}]"#)),
-            ("anthropic/id-pattern", call(r#""id":"a.b","name":"t","input":{}"#), call(r#""id":"a-b_C1","name":"t","input":{}"#)),
-            ("anthropic/tool-name", call(r#""id":"a","name":"t.u","input":{}"#), call(r#""id":"a","name":"mcp__t-u","input":{}"#)),
-            ("anthropic/input-object", call(r#""id":"a","name":"t","input":[]"#), call(r#""id":"a","name":"t","input":{"x":1}"#)),
-            ("anthropic/block-role", user(r#"[{"type":"tool_use","id":"a","name":"t","input":{}}]"#), call(r#""id":"a","name":"t","input":{}"#)),
-            ("anthropic/thinking-signed", assistant(r#"[{"type":"thinking","thinking":"hm"},{"type":"text","text":"x"}]"#), assistant(r#"[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"text","text":"x"}]"#)),
-            ("anthropic/thinking-signed", assistant(r#"[{"type":"redacted_thinking"},{"type":"text","text":"x"}]"#), assistant(r#"[{"type":"redacted_thinking","data":"s"},{"type":"text","text":"x"}]"#)),
-            ("anthropic/thinking-leads", last(r#"[{"type":"thinking","thinking":"hm","signature":"s"}]"#), assistant(r#"[{"type":"thinking","thinking":"hm","signature":"s"}]"#)),
-            ("anthropic/media", user(r#"[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO… cut"}}]"#), user(r#"[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO"}}]"#)),
-            ("anthropic/media", user(r#"[{"type":"image","source":{"type":"base64","media_type":"image/bmp","data":"iVBO"}}]"#), user(r#"[{"type":"image","source":{"type":"url","url":"https://x/y.png"}}]"#)),
-            ("anthropic/compaction-first", assistant(r#"[{"type":"text","text":"x"},{"type":"compaction","content":"s"}]"#), assistant(r#"[{"type":"compaction","content":"s"},{"type":"text","text":"x"}]"#)),
-            ("anthropic/server-tools", assistant(r#"[{"type":"server_tool_use","id":"a","name":"web_search","input":{}}]"#), assistant(r#"[{"type":"server_tool_use","id":"a","name":"web_search","input":{}},{"type":"web_search_tool_result","tool_use_id":"a","content":[]}]"#)),
-            ("anthropic/server-tools", assistant(r#"[{"type":"web_search_tool_result","tool_use_id":"a","content":[]}]"#), assistant(r#""x""#)),
-            ("anthropic/result-follows-call", format!(r#"[{CALL},{{"role":"user","content":"no"}}]"#), after_call(ANSWER)),
-            ("anthropic/result-follows-call", format!(r#"[{CALL},{{"role":"user","content":"no"}}]"#), format!("[{CALL}]")),
-            ("anthropic/call-of-result", user(&format!("[{ANSWER}]")), after_call(ANSWER)),
-            ("anthropic/results-first", after_call(&format!(r#"{{"type":"text","text":"x"}},{ANSWER}"#)), after_call(&format!(r#"{ANSWER},{{"type":"text","text":"x"}}"#))),
-            ("anthropic/unique-ids", after_call(&format!("{ANSWER},{ANSWER}")), after_call(ANSWER)),
-            ("anthropic/unique-ids", format!(r#"[{CALL},{{"role":"user","content":[{ANSWER}]}},{{"role":"assistant","content":[{{"type":"tool_use","id":"a","name":"t","input":{{}}}}]}}]"#), after_call(ANSWER)),
-            ("anthropic/tools-present", format!(r#"{{"max_tokens":1,"messages":[{CALL}]}}"#), format!(r#"{{"max_tokens":1,"tools":[{{"name":"t"}}],"messages":[{CALL}]}}"#)),
-        ]);
+        judge(
+            Anthropic,
+            &[
+                ("json", "[".into(), "[]".into()),
+                ("json", "{}".into(), r#"{"messages":[]}"#.into()),
+                ("anthropic/role", r#"[{"role":"system","content":"x"}]"#.into(), user(r#""x""#)),
+                ("anthropic/first-user", r#"[{"role":"assistant","content":"x"}]"#.into(), user(r#""x""#)),
+                ("anthropic/content", user("[]"), user(r#"[{"type":"text","text":"x"}]"#)),
+                ("anthropic/content", user("null"), user(r#""x""#)),
+                ("anthropic/empty-text", user(r#"" ""#), user(r#""a ""#)),
+                (
+                    "anthropic/empty-text",
+                    user(r#"[{"type":"text","text":"\n"}]"#),
+                    user(r#"[{"type":"text","text":"a"}]"#),
+                ),
+                (
+                    "anthropic/id-pattern",
+                    call(r#""id":"a.b","name":"t","input":{}"#),
+                    call(r#""id":"a-b_C1","name":"t","input":{}"#),
+                ),
+                (
+                    "anthropic/tool-name",
+                    call(r#""id":"a","name":"t.u","input":{}"#),
+                    call(r#""id":"a","name":"mcp__t-u","input":{}"#),
+                ),
+                (
+                    "anthropic/input-object",
+                    call(r#""id":"a","name":"t","input":[]"#),
+                    call(r#""id":"a","name":"t","input":{"x":1}"#),
+                ),
+                (
+                    "anthropic/block-role",
+                    user(r#"[{"type":"tool_use","id":"a","name":"t","input":{}}]"#),
+                    call(r#""id":"a","name":"t","input":{}"#),
+                ),
+                (
+                    "anthropic/thinking-signed",
+                    assistant(r#"[{"type":"thinking","thinking":"hm"},{"type":"text","text":"x"}]"#),
+                    assistant(
+                        r#"[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"text","text":"x"}]"#,
+                    ),
+                ),
+                (
+                    "anthropic/thinking-signed",
+                    assistant(r#"[{"type":"redacted_thinking"},{"type":"text","text":"x"}]"#),
+                    assistant(r#"[{"type":"redacted_thinking","data":"s"},{"type":"text","text":"x"}]"#),
+                ),
+                (
+                    "anthropic/thinking-leads",
+                    last(r#"[{"type":"thinking","thinking":"hm","signature":"s"}]"#),
+                    assistant(r#"[{"type":"thinking","thinking":"hm","signature":"s"}]"#),
+                ),
+                (
+                    "anthropic/media",
+                    user(
+                        r#"[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO… cut"}}]"#,
+                    ),
+                    user(
+                        r#"[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO"}}]"#,
+                    ),
+                ),
+                (
+                    "anthropic/media",
+                    user(
+                        r#"[{"type":"image","source":{"type":"base64","media_type":"image/bmp","data":"iVBO"}}]"#,
+                    ),
+                    user(r#"[{"type":"image","source":{"type":"url","url":"https://x/y.png"}}]"#),
+                ),
+                (
+                    "anthropic/compaction-first",
+                    assistant(r#"[{"type":"text","text":"x"},{"type":"compaction","content":"s"}]"#),
+                    assistant(r#"[{"type":"compaction","content":"s"},{"type":"text","text":"x"}]"#),
+                ),
+                (
+                    "anthropic/server-tools",
+                    assistant(r#"[{"type":"server_tool_use","id":"a","name":"web_search","input":{}}]"#),
+                    assistant(
+                        r#"[{"type":"server_tool_use","id":"a","name":"web_search","input":{}},{"type":"web_search_tool_result","tool_use_id":"a","content":[]}]"#,
+                    ),
+                ),
+                (
+                    "anthropic/server-tools",
+                    assistant(r#"[{"type":"web_search_tool_result","tool_use_id":"a","content":[]}]"#),
+                    assistant(r#""x""#),
+                ),
+                (
+                    "anthropic/result-follows-call",
+                    format!(r#"[{CALL},{{"role":"user","content":"no"}}]"#),
+                    after_call(ANSWER),
+                ),
+                (
+                    "anthropic/result-follows-call",
+                    format!(r#"[{CALL},{{"role":"user","content":"no"}}]"#),
+                    format!("[{CALL}]"),
+                ),
+                ("anthropic/call-of-result", user(&format!("[{ANSWER}]")), after_call(ANSWER)),
+                (
+                    "anthropic/results-first",
+                    after_call(&format!(r#"{{"type":"text","text":"x"}},{ANSWER}"#)),
+                    after_call(&format!(r#"{ANSWER},{{"type":"text","text":"x"}}"#)),
+                ),
+                ("anthropic/unique-ids", after_call(&format!("{ANSWER},{ANSWER}")), after_call(ANSWER)),
+                (
+                    "anthropic/unique-ids",
+                    format!(
+                        r#"[{CALL},{{"role":"user","content":[{ANSWER}]}},{{"role":"assistant","content":[{{"type":"tool_use","id":"a","name":"t","input":{{}}}}]}}]"#
+                    ),
+                    after_call(ANSWER),
+                ),
+                (
+                    "anthropic/tools-present",
+                    format!(r#"{{"max_tokens":1,"messages":[{CALL}]}}"#),
+                    format!(r#"{{"max_tokens":1,"tools":[{{"name":"t"}}],"messages":[{CALL}]}}"#),
+                ),
+            ],
+        );
     }
 
     #[test]

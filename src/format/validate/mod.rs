@@ -5,6 +5,9 @@
 //! nobody has answered yet: whoever holds it is about to.
 
 mod anthropic;
+mod gemini;
+mod openai_chat;
+mod openai_responses;
 
 use serde_json::{Map, Value};
 
@@ -31,7 +34,9 @@ pub fn check(api: Format, bytes: &[u8]) -> Vec<Violation> {
             let keys = ["messages", "input", "contents", "history"];
             match keys.into_iter().find_map(|it| body.get(it)?.as_array()) {
                 Some(elements) => judge(elements, Some(&body), &mut found),
-                None => found.add("json", 0, "expected an array of messages in the object, found none".into()),
+                None => {
+                    found.add("json", 0, "expected an array of messages in the object, found none".into())
+                }
             }
         }
         Ok(_) => found.add("json", 0, "expected an array of messages, found a plain value".into()),
@@ -63,7 +68,9 @@ fn string<'a>(value: &'a Value, key: &str) -> &'a str {
 
 /// `[a-zA-Z0-9_-]{1,max}`.
 fn is_plain(text: &str, max: usize) -> bool {
-    !text.is_empty() && text.len() <= max && text.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'-'))
+    !text.is_empty()
+        && text.len() <= max
+        && text.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'-'))
 }
 
 /// A text cut to what fits into a sentence.
@@ -81,7 +88,9 @@ fn is_base64(text: &str) -> bool {
 /// Whether this is an address or whole base64 data in a data URL.
 fn is_address(text: &str) -> bool {
     match text.strip_prefix("data:") {
-        Some(it) => it.split_once(";base64,").is_some_and(|(mime, data)| mime.contains('/') && is_base64(data)),
+        Some(it) => {
+            it.split_once(";base64,").is_some_and(|(mime, data)| mime.contains('/') && is_base64(data))
+        }
         None => text.starts_with("https://") || text.starts_with("http://") || text.starts_with("gs://"),
     }
 }

@@ -35,13 +35,9 @@ struct Rules {
 fn rules(api: Api) -> Rules {
     match api {
         // `^[a-zA-Z0-9_-]+$` for ids is in the API's own error; names in its reference ("Tool use").
-        Api::Anthropic => Rules {
-            alternates: true,
-            id_max: 128,
-            id_plain: true,
-            name_max: 128,
-            name_starts_plain: false,
-        },
+        Api::Anthropic => {
+            Rules { alternates: true, id_max: 128, id_plain: true, name_max: 128, name_starts_plain: false }
+        }
         // "Expected a string with maximum length 40" (and 64 for names) in the API's own errors.
         Api::OpenAiChat => {
             Rules { alternates: false, id_max: 40, id_plain: false, name_max: 64, name_starts_plain: false }
@@ -76,8 +72,14 @@ impl Losses {
     fn sentences(&self, api: Api) -> Vec<String> {
         let api = api.format().name();
         let all = [
-            (self.thoughts, format!("thinking left out: {api} takes only what it signed and what leads to something")),
-            (self.opaques, format!("blocks left out: {api} does not understand them, or their other half is missing")),
+            (
+                self.thoughts,
+                format!("thinking left out: {api} takes only what it signed and what leads to something"),
+            ),
+            (
+                self.opaques,
+                format!("blocks left out: {api} does not understand them, or their other half is missing"),
+            ),
             (self.media, format!("attachments replaced by a line of text: {api} does not take them there")),
             (self.orphans, "results without a call turned into user text".to_string()),
             (self.unanswered, format!("calls without a result answered with {NO_RESULT:?}")),
@@ -194,7 +196,9 @@ fn dropped_opaques(messages: &[Message], api: Api) -> HashSet<(usize, usize)> {
                     dropped.extend(open.drain().map(|it| it.1));
                     continue;
                 }
-                Part::Output(_) | Part::Text(_) | Part::Reasoning(_) | Part::Call(_) | Part::Media(_) => continue,
+                Part::Output(_) | Part::Text(_) | Part::Reasoning(_) | Part::Call(_) | Part::Media(_) => {
+                    continue;
+                }
             };
             match half(opaque, message.role, api) {
                 Half::Unfit => {
@@ -244,7 +248,9 @@ fn half(opaque: &Opaque, role: Role, api: Api) -> Half {
             "compaction" if assistant => Half::Whole,
             "image" | "document" | "search_result" | "container_upload" if !assistant => Half::Whole,
             "server_tool_use" | "mcp_tool_use" if assistant => Half::Call(id("id")),
-            _ if assistant && kind != "tool_result" && kind.ends_with("_tool_result") => Half::Answer(id("tool_use_id")),
+            _ if assistant && kind != "tool_result" && kind.ends_with("_tool_result") => {
+                Half::Answer(id("tool_use_id"))
+            }
             _ => Half::Unfit,
         },
         Api::OpenAiChat => match kind {
@@ -255,7 +261,11 @@ fn half(opaque: &Opaque, role: Role, api: Api) -> Half {
             "message" | "reasoning" | "function_call" | "function_call_output" => Half::Unfit,
             "custom_tool_call" | "custom_tool_call_output" => Half::Unfit,
             _ if openai_responses::is_content(opaque) => {
-                if assistant { Half::Unfit } else { Half::Whole }
+                if assistant {
+                    Half::Unfit
+                } else {
+                    Half::Whole
+                }
             }
             _ if id("call_id").is_empty() => Half::Whole,
             _ if kind.ends_with("_output") => Half::Answer(id("call_id")),
@@ -344,7 +354,9 @@ impl Fitted<'_> {
     fn said(&mut self, new_source: bool, message: &Message, part: Part) {
         match message.role {
             Role::Assistant => self.assistant(new_source, message.kind, part),
-            Role::System if !self.rules.alternates => self.other(new_source, Role::System, message.kind, part),
+            Role::System if !self.rules.alternates => {
+                self.other(new_source, Role::System, message.kind, part)
+            }
             Role::System | Role::User | Role::Tool => self.other(new_source, Role::User, message.kind, part),
         }
     }
@@ -401,13 +413,17 @@ impl Fitted<'_> {
             }
         }
         self.answered = false;
+        let batch = std::mem::take(&mut self.batch);
+        let has_answer = |it: &usize| self.plan.calls.get(*it).is_some_and(|it| it.answer.is_some());
+        // Gemini counts: its responses come all at once or not at all.
+        let all = more_follows || (self.api == Api::Gemini && batch.iter().any(has_answer));
         let mut results = vec![];
-        for number in std::mem::take(&mut self.batch) {
+        for number in batch {
             let Some(call) = self.plan.calls.get(number) else { continue };
             let found = call.answer.and_then(|(message, part)| self.messages.get(message)?.parts.get(part));
             let output = match found {
                 Some(Part::Output(found)) => self.output(found, call),
-                _ if more_follows => {
+                _ if all => {
                     self.losses.unanswered += 1;
                     Output {
                         id: call.id.clone(),
@@ -504,7 +520,8 @@ fn unique(
     counters: &mut HashMap<String, usize>,
 ) -> Arc<str> {
     let fits = |it: char| !rules.id_plain || it.is_ascii_alphanumeric() || matches!(it, '_' | '-');
-    let mut base: String = id.chars().take(rules.id_max + 1).map(|it| if fits(it) { it } else { '_' }).collect();
+    let mut base: String =
+        id.chars().take(rules.id_max + 1).map(|it| if fits(it) { it } else { '_' }).collect();
     if base.is_empty() {
         base.push_str("call");
     }

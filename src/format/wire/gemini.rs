@@ -137,11 +137,7 @@ pub(super) fn output(output: &Output) -> String {
 }
 
 fn response(output: &Output) -> Response<'_> {
-    if output.failed {
-        Response::Error(output.text.as_str())
-    } else {
-        Response::Output(output.text.as_str())
-    }
+    if output.failed { Response::Error(output.text.as_str()) } else { Response::Output(output.text.as_str()) }
 }
 
 #[derive(Serialize)]
@@ -224,7 +220,8 @@ pub(super) fn element(message: &Message) -> String {
     let role = if message.role == Role::Assistant { "model" } else { "user" };
     let (first, rest): (Vec<_>, Vec<_>) = message.parts.iter().partition(|it| matches!(it, Part::Output(_)));
     let attached = message.outputs().flat_map(|it| &it.media).map(data);
-    let parts = first.into_iter().filter_map(written).chain(attached).chain(rest.into_iter().filter_map(written));
+    let parts =
+        first.into_iter().filter_map(written).chain(attached).chain(rest.into_iter().filter_map(written));
     json::compact(&Element { role, parts: parts.collect() })
 }
 

@@ -118,7 +118,11 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
         entries.push(entry(source, session, message, api, &|id| freeform.contains(id), &mut warnings)?);
     }
     let in_place = after.messages().len() == session.records.len()
-        && after.messages().iter().enumerate().all(|(number, it)| it.from.map(|it| it as usize) == Some(number));
+        && after
+            .messages()
+            .iter()
+            .enumerate()
+            .all(|(number, it)| it.from.map(|it| it as usize) == Some(number));
     let pieces = match mode {
         Mode::Patch if !in_place => {
             let expected = session.records.len();
@@ -280,7 +284,10 @@ fn frame(text: &str) -> Option<Frame> {
             let fields = scan::fields(text, start);
             let array = KEYS.into_iter().find_map(|key| {
                 let span = fields.get(key)?;
-                text.as_bytes().get(span.start).filter(|it| **it == b'[').map(|_| (key.to_string(), span.start))
+                text.as_bytes()
+                    .get(span.start)
+                    .filter(|it| **it == b'[')
+                    .map(|_| (key.to_string(), span.start))
             });
             Some(Frame { fields: fields.fields, array })
         }
@@ -315,7 +322,9 @@ fn frame_notes(frame: &Frame, items: &Items, text: &str) -> Vec<Note> {
     let what = match (items.close, items.broken) {
         (None, Some(at)) => {
             let left = text.len() - at;
-            format!("expected a whole element, found {left} bytes that are cut off or broken; they are kept, not read")
+            format!(
+                "expected a whole element, found {left} bytes that are cut off or broken; they are kept, not read"
+            )
         }
         (None, None) => "expected the end of the array, found the end of the text".to_string(),
         (Some(close), _) => {
@@ -405,7 +414,9 @@ fn kind(message: &Message, after_summary: bool) -> Kind {
     match message.role {
         Role::System => Kind::Context,
         Role::User if SUMMARIES.iter().any(|it| first.starts_with(it)) => Kind::Summary,
-        Role::Assistant if after_summary && message.parts.len() == 1 && ACKS.contains(&first.trim_end()) => Kind::Ack,
+        Role::Assistant if after_summary && message.parts.len() == 1 && ACKS.contains(&first.trim_end()) => {
+            Kind::Ack
+        }
         Role::User | Role::Assistant | Role::Tool => Kind::Said,
     }
 }
@@ -421,14 +432,27 @@ fn usage(value: &Value) -> Option<Usage> {
         let cache_read = number(["cachedContentTokenCount", "cached_content_token_count"]).unwrap_or(0);
         let reasoning = number(["thoughtsTokenCount", "thoughts_token_count"]).unwrap_or(0);
         let output = number(["candidatesTokenCount", "candidates_token_count"]).unwrap_or(0) + reasoning;
-        return Some(Usage { input: prompt.saturating_sub(cache_read), output, cache_read, cache_write: 0, reasoning });
+        return Some(Usage {
+            input: prompt.saturating_sub(cache_read),
+            output,
+            cache_read,
+            cache_write: 0,
+            reasoning,
+        });
     }
     let input = number(["input_tokens", "prompt_tokens"])?;
     let output = number(["output_tokens", "completion_tokens"]).unwrap_or(0);
     let cache_write = number(["cache_creation_input_tokens", "cache_creation_tokens"]).unwrap_or(0);
-    let reasoning = detail(["output_tokens_details", "completion_tokens_details"], "reasoning_tokens").unwrap_or(0);
+    let reasoning =
+        detail(["output_tokens_details", "completion_tokens_details"], "reasoning_tokens").unwrap_or(0);
     if let Some(cache_read) = detail(["input_tokens_details", "prompt_tokens_details"], "cached_tokens") {
-        return Some(Usage { input: input.saturating_sub(cache_read), output, cache_read, cache_write, reasoning });
+        return Some(Usage {
+            input: input.saturating_sub(cache_read),
+            output,
+            cache_read,
+            cache_write,
+            reasoning,
+        });
     }
     let cache_read = number(["cache_read_input_tokens", "cache_read_tokens"]).unwrap_or(0);
     Some(Usage { input, output, cache_read, cache_write, reasoning })
@@ -462,7 +486,9 @@ fn entry(
     if let Some(patched) = patched(&bytes, api, before, message) {
         return Ok(Entry::New(vec![patched]));
     }
-    warnings.push(format!("message {number} was written anew: more than its outputs changed; unknown fields are lost"));
+    warnings.push(format!(
+        "message {number} was written anew: more than its outputs changed; unknown fields are lost"
+    ));
     let rendered: Vec<Vec<u8>> = rendered();
     Ok(if rendered.is_empty() { Entry::New(vec![bytes]) } else { Entry::New(rendered) })
 }
@@ -516,7 +542,8 @@ fn spliced(
     let bytes = source.bytes(0..source.len())?;
     let text = json::mend(&bytes);
     let (frame, items) = array(source, &text)?;
-    let same = |(span, record): (&Span, &Record)| span.start as u64 == record.at && span.len() as u64 == record.len;
+    let same =
+        |(span, record): (&Span, &Record)| span.start as u64 == record.at && span.len() as u64 == record.len;
     let open = frame.array.as_ref().map_or(0, |it| it.1);
     if items.spans.len() != session.records.len() || !items.spans.iter().zip(&session.records).all(same) {
         let what = "while writing messages back, expected the document that was read, found another";
@@ -560,7 +587,9 @@ fn spliced(
         None => {
             let left = items.spans.last().map_or(open + 1, |it| it.end);
             let lost = text.get(left..).unwrap_or_default().trim().len();
-            warnings.push(format!("the document was cut off or broken; it is closed, and its last {lost} bytes are left out"));
+            warnings.push(format!(
+                "the document was cut off or broken; it is closed, and its last {lost} bytes are left out"
+            ));
             pieces.new(if frame.fields.is_empty() { b"]" } else { b"]}" });
         }
     }
@@ -642,10 +671,12 @@ impl Ids {
     /// An answer that names only its tool: the first call of it that still waits.
     fn answered_by_name(&mut self, number: usize, index: usize, name: &str) -> Arc<str> {
         let queue = self.waiting.get_mut(name);
-        let found = queue.and_then(|it| loop {
-            match it.pop_front() {
-                Some(id) if self.answered.contains(&id) => {}
-                other => break other,
+        let found = queue.and_then(|it| {
+            loop {
+                match it.pop_front() {
+                    Some(id) if self.answered.contains(&id) => {}
+                    other => break other,
+                }
             }
         });
         found.unwrap_or_else(|| format!("response_{number}_{index}").into())
@@ -727,7 +758,9 @@ fn is_object(call: &Call) -> bool {
 /// A call's input as the JSON object that all APIs want: anything else is put into one as `input`.
 fn input(call: &Call) -> Box<RawValue> {
     let text = call.input.as_str();
-    if !call.freeform && let Some(it) = object(text) {
+    if !call.freeform
+        && let Some(it) = object(text)
+    {
         return it;
     }
     let wrapped = match text.trim() {

@@ -23,9 +23,12 @@ pub(super) fn read(value: &Value, number: usize, ids: &mut Ids) -> Option<(Role,
     if role == Role::Assistant {
         // DeepSeek and vLLM say `reasoning_content`, OpenRouter `reasoning`; neither is signed.
         let thought = ["reasoning_content", "reasoning"].into_iter().map(|it| string(value, it));
-        parts.extend(thought.filter(|it| !it.is_empty()).take(1).map(|it| {
-            Part::Reasoning(Reasoning { text: it.into(), signature: None })
-        }));
+        parts.extend(
+            thought
+                .filter(|it| !it.is_empty())
+                .take(1)
+                .map(|it| Part::Reasoning(Reasoning { text: it.into(), signature: None })),
+        );
     }
     match value.get("content") {
         None | Some(Value::Null) => {}
@@ -70,7 +73,8 @@ fn result(value: &Value, number: usize, ids: &mut Ids) -> Output {
     let text = match value.get("content") {
         Some(Value::String(it)) => it.clone(),
         Some(Value::Array(it)) => {
-            let texts: Vec<&str> = it.iter().map(|it| string(it, "text")).filter(|it| !it.is_empty()).collect();
+            let texts: Vec<&str> =
+                it.iter().map(|it| string(it, "text")).filter(|it| !it.is_empty()).collect();
             texts.join("\n")
         }
         None | Some(Value::Null) => String::new(),
@@ -92,7 +96,8 @@ fn part(value: &Value) -> Option<Part> {
         "text" => text(string(value, "text")),
         "refusal" => text(string(value, "refusal")),
         "image_url" => {
-            let url = value.get("image_url").map_or("", |it| it.as_str().unwrap_or_else(|| string(it, "url")));
+            let url =
+                value.get("image_url").map_or("", |it| it.as_str().unwrap_or_else(|| string(it, "url")));
             if url.is_empty() { other() } else { Some(Part::Media(media_of_url(MediaKind::Image, url))) }
         }
         "input_audio" => {

@@ -103,10 +103,13 @@ fn part(value: &Value) -> Option<Part> {
 fn attachment(value: &Value) -> Option<Media> {
     let (kind, url) = match string(value, "type") {
         "input_image" => (MediaKind::Image, string(value, "image_url")),
-        "input_file" => (MediaKind::Pdf, match string(value, "file_data") {
-            "" => string(value, "file_url"),
-            it => it,
-        }),
+        "input_file" => (
+            MediaKind::Pdf,
+            match string(value, "file_data") {
+                "" => string(value, "file_url"),
+                it => it,
+            },
+        ),
         _ => return None,
     };
     Some(url).filter(|it| !it.is_empty()).map(|it| media_of_url(kind, it))

@@ -84,7 +84,8 @@ pub(crate) fn fields(text: &str, open: usize) -> Fields {
             _ => return out,
         }
         let Some(end) = string_end(bytes, at) else { return out };
-        let key = text.get(at..end).and_then(|it| serde_json::from_str::<String>(it).ok()).unwrap_or_default();
+        let key =
+            text.get(at..end).and_then(|it| serde_json::from_str::<String>(it).ok()).unwrap_or_default();
         at = space(bytes, end);
         if bytes.get(at) != Some(&b':') {
             return out;
@@ -117,7 +118,8 @@ pub(crate) fn value_end(bytes: &[u8], mut at: usize) -> Option<usize> {
         _ => {
             let rest = bytes.get(at..)?;
             // A number or word that ends with the text may go on after it.
-            let len = rest.iter().position(|it| matches!(it, b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r'))?;
+            let len =
+                rest.iter().position(|it| matches!(it, b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r'))?;
             return Some(at + len);
         }
     }

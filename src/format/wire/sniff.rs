@@ -29,7 +29,8 @@ pub fn sniff(first: &str) -> Option<Format> {
     let (key, array) = frame.array?;
     let items = scan::items(first, array);
     let whole = items.spans.iter().take(LOOK_AT);
-    let mut elements: Vec<Value> = whole.map(|it| serde_json::from_str(&first[it.clone()]).unwrap_or_default()).collect();
+    let mut elements: Vec<Value> =
+        whole.map(|it| serde_json::from_str(&first[it.clone()]).unwrap_or_default()).collect();
     if elements.len() < LOOK_AT
         && let Some(start) = items.broken
         && first[start..].starts_with('{')
@@ -55,7 +56,9 @@ pub fn sniff(first: &str) -> Option<Format> {
     Some(match key.as_str() {
         "contents" => Format::Gemini,
         "input" => Format::OpenAiResponses,
-        _ if frame.fields.iter().any(|it| it.0 == "system" || it.0 == "anthropic_version") => Format::Anthropic,
+        _ if frame.fields.iter().any(|it| it.0 == "system" || it.0 == "anthropic_version") => {
+            Format::Anthropic
+        }
         _ if system => Format::OpenAiChat,
         _ if blocks => Format::Anthropic,
         _ => Format::OpenAiChat,
@@ -84,7 +87,8 @@ fn cut_value(text: &str, start: usize) -> Value {
                 && text[at..].starts_with('{')
             {
                 let first = scan::fields(text, at).fields.into_iter();
-                let first = first.map(|(key, span)| (key, serde_json::from_str(&text[span]).unwrap_or_default()));
+                let first =
+                    first.map(|(key, span)| (key, serde_json::from_str(&text[span]).unwrap_or_default()));
                 out.push(Value::Object(first.collect()));
             }
             Value::Array(out)
@@ -111,14 +115,17 @@ fn clue(element: &Value) -> Clue {
     let (role, kind) = (string(element, "role"), string(element, "type"));
     if element.get("parts").is_some_and(Value::is_array) {
         // OpenCode has `info` beside `parts`.
-        let ours = element.get("info").is_none() && matches!(role, "" | "user" | "model" | "function" | "system");
+        let ours =
+            element.get("info").is_none() && matches!(role, "" | "user" | "model" | "function" | "system");
         return if ours { Clue::Is(Format::Gemini) } else { Clue::Foreign };
     }
     if element.get("info").is_some() || element.get("message").is_some() {
         return Clue::Foreign;
     }
     if matches!(role, "tool" | "function" | "developer") && kind.is_empty()
-        || ["tool_calls", "function_call", "tool_call_id", "reasoning_content"].iter().any(|it| element.get(it).is_some())
+        || ["tool_calls", "function_call", "tool_call_id", "reasoning_content"]
+            .iter()
+            .any(|it| element.get(it).is_some())
     {
         return Clue::Is(Format::OpenAiChat);
     }
@@ -141,8 +148,15 @@ fn clue(element: &Value) -> Clue {
             "input_text" | "output_text" | "input_image" | "input_file" | "summary_text" => {
                 return Clue::Is(Format::OpenAiResponses);
             }
-            "tool_use" | "tool_result" | "thinking" | "redacted_thinking" | "server_tool_use" | "image"
-            | "document" | "web_search_tool_result" | "compaction" => return Clue::Is(Format::Anthropic),
+            "tool_use"
+            | "tool_result"
+            | "thinking"
+            | "redacted_thinking"
+            | "server_tool_use"
+            | "image"
+            | "document"
+            | "web_search_tool_result"
+            | "compaction" => return Clue::Is(Format::Anthropic),
             _ => {}
         }
     }
