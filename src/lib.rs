@@ -26,6 +26,7 @@ pub mod format;
 pub mod summarizer;
 pub mod store;
 pub mod answers;
+pub mod agents;
 
 pub use error::{Error, Result};
 pub use history::History;
