@@ -22,6 +22,7 @@ pub mod facts;
 pub mod score;
 pub mod profile;
 pub mod format;
+pub mod secrets;
 pub mod summarizer;
 pub mod store;
 
