@@ -212,7 +212,7 @@ fn odd_queries_are_answered_or_refused_never_an_accident() {
         "needle AND",
         "NOT",
         "NEAR(needle body)",
-        "body:needle",
+        "needle:AND",
         "needle*",
         "\"needle",
         "^needle",
