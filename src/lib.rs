@@ -23,6 +23,7 @@ pub mod score;
 pub mod profile;
 pub mod compact;
 pub mod format;
+pub mod secrets;
 pub mod summarizer;
 pub mod store;
 pub mod answers;
