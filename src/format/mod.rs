@@ -12,6 +12,10 @@ pub mod claude_code;
 pub mod derive;
 pub mod lines;
 pub mod media;
+pub mod raw;
+
+pub mod codex;
+pub mod gemini_cli;
 
 use crate::error::{Error, Kind, Result};
 use crate::history::History;
