@@ -9,8 +9,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 pub mod claude_code;
+pub mod codex;
 pub mod derive;
 pub mod document;
+pub mod gemini_cli;
 pub mod lines;
 pub mod media;
 pub mod validate;
@@ -22,6 +24,10 @@ pub mod raw;
 
 pub mod codex;
 pub mod gemini_cli;
+pub mod opencode;
+pub mod pi;
+pub mod raw;
+pub mod swe_agent;
 
 use crate::error::{Error, Kind, Result};
 use crate::history::History;
