@@ -8,8 +8,10 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+pub mod claude_code;
 pub mod derive;
 pub mod lines;
+pub mod media;
 
 use crate::error::{Error, Kind, Result};
 use crate::history::History;
