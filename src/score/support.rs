@@ -141,7 +141,9 @@ impl Support {
         for probe in probes {
             match &probe.fact {
                 Fact::Command { command, outcome } => {
-                    shingles(command, |it| drop(support.all.insert(it)));
+                    shingles(command, |it| {
+                        support.all.insert(it);
+                    });
                     if outcome.ok {
                         let tokens = tokens(&command.replace([':', '/', '-'], " "));
                         support.tests_passed |= tokens.iter().any(|it| cues::TESTING.contains(&it.as_str()));

@@ -54,7 +54,7 @@ fn compose(base: char, mark: char) -> Option<char> {
 /// Whether a character is written without spaces between words (or with endings grown onto them, as in Korean).
 pub(super) fn is_dense(c: char) -> bool {
     matches!(c, '\u{3041}'..='\u{30FF}' | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7A3}'
-        | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{3FFFF}' | '々' | 'ー')
+        | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{3FFFF}' | '々')
 }
 
 /// A word and where it starts (byte) in the text.
