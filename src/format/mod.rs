@@ -16,6 +16,10 @@ pub mod media;
 pub mod opencode;
 pub mod pi;
 pub mod swe_agent;
+pub mod raw;
+
+pub mod codex;
+pub mod gemini_cli;
 
 use crate::error::{Error, Kind, Result};
 use crate::history::History;
