@@ -45,7 +45,7 @@ pub struct MethodInfo {
 
 /// Tokens by what they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
-pub struct Categories {
+pub struct CategoryInfo {
     /// Instructions in the system's role, inside or outside the messages, and tool definitions.
     pub system: u64,
     /// What the user and the client said.
@@ -166,7 +166,7 @@ pub struct EstimateAnswer {
     /// How it was got.
     pub method: MethodInfo,
     /// Tokens by what they are.
-    pub by_category: Categories,
+    pub by_category: CategoryInfo,
     /// How many there are.
     pub counts: Counts,
     /// The model's context window, if known.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::agents::{Agent, Env};
 use crate::error::{Error, Kind, Result};
 use crate::profile::{BUILT_IN, Profile};
 
@@ -44,7 +45,7 @@ pub enum Origin {
 /// Where the archive and memory are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreAt {
-    /// In this file.
+    /// In this directory.
     Path(PathBuf),
     /// Nowhere: nothing is replaced in place then.
     Nowhere,
@@ -106,6 +107,8 @@ pub struct Config {
     pub windows: BTreeMap<String, u64>,
     /// The user's own profiles: name → TOML.
     pub profiles: BTreeMap<String, String>,
+    /// What the environment says of agents and their folders.
+    pub agents: Env,
     /// Where the values came from.
     pub origins: BTreeMap<&'static str, Origin>,
 }
@@ -163,7 +166,7 @@ fn resolve(written: Written, environment: Environment, config_dir: PathBuf) -> R
     let profile = choose("profile", "EPITOME_PROFILE", written.profile, "epitome");
     let tokenizer = choose("tokenizer", "EPITOME_TOKENIZER", written.tokenizer, "auto");
     let path = written.store.path.map(|it| it.display().to_string());
-    let default = data_dir.join("epitome.db").display().to_string();
+    let default = data_dir.display().to_string();
     let path = choose("store.path", "EPITOME_STORE", path, &default);
     let persistence = choose("store.persistence", "EPITOME_PERSISTENCE", written.store.persistence, "disk");
     let store = match persistence.as_str() {
@@ -181,6 +184,7 @@ fn resolve(written: Written, environment: Environment, config_dir: PathBuf) -> R
         profiles.insert(name, text);
     }
     Ok(Config {
+        agents: agents_env(&environment),
         environment,
         config_dir,
         data_dir,
@@ -192,6 +196,31 @@ fn resolve(written: Written, environment: Environment, config_dir: PathBuf) -> R
         profiles,
         origins,
     })
+}
+
+/// What the environment says of agents.
+fn agents_env(environment: &Environment) -> Env {
+    let text = |name: &str| environment.get(name).map(str::to_owned);
+    let session = text("CLAUDE_CODE_SESSION_ID");
+    let inside = if session.is_some() || environment.get("CLAUDECODE").is_some() {
+        Some(Agent::ClaudeCode)
+    } else if environment.get("OPENCODE").is_some() {
+        Some(Agent::OpenCode)
+    } else if environment.get("GEMINI_CLI").is_some() {
+        Some(Agent::GeminiCli)
+    } else {
+        None
+    };
+    Env {
+        home: environment.home(),
+        data: environment.path("XDG_DATA_HOME"),
+        claude_config: environment.path("CLAUDE_CONFIG_DIR"),
+        codex_home: environment.path("CODEX_HOME"),
+        opencode_db: text("OPENCODE_DB"),
+        cwd: environment.path("CLAUDE_PROJECT_DIR").unwrap_or_else(|| environment.cwd.clone()),
+        inside,
+        session: session.or_else(|| text("GEMINI_SESSION_ID")),
+    }
 }
 
 /// `$XDG_CONFIG_HOME/epitome`, `~/.config/epitome` (macOS too), `%APPDATA%\epitome`.
@@ -224,7 +253,7 @@ mod tests {
         let written = Written { profile: Some("codex".into()), ..Written::default() };
         let config = resolve(written.clone(), environment(&[("HOME", "/h")]), "/c".into()).unwrap();
         assert_eq!((config.profile.as_str(), config.origins["profile"]), ("codex", Origin::File));
-        assert_eq!(config.store, StoreAt::Path("/h/.local/share/epitome/epitome.db".into()));
+        assert_eq!(config.store, StoreAt::Path("/h/.local/share/epitome".into()));
         let set = environment(&[("HOME", "/h"), ("EPITOME_PROFILE", "gemini-cli"), ("XDG_DATA_HOME", "relative")]);
         let config = resolve(written, set, "/c".into()).unwrap();
         assert_eq!((config.profile.as_str(), config.origins["profile"]), ("gemini-cli", Origin::Environment));

@@ -10,7 +10,7 @@ use crate::engine::{Amount, Ask, SessionRef};
 use crate::error::{Error, Kind, Result};
 use crate::format::Format;
 use crate::profile::Style;
-use crate::tokens::{Estimator, Tokenizer};
+use crate::tokens::Tokenizer;
 
 /// Compacts the sessions of coding agents without losing what matters.
 #[derive(Debug, Parser)]
@@ -121,10 +121,7 @@ impl Common {
 
 /// The tokenizer of that name.
 pub(crate) fn tokenizer(name: &str) -> Result<Tokenizer> {
-    if name == "auto" {
-        return Ok(Tokenizer::Auto);
-    }
-    Estimator::named(name).map(Tokenizer::Fixed)
+    Tokenizer::named(name)
 }
 
 /// Arguments of `estimate`.

@@ -8,6 +8,7 @@ use super::Screen;
 use crate::answers::EstimateAnswer;
 use crate::engine::Engine;
 use crate::error::{Error, Kind, Result};
+use crate::tokens::Estimator;
 
 pub(super) fn run(engine: &Engine, arguments: &EstimateArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let ask = arguments.common.ask(&engine.config)?;
@@ -29,7 +30,7 @@ fn next(text: &str) -> Result<u64> {
         let what = format!("--next: expected tokens or a file, found {text:?}");
         Error::new(Kind::Arguments, what).because(error)
     })?;
-    Ok(crate::tokens::exact::count(crate::tokens::Estimator::O200k, &String::from_utf8_lossy(&bytes)))
+    Ok(Estimator::O200k.text(&String::from_utf8_lossy(&bytes)))
 }
 
 fn show(answer: &EstimateAnswer, screen: &mut Screen<'_>) -> Result<()> {

@@ -22,7 +22,7 @@ use crate::profile::{Profile, Step, When};
 use crate::tokens::Ruler;
 
 pub use draft::{Item, json_len};
-pub use keep::{Split, find as find_split, json_share_split};
+pub use keep::{Split, end_mark, find as find_split, json_share_split};
 pub use outcome::{Outcome, Rejected, Replace, apply};
 pub use trigger::{Gate, Verdict, threshold, verdict};
 

@@ -4,16 +4,15 @@ use std::collections::BTreeMap;
 
 use super::{Ask, Engine, Measured, Opened, To, method_info, notes, pruned, session_info};
 use crate::answers::{CONTRACT, CompactAnswer, FactCount, Next, UsageInfo};
-use crate::compact::{self, Cause, Item, Op, Outcome, Plan};
+use crate::compact::{self, Cause, Item, Op, Outcome, OutputOp, Plan};
 use crate::error::{Error, Kind, Result};
 use crate::facts::{self, Ledger};
 use crate::format::{self, Format, Mode};
-use crate::history::{History, Message, Text};
+use crate::history::{History, Message, Part, Text};
 use crate::profile::Summarize;
 use crate::score::{self, Score};
-use crate::store::{NewOriginal, OriginalKind};
+use crate::store::{Batch, Body, Digest, Handle, NewCompaction, Original, SessionRef, What};
 use crate::summarizer::offline;
-use crate::tokens::Ruler;
 
 /// What a compaction came to: the answer for everybody, and the history for whoever goes on with it.
 pub struct Compacted {
@@ -71,16 +70,17 @@ impl Engine {
         answer.first_changed = Some(outcome.first_changed);
         answer.prefix_tokens = outcome.prefix_tokens;
         answer.facts = fact_counts(&score);
-        answer.facts_kept = Some(round(score.kept));
+        answer.facts_kept = score.kept.map(round);
         answer.reason = plan.reason.text.clone();
         if let Some(least) = ask.min_kept
-            && score.kept < least
+            && let Some(kept) = score.kept
+            && kept < least
         {
             answer.status = "rejected".to_owned();
             answer.reason_code = "lost_too_much".to_owned();
             answer.reason = format!(
                 "{:.0} % of the facts would be kept; at least {:.0} % were asked for; a larger --budget keeps more",
-                score.kept * 100.0,
+                kept * 100.0,
                 least * 100.0
             );
             return Ok(Compacted { answer, history: None, score: Some(score), bytes: None });
@@ -100,7 +100,7 @@ impl Engine {
         answer.status = "planned".to_owned();
         let mut bytes = None;
         if ask.to != To::Plan {
-            answer.handle = Some(self.archive(opened, &measured.ruler, &plan, ask, summary.as_deref())?);
+            answer.handle = Some(self.archive(opened, &plan, ask, outcome.tokens, summary.as_deref())?);
             let made = match ask.messages_as {
                 Some(_) => messages,
                 None => self.written(opened, &outcome.history, Mode::New, &mut answer.warnings)?.0,
@@ -128,12 +128,7 @@ impl Engine {
             reason_code: String::new(),
             reason: String::new(),
             profile: ask.profile.name.clone(),
-            trigger: match ask.cause {
-                Cause::Manual => "manual",
-                Cause::Auto => "auto",
-                Cause::Overflow => "overflow",
-            }
-            .to_owned(),
+            trigger: cause_name(ask.cause).to_owned(),
             summarizer: "offline".to_owned(),
             usage: UsageInfo::default(),
             session: session_info(opened),
@@ -183,9 +178,7 @@ impl Engine {
             compact::apply(measured.history, &measured.ruler, &ask.profile, plan, summary)
         };
         let score = |outcome: &Outcome| {
-            score::score(measured.history, &outcome.history, &|_| true, &|text| {
-                measured.ruler.text(&Text::new(text))
-            })
+            score::score(measured.history, &outcome.history, &|_| true, &|it| measured.ruler.message(it))
         };
         let (Some(step), true) = (ask.profile.summarize(), plan.need.is_some()) else {
             let outcome = apply(&plan, None)?;
@@ -208,7 +201,7 @@ impl Engine {
         let outcome = apply(&plan, Some(&summary))?;
         let found = score(&outcome);
         let header =
-            header(measured.tokens, outcome.tokens, found.kept, measured.history, handle, plan_end(measured, &plan));
+            header(measured.tokens, outcome.tokens, found.kept.unwrap_or(1.0), measured.history, handle, plan_end(measured, &plan));
         let summary = summary.replacen(&blank, &header, 1);
         let outcome = apply(&plan, Some(&summary))?;
         Ok(Made { plan, outcome, summary: Some(summary), score: found })
@@ -242,49 +235,61 @@ impl Engine {
     pub(super) fn archive(
         &self,
         opened: &Opened,
-        ruler: &Ruler,
         plan: &Plan,
         ask: &Ask,
+        tokens_after: u64,
         summary: Option<&str>,
     ) -> Result<String> {
         let history = &opened.session.history;
-        let session = history.meta.session.as_deref().unwrap_or_default();
-        let mut originals = vec![NewOriginal {
-            kind: OriginalKind::Session,
-            session: session.to_owned(),
+        let scope = self.scope(history);
+        let texts: Vec<(&OutputOp, String)> = plan
+            .ops
+            .iter()
+            .filter_map(|op| if let Op::Clear(op) | Op::Shorten(op) = op { Some(op) } else { None })
+            .map(|op| (op, original_text(&history.messages()[op.message], op)))
+            .collect();
+        let whole = Original {
+            what: What::Session,
+            body: Body::Source(&*opened.source),
             message: None,
             call_id: None,
             tool: None,
-            tokens: None,
-            bytes: super::all(&*opened.source)?,
-        }];
-        for op in &plan.ops {
-            let (Op::Clear(op) | Op::Shorten(op)) = op else { continue };
-            let message = &history.messages()[op.message];
-            let text = match message.parts.get(op.part) {
-                Some(crate::history::Part::Output(it)) if !op.call_id.is_empty() => it.text.as_str().to_owned(),
-                _ => message.plain(),
-            };
-            originals.push(NewOriginal {
-                kind: OriginalKind::Output,
-                session: session.to_owned(),
-                message: Some(op.message as u32),
-                call_id: Some(op.call_id.clone()),
-                tool: Some(op.tool.clone()),
-                tokens: Some(ruler.text(&Text::new(text.as_str()))),
-                bytes: text.into_bytes(),
-            });
-        }
-        let handles = self.store.put(&self.scope(history), originals, self.now, &ask.profile.name, summary)?;
-        handles
-            .into_iter()
-            .next()
-            .ok_or_else(|| Error::new(Kind::Bug, "archiving a session: expected its handle, found none"))
+            tokens: plan.tokens_before,
+        };
+        let parts = texts.iter().map(|(op, text)| Original {
+            what: if op.call_id.is_empty() { What::Message } else { What::Output },
+            body: Body::Bytes(text.as_bytes()),
+            message: Some(op.message as u32),
+            call_id: Some(op.call_id.as_str()).filter(|it| !it.is_empty()),
+            tool: Some(op.tool.as_str()).filter(|it| !it.is_empty()),
+            tokens: op.tokens_before,
+        });
+        let info = session_info(opened);
+        let batch = Batch {
+            session: SessionRef {
+                agent: info.agent.unwrap_or_default(),
+                id: info.id.unwrap_or_default(),
+                path: info.path,
+                format: info.format,
+            },
+            at: self.now,
+            originals: std::iter::once(whole).chain(parts).collect(),
+            compaction: Some(NewCompaction {
+                profile: ask.profile.name.clone(),
+                trigger: cause_name(ask.cause).to_owned(),
+                tokens_before: plan.tokens_before,
+                tokens_after,
+                summary: summary.unwrap_or_default().to_owned(),
+            }),
+        };
+        let stored = self.store.put_all(&scope, &batch)?;
+        let handle = stored.handles.first().map(|it| it.as_str().to_owned());
+        handle.ok_or_else(|| Error::new(Kind::Bug, "archiving a session: expected its handle, found none"))
     }
 
     fn session_handle(&self, opened: &Opened) -> Result<String> {
-        let bytes = super::all(&*opened.source)?;
-        Ok(crate::store::handle(&self.scope(&opened.session.history), &bytes))
+        let bytes = opened.source.bytes(0..opened.source.len())?;
+        Ok(Handle::of(&self.scope(&opened.session.history), &Digest::of(&bytes)).as_str().to_owned())
     }
 
     /// The bytes of `after` in the session's own format, read back before anybody gets them.
@@ -301,6 +306,22 @@ impl Engine {
         check_read_back(after, &again.history)?;
         warnings.extend(written.warnings.iter().cloned());
         Ok((bytes, written))
+    }
+}
+
+fn cause_name(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Manual => "manual",
+        Cause::Auto => "auto",
+        Cause::Overflow => "overflow",
+    }
+}
+
+/// The text that an op takes out of a message.
+fn original_text(message: &Message, op: &OutputOp) -> String {
+    match message.parts.get(op.part) {
+        Some(Part::Output(output)) if !op.call_id.is_empty() => output.text.as_str().to_owned(),
+        Some(_) | None => message.plain(),
     }
 }
 
@@ -341,7 +362,7 @@ fn plan_end(measured: &Measured<'_>, plan: &Plan) -> Option<String> {
     match shortened {
         Some(text) => {
             let mut message = last.clone();
-            if let Some(crate::history::Part::Output(it)) = message.parts.last_mut() {
+            if let Some(Part::Output(it)) = message.parts.last_mut() {
                 it.text = Text::new(text);
             }
             compact::end_mark(&[message])
@@ -368,13 +389,13 @@ fn header(before: u64, after: u64, kept: f64, history: &History, handle: &str, e
 }
 
 fn fact_counts(score: &Score) -> BTreeMap<String, FactCount> {
-    let count = |it: &score::ClassScore| FactCount {
+    let count = |it: &score::Tally| FactCount {
         found: it.found,
         kept: it.kept,
         recoverable: it.recoverable,
         lost: it.lost,
     };
-    score.classes.iter().map(|(class, it)| (class.clone(), count(it))).collect()
+    score.classes.iter().map(|(class, it)| (class.name().to_owned(), count(it))).collect()
 }
 
 /// The APIs that would accept a history.

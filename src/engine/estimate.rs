@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Ask, Engine, Measured, Opened, method_info, notes, session_info};
 use crate::answers::{
-    Advice, CONTRACT, Counts, EstimateAnswer, Large, NextInfo, PastInfo, Reported, TriggerInfo,
+    Advice, CONTRACT, CategoryInfo, Counts, EstimateAnswer, Large, NextInfo, PastInfo, Reported, TriggerInfo,
 };
 use crate::compact;
 use crate::error::Result;
@@ -42,7 +42,7 @@ impl Engine {
             overhead,
             context,
             method: method_info(ruler),
-            by_category: ruler.by_category(history),
+            by_category: categories(ruler, history),
             counts: Counts {
                 messages: history.messages().len(),
                 turns: history.messages().iter().filter(|it| it.is_prompt()).count(),
@@ -59,6 +59,20 @@ impl Engine {
             next: next.map(|tokens| NextInfo { tokens, fits: usable.is_none_or(|it| context + tokens <= it) }),
             warnings: notes(opened),
         })
+    }
+}
+
+fn categories(ruler: &crate::tokens::Ruler, history: &crate::history::History) -> CategoryInfo {
+    let it = ruler.by_category(history);
+    CategoryInfo {
+        system: it.system,
+        user: it.user,
+        assistant: it.assistant,
+        reasoning: it.reasoning,
+        tool_calls: it.tool_calls,
+        tool_outputs: it.tool_outputs,
+        media: it.media,
+        summary: it.summary,
     }
 }
 

@@ -12,13 +12,13 @@ use std::sync::Arc;
 
 use crate::answers::{MethodInfo, PrunedInfo, SessionInfo};
 use crate::compact::{Cause, Moment, Op, OutputOp, Request};
-use crate::config::Config;
+use crate::config::{Config, StoreAt};
 use crate::error::{Error, Kind, Result};
-use crate::format::{Format, Session, Source};
+use crate::format::{Format, Session};
 use crate::history::History;
 use crate::profile::{Profile, Style};
-use crate::store::Store;
-use crate::tokens::{self, MethodKind, Ruler, Tokenizer};
+use crate::store::{Digest, Handle, Store, Where};
+use crate::tokens::{self, Ruler, Tokenizer};
 
 pub use open::{Opened, SessionRef};
 
@@ -164,6 +164,16 @@ struct Measured<'a> {
 }
 
 impl Engine {
+    /// With the store that the configuration names. `now`: milliseconds since 1970.
+    pub fn new(config: Config, now: i64) -> Result<Self> {
+        let place = match &config.store {
+            StoreAt::Path(path) => Where::Path(path.clone()),
+            StoreAt::Nowhere => Where::None,
+        };
+        let store = crate::store::Sqlite::open(&place, crate::secrets::Veil::default())?;
+        Ok(Self { config, store: Arc::new(store), now, recall_tool: false })
+    }
+
     fn measure<'a>(&self, session: &'a Session, ask: &Ask) -> Measured<'a> {
         let history = &session.history;
         let model = ask.model.as_deref().or(history.meta.model.as_deref());
@@ -191,7 +201,7 @@ impl Engine {
         with: impl FnOnce(&Request<'_>) -> T,
     ) -> T {
         let scope = self.scope(measured.history);
-        let handle = |text: &str| crate::store::handle(&scope, text.as_bytes());
+        let handle = |text: &str| Handle::of(&scope, &Digest::of(text.as_bytes())).as_str().to_owned();
         let recall = if self.recall_tool { "recall {handle}" } else { "epitome recall {handle}" };
         with(&Request {
             profile: &ask.profile,
@@ -211,7 +221,7 @@ impl Engine {
     }
 
     /// To whom what is archived of a history belongs: the local user and the session's project.
-    fn scope(&self, history: &History) -> crate::store::Scope {
+    pub(crate) fn scope(&self, history: &History) -> crate::store::Scope {
         let project = history.meta.cwd.as_deref().unwrap_or_default();
         crate::store::Scope { owner: self.config.owner.clone(), project: project.to_owned() }
     }
@@ -236,12 +246,7 @@ fn session_info(opened: &Opened) -> SessionInfo {
 fn method_info(ruler: &Ruler) -> MethodInfo {
     let method = ruler.method();
     MethodInfo {
-        kind: match method.kind {
-            MethodKind::Reported => "reported",
-            MethodKind::Exact => "exact",
-            MethodKind::Heuristic => "heuristic",
-        }
-        .to_owned(),
+        kind: method.kind.name().to_owned(),
         estimator: method.estimator.name().to_owned(),
         anchor: method.anchor,
         margin_percent: method.margin_percent,
@@ -270,9 +275,4 @@ fn notes(opened: &Opened) -> Vec<String> {
         out.push(format!("… and {} more lines that were not understood and are kept as they are", notes.len() - 5));
     }
     out
-}
-
-/// Bytes of a source, whole.
-fn all(source: &dyn Source) -> Result<Vec<u8>> {
-    source.bytes(0..source.len())
 }

@@ -49,7 +49,7 @@ impl Engine {
         answer.prefix_tokens = outcome.prefix_tokens;
         answer.status = "planned".to_owned();
         if let To::File(path) = &ask.to {
-            answer.handle = Some(self.archive(opened, &measured.ruler, &plan, ask, None)?);
+            answer.handle = Some(self.archive(opened, &plan, ask, outcome.tokens, None)?);
             let bytes = match ask.messages_as {
                 Some(api) => crate::format::messages(&outcome.history, api).0,
                 None => self.written(opened, &outcome.history, Mode::Patch, &mut answer.warnings)?.0,

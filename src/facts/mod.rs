@@ -7,6 +7,7 @@
 //!
 //! [`Kind::Said`]: crate::history::Kind::Said
 
+mod pause;
 mod cues;
 mod fold;
 mod names;
@@ -18,6 +19,7 @@ mod work;
 
 use serde::{Deserialize, Serialize};
 
+pub use pause::pause;
 use crate::history::History;
 
 pub use outcome::Outcome;

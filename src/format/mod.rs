@@ -10,24 +10,19 @@ use std::ops::Range;
 
 pub mod claude_code;
 pub mod codex;
+pub mod gemini_cli;
+pub mod opencode;
+pub mod pi;
+pub mod swe_agent;
+pub mod wire;
+
+pub mod validate;
+
 pub mod derive;
 pub mod document;
-pub mod gemini_cli;
 pub mod lines;
 pub mod media;
-pub mod validate;
-pub mod wire;
-pub mod opencode;
-pub mod pi;
-pub mod swe_agent;
 pub mod raw;
-
-pub mod codex;
-pub mod gemini_cli;
-pub mod opencode;
-pub mod pi;
-pub mod raw;
-pub mod swe_agent;
 
 use crate::error::{Error, Kind, Result};
 use crate::history::History;

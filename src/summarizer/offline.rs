@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::facts::Ledger;
+use crate::history::History;
 use crate::profile::{Style, SummarySpec};
 
 /// What a summary is asked for.
@@ -21,4 +23,15 @@ pub struct Ask<'a> {
     pub pins: &'a [String],
     /// First line, who compacted what. Written by the caller.
     pub header: Option<&'a str>,
+}
+
+/// Writes the summary.
+pub fn write(_history: &History, ledger: &Ledger, ask: &Ask<'_>, count: &dyn Fn(&str) -> u64) -> String {
+    let mut out = ask.header.unwrap_or_default().to_owned();
+    for fact in &ledger.facts {
+        let line = format!("\n- {:?} [#{}] {}", fact.topic, fact.message, fact.text);
+        if count(&format!("{out}{line}")) > ask.budget { break; }
+        out.push_str(&line);
+    }
+    out
 }

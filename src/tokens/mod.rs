@@ -1,8 +1,5 @@
 //! How many tokens something is, by which ruler, and how far off that may be.
 
-use serde::{Deserialize, Serialize};
-
-use crate::history::{History, Message, Part, Text};
 mod estimate;
 pub mod exact;
 mod media;
@@ -15,6 +12,8 @@ mod window;
 pub use ruler::Ruler;
 pub use window::{Window, gemini_cli_limit, gemini_cli_limit_0_20, window};
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Error, Kind, Result};
 use crate::history::Weight;
 use estimate::Heuristic;
@@ -22,7 +21,7 @@ use exact::Encoding;
 
 /// A way to estimate the tokens of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(try_from = "String", into = "String")]
 pub enum Estimator {
     /// OpenAI o200k_base, exact.
     O200k,
@@ -38,6 +37,20 @@ pub enum Estimator {
     GeminiCli,
     /// Gemini CLI 0.61: 0.25 and 1.5 per UTF-16 unit, length / 4 above 100,000.
     GeminiCli061,
+}
+
+impl TryFrom<String> for Estimator {
+    type Error = Error;
+
+    fn try_from(name: String) -> Result<Self> {
+        Self::named(&name)
+    }
+}
+
+impl From<Estimator> for String {
+    fn from(estimator: Estimator) -> Self {
+        estimator.name().to_owned()
+    }
 }
 
 impl Estimator {
@@ -139,62 +152,6 @@ pub struct Method {
     pub margin_percent: f64,
 }
 
-/// Which ruler.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tokenizer {
-    /// The best for this session.
-    Auto,
-    /// This one.
-    Fixed(Estimator),
-}
-
-/// The one way anything is counted in a plan.
-#[derive(Debug, Clone)]
-pub struct Ruler {
-    method: Method,
-    overhead: u64,
-}
-
-impl Ruler {
-    /// For this history.
-    pub fn new(_history: &History, tokenizer: Tokenizer, overhead: Option<u64>) -> Self {
-        let estimator = match tokenizer {
-            Tokenizer::Auto => Estimator::Bytes4,
-            Tokenizer::Fixed(it) => it,
-        };
-        let method = Method { kind: MethodKind::Heuristic, estimator, anchor: None, margin_percent: 20.0 };
-        Self { method, overhead: overhead.unwrap_or(0) }
-    }
-    /// A text.
-    pub fn text(&self, text: &Text) -> u64 {
-        text.weight().bytes.div_ceil(4)
-    }
-    /// A part.
-    pub fn part(&self, part: &Part) -> u64 {
-        match part {
-            Part::Text(it) => self.text(it),
-            Part::Reasoning(it) => self.text(&it.text),
-            Part::Call(it) => self.text(&it.input) + 10,
-            Part::Output(it) => self.text(&it.text) + 5,
-            Part::Media(_) => 1500,
-            Part::Opaque(it) => self.text(&it.raw),
-        }
-    }
-    /// A message.
-    pub fn message(&self, message: &Message) -> u64 {
-        message.parts.iter().map(|it| self.part(it)).sum::<u64>() + 3
-    }
-    /// How.
-    pub fn method(&self) -> &Method {
-        &self.method
-    }
-    /// System and tools.
-    pub fn overhead(&self) -> u64 {
-        self.overhead
-    }
-    /// The last report.
-    pub fn reported(&self) -> Option<(usize, u64)> {
-        None
 /// Where a context goes, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Categories {
