@@ -430,6 +430,22 @@ fn whose_words() {
 }
 
 #[test]
+fn words_beside_a_result() {
+    let beside = |text: &str| {
+        let mut it = rows();
+        it.block("a1", "m1", call("c1")).block("a2", "m1", call("c2"));
+        it.user("r1", json!([{"type": "tool_result", "tool_use_id": "c1", "content": "one"}, {"type": "text", "text": text}]));
+        it.result("r2", "c2", "two");
+        it.shown()
+    };
+    assert_eq!(beside("mine"), "model: c1? | c2?\nuser: c1=one | c2=two | mine\n");
+    assert_eq!(
+        beside("[Request interrupted by user]"),
+        "model: c1? | c2?\ncontext: c1=one | c2=two | [Request interrupted by user]\n"
+    );
+}
+
+#[test]
 fn blocks_of_all_kinds() {
     let mut it = rows();
     it.user("u1", json!([{"type": "image", "source": {"type": "base64", "media_type": "image/png",

@@ -2,16 +2,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use serde::Deserialize;
 use serde_json::json as value;
-use serde_json::value::RawValue;
 
-use super::fields::{Fields, span};
-use super::read::part_of;
-use crate::error::{Error, Kind as ErrorKind, Result};
+use super::blocks::{block_of, part_of};
+use super::fields::Fields;
+use super::patch::{changed, contents, patch, raw_blocks};
+use crate::error::Result;
 use crate::format::lines::each_line;
-use crate::format::{Mode, Piece, Session, Source, Written, derive, replaced};
-use crate::history::{History, Kind, Media, MediaKind, Message, Output, Part, Role};
+use crate::format::{Mode, Piece, Session, Source, Written, derive};
+use crate::history::{History, Kind, Message, Output, Part, Role};
 use crate::json::{self, compact};
 
 /// Fields that a copied row loses: second copies of outputs, and links into the file that it comes from.
@@ -38,152 +37,6 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
         Mode::Patch => patch(source, session, after),
         Mode::New | Mode::Append => Rows::write(source, session, after, mode),
     }
-}
-
-fn patch(source: &dyn Source, session: &Session, after: &History) -> Result<Written> {
-    let before = session.history.messages();
-    let refuse = |what: &str| {
-        let what = format!("while patching outputs, expected {what}; write a new session instead");
-        Error::new(ErrorKind::Bug, what).at(source.name(), None)
-    };
-    if before.len() != after.messages().len() {
-        return Err(refuse("the messages that were read, found other ones"));
-    }
-    let (mut by, mut warnings) = (BTreeMap::new(), Vec::new());
-    for (number, (old, new)) in before.iter().zip(after.messages()).enumerate() {
-        if new.from != Some(number as u32) {
-            return Err(refuse("the messages that were read in their order, found another order"));
-        }
-        let changed = changed(old, new).ok_or_else(|| refuse("changes of outputs alone, found others"))?;
-        if changed.is_empty() {
-            continue;
-        }
-        for &record in &session.of_message[number] {
-            let place = session.records[record as usize];
-            let bytes = source.bytes(place.range())?;
-            let text = json::mend(&bytes);
-            let mut at = 0;
-            let mut out = Vec::new();
-            for (range, new) in contents(&text, &changed) {
-                out.extend_from_slice(&bytes[at..range.start]);
-                out.extend_from_slice(new.as_bytes());
-                at = range.end;
-            }
-            if at == 0 {
-                continue;
-            }
-            out.extend_from_slice(&bytes[at..]);
-            if out.len() > bytes.len() {
-                let more = out.len() - bytes.len();
-                warnings.push(format!("record {} grew by {more} bytes: what follows it moved", record + 1));
-            }
-            out.resize(out.len().max(bytes.len()), b' ');
-            by.insert(record, out);
-        }
-    }
-    let pieces = replaced(source.len(), &session.records, by);
-    Ok(Written { pieces, warnings, ..Written::default() })
-}
-
-/// The outputs of `new` that differ, by the call they answer; nothing if the messages differ in more.
-fn changed<'a>(old: &Message, new: &'a Message) -> Option<HashMap<&'a str, &'a Output>> {
-    if old.role != new.role || old.parts.len() != new.parts.len() {
-        return None;
-    }
-    let mut out = HashMap::new();
-    for (old, new) in old.parts.iter().zip(&new.parts) {
-        match (old, new) {
-            (Part::Output(old), Part::Output(new)) if old.id == new.id => {
-                if !old.text.same(&new.text) || old.media != new.media {
-                    out.insert(&*new.id, new);
-                }
-            }
-            _ if old == new => {}
-            _ => return None,
-        }
-    }
-    Some(out)
-}
-
-#[derive(Deserialize)]
-struct Content<'a> {
-    #[serde(borrow)]
-    message: Body<'a>,
-}
-
-#[derive(Deserialize)]
-struct Body<'a> {
-    #[serde(borrow)]
-    content: &'a RawValue,
-}
-
-#[derive(Deserialize)]
-struct Result_<'a> {
-    tool_use_id: String,
-    #[serde(borrow)]
-    content: &'a RawValue,
-}
-
-/// Blocks of a row's content, as they are written.
-fn blocks(text: &str) -> Vec<&RawValue> {
-    let content = serde_json::from_str::<Content>(text).map(|it| it.message.content.get());
-    content.ok().and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default()
-}
-
-/// Where in a record the `content` of these outputs stands, in order, and what is to stand there.
-fn contents(text: &str, outputs: &HashMap<&str, &Output>) -> Vec<(std::ops::Range<usize>, String)> {
-    let mut left = outputs.clone();
-    blocks(text)
-        .into_iter()
-        .filter_map(|block| {
-            let result: Result_ = serde_json::from_str(block.get()).ok()?;
-            let output = left.remove(result.tool_use_id.as_str())?;
-            Some((span(text, result.content.get()), content_of(output)))
-        })
-        .collect()
-}
-
-/// The `content` of a result: a text, or blocks where there is more.
-fn content_of(output: &Output) -> String {
-    if output.media.is_empty() {
-        return compact(output.text.as_str());
-    }
-    let text =
-        (!output.text.is_empty()).then(|| value!({"type": "text", "text": output.text.as_str()}).to_string());
-    let blocks: Vec<String> = text.into_iter().chain(output.media.iter().map(media_block)).collect();
-    format!("[{}]", blocks.join(","))
-}
-
-fn media_block(media: &Media) -> String {
-    let kind = if media.kind == MediaKind::Image { "image" } else { "document" };
-    let source = if media.data.contains(':') {
-        value!({"type": "url", "url": &*media.data})
-    } else {
-        value!({"type": "base64", "media_type": &*media.mime, "data": &*media.data})
-    };
-    value!({"type": kind, "source": source}).to_string()
-}
-
-/// A part as a block; nothing for thinking without a signature, which no API takes.
-fn block_of(part: &Part) -> Option<String> {
-    Some(match part {
-        Part::Text(text) => value!({"type": "text", "text": text.as_str()}).to_string(),
-        Part::Reasoning(it) => {
-            let signature = it.signature.as_ref()?.as_str();
-            value!({"type": "thinking", "thinking": it.text.as_str(), "signature": signature}).to_string()
-        }
-        Part::Call(it) => {
-            let (id, name) = (compact(&*it.id), compact(&*it.name));
-            format!(r#"{{"type":"tool_use","id":{id},"name":{name},"input":{}}}"#, it.input.as_str())
-        }
-        Part::Output(it) => {
-            let (id, content) = (compact(&*it.id), content_of(it));
-            let failed = if it.failed { r#","is_error":true"# } else { "" };
-            format!(r#"{{"type":"tool_result","tool_use_id":{id},"content":{content}{failed}}}"#)
-        }
-        Part::Media(it) => media_block(it),
-        Part::Opaque(it) => it.raw.as_str().to_owned(),
-    })
 }
 
 /// What becomes a row.
@@ -470,7 +323,7 @@ fn plan<'a>(
                 let bytes = source.bytes(session.records[record as usize].range())?;
                 let text = json::mend(&bytes);
                 raw.extend(
-                    blocks(&text).into_iter().filter_map(|it| Some((part_of(it)?, it.get().to_owned()))),
+                    raw_blocks(&text).into_iter().filter_map(|it| Some((part_of(it)?, it.get().to_owned()))),
                 );
             }
         }
