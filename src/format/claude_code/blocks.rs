@@ -12,6 +12,9 @@ use crate::format::media::image_size;
 use crate::history::{Call, Kind, Media, MediaKind, Opaque, Output, Part, Reasoning, Text};
 use crate::json::compact;
 
+/// Whose blocks these are.
+const API: &str = "anthropic";
+
 /// What the client itself puts in place of an old result (2.1, time-based clearing).
 const CLEARED: &str = "[Old tool result content cleared]";
 
@@ -110,13 +113,11 @@ struct Place {
 /// A block as a part; nothing for one that is not sent, or is no object.
 pub(super) fn part_of(raw: &RawValue) -> Option<Part> {
     let opaque = |kind: &str| {
-        Some(Part::Opaque(Opaque {
-            api: "anthropic".into(),
-            kind: kind.into(),
-            raw: squeeze(raw.get()).into(),
-        }))
+        Some(Part::Opaque(Opaque { api: API.into(), kind: kind.into(), raw: squeeze(raw.get()).into() }))
     };
-    let block: Block = serde_json::from_str(raw.get()).ok()?;
+    let Ok(block) = serde_json::from_str::<Block>(raw.get()) else {
+        return if raw.get().starts_with('{') { opaque("") } else { None };
+    };
     let kind = block.kind.unwrap_or_default();
     match &*kind {
         "text" => {
@@ -222,7 +223,7 @@ fn media_block(media: &Media) -> String {
     value!({"type": kind, "source": source}).to_string()
 }
 
-/// A part as a block; nothing for thinking without a signature, which no API takes.
+/// A part as a block; nothing for thinking without a signature and for blocks of another API, which this one refuses.
 pub(super) fn block_of(part: &Part) -> Option<String> {
     Some(match part {
         Part::Text(text) => value!({"type": "text", "text": text.as_str()}).to_string(),
@@ -231,8 +232,12 @@ pub(super) fn block_of(part: &Part) -> Option<String> {
             value!({"type": "thinking", "thinking": it.text.as_str(), "signature": signature}).to_string()
         }
         Part::Call(it) => {
-            let (id, name) = (compact(&*it.id), compact(&*it.name));
-            format!(r#"{{"type":"tool_use","id":{id},"name":{name},"input":{}}}"#, it.input.as_str())
+            let (id, name, input) = (compact(&*it.id), compact(&*it.name), it.input.as_str());
+            // The API takes objects alone.
+            let wrapped =
+                (it.freeform || !input.starts_with('{')).then(|| value!({"input": input}).to_string());
+            let input = wrapped.as_deref().unwrap_or(input);
+            format!(r#"{{"type":"tool_use","id":{id},"name":{name},"input":{input}}}"#)
         }
         Part::Output(it) => {
             let (id, content) = (compact(&*it.id), content_of(it));
@@ -240,6 +245,7 @@ pub(super) fn block_of(part: &Part) -> Option<String> {
             format!(r#"{{"type":"tool_result","tool_use_id":{id},"content":{content}{failed}}}"#)
         }
         Part::Media(it) => media_block(it),
-        Part::Opaque(it) => it.raw.as_str().to_owned(),
+        Part::Opaque(it) if &*it.api == API => it.raw.as_str().to_owned(),
+        Part::Opaque(_) => return None,
     })
 }

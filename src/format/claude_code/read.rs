@@ -16,7 +16,7 @@ use crate::history::{History, Kind, Message, Meta, Part, Role, Text, Usage};
 use crate::json;
 
 /// The model's name on rows that the client wrote in the model's place.
-const SYNTHETIC: &str = "<synthetic>";
+pub(super) const SYNTHETIC: &str = "<synthetic>";
 
 /// Where attachments of versions that did not record what was sent hold it: type, JSON pointer.
 const ATTACHED: [(&str, &str); 14] = [

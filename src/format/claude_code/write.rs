@@ -7,9 +7,10 @@ use serde_json::json as value;
 use super::blocks::{block_of, part_of};
 use super::fields::Fields;
 use super::patch::{changed, contents, patch, raw_blocks};
-use crate::error::Result;
+use super::read::SYNTHETIC;
+use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::format::lines::each_line;
-use crate::format::{Mode, Piece, Session, Source, Written, derive};
+use crate::format::{Format, Mode, Piece, Session, Source, Written, derive};
 use crate::history::{History, Kind, Message, Output, Part, Role};
 use crate::json::{self, compact};
 
@@ -32,7 +33,17 @@ const PROMPT_CHARS: usize = 200;
 ///
 /// Messages that were read become copies of their rows, in one chain, with new ids; `message.id` is new too, because
 /// rows with an old one would be joined to the old response. Usage is reset: the client decides by it when to compact.
+///
+/// A session of another agent can be carried over with `New`: no row is copied, and what is signed for another API
+/// stays behind.
 pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
+    if session.format != Format::ClaudeCode && mode != Mode::New {
+        let found = session.format.name();
+        let what = format!(
+            "while writing in place, expected a Claude Code session, found {found}; write a new session"
+        );
+        return Err(Error::new(ErrorKind::Arguments, what).at(source.name(), None));
+    }
     match mode {
         Mode::Patch => patch(source, session, after),
         Mode::New | Mode::Append => Rows::write(source, session, after, mode),
@@ -95,7 +106,7 @@ impl<'a> Rows<'a> {
             match it {
                 Plan::Boundary => rows.boundary(if mode == Mode::Append { leaf.as_deref() } else { None }),
                 Plan::Copy(record, outputs) => rows.copy(record, &outputs, is_last)?,
-                Plan::Own(message, blocks) => rows.own(message, &blocks),
+                Plan::Own(message, blocks) => rows.own(message, &blocks, is_last),
             }
         }
         if let Some(leaf) = &rows.last {
@@ -107,7 +118,9 @@ impl<'a> Rows<'a> {
         }
         match mode {
             Mode::New => {
-                rows.replacements()?;
+                if session.format == Format::ClaudeCode {
+                    rows.replacements()?;
+                }
                 written.file_name = Some(format!("{}.jsonl", rows.id));
                 written.session = Some(rows.id);
                 written.pieces = vec![Piece::New(rows.lines.into_bytes())];
@@ -174,7 +187,7 @@ impl<'a> Rows<'a> {
         self.row("boundary", &time, &fields);
     }
 
-    fn own(&mut self, message: &Message, blocks: &[String]) {
+    fn own(&mut self, message: &Message, blocks: &[String], is_last: bool) {
         let list = format!("[{}]", blocks.join(","));
         let content = match message.parts.as_slice() {
             [Part::Text(text)] if message.role != Role::Assistant => compact(text.as_str()),
@@ -183,7 +196,9 @@ impl<'a> Rows<'a> {
         let mut fields = Vec::new();
         if message.role == Role::Assistant {
             let id = self.response(message.id.as_deref().unwrap_or(&self.count.to_string()));
-            let model = self.session.history.meta.model.as_deref().unwrap_or("<synthetic>");
+            // The client goes on with the model that it finds; another agent's it does not know.
+            let model = self.session.history.meta.model.as_deref();
+            let model = model.filter(|_| self.session.format == Format::ClaudeCode).unwrap_or(SYNTHETIC);
             let (id, model) = (compact(&id), compact(model));
             let stop = if message.calls().next().is_some() { "tool_use" } else { "end_turn" };
             fields.push(("type", compact("assistant")));
@@ -208,7 +223,7 @@ impl<'a> Rows<'a> {
                 Kind::Said => {}
             }
         }
-        let time = self.time.clone();
+        let time = message.at.filter(|_| !is_last).map_or(self.time.clone(), derive::time);
         self.row(&message.plain(), &time, &fields);
     }
 
@@ -286,10 +301,10 @@ fn usage() -> String {
 fn content(after: &History) -> String {
     let mut out = String::new();
     for message in after.messages() {
-        match message.from {
-            Some(from) => out.push_str(&format!("{from}\n")),
-            None => out.push_str(&message.plain()),
+        if let Some(from) = message.from {
+            out.push_str(&format!("{from}\n"));
         }
+        out.push_str(&message.plain());
         for output in message.outputs() {
             out.push_str(output.text.as_str());
         }
@@ -309,9 +324,10 @@ fn plan<'a>(
     if mode == Mode::Append || after.messages().iter().any(|it| it.kind == Kind::Summary) {
         out.push(Plan::Boundary);
     }
+    let foreign = session.format != Format::ClaudeCode;
     for (number, message) in after.messages().iter().enumerate() {
-        let old =
-            message.from.and_then(|it| Some((it as usize, session.history.messages().get(it as usize)?)));
+        let from = message.from.filter(|_| !foreign);
+        let old = from.and_then(|it| Some((it as usize, session.history.messages().get(it as usize)?)));
         let mut raw = Vec::new();
         if let Some((from, old)) = old {
             let records = &session.of_message[from];
@@ -335,14 +351,16 @@ fn plan<'a>(
                 next += it + 1;
                 raw[next - 1].1.clone()
             });
-            match kept.or_else(|| block_of(part)) {
+            let signed = matches!(part, Part::Reasoning(_));
+            match kept.or_else(|| block_of(part).filter(|_| !(foreign && signed))) {
                 Some(block) => blocks.push(block),
-                None => warnings.push(format!("message {number}: thinking without a signature was left out")),
+                None if signed => warnings
+                    .push(format!("message {number}: thinking that is not signed for this API is left out")),
+                None => warnings.push(format!("message {number}: a block of another API is left out")),
             }
         }
         if message.role == Role::System {
-            warnings
-                .push(format!("message {number}: written as the client's own user text instead of system"));
+            warnings.push(format!("message {number}: system text is written as the client's own user text"));
         }
         if !blocks.is_empty() {
             out.push(Plan::Own(message, blocks));
@@ -355,7 +373,8 @@ fn plan<'a>(
 fn newest(source: &dyn Source, session: &Session) -> Result<(Envelope, Option<String>)> {
     let mut found: BTreeMap<usize, String> = BTreeMap::new();
     let mut leaf = None;
-    for &record in session.of_message.iter().rev().flat_map(|it| it.iter().rev()) {
+    let live = session.of_message.iter().filter(|_| session.format == Format::ClaudeCode);
+    for &record in live.rev().flat_map(|it| it.iter().rev()) {
         let bytes = source.bytes(session.records[record as usize].range())?;
         let text = json::mend(&bytes);
         let Some(fields) = Fields::of(&text) else { continue };
@@ -368,6 +387,9 @@ fn newest(source: &dyn Source, session: &Session) -> Result<(Envelope, Option<St
         if found.len() == ENVELOPE.len() {
             break;
         }
+    }
+    if let Some(cwd) = &session.history.meta.cwd {
+        found.entry(2).or_insert_with(|| compact(&**cwd));
     }
     Ok((found.into_iter().map(|(number, value)| (ENVELOPE[number].to_owned(), value)).collect(), leaf))
 }
