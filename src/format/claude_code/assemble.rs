@@ -23,57 +23,43 @@ pub(super) enum Item {
     After(Vec<Part>),
 }
 
-/// What the client drops without a word: results whose call is gone, calls whose result is (but those at the very
-/// end, which are still running), blank texts of the model, and responses of which only thinking is left.
+/// What the client drops without a word: results whose call is gone, calls whose result is (but those of the
+/// last response, which still run), blank texts of the model, and responses of which only thinking is left.
 pub(super) fn drop_orphans(items: &mut Vec<(usize, Item)>) {
     // Calls without a result yet, by id: of several, a result answers the last.
     let mut asked: HashMap<Arc<str>, Vec<(usize, usize)>> = HashMap::new();
     let mut answered = HashSet::new();
-    // The responses at the end: which items, and whether results alone came after them.
-    let (mut last, mut then): (HashMap<Arc<str>, Vec<usize>>, Option<bool>) = (HashMap::new(), None);
+    // The last response, while the user has said nothing after it.
+    let mut running = None;
     for (number, (_, item)) in items.iter_mut().enumerate() {
         match item {
             Item::Reply { parts, response, .. } => {
-                let goes_on = match then {
-                    None => true,
-                    Some(only_results) => only_results && last.contains_key(response),
-                };
-                if !goes_on {
-                    last.clear();
-                    then = None;
-                }
-                last.entry(response.clone()).or_default().push(number);
+                running = Some(response.clone());
                 for (place, part) in parts.iter().enumerate() {
                     if let Part::Call(call) = part {
                         asked.entry(call.id.clone()).or_default().push((number, place));
                     }
                 }
             }
-            Item::Results { parts, .. } => {
-                then = Some(then.unwrap_or(true));
-                parts.retain(|it| match it {
-                    Part::Output(output) => {
-                        let call = asked.get_mut(&output.id).and_then(Vec::pop);
-                        call.is_some_and(|it| answered.insert(it))
-                    }
-                    _ => true,
-                });
-            }
-            Item::Before(_) | Item::After(_) => then = Some(false),
-            Item::Words { .. } | Item::Summary(_) => {
-                last.clear();
-                then = Some(false);
-            }
+            Item::Results { parts, .. } => parts.retain(|it| match it {
+                Part::Output(output) => {
+                    let call = asked.get_mut(&output.id).and_then(Vec::pop);
+                    call.is_some_and(|it| answered.insert(it))
+                }
+                _ => true,
+            }),
+            Item::Words { .. } | Item::Summary(_) => running = None,
+            Item::Before(_) | Item::After(_) => {}
         }
     }
-    let running: HashSet<usize> = last.into_values().flatten().collect();
     for (number, (_, item)) in items.iter_mut().enumerate() {
-        if let Item::Reply { parts, .. } = item {
+        if let Item::Reply { parts, response, .. } = item {
+            let runs = running.as_ref() == Some(response);
             let mut place = 0;
             parts.retain(|it| {
                 place += 1;
                 match it {
-                    Part::Call(_) => answered.contains(&(number, place - 1)) || running.contains(&number),
+                    Part::Call(_) => answered.contains(&(number, place - 1)) || runs,
                     _ => !is_blank(it),
                 }
             });

@@ -210,7 +210,8 @@ fn attachment(text: &str) -> Result<Option<Item>, String> {
     let raw = attached.attachment.map_or("", RawValue::get);
     let Ok(kinded) = serde_json::from_str::<Kinded>(raw) else { return Ok(None) };
     let kind = kinded.kind.unwrap_or_default();
-    // What the user typed while the model was at work.
+    // What the user typed while the model was at work. The client sends it wrapped in a sentence of its own; here are
+    // the words alone.
     if kind == "queued_command" && kinded.mode.as_deref().is_none_or(|it| it == "prompt") {
         let parts = blocks(kinded.prompt);
         return Ok(Some(Item::Words { kind: kind_of(&parts), parts }));
