@@ -4,7 +4,7 @@
 //! Not repeated here: Codex shortens over-long outputs once more while it reads them; the rollout holds them as they
 //! were already shortened when they were recorded, under the same policy.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::items::{Family, Item, Pair, parse};
@@ -22,8 +22,13 @@ const LEGACY_BUDGET: usize = 20_000;
 #[derive(Debug)]
 pub(super) enum Entry {
     /// A response item; whether it begins a user turn.
-    Item { starts_turn: bool },
-    Compacted { message: String, has_history: bool },
+    Item {
+        starts_turn: bool,
+    },
+    Compacted {
+        message: String,
+        has_history: bool,
+    },
     TurnContext(Option<String>),
     RolledBack(u64),
     TurnStarted(Option<String>),
@@ -57,6 +62,8 @@ pub(super) struct Rollout {
     pub(super) turn_context: Option<u32>,
     pub(super) token_count: Option<u32>,
     pub(super) first_prompt: Option<u32>,
+    /// The id of the newest turn, if it has one.
+    pub(super) turn: Option<String>,
     pub(super) last_compacted: Option<u32>,
     pub(super) window: Option<u64>,
     pub(super) max_ordinal: Option<u64>,
@@ -113,7 +120,8 @@ impl Rollout {
 
     fn look(&mut self, text: &str) -> Result<Entry, String> {
         let number = self.records.len() as u32;
-        let fields = Fields::of(text).ok_or("expected a JSON object, found something else; the line is skipped")?;
+        let fields =
+            Fields::of(text).ok_or("expected a JSON object, found something else; the line is skipped")?;
         let tag = fields.text("type").ok_or("expected a line with a type, found none; it is skipped")?;
         let Some(payload) = fields.get("payload") else {
             return Err(format!("expected a payload in a {tag:?} line, found none; it is skipped"));
@@ -157,11 +165,18 @@ impl Rollout {
                 let so_far = body.as_ref().and_then(|it| it.object("thread_token_usage"));
                 usage.map_or(Entry::Other, |it| Entry::Report(report(&it, so_far.as_ref())))
             }
+            "inter_agent_communication" => {
+                return Err(
+                    "what another agent sent is not read from this kind of line; it is left out".into()
+                );
+            }
             "event_msg" => self.event(number, body.as_ref()),
             // The seed's illustration of a rollout: the variant's name stands around its body.
             "rollout_item" => {
                 let Some((name, inner)) = body.as_ref().and_then(|it| it.iter().next()) else {
-                    return Err("expected a rollout item in the payload, found none; the line is skipped".into());
+                    return Err(
+                        "expected a rollout item in the payload, found none; the line is skipped".into()
+                    );
                 };
                 match (name, Fields::of(inner)) {
                     ("ResponseItem", Some(variant)) => match variant.iter().next() {
@@ -191,7 +206,10 @@ impl Rollout {
             self.window = Some(window);
         }
         match body.text("type").as_deref() {
-            Some("task_started" | "turn_started") => Entry::TurnStarted(turn()),
+            Some("task_started" | "turn_started") => {
+                self.turn = turn();
+                Entry::TurnStarted(turn())
+            }
             Some("task_complete" | "turn_complete" | "turn_aborted") => Entry::TurnEnded(turn()),
             Some("thread_rolled_back") => Entry::RolledBack(body.number("num_turns").unwrap_or(0)),
             Some("user_message") => {
@@ -235,6 +253,11 @@ impl Rollout {
             items = self.base(source, base as u32)?;
             start = base + 1;
         }
+        let begun = |items: &[Live]| -> Vec<usize> {
+            items.iter().enumerate().filter(|(_, it)| it.starts_turn).map(|(at, _)| at).collect()
+        };
+        // Where turns begin in `items`.
+        let mut starts = begun(&items);
         // Messages before this one have been reported on.
         let mut reported = items.len();
         let mut last_report = None;
@@ -242,16 +265,20 @@ impl Rollout {
             match entry {
                 Entry::Item { starts_turn } => {
                     if let Some(mut live) = self.live_item(source, number as u32)? {
+                        if *starts_turn {
+                            starts.push(items.len());
+                        }
                         live.starts_turn = *starts_turn;
                         items.push(live);
                     }
                 }
                 Entry::Compacted { message, .. } if !cancelled.contains(&number) => {
                     items = legacy(items, message, number as u32);
+                    starts = begun(&items);
                     reported = items.len();
                 }
                 Entry::RolledBack(turns) => {
-                    drop_turns(&mut items, *turns);
+                    drop_turns(&mut items, &mut starts, *turns);
                     reported = reported.min(items.len());
                 }
                 Entry::Report(report) if report.usage.sent() > 0 && last_report != Some(report.so_far) => {
@@ -287,18 +314,19 @@ impl Rollout {
         let mut to_cancel = 0u64;
         // The turn being gone through: its id, whether a user began it, its compactions.
         let mut turn: Option<(Option<&str>, bool, Vec<usize>)> = None;
-        let mut close = |turn: (Option<&str>, bool, Vec<usize>), to_cancel: &mut u64, base: &mut Option<usize>| {
-            let (_, is_user, compactions) = turn;
-            if *to_cancel > 0 {
-                *to_cancel -= u64::from(is_user);
-                cancelled.extend(compactions);
-            } else if base.is_none() {
-                // Newest first: the first one that carries a history.
-                *base = compactions.into_iter().find(|it| {
-                    matches!(self.entries.get(*it), Some(Entry::Compacted { has_history: true, .. }))
-                });
-            }
-        };
+        let mut close =
+            |turn: (Option<&str>, bool, Vec<usize>), to_cancel: &mut u64, base: &mut Option<usize>| {
+                let (_, is_user, compactions) = turn;
+                if *to_cancel > 0 {
+                    *to_cancel -= u64::from(is_user);
+                    cancelled.extend(compactions);
+                } else if base.is_none() {
+                    // Newest first: the first one that carries a history.
+                    *base = compactions.into_iter().find(|it| {
+                        matches!(self.entries.get(*it), Some(Entry::Compacted { has_history: true, .. }))
+                    });
+                }
+            };
         for (number, entry) in self.entries.iter().enumerate().rev() {
             match entry {
                 Entry::Compacted { .. } => turn.get_or_insert_default().2.push(number),
@@ -370,6 +398,8 @@ impl Rollout {
         let mut out = Vec::new();
         for (index, raw) in payload.list("replacement_history").unwrap_or_default().into_iter().enumerate() {
             let Ok(Some(Item { mut message, pair })) = parse(raw, None) else { continue };
+            // As Codex sees it, not as we know it.
+            let starts_turn = message.role == Role::User && message.kind != Kind::Context;
             if message.role == Role::User && summary.is_some() && summary == Some(message.plain()) {
                 message.kind = Kind::Summary;
             }
@@ -377,23 +407,25 @@ impl Rollout {
             if let Some(kind) = ours.and_then(|it| kind_named(&it)) {
                 message.kind = kind;
             }
-            let starts_turn = message.role == Role::User && message.kind != Kind::Context;
             out.push(Live { message, record: number, at: self.at(number, &text, raw), pair, starts_turn });
         }
         Ok(out)
     }
 
     fn past(&self, cancelled: &HashSet<usize>, items: &[Live]) -> Vec<PastCompaction> {
+        let summaries: HashMap<u32, usize> = (0..)
+            .zip(items)
+            .filter(|(_, it)| it.message.kind == Kind::Summary)
+            .map(|(at, it)| (it.record, at))
+            .collect();
         let mut out: Vec<PastCompaction> = Vec::new();
         let mut before = None;
         let mut counted = false;
         for (number, entry) in self.entries.iter().enumerate() {
             match entry {
                 Entry::Compacted { message, .. } if !cancelled.contains(&number) => {
-                    let live =
-                        |it: &Live| it.record as usize == number && it.message.kind == Kind::Summary;
                     out.push(PastCompaction {
-                        message: items.iter().position(live),
+                        message: summaries.get(&(number as u32)).copied(),
                         trigger: None,
                         tokens_before: before,
                         tokens_after: None,
@@ -478,7 +510,8 @@ fn legacy(items: Vec<Live>, message: &str, record: u32) -> Vec<Live> {
     let mut left = LEGACY_BUDGET;
     let mut kept = Vec::new();
     for live in items.into_iter().rev() {
-        let said = live.message.role == Role::User && live.message.kind == Kind::Said && live.pair == Pair::None;
+        let said =
+            live.message.role == Role::User && live.message.kind == Kind::Said && live.pair == Pair::None;
         if !said || left == 0 {
             continue;
         }
@@ -509,14 +542,14 @@ fn truncated(text: &str, tokens: usize) -> String {
 }
 
 /// Drops the last turns, and what the client put in front of the first of them.
-fn drop_turns(items: &mut Vec<Live>, turns: u64) {
-    let starts: Vec<usize> = items.iter().enumerate().filter(|(_, it)| it.starts_turn).map(|(at, _)| at).collect();
+fn drop_turns(items: &mut Vec<Live>, starts: &mut Vec<usize>, turns: u64) {
     let (Some(&first), true) = (starts.first(), turns > 0) else { return };
-    let back = usize::try_from(turns).unwrap_or(usize::MAX);
-    let mut cut = starts.len().checked_sub(back).and_then(|it| starts.get(it)).copied().unwrap_or(first);
+    let kept = starts.len().saturating_sub(usize::try_from(turns).unwrap_or(usize::MAX));
+    let mut cut = starts.get(kept).copied().unwrap_or(first);
     while cut > first && items.get(cut - 1).is_some_and(|it| it.message.kind == Kind::Context) {
         cut -= 1;
     }
+    starts.truncate(kept);
     items.truncate(cut);
 }
 
@@ -524,7 +557,7 @@ fn drop_turns(items: &mut Vec<Live>, turns: u64) {
 /// `aborted`, unless it stands at the very end and may still be answered.
 fn paired(items: Vec<Live>) -> Vec<Live> {
     let mut calls: HashSet<(Family, String)> = HashSet::new();
-    let mut outputs: BTreeMap<String, usize> = BTreeMap::new();
+    let mut outputs: HashSet<String> = HashSet::new();
     let mut last_said = 0;
     for (at, live) in items.iter().enumerate() {
         match &live.pair {
@@ -532,7 +565,7 @@ fn paired(items: Vec<Live>) -> Vec<Live> {
                 calls.insert((*family, id.clone()));
             }
             Pair::Output(_, id) => {
-                outputs.insert(id.clone(), at);
+                outputs.insert(id.clone());
             }
             Pair::None => last_said = at,
         }
@@ -541,9 +574,7 @@ fn paired(items: Vec<Live>) -> Vec<Live> {
     for (at, live) in items.into_iter().enumerate() {
         match &live.pair {
             Pair::Output(family, id) if !calls.contains(&(*family, id.clone())) => {}
-            Pair::Call(Family::Function | Family::Custom, id)
-                if !outputs.contains_key(id) && at < last_said =>
-            {
+            Pair::Call(Family::Function | Family::Custom, id) if !outputs.contains(id) && at < last_said => {
                 let output = Output {
                     id: id.as_str().into(),
                     name: None,
