@@ -1,4 +1,5 @@
 //! Codex rollouts: what a resume rebuilds, and that what is written reads back.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use epitome::format::{Memory, Mode, Session, codex};
 use epitome::history::{History, Kind, Message, Output, Part, Role};
@@ -470,6 +471,18 @@ fn appends_in_the_native_form() {
         format!("{:?}\n{}", written.file_name, String::from_utf8(written.bytes(&source).unwrap()).unwrap())
     );
     assert_eq!(written, codex::write(&source, &session, &after, Mode::New).unwrap());
+}
+
+#[test]
+fn a_summary_in_a_frame_that_codex_drops_is_still_a_summary() {
+    // Codex takes `<external_…>` for context and leaves it out of its own next compaction: nothing nests.
+    let source = of(&[line("session_meta", r#"{"id":"t"}"#), said("user", "x"), said("assistant", "y")]);
+    let session = codex::read(&source).unwrap();
+    let mut messages =
+        vec![Message::text(Role::User, Kind::Summary, "<external_s>\nwhat was\n</external_s>")];
+    messages.extend_from_slice(session.history.messages());
+    let after = History::new(messages, session.history.meta.clone());
+    format_common::read_back(&source, codex::read, codex::write, &session, &after);
 }
 
 #[test]

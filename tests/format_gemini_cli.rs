@@ -1,4 +1,5 @@
 //! Gemini CLI sessions: what a resume sends, and that what is written reads back.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use epitome::format::{Memory, Mode, Session, Source, gemini_cli};
 use epitome::history::{History, Kind, Message, Part, Role};
@@ -186,10 +187,10 @@ fn knows_a_compression_and_drops_stale_usage() {
     ];
     let mut lines = old.to_vec();
     // A resume: first the context alone, then all again. Nothing is stale.
-    let mut again = old.clone();
+    let mut again = old;
     // The client writes its records down again without what was reported.
     again[4] = model("d", "four", "");
-    lines.extend([set(&[ctx.clone()]), set(&again)]);
+    lines.extend([set(std::slice::from_ref(&ctx)), set(&again)]);
     let session = read(&of(&lines));
     assert!(session.history.messages()[3].usage.is_some() && session.past.is_empty());
     // A compression, then a resume, then a new turn.

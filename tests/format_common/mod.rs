@@ -1,5 +1,11 @@
 //! What the tests of native formats share: real sessions, and the laws of reading and writing.
-#![allow(dead_code, reason = "each test uses its own part")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "each test uses its own part of it"
+)]
 
 use std::path::PathBuf;
 

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::items::{NOT_SENT, items, kind_of, output_value};
-use super::replay::{Live, Replayed, Rollout, kind_name};
+use super::replay::{Live, Replayed, kind_name};
+use super::rollout::Rollout;
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::format::raw::{Fields, array, place, quoted, spliced};
 use crate::format::{Mode, Piece, Session, Source, Written, derive};
@@ -36,7 +37,7 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
                 Compaction::of(source, session, &rollout, &replayed, after, ms, &mut written.warnings)?;
             let lines = lines(source, &rollout, &compaction, ms, rollout.paginated_from())?;
             let mut text = String::new();
-            if source.len() > 0 && source.bytes(source.len() - 1..source.len())? != b"\n" {
+            if !source.is_empty() && source.bytes(source.len() - 1..source.len())? != b"\n" {
                 text.push('\n');
             }
             text.push_str(&lines);

@@ -186,7 +186,8 @@ fn push(
             }
         }
     }
-    if raw.is_empty() {
+    // What is left besides repetitions may be nothing that the client would send.
+    if raw.is_empty() || (role == Which::User && raw.iter().all(|it| shown(it).trim().is_empty())) {
         return;
     }
     let parts: Vec<Part> = raw.iter().map(part).collect();
@@ -274,7 +275,12 @@ fn parts_of(content: Option<&Value>) -> Vec<Value> {
 
 /// Whether a resume leaves a user record out: blank, a command, or context that is made anew.
 fn is_ignored(parts: &[Value]) -> bool {
-    // These count as a name in brackets, whatever text stands beside them.
+    let text: String = parts.iter().map(shown).collect();
+    text.trim().is_empty() || starts_ignored(&text)
+}
+
+/// A part as the client shows it to itself: its text, or a name in brackets, whatever text stands beside it.
+fn shown(part: &Value) -> &str {
     const NAMED: [&str; 8] = [
         "videoMetadata",
         "thought",
@@ -285,15 +291,10 @@ fn is_ignored(parts: &[Value]) -> bool {
         "functionResponse",
         "inlineData",
     ];
-    let mut text = String::new();
-    for part in parts {
-        if NAMED.iter().any(|it| part.get(it).is_some()) {
-            text.push_str("[part]");
-        } else {
-            text.push_str(part.get("text").and_then(Value::as_str).unwrap_or_default());
-        }
+    match NAMED.iter().any(|it| part.get(it).is_some()) {
+        true => "[part]",
+        false => part.get("text").and_then(Value::as_str).unwrap_or_default(),
     }
-    text.trim().is_empty() || starts_ignored(&text)
 }
 
 /// What a user message must not begin with, or Gemini CLI does not send it.

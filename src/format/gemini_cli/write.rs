@@ -69,7 +69,7 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
         written.pieces = spliced(source.len(), edits);
     } else {
         let mut text = String::new();
-        if source.len() > 0 && source.bytes(source.len() - 1..source.len())? != b"\n" {
+        if !source.is_empty() && source.bytes(source.len() - 1..source.len())? != b"\n" {
             text.push('\n');
         }
         text.push_str(&format!("{{\"$set\":{{\"messages\":{},\"lastUpdated\":{at}}}}}\n", array(&records)));
