@@ -474,6 +474,27 @@ fn appends_in_the_native_form() {
 }
 
 #[test]
+fn believes_what_codex_noted_about_a_message() {
+    let noted = |kind: &str| {
+        let (tag, payload) = said("user", kind);
+        let note =
+            format!(r#","internal_chat_message_metadata_passthrough":{{"content_item_kinds":["{kind}"]}}}}"#);
+        (tag, format!("{}{note}", payload.strip_suffix('}').unwrap()))
+    };
+    let source = of(&[
+        line("session_meta", r#"{"id":"t"}"#),
+        noted("environments.environment_context"),
+        noted("user.text"),
+        noted("compaction.summary"),
+        noted("unknown"),
+    ]);
+    let session = codex::read(&source).unwrap();
+    let kinds: Vec<Kind> = session.history.messages().iter().map(|it| it.kind).collect();
+    assert_eq!(kinds, [Kind::Context, Kind::Said, Kind::Summary, Kind::Said]);
+    after_laws(&source, codex::read, codex::write, &session);
+}
+
+#[test]
 fn a_summary_in_a_frame_that_codex_drops_is_still_a_summary() {
     // Codex takes `<external_…>` for context and leaves it out of its own next compaction: nothing nests.
     let source = of(&[line("session_meta", r#"{"id":"t"}"#), said("user", "x"), said("assistant", "y")]);
