@@ -73,18 +73,6 @@ pub struct Trigger {
     pub window: Option<u64>,
 }
 
-/// One step of a profile.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Pass {
-    /// When it runs.
-    #[serde(default)]
-    pub when: When,
-    /// What it does.
-    #[serde(flatten)]
-    pub step: Step,
-}
-
 /// When a pass runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -98,10 +86,10 @@ pub enum When {
     Overflow,
 }
 
-/// What a pass does.
+/// One step of a profile.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case")]
-pub enum Step {
+pub enum Pass {
     /// Clears, shortens or spills tool outputs.
     Outputs(Outputs),
     /// Drops messages from the middle.
@@ -112,8 +100,11 @@ pub enum Step {
 
 /// Which tool outputs are replaced, and by what.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Outputs {
+    /// When it runs.
+    #[serde(default)]
+    pub when: When,
     /// Which ones.
     pub select: Select,
     /// The newest turns whose outputs are neither counted nor replaced.
@@ -190,8 +181,11 @@ pub enum Replace {
 
 /// Drops messages from the middle, pairs kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Snip {
+    /// When it runs.
+    #[serde(default)]
+    pub when: When,
     /// Only with more messages than this.
     pub above: usize,
     /// Messages kept at the beginning.
@@ -204,8 +198,11 @@ pub struct Snip {
 
 /// Replaces messages by a summary.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Summarize {
+    /// When it runs.
+    #[serde(default)]
+    pub when: When,
     /// What stays beside the summary.
     pub keep: Keep,
     /// The summary's sections.
@@ -377,6 +374,17 @@ pub enum Style {
 /// The built-in profiles: name and text, in the order of the table.
 pub const BUILT_IN: [(&str, &str); 1] = [("epitome", include_str!("../prompts/epitome/profile.toml"))];
 
+impl Pass {
+    /// When it runs.
+    pub fn when(&self) -> When {
+        match self {
+            Self::Outputs(step) => step.when,
+            Self::Snip(step) => step.when,
+            Self::Summarize(step) => step.when,
+        }
+    }
+}
+
 impl Profile {
     /// The built-in profile of that name.
     pub fn built_in(name: &str) -> Result<Self> {
@@ -421,8 +429,8 @@ impl Profile {
             share("trigger.share", value);
         }
         for pass in &self.passes {
-            match &pass.step {
-                Step::Summarize(step) => match &step.keep {
+            match pass {
+                Pass::Summarize(step) => match &step.keep {
                     Keep::ShareBehind(value) => share("keep.share-behind", *value),
                     Keep::Budget(budget) => {
                         share("keep.budget.share", budget.share);
@@ -431,20 +439,20 @@ impl Profile {
                     Keep::Turns { share: value, .. } => share("keep.turns.share", *value),
                     Keep::Nothing | Keep::Messages(_) | Keep::UserMessages(_) => {}
                 },
-                Step::Outputs(step) => {
+                Pass::Outputs(step) => {
                     if let Replace::Ends { head, .. } = &step.replace {
                         share("replace.ends.head", *head);
                     }
                 }
-                Step::Snip(_) => {}
+                Pass::Snip(_) => {}
             }
         }
         if self.passes.is_empty() {
             out.push("pass: expected at least one, found none".into());
         }
         for (number, pass) in self.passes.iter().enumerate() {
-            match &pass.step {
-                Step::Outputs(step) => {
+            match pass {
+                Pass::Outputs(step) => {
                     if let Select::Beyond(protect) = step.select
                         && protect < step.minimum
                     {
@@ -454,7 +462,7 @@ impl Profile {
                         ));
                     }
                 }
-                Step::Snip(step) => {
+                Pass::Snip(step) => {
                     if step.head + step.tail > step.above {
                         out.push(format!(
                             "pass {number}: keeps {} messages of histories above {}",
@@ -463,7 +471,7 @@ impl Profile {
                         ));
                     }
                 }
-                Step::Summarize(step) => {
+                Pass::Summarize(step) => {
                     if !step.layout.contains(&Slot::Summary) {
                         out.push(format!("pass {number}: its layout has no place for the summary"));
                     }
@@ -486,9 +494,9 @@ impl Profile {
 
     /// The step that summarises when nothing overflowed, if there is one.
     pub fn summarize(&self) -> Option<&Summarize> {
-        self.passes.iter().find_map(|pass| match (&pass.step, pass.when) {
-            (Step::Summarize(step), When::Always | When::Due) => Some(&**step),
-            (Step::Summarize(_), When::Overflow) | (Step::Outputs(_) | Step::Snip(_), _) => None,
+        self.passes.iter().find_map(|pass| match pass {
+            Pass::Summarize(step) if step.when != When::Overflow => Some(&**step),
+            Pass::Summarize(_) | Pass::Outputs(_) | Pass::Snip(_) => None,
         })
     }
 }

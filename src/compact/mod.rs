@@ -18,7 +18,7 @@ mod trigger;
 use serde::{Deserialize, Serialize};
 
 use crate::history::{History, Kind, Role};
-use crate::profile::{Profile, Step, When};
+use crate::profile::{Pass, Profile, When};
 use crate::tokens::Ruler;
 
 pub use draft::{Item, json_len};
@@ -230,7 +230,7 @@ pub fn plan(history: &History, ruler: &Ruler, request: &Request<'_>, moment: &Mo
     }
     let mut refusal: Option<Reason> = None;
     for pass in &profile.passes {
-        let runs = match pass.when {
+        let runs = match pass.when() {
             When::Always => true,
             When::Due => !request.auto || due.due || moment.cause == Cause::Overflow,
             When::Overflow => moment.cause == Cause::Overflow,
@@ -238,13 +238,13 @@ pub fn plan(history: &History, ruler: &Ruler, request: &Request<'_>, moment: &Mo
         if !runs {
             continue;
         }
-        let result = match &pass.step {
-            Step::Outputs(step) => outputs::run(&mut draft, step),
-            Step::Snip(_) | Step::Summarize(_) if request.prune_only => continue,
-            Step::Snip(step) => keep::snip(&mut draft, step),
+        let result = match pass {
+            Pass::Outputs(step) => outputs::run(&mut draft, step),
+            Pass::Snip(_) | Pass::Summarize(_) if request.prune_only => continue,
+            Pass::Snip(step) => keep::snip(&mut draft, step),
             // A second summary of the same history would have nothing left to say.
-            Step::Summarize(_) if draft.need.is_some() => continue,
-            Step::Summarize(step) => keep::summarize(&mut draft, step),
+            Pass::Summarize(_) if draft.need.is_some() => continue,
+            Pass::Summarize(step) => keep::summarize(&mut draft, step),
         };
         if let Err(reason) = result {
             // The last pass that had something to say is the one people ask about.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::draft::Item;
 use super::{Op, OutputOp, Plan, counts, prefix_of};
 use crate::history::{History, Kind, Message, Part, Role, Text};
-use crate::profile::{Profile, Step, SummaryRole};
+use crate::profile::{Pass, Profile, SummaryRole};
 use crate::tokens::Ruler;
 
 /// A new history.
@@ -78,7 +78,7 @@ pub fn apply(
     let before: u64 = old.iter().filter(|it| counts(it)).map(|it| ruler.message(it)).sum();
     let tokens: u64 = messages.iter().filter(|it| counts(it)).map(|it| ruler.message(it)).sum();
     let must_shrink =
-        profile.passes.iter().any(|it| matches!(&it.step, Step::Summarize(it) if it.must_shrink));
+        profile.passes.iter().any(|it| matches!(it, Pass::Summarize(it) if it.must_shrink));
     if tokens > before || (tokens == before && (must_shrink || plan.need.is_none())) {
         return Err(Rejected { code: "grew", reason: format!("{before} tokens would become {tokens}") });
     }
