@@ -233,8 +233,8 @@ fn settled(mut facts: Vec<Fact>) -> Vec<Fact> {
             (Detail::Error { of, .. }, _) => format!("{} {}", of.as_deref().map(work::key).unwrap_or_default(), fact.text),
             // An answer is only the same if the question is.
             (Detail::Choice { asked, means, .. }, _) => format!("{asked:?} {means:?} {}", fact.text),
-            // The same request made twice was made twice.
-            (_, Topic::UserMessages | Topic::Requests | Topic::Last) => format!("{} {}", fact.message, fact.text),
+            // "continue" said twice was said twice; a long text said twice was sent again.
+            (_, Topic::UserMessages | Topic::Requests | Topic::Last) if fact.text.len() <= 60 => format!("{} {}", fact.message, fact.text),
             (Detail::None | Detail::Rule(_) | Detail::File { .. } | Detail::Name(_), _) => {
                 text::flat(&fact.text).to_lowercase()
             }

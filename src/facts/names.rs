@@ -15,7 +15,7 @@ static KINDS: LazyLock<Vec<(Name, Regex)>> = LazyLock::new(|| {
     [
         (Name::Url, r"\bhttps?://[^\s<>)\]}'\x22`|\\，。）]+[^\s<>)\]}'\x22`|\\，。）.,;:!?*]"),
         (Name::Id, r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"),
-        (Name::Ticket, r"(?i)\b(?:PR|pull request|issue|MR|bug|ticket)s? ?#?\d{1,6}\b|(?-i)\b[A-Z][A-Z]{1,9}-\d{1,6}\b|(?:^|\s|\()#\d{2,6}\b"),
+        (Name::Ticket, r"(?i)\b(?:PR|pull request|issue|MR|bug|ticket)s? ?#?\d{1,6}\b|(?-i)\b[A-Z][A-Z]{1,9}-\d{1,6}\b|(?:^|\s|\()#\d{2,5}\b"),
         (Name::Version, r"(?:[@\w./-]*[A-Za-z][@ :=^~v]{1,3}|\bv)\d+\.\d+(?:\.\d+)*(?:-[\w.]+)?\b"),
         (Name::Port, r"(?i)(?:\bport[ :=]+|localhost:|127\.0\.0\.1:|0\.0\.0\.0:)\d{2,5}\b"),
         (Name::Hash, r"\b(?:sha256:)?[0-9a-f]{7,64}\b"),
@@ -39,7 +39,7 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
     // How often, by kind and text; where first.
     let mut seen: HashMap<(Name, String), usize> = HashMap::new();
     let mut add = |number: usize, kind: Name, text: &str, facts: &mut Vec<Fact>| {
-        let text = text.trim().trim_start_matches('(');
+        let text = trimmed(kind, text.trim().trim_start_matches('('));
         if !telling(kind, text) {
             return;
         }
@@ -137,12 +137,23 @@ fn defined(
     }
 }
 
+/// A version without a word before it that only happens to stand there.
+fn trimmed(kind: Name, text: &str) -> &str {
+    const FILLERS: [&str; 18] = [
+        "is", "to", "was", "the", "in", "of", "on", "and", "or", "from", "for", "origin", "step", "section", "release", "showed", "using", "a",
+    ];
+    match text.split_once(' ') {
+        Some((word, number)) if kind == Name::Version && FILLERS.contains(&word.to_lowercase().as_str()) => number,
+        _ => text,
+    }
+}
+
 /// Whether a find says something: a hash needs digits and letters, a branch is more than a word.
 fn telling(kind: Name, text: &str) -> bool {
     match kind {
         Name::Hash => text.len() >= 7 && text.bytes().any(|b| b.is_ascii_digit()) && text.bytes().any(|b| b.is_ascii_lowercase()),
         Name::Branch => text.contains(['/', '-']) && text.len() >= 5 && !text.ends_with(['.', '/']) || text == "main" || text == "master" || text == "dev",
-        Name::Version => !text.starts_with("0.0.0.0") && !text.starts_with("127.") && text.len() <= 60,
+        Name::Version => !text.starts_with("at ") && (text.contains(char::is_alphabetic) || text.matches('.').count() > 1) && !text.starts_with("0.0.0.0") && !text.starts_with("127.") && text.len() <= 60,
         Name::Ticket => !["UTF-8", "UTF-16", "SHA-1", "SHA-256", "ISO-8601", "GPT-4", "GPT-5"].contains(&text) && !text.starts_with("UTF-"),
         Name::Url => text.len() <= 300 && !text.contains("example.com"),
         Name::Port | Name::Id | Name::Setting | Name::Symbol => true,

@@ -50,6 +50,7 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
                     }
                 }
                 goal |= !small;
+                concluded(said.map(|it| (it, &messages[it])), number, facts);
                 ruled(number, &parts, facts);
                 chosen(number, &parts, said.map(|it| &messages[it]), facts);
                 if !small || last.is_none() {
@@ -140,15 +141,30 @@ fn narrowed(sentence: &str) -> &str {
 /// The last thing a text asks, and what it offers to choose from.
 fn question(text: &str) -> Option<&str> {
     let tail = super::text::clip_end(text, 4_000);
-    let mut asked = sentences(tail).into_iter().rev().take(12);
-    asked.find(|it| it.trim_end_matches(['*', '_', ')', '"']).ends_with(['?', '？']))
+    // Options may follow the question; prose does not.
+    let last = sentences(tail).into_iter().rev().take(8);
+    let mut prose = 0;
+    for sentence in last {
+        if asking(sentence) {
+            return Some(sentence);
+        }
+        prose += usize::from(!OFFER.is_match(sentence) && sentence.chars().count() > 40);
+        if prose > 1 {
+            break;
+        }
+    }
+    None
+}
+
+fn asking(text: &str) -> bool {
+    text.trim_end_matches(['*', '_', ')', '"', '`', ' ', '\n']).ends_with(['?', '？'])
 }
 
 fn chosen(number: usize, parts: &[&str], before: Option<&Message>, facts: &mut Vec<Fact>) {
     let whole = parts.join("\n");
     let whole = whole.trim();
     let short = whole.chars().count() <= ANSWER;
-    let asks = whole.ends_with(['?', '？']);
+    let asks = asking(whole) || whole.starts_with('/');
     let before = before.map(Message::plain).unwrap_or_default();
     let asked = question(&before);
     let push = |text: &str, asked: Option<&str>, means: Option<String>, refused: bool, facts: &mut Vec<Fact>| {
@@ -176,14 +192,10 @@ fn chosen(number: usize, parts: &[&str], before: Option<&Message>, facts: &mut V
         push(whole, asked, None, refuses && !approves, facts);
         return;
     }
-    if short && !asks && approves && !trivial(whole) {
-        push(whole, None, None, false, facts);
-        return;
-    }
     for sentence in parts.iter().flat_map(|it| sentences(it)) {
-        let long = sentence.chars().count() > 320;
-        let asks = sentence.ends_with(['?', '？']);
-        if !long && !asks && (CUES.choose.is_match(sentence) || short && CUES.reverse.is_match(sentence)) {
+        // A rule is a rule, and a manual decides nothing.
+        let other = sentence.chars().count() > 320 || asking(sentence) || whole.len() > 2_500 || polarity(sentence).is_some();
+        if !other && (CUES.choose.is_match(sentence) || short && CUES.reverse.is_match(sentence)) {
             push(sentence, None, None, false, facts);
         }
     }
@@ -211,6 +223,24 @@ fn told(number: usize, message: &Message, facts: &mut Vec<Fact>) {
                 model(Topic::Findings, sentence);
             }
         }
+    }
+}
+
+/// What the model had come to when the user spoke again: the last thing it said.
+fn concluded(said: Option<(usize, &Message)>, before: usize, facts: &mut Vec<Fact>) {
+    let Some((number, message)) = said.filter(|(it, _)| *it < before) else { return };
+    if facts.iter().rev().any(|it| it.message == number && it.topic == Topic::Current) {
+        return;
+    }
+    let plain = message.plain();
+    let text = sentences(&plain).iter().map(|it| bare(it)).collect::<Vec<_>>().join(" ");
+    let (text, cut) = clip(&text, 600);
+    // A line that announces the next step says nothing once it is taken.
+    if text.chars().count() > 60 && !text.ends_with(':') {
+        // In place of the sentences that it holds.
+        facts.retain(|it| !(it.message == number && it.topic == Topic::Findings && it.voice == Voice::Model));
+        let text = format!("{}{}", flat(text), if cut { " …" } else { "" });
+        facts.push(Fact { topic: Topic::Findings, message: number, voice: Voice::Model, text, detail: Detail::None });
     }
 }
 

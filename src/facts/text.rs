@@ -26,7 +26,8 @@ const INJECTED: [&str; 12] = [
 /// The stretches of a user's message that are no injected elements.
 pub(super) fn own(text: &str) -> Vec<&str> {
     let mut out = Vec::new();
-    let mut rest = text;
+    // Codex's editor extension puts the editor's state before the request.
+    let mut rest = text.split_once("## My request for Codex:\n").map_or(text, |it| it.1);
     let mut from = 0;
     while let Some(found) = rest[from..].find('<') {
         let at = from + found;
@@ -173,7 +174,7 @@ pub(super) fn unmarked(text: &str) -> String {
 }
 
 /// At most `chars` characters of a text, cut at a word where one is near. Says whether something was cut.
-pub(super) fn clip(text: &str, chars: usize) -> (&str, bool) {
+pub(crate) fn clip(text: &str, chars: usize) -> (&str, bool) {
     let Some((end, _)) = text.char_indices().nth(chars) else { return (text, false) };
     let head = &text[..end];
     // Not past the last fifth: a text without spaces is cut where it must be.
@@ -183,7 +184,7 @@ pub(super) fn clip(text: &str, chars: usize) -> (&str, bool) {
 }
 
 /// The last `chars` characters of a text, begun at a word where one is near.
-pub(super) fn clip_end(text: &str, chars: usize) -> &str {
+pub(crate) fn clip_end(text: &str, chars: usize) -> &str {
     let Some((start, _)) = text.char_indices().rev().nth(chars.saturating_sub(1)) else { return text };
     let tail = &text[start..];
     let near: usize = tail.chars().take(chars / 5).map(char::len_utf8).sum();
@@ -194,7 +195,7 @@ pub(super) fn clip_end(text: &str, chars: usize) -> &str {
 }
 
 /// Runs of white space become one blank.
-pub(super) fn flat(text: &str) -> String {
+pub(crate) fn flat(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for word in text.split_whitespace() {
         if !out.is_empty() {

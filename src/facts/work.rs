@@ -35,11 +35,11 @@ const FAILED: [&str; 22] = [
 ];
 
 /// Programs that only look.
-const LOOKERS: [&str; 46] = [
+const LOOKERS: [&str; 55] = [
     "cat", "ls", "rg", "grep", "egrep", "find", "head", "tail", "nl", "wc", "pwd", "tree", "which", "file", "stat", "du",
     "df", "echo", "printf", "cd", "true", "sort", "uniq", "cut", "awk", "jq", "tr", "test", "[", "type", "date", "ps",
     "env", "sleep", "code", "export", "set", "less", "bat", "fd", "diff", "basename", "dirname", "realpath", "find_file",
-    "search_dir",
+    "search_dir", "search_file", "open", "goto", "scroll_up", "scroll_down", "set_cursors", "create", "edit", "insert",
 ];
 
 /// Subcommands that only look, by program.
@@ -84,7 +84,7 @@ pub(super) fn key(command: &str) -> String {
     while let Some(after) = rest.strip_prefix("cd ").and_then(|it| it.split_once("&&")).map(|(_, it)| it.trim()) {
         rest = after;
     }
-    for cut in ["2>&1", "| tail", "| head", "|tail", "|head", "; echo"] {
+    for cut in [" -m ", " <<", "2>&1", "| tail", "| head", "|tail", "|head", "; echo"] {
         if let Some((before, _)) = rest.split_once(cut) {
             rest = before.trim();
         }
@@ -158,6 +158,8 @@ struct Work<'a> {
     errors: Vec<Fact>,
     commands: Vec<Fact>,
     facts: Vec<Fact>,
+    /// Failed commands are marked in this history, so what is not marked went well.
+    marks: bool,
 }
 
 /// Reads all calls with their outputs.
@@ -173,6 +175,7 @@ pub(super) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>)
         }
     }
     facts.retain(|it| !matches!(it.detail, Detail::File { .. } | Detail::Error { of: Some(_), resolved: None }));
+    work.marks = marks(history);
     let mut open: HashMap<&str, &Call> = HashMap::new();
     for (number, message) in history.messages().iter().enumerate() {
         for part in &message.parts {
@@ -213,6 +216,15 @@ pub(super) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>)
     }));
 }
 
+/// Whether the agent marks failed commands: it does if it ever did.
+fn marks(history: &History) -> bool {
+    let mut runs: std::collections::HashSet<&str> = std::collections::HashSet::new();
+    history.messages().iter().any(|message| {
+        runs.extend(message.calls().filter(|it| tools::meaning(&it.name) == Meaning::Run).map(|it| &*it.id));
+        message.outputs().any(|it| it.failed && !outcome::refused(it) && runs.contains(&*it.id))
+    })
+}
+
 impl Work<'_> {
     fn answered(&mut self, number: usize, call: &Call, output: &Output, history: &History) {
         let actions = tools::actions(call);
@@ -222,7 +234,7 @@ impl Work<'_> {
             return;
         }
         match main {
-            Meaning::Run => self.ran(number, &actions, output),
+            Meaning::Run => self.ran(number, &call.name, &actions, output),
             Meaning::Attend => self.attended(number, call, output),
             Meaning::Ask => self.asked(number, call, output),
             Meaning::Read
@@ -325,8 +337,14 @@ impl Work<'_> {
         self.files.insert(name, (number, deed, to));
     }
 
-    fn ran(&mut self, number: usize, actions: &[Action], output: &Output) {
-        let outcome = outcome::read(output);
+    fn ran(&mut self, number: usize, tool: &str, actions: &[Action], output: &Output) {
+        let mut outcome = outcome::read(output);
+        if outcome.ok.is_none() && !output.cleared && outcome.running.is_none() {
+            outcome.ok = if failed(output) { Some(false) } else { (self.marks || tools::marks_failure(tool)).then_some(true) };
+            if outcome.ok == Some(false) {
+                outcome.error = Some(flat(clip(output.text.as_str().trim(), 200).0));
+            }
+        }
         if outcome.ok != Some(false) {
             actions.iter().filter(|it| it.meaning != Meaning::Run).for_each(|it| self.touched(number, it, output));
         }
