@@ -73,7 +73,7 @@ const SECTIONS: [(&str, Topic); 58] = [
 ];
 
 /// Words that say what was done to a file, in lower case; the first that fits counts.
-const DEEDS: [(&str, Deed); 19] = [
+const DEEDS: [(&str, Deed); 24] = [
     ("created, edited", Deed::Grown),
     ("rewritten", Deed::Written),
     ("written", Deed::Written),
@@ -82,24 +82,42 @@ const DEEDS: [(&str, Deed); 19] = [
     ("renamed", Deed::Renamed),
     ("moved", Deed::Renamed),
     ("created", Deed::Created),
-    ("(new)", Deed::Created),
-    ("new file", Deed::Created),
+    ("new", Deed::Created),
     ("modified", Deed::Edited),
     ("edited", Deed::Edited),
     ("updated", Deed::Edited),
     ("changed", Deed::Edited),
     ("added", Deed::Edited),
     ("fixed", Deed::Edited),
+    ("replaced", Deed::Edited),
+    ("simplified", Deed::Edited),
+    ("refactored", Deed::Edited),
+    ("extended", Deed::Edited),
     ("rewrote", Deed::Written),
     ("enhanced", Deed::Edited),
+    ("started", Deed::Edited),
     ("read", Deed::Read),
+    ("noted", Deed::Noted),
 ];
 
+/// What the words after a path say was done to it.
+fn told(text: &str) -> Option<Deed> {
+    let lower = text.to_lowercase();
+    let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).filter(|it| !it.is_empty()).collect();
+    DEEDS.iter().find(|(word, _)| words.contains(word)).map(|it| it.1)
+}
+
 static HEADING: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(r"^(?:#{1,6}\s+(.+)|\d{1,2}[.)]\s+\**([^:`]{3,60}?)\**:\**(?:\s+(.*))?|\*\*([^*:]{3,60}):?\*\*:?|<([a-zA-Z_][\w-]*)>|([A-Z][\w &/-]{2,40}):)\s*$")
+    compiled(
+        r"^(?:#{1,6}\s+(.+)|\d{1,2}[.)]\s+\**([^:`]{3,60}?)\**:\**(?:\s+(.*))?|\*\*([^*:]{3,60}):?\*\*:?|<([a-zA-Z_][\w-]*)>|([A-Z][\w &/-]{2,40}):)\s*$",
+    )
 });
 static REFS: LazyLock<Regex> = LazyLock::new(|| compiled(r"\s*\[#\d+(?:[,–-] ?#?\d+)*\]"));
-static PATH: LazyLock<Regex> = LazyLock::new(|| compiled(r"^[`*]*((?:[A-Za-z]:|~|\.{1,2})?/?(?:[^\s`*,:;()\[\]\x22/]+/)*[^\s`*,:;()\[\]\x22/]*[^\s`*,:;()\[\]\x22/.])[`*]*"));
+static PATH: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(
+        r"^[`*]*((?:[A-Za-z]:|~|\.{1,2})?/?(?:[^\s`*,:;()\[\]\x22/]+/)*[^\s`*,:;()\[\]\x22/]*[^\s`*,:;()\[\]\x22/.])[`*]*",
+    )
+});
 static COMMAND: LazyLock<Regex> = LazyLock::new(|| compiled(r"^`([^`]+)`\s*(…)?\s*(?:→|->|:|—)\s*(.+)$"));
 
 /// What a heading opens: the word that told it, its topic, and what follows on the same line.
@@ -177,7 +195,12 @@ impl Fold<'_> {
             return;
         }
         if let Some(pinned) = lead.strip_prefix("- pinned: ") {
-            return self.push(Topic::Constraints, Voice::Summary, &REFS.replace_all(pinned, ""), Detail::Rule(Polarity::Require));
+            return self.push(
+                Topic::Constraints,
+                Voice::Summary,
+                &REFS.replace_all(pinned, ""),
+                Detail::Rule(Polarity::Require),
+            );
         }
         let Some(topic) = self.topic else { return };
         if !self.skip && !(nested && machine(lead) && !lead.starts_with(['-', '*'])) {
@@ -195,7 +218,9 @@ impl Fold<'_> {
     /// A line of the section that is open.
     fn say(&mut self, topic: Topic, lead: &str) {
         let checked = ["- [x] ", "- [X] "].iter().any(|it| lead.starts_with(it));
-        let body = super::text::unmarked(&bare(lead).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"));
+        let body = super::text::unmarked(
+            &bare(lead).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"),
+        );
         let body = REFS.replace_all(&body, "").into_owned();
         let body = body.trim();
         let lower = body.to_lowercase();
@@ -245,7 +270,8 @@ impl Fold<'_> {
             let voice = if answer.starts_with('"') { Voice::User } else { Voice::Summary };
             let text = said.strip_prefix('"').unwrap_or(said).to_string();
             let refused = asked.is_some_and(|it| it.starts_with("refused"));
-            let plain = asked.map(|it| it.trim_start_matches("asked: ").trim_start_matches("refused: ").to_string());
+            let plain =
+                asked.map(|it| it.trim_start_matches("asked: ").trim_start_matches("refused: ").to_string());
             let (asked, means) = if refused { (None, plain) } else { (plain, means) };
             self.push(topic, voice, &text, Detail::Choice { asked, means, refused, superseded: None });
             return;
@@ -291,39 +317,57 @@ impl Fold<'_> {
     }
 
     fn files(&mut self, body: &str) {
-        let lower = body.to_lowercase();
         // Ours: `edited: a.rs, b.rs`; `renamed: a.rs → b.rs`.
         if let Some((label, list)) = body.split_once(": ")
-            && let (word, root) = label.split_once(" in ").map_or((label, None), |(word, root)| (word, Some(root)))
+            && let (word, root) =
+                label.split_once(" in ").map_or((label, None), |(word, root)| (word, Some(root)))
             && let Some((_, deed)) = DEEDS.iter().find(|(known, _)| word.eq_ignore_ascii_case(known))
         {
-            let whole = |it: &str| root.map_or(it.to_string(), |root| format!("{}/{it}", root.trim_end_matches('/')));
+            let whole =
+                |it: &str| root.map_or(it.to_string(), |root| format!("{}/{it}", root.trim_end_matches('/')));
             for item in list.split(", ") {
                 let (path, to) = match item.split_once(" → ") {
                     Some((path, to)) => (path, Some(whole(to.trim()))),
                     None => (item, None),
                 };
-                self.push(Topic::Files, Voice::Summary, &whole(path.trim()), Detail::File { deed: *deed, to });
+                self.push(
+                    Topic::Files,
+                    Voice::Summary,
+                    &whole(path.trim()),
+                    Detail::File { deed: *deed, to },
+                );
             }
             return;
         }
-        let Some(found) = PATH.captures(body).and_then(|it| it.get(1)) else { return self.prose_of_file(body) };
+        let Some(found) = PATH.captures(body).and_then(|it| it.get(1)) else { return self.of_file(body) };
         let path = found.as_str();
-        if !(path.contains('/') || path.contains('.')) || path.ends_with('.') || path.len() < 3 {
-            return self.prose_of_file(body);
+        let ending = path.rsplit_once('.').map_or("", |it| it.1);
+        let named = path.contains('/')
+            || (1..=5).contains(&ending.len())
+                && ending.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+        if !named || path.len() < 3 {
+            return self.of_file(body);
         }
-        let deed = DEEDS.iter().find(|(word, _)| lower[path.len().min(lower.len())..].contains(word)).map_or(Deed::Read, |it| it.1);
+        let deed = told(&body[found.end()..]).unwrap_or(Deed::Noted);
         let path = work::path(path, None, self.base);
         self.push(Topic::Files, Voice::Summary, &path, Detail::File { deed, to: None });
-        let rest = body.get(found.end()..).unwrap_or_default().trim_matches(['`', '*', ' ', '-', '—', '–', ':']);
+        let rest =
+            body.get(found.end()..).unwrap_or_default().trim_matches(['`', '*', ' ', '-', '—', '–', ':']);
         if rest.chars().count() > 12 {
             let text = format!("{path}: {}", clip(rest, 240).0);
             self.push(Topic::Findings, Voice::Summary, &text, Detail::None);
         }
     }
 
-    /// What a section on files says besides paths.
-    fn prose_of_file(&mut self, body: &str) {
+    /// What a section on files says below a path.
+    fn of_file(&mut self, body: &str) {
+        let file =
+            self.facts.iter_mut().rev().find(|it| it.topic == Topic::Files && it.message == self.number);
+        if let Some(Fact { detail: Detail::File { deed: deed @ Deed::Noted, .. }, .. }) = file
+            && let Some(now) = told(body)
+        {
+            *deed = now;
+        }
         if body.chars().count() > 24 {
             let text = clip(body, 240).0.to_string();
             self.push(Topic::Findings, Voice::Summary, &text, Detail::None);
@@ -341,8 +385,10 @@ impl Fold<'_> {
             };
             let text = clip(body, 400).0.to_string();
             // `- Fixed by …` below an error is that error's end.
-            if over && lower.starts_with("fix")
-                && let Some(last) = self.facts.last_mut().filter(|it| it.topic == Topic::Errors && it.message == self.number)
+            if over
+                && lower.starts_with("fix")
+                && let Some(last) =
+                    self.facts.last_mut().filter(|it| it.topic == Topic::Errors && it.message == self.number)
             {
                 last.text = format!("{} {text}", last.text);
                 last.detail = detail;
@@ -379,7 +425,12 @@ impl Fold<'_> {
             }
         }
         outcome.result = (!results.is_empty()).then(|| results.join(", "));
-        self.push(Topic::Commands, Voice::Summary, command, Detail::Command { outcome, looked: work::looks(command) });
+        self.push(
+            Topic::Commands,
+            Voice::Summary,
+            command,
+            Detail::Command { outcome, looked: work::looks(command) },
+        );
     }
 
     fn names(&mut self, body: &str) {
@@ -394,7 +445,9 @@ impl Fold<'_> {
             ("settings", Name::Setting),
             ("symbols", Name::Symbol),
         ];
-        let kind = body.split_once(": ").and_then(|(word, list)| Some((KINDS.iter().find(|it| word.eq_ignore_ascii_case(it.0))?.1, list)));
+        let kind = body.split_once(": ").and_then(|(word, list)| {
+            Some((KINDS.iter().find(|it| word.eq_ignore_ascii_case(it.0))?.1, list))
+        });
         match kind {
             Some((kind, list)) => {
                 for item in list.split(", ") {

@@ -28,7 +28,9 @@ static KINDS: LazyLock<Vec<(Name, Regex)>> = LazyLock::new(|| {
 });
 /// What a written piece of code defines.
 static DEFINED: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(r"(?m)^[\s+]*(?:export |pub(?:\([^)]*\))? |async |static |default |public |private |protected |func \([^)]*\) )*(?:fn|func|def|function|class|struct|enum|trait|interface|type|const|impl)?\s*\b(?:fn|func|def|function|class|struct|enum|trait|interface) ([A-Za-z_]\w{3,60})|(?m)^[\s+]*func \([^)]*\) ([A-Za-z_]\w{3,60})")
+    compiled(
+        r"(?m)^[\s+]*(?:export |pub(?:\([^)]*\))? |async |static |default |public |private |protected |func \([^)]*\) )*(?:fn|func|def|function|class|struct|enum|trait|interface|type|const|impl)?\s*\b(?:fn|func|def|function|class|struct|enum|trait|interface) ([A-Za-z_]\w{3,60})|(?m)^[\s+]*func \([^)]*\) ([A-Za-z_]\w{3,60})",
+    )
 });
 
 /// No more than this many of a message of a tool or the model: a listing is not a name in use.
@@ -45,11 +47,19 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
         }
         if seen.insert((kind, text.to_string()), number).is_none() {
             let voice = Voice::Seen;
-            facts.push(Fact { topic: Topic::Identifiers, message: number, voice, text: text.into(), detail: Detail::Name(kind) });
+            facts.push(Fact {
+                topic: Topic::Identifiers,
+                message: number,
+                voice,
+                text: text.into(),
+                detail: Detail::Name(kind),
+            });
         }
     };
     for (number, message) in history.messages().iter().enumerate() {
-        if matches!(message.kind, Kind::Context | Kind::Marker | Kind::Continue) || message.role == Role::System {
+        if matches!(message.kind, Kind::Context | Kind::Marker | Kind::Continue)
+            || message.role == Role::System
+        {
             continue;
         }
         for part in &message.parts {
@@ -91,13 +101,19 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
     }
 }
 
-fn named(number: usize, text: &str, add: &mut impl FnMut(usize, Name, &str, &mut Vec<Fact>), facts: &mut Vec<Fact>) {
+fn named(
+    number: usize,
+    text: &str,
+    add: &mut impl FnMut(usize, Name, &str, &mut Vec<Fact>),
+    facts: &mut Vec<Fact>,
+) {
     for (kind, pattern) in KINDS.iter() {
         for found in pattern.captures_iter(text).take(FEW) {
             if let Some(it) = found.get(1).or_else(|| found.get(0)) {
                 // A hash or number inside a longer name or address is no name of its own.
                 let inside = |at: Option<char>| at.is_some_and(|c| c.is_alphanumeric() || "-_/%".contains(c));
-                let alone = !inside(text[..it.start()].chars().next_back()) && !inside(text[it.end()..].chars().next());
+                let alone = !inside(text[..it.start()].chars().next_back())
+                    && !inside(text[it.end()..].chars().next());
                 if alone || !matches!(kind, Name::Hash) {
                     add(number, *kind, it.as_str(), facts);
                 }
@@ -130,7 +146,9 @@ fn defined(
         return;
     }
     let input: serde_json::Value = serde_json::from_str(input).unwrap_or_default();
-    for key in ["new_string", "newString", "newText", "content", "file_text", "new_str", "replace", "patchText"] {
+    for key in
+        ["new_string", "newString", "newText", "content", "file_text", "new_str", "replace", "patchText"]
+    {
         if let Some(text) = input.get(key).and_then(|it| it.as_str()) {
             each(text, key == "patchText");
         }
@@ -140,10 +158,13 @@ fn defined(
 /// A version without a word before it that only happens to stand there.
 fn trimmed(kind: Name, text: &str) -> &str {
     const FILLERS: [&str; 18] = [
-        "is", "to", "was", "the", "in", "of", "on", "and", "or", "from", "for", "origin", "step", "section", "release", "showed", "using", "a",
+        "is", "to", "was", "the", "in", "of", "on", "and", "or", "from", "for", "origin", "step", "section",
+        "release", "showed", "using", "a",
     ];
     match text.split_once(' ') {
-        Some((word, number)) if kind == Name::Version && FILLERS.contains(&word.to_lowercase().as_str()) => number,
+        Some((word, number)) if kind == Name::Version && FILLERS.contains(&word.to_lowercase().as_str()) => {
+            number
+        }
         _ => text,
     }
 }
@@ -151,10 +172,28 @@ fn trimmed(kind: Name, text: &str) -> &str {
 /// Whether a find says something: a hash needs digits and letters, a branch is more than a word.
 fn telling(kind: Name, text: &str) -> bool {
     match kind {
-        Name::Hash => text.len() >= 7 && text.bytes().any(|b| b.is_ascii_digit()) && text.bytes().any(|b| b.is_ascii_lowercase()),
-        Name::Branch => text.contains(['/', '-']) && text.len() >= 5 && !text.ends_with(['.', '/']) || text == "main" || text == "master" || text == "dev",
-        Name::Version => !text.starts_with("at ") && (text.contains(char::is_alphabetic) || text.matches('.').count() > 1) && !text.starts_with("0.0.0.0") && !text.starts_with("127.") && text.len() <= 60,
-        Name::Ticket => !["UTF-8", "UTF-16", "SHA-1", "SHA-256", "ISO-8601", "GPT-4", "GPT-5"].contains(&text) && !text.starts_with("UTF-"),
+        Name::Hash => {
+            text.len() >= 7
+                && text.bytes().any(|b| b.is_ascii_digit())
+                && text.bytes().any(|b| b.is_ascii_lowercase())
+        }
+        Name::Branch => {
+            text.contains(['/', '-']) && text.len() >= 5 && !text.ends_with(['.', '/'])
+                || text == "main"
+                || text == "master"
+                || text == "dev"
+        }
+        Name::Version => {
+            !text.starts_with("at ")
+                && (text.contains(char::is_alphabetic) || text.matches('.').count() > 1)
+                && !text.starts_with("0.0.0.0")
+                && !text.starts_with("127.")
+                && text.len() <= 60
+        }
+        Name::Ticket => {
+            !["UTF-8", "UTF-16", "SHA-1", "SHA-256", "ISO-8601", "GPT-4", "GPT-5"].contains(&text)
+                && !text.starts_with("UTF-")
+        }
         Name::Url => text.len() <= 300 && !text.contains("example.com"),
         Name::Port | Name::Id | Name::Setting | Name::Symbol => true,
     }

@@ -23,7 +23,8 @@ pub struct Outcome {
     pub running: Option<String>,
 }
 
-static HEADER: LazyLock<Regex> = LazyLock::new(|| compiled(r"^(?:Chunk ID|Exit code|Wall time): [^\x00]*?\nOutput:\n"));
+static HEADER: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r"^(?:Chunk ID|Exit code|Wall time): [^\x00]*?\nOutput:\n"));
 /// Code with line numbers, as viewers print it: not a message, whatever it says.
 static NUMBERED: LazyLock<Regex> = LazyLock::new(|| compiled(r"^\s*\d+\s*[:|→\t]"));
 
@@ -53,7 +54,8 @@ static COUNT: LazyLock<Regex> = LazyLock::new(|| {
 static TAP: LazyLock<Regex> = LazyLock::new(|| compiled(r"(?m)^(?:#|ℹ) (pass|fail|skipped|todo) (\d+)\s*$"));
 static COMMIT: LazyLock<Regex> =
     LazyLock::new(|| compiled(r"(?m)^\[([^\]\s]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] (.*)$"));
-static PULL: LazyLock<Regex> = LazyLock::new(|| compiled(r"https://\S+/(?:pull|merge_requests|issues)/\d+\b"));
+static PULL: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r"https://\S+/(?:pull|merge_requests|issues)/\d+\b"));
 /// Lines that say what went wrong, the surest first.
 static WRONG: LazyLock<[Regex; 3]> = LazyLock::new(|| {
     [
@@ -157,7 +159,12 @@ struct Counts {
 fn counted(text: &str) -> Option<Counts> {
     let tap: Vec<(String, u64)> = TAP
         .captures_iter(text)
-        .filter_map(|it| Some((format!("{}ed", it.get(1)?.as_str()).replace("skippeded", "skipped"), it.get(2)?.as_str().parse().ok()?)))
+        .filter_map(|it| {
+            Some((
+                format!("{}ed", it.get(1)?.as_str()).replace("skippeded", "skipped"),
+                it.get(2)?.as_str().parse().ok()?,
+            ))
+        })
         .collect();
     let mut totals: Vec<(String, u64)> = tap;
     if totals.is_empty() {
@@ -185,7 +192,8 @@ fn counted(text: &str) -> Option<Counts> {
             }
         }
     }
-    let bad = |what: &str| what.starts_with("fail") || what.starts_with("error") || what.starts_with("problem");
+    let bad =
+        |what: &str| what.starts_with("fail") || what.starts_with("error") || what.starts_with("problem");
     totals.retain(|(what, number)| *number > 0 || bad(what) || what.starts_with("issue"));
     let failed = totals.iter().any(|(what, number)| *number > 0 && bad(what));
     let tests = totals.iter().any(|(what, _)| what.starts_with("pass"));
@@ -205,7 +213,11 @@ fn wrong(text: &str) -> Option<(String, usize)> {
                 start
             };
             let line = text[start..].lines().next().unwrap_or_default().trim();
-            if !EMPTY.is_match(line) && !NUMBERED.is_match(line) && !line.starts_with("0 errors") && line.len() > 3 {
+            if !EMPTY.is_match(line)
+                && !NUMBERED.is_match(line)
+                && !line.starts_with("0 errors")
+                && line.len() > 3
+            {
                 return Some((flat(clip(line, 220).0), kind));
             }
         }
@@ -214,7 +226,8 @@ fn wrong(text: &str) -> Option<(String, usize)> {
 }
 
 fn first_line(text: &str) -> Option<String> {
-    let line = text.lines().map(str::trim).find(|it| it.len() > 3 && !EMPTY.is_match(it) && !EXIT.is_match(it))?;
+    let line =
+        text.lines().map(str::trim).find(|it| it.len() > 3 && !EMPTY.is_match(it) && !EXIT.is_match(it))?;
     Some(flat(clip(line, 220).0))
 }
 
@@ -226,7 +239,13 @@ mod tests {
     fn shown(text: &str, failed: bool) -> String {
         let text = Text::new(text);
         let it = read(&Output { id: "c".into(), name: None, text, media: vec![], failed, cleared: false });
-        format!("{:?} {:?} {} | {}", it.ok, it.exit, it.result.unwrap_or_default(), it.error.unwrap_or_default())
+        format!(
+            "{:?} {:?} {} | {}",
+            it.ok,
+            it.exit,
+            it.result.unwrap_or_default(),
+            it.error.unwrap_or_default()
+        )
     }
 
     #[test]
@@ -241,9 +260,17 @@ mod tests {
                 "Some(false) None 7 passed, 1 failed | test result: ok. 3 passed; 0 failed;",
             ),
             (" Tests  2 failed | 6 passed (8)\n", false, "Some(false) None 2 failed, 6 passed | "),
-            ("[main 1a2b3c4] fix: error: x\n 1 file changed", false, "Some(true) None committed 1a2b3c4 on main | "),
+            (
+                "[main 1a2b3c4] fix: error: x\n 1 file changed",
+                false,
+                "Some(true) None committed 1a2b3c4 on main | ",
+            ),
             ("0 issues.", false, "None None 0 issues | "),
-            ("bash: foo: command not found\nexit status 127", false, "Some(false) Some(127)  | bash: foo: command not found"),
+            (
+                "bash: foo: command not found\nexit status 127",
+                false,
+                "Some(false) Some(127)  | bash: foo: command not found",
+            ),
         ] {
             assert_eq!(shown(text, failed), expected, "{text}");
         }

@@ -32,13 +32,13 @@ pub(super) fn own(text: &str) -> Vec<&str> {
     while let Some(found) = rest[from..].find('<') {
         let at = from + found;
         let tag = &rest[at + 1..];
-        let name = INJECTED
-            .iter()
-            .find(|it| tag.starts_with(**it) && tag[it.len()..].starts_with(['>', ' ', '\n']));
+        let name =
+            INJECTED.iter().find(|it| tag.starts_with(**it) && tag[it.len()..].starts_with(['>', ' ', '\n']));
         match name {
             Some(name) => {
                 out.push(&rest[..at]);
-                let end = tag.find(&format!("</{name}>")).map_or(rest.len(), |it| at + 1 + it + name.len() + 3);
+                let end =
+                    tag.find(&format!("</{name}>")).map_or(rest.len(), |it| at + 1 + it + name.len() + 3);
                 rest = &rest[end..];
                 from = 0;
             }
@@ -120,7 +120,9 @@ fn close<'a>(text: &'a str, open: &mut Option<(usize, usize)>, out: &mut Vec<&'a
         let next = chars.peek().map(|(_, c)| *c);
         let ends = match c {
             '。' | '！' | '？' | '；' => true,
-            '.' | '!' | '?' | ';' => next.is_none_or(char::is_whitespace) && !abbreviated(&paragraph[start..at]),
+            '.' | '!' | '?' | ';' => {
+                next.is_none_or(char::is_whitespace) && !abbreviated(&paragraph[start..at])
+            }
             _ => false,
         };
         if ends {
@@ -142,7 +144,8 @@ fn push<'a>(sentence: &'a str, out: &mut Vec<&'a str>) {
 /// Whether a full stop after `text` belongs to an abbreviation or a list number.
 fn abbreviated(text: &str) -> bool {
     let word = text.rsplit(char::is_whitespace).next().unwrap_or(text).trim_start_matches('(');
-    ["e.g", "i.e", "vs", "etc", "cf", "z.B", "d.h", "bzw", "ca", "resp", "incl", "Nr", "no", "p"].contains(&word)
+    ["e.g", "i.e", "vs", "etc", "cf", "z.B", "d.h", "bzw", "ca", "resp", "incl", "Nr", "no", "p"]
+        .contains(&word)
         || !word.is_empty() && word.len() <= 2 && word.chars().all(|c| c.is_ascii_digit())
 }
 
@@ -236,7 +239,10 @@ mod tests {
             ("不要改这个。必须测试", vec!["不要改这个。", "必须测试"]),
             ("before\n```\nnever do this\n```\nafter", vec!["before", "after"]),
             ("> you must quote\nmine", vec!["mine"]),
-            ("2024-01-01T10:00:00 must never\n[12:00:01] never\n    at f (x.js:1)\nreal words", vec!["real words"]),
+            (
+                "2024-01-01T10:00:00 must never\n[12:00:01] never\n    at f (x.js:1)\nreal words",
+                vec!["real words"],
+            ),
             (
                 "this is a line that is wrapped by hand after about sixty\ncharacters or so",
                 vec!["this is a line that is wrapped by hand after about sixty\ncharacters or so"],

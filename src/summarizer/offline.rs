@@ -14,7 +14,7 @@ use crate::history::History;
 use crate::profile::{Shape, Style, SummarySpec};
 
 use ladder::Kind;
-use line::Line;
+use line::{Line, Manner};
 
 /// What a summary is asked for.
 #[derive(Debug, Clone)]
@@ -51,7 +51,9 @@ struct Item<'a> {
 pub fn write(history: &History, ledger: &Ledger, ask: &Ask, count: &dyn Fn(&str) -> u64) -> String {
     let mut items = items(ledger, ask);
     // The same text is often measured twice; the ruler is the dearest thing here.
-    let mut page = Page { ask, root: root(ledger, ask), costs: HashMap::new(), count, used: 0 };
+    let errors_apart = ask.spec.sections.iter().any(|it| it.holds.contains(&Topic::Errors));
+    let manner = Manner { root: root(ledger, ask), errors_apart };
+    let mut page = Page { ask, manner, costs: HashMap::new(), count, used: 0 };
     page.used = page.measure(&page.render(&[], ask.header.is_some(), ask.pins.len()));
     let header = ask.header.is_some() && page.used <= ask.budget;
     let mut pins = ask.pins.len();
@@ -87,23 +89,56 @@ fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
     let section = |topic: Topic| ask.spec.sections.iter().position(|it| it.holds.contains(&topic));
     let focus: Vec<String> = ask
         .focus
-        .map(|it| it.to_lowercase().split(|c: char| !c.is_alphanumeric()).filter(|it| it.chars().count() > 2).map(Into::into).collect())
+        .map(|it| {
+            it.to_lowercase()
+                .split(|c: char| !c.is_alphanumeric())
+                .filter(|it| it.chars().count() > 2)
+                .map(Into::into)
+                .collect()
+        })
         .unwrap_or_default();
-    let mut said: HashSet<(usize, &str)> = HashSet::new();
+    let within = |it: &&Fact| ask.region.contains(&it.message) && section(it.topic).is_some();
+    let facts: Vec<&Fact> = ledger.facts.iter().filter(within).collect();
+    let words = |topic: Topic| {
+        facts.iter().filter(move |it| it.topic == topic).map(|it| (it.message, it.text.as_str()))
+    };
+    let goal: HashSet<_> = words(Topic::Goal).collect();
+    let last: HashSet<_> = words(Topic::Last).collect();
+    // What stands whole elsewhere need not stand in the list of all that the user said.
+    let mut said: HashSet<_> = words(Topic::Decisions).chain(words(Topic::Constraints)).collect();
+    said.extend(goal.iter().chain(&last));
     let mut out = Vec::new();
-    let within = |it: &&Fact| ask.region.contains(&it.message);
-    // First what is told apart, then the plain list of words, which holds it all.
-    let (plain, telling): (Vec<&Fact>, Vec<&Fact>) =
-        ledger.facts.iter().filter(within).partition(|it| matches!(it.topic, Topic::Requests | Topic::UserMessages));
-    for fact in telling.into_iter().chain(plain) {
+    for &fact in &facts {
         let Some(section) = section(fact.topic) else { continue };
-        let quoted = matches!(fact.topic, Topic::Goal | Topic::Last | Topic::Constraints | Topic::Decisions | Topic::Requests | Topic::UserMessages);
-        if quoted && !fact.text.is_empty() && !said.insert((fact.message, &fact.text)) && !matches!(fact.detail, Detail::Choice { .. }) {
+        let me = (fact.message, fact.text.as_str());
+        let twice = match fact.topic {
+            Topic::Requests | Topic::UserMessages => !said.insert(me),
+            Topic::Last => goal.contains(&me),
+            Topic::Goal
+            | Topic::Constraints
+            | Topic::Decisions
+            | Topic::Files
+            | Topic::Directory
+            | Topic::Setup
+            | Topic::Commands
+            | Topic::Errors
+            | Topic::Tried
+            | Topic::Untested
+            | Topic::Done
+            | Topic::Active
+            | Topic::Open
+            | Topic::Current
+            | Topic::Identifiers
+            | Topic::Findings => false,
+        };
+        if twice {
             continue;
         }
+        // The only request is both; it gives way as late as the last one does.
+        let kind = if fact.topic == Topic::Goal && last.contains(&me) { Kind::Last } else { Kind::of(fact) };
         let lower = if focus.is_empty() { String::new() } else { fact.text.to_lowercase() };
         let focused = focus.iter().any(|it| lower.contains(it));
-        out.push(Item { fact, kind: Kind::of(fact), section, focused, now: None });
+        out.push(Item { fact, kind, section, focused, now: None });
     }
     out
 }
@@ -128,13 +163,14 @@ fn root(ledger: &Ledger, ask: &Ask) -> Option<String> {
             *holds.entry(&path[..at]).or_default() += 1;
         }
     }
-    let best = holds.into_iter().filter(|(_, n)| *n >= 4 && *n * 2 >= paths.len()).max_by_key(|(it, _)| it.len())?;
+    let best =
+        holds.into_iter().filter(|(_, n)| *n >= 4 && *n * 2 >= paths.len()).max_by_key(|(it, _)| it.len())?;
     Some(best.0.to_string())
 }
 
 struct Page<'a, 'c> {
     ask: &'a Ask<'a>,
-    root: Option<String>,
+    manner: Manner,
     costs: HashMap<String, u64>,
     count: &'c dyn Fn(&str) -> u64,
     used: u64,
@@ -169,7 +205,7 @@ impl Page<'_, '_> {
             let cap = self.ask.budget * rung.share / 100;
             for &number in numbers {
                 let item = &items[number];
-                let line = line::line(item.fact, rung.chars, self.root.as_deref());
+                let line = line::line(item.fact, rung.chars, &self.manner);
                 if item.now.as_ref().is_some_and(|it| it.0 == line) {
                     continue;
                 }
@@ -254,7 +290,8 @@ impl Page<'_, '_> {
             let mine = items.iter().filter(|it| it.section == number && it.fact.topic == *topic);
             let mut joined: BTreeMap<(usize, String, &str), Vec<&str>> = BTreeMap::new();
             let mut labels: Vec<&str> = Vec::new();
-            let mut sorted: Vec<_> = mine.filter_map(|it| it.now.as_ref().map(|now| (it.fact, &now.0))).collect();
+            let mut sorted: Vec<_> =
+                mine.filter_map(|it| it.now.as_ref().map(|now| (it.fact, &now.0))).collect();
             if *topic == Topic::Files {
                 sorted.sort_by(|a, b| (deed(a.0), &a.0.text).cmp(&(deed(b.0), &b.0.text)));
             }

@@ -2,7 +2,7 @@
 //! A rung says which lines are written, how long they may get, and how much of the budget all lines of their kind may
 //! have by then. A later rung lengthens what an earlier one cut.
 
-use crate::facts::{Deed, Detail, Fact, Topic, Voice};
+use crate::facts::{Deed, Detail, Fact, Name, Polarity, Topic, Voice};
 use crate::profile::Style;
 
 /// A kind of line.
@@ -51,7 +51,7 @@ impl Kind {
             Topic::Goal => Self::Goal,
             Topic::Requests | Topic::UserMessages => Self::Said,
             Topic::Files => match fact.detail {
-                Detail::File { deed: Deed::Read, .. } => Self::Read,
+                Detail::File { deed: Deed::Read | Deed::Noted, .. } => Self::Read,
                 _ => Self::Changed,
             },
             Topic::Setup => Self::Setup,
@@ -70,7 +70,7 @@ impl Kind {
             Topic::Active | Topic::Open => Self::Step,
             Topic::Current => Self::Current,
             Topic::Identifiers => match fact.detail {
-                Detail::Name(crate::facts::Name::Symbol) => Self::Symbol,
+                Detail::Name(Name::Symbol) => Self::Symbol,
                 _ => Self::Name,
             },
             Topic::Findings => Self::Finding,
@@ -104,13 +104,15 @@ const PINNED: &[Rung] = &[
 ];
 
 /// One line for the rest.
-const BRIEF: &[Rung] = &[rung(Kind::Command, 100, 25), rung(Kind::Current, 200, 15), rung(Kind::Name, 120, 10)];
+const BRIEF: &[Rung] =
+    &[rung(Kind::Command, 100, 25), rung(Kind::Current, 200, 15), rung(Kind::Name, 120, 10)];
 
 /// Everything that fits.
 const DETAILED: &[Rung] = &[
-    rung(Kind::Command, 110, 35),
+    rung(Kind::Said, 140, 22),
+    rung(Kind::Command, 110, 30),
     rung(Kind::Current, 240, 15),
-    rung(Kind::Said, 140, 40),
+    rung(Kind::Said, 140, 35),
     rung(Kind::Read, 200, 35),
     rung(Kind::Name, 120, 18),
     rung(Kind::Tried, 200, 15),
@@ -169,8 +171,17 @@ pub(super) fn ladder(style: Style) -> impl Iterator<Item = &'static Rung> {
     })
 }
 
-/// Among lines of a kind, which comes first when not all fit: prohibitions, then words of the user, then the newest.
-pub(super) fn rank(fact: &Fact) -> (bool, bool, std::cmp::Reverse<usize>) {
-    let forbids = matches!(fact.detail, Detail::Rule(crate::facts::Polarity::Forbid));
-    (!forbids, fact.voice != Voice::User && fact.topic == Topic::Constraints, std::cmp::Reverse(fact.message))
+/// Among lines of a kind, which comes first when not all fit: prohibitions, the words of the user, commands that failed
+/// or have a result; then the newest.
+pub(super) fn rank(fact: &Fact) -> (bool, std::cmp::Reverse<usize>) {
+    let later = match &fact.detail {
+        Detail::Rule(polarity) => *polarity != Polarity::Forbid,
+        Detail::Command { outcome, .. } => outcome.ok != Some(false) && outcome.result.is_none(),
+        Detail::None
+        | Detail::File { .. }
+        | Detail::Error { .. }
+        | Detail::Choice { .. }
+        | Detail::Name(_) => fact.voice != Voice::User && fact.topic != Topic::Last,
+    };
+    (later, std::cmp::Reverse(fact.message))
 }

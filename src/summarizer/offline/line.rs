@@ -14,17 +14,34 @@ pub(super) struct Line {
     pub(super) text: String,
 }
 
-/// Writes a fact with at most about `chars` characters of its own text. `root` is cut from the front of paths.
-pub(super) fn line(fact: &Fact, chars: usize, root: Option<&str>) -> Line {
+/// How lines are written on this page.
+pub(super) struct Manner {
+    /// Cut from the front of paths, and said once a line.
+    pub(super) root: Option<String>,
+    /// Errors have a section of their own, so commands do not repeat them.
+    pub(super) errors_apart: bool,
+}
+
+/// Writes a fact with at most about `chars` characters of its own text.
+pub(super) fn line(fact: &Fact, chars: usize, manner: &Manner) -> Line {
+    let root = manner.root.as_deref();
     let at = format!("[#{}]", fact.message);
     let single = |text: String| Line { label: None, group: String::new(), text: format!("{text} {at}") };
     match &fact.detail {
         Detail::File { deed, to } => file(fact, *deed, to.as_deref(), root, &at),
         Detail::Name(kind) => {
             let label = named(*kind).to_string();
-            Line { label: Some(label), group: String::new(), text: format!("{} {at}", flat(clip(&fact.text, chars).0)) }
+            Line {
+                label: Some(label),
+                group: String::new(),
+                text: format!("{} {at}", flat(clip(&fact.text, chars).0)),
+            }
         }
-        Detail::Command { outcome, .. } => single(format!("{} → {}", command(&fact.text, chars), came_to(outcome, chars))),
+        Detail::Command { outcome, .. } => single(format!(
+            "{} → {}",
+            command(&fact.text, chars),
+            came_to(outcome, (!manner.errors_apart).then_some(chars.max(120)))
+        )),
         Detail::Error { of, resolved } => {
             let text = cut(&fact.text, chars);
             let state = match resolved {
@@ -42,7 +59,11 @@ pub(super) fn line(fact: &Fact, chars: usize, root: Option<&str>) -> Line {
             let mut out = match (asked, means) {
                 (_, Some(what)) if *refused => joined(&format!("refused: {}", cut(what, 140)), &said),
                 (Some(asked), None) if *refused => joined(&format!("asked: {}", cut(asked, chars)), &said),
-                (Some(asked), Some(means)) => format!("{} = {}", joined(&format!("asked: {}", cut(asked, chars)), &said), cut(means, 200)),
+                (Some(asked), Some(means)) => format!(
+                    "{} = {}",
+                    joined(&format!("asked: {}", cut(asked, chars)), &said),
+                    cut(means, 200)
+                ),
                 (Some(asked), None) => joined(&format!("asked: {}", cut(asked, chars)), &said),
                 (None, Some(means)) => format!("{said} = {}", cut(means, 200)),
                 (None, None) => said,
@@ -57,7 +78,9 @@ pub(super) fn line(fact: &Fact, chars: usize, root: Option<&str>) -> Line {
             Topic::Active => single(format!("doing: {}", cut(&fact.text, chars))),
             Topic::Open => single(format!("open: {}", cut(&fact.text, chars))),
             Topic::Setup if fact.voice == Voice::Seen => single(command(&fact.text, chars)),
-            Topic::Directory => Line { label: None, group: String::new(), text: format!("working directory: {}", fact.text) },
+            Topic::Directory => {
+                Line { label: None, group: String::new(), text: format!("working directory: {}", fact.text) }
+            }
             Topic::Goal
             | Topic::Constraints
             | Topic::Requests
@@ -91,6 +114,7 @@ pub(super) fn deed(deed: Deed) -> &'static str {
         Deed::Renamed => "renamed",
         Deed::Deleted => "deleted",
         Deed::Read => "read",
+        Deed::Noted => "noted",
     }
 }
 
@@ -109,7 +133,9 @@ fn named(kind: Name) -> &'static str {
 }
 
 fn file(fact: &Fact, what: Deed, to: Option<&str>, root: Option<&str>, at: &str) -> Line {
-    let within = |path: &str| root.and_then(|root| path.strip_prefix(root)).map(|it| it.trim_start_matches('/').to_string());
+    let within = |path: &str| {
+        root.and_then(|root| path.strip_prefix(root)).map(|it| it.trim_start_matches('/').to_string())
+    };
     let short = within(&fact.text);
     let label = match (root, &short) {
         (Some(root), Some(_)) => format!("{} in {root}", deed(what)),
@@ -148,7 +174,12 @@ fn cut(text: &str, chars: usize) -> String {
 fn command(text: &str, chars: usize) -> String {
     let idle = |it: &&str| {
         let it = it.trim();
-        it.is_empty() || it.starts_with('#') || it.starts_with("set -") || it.starts_with("tmp=") || (it.starts_with("cd ") && !it.contains("&&"))
+        it.is_empty()
+            || it.starts_with('#')
+            || it.starts_with("set -")
+            || it.starts_with("tmp=")
+            || (it.starts_with("export ") && it.ends_with('\\'))
+            || (it.starts_with("cd ") && !it.contains("&&"))
     };
     let text = text.trim();
     let line = text.lines().find(|it| !idle(it)).unwrap_or(text).trim();
@@ -159,7 +190,8 @@ fn command(text: &str, chars: usize) -> String {
     format!("`{head}`{more}")
 }
 
-fn came_to(outcome: &Outcome, chars: usize) -> String {
+/// An outcome in a few words, with the error if so many characters are given for it.
+fn came_to(outcome: &Outcome, chars: Option<usize>) -> String {
     let mut parts: Vec<String> = Vec::new();
     match outcome.ok {
         Some(true) => parts.push("ok".into()),
@@ -170,8 +202,8 @@ fn came_to(outcome: &Outcome, chars: usize) -> String {
     parts.extend(outcome.exit.map(|it| format!("exit {it}")));
     parts.extend(outcome.result.clone());
     let mut out = parts.join(", ");
-    if let Some(error) = &outcome.error {
-        out.push_str(&format!(": {}", cut(error, chars.max(120))));
+    if let (Some(error), Some(chars)) = (&outcome.error, chars) {
+        out.push_str(&format!(": {}", cut(error, chars)));
     }
     out
 }
