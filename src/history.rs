@@ -24,15 +24,42 @@ pub struct Weight {
 impl Weight {
     /// Weighs a text.
     pub fn of(text: &str) -> Self {
-        let (mut ascii, mut leads, mut fours, mut escapes) = (0u64, 0u64, 0u64, 0u64);
-        for &byte in text.as_bytes() {
-            ascii += u64::from(byte < 0x80);
-            leads += u64::from(byte >= 0xC0);
-            fours += u64::from(byte >= 0xF0);
-            escapes += u64::from(ESCAPES[byte as usize]);
+        let (mut ascii, mut chars, mut fours, mut escapes) = (0, 0, 0, 0);
+        // Blocks stay in the first-level cache, so that the counts after the first cost no memory traffic.
+        for block in text.as_bytes().chunks(BLOCK) {
+            let (found, len) = (count(block, |it| it < 0x80), block.len() as u64);
+            ascii += found;
+            if found == len {
+                chars += len;
+            } else {
+                // Every byte that does not continue a character starts one.
+                chars += count(block, |it| it & 0xC0 != 0x80);
+                fours += count(block, |it| it >= 0xF0);
+            }
+            let quotes = count(block, |it| (it == b'"') | (it == b'\\'));
+            let controls = count(block, |it| it < 0x20);
+            // \b \t \n \f \r have short escapes, U+000B among them has not.
+            let short = count(block, |it| it.wrapping_sub(8) < 6) - count(block, |it| it == 0x0B);
+            escapes += quotes + 5 * controls - 4 * short;
         }
-        let chars = ascii + leads;
         Self { bytes: text.len() as u64, chars, ascii, utf16: chars + fours, escapes }
+    }
+
+    /// Weighs a text without `escapes`, which stay 0: several times faster, and all that the estimates of plain
+    /// text need.
+    pub fn plain(text: &str) -> Self {
+        let (mut ascii, mut chars, mut fours) = (0, 0, 0);
+        for block in text.as_bytes().chunks(BLOCK) {
+            let (found, len) = (count(block, |it| it < 0x80), block.len() as u64);
+            ascii += found;
+            if found == len {
+                chars += len;
+            } else {
+                chars += count(block, |it| it & 0xC0 != 0x80);
+                fours += count(block, |it| it >= 0xF0);
+            }
+        }
+        Self { bytes: text.len() as u64, chars, ascii, utf16: chars + fours, escapes: 0 }
     }
 
     /// Length in UTF-16 units of the text as a JSON string, quotes included.
@@ -41,23 +68,24 @@ impl Weight {
     }
 }
 
-/// What `JSON.stringify` adds for each byte: 1 for the short escapes, 5 for `\u00XX`.
-const ESCAPES: [u8; 256] = {
-    let mut table = [0u8; 256];
-    let mut i = 0;
-    while i < 0x20 {
-        table[i] = 5;
-        i += 1;
+/// Bytes that are counted side by side, so that the compiler makes vector instructions of it.
+const LANES: usize = 64;
+/// As many bytes as a lane of `u8` can count without overflow.
+const BLOCK: usize = LANES * 255;
+
+/// How many bytes of a block (at most [`BLOCK`]) are such.
+#[inline(always)]
+fn count(block: &[u8], such: impl Fn(u8) -> bool) -> u64 {
+    let mut lanes = [0u8; LANES];
+    let rows = block.chunks_exact(LANES);
+    let rest = rows.remainder().iter().filter(|it| such(**it)).count() as u64;
+    for row in rows {
+        for (lane, byte) in lanes.iter_mut().zip(row) {
+            *lane += u8::from(such(*byte));
+        }
     }
-    table[0x08] = 1;
-    table[0x09] = 1;
-    table[0x0A] = 1;
-    table[0x0C] = 1;
-    table[0x0D] = 1;
-    table[b'"' as usize] = 1;
-    table[b'\\' as usize] = 1;
-    table
-};
+    lanes.iter().map(|it| u64::from(*it)).sum::<u64>() + rest
+}
 
 impl Add for Weight {
     type Output = Self;
@@ -488,6 +516,33 @@ mod tests {
     fn weighs_like_javascript() {
         let weight = Weight::of("a\"\n\u{1}é😀");
         assert_eq!(weight, Weight { bytes: 10, chars: 6, ascii: 4, utf16: 7, escapes: 1 + 1 + 5 });
+    }
+
+    #[test]
+    fn weighs_blocks_as_it_weighs_bytes() {
+        // The slow way to say it, over texts longer than a block.
+        let slow = |text: &str| {
+            let escape = |c: char| match c {
+                '"' | '\\' | '\u{8}' | '\t' | '\n' | '\u{c}' | '\r' => 1,
+                '\0'..='\u{1f}' => 5,
+                _ => 0,
+            };
+            Weight {
+                bytes: text.len() as u64,
+                chars: text.chars().count() as u64,
+                ascii: text.chars().filter(char::is_ascii).count() as u64,
+                utf16: text.encode_utf16().count() as u64,
+                escapes: text.chars().map(escape).sum(),
+            }
+        };
+        let all: String = (0u8..0x80).map(char::from).chain("é漢字😀ß".chars()).collect();
+        for len in [0, 1, 63, 64, 65, 127, 128, 130, 20_000, 40_001] {
+            for text in [all.chars().cycle().take(len).collect::<String>(), "\u{b}\u{1b}".repeat(len)] {
+                let weight = slow(&text);
+                assert_eq!(Weight::of(&text), weight, "{len}");
+                assert_eq!(Weight::plain(&text), Weight { escapes: 0, ..weight }, "{len}");
+            }
+        }
     }
 
     fn call(id: &str) -> Message {

@@ -8,8 +8,17 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+pub mod claude_code;
+pub mod codex;
 pub mod derive;
+pub mod document;
+pub mod gemini_cli;
 pub mod lines;
+pub mod media;
+pub mod opencode;
+pub mod pi;
+pub mod raw;
+pub mod swe_agent;
 
 use crate::error::{Error, Kind, Result};
 use crate::history::History;
@@ -267,6 +276,14 @@ pub fn replaced(source_len: u64, records: &[Record], by: BTreeMap<u32, Vec<u8>>)
         out.push(Piece::Keep(at..source_len));
     }
     out
+}
+
+/// The writer of a format that is only read: an unchanged history gives the source, anything else is refused.
+fn unchanged(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
+    if mode == Mode::Patch && session.history.messages() == after.messages() {
+        return Ok(Written { pieces: vec![Piece::Keep(0..source.len())], ..Written::default() });
+    }
+    Err(Error::new(Kind::Refused, format!("{} is read only; use --as FORMAT", session.format.name())))
 }
 
 /// A rule of an API that a message array breaks.

@@ -1,9 +1,21 @@
 //! How many tokens something is, by which ruler, and how far off that may be.
 
-use std::sync::Arc;
+mod estimate;
+pub mod exact;
+mod media;
+pub mod middle;
+mod rates;
+mod ruler;
+mod shape;
+mod window;
 
-use crate::error::Result;
-use crate::history::{History, Message, Part, Text};
+pub use ruler::Ruler;
+pub use window::{Window, gemini_cli_limit, gemini_cli_limit_0_20, window};
+
+use crate::error::{Error, Kind, Result};
+use crate::history::Weight;
+use estimate::Heuristic;
+use exact::Encoding;
 
 /// A way to estimate the tokens of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -24,6 +36,70 @@ pub enum Estimator {
     GeminiCli061,
 }
 
+impl Estimator {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::O200k,
+        Self::Cl100k,
+        Self::Chars4,
+        Self::Chars4Round,
+        Self::Bytes4,
+        Self::GeminiCli,
+        Self::GeminiCli061,
+    ];
+
+    /// The name used in arguments, profiles and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::O200k => "o200k",
+            Self::Cl100k => "cl100k",
+            Self::Chars4 => "chars4",
+            Self::Chars4Round => "chars4-round",
+            Self::Bytes4 => "bytes4",
+            Self::GeminiCli => "gemini-cli",
+            Self::GeminiCli061 => "gemini-cli@0.61",
+        }
+    }
+
+    /// The estimator of that name.
+    pub fn named(name: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|it| it.name() == name).ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|it| it.name()).collect();
+            Error::new(Kind::Arguments, format!("expected a tokenizer ({}), found {name:?}", names.join(", ")))
+        })
+    }
+
+    /// Tokens of a bare text, at the speed of memory for all but the exact ones.
+    pub fn text(self, text: &str) -> u64 {
+        let by = |heuristic| estimate::text(heuristic, Weight::plain(text));
+        match self {
+            Self::O200k => exact::count(Encoding::O200k, text),
+            Self::Cl100k => exact::count(Encoding::Cl100k, text),
+            Self::Chars4 => by(Heuristic::Chars4),
+            Self::Chars4Round => by(Heuristic::Chars4Round),
+            Self::Bytes4 => by(Heuristic::Bytes4),
+            Self::GeminiCli => by(Heuristic::GeminiCli),
+            Self::GeminiCli061 => by(Heuristic::GeminiCli061),
+        }
+    }
+}
+
+/// What a ruler goes by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tokenizer {
+    /// What was reported where something was; else exact counts, by the maker's rates.
+    Auto,
+    /// This estimator and nothing else.
+    Fixed(Estimator),
+}
+
+impl Tokenizer {
+    /// `auto`, or the name of an estimator.
+    pub fn named(name: &str) -> Result<Self> {
+        if name == "auto" { Ok(Self::Auto) } else { Estimator::named(name).map(Self::Fixed) }
+    }
+}
+
 /// How a figure was got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MethodKind {
@@ -33,6 +109,17 @@ pub enum MethodKind {
     Exact,
     /// Estimated.
     Heuristic,
+}
+
+impl MethodKind {
+    /// The name used in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reported => "reported",
+            Self::Exact => "exact",
+            Self::Heuristic => "heuristic",
+        }
+    }
 }
 
 /// How a figure was got and how far off it may be.
@@ -46,4 +133,39 @@ pub struct Method {
     pub anchor: Option<usize>,
     /// Plus or minus, in percent.
     pub margin_percent: f64,
+}
+
+/// Where a context goes, in tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct Categories {
+    /// System prompt and tools, system messages, and what the client put in.
+    pub system: u64,
+    /// What the user said.
+    pub user: u64,
+    /// What the model said.
+    pub assistant: u64,
+    /// What it thought.
+    pub reasoning: u64,
+    /// Its tool calls.
+    pub tool_calls: u64,
+    /// What the tools answered.
+    pub tool_outputs: u64,
+    /// Images and the like.
+    pub media: u64,
+    /// Summaries of earlier messages.
+    pub summary: u64,
+}
+
+impl Categories {
+    /// All of it.
+    pub fn total(&self) -> u64 {
+        self.system
+            + self.user
+            + self.assistant
+            + self.reasoning
+            + self.tool_calls
+            + self.tool_outputs
+            + self.media
+            + self.summary
+    }
 }

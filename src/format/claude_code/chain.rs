@@ -1,0 +1,395 @@
+//! Which rows are live: the tree, its leaf, and the path that the client would send.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use memchr::memmem;
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer};
+use serde_json::value::RawValue;
+
+use super::{ROW_TYPES, SIDE_TYPES};
+use crate::error::Result;
+use crate::format::lines::each_line;
+use crate::format::{Note, Record, Source, derive};
+use crate::json;
+
+/// What of a line decides about its place. A field of the wrong type counts as missing.
+#[derive(Deserialize)]
+pub(super) struct Line<'a> {
+    #[serde(rename = "type", default, deserialize_with = "lenient")]
+    pub(super) kind: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) uuid: Option<Arc<str>>,
+    #[serde(rename = "parentUuid", default, deserialize_with = "lenient")]
+    pub(super) parent: Option<Arc<str>>,
+    #[serde(rename = "sourceToolAssistantUUID", default, deserialize_with = "lenient")]
+    answers: Option<Arc<str>>,
+    #[serde(rename = "isSidechain", default, deserialize_with = "lenient")]
+    pub(super) sidechain: Option<bool>,
+    #[serde(rename = "isMeta", default, deserialize_with = "lenient")]
+    meta: Option<bool>,
+    #[serde(rename = "isCompactSummary", default, deserialize_with = "lenient")]
+    summary: Option<bool>,
+    #[serde(rename = "isApiErrorMessage", default, deserialize_with = "lenient")]
+    api_error: Option<bool>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) subtype: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    timestamp: Option<String>,
+    #[serde(rename = "sessionId", default, deserialize_with = "lenient")]
+    pub(super) session: Option<Arc<str>>,
+    #[serde(default, deserialize_with = "lenient")]
+    cwd: Option<Arc<str>>,
+    #[serde(rename = "leafUuid", default, deserialize_with = "lenient")]
+    pub(super) leaf: Option<Arc<str>>,
+    #[serde(rename = "compactMetadata", default, deserialize_with = "lenient")]
+    compact: Option<Compact>,
+    #[serde(borrow, default)]
+    pub(super) message: Option<&'a RawValue>,
+}
+
+/// `compactMetadata` of a boundary.
+#[derive(Deserialize, Default)]
+pub(super) struct Compact {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) trigger: Option<String>,
+    #[serde(rename = "preTokens", default, deserialize_with = "lenient")]
+    pub(super) before: Option<u64>,
+    #[serde(rename = "postTokens", default, deserialize_with = "lenient")]
+    pub(super) after: Option<u64>,
+    #[serde(rename = "preservedSegment", default, deserialize_with = "lenient")]
+    segment: Option<Segment>,
+    #[serde(rename = "preservedMessages", default, deserialize_with = "lenient")]
+    kept: Option<Kept>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Segment {
+    head_uuid: String,
+    anchor_uuid: String,
+    tail_uuid: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Kept {
+    anchor_uuid: String,
+    uuids: Vec<String>,
+}
+
+/// Takes whatever stands there, and makes nothing of what is of another type.
+pub(super) fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    from: D,
+) -> Result<Option<T>, D::Error> {
+    let raw = <&RawValue>::deserialize(from)?;
+    Ok(serde_json::from_str(raw.get()).ok())
+}
+
+/// What a row is, as far as the tree is concerned.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum RowKind {
+    /// The user's, or the client's in the user's place.
+    User { meta: bool, summary: bool, result: bool },
+    /// One block of a response, or all of it.
+    Assistant { api_error: bool },
+    /// Text that the client adds.
+    Attachment,
+    /// A command that ran in the client, sent as the user's.
+    LocalCommand,
+    /// Where a compaction cut.
+    Boundary,
+    /// Anything else that others hang on.
+    Link,
+}
+
+/// A row of the tree.
+pub(super) struct Row {
+    pub(super) record: u32,
+    pub(super) line: u64,
+    pub(super) kind: RowKind,
+    pub(super) uuid: Arc<str>,
+    parent: Option<Arc<str>>,
+    answers: Option<Arc<str>>,
+    sidechain: bool,
+    /// `message.id` of an assistant's row; one without is a response of its own.
+    pub(super) response: Option<Arc<str>>,
+    pub(super) at: Option<i64>,
+    pub(super) cwd: Option<Arc<str>>,
+    pub(super) compact: Option<Compact>,
+}
+
+/// All lines, of which the rows are known by their place in the tree.
+#[derive(Default)]
+pub(super) struct Index {
+    pub(super) records: Vec<Record>,
+    pub(super) notes: Vec<Note>,
+    pub(super) rows: Vec<Row>,
+    pub(super) session: Option<Arc<str>>,
+    pub(super) times: Option<(i64, i64)>,
+    /// Whether any line was one of Claude Code's.
+    pub(super) known: bool,
+    /// The last `last-prompt`: what it points at, how many rows came before it, its line.
+    pointer: Option<(Arc<str>, usize, u64)>,
+}
+
+impl Index {
+    /// Reads every line once and keeps what decides about places.
+    pub(super) fn of(source: &dyn Source) -> Result<Self> {
+        let mut index = Self::default();
+        each_line(source, |number, record, bytes| {
+            let at = index.records.len() as u32;
+            index.records.push(record);
+            let text = json::mend(bytes);
+            if let Err(what) = index.take(number, at, &text) {
+                index.notes.push(Note { line: number, what });
+            }
+            Ok(true)
+        })?;
+        // A sub-agent's file is nothing but sidechain: there it is the chain.
+        if index.rows.iter().all(|it| it.sidechain) {
+            index.rows.iter_mut().for_each(|it| it.sidechain = false);
+        }
+        Ok(index)
+    }
+
+    fn take(&mut self, number: u64, record: u32, text: &str) -> Result<(), String> {
+        if !text.starts_with('{') {
+            let found: String = text.chars().take(20).collect();
+            return Err(format!("expected a JSON object, found {found:?}; not used"));
+        }
+        let line: Line =
+            serde_json::from_str(text).map_err(|it| format!("expected a JSON object: {it}; not used"))?;
+        let Some(kind) = line.kind else { return Err("expected a type, found none; not used".into()) };
+        if !ROW_TYPES.contains(&kind.as_str()) && line.uuid.is_none() {
+            if kind == "last-prompt"
+                && let Some(leaf) = line.leaf
+            {
+                self.pointer = Some((leaf, self.rows.len(), number));
+            }
+            if !SIDE_TYPES.contains(&kind.as_str()) {
+                return Err(format!("unknown type {kind:?}; not used"));
+            }
+            self.known = true;
+            self.session = line.session.or_else(|| self.session.take());
+            return Ok(());
+        }
+        let Some(uuid) = line.uuid else {
+            return Err(format!("expected a uuid on {kind:?}, found none; not used"));
+        };
+        self.known = true;
+        self.session = line.session.or_else(|| self.session.take());
+        let message = line.message.map_or("", RawValue::get);
+        let kind = match (kind.as_str(), line.subtype.as_deref()) {
+            ("user", _) => RowKind::User {
+                meta: line.meta == Some(true),
+                summary: line.summary == Some(true),
+                result: memmem::find(message.as_bytes(), b"\"tool_result\"").is_some(),
+            },
+            ("assistant", _) => RowKind::Assistant { api_error: line.api_error == Some(true) },
+            ("attachment", _) => RowKind::Attachment,
+            ("system", Some("local_command")) => RowKind::LocalCommand,
+            ("system", Some("compact_boundary")) => RowKind::Boundary,
+            _ => RowKind::Link,
+        };
+        #[derive(Deserialize)]
+        struct Id {
+            #[serde(default, deserialize_with = "lenient")]
+            id: Option<Arc<str>>,
+        }
+        let response = match kind {
+            RowKind::Assistant { .. } => {
+                let id = serde_json::from_str::<Id>(message).ok().and_then(|it| it.id);
+                Some(id.unwrap_or_else(|| uuid.clone()))
+            }
+            RowKind::User { .. }
+            | RowKind::Attachment
+            | RowKind::LocalCommand
+            | RowKind::Boundary
+            | RowKind::Link => None,
+        };
+        let at = line.timestamp.as_deref().and_then(derive::parse_time);
+        if let Some(at) = at {
+            let (first, last) = self.times.unwrap_or((at, at));
+            self.times = Some((first.min(at), last.max(at)));
+        }
+        self.rows.push(Row {
+            record,
+            line: number,
+            kind,
+            uuid,
+            parent: line.parent,
+            answers: line.answers,
+            sidechain: line.sidechain == Some(true),
+            response,
+            at,
+            cwd: line.cwd,
+            compact: line.compact,
+        });
+        Ok(())
+    }
+
+    /// The numbers of the live rows in the order in which the client goes through them.
+    ///
+    /// - The path ends in the newest descendant of what the last `last-prompt` points at, else in the last row. A
+    ///   boundary that comes after the pointer makes it void. The order of the file counts, never the time stamps.
+    /// - It leads over `parentUuid` alone, so that it stops at a boundary; `logicalParentUuid` is not followed.
+    /// - Rows that the last boundary preserves stand behind their anchor.
+    /// - Parallel calls are a tree: the rest of a response on the path, and the results of its calls, are put back.
+    pub(super) fn live(&mut self) -> Vec<usize> {
+        // Of several rows with one uuid the last counts.
+        let by_uuid: HashMap<Arc<str>, usize> =
+            self.rows.iter().enumerate().map(|(at, it)| (it.uuid.clone(), at)).collect();
+        let find = |uuid: &Option<Arc<str>>| uuid.as_ref().and_then(|it| by_uuid.get(it)).copied();
+        let mut parents: Vec<Option<usize>> = self.rows.iter().map(|it| find(&it.parent)).collect();
+
+        let boundary = self.rows.iter().rposition(|it| it.kind == RowKind::Boundary && !it.sidechain);
+        let kept = boundary.and_then(|it| self.relink(it, &by_uuid, &mut parents));
+        let pointed = match &self.pointer {
+            Some((leaf, before, _)) if boundary.is_none_or(|it| it < *before) => {
+                let found = by_uuid.get(leaf).copied();
+                if found.is_none() {
+                    let (_, _, line) = self.pointer.clone().unwrap_or_default();
+                    let what = "expected leafUuid to name a row, found none; the last row is taken".into();
+                    self.notes.push(Note { line, what });
+                }
+                found
+            }
+            _ => None,
+        };
+        let main = |it: &usize| !self.rows[*it].sidechain;
+        let leaf = match pointed {
+            Some(start) => {
+                let below = descendants(start, &parents);
+                (0..self.rows.len()).rev().filter(main).find(|it| below[*it]).or(Some(start))
+            }
+            None => (0..self.rows.len()).rev().find(main),
+        };
+
+        let (mut path, mut seen) = (Vec::new(), vec![false; self.rows.len()]);
+        let mut next = leaf;
+        while let Some(at) = next
+            && !seen[at]
+        {
+            seen[at] = true;
+            path.push(at);
+            next = parents[at];
+        }
+        path.reverse();
+        // Once the client has relinked what it preserves, it forgets the other rows before the boundary.
+        let forgotten = |at: usize| match (&kept, boundary) {
+            (Some(kept), Some(boundary)) => at < boundary && !kept.contains(&at),
+            _ => false,
+        };
+        let mut place: HashMap<&str, usize> = HashMap::new();
+        for (position, &at) in path.iter().enumerate() {
+            if let Some(response) = &self.rows[at].response {
+                place.insert(response, position);
+            }
+        }
+        let mut put_back: HashMap<usize, Vec<usize>> = HashMap::new();
+        for (at, row) in self.rows.iter().enumerate() {
+            if seen[at] || row.sidechain || forgotten(at) || by_uuid.get(&row.uuid) != Some(&at) {
+                continue;
+            }
+            let response = match row.kind {
+                RowKind::Assistant { .. } => row.response.as_deref(),
+                RowKind::User { result: true, .. } => find(&row.answers)
+                    .or_else(|| find(&row.parent))
+                    .and_then(|it| self.rows[it].response.as_deref()),
+                RowKind::User { .. }
+                | RowKind::Attachment
+                | RowKind::LocalCommand
+                | RowKind::Boundary
+                | RowKind::Link => None,
+            };
+            if let Some(position) = response.and_then(|it| place.get(it)) {
+                put_back.entry(*position).or_default().push(at);
+            }
+        }
+        let mut out = Vec::with_capacity(path.len());
+        for (position, at) in path.into_iter().enumerate() {
+            out.push(at);
+            out.extend(put_back.remove(&position).unwrap_or_default());
+        }
+        out
+    }
+
+    /// Hangs what a boundary preserves behind its anchor, and what hung on the anchor behind that. Nothing if it
+    /// preserves nothing, or a row that is not there.
+    fn relink(
+        &self,
+        boundary: usize,
+        by_uuid: &HashMap<Arc<str>, usize>,
+        parents: &mut [Option<usize>],
+    ) -> Option<HashSet<usize>> {
+        let compact = self.rows[boundary].compact.as_ref()?;
+        let find = |uuid: &String| by_uuid.get(uuid.as_str()).copied();
+        let (anchor, kept) = match (&compact.kept, &compact.segment) {
+            (Some(kept), _) => {
+                (find(&kept.anchor_uuid)?, kept.uuids.iter().map(find).collect::<Option<Vec<_>>>()?)
+            }
+            (None, Some(segment)) => {
+                let (head, mut at) = (find(&segment.head_uuid)?, find(&segment.tail_uuid)?);
+                let (mut kept, mut seen) = (vec![at], HashSet::from([at]));
+                while at != head {
+                    at = parents[at]?;
+                    if !seen.insert(at) {
+                        return None;
+                    }
+                    kept.push(at);
+                }
+                kept.reverse();
+                (find(&segment.anchor_uuid)?, kept)
+            }
+            (None, None) => return None,
+        };
+        let (&head, &tail) = (kept.first()?, kept.last()?);
+        let set: HashSet<usize> = kept.iter().copied().collect();
+        if set.contains(&anchor) {
+            return None;
+        }
+        for (at, parent) in parents.iter_mut().enumerate() {
+            if *parent == Some(anchor) && at != head {
+                *parent = Some(tail);
+            }
+        }
+        parents[head] = Some(anchor);
+        for pair in kept.windows(2) {
+            parents[pair[1]] = Some(pair[0]);
+        }
+        Some(set)
+    }
+}
+
+/// Which rows hang on `start`, it included. Each parent is followed once.
+fn descendants(start: usize, parents: &[Option<usize>]) -> Vec<bool> {
+    #[derive(Clone, Copy)]
+    enum Known {
+        No,
+        Asked,
+        Is(bool),
+    }
+    let mut known = vec![Known::No; parents.len()];
+    known[start] = Known::Is(true);
+    for row in 0..parents.len() {
+        let (mut path, mut at) = (Vec::new(), Some(row));
+        let answer = loop {
+            match at.map(|it| (it, known[it])) {
+                Some((it, Known::No)) => {
+                    known[it] = Known::Asked;
+                    path.push(it);
+                    at = parents[it];
+                }
+                Some((_, Known::Is(answer))) => break answer,
+                // The root, or a cycle.
+                Some((_, Known::Asked)) | None => break false,
+            }
+        };
+        for it in path {
+            known[it] = Known::Is(answer);
+        }
+    }
+    known.into_iter().map(|it| matches!(it, Known::Is(true))).collect()
+}

@@ -1,0 +1,124 @@
+//! Gemini CLI sessions: the JSONL journal (0.36 and later) and the older single `.json`; what a resume sends, and how
+//! a compacted history goes back.
+//!
+//! Facts are those of Gemini CLI 0.61 as measured and read in its bundle (`loadConversationRecord`,
+//! `convertSessionToClientHistory`). Two upstream faults are not repeated: a resume sends every function response
+//! again once more; here the first of each turn counts. Consecutive messages of one role stay apart here, though the
+//! client joins them when it sends.
+
+mod convert;
+mod journal;
+mod write;
+
+use super::raw::Fields;
+use super::{Format, PastCompaction, Session, Source};
+use crate::error::{Error, Kind as ErrorKind, Result};
+use crate::history::{History, Kind, Message, Meta};
+
+pub use write::write;
+
+use convert::{Live, converted};
+use journal::Journal;
+
+/// Whether the source surely is a session of Gemini CLI: it begins with `sessionId` and `projectHash`, as every
+/// journal and every older document does.
+pub fn sniff(first_lines: &str) -> bool {
+    let is_line = |line: &str| {
+        Fields::of(line).is_some_and(|it| {
+            it.text("sessionId").is_some() && it.text("projectHash").is_some() && it.get("type").is_none()
+        })
+    };
+    let text = first_lines.trim_start_matches('\u{feff}').trim_start();
+    if text.lines().any(is_line) {
+        return true;
+    }
+    // A document over several lines, seen in part: both names stand before the messages.
+    let Some(head) = text.strip_prefix('{') else { return false };
+    let head = head.split_once("\"messages\"").map_or("", |(head, _)| head);
+    head.len() < 2000 && head.contains("\"sessionId\"") && head.contains("\"projectHash\"")
+}
+
+/// What was read: the journal, its live messages, and which of them begin after which compaction.
+struct Read {
+    journal: Journal,
+    live: Vec<Live>,
+    past: Vec<PastCompaction>,
+}
+
+impl Read {
+    fn of(source: &dyn Source) -> Result<Self> {
+        let mut journal = Journal::of(source)?;
+        if journal.is_foreign() {
+            return Err(Error::new(
+                ErrorKind::Input,
+                "while reading a Gemini CLI session: expected a line or document with `sessionId`, found none; name the \
+                 format or another file",
+            )
+            .at(source.name(), None));
+        }
+        let live = converted(source, &mut journal)?;
+        let past = journal
+            .compactions
+            .iter()
+            .map(|it| PastCompaction {
+                message: live.iter().position(|live| live.record_id == it.summary),
+                trigger: None,
+                tokens_before: it.tokens_before,
+                tokens_after: None,
+                summary: it.text.clone(),
+            })
+            .collect();
+        Ok(Self { journal, live, past })
+    }
+}
+
+/// Reads what a resume would send.
+///
+/// Records that are never sent are left out: info, error and warning, thoughts, user records that begin with `/`,
+/// `?`, `<session_context>` (made anew at each start) or `<hook_context>`. Usage that was reported before a
+/// compaction is not carried over to records that the compaction kept.
+///
+/// # Errors
+/// [`Input`](ErrorKind::Input) if nothing in it is Gemini CLI's; what [`Source::read_at`] gives.
+pub fn read(source: &dyn Source) -> Result<Session> {
+    let Read { journal, live, past } = Read::of(source)?;
+    let said = |key: &str| journal.meta.get(key).and_then(|it| super::raw::text(it));
+    let directories = journal.meta.get("directories").and_then(|it| super::raw::list(it));
+    let first_directory = directories.and_then(|it| it.first().and_then(|it| super::raw::text(it)));
+    let meta = Meta {
+        agent: Some(Format::GeminiCli.name().into()),
+        session: said("sessionId").map(Into::into),
+        model: live.iter().rev().find_map(|it| it.model.clone()).map(Into::into),
+        cwd: first_directory.or_else(|| journal.cwd.clone()).map(Into::into),
+        window: None,
+        system: None,
+        tools: None,
+        times: journal.times,
+    };
+    let of_message = live.iter().map(|it| it.records.clone()).collect();
+    let messages: Vec<Message> = (0..)
+        .zip(live)
+        .map(|(number, it)| Message { from: Some(number), ..it.message })
+        .collect();
+    Ok(Session {
+        format: Format::GeminiCli,
+        records: journal.records,
+        of_message,
+        notes: journal.notes,
+        past,
+        history: History::new(messages, meta),
+    })
+}
+
+/// Under this field a record that we write says its kind, where the text alone would not: Gemini CLI keeps fields
+/// that it does not know.
+const KIND_FIELD: &str = "epitome";
+
+/// The kinds that can stand there.
+const KINDS: [(&str, Kind); 5] = [
+    ("context", Kind::Context),
+    ("summary", Kind::Summary),
+    ("marker", Kind::Marker),
+    ("ack", Kind::Ack),
+    ("continue", Kind::Continue),
+];

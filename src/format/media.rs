@@ -1,0 +1,108 @@
+//! The size of a picture, read from the first bytes of its data: prices depend on it, and data is long.
+
+/// Characters of base64 that are decoded at most: enough for the marker of a JPEG that follows a large colour profile.
+const PREFIX: usize = 256 * 1024;
+
+/// Width and height in pixels of a PNG, GIF, WebP or JPEG given as base64 (standard or URL alphabet).
+pub fn image_size(base64: &str) -> Option<(u32, u32)> {
+    let bytes = decode(&base64.as_bytes()[..base64.len().min(PREFIX)]);
+    let size = if bytes.starts_with(b"\x89PNG\r\n\x1A\n") {
+        (big(&bytes, 16, 4)?, big(&bytes, 20, 4)?)
+    } else if bytes.starts_with(b"GIF8") {
+        (little(&bytes, 6, 2)?, little(&bytes, 8, 2)?)
+    } else if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
+        webp(&bytes)?
+    } else if bytes.starts_with(b"\xFF\xD8") {
+        jpeg(&bytes)?
+    } else {
+        return None;
+    };
+    (size.0 > 0 && size.1 > 0).then_some(size)
+}
+
+/// Decodes up to the first character that is not base64; white space is skipped.
+fn decode(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len() / 4 * 3);
+    let (mut bits, mut held) = (0u32, 0u32);
+    for &byte in text {
+        let value = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            b' ' | b'\t' | b'\r' | b'\n' => continue,
+            _ => break,
+        };
+        bits = (bits << 6) | u32::from(value);
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            out.push((bits >> held) as u8);
+        }
+    }
+    out
+}
+
+fn big(bytes: &[u8], at: usize, len: usize) -> Option<u32> {
+    Some(bytes.get(at..at + len)?.iter().fold(0, |sum, it| (sum << 8) | u32::from(*it)))
+}
+
+fn little(bytes: &[u8], at: usize, len: usize) -> Option<u32> {
+    Some(bytes.get(at..at + len)?.iter().rev().fold(0, |sum, it| (sum << 8) | u32::from(*it)))
+}
+
+fn webp(bytes: &[u8]) -> Option<(u32, u32)> {
+    match bytes.get(12..16)? {
+        b"VP8X" => Some((little(bytes, 24, 3)? + 1, little(bytes, 27, 3)? + 1)),
+        b"VP8 " => Some((little(bytes, 26, 2)? & 0x3FFF, little(bytes, 28, 2)? & 0x3FFF)),
+        b"VP8L" => {
+            let bits = little(bytes, 21, 4)?;
+            Some(((bits & 0x3FFF) + 1, ((bits >> 14) & 0x3FFF) + 1))
+        }
+        _ => None,
+    }
+}
+
+/// Walks the segments to the frame header, where height stands before width.
+fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
+    let mut at = 2;
+    loop {
+        if *bytes.get(at)? != 0xFF {
+            return None;
+        }
+        match *bytes.get(at + 1)? {
+            // Fill bytes, and markers without a length.
+            0xFF => at += 1,
+            0x01 | 0xD0..=0xD8 => at += 2,
+            // Frame headers: all of C0..CF but the tables (C4, C8, CC).
+            0xC0..=0xC3 | 0xC5..=0xC7 | 0xC9..=0xCB | 0xCD..=0xCF => {
+                return Some((big(bytes, at + 7, 2)?, big(bytes, at + 5, 2)?));
+            }
+            _ => at += 2 + big(bytes, at + 2, 2)? as usize,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_sizes_of_all_four() {
+        for (what, data, size) in [
+            ("png", "iVBORw0KGgoAAAANSUhEUgAAAoAAAAHgCAYAAAA", Some((640, 480))),
+            ("png, cut before its height", "iVBORw0KGgoAAAANSUhEUgAAAoA", None),
+            ("gif", "R0lGODlhQAHwAIAA", Some((320, 240))),
+            ("webp, lossy", "UklGRgAAAABXRUJQVlA4IAAAAAAAAACdASpAAfAA", Some((320, 240))),
+            ("webp, lossless", "UklGRgAAAABXRUJQVlA4TAAAAAAvP8E7AA==", Some((320, 240))),
+            ("webp, extended", "UklGRgAAAABXRUJQVlA4WAoAAAAAAAAAPwEA7wAA", Some((320, 240))),
+            ("jpeg", "/9j/4AAQSkZJRgABAQAAAQABAAD/wAARCADwAUADASIA", Some((320, 240))),
+            ("jpeg, a segment of length 0 goes on to what is no marker", "/9j/4AAAAAAA", None),
+            ("text", "aGVsbG8gd29ybGQ=", None),
+            ("", "", None),
+        ] {
+            assert_eq!(image_size(data), size, "{what}");
+        }
+    }
+}

@@ -1,0 +1,543 @@
+//! New elements: the pair of compaction part and summary, copies of what is kept, and messages of our own.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use super::patch::attachments;
+use super::read::{Export, Live, usage};
+use crate::error::{Error, Kind as ErrorKind, Result};
+use crate::format::{Piece, Session, Written, derive};
+use crate::history::{Call, History, Kind, Media, Message, Output, Part, Role, Text};
+use crate::json::compact;
+
+/// All old elements, then the compaction and what of the kept messages must be said again.
+pub(super) fn append(export: &Export<'_>, session: &Session, after: &History) -> Result<Written> {
+    let refuse =
+        |why: &str| Error::new(ErrorKind::Refused, format!("appending to an OpenCode session: {why}"));
+    if !export.whole {
+        return Err(refuse("the export is cut off; export it again"));
+    }
+    let Some(last) = export.entries.last() else {
+        return Err(refuse("it has no messages; make a new session"));
+    };
+    let Some((summary, rest)) = head(after.messages()) else {
+        return Err(refuse("expected a summary first, found none; patch it or make a new session"));
+    };
+    let mut draft = Draft::begin(Some(export), session, after, "append");
+    let tail = draft.tail(export, rest);
+    draft.summary(summary, tail.as_deref());
+    if tail.is_none() {
+        draft.messages(rest);
+    }
+    let mut bytes = Vec::new();
+    for it in &draft.out {
+        bytes.push(b',');
+        bytes.extend_from_slice(compact(it).as_bytes());
+    }
+    let (end, len) = (last.span.end as u64, export.text.len() as u64);
+    let pieces = vec![Piece::Keep(0..end), Piece::New(bytes), Piece::Keep(end..len)];
+    Ok(Written { pieces, warnings: draft.warnings, ..Written::default() })
+}
+
+/// A session of its own: the compaction pair, then copies.
+pub(super) fn new(export: Option<&Export<'_>>, session: &Session, after: &History) -> Result<Written> {
+    let mut draft = Draft::begin(export, session, after, "new");
+    draft.session = format!("ses_{}", draft.id_tail(true));
+    let rest = match head(after.messages()) {
+        Some((summary, rest)) => {
+            draft.summary(summary, None);
+            rest
+        }
+        None => {
+            if after.messages().iter().any(|it| it.kind == Kind::Summary && it.from.is_none()) {
+                draft.warn("the summary stands behind other messages: OpenCode will not know it as its own");
+            }
+            after.messages()
+        }
+    };
+    draft.messages(rest);
+    let document = json!({ "info": draft.info(export, after), "messages": draft.out });
+    let mut bytes = compact(&document).into_bytes();
+    bytes.push(b'\n');
+    Ok(Written {
+        pieces: vec![Piece::New(bytes)],
+        file_name: Some(format!("{}.json", draft.session)),
+        session: Some(draft.session),
+        warnings: draft.warnings,
+    })
+}
+
+/// The summary, if nothing but its marker stands before it, and what follows it.
+fn head(messages: &[Message]) -> Option<(&Message, &[Message])> {
+    let at = usize::from(messages.first().is_some_and(|it| it.kind == Kind::Marker));
+    let summary = messages.get(at).filter(|it| it.kind == Kind::Summary)?;
+    Some((summary, &messages[at + 1..]))
+}
+
+struct Draft<'a> {
+    export: Option<&'a Export<'a>>,
+    live: Vec<Live>,
+    /// The id of the session that is written.
+    session: String,
+    /// What all ids are derived from.
+    source: String,
+    seed: String,
+    /// The time of the element being written, ms, and how many ids it and its parts have used up.
+    now: i64,
+    count: u64,
+    ids: usize,
+    /// The last user element.
+    parent: String,
+    like: Like,
+    out: Vec<Value>,
+    warnings: Vec<String>,
+}
+
+/// What messages of our own take over from the session.
+struct Like {
+    agent: Value,
+    model: Value,
+    path: Value,
+}
+
+/// How one part of a kept element differs from what it was.
+enum Change<'m> {
+    Same,
+    Text(&'m Text),
+    Output(&'m Output),
+}
+
+impl<'a> Draft<'a> {
+    fn begin(export: Option<&'a Export<'a>>, session: &Session, after: &History, purpose: &str) -> Self {
+        let meta = &session.history.meta;
+        let source = meta.session.as_deref().unwrap_or_default().to_owned();
+        let mut said = String::from(purpose);
+        for part in after.messages().iter().flat_map(|it| &it.parts) {
+            match part {
+                Part::Text(it) => said.push_str(it.as_str()),
+                Part::Output(it) => said.push_str(it.text.as_str()),
+                Part::Reasoning(_) | Part::Call(_) | Part::Media(_) | Part::Opaque(_) => {}
+            }
+            said.push('\n');
+        }
+        let seed = derive::uuid(derive::digest(&source, purpose, after.messages().len(), &said));
+        Self {
+            export,
+            live: export.map(Export::live).unwrap_or_default(),
+            session: source.clone(),
+            source,
+            seed,
+            now: meta.times.map_or(0, |it| it.1).saturating_add(1),
+            count: 0,
+            ids: 0,
+            parent: String::new(),
+            like: Like::of(export, session),
+            out: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    fn warn(&mut self, what: &str) {
+        if !self.warnings.iter().any(|it| it == what) {
+            self.warnings.push(what.to_owned());
+        }
+    }
+
+    /// An id without its prefix: 12 hex digits of time and counter (their complement if ids are to descend), then 14
+    /// digits of base 62 (OpenCode 1.18).
+    fn id_tail(&mut self, descending: bool) -> String {
+        const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+        let time = (self.now as u64).wrapping_mul(4096).wrapping_add(self.count);
+        let time = if descending { !time } else { time } & 0xFFFF_FFFF_FFFF;
+        let mut rest = u128::from_le_bytes(derive::digest(&self.source, &self.seed, self.ids, ""));
+        self.count += 1;
+        self.ids += 1;
+        let mut out = format!("{time:012x}");
+        for _ in 0..14 {
+            out.push(char::from(DIGITS[(rest % 62) as usize]));
+            rest /= 62;
+        }
+        out
+    }
+
+    /// Adds an element: ids, times and token counts are made, the rest of `info` and `parts` is as given.
+    fn push(&mut self, mut info: Map<String, Value>, parts: Vec<Value>) {
+        let id = format!("msg_{}", self.id_tail(false));
+        let user = info.get("role").is_some_and(|it| it == "user");
+        if user {
+            self.parent.clone_from(&id);
+            info.insert("time".into(), json!({ "created": self.now }));
+        } else {
+            if self.parent.is_empty() {
+                self.parent.clone_from(&id);
+            }
+            info.insert("time".into(), json!({ "created": self.now, "completed": self.now }));
+            info.insert("parentID".into(), json!(self.parent));
+            info.insert("cost".into(), json!(0));
+            info.insert("tokens".into(), no_tokens());
+        }
+        info.insert("id".into(), json!(id));
+        info.insert("sessionID".into(), json!(self.session));
+        let mut made = Vec::new();
+        for mut part in parts {
+            if part["type"] == "step-finish" {
+                part["tokens"] = no_tokens();
+                part["cost"] = json!(0);
+            }
+            part["id"] = json!(format!("prt_{}", self.id_tail(false)));
+            part["sessionID"] = json!(self.session);
+            part["messageID"] = json!(id);
+            for file in
+                part.pointer_mut("/state/attachments").and_then(Value::as_array_mut).into_iter().flatten()
+            {
+                file["id"] = json!(format!("prt_{}", self.id_tail(false)));
+                file["sessionID"] = json!(self.session);
+                file["messageID"] = json!(id);
+            }
+            made.push(part);
+        }
+        self.out.push(json!({ "info": info, "parts": made }));
+        self.now = self.now.saturating_add(1);
+        self.count = 0;
+    }
+
+    /// The compaction part and the summary, as OpenCode itself writes them after a manual compaction.
+    fn summary(&mut self, summary: &Message, tail: Option<&str>) {
+        let mut part = json!({ "type": "compaction", "auto": false });
+        if let Some(tail) = tail {
+            part["tail_start_id"] = json!(tail);
+        }
+        let user = self.like.user();
+        self.push(user, vec![part]);
+        let mut info = self.like.assistant();
+        info.insert("mode".into(), json!("compaction"));
+        info.insert("agent".into(), json!("compaction"));
+        info.insert("summary".into(), json!(true));
+        info.insert("finish".into(), json!("stop"));
+        if summary.parts.iter().any(|it| !matches!(it, Part::Text(_))) {
+            self.warn("what is no text was left out of the summary");
+        }
+        let parts = summary.texts().map(|it| self.text(it, Kind::Said)).collect();
+        self.push(info, parts);
+    }
+
+    /// The id by which the marker can name the tail: it must be the newest elements, unchanged and whole. Its last
+    /// answer must not report tokens either: old elements cannot be changed by an import, and OpenCode compacts again
+    /// when the last answer in view says that the context was full.
+    fn tail(&self, export: &Export<'_>, rest: &[Message]) -> Option<String> {
+        let start = rest.first()?.from? as usize;
+        let kept = self.live.get(start..).filter(|it| it.len() == rest.len())?;
+        let same = rest.iter().zip(kept).enumerate().all(|(offset, (message, live))| {
+            let from = message.from == Some((start + offset) as u32);
+            from && message.role == live.message.role && message.parts == live.message.parts
+        });
+        let first = kept.first()?.record;
+        let apart =
+            self.live[..start].iter().all(|it| it.record < first) && kept.iter().all(|it| it.record >= first);
+        let reported = kept.iter().rfind(|it| it.message.role == Role::Assistant);
+        let reported = reported.and_then(|it| usage(&export.entries[it.record].info["tokens"]));
+        if !same || !apart || reported.is_some() {
+            return None;
+        }
+        export.entries[first].info["id"].as_str().filter(|it| !it.is_empty()).map(str::to_owned)
+    }
+
+    /// Messages, those of one element together again.
+    fn messages(&mut self, messages: &[Message]) {
+        let mut at = 0;
+        while at < messages.len() {
+            let record = self.record(&messages[at]);
+            let goes_on = |before: &Message, next: &Message| match record {
+                Some(_) => record == self.record(next) && before.from < next.from,
+                None => next.role == Role::Tool && before.role != Role::User && self.record(next).is_none(),
+            };
+            let mut end = at + 1;
+            while end < messages.len() && goes_on(&messages[end - 1], &messages[end]) {
+                end += 1;
+            }
+            let group = &messages[at..end];
+            let element = record.and_then(|it| self.copied(it, group));
+            match element {
+                Some((info, parts)) => self.push(info, parts),
+                None => self.made(record, group),
+            }
+            at = end;
+        }
+    }
+
+    /// The element a message was read from, if it can be copied. Markers and summaries are not: a copy of the part
+    /// would hide what stands before it.
+    fn record(&self, message: &Message) -> Option<usize> {
+        if matches!(message.kind, Kind::Marker | Kind::Summary) {
+            return None;
+        }
+        self.live.get(message.from? as usize).map(|it| it.record)
+    }
+
+    /// An element with the kept parts of it, changed where they changed; nothing if they changed in another way.
+    fn copied(&self, record: usize, group: &[Message]) -> Option<(Map<String, Value>, Vec<Value>)> {
+        let mut wanted: BTreeMap<usize, Change<'_>> = BTreeMap::new();
+        for message in group {
+            let live = self.live.get(message.from? as usize)?;
+            for (slot, change) in slots(message, &live.message)? {
+                let part = *live.parts.get(slot)?;
+                wanted.insert(part, change);
+            }
+        }
+        // Messages of one element stand close together in the history.
+        let near = (*group).first()?.from? as usize;
+        let known: BTreeSet<usize> = self.live[..near]
+            .iter()
+            .rev()
+            .take_while(|it| it.record == record)
+            .chain(self.live[near..].iter().take_while(|it| it.record == record))
+            .flat_map(|it| it.parts.iter().copied())
+            .collect();
+        let mut element = self.export?.element(record);
+        let info = element.get_mut("info").and_then(Value::as_object_mut).map(std::mem::take)?;
+        let parts = element.get_mut("parts").and_then(Value::as_array_mut).map(std::mem::take)?;
+        let mut out = Vec::new();
+        for (index, mut part) in parts.into_iter().enumerate() {
+            match wanted.get(&index) {
+                None if known.contains(&index) => continue,
+                None | Some(Change::Same) => {}
+                Some(Change::Text(text)) => part["text"] = json!(text.as_str()),
+                Some(Change::Output(output)) => say(&mut part, output),
+            }
+            out.push(part);
+        }
+        let mut info = info;
+        if info.get("summary").is_some_and(Value::is_object) {
+            info.insert("summary".into(), json!({ "diffs": [] }));
+        }
+        Some((info, out))
+    }
+
+    /// An element of our own: a user message, or an answer with the outputs of its calls.
+    fn made(&mut self, record: Option<usize>, group: &[Message]) {
+        let Some(first) = group.first() else { return };
+        let outputs: BTreeMap<&str, &Output> =
+            group.iter().flat_map(Message::outputs).map(|it| (&*it.id, it)).collect();
+        let mut parts = Vec::new();
+        for message in group {
+            if message.role == Role::Assistant && !parts.is_empty() {
+                parts.push(json!({ "type": "step-start" }));
+            }
+            let kind = if message.role == Role::Assistant { Kind::Said } else { message.kind };
+            for part in &message.parts {
+                match part {
+                    Part::Text(it) => parts.push(self.text(it, kind)),
+                    Part::Reasoning(it) => {
+                        if it.signature.is_some() {
+                            self.warn("thinking lost its signature: OpenCode keeps signatures by provider");
+                        }
+                        if !it.text.is_empty() {
+                            let time = json!({ "start": self.now, "end": self.now });
+                            parts
+                                .push(json!({ "type": "reasoning", "text": it.text.as_str(), "time": time }));
+                        }
+                    }
+                    Part::Call(it) => parts.push(self.tool(it, outputs.get(&*it.id).copied())),
+                    Part::Media(it) => parts.push(file(it)),
+                    Part::Output(it) => {
+                        if !group.iter().flat_map(Message::calls).any(|call| call.id == it.id) {
+                            self.warn("an output whose call is gone was left out");
+                        }
+                    }
+                    Part::Opaque(it) => self.warn(&format!("a {} block of {} was left out", it.kind, it.api)),
+                }
+            }
+        }
+        if parts.is_empty() {
+            return;
+        }
+        let known = record.and_then(|it| self.export?.entries.get(it)).map(|it| &it.info);
+        let info = match first.role {
+            Role::User | Role::System => self.like.user(),
+            Role::Assistant | Role::Tool => {
+                let mut info =
+                    known.and_then(Value::as_object).cloned().unwrap_or_else(|| self.like.assistant());
+                let calls = group.iter().any(|it| it.calls().next().is_some());
+                info.insert("finish".into(), json!(if calls { "tool-calls" } else { "stop" }));
+                info.remove("error");
+                info
+            }
+        };
+        self.push(info, parts);
+    }
+
+    /// A text part. What the user did not say is `synthetic`.
+    fn text(&self, text: &Text, kind: Kind) -> Value {
+        let time = json!({ "start": self.now, "end": self.now });
+        let mut part = json!({ "type": "text", "text": text.as_str(), "time": time });
+        if kind != Kind::Said {
+            part["synthetic"] = json!(true);
+        }
+        if kind == Kind::Continue {
+            part["metadata"] = json!({ "compaction_continue": true });
+        }
+        part
+    }
+
+    fn tool(&mut self, call: &Call, output: Option<&Output>) -> Value {
+        let input = serde_json::from_str::<Value>(call.input.as_str()).ok().filter(Value::is_object);
+        let input = input.unwrap_or_else(|| {
+            self.warn("a tool's input that is no JSON object was wrapped into one");
+            json!({ "input": call.input.as_str() })
+        });
+        let time = json!({ "start": self.now, "end": self.now });
+        let mut state = match output {
+            None => json!({ "status": "running", "input": input, "time": { "start": self.now } }),
+            Some(it) if it.failed => {
+                json!({ "status": "error", "input": input, "error": it.text.as_str(), "time": time })
+            }
+            Some(it) => json!({
+                "status": "completed", "input": input, "output": it.text.as_str(), "title": "", "metadata": {},
+                "time": time,
+            }),
+        };
+        let media = output.map(|it| it.media.as_slice()).unwrap_or_default();
+        if !media.is_empty() {
+            state["attachments"] = media.iter().map(file).collect();
+        }
+        json!({ "type": "tool", "tool": &*call.name, "callID": &*call.id, "state": state })
+    }
+
+    /// The session's own entry.
+    fn info(&self, export: Option<&Export<'_>>, after: &History) -> Value {
+        let short = &self.seed[..6.min(self.seed.len())];
+        let mut info = match export.and_then(|it| it.info.as_object()) {
+            Some(info) => info.clone(),
+            None => {
+                let prompt = after.messages().iter().find(|it| it.is_prompt()).map(Message::plain);
+                let title: String = prompt.unwrap_or_default().chars().take(60).collect();
+                let info = json!({
+                    "projectID": "global", "directory": self.like.path["cwd"], "title": title, "version": VERSION,
+                });
+                info.as_object().cloned().unwrap_or_default()
+            }
+        };
+        let slug = info.get("slug").and_then(Value::as_str).unwrap_or("epitome");
+        let slug = format!("{slug}-{short}");
+        let title = info.get("title").and_then(Value::as_str).unwrap_or_default();
+        let title = format!("{title} (compacted)").trim_start().to_owned();
+        for gone in ["parentID", "share", "revert"] {
+            info.remove(gone);
+        }
+        if info.contains_key("tokens") {
+            info.insert("tokens".into(), no_tokens());
+        }
+        info.insert("id".into(), json!(self.session));
+        info.insert("slug".into(), json!(slug));
+        info.insert("title".into(), json!(title));
+        let created = self.out.first().map_or(&Value::Null, |it| &it["info"]["time"]["created"]);
+        let created = created.as_i64().unwrap_or(self.now);
+        info.insert("time".into(), json!({ "created": created, "updated": self.now }));
+        Value::Object(info)
+    }
+}
+
+/// The version whose import form this is.
+const VERSION: &str = "1.18.33";
+
+fn no_tokens() -> Value {
+    json!({ "total": 0, "input": 0, "output": 0, "reasoning": 0, "cache": { "read": 0, "write": 0 } })
+}
+
+impl Like {
+    fn of(export: Option<&Export<'_>>, session: &Session) -> Self {
+        let infos = || export.into_iter().flat_map(|it| it.entries.iter().rev()).map(|it| &it.info);
+        let user = infos().find(|it| it["role"] == "user" && it["model"]["modelID"].is_string());
+        let answer = infos().find(|it| it["role"] == "assistant" && it["path"].is_object());
+        let meta = &session.history.meta;
+        let model = meta.model.as_deref().unwrap_or_default();
+        let provider = match model {
+            it if it.starts_with("claude") => "anthropic",
+            it if it.starts_with("gemini") => "google",
+            _ => "openai",
+        };
+        let cwd = meta.cwd.as_deref().unwrap_or("/");
+        Self {
+            agent: user.map_or_else(|| json!("build"), |it| it["agent"].clone()),
+            model: user.map_or_else(
+                || json!({ "providerID": provider, "modelID": model }),
+                |it| it["model"].clone(),
+            ),
+            path: answer.map_or_else(|| json!({ "cwd": cwd, "root": "/" }), |it| it["path"].clone()),
+        }
+    }
+
+    fn user(&self) -> Map<String, Value> {
+        let info = json!({ "role": "user", "agent": self.agent, "model": self.model });
+        info.as_object().cloned().unwrap_or_default()
+    }
+
+    fn assistant(&self) -> Map<String, Value> {
+        let info = json!({
+            "role": "assistant", "mode": self.agent, "agent": self.agent, "path": self.path,
+            "providerID": self.model["providerID"], "modelID": self.model["modelID"],
+        });
+        info.as_object().cloned().unwrap_or_default()
+    }
+}
+
+/// Which parts of `old` those of `new` are, in order, and how they changed; nothing if it cannot be told.
+fn slots<'m>(new: &'m Message, old: &Message) -> Option<Vec<(usize, Change<'m>)>> {
+    let mut out = Vec::new();
+    let mut at = 0;
+    for part in &new.parts {
+        let found = old.parts[at..].iter().position(|it| match (part, it) {
+            (Part::Output(new), Part::Output(old)) => new.id == old.id,
+            _ => part == it,
+        });
+        let slot = match (found, old.parts.get(at), part) {
+            (Some(found), _, _) => at + found,
+            (None, Some(Part::Text(_)), Part::Text(_)) => at,
+            _ => return None,
+        };
+        let change = match part {
+            Part::Output(output) => Change::Output(output),
+            Part::Text(text) if found.is_none() => Change::Text(text),
+            _ => Change::Same,
+        };
+        out.push((slot, change));
+        at = slot + 1;
+    }
+    (new.role == old.role).then_some(out)
+}
+
+/// Makes a tool part say `output`. One that was cleared by OpenCode and still says so is left as it is.
+fn say(part: &mut Value, output: &Output) {
+    let state = &mut part["state"];
+    let text = json!(output.text.as_str());
+    match state["status"].as_str() {
+        Some("completed") if super::read::is_compacted(state) && output.text.as_str() == super::CLEARED => {}
+        Some("completed") => {
+            state["output"] = text;
+            if let Some(time) = state["time"].as_object_mut() {
+                time.remove("compacted");
+            }
+            if state["attachments"].is_array() {
+                state["attachments"] = attachments(state, output);
+            }
+        }
+        Some("error")
+            if state["metadata"]["interrupted"] == true && state["metadata"]["output"].is_string() =>
+        {
+            state["metadata"]["output"] = text;
+        }
+        _ => {
+            state["status"] = json!("error");
+            state["error"] = text;
+        }
+    }
+}
+
+fn file(media: &Media) -> Value {
+    let url = match media.data.contains(':') {
+        true => media.data.to_string(),
+        false => format!("data:{};base64,{}", media.mime, media.data),
+    };
+    json!({ "type": "file", "mime": &*media.mime, "url": url })
+}

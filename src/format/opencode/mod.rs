@@ -1,0 +1,72 @@
+//! OpenCode's export, `{info, messages: [{info, parts[]}]}` (OpenCode 1.2 to 1.18; `opencode export`, `opencode
+//! import`, and what [`crate::agents`] makes of its database).
+//!
+//! **Invariants.** What is read is what OpenCode would send next: completed compactions hide what they summarised,
+//! `tail_start_id` puts the kept tail behind the summary, cleared outputs read as its placeholder, and parts that it
+//! never sends are not there. One message element is one record; a single tool part is found in it again by its place.
+
+mod draft;
+mod patch;
+mod read;
+#[cfg(test)]
+mod tests;
+
+use crate::error::{Error, Kind, Result};
+use crate::format::{Mode, Session, Source, Written, document};
+use crate::history::History;
+
+/// What OpenCode sends in place of an output that it pruned (`state.time.compacted`).
+pub const CLEARED: &str = "[Old tool result content cleared]";
+/// What it sends for a compaction part; the summary follows as an assistant message.
+pub const MARKER: &str = "What did we do so far?";
+
+/// Whether the first bytes, mended, are surely an export: `info` with a `ses…` id, or a first message with its
+/// `info` and `parts`.
+pub fn sniff(first_lines: &str) -> bool {
+    if let Some(id) = document::find(first_lines, 0..first_lines.len(), &["info", "id"]) {
+        return first_lines.get(id).is_some_and(|it| it.starts_with("\"ses"));
+    }
+    let Some(found) = document::open(first_lines, "messages") else { return false };
+    let Some(first) = found.records.first() else { return false };
+    let first = document::children(first_lines, first.clone());
+    first.get("info").is_some() && first.get("parts").is_some()
+}
+
+/// Reads an export. An element that is broken becomes a note; a document that is cut off is read up to there.
+pub fn read(source: &dyn Source) -> Result<Session> {
+    let bytes = source.bytes(0..source.len())?;
+    let text = crate::json::mend(&bytes);
+    Ok(read::Export::open(&text, source.name())?.session())
+}
+
+/// Writes `after` back.
+///
+/// - [`Mode::Patch`] replaces outputs where they stand. OpenCode's own placeholder sets `state.time.compacted` and
+///   keeps the output in storage, as OpenCode's prune does; any other text replaces the stored one.
+/// - [`Mode::Append`] adds a compaction part, the summary and what follows it; `opencode import` adds just these to
+///   the session of the same id.
+/// - [`Mode::New`] makes a session of its own, from a session of any format.
+///
+/// A summary at the head of `after` becomes OpenCode's pair of compaction part and assistant message, whatever its
+/// role was, so that the next compaction of its own knows it. Copied messages carry no token counts: OpenCode would
+/// compact again at once.
+pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
+    let bytes = source.bytes(0..source.len())?;
+    let text = crate::json::mend(&bytes);
+    let export = match session.format {
+        crate::format::Format::OpenCode => Some(read::Export::open(&text, source.name())?),
+        _ => None,
+    };
+    match (mode, export) {
+        (Mode::Patch, Some(export)) => patch::patch(&bytes, &export, session, after),
+        (Mode::Append, Some(export)) => draft::append(&export, session, after),
+        (Mode::New, export) => draft::new(export.as_ref(), session, after),
+        (Mode::Patch | Mode::Append, None) => Err(Error::new(
+            Kind::Refused,
+            format!(
+                "expected an OpenCode export to write into, found {}; make a new session",
+                session.format.name()
+            ),
+        )),
+    }
+}

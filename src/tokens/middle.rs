@@ -1,0 +1,133 @@
+//! Taking out the middle of a text, as Codex does with tool outputs.
+
+/// Codex's estimate: UTF-8 bytes / 4, rounded up.
+pub fn codex_tokens(bytes: usize) -> usize {
+    bytes.div_ceil(4)
+}
+
+/// Codex of August 2026: at most four bytes for each of `tokens`, half of them from the start and half from the end,
+/// and between them how many tokens are missing. The mark comes on top of the budget.
+pub fn codex_by_tokens(text: &str, tokens: usize) -> String {
+    let budget = tokens.saturating_mul(4);
+    shorten(text, budget, |_| format!("…{} tokens truncated…", codex_tokens(text.len().saturating_sub(budget))))
+}
+
+/// The same by bytes; the mark tells the characters that are missing.
+pub fn codex_by_bytes(text: &str, bytes: usize) -> String {
+    shorten(text, bytes, |missing| format!("…{missing} chars truncated…"))
+}
+
+fn shorten(text: &str, budget: usize, mark: impl Fn(usize) -> String) -> String {
+    if text.is_empty() || (budget > 0 && text.len() <= budget) {
+        return text.to_owned();
+    }
+    let (missing, head, tail) = split(text, budget / 2, budget - budget / 2);
+    format!("{head}{}{tail}", mark(missing))
+}
+
+/// The longest beginning of at most `head` bytes and the longest end of at most `tail` bytes, both whole characters
+/// and without overlap, and how many characters stand between them.
+fn split(text: &str, head: usize, tail: usize) -> (usize, &str, &str) {
+    let end = (0..=head.min(text.len())).rev().find(|it| text.is_char_boundary(*it)).unwrap_or(0);
+    let from = text.len().saturating_sub(tail).max(end);
+    let start = (from..=text.len()).find(|it| text.is_char_boundary(*it)).unwrap_or(text.len());
+    (text[end..start].chars().count(), &text[..end], &text[start..])
+}
+
+/// Codex 0.46: at most `bytes` with the mark, cut at line breaks where there are any. Also the estimate of the whole,
+/// if something was cut.
+pub fn codex_0_46(text: &str, bytes: usize) -> (String, Option<usize>) {
+    if text.len() <= bytes {
+        return (text.to_owned(), None);
+    }
+    let total = codex_tokens(text.len());
+    let mark = |tokens: usize| format!("…{tokens} tokens truncated…");
+    // The length of the mark depends on the number in it, and that on the length: four rounds settle it.
+    let mut tokens = total;
+    for _ in 0..4 {
+        let room = bytes.saturating_sub(mark(tokens).len() + 1);
+        if bytes == 0 || room == 0 {
+            return (mark(total), Some(total));
+        }
+        let (head, tail) = at_lines(text, room / 2, room - room / 2);
+        let missing = codex_tokens(text.len() - head.len() - tail.len());
+        if missing == tokens {
+            break;
+        }
+        tokens = missing;
+    }
+    let room = bytes.saturating_sub(mark(tokens).len() + 1);
+    let (head, tail) = at_lines(text, room / 2, room - room / 2);
+    (format!("{head}{}\n{tail}", mark(tokens)), Some(total))
+}
+
+/// Like [`split`], but the beginning ends after its last line break and the end starts after its first.
+fn at_lines(text: &str, head: usize, tail: usize) -> (&str, &str) {
+    let (_, head, tail) = split(text, head, tail);
+    let head = head.rfind('\n').map_or(head, |at| &head[..=at]);
+    let tail = tail.find('\n').map_or(tail, |at| &tail[at + 1..]);
+    (head, tail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codex_vectors() {
+        let one = "this is an example of a long output that should be truncated";
+        let two = format!("{one}\nalso some other line");
+        let faces = format!("{}\nsecond line with text\n", "😀".repeat(10));
+        for (text, tokens, expected) in [
+            ("abcdef", 0, "…2 tokens truncated…"),
+            ("example output", 1, "ex…3 tokens truncated…ut"),
+            (one, 5, "this is an…10 tokens truncated… truncated"),
+            (&two, 10, "this is an example o…11 tokens truncated…also some other line"),
+            (&faces, 8, "😀😀😀😀…8 tokens truncated… line with text\n"),
+            ("", 0, ""),
+            ("abcd", 1, "abcd"),
+        ] {
+            assert_eq!(codex_by_tokens(text, tokens), expected, "{text} {tokens}");
+        }
+        for (text, bytes, expected) in [
+            ("example output", 1, "…13 chars truncated…t"),
+            (one, 30, "this is an exam…30 chars truncated…ld be truncated"),
+            (&two, 30, "this is an exam…51 chars truncated…some other line"),
+            (&faces, 20, "😀😀…21 chars truncated…with text\n"),
+        ] {
+            assert_eq!(codex_by_bytes(text, bytes), expected, "{text} {bytes}");
+        }
+        assert_eq!(codex_tokens(faces.len()), 16);
+        assert_eq!((codex_tokens(0), codex_tokens(5)), (0, 2));
+    }
+
+    #[test]
+    fn codex_split_vectors() {
+        let five = "😀".repeat(5);
+        for (text, head, tail, expected) in [
+            ("hello world", 5, 5, (1, "hello", "world")),
+            ("abc", 0, 0, (3, "", "")),
+            ("abcdef", 4, 4, (0, "abcd", "ef")),
+            ("😀abc😀", 5, 5, (1, "😀a", "c😀")),
+            (&five, 1, 1, (5, "", "")),
+            (&five, 7, 7, (3, "😀", "😀")),
+            (&five, 8, 8, (1, "😀😀", "😀😀")),
+        ] {
+            assert_eq!(split(text, head, tail), expected, "{text} {head} {tail}");
+        }
+    }
+
+    #[test]
+    fn codex_0_46_vectors() {
+        let lines: String = (1..=20).map(|it| format!("{it:03}\n")).collect();
+        let expected = "001\n002\n003\n004\n…12 tokens truncated…\n017\n018\n019\n020\n";
+        assert_eq!(codex_0_46(&lines, 64), (expected.to_owned(), Some(20)));
+        assert_eq!(codex_0_46(&lines, 80), (lines.clone(), None));
+        assert_eq!(codex_0_46(&lines, 0), ("…20 tokens truncated…".to_owned(), Some(20)));
+        // Cut between characters, whatever the budget.
+        for bytes in 0..60 {
+            codex_0_46(&"あ".repeat(40), bytes);
+            codex_by_bytes(&"あ".repeat(40), bytes);
+        }
+    }
+}

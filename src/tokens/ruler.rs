@@ -1,0 +1,356 @@
+//! The one way anything is counted.
+
+use std::sync::Arc;
+
+use super::estimate::{self, Heuristic};
+use super::exact::{self, Encoding};
+use super::media;
+use super::rates::{Maker, Rates};
+use super::{Categories, Estimator, Method, MethodKind, Tokenizer, shape};
+use crate::history::{History, Kind, Message, Opaque, Part, Role, Text};
+
+/// Counts tokens. One ruler serves one plan: trigger, split, budget and acceptance go by the same figures.
+///
+/// With [`Tokenizer::Auto`] it reads from the session what a token is: where providers reported usage, the size of
+/// each text is told from its shape and scaled so that the growth from report to report comes out, and the overhead is
+/// what the last report holds beyond the messages. So overhead plus messages is exactly what the provider counted
+/// there, and what follows is estimated. Where nothing was reported, texts are counted with o200k; for makers other
+/// than OpenAI, whose tokenizers are not public, times a factor that the session corpus gave.
+///
+/// The figure of a message is the sum of its parts' plus its frame, and that of a history the sum of its messages'.
+#[derive(Debug, Clone)]
+pub struct Ruler {
+    basis: Basis,
+    maker: Maker,
+    model: Arc<str>,
+    rates: Rates,
+    scale: f64,
+    overhead: u64,
+    method: Method,
+    reported: Option<(usize, u64)>,
+}
+
+/// What counts a text.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Basis {
+    /// By shape, with the maker's rates.
+    Shape,
+    /// Exactly, with the maker's rates.
+    Calibrated,
+    /// Exactly, text alone.
+    Encoding(Encoding),
+    /// As some system does.
+    Heuristic(Heuristic),
+}
+
+impl Ruler {
+    /// A ruler for this history. `overhead` is what the system prompt and the tools take, where the caller knows it.
+    pub fn new(history: &History, tokenizer: Tokenizer, overhead: Option<u64>) -> Self {
+        let model = history.meta.model.as_deref().unwrap_or_default().to_ascii_lowercase();
+        let maker = Maker::of(&model);
+        let (basis, kind, estimator, margin_percent) = match tokenizer {
+            Tokenizer::Auto if reports(history).next().is_some() => {
+                (Basis::Shape, MethodKind::Reported, Estimator::O200k, MARGIN_REPORTED)
+            }
+            Tokenizer::Auto if maker == Maker::OpenAi => {
+                (Basis::Calibrated, MethodKind::Exact, Estimator::O200k, MARGIN_EXACT)
+            }
+            Tokenizer::Auto if model.is_empty() => {
+                (Basis::Calibrated, MethodKind::Exact, Estimator::O200k, MARGIN_UNKNOWN_MODEL)
+            }
+            Tokenizer::Auto => (Basis::Calibrated, MethodKind::Heuristic, Estimator::O200k, MARGIN_CALIBRATED),
+            Tokenizer::Fixed(estimator) => {
+                let (basis, kind, margin) = fixed(estimator, maker);
+                (basis, kind, estimator, margin)
+            }
+        };
+        let method = Method { kind, estimator, anchor: None, margin_percent };
+        let rates = maker.rates();
+        let mut ruler =
+            Self { basis, maker, model: model.into(), rates, scale: 1.0, overhead: 0, method, reported: None };
+        ruler.anchor(history, overhead);
+        ruler
+    }
+
+    /// Tokens of a text, without any frame.
+    pub fn text(&self, text: &Text) -> u64 {
+        match self.basis {
+            Basis::Shape | Basis::Calibrated => self.scaled(self.plain(text.as_str())),
+            Basis::Encoding(encoding) => exact::count(encoding, text.as_str()),
+            Basis::Heuristic(heuristic) => estimate::text(heuristic, text.weight()),
+        }
+    }
+
+    /// Tokens of a part with its own frame.
+    pub fn part(&self, part: &Part) -> u64 {
+        match self.basis {
+            Basis::Shape | Basis::Calibrated => self.scaled(self.raw_part(part)),
+            Basis::Encoding(encoding) => {
+                let count = |text: &str| exact::count(encoding, text);
+                let text = match part {
+                    Part::Text(text) => count(text.as_str()),
+                    Part::Reasoning(reasoning) => count(reasoning.text.as_str()),
+                    Part::Call(call) => count(&call.name) + count(call.input.as_str()),
+                    Part::Output(output) => count(output.text.as_str()),
+                    Part::Media(_) => 0,
+                    Part::Opaque(opaque) => count(opaque.raw.as_str()),
+                };
+                text + self.attached(part)
+            }
+            Basis::Heuristic(heuristic) => estimate::part(heuristic, part, self.maker, &self.model),
+        }
+    }
+
+    /// Tokens of a message.
+    pub fn message(&self, message: &Message) -> u64 {
+        match self.basis {
+            Basis::Heuristic(heuristic) => estimate::message(heuristic, message, self.maker, &self.model),
+            Basis::Shape | Basis::Calibrated | Basis::Encoding(_) => {
+                self.frame() + message.parts.iter().map(|it| self.part(it)).sum::<u64>()
+            }
+        }
+    }
+
+    /// Tokens of each message.
+    pub fn messages(&self, messages: &[Message]) -> Vec<u64> {
+        messages.iter().map(|it| self.message(it)).collect()
+    }
+
+    /// How the figures are got.
+    pub fn method(&self) -> &Method {
+        &self.method
+    }
+
+    /// What the system prompt and the tools take: as given; else what the last reported context holds beyond the
+    /// messages (so that both together are what was reported); else counted, where the history holds them.
+    pub fn overhead(&self) -> u64 {
+        self.overhead
+    }
+
+    /// The last usage that was reported for this history: number of the message, context just after it.
+    pub fn reported(&self) -> Option<(usize, u64)> {
+        self.reported
+    }
+
+    /// Where the context goes. The sum is the overhead and all messages.
+    pub fn by_category(&self, history: &History) -> Categories {
+        let mut out = Categories { system: self.overhead, ..Categories::default() };
+        for message in history.messages() {
+            let total = self.message(message);
+            let mut rest = total;
+            let mut put = |slot: &mut u64, tokens: u64| {
+                // Rounding differs between parts and messages; nothing may be counted that the message has not.
+                let tokens = tokens.min(rest);
+                rest -= tokens;
+                *slot += tokens;
+            };
+            if message.kind != Kind::Summary {
+                for part in &message.parts {
+                    let tokens = self.part(part);
+                    let attached = self.scaled(self.attached(part) as f64).min(tokens);
+                    match part {
+                        Part::Reasoning(_) => put(&mut out.reasoning, tokens),
+                        Part::Call(_) => put(&mut out.tool_calls, tokens),
+                        Part::Media(_) => put(&mut out.media, tokens),
+                        Part::Output(_) => {
+                            put(&mut out.media, attached);
+                            put(&mut out.tool_outputs, tokens - attached);
+                        }
+                        // What is left of the message when the others are taken.
+                        Part::Text(_) | Part::Opaque(_) => {}
+                    }
+                }
+            }
+            *match (message.kind, message.role) {
+                (Kind::Summary, _) => &mut out.summary,
+                (Kind::Context, _) | (_, Role::System) => &mut out.system,
+                (_, Role::User) => &mut out.user,
+                (_, Role::Assistant) => &mut out.assistant,
+                (_, Role::Tool) => &mut out.tool_outputs,
+            } += rest;
+        }
+        out
+    }
+
+    /// Learns scale and overhead from what was reported, and the overhead from elsewhere if nothing was.
+    fn anchor(&mut self, history: &History, given: Option<u64>) {
+        let counted = [&history.meta.system, &history.meta.tools].into_iter().flatten();
+        self.overhead = given.unwrap_or_else(|| counted.map(|it| self.text(it)).sum());
+        if reports(history).next().is_none() {
+            return;
+        }
+        // Tokens before each message, unscaled.
+        let mut before = vec![0.0];
+        before.extend(history.messages().iter().scan(0.0, |sum, it| {
+            *sum += match self.basis {
+                Basis::Shape | Basis::Calibrated => {
+                    self.rates.message + it.parts.iter().map(|it| self.raw_part(it)).sum::<f64>()
+                }
+                Basis::Encoding(_) | Basis::Heuristic(_) => self.message(it) as f64,
+            };
+            Some(*sum)
+        }));
+        // A report of less than half of what we see before it is not one of this history.
+        let reports: Vec<Report> =
+            reports(history).filter(|it| it.sent as f64 * 2.0 >= before[it.start]).collect();
+        let Some(last) = reports.last() else { return };
+        if self.basis == Basis::Shape {
+            self.scale = learned_scale(&reports, &before);
+        }
+        let (sent, seen) = (last.sent as f64, before[last.start]);
+        match given {
+            // The caller's word and the provider's: what is left between them is the messages'.
+            Some(given) if self.basis == Basis::Shape && seen > 0.0 => {
+                self.scale = ((sent - given as f64) / seen).clamp(0.5, 2.0);
+            }
+            Some(_) => {}
+            None => {
+                if self.basis == Basis::Shape && seen * self.scale > sent {
+                    self.scale = sent / seen;
+                }
+                let counted: u64 = history.messages()[..last.start].iter().map(|it| self.message(it)).sum();
+                self.overhead = last.sent.saturating_sub(counted);
+            }
+        }
+        self.method.anchor = Some(last.message);
+        self.reported = Some((last.message, last.context));
+    }
+
+    /// Tokens of a part before scaling.
+    fn raw_part(&self, part: &Part) -> f64 {
+        let rates = &self.rates;
+        let sealed = |text: &Option<Text>| {
+            text.as_ref().map_or(0.0, |it| it.weight().bytes as f64 * rates.signature)
+        };
+        let text = match part {
+            Part::Text(text) => self.plain(text.as_str()),
+            Part::Reasoning(reasoning) => {
+                let read = if rates.thinking { self.plain(reasoning.text.as_str()) } else { 0.0 };
+                read.max(sealed(&reasoning.signature))
+            }
+            Part::Call(call) => {
+                self.plain(&call.name)
+                    + self.plain(call.input.as_str())
+                    + sealed(&call.signature)
+                    + rates.call
+            }
+            Part::Output(output) => self.plain(output.text.as_str()) + rates.output,
+            Part::Media(_) => 0.0,
+            Part::Opaque(opaque) if is_sealed(opaque) => opaque.raw.weight().bytes as f64 * rates.signature,
+            Part::Opaque(opaque) => self.plain(opaque.raw.as_str()),
+        };
+        text + self.attached(part) as f64
+    }
+
+    fn plain(&self, text: &str) -> f64 {
+        let o200k = match self.basis {
+            Basis::Shape => shape::thousandths(text) as f64 / 1000.0,
+            Basis::Calibrated | Basis::Encoding(_) | Basis::Heuristic(_) => {
+                exact::count(Encoding::O200k, text) as f64
+            }
+        };
+        o200k * self.rates.text
+    }
+
+    fn attached(&self, part: &Part) -> u64 {
+        estimate::attached(part).iter().map(|it| media::tokens(it, self.maker, &self.model)).sum()
+    }
+
+    fn frame(&self) -> u64 {
+        match self.basis {
+            Basis::Shape | Basis::Calibrated => self.scaled(self.rates.message),
+            Basis::Encoding(_) | Basis::Heuristic(_) => 0,
+        }
+    }
+
+    fn scaled(&self, tokens: f64) -> u64 {
+        (tokens * self.scale).round() as u64
+    }
+}
+
+/// 90 of 100 contexts ten requests after a report were nearer than this, in percent of the context (session corpus;
+/// `tests/growth.rs` prints it).
+const MARGIN_REPORTED: f64 = 5.0;
+/// The same for the growth itself, without anything reported: exact counts of OpenAI's models, …
+const MARGIN_EXACT: f64 = 5.0;
+/// … of others, by factor, …
+const MARGIN_CALIBRATED: f64 = 15.0;
+/// … and where the model is not known, the factor is not either.
+const MARGIN_UNKNOWN_MODEL: f64 = 20.0;
+/// A heuristic that takes all text alike.
+const MARGIN_HEURISTIC: f64 = 40.0;
+
+fn fixed(estimator: Estimator, maker: Maker) -> (Basis, MethodKind, f64) {
+    let exact = if maker == Maker::OpenAi { MARGIN_EXACT } else { MARGIN_UNKNOWN_MODEL };
+    match estimator {
+        Estimator::O200k => (Basis::Encoding(Encoding::O200k), MethodKind::Exact, exact),
+        Estimator::Cl100k => (Basis::Encoding(Encoding::Cl100k), MethodKind::Exact, exact),
+        Estimator::Chars4 => heuristic(Heuristic::Chars4),
+        Estimator::Chars4Round => heuristic(Heuristic::Chars4Round),
+        Estimator::Bytes4 => heuristic(Heuristic::Bytes4),
+        Estimator::GeminiCli => heuristic(Heuristic::GeminiCli),
+        Estimator::GeminiCli061 => heuristic(Heuristic::GeminiCli061),
+    }
+}
+
+fn heuristic(it: Heuristic) -> (Basis, MethodKind, f64) {
+    (Basis::Heuristic(it), MethodKind::Heuristic, MARGIN_HEURISTIC)
+}
+
+/// Blocks that hold encrypted thought: compactions, redacted thinking.
+fn is_sealed(opaque: &Opaque) -> bool {
+    ["compaction", "redacted", "reasoning"].iter().any(|it| opaque.kind.contains(it))
+}
+
+/// What a provider counted for one request.
+#[derive(Debug, Clone, Copy)]
+struct Report {
+    /// The message that carries it.
+    message: usize,
+    /// The first message of that response: everything before was sent.
+    start: usize,
+    sent: u64,
+    context: u64,
+}
+
+/// The reports that are about the history as it stands: not those of requests before its summary was made, which
+/// messages kept from then still carry, nor that of the request that made the summary.
+fn reports(history: &History) -> impl Iterator<Item = Report> {
+    let messages = history.messages();
+    let summarized = messages.iter().filter(|it| it.kind == Kind::Summary).filter_map(|it| it.at).max();
+    messages.iter().enumerate().filter_map(move |(index, message)| {
+        let usage = message.usage.filter(|it| it.sent() > 0)?;
+        let stale = message.at.zip(summarized).is_some_and(|(at, summarized)| at < summarized);
+        if stale || message.kind == Kind::Summary {
+            return None;
+        }
+        // One response can be several messages; the report stands on the last.
+        let earlier = messages[..index].iter().rev();
+        let same = |it: &&Message| it.role == Role::Assistant && it.kind == Kind::Said && it.usage.is_none();
+        let start = index - earlier.take_while(same).count();
+        Some(Report { message: index, start, sent: usage.sent(), context: usage.context() })
+    })
+}
+
+/// What the growth between neighbouring reports is to what we see of it: the weighted median, since single steps are
+/// off for reasons of their own (thoughts stripped, reminders not recorded), drawn towards 1, which the priors are.
+/// Shrinking contexts (compactions, rewinds) say nothing.
+fn learned_scale(reports: &[Report], before: &[f64]) -> f64 {
+    /// Square root of tokens: the priors weigh as much as one step of 10,000.
+    const PRIOR: f64 = 100.0;
+    let mut ratios = vec![(1.0, PRIOR)];
+    for pair in reports.windows(2) {
+        let seen = before[pair[1].start] - before[pair[0].start];
+        if pair[1].sent > pair[0].sent && seen > 0.0 {
+            ratios.push(((pair[1].sent - pair[0].sent) as f64 / seen, seen.sqrt()));
+        }
+    }
+    ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let half = ratios.iter().map(|it| it.1).sum::<f64>() / 2.0;
+    let mut sum = 0.0;
+    let median = ratios.iter().find(|(_, weight)| {
+        sum += weight;
+        sum >= half
+    });
+    median.map_or(1.0, |it| it.0).clamp(0.6, 1.6)
+}
