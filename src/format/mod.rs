@@ -19,6 +19,8 @@ pub mod opencode;
 pub mod pi;
 pub mod raw;
 pub mod swe_agent;
+pub mod validate;
+pub mod wire;
 
 use crate::error::{Error, Kind, Result};
 use crate::history::History;
