@@ -120,6 +120,10 @@ static PATH: LazyLock<Regex> = LazyLock::new(|| {
 });
 static COMMAND: LazyLock<Regex> = LazyLock::new(|| compiled(r"^`([^`]+)`\s*(…)?\s*(?:→|->|:|—)\s*(.+)$"));
 
+fn rule_of(text: &str) -> Detail {
+    Detail::Rule(talk::polarity(text).unwrap_or(Polarity::Require))
+}
+
 /// What a heading opens: the word that told it, its topic, and what follows on the same line.
 fn section(lead: &str) -> Option<(&'static str, Topic, Option<&str>)> {
     let found = HEADING.captures(lead)?;
@@ -218,16 +222,18 @@ impl Fold<'_> {
     /// A line of the section that is open.
     fn say(&mut self, topic: Topic, lead: &str) {
         let checked = ["- [x] ", "- [X] "].iter().any(|it| lead.starts_with(it));
-        let body = super::text::unmarked(
-            &bare(lead).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"),
-        );
+        let body = bare(lead).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+        // A quotation stays as it is.
+        let body = if body.contains('"') { body } else { super::text::unmarked(&body) };
         let body = REFS.replace_all(&body, "").into_owned();
         let body = body.trim();
         let lower = body.to_lowercase();
         if body.is_empty() || body == "(none)" || FRAME.iter().any(|it| lower.starts_with(it)) {
             return;
         }
+        let stepped = ["open: ", "doing: ", "done: "].iter().any(|it| body.starts_with(it));
         match topic {
+            Topic::Last | Topic::Current if stepped => self.step(topic, body, checked),
             Topic::Files => self.files(body),
             Topic::Commands | Topic::Errors | Topic::Setup => self.command(topic, body),
             Topic::Goal
@@ -245,7 +251,7 @@ impl Fold<'_> {
     }
 
     fn prose(&mut self, topic: Topic, body: &str) {
-        let rest = clip(body, 500).0.to_string();
+        let rest = clip(body, 1_000).0.to_string();
         if topic == Topic::Findings
             && let Some(polarity) = talk::polarity(&rest).filter(|_| rest.to_lowercase().contains("user "))
         {
@@ -263,6 +269,8 @@ impl Fold<'_> {
                 Some((asked, answer)) => (Some(asked), answer),
                 None => (None, body),
             };
+            let over = answer.contains("(superseded");
+            let answer = answer.split(" (superseded").next().unwrap_or(answer);
             let (said, means) = match answer.split_once("\" = ") {
                 Some((said, means)) => (said, Some(means.trim().to_string())),
                 None => (answer.strip_suffix('"').unwrap_or(answer), None),
@@ -273,16 +281,27 @@ impl Fold<'_> {
             let plain =
                 asked.map(|it| it.trim_start_matches("asked: ").trim_start_matches("refused: ").to_string());
             let (asked, means) = if refused { (None, plain) } else { (plain, means) };
-            self.push(topic, voice, &text, Detail::Choice { asked, means, refused, superseded: None });
+            self.push(
+                topic,
+                voice,
+                &text,
+                Detail::Choice { asked, means, refused, superseded: over.then_some(self.number) },
+            );
             return;
         }
-        let rule = |text: &str| talk::polarity(text).map_or(Detail::Rule(Polarity::Require), Detail::Rule);
-        let detail = |text: &str| if topic == Topic::Constraints { rule(text) } else { Detail::None };
+        let detail = |text: &str| if topic == Topic::Constraints { rule_of(text) } else { Detail::None };
         let starts = body.starts_with(['"', '“']);
         if starts && let Some(end) = body.rfind(['"', '”']).filter(|it| *it > 3) {
             // To the last mark: there may be others within, and `"begin" … "end"` stays what it is.
             let first = body.chars().next().map_or(1, char::len_utf8);
             let text = body[first..end].to_string();
+            if topic == Topic::UserMessages {
+                for rule in
+                    super::text::sentences(&text).into_iter().filter(|it| talk::polarity(it).is_some())
+                {
+                    self.push(Topic::Constraints, Voice::User, rule, rule_of(rule));
+                }
+            }
             let detail = detail(&text);
             self.push(topic, Voice::User, &text, detail);
         } else {
@@ -396,7 +415,10 @@ impl Fold<'_> {
             }
             return self.push(topic, Voice::Summary, &text, detail);
         };
-        let command = found.get(1).map_or("", |it| it.as_str());
+        // One that was cut stays marked as cut.
+        let more = if found.get(2).is_some() { " …" } else { "" };
+        let command = format!("{}{more}", found.get(1).map_or("", |it| it.as_str()));
+        let command = command.as_str();
         let rest = found.get(3).map_or("", |it| it.as_str()).trim();
         if section == Topic::Errors {
             let (text, state) = rest.rsplit_once(" → ").unwrap_or((rest, ""));

@@ -260,6 +260,3 @@ fn settled(mut facts: Vec<Fact>) -> Vec<Fact> {
     facts.retain(|_| keep.next().unwrap_or(true));
     facts
 }
-
-#[cfg(test)]
-mod tests;

@@ -157,15 +157,34 @@ fn defined(
 
 /// A version without a word before it that only happens to stand there.
 fn trimmed(kind: Name, text: &str) -> &str {
-    const FILLERS: [&str; 18] = [
-        "is", "to", "was", "the", "in", "of", "on", "and", "or", "from", "for", "origin", "step", "section",
-        "release", "showed", "using", "a",
+    const FILLERS: [&str; 21] = [
+        "versions:",
+        "version",
+        "version:",
+        "is",
+        "to",
+        "was",
+        "the",
+        "in",
+        "of",
+        "on",
+        "and",
+        "or",
+        "from",
+        "for",
+        "origin",
+        "step",
+        "section",
+        "release",
+        "showed",
+        "using",
+        "a",
     ];
     match text.split_once(' ') {
         Some((word, number)) if kind == Name::Version && FILLERS.contains(&word.to_lowercase().as_str()) => {
             number
         }
-        _ => text,
+        _ => text.trim_end_matches(['.', ',', ')']),
     }
 }
 

@@ -41,6 +41,7 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
     // What the model last said, for the answer that may follow.
     let mut said: Option<usize> = None;
     let mut last: Option<usize> = None;
+    let mut started = goal;
     for (number, message) in messages.iter().enumerate() {
         match (message.role, message.kind) {
             (Role::User, Kind::Said) if message.is_prompt() => {
@@ -63,7 +64,10 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
                 goal |= !small;
                 concluded(said.map(|it| (it, &messages[it])), number, facts);
                 ruled(number, &parts, facts);
-                chosen(number, &parts, said.map(|it| &messages[it]), facts);
+                // What starts the work answers nothing, whatever the model asked to be polite.
+                let asked = said.filter(|_| started).map(|it| &messages[it]);
+                chosen(number, &parts, asked, facts);
+                started |= !small;
                 if !small || last.is_none() {
                     last = Some(number);
                 }

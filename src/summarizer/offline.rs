@@ -104,9 +104,10 @@ fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
     };
     let goal: HashSet<_> = words(Topic::Goal).collect();
     let last: HashSet<_> = words(Topic::Last).collect();
+    let answers: HashSet<_> = words(Topic::Decisions).collect();
     // What stands whole elsewhere need not stand in the list of all that the user said.
-    let mut said: HashSet<_> = words(Topic::Decisions).chain(words(Topic::Constraints)).collect();
-    said.extend(goal.iter().chain(&last));
+    let mut said: HashSet<_> = words(Topic::Constraints).collect();
+    said.extend(goal.iter().chain(&last).chain(&answers));
     let mut out = Vec::new();
     for &fact in &facts {
         let Some(section) = section(fact.topic) else { continue };
@@ -114,8 +115,9 @@ fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
         let twice = match fact.topic {
             Topic::Requests | Topic::UserMessages => !said.insert(me),
             Topic::Last => goal.contains(&me),
+            // An answer stands with its question.
+            Topic::Constraints => answers.contains(&me),
             Topic::Goal
-            | Topic::Constraints
             | Topic::Decisions
             | Topic::Files
             | Topic::Directory

@@ -94,12 +94,13 @@ const PINNED: &[Rung] = &[
     rung(Kind::Directory, 300, 100),
     rung(Kind::Last, 500, 40),
     rung(Kind::Rule, 220, 35),
-    rung(Kind::Decision, 200, 25),
+    rung(Kind::Decision, 200, 35),
     rung(Kind::Goal, 400, 30),
     rung(Kind::Changed, 200, 40),
     rung(Kind::Step, 200, 35),
     rung(Kind::Broken, 160, 25),
-    rung(Kind::Rule, 450, 55),
+    rung(Kind::Rule, 450, 60),
+    rung(Kind::Decision, 300, 50),
     rung(Kind::Last, 4_000, 55),
 ];
 

@@ -68,8 +68,10 @@ pub(super) fn line(fact: &Fact, chars: usize, manner: &Manner) -> Line {
                 (None, Some(means)) => format!("{said} = {}", cut(means, 200)),
                 (None, None) => said,
             };
-            if let Some(by) = superseded {
-                out.push_str(&format!(" (superseded by [#{by}])"));
+            match superseded {
+                Some(by) if *by != fact.message => out.push_str(&format!(" (superseded by [#{by}])")),
+                Some(_) => out.push_str(" (superseded)"),
+                None => {}
             }
             single(out)
         }
@@ -181,12 +183,12 @@ fn command(text: &str, chars: usize) -> String {
             || (it.starts_with("export ") && it.ends_with('\\'))
             || (it.starts_with("cd ") && !it.contains("&&"))
     };
-    let text = text.trim();
+    let (text, whole) = text.trim().strip_suffix(" …").map_or((text.trim(), true), |it| (it, false));
     let line = text.lines().find(|it| !idle(it)).unwrap_or(text).trim();
     // A backtick would end the quotation.
     let plain = line.split('`').next().unwrap_or(line).trim_end().trim_end_matches('\\').trim_end();
     let (head, cut) = clip(plain, chars);
-    let more = if cut || head.len() < text.len() { " …" } else { "" };
+    let more = if cut || !whole || head.len() < text.len() { " …" } else { "" };
     format!("`{head}`{more}")
 }
 
