@@ -207,7 +207,9 @@ impl Fold<'_> {
             );
         }
         let Some(topic) = self.topic else { return };
-        if !self.skip && !(nested && machine(lead) && !lead.starts_with(['-', '*'])) {
+        // Below a bullet stands code as often as prose.
+        let code = nested && machine(lead) && !lead.starts_with(['-', '*']);
+        if !self.skip && !code {
             self.say(topic, lead);
         }
     }
@@ -451,7 +453,7 @@ impl Fold<'_> {
             Topic::Commands,
             Voice::Summary,
             command,
-            Detail::Command { outcome, looked: work::looks(command) },
+            Detail::Command { outcome, looked: super::command::looks(command) },
         );
     }
 

@@ -7,6 +7,7 @@
 //!
 //! [`Kind::Said`]: crate::history::Kind::Said
 
+mod command;
 mod cues;
 mod fold;
 mod names;
@@ -231,9 +232,9 @@ fn settled(mut facts: Vec<Fact>) -> Vec<Fact> {
     for index in 0..facts.len() {
         let fact = &facts[index];
         let key = match (&fact.detail, fact.topic) {
-            (Detail::Command { .. }, _) => work::key(&fact.text),
+            (Detail::Command { .. }, _) => command::key(&fact.text),
             (Detail::Error { of, .. }, _) => {
-                format!("{} {}", of.as_deref().map(work::key).unwrap_or_default(), fact.text)
+                format!("{} {}", of.as_deref().map(command::key).unwrap_or_default(), fact.text)
             }
             // An answer is only the same if the question is.
             (Detail::Choice { asked, means, .. }, _) => format!("{asked:?} {means:?} {}", fact.text),

@@ -136,7 +136,8 @@ fn close<'a>(text: &'a str, open: &mut Option<(usize, usize)>, out: &mut Vec<&'a
 
 fn push<'a>(sentence: &'a str, out: &mut Vec<&'a str>) {
     let sentence = sentence.trim();
-    if sentence.chars().any(char::is_alphanumeric) {
+    // Nobody says so much in one breath: it is data on one line.
+    if sentence.len() <= 8_000 && sentence.chars().any(char::is_alphanumeric) {
         out.push(sentence);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::command;
 use super::outcome::{self, Outcome};
 use super::text::{clip, flat};
 use super::{Deed, Detail, Fact, Topic, Voice};
@@ -34,126 +35,6 @@ const FAILED: [&str; 22] = [
     "user rejected",
 ];
 
-/// Programs that only look.
-const LOOKERS: [&str; 55] = [
-    "cat",
-    "ls",
-    "rg",
-    "grep",
-    "egrep",
-    "find",
-    "head",
-    "tail",
-    "nl",
-    "wc",
-    "pwd",
-    "tree",
-    "which",
-    "file",
-    "stat",
-    "du",
-    "df",
-    "echo",
-    "printf",
-    "cd",
-    "true",
-    "sort",
-    "uniq",
-    "cut",
-    "awk",
-    "jq",
-    "tr",
-    "test",
-    "[",
-    "type",
-    "date",
-    "ps",
-    "env",
-    "sleep",
-    "code",
-    "export",
-    "set",
-    "less",
-    "bat",
-    "fd",
-    "diff",
-    "basename",
-    "dirname",
-    "realpath",
-    "find_file",
-    "search_dir",
-    "search_file",
-    "open",
-    "goto",
-    "scroll_up",
-    "scroll_down",
-    "set_cursors",
-    "create",
-    "edit",
-    "insert",
-];
-
-/// Subcommands that only look, whatever the program.
-const ASKING: [&str; 9] = ["status", "statuses", "list", "show", "view", "info", "where", "help", "ls"];
-
-/// Subcommands that only look, by program.
-const LOOKING: [(&str, &[&str]); 5] = [
-    (
-        "git",
-        &[
-            "status",
-            "diff",
-            "log",
-            "show",
-            "branch",
-            "remote",
-            "rev-parse",
-            "ls-files",
-            "grep",
-            "blame",
-            "merge-base",
-            "config",
-            "ls-tree",
-            "cat-file",
-            "describe",
-            "reflog",
-            "for-each-ref",
-            "ls-remote",
-            "rev-list",
-            "show-ref",
-            "symbolic-ref",
-            "tag",
-            "fetch",
-            "-C",
-            "--no-pager",
-        ],
-    ),
-    ("sed", &["-n", "-ne"]),
-    ("npm", &["view", "ls", "info"]),
-    ("bd", &["show", "list", "ready", "--help", "stats", "search"]),
-    ("gh", &["--version", "search", "auth"]),
-];
-
-/// Words that tell a command by which a project is built, checked or run.
-const SETUP: [&str; 16] = [
-    "test",
-    "tests",
-    "build",
-    "lint",
-    "fmt",
-    "format",
-    "check",
-    "typecheck",
-    "tsc",
-    "install",
-    "clippy",
-    "vet",
-    "pytest",
-    "vitest",
-    "sync",
-    "dev",
-];
-
 /// The directory the session works in.
 pub(super) fn directory(history: &History) -> Option<String> {
     if let Some(cwd) = &history.meta.cwd {
@@ -164,51 +45,6 @@ pub(super) fn directory(history: &History) -> Option<String> {
         message.texts().find_map(|it| {
             let rest = it.as_str().split_once("<cwd>")?.1;
             rest.split_once("</cwd>").map(|(cwd, _)| cwd.trim().to_string())
-        })
-    })
-}
-
-/// What makes two runs the same command: without where it runs, and without what only trims its output.
-pub(super) fn key(command: &str) -> String {
-    let mut rest = command.trim();
-    while let Some(after) =
-        rest.strip_prefix("cd ").and_then(|it| it.split_once("&&")).map(|(_, it)| it.trim())
-    {
-        rest = after;
-    }
-    for cut in [" -m ", " <<", "2>&1", "| tail", "| head", "|tail", "|head", "; echo"] {
-        if let Some((before, _)) = rest.split_once(cut) {
-            rest = before.trim();
-        }
-    }
-    flat(rest)
-}
-
-/// Whether a command only looks at things.
-pub(super) fn looks(command: &str) -> bool {
-    let programs = tools::programs(command);
-    !programs.is_empty()
-        && programs.iter().all(|words| {
-            let head = words[0].rsplit('/').next().unwrap_or(&words[0]);
-            let second = words.get(1).map(String::as_str).unwrap_or_default();
-            let sub = LOOKING.iter().find(|(program, _)| *program == head);
-            let shown = head == "gh"
-                && words.get(2).is_some_and(|it| ["view", "list", "diff", "checks"].contains(&it.as_str()));
-            let asks = words.iter().any(|it| it == "--help" || it == "--version")
-                || ASKING.contains(&second) && head != "git";
-            (asks || LOOKERS.contains(&head) || shown || sub.is_some_and(|(_, subs)| subs.contains(&second)))
-                && !(head == "git"
-                    && second == "-C"
-                    && !words.iter().any(|it| ["status", "diff", "log", "show"].contains(&it.as_str())))
-        })
-}
-
-fn sets_up(command: &str) -> bool {
-    tools::programs(command).iter().any(|words| {
-        words.iter().take(4).any(|it| {
-            SETUP
-                .iter()
-                .any(|known| it == known || it.strip_prefix(known).is_some_and(|rest| rest.starts_with(':')))
         })
     })
 }
@@ -273,7 +109,7 @@ pub(super) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>)
             work.files.insert(fact.text.clone(), (fact.message, *deed, to.clone()));
         }
         if let Detail::Error { of: Some(of), resolved: None } = &fact.detail {
-            work.failing.entry(key(of)).or_default().push(work.errors.len());
+            work.failing.entry(command::key(of)).or_default().push(work.errors.len());
             work.errors.push(fact.clone());
         }
     }
@@ -374,7 +210,7 @@ impl Work<'_> {
     fn judged(&mut self, number: usize, of: &str, error: Option<String>) {
         match error {
             Some(text) if !text.is_empty() => {
-                let same = self.failing.entry(key(of)).or_default();
+                let same = self.failing.entry(command::key(of)).or_default();
                 // The same line again is the same error.
                 if let Some(known) = same.iter().find(|it| self.errors[**it].text == text) {
                     self.errors[*known].message = number;
@@ -392,7 +228,7 @@ impl Work<'_> {
             }
             Some(_) => {}
             None => {
-                for known in self.failing.remove(&key(of)).into_iter().flatten() {
+                for known in self.failing.remove(&command::key(of)).into_iter().flatten() {
                     if let Detail::Error { resolved, .. } = &mut self.errors[known].detail {
                         *resolved = Some(number);
                     }
@@ -503,7 +339,7 @@ impl Work<'_> {
         if command.is_empty() {
             return;
         }
-        let looked = looks(command);
+        let looked = command::looks(command);
         if cleared {
             outcome = Outcome::default();
         }
@@ -517,7 +353,7 @@ impl Work<'_> {
             self.judged(number, command, text);
         } else if outcome.running.is_none() {
             self.judged(number, command, None);
-            if sets_up(command) {
+            if command::sets_up(command) {
                 self.facts.push(fact(Topic::Setup, number, Voice::Seen, command.into(), Detail::None));
             }
         }
