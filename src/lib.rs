@@ -21,9 +21,18 @@ pub mod tools;
 pub mod facts;
 pub mod score;
 pub mod profile;
+pub mod compact;
 pub mod format;
+pub mod secrets;
 pub mod summarizer;
+
 pub mod store;
+pub mod agents;
+pub mod files;
+pub mod config;
+pub mod answers;
+pub mod engine;
+pub mod cli;
 
 pub use error::{Error, Result};
 pub use history::History;

@@ -1,3 +1,47 @@
 //! Arguments in, face chosen, error chain and exit code out.
 
-fn main() {}
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+use epitome::cli::{self, Arguments};
+use epitome::config::{Config, Environment};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let environment = Environment::of_process();
+    init_log(&arguments);
+    let stdout = std::io::stdout();
+    let style = cli::Paint::new(stdout.is_terminal() && environment.get("NO_COLOR").is_none());
+    let mut out = std::io::BufWriter::new(stdout.lock());
+    let result = Config::load(environment).and_then(|config| cli::run(arguments, config, style, &mut out));
+    let flushed = out.flush();
+    match result {
+        // Whoever closed the pipe has seen enough.
+        Ok(_) if flushed.is_err() => ExitCode::SUCCESS,
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            let mut stderr = std::io::stderr().lock();
+            // There is nobody left to tell if this fails.
+            let _ = writeln!(stderr, "epitome: {}", error.full());
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+/// Logs go to stderr: warnings, with `-v` what is done, with `-vv` how.
+fn init_log(arguments: &Arguments) {
+    let level = match arguments.verbosity() {
+        i8::MIN..0 => tracing::Level::ERROR,
+        0 => tracing::Level::WARN,
+        1 => tracing::Level::INFO,
+        2..=i8::MAX => tracing::Level::DEBUG,
+    };
+    tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .without_time()
+        .with_target(false)
+        .init();
+}

@@ -1,4 +1,5 @@
 //! Codex rollouts: what a resume rebuilds, and that what is written reads back.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use epitome::format::{Memory, Mode, Session, codex};
 use epitome::history::{History, Kind, Message, Output, Part, Role};
@@ -82,7 +83,10 @@ fn sniffs_only_rollouts() {
     for (text, expected) in [
         (r#"{"timestamp":"x","type":"session_meta","payload":{}}"#, true),
         ("junk\n{\"type\":\"response_item\",\"payload\":{\"type\":\"message\"}}\n", true),
-        ("\u{feff}{\"timestamp\": \"x\", \"type\": \"session_meta\", \"payload\": {\"id\": \"cut off he", true),
+        (
+            "\u{feff}{\"timestamp\": \"x\", \"type\": \"session_meta\", \"payload\": {\"id\": \"cut off he",
+            true,
+        ),
         (r#"{"type":"user","message":{"role":"user"},"payload":1}"#, false),
         (r#"{"model":"m","input":"{\"type\":\"session_meta\",\"payload\":{}}"}"#, false),
         (r#"{"type":"session","version":3}"#, false),
@@ -102,18 +106,51 @@ fn reads_every_kind_of_item() {
             DEVELOPER,
             ENVIRONMENT,
             ("event_msg", r#"{"type":"user_message","message":"never counted"}"#),
-            ("response_item", r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"see"},{"type":"input_image","image_url":"data:image/png;base64,AAAA"}]}"#),
-            ("response_item", r#"{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}],"content":null,"encrypted_content":"E"}"#),
-            ("response_item", r#"{"type":"function_call","name":"echo","namespace":"mcp__srv","arguments":"{ \"a\": 1 }","call_id":"c1"}"#),
-            ("response_item", r#"{"type":"custom_tool_call","name":"apply_patch","input":"*** Begin","call_id":"c2"}"#),
-            ("response_item", r#"{"type":"function_call_output","call_id":"c1","output":[{"type":"input_text","text":"a"},{"type":"input_text","text":"b"}]}"#),
-            ("response_item", r#"{"type":"custom_tool_call_output","call_id":"c2","output":"{\"output\":\"no\",\"metadata\":{\"exit_code\":1}}"}"#),
-            ("response_item", r#"{"type":"local_shell_call","call_id":"c3","status":"completed","action":{"type":"exec","command":["ls"]}}"#),
-            ("response_item", r#"{"type":"function_call_output","call_id":"c3","output":{"content":"old form","success":false}}"#),
-            ("response_item", r#"{"type":"web_search_call","status":"completed","action":{"type":"search"}}"#),
+            (
+                "response_item",
+                r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"see"},{"type":"input_image","image_url":"data:image/png;base64,AAAA"}]}"#,
+            ),
+            (
+                "response_item",
+                r#"{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}],"content":null,"encrypted_content":"E"}"#,
+            ),
+            (
+                "response_item",
+                r#"{"type":"function_call","name":"echo","namespace":"mcp__srv","arguments":"{ \"a\": 1 }","call_id":"c1"}"#,
+            ),
+            (
+                "response_item",
+                r#"{"type":"custom_tool_call","name":"apply_patch","input":"*** Begin","call_id":"c2"}"#,
+            ),
+            (
+                "response_item",
+                r#"{"type":"function_call_output","call_id":"c1","output":[{"type":"input_text","text":"a"},{"type":"input_text","text":"b"}]}"#,
+            ),
+            (
+                "response_item",
+                r#"{"type":"custom_tool_call_output","call_id":"c2","output":"{\"output\":\"no\",\"metadata\":{\"exit_code\":1}}"}"#,
+            ),
+            (
+                "response_item",
+                r#"{"type":"local_shell_call","call_id":"c3","status":"completed","action":{"type":"exec","command":["ls"]}}"#,
+            ),
+            (
+                "response_item",
+                r#"{"type":"function_call_output","call_id":"c3","output":{"content":"old form","success":false}}"#,
+            ),
+            (
+                "response_item",
+                r#"{"type":"web_search_call","status":"completed","action":{"type":"search"}}"#,
+            ),
             ("response_item", r#"{"type":"ghost_snapshot","ghost_commit":{}}"#),
-            ("response_item", r#"{"type":"message","role":"system","content":[{"type":"input_text","text":"dropped"}]}"#),
-            ("response_item", r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"done"}]}"#),
+            (
+                "response_item",
+                r#"{"type":"message","role":"system","content":[{"type":"input_text","text":"dropped"}]}"#,
+            ),
+            (
+                "response_item",
+                r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"done"}]}"#,
+            ),
         ],
     );
     let session = codex::read(&source).unwrap();
@@ -146,7 +183,10 @@ fn reads_every_kind_of_item() {
 #[test]
 fn pairs_calls_and_outputs_as_codex_sends_them() {
     let call = |id: &str| {
-        line("response_item", &format!(r#"{{"type":"function_call","name":"t","arguments":"{{}}","call_id":"{id}"}}"#))
+        line(
+            "response_item",
+            &format!(r#"{{"type":"function_call","name":"t","arguments":"{{}}","call_id":"{id}"}}"#),
+        )
     };
     let output = |id: &str| {
         line("response_item", &format!(r#"{{"type":"function_call_output","call_id":"{id}","output":"ok"}}"#))
@@ -187,7 +227,10 @@ fn rebuilds_after_compactions() {
         said("assistant", "four"),
     ]);
     let session = codex::read(&source).unwrap();
-    assert_eq!(texts(&session), ["System Context D", "User Said kept", "User Summary S2", "Assistant Said four"]);
+    assert_eq!(
+        texts(&session),
+        ["System Context D", "User Said kept", "User Summary S2", "Assistant Said four"]
+    );
     assert_eq!(session.past.iter().map(|it| it.message).collect::<Vec<_>>(), [None, Some(2)]);
 
     // Without a history of its own: user messages within the budget, then the message as it stands.
@@ -221,7 +264,10 @@ fn rolls_back_turns_and_the_compactions_in_them() {
     lines.push(rolled_back(1));
     lines.extend(turn("3", "three"));
     let session = codex::read(&of(&lines)).unwrap();
-    assert_eq!(texts(&session), ["User Said one", "Assistant Said re one", "User Said three", "Assistant Said re three"]);
+    assert_eq!(
+        texts(&session),
+        ["User Said one", "Assistant Said re one", "User Said three", "Assistant Said re three"]
+    );
 
     let mut lines = turn("1", "one");
     lines.extend([
@@ -255,7 +301,10 @@ fn counts_each_report_once() {
         said("user", "q"),
         said("assistant", "a"),
         line("response_item", r#"{"type":"function_call","name":"t","arguments":"{}","call_id":"c"}"#),
-        line("token_usage_record", r#"{"usage":{"input_tokens":100,"cached_input_tokens":60,"cache_write_input_tokens":10,"output_tokens":7,"reasoning_output_tokens":2,"total_tokens":107},"thread_token_usage":{"input_tokens":100,"output_tokens":100}}"#),
+        line(
+            "token_usage_record",
+            r#"{"usage":{"input_tokens":100,"cached_input_tokens":60,"cache_write_input_tokens":10,"output_tokens":7,"reasoning_output_tokens":2,"total_tokens":107},"thread_token_usage":{"input_tokens":100,"output_tokens":100}}"#,
+        ),
         line("response_item", r#"{"type":"function_call_output","call_id":"c","output":"ok"}"#),
         usage(100, 60, 7, 100),
         said("assistant", "b"),
@@ -268,10 +317,15 @@ fn counts_each_report_once() {
     let past = &session.past[0];
     assert_eq!((past.tokens_before, past.tokens_after), (Some(128), Some(0)));
     assert_eq!(session.history.meta.window, Some(2000));
-    let lines: Vec<_> = String::from_utf8(source_bytes(&source)).unwrap().lines().take(9).map(str::to_owned).collect();
+    let lines: Vec<_> =
+        String::from_utf8(source_bytes(&source)).unwrap().lines().take(9).map(str::to_owned).collect();
     let session = codex::read(&Memory::new("m", lines.join("\n"))).unwrap();
-    let usages: Vec<_> =
-        session.history.messages().iter().map(|it| it.usage.map(|it| (it.input, it.cache_read, it.cache_write, it.output, it.reasoning))).collect();
+    let usages: Vec<_> = session
+        .history
+        .messages()
+        .iter()
+        .map(|it| it.usage.map(|it| (it.input, it.cache_read, it.cache_write, it.output, it.reasoning)))
+        .collect();
     assert_eq!(usages, [None, None, Some((30, 60, 10, 7, 2)), None, Some((60, 60, 0, 8, 0))]);
 }
 
@@ -283,11 +337,20 @@ fn source_bytes(source: &Memory) -> Vec<u8> {
 #[test]
 fn reads_the_illustrated_form() {
     let source = of(&[
-        line("rollout_item", r#"{"ResponseItem":{"Message":{"role":"user","content":[{"InputText":{"text":"hi"}}]}}}"#),
-        line("rollout_item", r#"{"ResponseItem":{"FunctionCall":{"name":"shell","arguments":"{}","call_id":"c"}}}"#),
+        line(
+            "rollout_item",
+            r#"{"ResponseItem":{"Message":{"role":"user","content":[{"InputText":{"text":"hi"}}]}}}"#,
+        ),
+        line(
+            "rollout_item",
+            r#"{"ResponseItem":{"FunctionCall":{"name":"shell","arguments":"{}","call_id":"c"}}}"#,
+        ),
         line("rollout_item", r#"{"ResponseItem":{"FunctionCallOutput":{"call_id":"c","output":"ok"}}}"#),
         line("rollout_item", r#"{"Compacted":{"message":"S"}}"#),
-        line("rollout_item", r#"{"ResponseItem":{"Message":{"id":"m","role":"assistant","content":[{"OutputText":{"text":"ho"}}]}}}"#),
+        line(
+            "rollout_item",
+            r#"{"ResponseItem":{"Message":{"id":"m","role":"assistant","content":[{"OutputText":{"text":"ho"}}]}}}"#,
+        ),
     ]);
     let session = codex::read(&source).unwrap();
     assert_eq!(texts(&session), ["User Said hi", "User Summary S", "Assistant Said ho"]);
@@ -318,8 +381,14 @@ fn patches_only_the_output() {
             META,
             ("response_item", r#"{"type":"function_call","name":"t","arguments":"{}","call_id":"c1"}"#),
             ("response_item", r#"{"type":"custom_tool_call","name":"t","input":"","call_id":"c2"}"#),
-            ("response_item", r#"{"type":"function_call_output", "call_id":"c1", "output" : "lo\nng", "id":"o" }"#),
-            ("response_item", r#"{"type":"custom_tool_call_output","call_id":"c2","output":[{"type":"input_text","text":"a"},{"type":"input_image","image_url":"https://x/y.png"}]}"#),
+            (
+                "response_item",
+                r#"{"type":"function_call_output", "call_id":"c1", "output" : "lo\nng", "id":"o" }"#,
+            ),
+            (
+                "response_item",
+                r#"{"type":"custom_tool_call_output","call_id":"c2","output":[{"type":"input_text","text":"a"},{"type":"input_image","image_url":"https://x/y.png"}]}"#,
+            ),
         ],
     );
     let session = codex::read(&source).unwrap();
@@ -351,11 +420,20 @@ fn appends_in_the_native_form() {
         ENVIRONMENT,
         WORLD,
         CONTEXT,
-        ("response_item", r#"{"type":"message","id":"m2","role":"user","content":[{"type":"input_text","text":"go"}],"metadata":{"x":1}}"#),
-        ("event_msg", r#"{"type":"item_completed","thread_id":"t-1","turn_id":"u-1","item":{"type":"UserMessage","content":[{"type":"text","text":"go"}]}}"#),
+        (
+            "response_item",
+            r#"{"type":"message","id":"m2","role":"user","content":[{"type":"input_text","text":"go"}],"metadata":{"x":1}}"#,
+        ),
+        (
+            "event_msg",
+            r#"{"type":"item_completed","thread_id":"t-1","turn_id":"u-1","item":{"type":"UserMessage","content":[{"type":"text","text":"go"}]}}"#,
+        ),
         ("response_item", r#"{"type":"function_call","id":"f","name":"t","arguments":"{}","call_id":"c1"}"#),
         ("response_item", r#"{"type":"function_call_output","call_id":"c1","output":"long"}"#),
-        ("event_msg", r#"{"type":"token_count","info":{"total_token_usage":{"input_tokens":9000,"total_tokens":9010},"last_token_usage":{"input_tokens":9000,"output_tokens":10,"total_tokens":9010},"model_context_window":10000},"rate_limits":null}"#),
+        (
+            "event_msg",
+            r#"{"type":"token_count","info":{"total_token_usage":{"input_tokens":9000,"total_tokens":9010},"last_token_usage":{"input_tokens":9000,"output_tokens":10,"total_tokens":9010},"model_context_window":10000},"rate_limits":null}"#,
+        ),
     ];
     let source = rollout(true, &lines);
     let session = codex::read(&source).unwrap();
@@ -396,6 +474,39 @@ fn appends_in_the_native_form() {
 }
 
 #[test]
+fn believes_what_codex_noted_about_a_message() {
+    let noted = |kind: &str| {
+        let (tag, payload) = said("user", kind);
+        let note =
+            format!(r#","internal_chat_message_metadata_passthrough":{{"content_item_kinds":["{kind}"]}}}}"#);
+        (tag, format!("{}{note}", payload.strip_suffix('}').unwrap()))
+    };
+    let source = of(&[
+        line("session_meta", r#"{"id":"t"}"#),
+        noted("environments.environment_context"),
+        noted("user.text"),
+        noted("compaction.summary"),
+        noted("unknown"),
+    ]);
+    let session = codex::read(&source).unwrap();
+    let kinds: Vec<Kind> = session.history.messages().iter().map(|it| it.kind).collect();
+    assert_eq!(kinds, [Kind::Context, Kind::Said, Kind::Summary, Kind::Said]);
+    after_laws(&source, codex::read, codex::write, &session);
+}
+
+#[test]
+fn a_summary_in_a_frame_that_codex_drops_is_still_a_summary() {
+    // Codex takes `<external_…>` for context and leaves it out of its own next compaction: nothing nests.
+    let source = of(&[line("session_meta", r#"{"id":"t"}"#), said("user", "x"), said("assistant", "y")]);
+    let session = codex::read(&source).unwrap();
+    let mut messages =
+        vec![Message::text(Role::User, Kind::Summary, "<external_s>\nwhat was\n</external_s>")];
+    messages.extend_from_slice(session.history.messages());
+    let after = History::new(messages, session.history.meta.clone());
+    format_common::read_back(&source, codex::read, codex::write, &session, &after);
+}
+
+#[test]
 fn goes_on_from_the_last_window() {
     let source = of(&[
         line("session_meta", r#"{"id":"t"}"#),
@@ -429,5 +540,66 @@ fn every_real_session_reads_and_writes_back() {
             session.notes.len(),
             session.history.messages().iter().rev().find_map(|it| it.usage).map(|it| it.context()),
         );
+    }
+}
+
+mod laws {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Any line of a rollout, sensible or not.
+    fn any_line() -> impl Strategy<Value = (String, String)> {
+        let id = 0..4u8;
+        prop_oneof![
+            3 => "[a-z <>é\"]{0,12}".prop_map(|it| said("user", &it)),
+            2 => "[a-z é]{1,12}".prop_map(|it| said("assistant", &it)),
+            1 => "[a-z]{1,5}".prop_map(|it| said("developer", &it)),
+            1 => Just(line("response_item", ENVIRONMENT.1)),
+            2 => id.clone().prop_map(|it| line("response_item", &format!(r#"{{"type":"function_call","name":"t","arguments":"{{}}","call_id":"c{it}"}}"#))),
+            2 => (id.clone(), "[a-z]{0,9}").prop_map(|(it, text)| line("response_item", &format!(r#"{{"type":"function_call_output","call_id":"c{it}","output":"{text}"}}"#))),
+            1 => id.clone().prop_map(|it| line("response_item", &format!(r#"{{"type":"custom_tool_call","name":"p","input":"x","call_id":"d{it}"}}"#))),
+            1 => id.prop_map(|it| line("response_item", &format!(r#"{{"type":"custom_tool_call_output","call_id":"d{it}","output":"y"}}"#))),
+            1 => Just(line("response_item", r#"{"type":"reasoning","summary":[],"encrypted_content":"E"}"#)),
+            1 => "[a-z]{0,9}".prop_map(|it| line("compacted", &format!(r#"{{"message":"{it}"}}"#))),
+            1 => "[a-z]{1,9}".prop_map(|it| line("compacted", &format!(r#"{{"message":"{it}","replacement_history":[{},{}]}}"#, said("user", "before").1, said("user", &it).1))),
+            1 => (0..3u64).prop_map(rolled_back),
+            1 => (0..9u8).prop_map(|it| started(&it.to_string())),
+            1 => (0..9u8).prop_map(|it| ended(&it.to_string())),
+            1 => Just(line("turn_context", CONTEXT.1)),
+            1 => (0..900u64, 0..99u64).prop_map(|(input, so_far)| usage(input, input / 2, 3, so_far)),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn what_is_written_is_read_back(lines in prop::collection::vec(any_line(), 0..24)) {
+            let mut lines = lines;
+            lines.insert(0, line("session_meta", META.1));
+            // Every rollback that Codex writes is followed by a turn.
+            lines.push(started("9"));
+            let source = of(&lines);
+            let session = codex::read(&source).unwrap();
+            after_laws(&source, codex::read, codex::write, &session);
+            stub_largest(&source, codex::read, codex::write, &session);
+        }
+
+        #[test]
+        fn damage_never_panics(
+            lines in prop::collection::vec(any_line(), 1..9),
+            at in any::<prop::sample::Index>(),
+            byte in any::<u8>(),
+            keep in any::<prop::sample::Index>(),
+        ) {
+            let mut text = source_bytes(&of(&lines));
+            let at = at.index(text.len());
+            text[at] = byte;
+            text.truncate(keep.index(text.len()).max(text.len() / 2));
+            let source = Memory::new("m", text);
+            if let Ok(session) = codex::read(&source) {
+                after_laws(&source, codex::read, codex::write, &session);
+            }
+        }
     }
 }

@@ -12,6 +12,7 @@ mod cues;
 mod fold;
 mod names;
 mod outcome;
+mod pause;
 mod plan;
 mod talk;
 pub(crate) mod text;
@@ -19,6 +20,7 @@ mod work;
 
 use serde::{Deserialize, Serialize};
 
+pub use pause::pause;
 use crate::history::History;
 
 pub use outcome::Outcome;

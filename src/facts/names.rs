@@ -20,7 +20,7 @@ static KINDS: LazyLock<Vec<(Name, Regex)>> = LazyLock::new(|| {
         (Name::Port, r"(?i)(?:\bport[ :=]+|localhost:|127\.0\.0\.1:|0\.0\.0\.0:)\d{2,5}\b"),
         (Name::Hash, r"\b(?:sha256:)?[0-9a-f]{7,64}\b"),
         (Name::Branch, r"(?i)(?:\bbranch(?:es)?(?: named| called)? [`'\x22]?|git (?:checkout|switch)(?: -[bc])? |git push (?:-u )?origin |origin/)([A-Za-z][\w.-]*/?[\w./-]*\w)"),
-        (Name::Setting, r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]{2,}=[^\s'\x22`;]{1,80}"),
+        (Name::Setting, r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]{2,}=[^\s'\x22`;$()]{1,80}"),
     ]
     .into_iter()
     .map(|(kind, pattern)| (kind, compiled(pattern)))
@@ -157,7 +157,13 @@ fn defined(
 
 /// A version without a word before it that only happens to stand there.
 fn trimmed(kind: Name, text: &str) -> &str {
-    const FILLERS: [&str; 21] = [
+    const FILLERS: [&str; 27] = [
+        "already",
+        "now",
+        "now:",
+        "dev:",
+        "still",
+        "at",
         "versions:",
         "version",
         "version:",
@@ -180,6 +186,7 @@ fn trimmed(kind: Name, text: &str) -> &str {
         "using",
         "a",
     ];
+    let text = if kind == Name::Version { text.trim_start_matches(['-', '.', '/']) } else { text };
     match text.split_once(' ') {
         Some((word, number)) if kind == Name::Version && FILLERS.contains(&word.to_lowercase().as_str()) => {
             number

@@ -26,7 +26,8 @@ static OFFER: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 /// What clients and hooks put where a user's words would stand.
-const NOT_SAID: [&str; 5] = [
+const NOT_SAID: [&str; 6] = [
+    "EXECUTION RESULT of [",
     "[Request interrupted",
     "Operation stopped by hook",
     "Caveat:",
@@ -262,11 +263,12 @@ fn told(number: usize, message: &Message, facts: &mut Vec<Fact>) {
             if sentence.chars().count() < 20 || sentence.ends_with([':', '?', '？', '：']) {
                 continue;
             }
-            if CUES.gave_up.is_match(sentence) {
+            let plans = CUES.announce.is_match(sentence);
+            if CUES.gave_up.is_match(sentence) && !plans {
                 model(Topic::Tried, sentence);
             } else if CUES.untested.is_match(sentence) {
                 model(Topic::Untested, sentence);
-            } else if found < 3 && CUES.found.is_match(sentence) && !CUES.announce.is_match(sentence) {
+            } else if found < 3 && CUES.found.is_match(sentence) && !plans {
                 found += 1;
                 model(Topic::Findings, sentence);
             }

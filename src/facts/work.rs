@@ -353,6 +353,10 @@ impl Work<'_> {
             self.judged(number, command, text);
         } else if outcome.running.is_none() {
             self.judged(number, command, None);
+            if command::discards(command) {
+                let text = format!("changes discarded: {}", flat(clip(command, 200).0));
+                self.facts.push(fact(Topic::Tried, number, Voice::Seen, text, Detail::None));
+            }
             if command::sets_up(command) {
                 self.facts.push(fact(Topic::Setup, number, Voice::Seen, command.into(), Detail::None));
             }

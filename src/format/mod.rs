@@ -10,20 +10,24 @@ use std::ops::Range;
 
 pub mod claude_code;
 pub mod codex;
-pub mod derive;
-pub mod document;
 pub mod gemini_cli;
-pub mod lines;
-pub mod media;
 pub mod opencode;
 pub mod pi;
-pub mod raw;
 pub mod swe_agent;
-pub mod validate;
 pub mod wire;
+
+pub mod validate;
+
+pub mod derive;
+pub mod document;
+pub mod lines;
+pub mod media;
+pub mod raw;
 
 use crate::error::{Error, Kind, Result};
 use crate::history::History;
+
+pub use wire::messages;
 
 /// Bytes that can be read again. `len` is fixed when it is opened; bytes after it do not exist.
 pub trait Source: Sync {
@@ -259,6 +263,68 @@ impl Written {
             }
         }
         Ok(out)
+    }
+}
+
+/// How much of a source is looked at to find out what it is.
+const PREFIX: u64 = 64 * 1024;
+
+/// Finds out how a source is written down.
+pub fn sniff(source: &dyn Source) -> Result<Format> {
+    let bytes = source.bytes(0..source.len().min(PREFIX))?;
+    let first = crate::json::mend(bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes));
+    let native: [(Format, fn(&str) -> bool); 6] = [
+        (Format::ClaudeCode, claude_code::sniff),
+        (Format::Codex, codex::sniff),
+        (Format::GeminiCli, gemini_cli::sniff),
+        (Format::OpenCode, opencode::sniff),
+        (Format::Pi, pi::sniff),
+        (Format::SweAgent, swe_agent::sniff),
+    ];
+    let found = native.iter().find(|(_, sniff)| sniff(&first)).map(|(format, _)| *format);
+    found.or_else(|| wire::sniff(&first)).ok_or_else(|| {
+        let begins: String = first.trim_start().chars().take(60).collect();
+        let found = if begins.is_empty() { "nothing".to_owned() } else { format!("{begins:?}") };
+        let names: Vec<_> = Format::ALL.iter().map(|it| it.name()).collect();
+        let what = format!(
+            "expected a session or an array of messages ({}), found a file that begins with {found}; name it with --format",
+            names.join(", ")
+        );
+        Error::new(Kind::Input, what).at(source.name(), None)
+    })
+}
+
+/// Reads a session in the named format, or the one it looks like.
+pub fn read(source: &dyn Source, format: Option<Format>) -> Result<Session> {
+    let format = match format {
+        Some(format) => format,
+        None => sniff(source)?,
+    };
+    match format {
+        Format::ClaudeCode => claude_code::read(source),
+        Format::Codex => codex::read(source),
+        Format::GeminiCli => gemini_cli::read(source),
+        Format::OpenCode => opencode::read(source),
+        Format::Pi => pi::read(source),
+        Format::SweAgent => swe_agent::read(source),
+        Format::Anthropic | Format::OpenAiChat | Format::OpenAiResponses | Format::Gemini => {
+            wire::read(source, format)
+        }
+    }
+}
+
+/// What is to be written so that `session` becomes `after`.
+pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
+    match session.format {
+        Format::ClaudeCode => claude_code::write(source, session, after, mode),
+        Format::Codex => codex::write(source, session, after, mode),
+        Format::GeminiCli => gemini_cli::write(source, session, after, mode),
+        Format::OpenCode => opencode::write(source, session, after, mode),
+        Format::Pi => pi::write(source, session, after, mode),
+        Format::SweAgent => swe_agent::write(source, session, after, mode),
+        Format::Anthropic | Format::OpenAiChat | Format::OpenAiResponses | Format::Gemini => {
+            wire::write(source, session, after, mode)
+        }
     }
 }
 

@@ -113,14 +113,14 @@ struct Entry {
 /// The entries from the root to the leaf, as numbers.
 fn path(entries: &[Entry], notes: &mut Vec<Note>) -> Vec<usize> {
     let header = entries.iter().find(|it| it.value["type"] == "session");
-    let all = (0..entries.len()).filter(|it| entries[*it].value["type"] != "session");
+    let mut all = (0..entries.len()).filter(|it| entries[*it].value["type"] != "session");
     if header.and_then(|it| it.value["version"].as_u64()).unwrap_or(1) < 2 {
         return all.collect();
     }
     let ids: HashMap<&str, usize> =
         all.clone().filter_map(|it| Some((entries[it].value["id"].as_str()?, it))).collect();
     let mut seen = BTreeSet::new();
-    let mut at = all.last();
+    let mut at = all.next_back();
     let mut out = Vec::new();
     while let Some(index) = at {
         if !seen.insert(index) {

@@ -1,1 +1,547 @@
-//! The archive of originals and the memory of snapshots.
+//! The archive of originals and the memory of what was learnt: the one place where things are kept.
+//!
+//! Nothing is replaced in a session before its originals lie here, synced: [`Store::put_all`] is that one step, all of
+//! it or nothing. Originals are named by their content ([`Digest`]), stored once, and reached by a short [`Handle`]
+//! within a [`Scope`]. [`Store`] is plain data in and out, so that a server's database can take the place of
+//! [`Sqlite`].
+//!
+//! **Invariants.** What is read is what was put, byte for byte, or an error. An original that a compaction holds stays
+//! as long as the compaction. What is between `<private>` and `</private>`, and what looks like a secret, is never in
+//! a memory or a summary; an original keeps its own bytes. Time is an input: milliseconds since 1970, UTC.
+
+use std::collections::BTreeMap;
+use std::io::{BufReader, Read};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+pub mod handle;
+pub mod memory;
+pub mod range;
+pub mod words;
+mod archive;
+mod care;
+mod marks;
+mod remembered;
+mod schema;
+mod search;
+mod sqlite;
+
+pub use handle::{Digest, Handle};
+pub use memory::{Memory, MemoryKind, MemoryScope, Note};
+pub use range::{Range, Slice};
+pub use sqlite::Sqlite;
+pub use words::Snippet;
+
+use crate::error::{Error, Kind, Result};
+use crate::format::Source;
+
+/// Where the store is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Where {
+    /// `epitome.db` in this directory, which is made when it is not there.
+    Path(PathBuf),
+    /// In this process, for tests: behaves as if it were kept.
+    Memory,
+    /// In this process, because the user wants nothing kept: [`Store::keeps`] says so, and nothing may be replaced in
+    /// place.
+    None,
+}
+
+/// Whose things are meant.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Scope {
+    /// The user, as the engine names them.
+    pub owner: String,
+    /// The project, as a rule the path of its root. Not empty: that stands for no project.
+    pub project: String,
+}
+
+/// What a handle names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum What {
+    /// A whole session as it was.
+    Session,
+    /// A message of one.
+    Message,
+    /// A tool's output.
+    Output,
+    /// A compaction; its text is its summary (a snapshot), its original the session.
+    Compaction,
+    /// Something remembered.
+    Memory,
+}
+
+impl What {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Session, Self::Message, Self::Output, Self::Compaction, Self::Memory];
+
+    /// The name used in JSON and in the database.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Message => "message",
+            Self::Output => "output",
+            Self::Compaction => "compaction",
+            Self::Memory => "memory",
+        }
+    }
+}
+
+/// The bytes of an original.
+#[derive(Clone, Copy)]
+pub enum Body<'a> {
+    /// In memory.
+    Bytes(&'a [u8]),
+    /// Read piece by piece, never all at once.
+    Source(&'a dyn Source),
+}
+
+impl std::fmt::Debug for Body<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Bytes(bytes) => write!(f, "Bytes({})", bytes.len()),
+            Self::Source(source) => write!(f, "Source({}, {})", source.name(), source.len()),
+        }
+    }
+}
+
+/// Something to be kept as it is.
+#[derive(Debug, Clone)]
+pub struct Original<'a> {
+    /// [`What::Session`], [`What::Message`] or [`What::Output`].
+    pub what: What,
+    /// Its bytes. A message may be its record's JSON: searching reads the strings in it.
+    pub body: Body<'a>,
+    /// Number of the message in the live messages of the session; `None` for the session itself.
+    pub message: Option<u32>,
+    /// The call that an output answers.
+    pub call_id: Option<&'a str>,
+    /// The tool that made an output.
+    pub tool: Option<&'a str>,
+    /// Its tokens, by the plan's ruler.
+    pub tokens: u64,
+}
+
+/// A session as a compaction names it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SessionRef {
+    /// The agent, or empty for plain messages.
+    pub agent: String,
+    /// Its id: the agent's own; for plain messages whatever the engine uses in its place.
+    pub id: String,
+    /// Where it was read from.
+    pub path: Option<String>,
+    /// The name of its format.
+    pub format: String,
+}
+
+/// A compaction about to happen.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NewCompaction {
+    /// The profile's name.
+    pub profile: String,
+    /// `manual`, `auto` or `overflow`.
+    pub trigger: String,
+    /// Tokens of the messages before.
+    pub tokens_before: u64,
+    /// Tokens of the messages after.
+    pub tokens_after: u64,
+    /// The summary, or empty when there is none. Private passages and secrets are cut from what is kept.
+    pub summary: String,
+}
+
+/// What is stored in one step.
+#[derive(Debug, Clone, Default)]
+pub struct Batch<'a> {
+    /// The session that all this is of.
+    pub session: SessionRef,
+    /// When, in milliseconds since 1970.
+    pub at: i64,
+    /// The session itself and whatever is to be removed from it. At most one is a [`What::Session`].
+    pub originals: Vec<Original<'a>>,
+    /// The compaction that removes them, and holds them from now on.
+    pub compaction: Option<NewCompaction>,
+}
+
+/// What was stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// One for each original, in order.
+    pub handles: Vec<Handle>,
+    /// The digest of each.
+    pub digests: Vec<Digest>,
+    /// The compaction's, if there was one.
+    pub compaction: Option<Handle>,
+}
+
+/// What is known of a stored thing besides its bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Entry {
+    /// Its name.
+    pub handle: Handle,
+    /// What it is.
+    #[serde(rename = "kind")]
+    pub what: What,
+    /// Its project; empty when it belongs to the user.
+    pub project: String,
+    /// The session it is of, if any; the newest where it is of several.
+    pub session: Option<String>,
+    /// Number of the message in that session when it was stored.
+    pub message: Option<u32>,
+    /// The call that an output answers.
+    pub call_id: Option<String>,
+    /// The tool that made an output.
+    pub tool: Option<String>,
+    /// Tokens, where they were counted.
+    pub tokens: Option<u64>,
+    /// Bytes of the original, the summary or the memory.
+    pub bytes: u64,
+    /// When it was last stored, in milliseconds since 1970.
+    pub at: i64,
+}
+
+/// Something that a compaction removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Removed {
+    /// Where its bytes are.
+    pub handle: Handle,
+    /// Message or output.
+    #[serde(rename = "kind")]
+    pub what: What,
+    /// Number of its message in the live messages before.
+    pub message: Option<u32>,
+    /// The call that an output answers.
+    pub call_id: Option<String>,
+    /// The tool that made an output.
+    pub tool: Option<String>,
+    /// Its tokens.
+    pub tokens: u64,
+}
+
+/// What became of a compaction, told by [`Store::finish`].
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Applied {
+    /// The file that was written.
+    pub path: Option<String>,
+    /// The id under which the session goes on, where that is new.
+    pub session: Option<String>,
+    /// How: `patch`, `append`, `new`.
+    pub mode: String,
+    /// What the file was like right after, to see later whether it was changed since.
+    pub fingerprint: String,
+}
+
+/// A compaction that was stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Compaction {
+    /// Its name.
+    pub handle: Handle,
+    /// When, in milliseconds since 1970.
+    pub at: i64,
+    /// Of what.
+    pub session: SessionRef,
+    /// The profile's name.
+    pub profile: String,
+    /// `manual`, `auto` or `overflow`.
+    pub trigger: String,
+    /// Tokens of the messages before.
+    pub tokens_before: u64,
+    /// Tokens of the messages after.
+    pub tokens_after: u64,
+    /// The whole session before, if it was stored.
+    pub original: Option<Handle>,
+    /// What was removed, in the order it was given.
+    pub removed: Vec<Removed>,
+    /// The summary as it is kept: without private passages and secrets.
+    pub summary: String,
+    /// What became of it; `None` when nothing was written, or the process ended in between.
+    pub applied: Option<Applied>,
+}
+
+/// How far a search goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reach {
+    /// What is of this session.
+    Session(String),
+    /// What is of the scope's project, and the user's own memories.
+    Project,
+    /// Everything of the scope's owner.
+    All,
+}
+
+/// A search.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Query {
+    /// Words; `"…"` is a phrase.
+    pub text: String,
+    /// How far it goes.
+    pub reach: Reach,
+    /// Only these; empty means all.
+    pub only: Vec<What>,
+    /// At most so many results, and never more than 100.
+    pub limit: u32,
+    /// So many are passed over.
+    pub offset: u32,
+}
+
+/// One result.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Hit {
+    /// What was found.
+    #[serde(flatten)]
+    pub entry: Entry,
+    /// How well it fits: higher is better; comparable within one search.
+    pub score: f64,
+    /// Where in it.
+    pub snippet: Snippet,
+}
+
+/// The results of a search.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Found {
+    /// Best first.
+    pub hits: Vec<Hit>,
+    /// The offset to go on with, if there is more.
+    pub next: Option<u32>,
+    /// Nothing held all words, so these hold some of them.
+    pub partial: bool,
+}
+
+/// Which memories.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MemoryFilter {
+    /// The user's or the project's; `None` for both.
+    pub scope: Option<MemoryScope>,
+    /// Only of this type.
+    pub kind: Option<MemoryKind>,
+    /// Only pinned ones.
+    pub pinned: bool,
+    /// At most so many; `None` for all.
+    pub limit: Option<u32>,
+    /// So many are passed over.
+    pub offset: u32,
+}
+
+/// What an import did.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Imported {
+    /// Newly remembered.
+    pub added: u32,
+    /// Known before.
+    pub known: u32,
+    /// Number of a note (from 0) that was refused, and why.
+    pub refused: Vec<(u32, String)>,
+}
+
+/// Memories that were merged into one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Tidied {
+    /// The one that stays.
+    pub kept: Handle,
+    /// The ones it stands for. They are not deleted, only no longer listed or found.
+    pub superseded: Vec<Handle>,
+    /// Why.
+    pub why: &'static str,
+}
+
+/// A value put down under a name, and when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark {
+    /// The value.
+    pub value: String,
+    /// Milliseconds since 1970.
+    pub at: i64,
+}
+
+/// What to let go of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Retention {
+    /// Everything last stored before this moment (milliseconds since 1970).
+    pub before: Option<i64>,
+    /// The oldest, until the originals take at most so many bytes on disk. With `before`, originals that a newer
+    /// compaction holds stay even so.
+    pub max_bytes: Option<u64>,
+}
+
+/// What was, or would be, let go of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Collected {
+    /// Compactions.
+    pub compactions: u64,
+    /// Originals.
+    pub originals: u64,
+    /// Superseded memories.
+    pub memories: u64,
+    /// Expired asks and marks.
+    pub expired: u64,
+    /// Bytes on disk that the originals took.
+    pub bytes: u64,
+}
+
+/// What an integrity check found.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Checked {
+    /// Originals whose bytes were read and compared with their digest.
+    pub originals: u64,
+    /// What is wrong, a sentence each; empty when all is well.
+    pub problems: Vec<String>,
+}
+
+/// How much is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Stats {
+    /// How many of each (`session`, `message`, `output`, `compaction`, `memory`).
+    pub items: BTreeMap<String, u64>,
+    /// Bytes of the originals, each content once.
+    pub bytes: u64,
+    /// What they take compressed.
+    pub stored_bytes: u64,
+    /// Size of the database file; 0 in memory.
+    pub file_bytes: u64,
+    /// Schema version.
+    pub version: u32,
+}
+
+/// Where originals and memories are kept. All methods may be called from several threads, and several processes may
+/// share one store; waiting for another process is bounded (30 s, then [`Kind::Locked`]).
+///
+/// A handle is given as the text a caller has. One that is malformed or does not exist is [`Kind::Arguments`]; one of
+/// another owner or project is [`Kind::Refused`]. What the database cannot do is [`Kind::Store`], with the remedy.
+pub trait Store: Send + Sync {
+    /// Whether it outlives this process (or, in tests, is to be treated so). If not, nothing may be replaced in place.
+    fn keeps(&self) -> bool;
+
+    // ── Originals and compactions ──
+
+    /// The handles that these contents have or will have here, for placeholders written before
+    /// [`put_all`](Self::put_all).
+    fn handles(&self, scope: &Scope, contents: &[Digest]) -> Result<Vec<Handle>>;
+
+    /// Stores everything or nothing, and returns when it is on disk. Storing the same again changes nothing but times
+    /// and message numbers.
+    fn put_all(&self, scope: &Scope, batch: &Batch<'_>) -> Result<Stored>;
+
+    /// Says what became of a compaction.
+    fn finish(&self, scope: &Scope, compaction: &str, applied: &Applied) -> Result<()>;
+
+    /// The project that a handle of this owner is in (for `--scope all`), with the owner; empty project for the user's
+    /// own memories.
+    fn locate(&self, handle: &str, owner: &str) -> Result<Scope>;
+
+    /// What a handle names.
+    fn entry(&self, scope: &Scope, handle: &str) -> Result<Entry>;
+
+    /// Reads an original; for a compaction the session before it, for a memory its text. Nothing that does not match
+    /// its digest is ever delivered; an [`std::io::Error`] from it holds an [`Error`] of this crate.
+    fn reader<'a>(&'a self, scope: &Scope, handle: &str) -> Result<Box<dyn Read + Send + 'a>>;
+
+    /// The originals of a session (or of the project), newest first, without the session itself.
+    fn newest(&self, scope: &Scope, session: Option<&str>, limit: u32, offset: u32) -> Result<Vec<Entry>>;
+
+    /// A compaction.
+    fn compaction(&self, scope: &Scope, handle: &str) -> Result<Compaction>;
+
+    /// The compactions of a session (or of the project), newest first.
+    fn compactions(&self, scope: &Scope, session: Option<&str>, limit: u32) -> Result<Vec<Compaction>>;
+
+    /// Searches outputs, messages, summaries and memories.
+    fn search(&self, scope: &Scope, query: &Query) -> Result<Found>;
+
+    // ── Memory ──
+
+    /// Remembers something. The same content again is the same memory, made new.
+    fn remember(&self, scope: &Scope, note: &Note, at: i64) -> Result<Memory>;
+
+    /// Remembers many, all but the refused ones.
+    fn import(&self, scope: &Scope, notes: &[Note], at: i64) -> Result<Imported>;
+
+    /// One memory.
+    fn memory(&self, scope: &Scope, handle: &str) -> Result<Memory>;
+
+    /// Memories of the project and the user, newest first.
+    fn memories(&self, scope: &Scope, filter: &MemoryFilter) -> Result<Vec<Memory>>;
+
+    /// Pins or unpins one.
+    fn pin(&self, scope: &Scope, handle: &str, pinned: bool) -> Result<()>;
+
+    /// Deletes one, with those it superseded.
+    fn forget(&self, scope: &Scope, handle: &str) -> Result<()>;
+
+    /// Merges duplicates; the newer supersedes.
+    fn tidy(&self, scope: &Scope, dry_run: bool) -> Result<Vec<Tidied>>;
+
+    // ── Small things that outlive a process ──
+
+    /// Puts down a value under a name within the project, such as `compacted/SESSION`.
+    fn mark(&self, scope: &Scope, name: &str, value: &str, at: i64) -> Result<()>;
+
+    /// What was put down.
+    fn marked(&self, scope: &Scope, name: &str) -> Result<Option<Mark>>;
+
+    /// Takes it away.
+    fn unmark(&self, scope: &Scope, name: &str) -> Result<()>;
+
+    /// Keeps the state of a host-run talk until the answer comes, for 24 hours.
+    fn put_ask(&self, scope: &Scope, state: &str, at: i64) -> Result<Handle>;
+
+    /// That state; [`Kind::Refused`] when it expired.
+    fn ask(&self, scope: &Scope, handle: &str, at: i64) -> Result<String>;
+
+    /// Token counts by content hash (XXH3-128) and estimator, where known.
+    fn counts(&self, estimator: &str, contents: &[u128]) -> Result<Vec<Option<u32>>>;
+
+    /// Keeps token counts; the oldest give way.
+    fn put_counts(&self, estimator: &str, counts: &[(u128, u32)]) -> Result<()>;
+
+    // ── Care ──
+
+    /// Lets go of what is old; with `dry_run` only says what it would.
+    fn collect(&self, retention: &Retention, at: i64, dry_run: bool) -> Result<Collected>;
+
+    /// Gives freed space back to the disk.
+    fn vacuum(&self) -> Result<()>;
+
+    /// Checks the database and, if `deep`, reads every original.
+    fn check(&self, deep: bool) -> Result<Checked>;
+
+    /// How much is stored.
+    fn stats(&self) -> Result<Stats>;
+
+    // ── Made of the above ──
+
+    /// An original byte for byte, in memory.
+    fn restore(&self, scope: &Scope, handle: &str) -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        self.reader(scope, handle)?.read_to_end(&mut out).map_err(unwrapped)?;
+        Ok(out)
+    }
+
+    /// A part of an original (of a compaction: its session; of a memory: its text), at most `limit` tokens as `count`
+    /// counts them.
+    fn recall(
+        &self,
+        scope: &Scope,
+        handle: &str,
+        range: &Range,
+        limit: u64,
+        count: &dyn Fn(&str) -> u64,
+    ) -> Result<Slice> {
+        let mut reader = BufReader::with_capacity(64 * 1024, self.reader(scope, handle)?);
+        range::slice(&mut reader, range, limit, count).map_err(unwrapped)
+    }
+
+    /// The pinned memories of the project and the user, newest first: they are in every summary.
+    fn pinned(&self, scope: &Scope) -> Result<Vec<Memory>> {
+        self.memories(scope, &MemoryFilter { pinned: true, ..MemoryFilter::default() })
+    }
+}
+
+/// The error of this crate that a reader wrapped, or a new one around what it said.
+pub fn unwrapped(error: std::io::Error) -> Error {
+    match error.downcast::<Error>() {
+        Ok(ours) => ours,
+        Err(error) => Error::new(Kind::Io, "reading an original: expected to read on").because(error),
+    }
+}

@@ -12,13 +12,16 @@ mod window;
 pub use ruler::Ruler;
 pub use window::{Window, gemini_cli_limit, gemini_cli_limit_0_20, window};
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Error, Kind, Result};
 use crate::history::Weight;
 use estimate::Heuristic;
 use exact::Encoding;
 
 /// A way to estimate the tokens of a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum Estimator {
     /// OpenAI o200k_base, exact.
     O200k,
@@ -34,6 +37,20 @@ pub enum Estimator {
     GeminiCli,
     /// Gemini CLI 0.61: 0.25 and 1.5 per UTF-16 unit, length / 4 above 100,000.
     GeminiCli061,
+}
+
+impl TryFrom<String> for Estimator {
+    type Error = Error;
+
+    fn try_from(name: String) -> Result<Self> {
+        Self::named(&name)
+    }
+}
+
+impl From<Estimator> for String {
+    fn from(estimator: Estimator) -> Self {
+        estimator.name().to_owned()
+    }
 }
 
 impl Estimator {

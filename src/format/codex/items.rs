@@ -59,12 +59,19 @@ pub(super) fn parse(body: &str, tag: Option<&str>) -> Result<Option<Item>, Strin
                 Some("developer") => Role::System,
                 Some("assistant") => Role::Assistant,
                 Some("user") => Role::User,
-                other => return Err(format!("expected a message by user, assistant or developer, found {other:?}")),
+                other => {
+                    return Err(format!(
+                        "expected a message by user, assistant or developer, found {other:?}"
+                    ));
+                }
             };
             if parts.is_empty() {
                 return Ok(None);
             }
             kind = kind_of(role, &parts);
+            if role == Role::User && kind == Kind::Said {
+                kind = recorded_kind(&fields);
+            }
             (role, parts)
         }
         // What another agent sent: input to the model, but not the user's words.
@@ -134,7 +141,10 @@ pub(super) fn parse(body: &str, tag: Option<&str>) -> Result<Option<Item>, Strin
         }
         ("ghost_snapshot" | "compaction_trigger" | "other", _) => return Ok(None),
         (
-            "function_call" | "custom_tool_call" | "local_shell_call" | "function_call_output"
+            "function_call"
+            | "custom_tool_call"
+            | "local_shell_call"
+            | "function_call_output"
             | "custom_tool_call_output",
             None,
         ) => return Err(format!("expected a {tag} with a call_id, found none")),
@@ -147,13 +157,26 @@ pub(super) fn parse(body: &str, tag: Option<&str>) -> Result<Option<Item>, Strin
 
 /// What Codex takes a message for by its texts.
 pub(super) fn kind_of(role: Role, parts: &[Part]) -> Kind {
-    let texts = || parts.iter().filter_map(|it| if let Part::Text(text) = it { Some(text.as_str()) } else { None });
+    let texts =
+        || parts.iter().filter_map(|it| if let Part::Text(text) = it { Some(text.as_str()) } else { None });
     match role {
         Role::System => Kind::Context,
         Role::User if texts().any(is_contextual) => Kind::Context,
         Role::User if texts().next().is_some_and(|it| it.starts_with(SUMMARY_PREFIX)) => Kind::Summary,
         Role::User | Role::Assistant | Role::Tool => Kind::Said,
     }
+}
+
+/// What Codex 0.169 notes beside a user message about where it came from; older ones say nothing.
+fn recorded_kind(fields: &Fields) -> Kind {
+    let noted = fields.object("internal_chat_message_metadata_passthrough");
+    let kinds = noted.and_then(|it| it.list("content_item_kinds")).unwrap_or_default();
+    let kinds: Vec<String> = kinds.into_iter().filter_map(text).collect();
+    if kinds.iter().any(|it| it == "compaction.summary") {
+        return Kind::Summary;
+    }
+    let by_user = |it: &String| it.starts_with("user.") || it == "unknown";
+    if kinds.is_empty() || kinds.iter().any(by_user) { Kind::Said } else { Kind::Context }
 }
 
 /// Begin and end of what Codex itself puts into user messages (Codex, `is_contextual_user_message_content`).
@@ -175,8 +198,9 @@ const FRAMES: [(&str, &str); 12] = [
 fn is_contextual(text: &str) -> bool {
     let text = text.trim().as_bytes();
     let starts = |it: &str| text.len() >= it.len() && text[..it.len()].eq_ignore_ascii_case(it.as_bytes());
-    let ends =
-        |it: &str| text.len() >= it.len() && text[text.len() - it.len()..].eq_ignore_ascii_case(it.as_bytes());
+    let ends = |it: &str| {
+        text.len() >= it.len() && text[text.len() - it.len()..].eq_ignore_ascii_case(it.as_bytes())
+    };
     if FRAMES.iter().any(|(begin, end)| starts(begin) && ends(end)) {
         return true;
     }
@@ -289,7 +313,9 @@ fn says_failed(text: &str) -> bool {
     text.lines()
         .take(6)
         .take_while(|it| !it.starts_with("Output:"))
-        .filter_map(|it| it.strip_prefix("Process exited with code ").or_else(|| it.strip_prefix("Exit code: ")))
+        .filter_map(|it| {
+            it.strip_prefix("Process exited with code ").or_else(|| it.strip_prefix("Exit code: "))
+        })
         .any(|it| it.trim() != "0")
 }
 
@@ -317,7 +343,11 @@ fn snake(name: &str) -> String {
 
 /// A message as response items that Codex accepts in a `replacement_history`. `freeform` tells whether the call that
 /// an output answers was one. Parts that this API does not have are named in `warnings`.
-pub(super) fn items(message: &Message, freeform: &dyn Fn(&str) -> bool, warnings: &mut Vec<String>) -> Vec<String> {
+pub(super) fn items(
+    message: &Message,
+    freeform: &dyn Fn(&str) -> bool,
+    warnings: &mut Vec<String>,
+) -> Vec<String> {
     let mut out = Vec::new();
     let mut said: Vec<String> = Vec::new();
     let role = match message.role {
@@ -352,7 +382,9 @@ pub(super) fn items(message: &Message, freeform: &dyn Fn(&str) -> bool, warnings
                     false => format!(r#"{{"type":"summary_text","text":{}}}"#, quoted(it.text.as_str())),
                 };
                 let sealed = it.signature.as_ref().map_or("null".to_owned(), |it| quoted(it.as_str()));
-                out.push(format!(r#"{{"type":"reasoning","summary":[{summary}],"encrypted_content":{sealed}}}"#));
+                out.push(format!(
+                    r#"{{"type":"reasoning","summary":[{summary}],"encrypted_content":{sealed}}}"#
+                ));
             }
             Part::Call(call) => {
                 flush(&mut said, &mut out);
@@ -406,7 +438,9 @@ fn call_item(call: &Call) -> String {
     }
     let server = call.name.strip_prefix("mcp__").and_then(|it| it.split_once("__"));
     let (name, namespace) = match server {
-        Some((server, tool)) => (quoted(tool), format!(r#","namespace":{}"#, quoted(&format!("mcp__{server}")))),
+        Some((server, tool)) => {
+            (quoted(tool), format!(r#","namespace":{}"#, quoted(&format!("mcp__{server}"))))
+        }
         None => (quoted(&call.name), String::new()),
     };
     format!(r#"{{"type":"function_call","name":{name}{namespace},"arguments":{input},"call_id":{id}}}"#)
@@ -444,7 +478,10 @@ mod tests {
     #[test]
     fn knows_failures() {
         for (text, failed) in [
-            ("Chunk ID: 1\nWall time: 0 seconds\nProcess exited with code 0\nOutput:\nProcess exited with code 3", false),
+            (
+                "Chunk ID: 1\nWall time: 0 seconds\nProcess exited with code 0\nOutput:\nProcess exited with code 3",
+                false,
+            ),
             ("Chunk ID: 1\nWall time: 0 seconds\nProcess exited with code 3\nOutput:\n", true),
             ("Exit code: 1\nWall time: 0\nOutput:\nx", true),
             (r#"{"output":"x","metadata":{"exit_code":0,"duration_seconds":0.1}}"#, false),

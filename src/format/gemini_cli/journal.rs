@@ -16,9 +16,8 @@ pub(super) struct Entry {
     pub(super) record: u32,
     /// Where its JSON stands in the source.
     pub(super) at: Range<u64>,
-    /// Its usage was reported before a compaction that it survived.
-    pub(super) stale: bool,
-    usage: Option<u64>,
+    /// What was reported with it, as JSON; not if that was before a compaction that it survived.
+    pub(super) tokens: Option<String>,
 }
 
 /// A `$set.messages` that put a summary in the place of messages.
@@ -41,6 +40,8 @@ pub(super) struct Journal {
     pub(super) compactions: Vec<Compaction>,
     pub(super) times: Option<(i64, i64)>,
     pub(super) cwd: Option<String>,
+    /// The model that answered last.
+    pub(super) model: Option<String>,
     /// An older session: one JSON document. Where its `messages` stand.
     pub(super) document: Option<Range<u64>>,
     /// Where the `lastUpdated` of a document stands.
@@ -48,6 +49,11 @@ pub(super) struct Journal {
     by_id: HashMap<String, usize>,
     /// Ids in force before the last `$set.messages` that held more than the session's context.
     seen: HashSet<String>,
+    /// What was reported with the records of an id: a resume writes them down again without it.
+    tokens: HashMap<String, String>,
+    /// The context after the last request that was reported.
+    last_total: Option<u64>,
+    /// Ids that survived a compaction.
     stale: HashSet<String>,
 }
 
@@ -100,7 +106,8 @@ impl Journal {
     }
 
     fn look(&mut self, text: &str, number: u32, record: Record) -> Result<(), String> {
-        let fields = Fields::of(text).ok_or("expected a JSON object, found something else; the line is skipped")?;
+        let fields =
+            Fields::of(text).ok_or("expected a JSON object, found something else; the line is skipped")?;
         let absolute =
             |part: &str| place(text, part).map(|it| record.at + it.start as u64..record.at + it.end as u64);
         if let Some(id) = fields.text("$rewindTo") {
@@ -109,7 +116,8 @@ impl Journal {
             self.put(text, number, record.range())?;
         } else if let Some(set) = fields.object("$set") {
             if let Some(messages) = set.list("messages") {
-                let placed: Vec<_> = messages.into_iter().filter_map(|it| Some((it, absolute(it)?))).collect();
+                let placed: Vec<_> =
+                    messages.into_iter().filter_map(|it| Some((it, absolute(it)?))).collect();
                 self.replace_all(placed, number)?;
             }
             self.know(&set);
@@ -121,7 +129,9 @@ impl Journal {
                 }
             }
         } else {
-            return Err("expected a message, $set, $rewindTo or session line, found another; it is skipped".into());
+            return Err(
+                "expected a message, $set, $rewindTo or session line, found another; it is skipped".into()
+            );
         }
         Ok(())
     }
@@ -145,16 +155,21 @@ impl Journal {
     /// A message record: new at the end, or in the place of the one with its id.
     fn put(&mut self, raw: &str, record: u32, at: Range<u64>) -> Result<(), String> {
         let fields = Fields::of(raw).ok_or("expected a message record, found no object; it is skipped")?;
-        let id = fields.text("id").ok_or("expected a message record with an id, found none; it is skipped")?;
+        let id =
+            fields.text("id").ok_or("expected a message record with an id, found none; it is skipped")?;
         if let Some(at) = fields.text("timestamp").and_then(|it| derive::parse_time(&it)) {
             self.time(at);
         }
         if self.cwd.is_none() {
             self.cwd = workspace(&fields);
         }
-        let tokens = fields.object("tokens");
-        let usage = tokens.and_then(|it| Some(it.number("input")? + it.number("output").unwrap_or(0)));
-        let entry = Entry { stale: self.stale.contains(&id), id: id.clone(), record, at, usage };
+        if let Some(tokens) = fields.get("tokens") {
+            self.last_total = Fields::of(tokens).and_then(|it| it.number("total"));
+            self.tokens.insert(id.clone(), tokens.to_owned());
+        }
+        self.model = fields.text("model").or(self.model.take());
+        let tokens = self.tokens.get(&id).filter(|_| !self.stale.contains(&id)).cloned();
+        let entry = Entry { id: id.clone(), record, at, tokens };
         match self.by_id.get(&id) {
             Some(place) => self.entries[*place] = entry,
             None => {
@@ -186,7 +201,7 @@ impl Journal {
         let ids: HashSet<String> = fields.iter().filter_map(|it| it.text("id")).collect();
         let shrinks = !only_context && self.seen.iter().any(|it| !ids.contains(it));
         if shrinks {
-            let tokens_before = self.entries.iter().rev().find_map(|it| it.usage.filter(|_| !it.stale));
+            let tokens_before = self.last_total;
             let is_new = |it: &&Fields| it.text("id").is_some_and(|id| !self.seen.contains(&id));
             let summary = fields.iter().filter(is_new).find(|it| {
                 it.text(super::KIND_FIELD).as_deref() == Some("summary")

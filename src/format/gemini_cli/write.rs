@@ -38,6 +38,8 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
         Writer { source, live: &read.live, old, ms, ids: HashSet::new(), warnings: &mut written.warnings }
             .records(after)?;
     let at = quoted(&derive::time(ms));
+    // A line break in JSON is never in a string: records of an older document become lines.
+    let records: Vec<String> = records.iter().map(|it| it.lines().map(str::trim_start).collect()).collect();
     if mode == Mode::New {
         let id = derive::uuid(derive::digest(old, "session", 0, &records.join("\n")));
         let quoted_id = quoted(&id);
@@ -50,7 +52,9 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
             ("kind".to_owned(), meta("kind").unwrap_or_else(|| "\"main\"".into())),
         ];
         // The title of the old session and its notes on memory are not the new one's.
-        let known = |it: &str| ["summary", "memoryScratchpad"].contains(&it) || fields.iter().any(|(key, _)| key == it);
+        let known = |it: &str| {
+            ["summary", "memoryScratchpad"].contains(&it) || fields.iter().any(|(key, _)| key == it)
+        };
         let more: Vec<_> = read.journal.meta.clone().into_iter().filter(|(key, _)| !known(key)).collect();
         fields.extend(more);
         let fields: Vec<String> = fields.iter().map(|(key, raw)| format!("{}:{raw}", quoted(key))).collect();
@@ -65,7 +69,7 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
         written.pieces = spliced(source.len(), edits);
     } else {
         let mut text = String::new();
-        if source.len() > 0 && source.bytes(source.len() - 1..source.len())? != b"\n" {
+        if !source.is_empty() && source.bytes(source.len() - 1..source.len())? != b"\n" {
             text.push('\n');
         }
         text.push_str(&format!("{{\"$set\":{{\"messages\":{},\"lastUpdated\":{at}}}}}\n", array(&records)));
@@ -185,7 +189,8 @@ impl Writer<'_> {
             let kind = self.kind(before, message);
             if message.role == Role::Assistant {
                 let answers = messages.get(index + 1).filter(|it| answers(message, it));
-                let (record, embedded) = self.model(message, answers, kind, index)?;
+                let as_is = messages.get(index + 1).is_some_and(|it| self.is_rest(message, it));
+                let (record, embedded) = self.model(message, answers, as_is, kind, index)?;
                 out.push(record);
                 index += usize::from(embedded);
             } else {
@@ -232,7 +237,10 @@ impl Writer<'_> {
             {
                 self.ids.insert(id.clone());
                 let kind = kind.map(quoted);
-                let kind = kind.as_deref().or(fields.get(KIND_FIELD)).filter(|_| message.kind != crate::history::Kind::Said);
+                let kind = kind
+                    .as_deref()
+                    .or(fields.get(KIND_FIELD))
+                    .filter(|_| message.kind != crate::history::Kind::Said);
                 return Ok(fields.with(&[(KIND_FIELD, kind)]));
             }
         }
@@ -255,16 +263,28 @@ impl Writer<'_> {
         Ok(text_json::compact(&record))
     }
 
+    /// Whether `next` is what stands in the results of the record of `message`, unchanged, and no response is in it:
+    /// by itself it would be blank to the client.
+    fn is_rest(&self, message: &Message, next: &Message) -> bool {
+        let (Some(own), Some(rest)) = (self.origin(message), self.origin(next)) else { return false };
+        own.record_id == rest.record_id
+            && rest.role == Which::Results
+            && rest.message.parts == next.parts
+            && next.outputs().next().is_none()
+    }
+
     /// A model record, and whether the answers stand in it.
     fn model(
         &mut self,
         message: &Message,
         answers: Option<&Message>,
+        as_is: bool,
         kind: Option<&str>,
         index: usize,
     ) -> Result<(String, bool)> {
         let results: Vec<(String, Vec<Value>)> = answers.map(|it| self.results(it)).unwrap_or_default();
-        let result_of = |id: &str| results.iter().find(|(it, _)| it == id).map(|(_, parts)| text_json::compact(parts));
+        let result_of =
+            |id: &str| results.iter().find(|(it, _)| it == id).map(|(_, parts)| text_json::compact(parts));
         let own = self.origin(message).filter(|it| it.role == Which::Model);
         let own = own.map(|it| (it.at.clone(), it.record_id.clone(), it.message.parts == message.parts));
         if let Some((at, id, true)) = &own
@@ -288,10 +308,13 @@ impl Writer<'_> {
                 let (tools, had) = (array(&tools), fields.get("toolCalls").is_some());
                 let record = fields.with(&[
                     ("tokens", None),
-                    ("toolCalls", Some(tools.as_str()).filter(|_| had)),
+                    (
+                        "toolCalls",
+                        if as_is { fields.get("toolCalls") } else { Some(tools.as_str()).filter(|_| had) },
+                    ),
                     (KIND_FIELD, kind.as_deref().or(fields.get(KIND_FIELD))),
                 ]);
-                return Ok((record, embeds));
+                return Ok((record, embeds || as_is));
             }
         }
         let at = derive::time(message.at.unwrap_or(self.ms));
@@ -308,7 +331,12 @@ impl Writer<'_> {
             .collect();
         let id = self.id(own.map(|(_, id, _)| id), message, index);
         let mut record = Map::new();
-        for (key, value) in [("id", json!(id)), ("timestamp", json!(at)), ("type", json!("gemini")), ("content", json!(parts))] {
+        for (key, value) in [
+            ("id", json!(id)),
+            ("timestamp", json!(at)),
+            ("type", json!("gemini")),
+            ("content", json!(parts)),
+        ] {
             record.insert(key.to_owned(), value);
         }
         if !tools.is_empty() {
@@ -361,7 +389,8 @@ impl Writer<'_> {
             Part::Output(output) => {
                 let key = if output.failed { "error" } else { "output" };
                 let name = output.name.as_deref().unwrap_or("unknown");
-                let mut body = json!({ "id": &*output.id, "name": name, "response": { key: output.text.as_str() } });
+                let mut body =
+                    json!({ "id": &*output.id, "name": name, "response": { key: output.text.as_str() } });
                 if let (false, Some(body)) = (output.media.is_empty(), body.as_object_mut()) {
                     body.insert("parts".into(), output.media.iter().map(media).collect());
                 }
@@ -372,7 +401,8 @@ impl Writer<'_> {
             Part::Reasoning(_) => None,
             Part::Opaque(it) if &*it.api == API => serde_json::from_str(it.raw.as_str()).ok(),
             Part::Opaque(it) => {
-                self.warnings.push(format!("a block that only {} understands ({}) was left out", it.api, it.kind));
+                self.warnings
+                    .push(format!("a block that only {} understands ({}) was left out", it.api, it.kind));
                 None
             }
         }

@@ -1,0 +1,36 @@
+//! Inside an agent's loop: after each turn the messages are measured, and spliced when they have grown too large.
+//!
+//!     cargo run --example agent_loop
+
+use epitome::config::{Config, Environment};
+use epitome::engine::{Amount, Ask, Engine, SessionRef};
+use epitome::format::{self, Format};
+use serde_json::{Value, json};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let config = Config::load(Environment::of_process())?;
+    let mut ask = Ask::new(config.profile("epitome")?);
+    ask.budget = Some(Amount::Tokens(2_000));
+    let engine = Engine::new(config, 0)?;
+    let mut messages: Vec<Value> = Vec::new();
+    for turn in 0..12 {
+        messages.push(json!({"role": "user", "content": format!("Step {turn}: run the checks. Never push to main.")}));
+        let id = format!("call_{turn}");
+        let call = json!({"type": "tool_use", "id": id, "name": "Bash", "input": {"command": "just check"}});
+        messages.push(json!({"role": "assistant", "content": [call]}));
+        let log = format!("check {turn}: ok\n").repeat(150);
+        messages.push(json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": log}]}));
+        messages.push(json!({"role": "assistant", "content": format!("Step {turn} is done.")}));
+
+        let session = engine.open(&SessionRef::Inline(serde_json::to_vec(&messages)?), Some(Format::Anthropic), None)?;
+        let before = engine.estimate(&session, &ask, None)?.tokens;
+        if before > 6_000 {
+            let compacted = engine.compact(&session, &ask)?;
+            if let Some(history) = compacted.history {
+                messages = serde_json::from_slice(&format::messages(&history, Format::Anthropic).0)?;
+            }
+            println!("turn {turn}: {before} → {} tokens, {} messages", compacted.answer.tokens_after, messages.len());
+        }
+    }
+    Ok(())
+}

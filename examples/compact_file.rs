@@ -1,0 +1,21 @@
+//! Compacts a session file into another, offline, as `epitome compact FILE --out OTHER` does.
+//!
+//!     cargo run --example compact_file -- examples/sessions/codex.jsonl /tmp/compacted.jsonl
+
+use epitome::config::{Config, Environment};
+use epitome::engine::{Amount, Ask, Engine, SessionRef, To};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let (from, to) = (arguments.next().ok_or("from which file?")?, arguments.next().ok_or("to which file?")?);
+    let config = Config::load(Environment::of_process())?;
+    let mut ask = Ask::new(config.profile("epitome")?);
+    ask.budget = Some(Amount::Share(0.25));
+    ask.to = To::File(to.into());
+    let engine = Engine::new(config, 0)?;
+    let session = engine.open(&SessionRef::Named(from), None, None)?;
+    let answer = engine.compact(&session, &ask)?.answer;
+    println!("{}: {} → {} tokens; {}", answer.status, answer.tokens_before, answer.tokens_after, answer.reason);
+    println!("{}", answer.summary.unwrap_or_default());
+    Ok(())
+}

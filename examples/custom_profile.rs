@@ -1,0 +1,41 @@
+//! A profile of one's own: clears old outputs, then keeps the last six messages beside a summary in two sections.
+//!
+//!     cargo run --example custom_profile
+
+use epitome::config::{Config, Environment};
+use epitome::engine::{Ask, Engine, SessionRef};
+use epitome::profile::Profile;
+
+const PROFILE: &str = r#"
+name = "mine"
+about = "short and strict"
+follows = "nobody"
+
+[trigger]
+share = 0.6
+
+[[pass]]
+do = "outputs"
+select = { all-but-last = 2 }
+longer-than = 200
+replace = { placeholder = "[cleared: {tokens} tokens; {recall}]" }
+
+[[pass]]
+do = "summarize"
+when = "due"
+keep = { messages = 6 }
+layout = ["head", "summary", "tail"]
+summary = { max-tokens = 600, sections = [
+  { title = "What must not be done", holds = ["constraints"] },
+  { title = "Where we are", holds = ["goal", "last", "open", "files", "commands"] },
+] }
+"#;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let engine = Engine::new(Config::load(Environment::of_process())?, 0)?;
+    let session = engine.open(&SessionRef::Named("examples/sessions/gemini-cli.jsonl".into()), None, None)?;
+    let answer = engine.compact(&session, &Ask::new(Profile::parse(PROFILE, "mine")?))?.answer;
+    println!("{} → {} tokens", answer.tokens_before, answer.tokens_after);
+    println!("{}", answer.summary.unwrap_or(answer.reason));
+    Ok(())
+}

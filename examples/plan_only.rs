@@ -1,0 +1,34 @@
+//! What a compaction would do, and why: no effects, no store, no summary.
+//!
+//!     cargo run --example plan_only -- examples/sessions/claude-code.jsonl
+
+use epitome::compact::{self, Moment, Request};
+use epitome::format::{self, Memory};
+use epitome::profile::Profile;
+use epitome::tokens::{Ruler, Tokenizer};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let path = std::env::args().nth(1).ok_or("which session?")?;
+    let session = format::read(&Memory::new(&*path, std::fs::read(&path)?), None)?;
+    let history = session.history;
+    let ruler = Ruler::new(&history, Tokenizer::Auto, None);
+    let profile = Profile::built_in("epitome")?;
+    let request = Request {
+        profile: &profile,
+        prune_only: false,
+        auto: false,
+        budget: Some(4_000),
+        keep: None,
+        summary_tokens: None,
+        protect: None,
+        exclude_tools: &[],
+        only: &[],
+        window: None,
+        max_output: None,
+        handle: &|_| "0000000000".to_owned(),
+        recall: "epitome recall {handle}",
+    };
+    let plan = compact::plan(&history, &ruler, &request, &Moment::default());
+    println!("{}", serde_json::to_string_pretty(&plan)?);
+    Ok(())
+}

@@ -1,0 +1,451 @@
+//! What every face says: the documents of interface.md. Within `contract: 1`, fields are only added.
+//!
+//! The command line prints them with `--json`, the MCP tools return them, `epitome schema` describes them.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// The version of the contract.
+pub const CONTRACT: u32 = 1;
+
+/// Which session an answer is about.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct SessionInfo {
+    /// The agent that keeps it; absent for plain messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The agent's id for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Where it was read from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// How it is written down.
+    pub format: String,
+    /// The model that answered last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+/// How a figure was got and how far off it may be.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct MethodInfo {
+    /// `reported`, `exact` or `heuristic`.
+    pub kind: String,
+    /// The estimator that counts, or fills in where nothing was reported.
+    pub estimator: String,
+    /// Message whose reported usage anchors the count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub anchor: Option<usize>,
+    /// Plus or minus, in percent.
+    pub margin_percent: f64,
+}
+
+/// Tokens by what they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct CategoryInfo {
+    /// Instructions in the system's role, inside or outside the messages, and tool definitions.
+    pub system: u64,
+    /// What the user and the client said.
+    pub user: u64,
+    /// What the model said.
+    pub assistant: u64,
+    /// What the model thought.
+    pub reasoning: u64,
+    /// Tool calls.
+    pub tool_calls: u64,
+    /// Tool outputs.
+    pub tool_outputs: u64,
+    /// Images, documents, sounds.
+    pub media: u64,
+    /// Earlier summaries.
+    pub summary: u64,
+}
+
+/// How many there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct Counts {
+    /// Messages.
+    pub messages: usize,
+    /// Turns: prompts of the user.
+    pub turns: usize,
+    /// Tool calls.
+    pub tool_calls: usize,
+}
+
+/// Usage that the provider reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Reported {
+    /// The context, in tokens.
+    pub tokens: u64,
+    /// The message it came with.
+    pub message: usize,
+}
+
+/// One of the largest parts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Large {
+    /// Number of the message.
+    pub message: usize,
+    /// `tool_output`, `text`, `tool_call`, `reasoning`, `media` or `other`.
+    pub kind: String,
+    /// The tool, or the first words.
+    pub what: String,
+    /// Tokens.
+    pub tokens: u64,
+}
+
+/// A compaction that was made earlier.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PastInfo {
+    /// Number of the summary among the live messages, if it still is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<usize>,
+    /// `auto` or `manual`, where known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trigger: Option<String>,
+    /// Context before, as recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_before: Option<u64>,
+    /// Context after, as recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_after: Option<u64>,
+    /// The beginning of the summary.
+    pub summary: String,
+}
+
+/// Whether a profile would compact now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TriggerInfo {
+    /// Whether.
+    pub due: bool,
+    /// From which context size on, in tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<u64>,
+    /// Why not; empty when due.
+    pub reason_code: String,
+    /// A sentence with the gate and the numbers.
+    pub reason: String,
+}
+
+/// Whether compacting now is a good idea.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Advice {
+    /// `room`, `soon` (from 70 %) or `now` (from 80 %).
+    pub level: String,
+    /// Whether this is a good moment: good after a finished plan item or a resolved error, bad with a pending call.
+    pub good_moment: bool,
+    /// Why.
+    pub why: String,
+}
+
+/// What `--next` would do to the context.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct NextInfo {
+    /// Tokens of what comes next.
+    pub tokens: u64,
+    /// Whether it fits into what is usable of the window.
+    pub fits: bool,
+}
+
+/// How full the context is.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct EstimateAnswer {
+    /// Version of the contract.
+    pub contract: u32,
+    /// Which session.
+    pub session: SessionInfo,
+    /// Tokens of the messages.
+    pub tokens: u64,
+    /// Tokens of system prompt and tools.
+    pub overhead: u64,
+    /// Both.
+    pub context: u64,
+    /// How it was got.
+    pub method: MethodInfo,
+    /// Tokens by what they are.
+    pub by_category: CategoryInfo,
+    /// How many there are.
+    pub counts: Counts,
+    /// The model's context window, if known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
+    /// Of the window, what messages can use: without the room for the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usable: Option<u64>,
+    /// Context as percent of the window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used_percent: Option<f64>,
+    /// The last usage that the provider reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reported: Option<Reported>,
+    /// The largest parts.
+    pub largest: Vec<Large>,
+    /// Compactions made earlier.
+    pub compactions: Vec<PastInfo>,
+    /// Whether each profile would compact now.
+    pub triggers: BTreeMap<String, TriggerInfo>,
+    /// Whether compacting now is a good idea.
+    pub advice: Advice,
+    /// What `--next` would do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<NextInfo>,
+    /// What was noticed.
+    pub warnings: Vec<String>,
+}
+
+/// A stretch of messages and what becomes of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RangeInfo {
+    /// First message.
+    pub from: usize,
+    /// Message after the last.
+    pub to: usize,
+    /// `kept`, `summarized` or `dropped`.
+    pub fate: String,
+}
+
+/// How much is on one side of a cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct Side {
+    /// Messages.
+    pub messages: usize,
+    /// Tokens.
+    pub tokens: u64,
+}
+
+/// Another place to cut.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Alternative {
+    /// Messages before the cut.
+    pub split: usize,
+    /// Tokens before it.
+    pub compacted_tokens: u64,
+    /// What stands there.
+    pub what: String,
+}
+
+/// Where a profile would cut.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SplitAnswer {
+    /// Version of the contract.
+    pub contract: u32,
+    /// Which session.
+    pub session: SessionInfo,
+    /// By which profile.
+    pub profile: String,
+    /// Messages before the cut: 0 nothing, all everything; absent where there is no place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub split: Option<usize>,
+    /// The native id of the first kept message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub split_id: Option<String>,
+    /// All messages by what becomes of them.
+    pub ranges: Vec<RangeInfo>,
+    /// What would be summarised or left out.
+    pub compacted: Side,
+    /// What would stay.
+    pub kept: Side,
+    /// `prompt`, `unit`, `end` or `none`.
+    pub boundary: String,
+    /// Why not; empty if there is a cut.
+    pub reason_code: String,
+    /// Why there.
+    pub reason: String,
+    /// Other places.
+    pub alternatives: Vec<Alternative>,
+}
+
+/// An output that is cleared or shortened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PrunedInfo {
+    /// Number of the message.
+    pub message: usize,
+    /// The call.
+    pub call_id: String,
+    /// The tool.
+    pub tool: String,
+    /// Tokens of the original.
+    pub tokens_before: u64,
+    /// Tokens of what takes its place.
+    pub tokens_after: u64,
+    /// What takes its place.
+    pub text: String,
+    /// Where the original is.
+    pub handle: String,
+}
+
+/// Who should do what next.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct Next {
+    /// `user`, `model` or `nobody`.
+    pub who: String,
+    /// What.
+    #[serde(rename = "do")]
+    pub what: String,
+}
+
+/// Which outputs a profile clears.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct PruneAnswer {
+    /// Version of the contract.
+    pub contract: u32,
+    /// Which session.
+    pub session: SessionInfo,
+    /// By which profile.
+    pub profile: String,
+    /// `pruned`, `planned` or `noop`.
+    pub status: String,
+    /// Tokens of the messages before.
+    pub tokens_before: u64,
+    /// And after.
+    pub tokens_after: u64,
+    /// What was cleared or shortened.
+    pub pruned: Vec<PrunedInfo>,
+    /// Why nothing was done; empty otherwise.
+    pub reason_code: String,
+    /// Why.
+    pub reason: String,
+    /// First message that is not as it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_changed: Option<usize>,
+    /// Tokens before it: what a provider's cache still serves.
+    pub prefix_tokens: u64,
+    /// Handle of the original session, once archived.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handle: Option<String>,
+    /// File that was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// `now`, `next_request` or `on_resume`; absent when nothing was installed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub takes_effect: Option<String>,
+    /// Who should do what next.
+    pub next: Next,
+    /// What was noticed.
+    pub warnings: Vec<String>,
+}
+
+/// What a model's provider was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct UsageInfo {
+    /// Requests, retries included.
+    pub requests: u32,
+    /// Tokens in.
+    pub input: u64,
+    /// Tokens out.
+    pub output: u64,
+    /// Of the tokens in, those from a cache.
+    pub cache_read: u64,
+}
+
+/// What became of the facts of one class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct FactCount {
+    /// Facts in the part that was compacted.
+    pub found: usize,
+    /// Of these, still said in a usable form.
+    pub kept: usize,
+    /// Not said any more, but behind a handle.
+    pub recoverable: usize,
+    /// Gone.
+    pub lost: usize,
+}
+
+/// The edit that turns the old messages into the new ones: history[..from] + with + history[to..].
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ReplaceInfo {
+    /// First message that goes.
+    pub from: usize,
+    /// Message after the last that goes.
+    pub to: usize,
+    /// What stands in their place, as messages of the target API.
+    #[schemars(with = "Vec<BTreeMap<String, String>>")]
+    pub with: Vec<serde_json::Value>,
+}
+
+/// The result of a compaction.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct CompactAnswer {
+    /// Version of the contract.
+    pub contract: u32,
+    /// `compacted`, `planned`, `needs_answer`, `noop` or `rejected`.
+    pub status: String,
+    /// The profile's own name for it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub native_status: String,
+    /// Why nothing was done; empty otherwise.
+    pub reason_code: String,
+    /// A sentence with the numbers.
+    pub reason: String,
+    /// By which profile.
+    pub profile: String,
+    /// Why it ran: `manual`, `auto` or `overflow`.
+    pub trigger: String,
+    /// Who wrote the summary: `offline`, a provider with its model, or `host`.
+    pub summarizer: String,
+    /// What a provider was asked.
+    pub usage: UsageInfo,
+    /// Which session.
+    pub session: SessionInfo,
+    /// Tokens of the messages before.
+    pub tokens_before: u64,
+    /// And after.
+    pub tokens_after: u64,
+    /// Tokens of system prompt and tools, in neither.
+    pub overhead: u64,
+    /// How tokens were counted.
+    pub method: MethodInfo,
+    /// Messages before.
+    pub messages_before: usize,
+    /// And after.
+    pub messages_after: usize,
+    /// Messages before the cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub split: Option<usize>,
+    /// Outputs that were cleared or shortened.
+    pub pruned: Vec<PrunedInfo>,
+    /// The summary.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// The edit, where it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replace: Option<ReplaceInfo>,
+    /// All messages, where they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<BTreeMap<String, String>>")]
+    pub messages: Option<Vec<serde_json::Value>>,
+    /// The APIs whose rules the result obeys.
+    pub valid_for: Vec<String>,
+    /// What became of the facts, by class.
+    pub facts: BTreeMap<String, FactCount>,
+    /// Weighted share of the facts that is still said, 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub facts_kept: Option<f64>,
+    /// First message that is not as it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_changed: Option<usize>,
+    /// Tokens before it: what a provider's cache still serves.
+    pub prefix_tokens: u64,
+    /// Handle of the original session, once archived.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handle: Option<String>,
+    /// File that was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// What to resume, after it was installed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// One shell command that resumes it, from any directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resume: Option<String>,
+    /// `now`, `next_request` or `on_resume`; absent when nothing was installed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub takes_effect: Option<String>,
+    /// Who should do what next.
+    pub next: Next,
+    /// What was noticed.
+    pub warnings: Vec<String>,
+}

@@ -1,0 +1,240 @@
+//! What a user may type. Only what was typed is kept here; what it means is the command's and the engine's business.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::compact::Cause;
+use crate::config::Config;
+use crate::engine::{Amount, Ask, SessionRef};
+use crate::error::{Error, Kind, Result};
+use crate::format::Format;
+use crate::profile::Style;
+use crate::tokens::Tokenizer;
+
+/// Compacts the sessions of coding agents without losing what matters.
+#[derive(Debug, Parser)]
+#[command(name = "epitome", version, about, disable_help_subcommand = true, max_term_width = 100)]
+pub struct Arguments {
+    /// What to do; without it, the sessions of this directory and the one command worth running
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// One JSON document on stdout
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Say more on stderr (-vv: much more)
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+    /// Say less
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    /// The time to go by, RFC 3339; plans record it [default: the clock]
+    #[arg(long, global = true, value_name = "TIME")]
+    now: Option<String>,
+}
+
+impl Arguments {
+    /// Below zero quiet, above zero verbose.
+    pub fn verbosity(&self) -> i8 {
+        if self.quiet { -1 } else { self.verbose.min(2) as i8 }
+    }
+
+    /// `--now` or the clock, in milliseconds since 1970.
+    pub(super) fn now(&self) -> Result<i64> {
+        match &self.now {
+            None => Ok(jiff::Timestamp::now().as_millisecond()),
+            Some(text) => crate::format::derive::parse_time(text).ok_or_else(|| {
+                let what = format!("--now: expected a time such as 2026-01-31T12:00:00Z, found {text:?}");
+                Error::new(Kind::Arguments, what)
+            }),
+        }
+    }
+}
+
+/// A command.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// How full the context is, what fills it, and whether this is a good moment to compact
+    Estimate(EstimateArgs),
+    /// Where a profile would cut, and why
+    Split(SplitArgs),
+    /// Which tool outputs a profile would clear or shorten
+    Prune(PruneArgs),
+    /// Compact a session; without --out or --apply a preview that changes nothing
+    Compact(CompactArgs),
+    /// The profiles as a table, or one as TOML
+    Profiles(ProfilesArgs),
+    /// JSON Schema of a command's --json
+    Schema(SchemaArgs),
+}
+
+/// Which session, and how it is measured.
+#[derive(Debug, Args)]
+pub struct Common {
+    /// A session file, a session id, a handle, `current`, `latest`, or `-` for standard input
+    pub session: Option<String>,
+    /// How to compact: a profile's name or a .toml file
+    #[arg(long, value_name = "NAME|FILE")]
+    pub profile: Option<String>,
+    /// The model to count for, instead of the session's
+    #[arg(long)]
+    pub model: Option<String>,
+    /// The model's context window, in tokens
+    #[arg(long, value_name = "TOKENS")]
+    pub window: Option<u64>,
+    /// Tokens of system prompt and tools of bare messages
+    #[arg(long, value_name = "TOKENS")]
+    pub overhead: Option<u64>,
+    /// auto, o200k, cl100k, chars4, bytes4, gemini-cli, gemini-cli@0.61, …
+    #[arg(long)]
+    pub tokenizer: Option<String>,
+    /// Only sessions of this agent
+    #[arg(long)]
+    pub agent: Option<String>,
+    /// How the session is written down, instead of finding out
+    #[arg(long)]
+    pub format: Option<String>,
+}
+
+impl Common {
+    /// The session that was named.
+    pub(super) fn session(&self) -> SessionRef {
+        self.session.clone().map_or(SessionRef::Unsaid, SessionRef::Named)
+    }
+
+    /// The format that was named.
+    pub(super) fn format(&self) -> Result<Option<Format>> {
+        self.format.as_deref().map(Format::named).transpose()
+    }
+
+    /// What is asked for, as far as all commands share it.
+    pub(super) fn ask(&self, config: &Config) -> Result<Ask> {
+        let name = self.profile.as_deref().unwrap_or(&config.profile);
+        let mut ask = Ask::new(config.profile(name)?);
+        ask.model = self.model.clone();
+        ask.window = self.window;
+        ask.overhead = self.overhead;
+        ask.tokenizer = tokenizer(self.tokenizer.as_deref().unwrap_or(&config.tokenizer))?;
+        Ok(ask)
+    }
+}
+
+/// The tokenizer of that name.
+pub(crate) fn tokenizer(name: &str) -> Result<Tokenizer> {
+    Tokenizer::named(name)
+}
+
+/// Arguments of `estimate`.
+#[derive(Debug, Args)]
+pub struct EstimateArgs {
+    #[command(flatten)]
+    pub(super) common: Common,
+    /// What comes next: tokens, or a file to count
+    #[arg(long, value_name = "TOKENS|FILE")]
+    pub(super) next: Option<String>,
+}
+
+/// Arguments of `split`.
+#[derive(Debug, Args)]
+pub struct SplitArgs {
+    #[command(flatten)]
+    pub(super) common: Common,
+    /// How much of the end stays: tokens, or a share such as 30%
+    #[arg(long, value_name = "SHARE|TOKENS")]
+    pub(super) keep: Option<String>,
+}
+
+/// Arguments of `prune`.
+#[derive(Debug, Args)]
+pub struct PruneArgs {
+    #[command(flatten)]
+    pub(super) common: Common,
+    /// The newest outputs that stay, in tokens
+    #[arg(long, value_name = "TOKENS")]
+    pub(super) protect: Option<u64>,
+    /// Tools whose outputs stay
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(super) exclude_tools: Vec<String>,
+    /// Only the outputs of these calls
+    #[arg(long, value_name = "IDS", value_delimiter = ',')]
+    pub(super) only: Vec<String>,
+    /// Obey the profile's own trigger
+    #[arg(long)]
+    pub(super) auto: bool,
+    /// Write plain messages of this API instead of the session's own format
+    #[arg(long = "as", value_name = "FORMAT")]
+    pub(super) messages_as: Option<String>,
+    /// Write the result to this file
+    #[arg(long, short, value_name = "FILE")]
+    pub(super) out: Option<PathBuf>,
+}
+
+/// Arguments of `compact`.
+#[derive(Debug, Args)]
+pub struct CompactArgs {
+    #[command(flatten)]
+    pub(super) common: Common,
+    /// What the messages may have afterwards: tokens, or percent of now
+    #[arg(long, value_name = "TOKENS|PERCENT%")]
+    pub(super) budget: Option<String>,
+    /// How much of the end stays word for word: tokens, or a share
+    #[arg(long, value_name = "SHARE|TOKENS")]
+    pub(super) keep: Option<String>,
+    /// What the summary should look at
+    #[arg(long, value_name = "TEXT")]
+    pub(super) focus: Option<String>,
+    /// How deep the summary goes
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) style: Style,
+    /// A fact to carry word for word; may be repeated
+    #[arg(long, value_name = "TEXT")]
+    pub(super) pin: Vec<String>,
+    /// Obey the profile's own trigger, switches and cool-down
+    #[arg(long)]
+    pub(super) auto: bool,
+    /// Why it runs; selects a profile's emergency paths
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) trigger: Cause,
+    /// Write plain messages of this API (anthropic, openai-chat, openai-responses, gemini)
+    #[arg(long = "as", value_name = "FORMAT")]
+    pub(super) messages_as: Option<String>,
+    /// Write the compacted session here (- for standard output)
+    #[arg(long, short, value_name = "FILE|-")]
+    pub(super) out: Option<String>,
+    /// Refuse to keep less than this share of the facts (0.9 or 90%)
+    #[arg(long, value_name = "SHARE")]
+    pub(super) min_kept: Option<String>,
+}
+
+/// Arguments of `profiles`.
+#[derive(Debug, Args)]
+pub struct ProfilesArgs {
+    /// Print this profile as TOML
+    pub(super) name: Option<String>,
+}
+
+/// Arguments of `schema`.
+#[derive(Debug, Args)]
+pub struct SchemaArgs {
+    /// The command whose --json is described
+    pub(super) command: String,
+}
+
+/// `--as`: one of the four APIs.
+pub(super) fn wire(name: Option<&str>) -> Result<Option<Format>> {
+    let Some(name) = name else { return Ok(None) };
+    let format = Format::named(name)?;
+    if format.is_wire() {
+        return Ok(Some(format));
+    }
+    let what = format!("--as: expected anthropic, openai-chat, openai-responses or gemini, found {name:?}");
+    Err(Error::new(Kind::Arguments, what))
+}
+
+/// `--keep`, `--budget`, `--min-kept`.
+pub(super) fn amount(option: &str, text: Option<&str>) -> Result<Option<Amount>> {
+    let parse = |text| {
+        Amount::parse(text).map_err(|error| Error::new(Kind::Arguments, format!("{option}: {}", error.detail())))
+    };
+    text.map(parse).transpose()
+}

@@ -1,0 +1,102 @@
+//! `epitome compact`.
+
+use super::Screen;
+use super::arguments::{CompactArgs, amount, wire};
+use super::paint::size;
+use crate::answers::CompactAnswer;
+use crate::engine::{Amount, Engine, To};
+use crate::error::{Error, Kind, Result};
+
+pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<'_>) -> Result<u8> {
+    let mut ask = arguments.common.ask(&engine.config)?;
+    ask.budget = amount("--budget", arguments.budget.as_deref())?;
+    ask.keep = amount("--keep", arguments.keep.as_deref())?;
+    ask.focus.clone_from(&arguments.focus);
+    ask.style = arguments.style;
+    ask.pins.clone_from(&arguments.pin);
+    ask.auto = arguments.auto;
+    ask.cause = arguments.trigger;
+    ask.messages_as = wire(arguments.messages_as.as_deref())?;
+    ask.min_kept = match amount("--min-kept", arguments.min_kept.as_deref())? {
+        None => None,
+        Some(Amount::Share(share)) => Some(share),
+        Some(Amount::Tokens(1)) => Some(1.0),
+        Some(Amount::Tokens(_)) => {
+            return Err(Error::new(Kind::Arguments, "--min-kept: expected a share such as 0.9 or 90%"));
+        }
+    };
+    ask.to = match arguments.out.as_deref() {
+        Some("-") => To::Bytes,
+        Some(path) => To::File(path.into()),
+        None if screen.json => To::Bytes,
+        None => To::Plan,
+    };
+    let opened = engine.open(&arguments.common.session(), arguments.common.format()?, arguments.common.agent.as_deref())?;
+    let mut compacted = engine.compact(&opened, &ask)?;
+    let refused = compacted.answer.status == "rejected";
+    if arguments.out.as_deref() == Some("-") && !screen.json {
+        if let Some(bytes) = &compacted.bytes {
+            let written = screen.out.write_all(bytes);
+            written.map_err(|error| Error::new(Kind::Io, "writing to standard output").because(error))?;
+            return Ok(0);
+        }
+        return Err(Error::new(Kind::Rejected, format!("nothing was compacted: {}", compacted.answer.reason)));
+    }
+    if screen.json && ask.to == To::Bytes && let Some(history) = &compacted.history {
+        let api = ask.messages_as.unwrap_or(opened.session.format.api());
+        let (messages, _) = crate::format::messages(history, api);
+        compacted.answer.messages = serde_json::from_slice(&messages).ok();
+    }
+    if !screen.json(&compacted.answer)? {
+        show(&compacted.answer, screen)?;
+    }
+    Ok(u8::from(refused))
+}
+
+fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
+    let paint = screen.paint;
+    if answer.status == "noop" || answer.status == "rejected" {
+        return screen.line(&format!("{}: {}", paint.warn(&answer.status), answer.reason));
+    }
+    let after = answer.tokens_after as f64 / answer.tokens_before.max(1) as f64;
+    let row = |name: &str, share: f64, tokens: u64, messages: usize| {
+        format!("{name:<8}{} {:>6} tokens  {messages:>5} messages", paint.bar(share * 0.79, 40), size(tokens))
+    };
+    screen.line(&row("before", 1.0, answer.tokens_before, answer.messages_before))?;
+    let saved = format!("−{:.0} %", (1.0 - after) * 100.0);
+    screen.line(&format!(
+        "{}  {}",
+        row("after", after, answer.tokens_after, answer.messages_after),
+        paint.good(&saved)
+    ))?;
+    if let Some(kept) = answer.facts_kept {
+        let classes: Vec<String> = answer
+            .facts
+            .iter()
+            .filter(|(_, it)| it.found > 0)
+            .map(|(class, it)| format!("{class} {}/{}", it.kept, it.found))
+            .collect();
+        screen.line(&format!("facts   {} kept: {}", paint.strong(&format!("{:.0} %", kept * 100.0)), classes.join(" · ")))?;
+    }
+    screen.line(&format!("what    {}", answer.reason))?;
+    screen.line(&format!("valid   {}", answer.valid_for.join(", ")))?;
+    if let Some(summary) = &answer.summary {
+        screen.line(&paint.faint("──────── summary ────────"))?;
+        screen.line(summary)?;
+        screen.line(&paint.faint("─────────────────────────"))?;
+    }
+    for warning in &answer.warnings {
+        screen.line(&paint.faint(&format!("note: {warning}")))?;
+    }
+    match (&answer.output, &answer.handle) {
+        (Some(path), Some(handle)) => {
+            screen.note(&format!("written  {path}"))?;
+            screen.note(&format!("undo     epitome restore {handle} --out FILE   (the original, byte for byte)"))
+        }
+        _ => {
+            let session = answer.session.path.as_deref().unwrap_or("SESSION");
+            screen.note("Nothing was changed. To write it:")?;
+            screen.note(&format!("  epitome compact {session} --out FILE"))
+        }
+    }
+}

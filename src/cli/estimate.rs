@@ -1,0 +1,105 @@
+//! `epitome estimate`.
+
+use std::path::Path;
+
+use super::arguments::EstimateArgs;
+use super::paint::{size, table};
+use super::Screen;
+use crate::answers::EstimateAnswer;
+use crate::engine::Engine;
+use crate::error::{Error, Kind, Result};
+use crate::tokens::Estimator;
+
+pub(super) fn run(engine: &Engine, arguments: &EstimateArgs, screen: &mut Screen<'_>) -> Result<u8> {
+    let ask = arguments.common.ask(&engine.config)?;
+    let next = arguments.next.as_deref().map(|it| next(it)).transpose()?;
+    let opened = engine.open(&arguments.common.session(), arguments.common.format()?, arguments.common.agent.as_deref())?;
+    let answer = engine.estimate(&opened, &ask, next)?;
+    if !screen.json(&answer)? {
+        show(&answer, screen)?;
+    }
+    Ok(0)
+}
+
+/// `--next`: a number of tokens, or a file to count.
+fn next(text: &str) -> Result<u64> {
+    if let Ok(tokens) = text.parse() {
+        return Ok(tokens);
+    }
+    let bytes = std::fs::read(Path::new(text)).map_err(|error| {
+        let what = format!("--next: expected tokens or a file, found {text:?}");
+        Error::new(Kind::Arguments, what).because(error)
+    })?;
+    Ok(Estimator::O200k.text(&String::from_utf8_lossy(&bytes)))
+}
+
+fn show(answer: &EstimateAnswer, screen: &mut Screen<'_>) -> Result<()> {
+    let paint = screen.paint;
+    let session = &answer.session;
+    let name = session.id.as_deref().or(session.path.as_deref()).unwrap_or(&session.format);
+    let model = session.model.as_deref().unwrap_or("unknown model");
+    screen.line(&format!("{} {} · {model}", paint.strong(&session.format), name))?;
+    if let (Some(window), Some(percent)) = (answer.window, answer.used_percent) {
+        let bar = paint.bar(percent / 100.0, 40);
+        screen.line(&format!("{bar} {} of {} tokens ({percent:.0} %)", size(answer.context), size(window)))?;
+    } else {
+        screen.line(&format!("{} tokens; the model's window is not known (--window)", size(answer.context)))?;
+    }
+    let method = &answer.method;
+    let how = match method.kind.as_str() {
+        "reported" => "anchored on the usage that the provider reported",
+        "exact" => "counted exactly",
+        _ => "estimated",
+    };
+    let how = format!("{how} ({}, ±{:.0} %)", method.estimator, method.margin_percent);
+    screen.line(&paint.faint(&format!(
+        "{how}; {} messages, {} turns, {} tool calls",
+        answer.counts.messages, answer.counts.turns, answer.counts.tool_calls
+    )))?;
+    screen.line("")?;
+    let by = &answer.by_category;
+    let categories = [
+        ("tool outputs", by.tool_outputs),
+        ("tool calls", by.tool_calls),
+        ("assistant", by.assistant),
+        ("reasoning", by.reasoning),
+        ("user", by.user),
+        ("summaries", by.summary),
+        ("media", by.media),
+        ("system and tools", by.system.max(answer.overhead)),
+    ];
+    let all = answer.context.max(1);
+    for (name, tokens) in categories.into_iter().filter(|it| it.1 > 0) {
+        let bar = paint.bar(tokens as f64 / all as f64, 20);
+        screen.line(&format!("  {name:<17}{:>6}  {bar} {:>3.0} %", size(tokens), tokens as f64 * 100.0 / all as f64))?;
+    }
+    if !answer.largest.is_empty() {
+        screen.line("\nlargest")?;
+        let rows = answer.largest.iter().take(5);
+        let rows: Vec<_> =
+            rows.map(|it| vec![format!("  {}", size(it.tokens)), format!("#{}", it.message), it.what.clone()]).collect();
+        for line in table(&[vec![vec!["  tokens".into(), "message".into(), "what".into()]], rows].concat(), paint) {
+            screen.line(&line)?;
+        }
+    }
+    screen.line("\nwould compact by itself now")?;
+    let mut rows = vec![vec!["  profile".to_owned(), "now".to_owned(), "why".to_owned()]];
+    for (name, it) in &answer.triggers {
+        let due = if it.due { "yes" } else { "no" };
+        rows.push(vec![format!("  {name}"), due.to_owned(), it.reason.clone()]);
+    }
+    for line in table(&rows, paint) {
+        screen.line(&line)?;
+    }
+    let advice = &answer.advice;
+    let level = match advice.level.as_str() {
+        "now" => paint.warn("compact now"),
+        "soon" => paint.warn("compact soon"),
+        _ => paint.good("there is room"),
+    };
+    screen.line(&format!("\n{level}: {}", advice.why))?;
+    for warning in &answer.warnings {
+        screen.line(&paint.faint(&format!("note: {warning}")))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! `epitome prune`.
+
+use super::Screen;
+use super::arguments::{PruneArgs, wire};
+use super::paint::{size, table};
+use crate::engine::{Engine, To};
+use crate::error::Result;
+
+pub(super) fn run(engine: &Engine, arguments: &PruneArgs, screen: &mut Screen<'_>) -> Result<u8> {
+    let mut ask = arguments.common.ask(&engine.config)?;
+    ask.protect = arguments.protect;
+    ask.exclude_tools.clone_from(&arguments.exclude_tools);
+    ask.only.clone_from(&arguments.only);
+    ask.auto = arguments.auto;
+    ask.messages_as = wire(arguments.messages_as.as_deref())?;
+    if let Some(path) = &arguments.out {
+        ask.to = To::File(path.clone());
+    }
+    let opened = engine.open(&arguments.common.session(), arguments.common.format()?, arguments.common.agent.as_deref())?;
+    let answer = engine.prune(&opened, &ask)?;
+    if screen.json(&answer)? {
+        return Ok(0);
+    }
+    let paint = screen.paint;
+    if answer.pruned.is_empty() {
+        return screen.line(&format!("nothing to clear: {}", answer.reason)).map(|()| 0);
+    }
+    let saved = answer.tokens_before.saturating_sub(answer.tokens_after);
+    screen.line(&format!(
+        "{} → {} tokens: {} outputs, {} tokens",
+        size(answer.tokens_before),
+        paint.strong(&size(answer.tokens_after)),
+        answer.pruned.len(),
+        paint.good(&format!("−{}", size(saved)))
+    ))?;
+    let mut rows = vec![["  message", "tool", "before", "after", "handle"].map(str::to_owned).to_vec()];
+    for it in &answer.pruned {
+        let cells = [format!("  #{}", it.message), it.tool.clone(), size(it.tokens_before), size(it.tokens_after)];
+        rows.push([cells.to_vec(), vec![it.handle.clone()]].concat());
+    }
+    for line in table(&rows, paint) {
+        screen.line(&line)?;
+    }
+    match &answer.output {
+        Some(path) => screen.note(&format!("written to {path}; the originals are archived (epitome recall HANDLE)"))?,
+        None => screen.note("nothing was written; --out FILE writes it")?,
+    }
+    Ok(0)
+}

@@ -1,0 +1,22 @@
+//! `epitome schema`.
+
+use super::Screen;
+use super::arguments::SchemaArgs;
+use crate::answers::{CompactAnswer, EstimateAnswer, PruneAnswer, SplitAnswer};
+use crate::error::{Error, Kind, Result};
+
+pub(super) fn run(arguments: &SchemaArgs, screen: &mut Screen<'_>) -> Result<u8> {
+    let schema = match arguments.command.as_str() {
+        "estimate" => schemars::schema_for!(EstimateAnswer),
+        "split" => schemars::schema_for!(SplitAnswer),
+        "prune" => schemars::schema_for!(PruneAnswer),
+        "compact" => schemars::schema_for!(CompactAnswer),
+        other => {
+            let what = format!("expected a command with --json (estimate, split, prune, compact), found {other:?}");
+            return Err(Error::new(Kind::Arguments, what));
+        }
+    };
+    screen.json = true;
+    screen.json(&schema)?;
+    Ok(0)
+}

@@ -1,0 +1,488 @@
+//! What stays beside a summary, and where the cut falls. Cuts fall between units only.
+
+use serde::Serialize;
+
+use super::draft::{Draft, How, Item, is_head, json_len};
+use super::outputs::{ends, thousands};
+use super::{Moment, Need, Op, Plan, Reason, Request, is_work, plan};
+use crate::history::{History, Kind, Message, Part, Role, Text};
+use crate::profile::{Budget, Keep, Slot, Snip, Summarize};
+use crate::tokens::Ruler;
+
+/// Below this, a summary would cost more than it saves. Tokens.
+const SMALLEST: u64 = 2_000;
+
+/// What a summary replaces and what stays.
+struct Kept {
+    /// User messages that stay apart from the end.
+    user: Vec<Item>,
+    /// Position of the first item of the kept end.
+    tail: usize,
+    /// Tokens that the summary may take.
+    budget: u64,
+    /// Why the cut falls there.
+    why: String,
+}
+
+/// Drops messages from the middle.
+pub(super) fn snip(draft: &mut Draft<'_>, step: &Snip) -> Result<(), Reason> {
+    let count = draft.items.len();
+    if count <= step.above {
+        let text = format!("{count} messages; snipped above {}", step.above);
+        return Err(Reason { code: "below_threshold", text });
+    }
+    let head = boundary_from(draft, step.head);
+    let tail = boundary_to(draft, count - step.tail);
+    if head >= tail {
+        let text = "the messages in the middle belong to calls at its edges".to_owned();
+        return Err(Reason { code: "nothing_to_compact", text });
+    }
+    let marker = step.marker.replace("{count}", &(tail - head).to_string());
+    let why = format!("more than {} messages: the first {head} and last {} stay", step.above, count - tail);
+    if let (Some(from), Some(to)) = (number(draft, head), number(draft, tail - 1)) {
+        draft.others.push(Op::Drop { from, to: to + 1, why });
+    }
+    let marker = Message::text(Role::User, Kind::Marker, marker);
+    draft.items.splice(head..tail, [Item::Made(marker)]);
+    Ok(())
+}
+
+/// Replaces messages by a summary, in the profile's layout.
+pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize) -> Result<(), Reason> {
+    nothing_new(draft.history)?;
+    let head = draft.items.iter().take_while(|it| draft.message(it).is_some_and(is_head)).count();
+    let kept = match &step.keep {
+        Keep::Nothing => whole(draft, step, Vec::new()),
+        Keep::UserMessages(tokens) => {
+            let user = user_messages(draft, *tokens);
+            whole(draft, step, user)
+        }
+        Keep::ShareBehind(share) => share_behind(draft, step, *share)?,
+        Keep::Messages(count) => {
+            let tail = boundary_to(draft, draft.items.len().saturating_sub(*count));
+            let why = format!("the last {count} messages stay, calls with their outputs");
+            Kept { user: Vec::new(), tail, budget: step.summary.max_tokens, why }
+        }
+        Keep::Turns { share, minimum, maximum } => {
+            let usable = draft.request.window.map_or(*maximum, |it| (it as f64 * share).floor() as u64);
+            turns(draft, step, usable.clamp(*minimum, *maximum))
+        }
+        Keep::Budget(budget) => within(draft, step, *budget, head)?,
+    };
+    let region = &draft.items[head.min(kept.tail)..kept.tail];
+    if !region.iter().any(|it| draft.message(it).is_some_and(is_work)) {
+        let text =
+            "what a summary would replace holds no work: only context or an earlier summary".to_owned();
+        return Err(Reason { code: "nothing_to_compact", text });
+    }
+    let from = number(draft, head).unwrap_or(0);
+    let to = number(draft, kept.tail).unwrap_or(draft.history.messages().len());
+    draft.split = Some(to);
+    draft.others.push(Op::Summarize { from, to, why: kept.why });
+    draft.need = Some(Need { from, to, budget: kept.budget });
+    let tail = draft.items.split_off(kept.tail);
+    let old_head: Vec<Item> = draft.items.drain(..head.min(kept.tail)).collect();
+    let prompt_next = tail
+        .first()
+        .or(kept.user.first())
+        .and_then(|it| draft.message(it))
+        .is_some_and(|it| it.role == Role::User);
+    let mut items = Vec::new();
+    for slot in &step.layout {
+        match slot {
+            Slot::Head => items.extend(old_head.iter().cloned()),
+            Slot::UserMessages => items.extend(kept.user.iter().cloned()),
+            Slot::Summary => items.push(Item::Summary {
+                role: step.role,
+                before: step.before.clone(),
+                after: step.after.clone(),
+            }),
+            Slot::Ack(text) => items.push(made(Role::Assistant, Kind::Ack, text)),
+            Slot::AckPrompt(text) if prompt_next => items.push(made(Role::Assistant, Kind::Ack, text)),
+            Slot::AckPrompt(_) => {}
+            Slot::Marker(text) => items.push(made(Role::User, Kind::Marker, text)),
+            Slot::Continue(text) => items.push(made(Role::User, Kind::Continue, text)),
+            Slot::Tail => {
+                // A last turn too large to keep whole: its prompt stays in front of what is kept of it.
+                if !step.layout.contains(&Slot::UserMessages) {
+                    items.extend(kept.user.iter().cloned());
+                }
+                items.extend(tail.iter().cloned());
+            }
+        }
+    }
+    draft.items = items;
+    Ok(())
+}
+
+fn made(role: Role, kind: Kind, text: &str) -> Item {
+    Item::Made(Message::text(role, kind, text))
+}
+
+/// Six hex digits that name the end of a history: the content of its last part that is not a system message's.
+pub fn end_mark(messages: &[Message]) -> Option<String> {
+    let last = messages.iter().rev().find(|it| super::counts(it))?;
+    let text = match last.parts.last()? {
+        Part::Text(it) => it.as_str(),
+        Part::Reasoning(it) => it.text.as_str(),
+        Part::Call(it) => it.input.as_str(),
+        Part::Output(it) => it.text.as_str(),
+        Part::Media(it) => &it.data,
+        Part::Opaque(it) => it.raw.as_str(),
+    };
+    let hash = xxhash_rust::xxh3::xxh3_64(text.trim().as_bytes());
+    Some(format!("{:06x}", hash & 0xFF_FFFF))
+}
+
+/// Whether work follows the last summary. A summary of ours names the end it was made with.
+fn nothing_new(history: &History) -> Result<(), Reason> {
+    let messages = history.messages();
+    let Some(last) = messages.iter().rposition(|it| it.kind == Kind::Summary) else { return Ok(()) };
+    let reason = |text: &str| Err(Reason { code: "nothing_to_compact", text: text.to_owned() });
+    if !messages[last..].iter().any(is_work) {
+        return reason("nothing was said since the last summary");
+    }
+    let mark = end_mark(messages).unwrap_or_default();
+    if messages[last].texts().any(|it| it.as_str().contains(&format!("[end {mark}]"))) {
+        return reason("nothing was said since the last compaction: it ends with the same message");
+    }
+    Ok(())
+}
+
+/// Everything becomes the summary, but for some user messages.
+fn whole(draft: &Draft<'_>, step: &Summarize, user: Vec<Item>) -> Kept {
+    let why = match user.len() {
+        0 => "the whole history becomes the summary".to_owned(),
+        count => format!("the whole history becomes the summary; {count} user messages stay"),
+    };
+    Kept { user, tail: draft.items.len(), budget: step.summary.max_tokens, why }
+}
+
+/// What the user wrote, newest first, within a budget; the message that crosses is cut in the middle.
+fn user_messages(draft: &Draft<'_>, budget: u64) -> Vec<Item> {
+    let mut left = budget;
+    let mut out = Vec::new();
+    for item in draft.items.iter().rev() {
+        let Some(message) = draft.message(item) else { continue };
+        if left == 0 {
+            break;
+        }
+        if !(message.role == Role::User && message.kind == Kind::Said && message.texts().next().is_some()) {
+            continue;
+        }
+        let plain = message.plain();
+        let tokens = draft.native.text(&Text::new(plain.as_str()));
+        if tokens <= left {
+            left -= tokens;
+            out.push(item.clone());
+        } else {
+            out.push(made(Role::User, Kind::Said, &middle(&plain, left)));
+            left = 0;
+        }
+    }
+    out.reverse();
+    out
+}
+
+/// Cuts a text in the middle to `tokens` × 4 bytes, at character boundaries, and says how many tokens went (Codex's
+/// rule since November 2025; the marker comes on top).
+pub(super) fn middle(text: &str, tokens: u64) -> String {
+    let budget = (tokens * 4) as usize;
+    if text.len() <= budget {
+        return text.to_owned();
+    }
+    let left = budget / 2;
+    let head = text.floor_char_boundary(left);
+    let mut tail = text.len() - (budget - left);
+    while !text.is_char_boundary(tail) {
+        tail += 1;
+    }
+    let gone = (text.len() - budget).div_ceil(4);
+    format!("{}…{gone} tokens truncated…{}", &text[..head], &text[tail.max(head)..])
+}
+
+/// The end from the first prompt behind a share of the history's JSON characters.
+fn share_behind(draft: &Draft<'_>, step: &Summarize, share: f64) -> Result<Kept, Reason> {
+    let messages: Vec<&Message> = draft.items.iter().filter_map(|it| draft.message(it)).collect();
+    let tail = json_share_split(&messages, share);
+    if tail == 0 {
+        let text = format!("no user message behind {:.0} % of the characters to cut before", share * 100.0);
+        return Err(Reason { code: "nothing_to_compact", text });
+    }
+    let why = format!("the first user message behind {:.0} % of the characters", share * 100.0);
+    Ok(Kept { user: Vec::new(), tail, budget: step.summary.max_tokens, why })
+}
+
+/// Gemini CLI's `findCompressSplitPoint`: the first user message without function responses before which at least
+/// `share` of the JSON characters stand; failing that everything, if the last message is the model's without a call;
+/// failing that the last such user message.
+pub fn json_share_split(messages: &[&Message], share: f64) -> usize {
+    let sizes: Vec<u64> = messages.iter().map(|it| json_len(it)).collect();
+    let target = sizes.iter().sum::<u64>() as f64 * share;
+    let (mut last, mut before) = (0, 0);
+    for (index, message) in messages.iter().enumerate() {
+        if message.role == Role::User && message.outputs().next().is_none() {
+            if before as f64 >= target {
+                return index;
+            }
+            last = index;
+        }
+        before += sizes[index];
+    }
+    match messages.last() {
+        Some(it) if it.role == Role::Assistant && it.calls().next().is_none() => messages.len(),
+        _ => last,
+    }
+}
+
+/// The newest turns that fit into a budget, and of the next one as much of its end as still fits.
+fn turns(draft: &Draft<'_>, step: &Summarize, budget: u64) -> Kept {
+    let size = |item: &Item| draft.message(item).map_or(0, |it| draft.native.message(it));
+    let (mut left, mut tail) = (budget, draft.items.len());
+    let starts: Vec<usize> = (0..draft.items.len())
+        .filter(|at| draft.message(&draft.items[*at]).is_some_and(Message::is_prompt))
+        .collect();
+    for &start in starts.iter().rev() {
+        let turn: u64 = draft.items[start..tail].iter().map(size).sum();
+        if turn <= left {
+            (left, tail) = (left - turn, start);
+            continue;
+        }
+        let mut at = tail;
+        while at > start + 1 && size(&draft.items[at - 1]) <= left {
+            left -= size(&draft.items[at - 1]);
+            at -= 1;
+        }
+        tail = boundary_from(draft, at);
+        break;
+    }
+    if tail == 0 {
+        tail = draft.items.len();
+    }
+    let why = format!("the newest turns within {budget} tokens stay");
+    Kept { user: Vec::new(), tail, budget: step.summary.max_tokens, why }
+}
+
+/// As much of the end as a budget leaves beside the summary.
+fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) -> Result<Kept, Reason> {
+    let total = draft.tokens();
+    let refuse = |code, text| Err(Reason { code, text });
+    if total < SMALLEST {
+        return refuse("too_small", format!("{total} tokens; below {SMALLEST} a summary would save nothing"));
+    }
+    let own = ((total as f64 * budget.share) as u64).clamp(budget.minimum, budget.maximum);
+    let allowed = draft.request.budget.unwrap_or(own);
+    if total <= allowed {
+        return refuse("too_small", format!("{total} tokens are within the budget of {allowed} already"));
+    }
+    let fixed: u64 = draft.items[..head].iter().map(|it| draft.size(it)).sum();
+    let share = (allowed as f64 * budget.summary) as u64;
+    let most = if draft.request.budget.is_some() { share } else { share.min(step.summary.max_tokens) };
+    let summary = draft.request.summary_tokens.map_or(most, |it| it.min(allowed));
+    let Some(mut room) = allowed.checked_sub(fixed + summary) else {
+        let text =
+            format!("{allowed} tokens; context before the first prompt takes {fixed}, the summary {summary}");
+        return refuse("budget_too_small", text);
+    };
+    if let Some(keep) = draft.request.keep {
+        room = room.min(keep);
+    }
+    let prompt = draft.items.iter().rposition(|it| draft.message(it).is_some_and(Message::is_prompt));
+    let (tail, left) = fitting(draft, head, room);
+    let Some(prompt) = prompt.filter(|it| *it < tail) else {
+        let why = format!("the newest whole units within {room} tokens stay");
+        return Ok(Kept { user: Vec::new(), tail, budget: summary, why });
+    };
+    // The last turn does not fit: its prompt stays, word for word if it can, then the newest units that still fit.
+    let asked = draft.size(&draft.items[prompt]);
+    let words = if asked <= room / 2 || asked <= left {
+        draft.items[prompt].clone()
+    } else {
+        shortened(draft, prompt, room / 2)
+    };
+    let room = room.saturating_sub(draft.size(&words));
+    let (mut tail, mut left) = fitting(draft, prompt + 1, room);
+    if tail == draft.items.len() {
+        // Not even the newest unit fits: its outputs are shortened to what does.
+        let start = boundary_to(draft, draft.items.len() - 1).max(prompt + 1);
+        if start < draft.items.len() {
+            squeeze(draft, start, room);
+            (tail, left) = fitting(draft, prompt + 1, room);
+        }
+    }
+    let _ = left;
+    let pending =
+        draft.items[prompt..].iter().any(|it| draft.message(it).is_some_and(|it| is_pending(draft, it)));
+    if tail == draft.items.len() && pending {
+        let text = format!("a call waits for its output and does not fit into {room} tokens");
+        return refuse("budget_too_small", text);
+    }
+    let message = number(draft, prompt).unwrap_or(0);
+    let why = "the last prompt stays although what follows it does not fit whole".to_owned();
+    draft.others.push(Op::Move { message, why });
+    let why = format!(
+        "the last turn exceeds the budget: its prompt and its newest units within {room} tokens stay"
+    );
+    Ok(Kept { user: vec![words], tail, budget: summary, why })
+}
+
+/// Whether a message of the end holds a call that nobody answered.
+fn is_pending(draft: &Draft<'_>, message: &Message) -> bool {
+    let answered =
+        |id: &str| draft.history.messages().iter().flat_map(Message::outputs).any(|it| *it.id == *id);
+    message.from.is_some_and(|it| it as usize + 1 >= draft.history.messages().len())
+        && message.calls().any(|it| !answered(&it.id))
+}
+
+/// From which item on whole units fit into `room` tokens, none before `first`; and what is left of the room.
+fn fitting(draft: &Draft<'_>, first: usize, room: u64) -> (usize, u64) {
+    let (mut tail, mut left) = (draft.items.len(), room);
+    while tail > first {
+        let start = boundary_to(draft, tail - 1).max(first);
+        let size: u64 = draft.items[start..tail].iter().map(|it| draft.size(it)).sum();
+        if size > left {
+            break;
+        }
+        (tail, left) = (start, left - size);
+    }
+    (tail, left)
+}
+
+/// Shortens the outputs of the items from `start` on in the middle until all fit into `room` tokens, if they can.
+fn squeeze(draft: &mut Draft<'_>, start: usize, room: u64) {
+    let total: u64 = draft.items[start..].iter().map(|it| draft.size(it)).sum();
+    let mut places: Vec<((usize, usize), u64)> = Vec::new();
+    for item in &draft.items[start..] {
+        let Item::Old(index) = item else { continue };
+        for (part, it) in draft.history.messages()[*index].parts.iter().enumerate() {
+            if let Part::Output(output) = it {
+                places.push(((*index, part), draft.ruler.text(&output.text)));
+            }
+        }
+    }
+    let outputs: u64 = places.iter().map(|it| it.1).sum();
+    let Some(mut allowed) = room.checked_sub(total.saturating_sub(outputs)) else { return };
+    // Smallest first: what a small output leaves of its share goes to the larger ones.
+    places.sort_by_key(|it| (it.1, it.0));
+    let count = places.len() as u64;
+    for (done, (at, tokens)) in places.into_iter().enumerate() {
+        let share = allowed / (count - done as u64);
+        if tokens > share {
+            shorten_output(draft, at, tokens, share);
+        }
+        allowed = allowed.saturating_sub(tokens.min(share));
+    }
+}
+
+/// Shortens one output to about `share` tokens, the note that says so included.
+fn shorten_output(draft: &mut Draft<'_>, at: (usize, usize), tokens: u64, share: u64) {
+    /// Tokens that the note in the middle takes.
+    const NOTE: u64 = 40;
+    let Some(output) = draft.output(at.0, at.1) else { return };
+    let (original, recall) = (output.text.as_str(), draft.request.recall);
+    let chars = output.text.weight().chars as usize;
+    let mut keep = (chars as u64 * share.saturating_sub(NOTE) / tokens.max(1)) as usize;
+    // The characters at the ends may be dearer than the average: give way until it fits.
+    for _ in 0..6 {
+        let Some((first, last, omitted)) = ends(original, keep, 0.5) else { return };
+        let text = |handle: &str| {
+            let recall = recall.replace("{handle}", handle);
+            format!("{first}\n[… {} characters left out; whole: {recall}]\n{last}", thousands(omitted))
+        };
+        let size = draft.ruler.text(&Text::new(text("0000000000").as_str()));
+        if size <= share || keep == 0 {
+            let why = format!("{tokens} tokens in one output; {share} fit");
+            draft.replaced.remove(&at);
+            draft.replace(at, How::Shorten, &why, text);
+            return;
+        }
+        keep = (keep as u64 * share * 9 / (size * 10).max(1)) as usize;
+    }
+}
+
+/// The message at a position with its text cut in the middle to about `tokens`.
+fn shortened(draft: &mut Draft<'_>, at: usize, tokens: u64) -> Item {
+    let Some(message) = draft.message(&draft.items[at]) else { return draft.items[at].clone() };
+    let plain = message.plain();
+    let size = draft.ruler.text(&Text::new(plain.as_str()));
+    let keep = (plain.chars().count() as u64 * tokens.saturating_sub(40) / size.max(1)) as usize;
+    let handle = (draft.request.handle)(&plain);
+    let recall = draft.request.recall.replace("{handle}", &handle);
+    let text = match ends(&plain, keep, 0.6) {
+        Some((first, last, omitted)) => {
+            format!("{first}\n[… {} characters left out; whole: {recall}]\n{last}", thousands(omitted))
+        }
+        None => plain,
+    };
+    let after = draft.ruler.text(&Text::new(text.as_str()));
+    if let Some(message) = number(draft, at) {
+        draft.others.push(Op::Shorten(super::OutputOp {
+            message,
+            part: 0,
+            call_id: String::new(),
+            tool: String::new(),
+            tokens_before: size,
+            tokens_after: after,
+            text: text.clone(),
+            handle,
+            why: format!("the last prompt alone has {size} tokens; {tokens} fit"),
+        }));
+    }
+    made(Role::User, Kind::Said, &text)
+}
+
+/// The first position at or after `at` where no unit is cut.
+fn boundary_from(draft: &Draft<'_>, at: usize) -> usize {
+    (at..draft.items.len()).find(|it| is_boundary(draft, *it)).unwrap_or(draft.items.len())
+}
+
+/// The last position at or before `at` where no unit is cut.
+fn boundary_to(draft: &Draft<'_>, at: usize) -> usize {
+    (0..=at).rev().find(|it| is_boundary(draft, *it)).unwrap_or(0)
+}
+
+fn is_boundary(draft: &Draft<'_>, at: usize) -> bool {
+    match draft.items.get(at) {
+        Some(Item::Old(index)) => draft.history.can_cut(*index),
+        Some(Item::Made(_) | Item::Summary { .. }) | None => true,
+    }
+}
+
+/// Number of the message at a position, or of the next one that has a number.
+fn number(draft: &Draft<'_>, at: usize) -> Option<usize> {
+    draft.items.get(at..)?.iter().find_map(|it| if let Item::Old(index) = it { Some(*index) } else { None })
+}
+
+/// Where a profile would cut, and what else would be possible.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Split {
+    /// The plan it comes from.
+    #[serde(skip)]
+    pub plan: Plan,
+    /// Messages before the cut; nothing where there is no place.
+    pub split: Option<usize>,
+    /// What stands at the cut: `prompt`, `unit`, `end`.
+    pub boundary: &'static str,
+    /// Other places where no unit is cut: prompts, nearest to the chosen one first.
+    pub alternatives: Vec<usize>,
+}
+
+/// Finds the cut of a profile.
+pub fn find(history: &History, ruler: &Ruler, request: &Request<'_>, moment: &Moment) -> Split {
+    let plan = plan(history, ruler, request, moment);
+    let split = plan.split;
+    let messages = history.messages();
+    let boundary = match split {
+        Some(at) if at >= messages.len() => "end",
+        Some(at) if messages[at].is_prompt() => "prompt",
+        Some(_) => "unit",
+        None => "none",
+    };
+    let around = split.unwrap_or(messages.len());
+    let mut alternatives: Vec<usize> = (1..messages.len())
+        .filter(|it| messages[*it].is_prompt() && history.can_cut(*it) && Some(*it) != split)
+        .collect();
+    alternatives.sort_by_key(|it| (it.abs_diff(around), *it));
+    alternatives.truncate(5);
+    Split { plan, split, boundary, alternatives }
+}

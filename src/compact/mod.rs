@@ -1,0 +1,348 @@
+//! From a history and a profile to a plan, and from a plan and a summary to an outcome. Pure.
+//!
+//! ```text
+//! History ─▶ plan: trigger ─▶ pass ─▶ pass ─▶ … ─▶ Plan ─▶ [summary] ─▶ apply ─▶ Outcome
+//!                             outputs, snip, summarize: each changes a Draft
+//! ```
+//!
+//! **Invariants.** A plan is a document: it says what it does and why, and for which history it was made. Units are
+//! never cut. The last prompt and all after it survive word for word, or the plan says why not. An outcome is smaller
+//! than its input or it is rejected. Forced on its own outcome with nothing new, a plan does nothing.
+
+mod draft;
+mod keep;
+mod outputs;
+mod outcome;
+mod trigger;
+
+use serde::{Deserialize, Serialize};
+
+use crate::history::{History, Kind, Role};
+use crate::profile::{Profile, Step, When};
+use crate::tokens::Ruler;
+
+pub use draft::{Item, json_len};
+pub use keep::{Split, end_mark, find as find_split, json_share_split};
+pub use outcome::{Outcome, Rejected, Replace, apply};
+pub use trigger::{Gate, Verdict, threshold, verdict};
+
+use draft::Draft;
+
+/// Why a compaction runs.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema, clap::ValueEnum,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Cause {
+    /// Somebody asked for it.
+    #[default]
+    Manual,
+    /// The context filled up.
+    Auto,
+    /// The model refused the input as too long.
+    Overflow,
+}
+
+/// The moment in which a plan is made: everything that is not in the history. Comes from the engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Moment {
+    /// Milliseconds since 1970.
+    pub now: i64,
+    /// Why.
+    pub cause: Cause,
+    /// When this session was last compacted, ms since 1970.
+    pub last_run: Option<i64>,
+    /// Compactions that failed in a row.
+    pub failures: u32,
+}
+
+/// What is asked of a plan.
+pub struct Request<'a> {
+    /// How to compact.
+    pub profile: &'a Profile,
+    /// Only outputs; no summary.
+    pub prune_only: bool,
+    /// Obey the profile's trigger, switches and cool-down.
+    pub auto: bool,
+    /// Tokens that the messages may have afterwards; the profile's own otherwise.
+    pub budget: Option<u64>,
+    /// Tokens of the kept end; the profile's own otherwise.
+    pub keep: Option<u64>,
+    /// Tokens the summary is known to need, once it is written; reserved until then.
+    pub summary_tokens: Option<u64>,
+    /// Instead of the profile's protected tokens of newest outputs.
+    pub protect: Option<u64>,
+    /// Tools whose outputs are never replaced.
+    pub exclude_tools: &'a [String],
+    /// Only the outputs of these calls.
+    pub only: &'a [String],
+    /// The model's context window in tokens, if known.
+    pub window: Option<u64>,
+    /// The model's largest answer in tokens, if known.
+    pub max_output: Option<u64>,
+    /// The handle under which a text will be archived.
+    pub handle: &'a dyn Fn(&str) -> String,
+    /// How a reader gets a handle back; `{handle}` is filled in.
+    pub recall: &'a str,
+}
+
+/// What happens to one part of the history, and why.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "op", rename_all = "lowercase")]
+pub enum Op {
+    /// An output is replaced by a placeholder.
+    Clear(OutputOp),
+    /// An output or text keeps its beginning and end.
+    Shorten(OutputOp),
+    /// Messages go, without a trace in the summary.
+    Drop {
+        /// First message.
+        from: usize,
+        /// Message after the last.
+        to: usize,
+        /// Why.
+        why: String,
+    },
+    /// Messages are replaced by the summary.
+    Summarize {
+        /// First message.
+        from: usize,
+        /// Message after the last.
+        to: usize,
+        /// Why.
+        why: String,
+    },
+    /// Something is put in, or stays elsewhere than it stood.
+    Move {
+        /// The message.
+        message: usize,
+        /// Why.
+        why: String,
+    },
+}
+
+/// A replaced output.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OutputOp {
+    /// Number of the message.
+    pub message: usize,
+    /// Number of the part in it.
+    pub part: usize,
+    /// The call it answers.
+    pub call_id: String,
+    /// The tool.
+    pub tool: String,
+    /// Tokens of the original.
+    pub tokens_before: u64,
+    /// Tokens of what takes its place.
+    pub tokens_after: u64,
+    /// What takes its place.
+    pub text: String,
+    /// Where the original will be.
+    pub handle: String,
+    /// Why.
+    pub why: String,
+}
+
+/// Why nothing is done, or what is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Reason {
+    /// One of the contract's `reason_code`s; empty when something is done.
+    pub code: &'static str,
+    /// A sentence with the numbers.
+    pub text: String,
+}
+
+/// The summary that a plan needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Need {
+    /// First message that it replaces.
+    pub from: usize,
+    /// Message after the last.
+    pub to: usize,
+    /// Tokens that it may take.
+    pub budget: u64,
+}
+
+/// The history that a plan was made for: its length and a digest of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Prefix {
+    /// Messages.
+    pub count: usize,
+    /// XXH3 of their content.
+    pub digest: u64,
+}
+
+/// What will be done, and why. A dry run, a preview, a log line and a test snapshot at once.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Plan {
+    /// The profile's name.
+    pub profile: String,
+    /// Why it was made.
+    pub cause: Cause,
+    /// The history it was made for.
+    pub made_for: Prefix,
+    /// Whether anything is to be done.
+    pub act: bool,
+    /// Why, or why not.
+    pub reason: Reason,
+    /// What happens, in the order of the history.
+    pub ops: Vec<Op>,
+    /// The new history.
+    #[serde(skip)]
+    pub layout: Vec<Item>,
+    /// The summary that it needs.
+    pub need: Option<Need>,
+    /// The number of messages before the cut: 0 nothing, all everything; nothing where there is no place.
+    pub split: Option<usize>,
+    /// Tokens of the messages now.
+    pub tokens_before: u64,
+}
+
+/// Makes a plan. Never fails: a plan that does nothing says why.
+pub fn plan(history: &History, ruler: &Ruler, request: &Request<'_>, moment: &Moment) -> Plan {
+    let profile = request.profile;
+    let native = profile
+        .estimator
+        .map(|it| Ruler::new(history, crate::tokens::Tokenizer::Fixed(it), Some(ruler.overhead())));
+    let mut draft = Draft::new(history, ruler, native.as_ref().unwrap_or(ruler), request, moment);
+    let before = draft.tokens();
+    let mut plan = Plan {
+        profile: profile.name.clone(),
+        cause: moment.cause,
+        made_for: prefix(history),
+        act: false,
+        reason: Reason { code: "", text: String::new() },
+        ops: Vec::new(),
+        layout: Vec::new(),
+        need: None,
+        split: None,
+        tokens_before: before,
+    };
+    let due = verdict(history, ruler, profile, request.window, request.max_output, moment);
+    if request.auto
+        && !due.due
+        && moment.cause != Cause::Overflow
+        && request.prune_only == profile.summarize().is_none()
+    {
+        plan.reason = Reason { code: due.code, text: due.reason };
+        return plan;
+    }
+    let mut refusal: Option<Reason> = None;
+    for pass in &profile.passes {
+        let runs = match pass.when {
+            When::Always => true,
+            When::Due => !request.auto || due.due || moment.cause == Cause::Overflow,
+            When::Overflow => moment.cause == Cause::Overflow,
+        };
+        if !runs {
+            continue;
+        }
+        let result = match &pass.step {
+            Step::Outputs(step) => outputs::run(&mut draft, step),
+            Step::Snip(_) | Step::Summarize(_) if request.prune_only => continue,
+            Step::Snip(step) => keep::snip(&mut draft, step),
+            // A second summary of the same history would have nothing left to say.
+            Step::Summarize(_) if draft.need.is_some() => continue,
+            Step::Summarize(step) => keep::summarize(&mut draft, step),
+        };
+        if let Err(reason) = result {
+            // The last pass that had something to say is the one people ask about.
+            refusal = Some(reason);
+        }
+    }
+    plan.ops = draft.ops();
+    plan.act = !plan.ops.is_empty() && (request.prune_only || draft.need.is_some() || refusal.is_none());
+    plan.need = draft.need.take();
+    plan.split = draft.split;
+    plan.reason = match refusal {
+        Some(reason) if !plan.act => reason,
+        _ if plan.act => Reason { code: "", text: said(&plan) },
+        _ => Reason {
+            code: "nothing_to_compact",
+            text: format!(
+                "{} messages with {before} tokens hold nothing that this profile would take out",
+                history.messages().len()
+            ),
+        },
+    };
+    plan.layout = draft.items;
+    plan
+}
+
+/// One sentence for what a plan does.
+fn said(plan: &Plan) -> String {
+    let outputs = plan.ops.iter().filter(|it| matches!(it, Op::Clear(_) | Op::Shorten(_))).count();
+    let dropped: usize =
+        plan.ops.iter().map(|it| if let Op::Drop { from, to, .. } = it { to - from } else { 0 }).sum();
+    let mut parts = Vec::new();
+    if let Some(need) = &plan.need {
+        parts.push(format!(
+            "messages {}–{} become a summary of at most {} tokens",
+            need.from,
+            need.to.max(1) - 1,
+            need.budget
+        ));
+    }
+    if outputs > 0 {
+        parts.push(format!("{outputs} tool outputs are cleared or shortened"));
+    }
+    if dropped > 0 {
+        parts.push(format!("{dropped} messages are left out"));
+    }
+    parts.join("; ")
+}
+
+/// Identifies the history that a plan was made for.
+pub fn prefix(history: &History) -> Prefix {
+    prefix_of(history.messages())
+}
+
+fn prefix_of(messages: &[crate::history::Message]) -> Prefix {
+    use crate::history::Part;
+    let mut hash = xxhash_rust::xxh3::Xxh3::new();
+    let mut put = |tag: u8, text: &str| {
+        hash.update(&[tag]);
+        hash.update(&(text.len() as u64).to_le_bytes());
+        hash.update(text.as_bytes());
+    };
+    for message in messages {
+        let role = match message.role {
+            Role::System => 0,
+            Role::User => 1,
+            Role::Assistant => 2,
+            Role::Tool => 3,
+        };
+        put(role, "");
+        for part in &message.parts {
+            match part {
+                Part::Text(it) => put(10, it.as_str()),
+                Part::Reasoning(it) => put(11, it.text.as_str()),
+                Part::Call(it) => {
+                    put(12, &it.id);
+                    put(12, it.input.as_str());
+                }
+                Part::Output(it) => {
+                    put(13, &it.id);
+                    put(13, it.text.as_str());
+                }
+                Part::Media(it) => put(14, &it.data),
+                Part::Opaque(it) => put(15, it.raw.as_str()),
+            }
+        }
+    }
+    Prefix { count: messages.len(), digest: hash.digest() }
+}
+
+/// Whether a message counts among "the messages": instructions in the system's role are overhead.
+pub fn counts(message: &crate::history::Message) -> bool {
+    message.role != Role::System
+}
+
+/// Whether somebody's work is in it, as opposed to what a client or an earlier compaction put there.
+fn is_work(message: &crate::history::Message) -> bool {
+    match message.kind {
+        Kind::Said => true,
+        Kind::Context | Kind::Summary | Kind::Marker | Kind::Ack | Kind::Continue => false,
+    }
+}

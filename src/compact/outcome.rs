@@ -1,0 +1,129 @@
+//! From a plan and a summary to a new history, or a refusal.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::draft::Item;
+use super::{Op, OutputOp, Plan, counts, prefix_of};
+use crate::history::{History, Kind, Message, Part, Role, Text};
+use crate::profile::{Profile, Step, SummaryRole};
+use crate::tokens::Ruler;
+
+/// A new history.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// It.
+    pub history: History,
+    /// Its messages' tokens.
+    pub tokens: u64,
+    /// The edit that turns the old messages into the new ones.
+    pub replace: Replace,
+    /// Number of the first message that is not as it was.
+    pub first_changed: usize,
+    /// Tokens before it: what a provider's cache still serves.
+    pub prefix_tokens: u64,
+}
+
+/// history' = history[..from] + new[at..at + count] + history[to..].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Replace {
+    /// First message that goes.
+    pub from: usize,
+    /// Message after the last that goes.
+    pub to: usize,
+    /// How many new messages stand in their place (they begin at `from` in the new history).
+    pub count: usize,
+}
+
+/// Why an outcome was not accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejected {
+    /// A `reason_code` of the contract.
+    pub code: &'static str,
+    /// A sentence with the numbers.
+    pub reason: String,
+}
+
+/// Carries out a plan. `history` may have grown since it was made: what came after belongs to the end.
+pub fn apply(
+    history: &History,
+    ruler: &Ruler,
+    profile: &Profile,
+    plan: &Plan,
+    summary: Option<&str>,
+) -> Result<Outcome, Rejected> {
+    let old = history.messages();
+    if old.len() < plan.made_for.count || prefix_of(&old[..plan.made_for.count]) != plan.made_for {
+        let reason = format!(
+            "the plan was made for {} messages that this history of {} does not begin with",
+            plan.made_for.count,
+            old.len()
+        );
+        return Err(Rejected { code: "changed", reason });
+    }
+    let summary = match (&plan.need, summary.map(str::trim)) {
+        (None, _) => "",
+        (Some(_), Some(text)) if !text.is_empty() => text,
+        (Some(_), _) => return Err(Rejected { code: "empty", reason: "the summary is empty".to_owned() }),
+    };
+    let mut outputs: BTreeMap<usize, Vec<&OutputOp>> = BTreeMap::new();
+    for op in &plan.ops {
+        if let Op::Clear(op) | Op::Shorten(op) = op {
+            outputs.entry(op.message).or_default().push(op);
+        }
+    }
+    let mut messages: Vec<Message> = plan.layout.iter().map(|it| built(old, &outputs, it, summary)).collect();
+    messages.extend(old[plan.made_for.count..].iter().cloned());
+    let before: u64 = old.iter().filter(|it| counts(it)).map(|it| ruler.message(it)).sum();
+    let tokens: u64 = messages.iter().filter(|it| counts(it)).map(|it| ruler.message(it)).sum();
+    let must_shrink =
+        profile.passes.iter().any(|it| matches!(&it.step, Step::Summarize(it) if it.must_shrink));
+    if tokens > before || (tokens == before && (must_shrink || plan.need.is_none())) {
+        return Err(Rejected { code: "grew", reason: format!("{before} tokens would become {tokens}") });
+    }
+    let same = |new: &Message, old: &Message| new.from.is_some() && new == old;
+    let front = messages.iter().zip(old).take_while(|(new, old)| same(new, old)).count();
+    let most = messages.len().min(old.len()) - front;
+    let back = messages
+        .iter()
+        .rev()
+        .zip(old.iter().rev())
+        .take(most)
+        .take_while(|(new, old)| same(new, old))
+        .count();
+    let prefix = old[..front].iter().filter(|it| counts(it)).map(|it| ruler.message(it)).sum();
+    Ok(Outcome {
+        replace: Replace { from: front, to: old.len() - back, count: messages.len() - front - back },
+        first_changed: front,
+        prefix_tokens: prefix,
+        tokens,
+        history: History::new(messages, history.meta.clone()),
+    })
+}
+
+/// The message that an item of the layout becomes.
+fn built(old: &[Message], outputs: &BTreeMap<usize, Vec<&OutputOp>>, item: &Item, summary: &str) -> Message {
+    match item {
+        Item::Made(message) => message.clone(),
+        Item::Summary { role, before, after } => {
+            let role = match role {
+                SummaryRole::User => Role::User,
+                SummaryRole::Assistant => Role::Assistant,
+            };
+            Message::text(role, Kind::Summary, format!("{before}{summary}{after}"))
+        }
+        Item::Old(index) => {
+            let mut message = old[*index].clone();
+            for op in outputs.get(index).into_iter().flatten() {
+                if let Some(Part::Output(output)) = message.parts.get_mut(op.part) {
+                    output.text = Text::new(op.text.as_str());
+                    output.media.clear();
+                    output.cleared = true;
+                    message.wire_len = None;
+                }
+            }
+            message
+        }
+    }
+}

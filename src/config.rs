@@ -1,0 +1,269 @@
+//! What the user wrote → what is meant. The only reader of the environment.
+//!
+//! `config.toml` in the configuration directory, then `EPITOME_*`, then flags; the later wins. No project's own file is
+//! read: a hostile repository must not be able to send a history anywhere.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::agents::{Agent, Env};
+use crate::error::{Error, Kind, Result};
+use crate::profile::{BUILT_IN, Profile};
+
+/// What stands in `config.toml`; everything is optional.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+struct Written {
+    profile: Option<String>,
+    tokenizer: Option<String>,
+    /// Model → window in tokens.
+    windows: BTreeMap<String, u64>,
+    store: StoreWritten,
+    profiles: BTreeMap<String, toml::Value>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+struct StoreWritten {
+    path: Option<PathBuf>,
+    persistence: Option<String>,
+}
+
+/// Where a value came from, for `doctor`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody said anything.
+    Default,
+    /// `config.toml`.
+    File,
+    /// The environment.
+    Environment,
+}
+
+/// Where the archive and memory are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoreAt {
+    /// In this directory.
+    Path(PathBuf),
+    /// Nowhere: nothing is replaced in place then.
+    Nowhere,
+}
+
+/// The environment, read once, as a value. Tests make their own.
+#[derive(Debug, Clone, Default)]
+pub struct Environment {
+    /// All variables.
+    pub variables: BTreeMap<String, String>,
+    /// The working directory.
+    pub cwd: PathBuf,
+}
+
+impl Environment {
+    /// Of this process.
+    #[expect(clippy::disallowed_methods, reason = "this is the one place")]
+    pub fn of_process() -> Self {
+        let variables = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        Self { variables, cwd: std::env::current_dir().unwrap_or_default() }
+    }
+
+    /// A variable that is set and not empty.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str).filter(|it| !it.is_empty())
+    }
+
+    /// A variable as an absolute path; others are ignored, as the XDG specification asks.
+    fn path(&self, name: &str) -> Option<PathBuf> {
+        self.get(name).map(PathBuf::from).filter(|it| it.is_absolute())
+    }
+
+    /// The user's home directory.
+    pub fn home(&self) -> PathBuf {
+        self.path("HOME").or_else(|| self.path("USERPROFILE")).unwrap_or_else(|| self.cwd.clone())
+    }
+}
+
+/// What is meant.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The environment it was resolved in.
+    pub environment: Environment,
+    /// Where `config.toml`, profiles and prompts of the user lie.
+    pub config_dir: PathBuf,
+    /// Where state lies.
+    pub data_dir: PathBuf,
+    /// The archive.
+    pub store: StoreAt,
+    /// Whose archive it is: the local user.
+    pub owner: String,
+    /// The profile when none is named.
+    pub profile: String,
+    /// The tokenizer when none is named.
+    pub tokenizer: String,
+    /// Windows of models, over the table.
+    pub windows: BTreeMap<String, u64>,
+    /// The user's own profiles: name → TOML.
+    pub profiles: BTreeMap<String, String>,
+    /// What the environment says of agents and their folders.
+    pub agents: Env,
+    /// Where the values came from.
+    pub origins: BTreeMap<&'static str, Origin>,
+}
+
+impl Config {
+    /// Reads `config.toml` and resolves it.
+    pub fn load(environment: Environment) -> Result<Self> {
+        let config_dir = config_dir(&environment);
+        let path = config_dir.join("config.toml");
+        let written = match std::fs::read_to_string(&path) {
+            Ok(text) => parse(&text, &path)?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Written::default(),
+            Err(error) => {
+                let place = path.display().to_string();
+                return Err(Error::new(Kind::Arguments, "reading the configuration").at(place, None).because(error));
+            }
+        };
+        resolve(written, environment, config_dir)
+    }
+
+    /// The profile of that name or file: built in, in the configuration, or a `.toml`.
+    pub fn profile(&self, name: &str) -> Result<Profile> {
+        if let Some(text) = self.profiles.get(name) {
+            return Profile::parse(text, &format!("config.toml, profile {name}"));
+        }
+        if BUILT_IN.iter().any(|(it, _)| *it == name) || !name.ends_with(".toml") {
+            return Profile::built_in(name);
+        }
+        let text = std::fs::read_to_string(name)
+            .map_err(|error| Error::new(Kind::Arguments, "reading a profile").at(name, None).because(error))?;
+        Profile::parse(&text, name)
+    }
+}
+
+fn parse(text: &str, path: &Path) -> Result<Written> {
+    toml::from_str(text).map_err(|error| {
+        let line = error.span().map(|it| 1 + text[..it.start.min(text.len())].matches('\n').count() as u64);
+        let what = format!("reading the configuration: {}", error.message());
+        Error::new(Kind::Arguments, what).at(path.display().to_string(), line)
+    })
+}
+
+fn resolve(written: Written, environment: Environment, config_dir: PathBuf) -> Result<Config> {
+    let data_dir = data_dir(&environment);
+    let mut origins = BTreeMap::new();
+    let mut choose = |key: &'static str, variable: &str, written: Option<String>, default: &str| {
+        let (value, origin) = match (environment.get(variable), written) {
+            (Some(value), _) => (value.to_owned(), Origin::Environment),
+            (None, Some(value)) => (value, Origin::File),
+            (None, None) => (default.to_owned(), Origin::Default),
+        };
+        origins.insert(key, origin);
+        value
+    };
+    let profile = choose("profile", "EPITOME_PROFILE", written.profile, "epitome");
+    let tokenizer = choose("tokenizer", "EPITOME_TOKENIZER", written.tokenizer, "auto");
+    let path = written.store.path.map(|it| it.display().to_string());
+    let default = data_dir.display().to_string();
+    let path = choose("store.path", "EPITOME_STORE", path, &default);
+    let persistence = choose("store.persistence", "EPITOME_PERSISTENCE", written.store.persistence, "disk");
+    let store = match persistence.as_str() {
+        "disk" => StoreAt::Path(PathBuf::from(path)),
+        "none" => StoreAt::Nowhere,
+        other => {
+            let what = format!("store.persistence: expected \"disk\" or \"none\", found {other:?}");
+            return Err(Error::new(Kind::Arguments, what));
+        }
+    };
+    let mut profiles = BTreeMap::new();
+    for (name, value) in written.profiles {
+        let text = toml::to_string(&value)
+            .map_err(|error| Error::new(Kind::Arguments, format!("profile {name}")).because(error))?;
+        profiles.insert(name, text);
+    }
+    Ok(Config {
+        agents: agents_env(&environment),
+        environment,
+        config_dir,
+        data_dir,
+        store,
+        owner: "local".to_owned(),
+        profile,
+        tokenizer,
+        windows: written.windows,
+        profiles,
+        origins,
+    })
+}
+
+/// What the environment says of agents.
+fn agents_env(environment: &Environment) -> Env {
+    let text = |name: &str| environment.get(name).map(str::to_owned);
+    let session = text("CLAUDE_CODE_SESSION_ID");
+    let inside = if session.is_some() || environment.get("CLAUDECODE").is_some() {
+        Some(Agent::ClaudeCode)
+    } else if environment.get("OPENCODE").is_some() {
+        Some(Agent::OpenCode)
+    } else if environment.get("GEMINI_CLI").is_some() {
+        Some(Agent::GeminiCli)
+    } else {
+        None
+    };
+    Env {
+        home: environment.home(),
+        data: environment.path("XDG_DATA_HOME"),
+        claude_config: environment.path("CLAUDE_CONFIG_DIR"),
+        codex_home: environment.path("CODEX_HOME"),
+        opencode_db: text("OPENCODE_DB"),
+        cwd: environment.path("CLAUDE_PROJECT_DIR").unwrap_or_else(|| environment.cwd.clone()),
+        inside,
+        session: session.or_else(|| text("GEMINI_SESSION_ID")),
+    }
+}
+
+/// `$XDG_CONFIG_HOME/epitome`, `~/.config/epitome` (macOS too), `%APPDATA%\epitome`.
+fn config_dir(environment: &Environment) -> PathBuf {
+    if cfg!(windows) && let Some(data) = environment.path("APPDATA") {
+        return data.join("epitome");
+    }
+    environment.path("XDG_CONFIG_HOME").unwrap_or_else(|| environment.home().join(".config")).join("epitome")
+}
+
+/// `$XDG_DATA_HOME/epitome`, `~/.local/share/epitome`, `%LOCALAPPDATA%\epitome`.
+fn data_dir(environment: &Environment) -> PathBuf {
+    if cfg!(windows) && let Some(data) = environment.path("LOCALAPPDATA") {
+        return data.join("epitome");
+    }
+    environment.path("XDG_DATA_HOME").unwrap_or_else(|| environment.home().join(".local/share")).join("epitome")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(variables: &[(&str, &str)]) -> Environment {
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Environment { variables, cwd: PathBuf::from("/here") }
+    }
+
+    #[test]
+    fn the_later_wins() {
+        let written = Written { profile: Some("codex".into()), ..Written::default() };
+        let config = resolve(written.clone(), environment(&[("HOME", "/h")]), "/c".into()).unwrap();
+        assert_eq!((config.profile.as_str(), config.origins["profile"]), ("codex", Origin::File));
+        assert_eq!(config.store, StoreAt::Path("/h/.local/share/epitome".into()));
+        let set = environment(&[("HOME", "/h"), ("EPITOME_PROFILE", "gemini-cli"), ("XDG_DATA_HOME", "relative")]);
+        let config = resolve(written, set, "/c".into()).unwrap();
+        assert_eq!((config.profile.as_str(), config.origins["profile"]), ("gemini-cli", Origin::Environment));
+        assert_eq!(config.data_dir, PathBuf::from("/h/.local/share/epitome"));
+    }
+
+    #[test]
+    fn mistakes_have_a_place() {
+        let error = parse("profile = \"x\"\n[stor]\n", Path::new("/c/config.toml")).unwrap_err();
+        assert_eq!(error.place().unwrap().line, Some(2));
+        assert!(error.to_string().contains("unknown field `stor`"), "{error}");
+    }
+}

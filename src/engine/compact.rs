@@ -1,0 +1,411 @@
+//! The main job: plan, archive, summary, outcome, checks, and the result where it was asked for.
+
+use std::collections::BTreeMap;
+
+use super::{Ask, Engine, Measured, Opened, To, method_info, notes, pruned, session_info};
+use crate::answers::{CONTRACT, CompactAnswer, FactCount, Next, UsageInfo};
+use crate::compact::{self, Cause, Item, Op, Outcome, OutputOp, Plan};
+use crate::error::{Error, Kind, Result};
+use crate::facts::{self, Ledger};
+use crate::format::{self, Format, Mode};
+use crate::history::{History, Message, Part, Text};
+use crate::profile::Summarize;
+use crate::score::{self, Score};
+use crate::store::{Batch, Body, Digest, Handle, NewCompaction, Original, SessionRef, What};
+use crate::summarizer::offline;
+
+/// What a compaction came to: the answer for everybody, and the history for whoever goes on with it.
+pub struct Compacted {
+    /// What is said.
+    pub answer: CompactAnswer,
+    /// The new history, if there is one.
+    pub history: Option<History>,
+    /// What survived, if there is a new history.
+    pub score: Option<Score>,
+    /// The bytes, with [`To::Bytes`].
+    pub bytes: Option<Vec<u8>>,
+}
+
+/// An outcome with what is said about it.
+struct Made {
+    plan: Plan,
+    outcome: Outcome,
+    summary: Option<String>,
+    score: Score,
+}
+
+impl Engine {
+    /// Compacts a session as `ask` says.
+    pub fn compact(&self, opened: &Opened, ask: &Ask) -> Result<Compacted> {
+        let measured = self.measure(&opened.session, ask);
+        let mut answer = self.blank(opened, ask, &measured);
+        let plan = self.plan(&measured, ask, None);
+        answer.split = plan.split;
+        if !plan.act {
+            answer.reason_code = plan.reason.code.to_owned();
+            answer.reason = plan.reason.text;
+            answer.native_status = ask.profile.native.noop.clone();
+            return Ok(Compacted { answer, history: None, score: None, bytes: None });
+        }
+        let handle = self.session_handle(opened)?;
+        let made = match self.make(&measured, ask, plan, &handle) {
+            Ok(made) => made,
+            Err(rejected) => {
+                answer.status = "rejected".to_owned();
+                answer.native_status = match rejected.code {
+                    "grew" => ask.profile.native.grew.clone(),
+                    "empty" => ask.profile.native.empty.clone(),
+                    _ => String::new(),
+                };
+                answer.reason_code = rejected.code.to_owned();
+                answer.reason = rejected.reason;
+                return Ok(Compacted { answer, history: None, score: None, bytes: None });
+            }
+        };
+        let Made { plan, outcome, summary, score } = made;
+        answer.split = plan.split;
+        answer.pruned = pruned(&plan.ops);
+        answer.tokens_after = outcome.tokens;
+        answer.messages_after = outcome.history.messages().len();
+        answer.first_changed = Some(outcome.first_changed);
+        answer.prefix_tokens = outcome.prefix_tokens;
+        answer.facts = fact_counts(&score);
+        answer.facts_kept = score.kept.map(round);
+        answer.reason = plan.reason.text.clone();
+        if let Some(least) = ask.min_kept
+            && let Some(kept) = score.kept
+            && kept < least
+        {
+            answer.status = "rejected".to_owned();
+            answer.reason_code = "lost_too_much".to_owned();
+            answer.reason = format!(
+                "{:.0} % of the facts would be kept; at least {:.0} % were asked for; a larger --budget keeps more",
+                kept * 100.0,
+                least * 100.0
+            );
+            return Ok(Compacted { answer, history: None, score: Some(score), bytes: None });
+        }
+        answer.native_status = ask.profile.native.compacted.clone();
+        let api = ask.messages_as.unwrap_or(opened.session.format.api());
+        let (messages, lost) = format::messages(&outcome.history, api);
+        answer.warnings.extend(lost);
+        let broken = format::validate::check(api, &messages);
+        if let Some(first) = broken.first() {
+            answer.status = "rejected".to_owned();
+            answer.reason_code = "invalid".to_owned();
+            answer.reason = format!("the result breaks {}: message {}: {}", first.rule, first.message, first.what);
+            return Ok(Compacted { answer, history: None, score: Some(score), bytes: None });
+        }
+        answer.valid_for = valid_for(&outcome.history);
+        answer.status = "planned".to_owned();
+        let mut bytes = None;
+        if ask.to != To::Plan {
+            answer.handle = Some(self.archive(opened, &plan, ask, outcome.tokens, summary.as_deref())?);
+            let made = match ask.messages_as {
+                Some(_) => messages,
+                None => self.written(opened, &outcome.history, Mode::New, &mut answer.warnings)?.0,
+            };
+            match &ask.to {
+                To::File(path) => {
+                    crate::files::install(path, &made)?;
+                    answer.output = Some(path.display().to_string());
+                }
+                To::Bytes => bytes = Some(made),
+                To::Plan => {}
+            }
+            answer.status = "compacted".to_owned();
+        }
+        answer.summary = summary;
+        Ok(Compacted { answer, history: Some(outcome.history), score: Some(score), bytes })
+    }
+
+    fn blank(&self, opened: &Opened, ask: &Ask, measured: &Measured<'_>) -> CompactAnswer {
+        let messages = measured.history.messages().len();
+        CompactAnswer {
+            contract: CONTRACT,
+            status: "noop".to_owned(),
+            native_status: String::new(),
+            reason_code: String::new(),
+            reason: String::new(),
+            profile: ask.profile.name.clone(),
+            trigger: cause_name(ask.cause).to_owned(),
+            summarizer: "offline".to_owned(),
+            usage: UsageInfo::default(),
+            session: session_info(opened),
+            tokens_before: measured.tokens,
+            tokens_after: measured.tokens,
+            overhead: measured.ruler.overhead(),
+            method: method_info(&measured.ruler),
+            messages_before: messages,
+            messages_after: messages,
+            split: None,
+            pruned: Vec::new(),
+            summary: None,
+            replace: None,
+            messages: None,
+            valid_for: Vec::new(),
+            facts: BTreeMap::new(),
+            facts_kept: None,
+            first_changed: None,
+            prefix_tokens: measured.tokens,
+            handle: None,
+            output: None,
+            session_id: None,
+            resume: None,
+            takes_effect: None,
+            next: Next { who: "nobody".to_owned(), what: String::new() },
+            warnings: notes(opened),
+        }
+    }
+
+    fn plan(&self, measured: &Measured<'_>, ask: &Ask, summary_tokens: Option<u64>) -> Plan {
+        self.with_request(measured, ask, false, summary_tokens, |request| {
+            compact::plan(measured.history, &measured.ruler, request, &self.moment(ask))
+        })
+    }
+
+    /// Writes the summary and carries the plan out. Where the summary needs less than was reserved, the kept end
+    /// grows; then the first line is written again with what it came to.
+    fn make(
+        &self,
+        measured: &Measured<'_>,
+        ask: &Ask,
+        mut plan: Plan,
+        handle: &str,
+    ) -> Result<Made, compact::Rejected> {
+        let ledger = facts::read(measured.history);
+        let apply = |plan: &Plan, summary: Option<&str>| {
+            compact::apply(measured.history, &measured.ruler, &ask.profile, plan, summary)
+        };
+        let score = |outcome: &Outcome| {
+            score::score(measured.history, &outcome.history, &|_| true, &|it| measured.ruler.message(it))
+        };
+        let (Some(step), true) = (ask.profile.summarize(), plan.need.is_some()) else {
+            let outcome = apply(&plan, None)?;
+            let score = score(&outcome);
+            return Ok(Made { plan, outcome, summary: None, score });
+        };
+        let write = |plan: &Plan, header: &str| self.summary(measured, ask, step, &ledger, plan, header);
+        // As long as the real one will be.
+        let blank = header(measured.tokens, measured.tokens / 5, 1.0, measured.history, handle, plan_end(measured, &plan));
+        let mut summary = write(&plan, &blank);
+        let reserved = plan.need.as_ref().map_or(0, |it| it.budget);
+        let used = measured.ruler.text(&Text::new(format!("{}{summary}{}", step.before, step.after))) + 8;
+        if used < reserved {
+            let wider = self.plan(measured, ask, Some(used));
+            if wider.act && wider.need.is_some() {
+                plan = wider;
+                summary = write(&plan, &blank);
+            }
+        }
+        let outcome = apply(&plan, Some(&summary))?;
+        let found = score(&outcome);
+        let header =
+            header(measured.tokens, outcome.tokens, found.kept.unwrap_or(1.0), measured.history, handle, plan_end(measured, &plan));
+        let summary = summary.replacen(&blank, &header, 1);
+        let outcome = apply(&plan, Some(&summary))?;
+        Ok(Made { plan, outcome, summary: Some(summary), score: found })
+    }
+
+    fn summary(
+        &self,
+        measured: &Measured<'_>,
+        ask: &Ask,
+        step: &Summarize,
+        ledger: &Ledger,
+        plan: &Plan,
+        header: &str,
+    ) -> String {
+        let Some(need) = &plan.need else { return String::new() };
+        let frame = measured.ruler.text(&Text::new(format!("{}{}", step.before, step.after)));
+        let asked = offline::Ask {
+            region: need.from..need.to,
+            spec: &step.summary,
+            budget: need.budget.saturating_sub(frame + 8),
+            style: ask.style,
+            focus: ask.focus.as_deref(),
+            pins: &ask.pins,
+            header: Some(header),
+        };
+        offline::write(measured.history, ledger, &asked, &|text| measured.ruler.text(&Text::new(text)))
+    }
+
+    /// Stores the whole session and every output that a plan replaces; synced when this returns. The handle of the
+    /// session.
+    pub(super) fn archive(
+        &self,
+        opened: &Opened,
+        plan: &Plan,
+        ask: &Ask,
+        tokens_after: u64,
+        summary: Option<&str>,
+    ) -> Result<String> {
+        let history = &opened.session.history;
+        let scope = self.scope(history);
+        let texts: Vec<(&OutputOp, String)> = plan
+            .ops
+            .iter()
+            .filter_map(|op| if let Op::Clear(op) | Op::Shorten(op) = op { Some(op) } else { None })
+            .map(|op| (op, original_text(&history.messages()[op.message], op)))
+            .collect();
+        let whole = Original {
+            what: What::Session,
+            body: Body::Source(&*opened.source),
+            message: None,
+            call_id: None,
+            tool: None,
+            tokens: plan.tokens_before,
+        };
+        let parts = texts.iter().map(|(op, text)| Original {
+            what: if op.call_id.is_empty() { What::Message } else { What::Output },
+            body: Body::Bytes(text.as_bytes()),
+            message: Some(op.message as u32),
+            call_id: Some(op.call_id.as_str()).filter(|it| !it.is_empty()),
+            tool: Some(op.tool.as_str()).filter(|it| !it.is_empty()),
+            tokens: op.tokens_before,
+        });
+        let info = session_info(opened);
+        let batch = Batch {
+            session: SessionRef {
+                agent: info.agent.unwrap_or_default(),
+                id: info.id.unwrap_or_default(),
+                path: info.path,
+                format: info.format,
+            },
+            at: self.now,
+            originals: std::iter::once(whole).chain(parts).collect(),
+            compaction: Some(NewCompaction {
+                profile: ask.profile.name.clone(),
+                trigger: cause_name(ask.cause).to_owned(),
+                tokens_before: plan.tokens_before,
+                tokens_after,
+                summary: summary.unwrap_or_default().to_owned(),
+            }),
+        };
+        let stored = self.store.put_all(&scope, &batch)?;
+        let handle = stored.handles.first().map(|it| it.as_str().to_owned());
+        handle.ok_or_else(|| Error::new(Kind::Bug, "archiving a session: expected its handle, found none"))
+    }
+
+    fn session_handle(&self, opened: &Opened) -> Result<String> {
+        let bytes = opened.source.bytes(0..opened.source.len())?;
+        Ok(Handle::of(&self.scope(&opened.session.history), &Digest::of(&bytes)).as_str().to_owned())
+    }
+
+    /// The bytes of `after` in the session's own format, read back before anybody gets them.
+    pub(super) fn written(
+        &self,
+        opened: &Opened,
+        after: &History,
+        mode: Mode,
+        warnings: &mut Vec<String>,
+    ) -> Result<(Vec<u8>, format::Written)> {
+        let written = format::write(&*opened.source, &opened.session, after, mode)?;
+        let bytes = written.bytes(&*opened.source)?;
+        let again = format::read(&format::Memory::new("what was written", bytes.as_slice()), Some(opened.session.format))?;
+        check_read_back(after, &again.history)?;
+        warnings.extend(written.warnings.iter().cloned());
+        Ok((bytes, written))
+    }
+}
+
+fn cause_name(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Manual => "manual",
+        Cause::Auto => "auto",
+        Cause::Overflow => "overflow",
+    }
+}
+
+/// The text that an op takes out of a message.
+fn original_text(message: &Message, op: &OutputOp) -> String {
+    match message.parts.get(op.part) {
+        Some(Part::Output(output)) if !op.call_id.is_empty() => output.text.as_str().to_owned(),
+        Some(_) | None => message.plain(),
+    }
+}
+
+/// What was read back must say what was to be written.
+fn check_read_back(expected: &History, found: &History) -> Result<()> {
+    let said = |history: &History| -> Vec<String> {
+        let texts = |it: &Message| -> Vec<String> {
+            let outputs = it.outputs().map(|it| it.text.as_str().trim().to_owned());
+            it.texts().map(|it| it.as_str().trim().to_owned()).chain(outputs).collect()
+        };
+        let work = history.messages().iter().filter(|it| compact::counts(it) && it.kind != crate::history::Kind::Context);
+        work.flat_map(texts).filter(|it| !it.is_empty()).collect()
+    };
+    let (expected, found) = (said(expected), said(found));
+    if expected == found {
+        return Ok(());
+    }
+    let at = expected.iter().zip(&found).take_while(|(one, other)| one == other).count();
+    let what = format!(
+        "reading back what was written: expected {} texts, found {}; the first difference is at {at}; nothing was replaced",
+        expected.len(),
+        found.len()
+    );
+    Err(Error::new(Kind::Bug, what))
+}
+
+/// The end that an outcome of this plan will have, as the summary names it.
+fn plan_end(measured: &Measured<'_>, plan: &Plan) -> Option<String> {
+    let last = match plan.layout.last()? {
+        Item::Old(index) => &measured.history.messages()[*index],
+        Item::Made(message) => message,
+        Item::Summary { .. } => return None,
+    };
+    let shortened = plan.ops.iter().rev().find_map(|op| match op {
+        Op::Clear(op) | Op::Shorten(op) if Some(op.message as u32) == last.from => Some(op.text.clone()),
+        _ => None,
+    });
+    match shortened {
+        Some(text) => {
+            let mut message = last.clone();
+            if let Some(Part::Output(it)) = message.parts.last_mut() {
+                it.text = Text::new(text);
+            }
+            compact::end_mark(&[message])
+        }
+        None => compact::end_mark(std::slice::from_ref(last)),
+    }
+}
+
+/// The first line: who compacted what, what is left, how to get the rest back.
+fn header(before: u64, after: u64, kept: f64, history: &History, handle: &str, end: Option<String>) -> String {
+    let k = |tokens: u64| match tokens {
+        0..1000 => tokens.to_string(),
+        1000..10_000 => format!("{:.1}k", tokens as f64 / 1000.0),
+        _ => format!("{}k", (tokens + 500) / 1000),
+    };
+    let end = end.map(|it| format!(" [end {it}]")).unwrap_or_default();
+    format!(
+        "Earlier conversation compacted: {} messages, {} → {} tokens; {:.0} % of its facts kept. Undo or whole: epitome restore {handle}{end}",
+        history.messages().len(),
+        k(before),
+        k(after),
+        (kept * 100.0).floor(),
+    )
+}
+
+fn fact_counts(score: &Score) -> BTreeMap<String, FactCount> {
+    let count = |it: &score::Tally| FactCount {
+        found: it.found,
+        kept: it.kept,
+        recoverable: it.recoverable,
+        lost: it.lost,
+    };
+    score.classes.iter().map(|(class, it)| (class.name().to_owned(), count(it))).collect()
+}
+
+/// The APIs that would accept a history.
+fn valid_for(history: &History) -> Vec<String> {
+    let apis = Format::ALL.into_iter().filter(|it| it.is_wire());
+    apis.filter(|api| format::validate::check(*api, &format::messages(history, *api).0).is_empty())
+        .map(|it| it.name().to_owned())
+        .collect()
+}
+
+fn round(share: f64) -> f64 {
+    (share * 1000.0).round() / 1000.0
+}

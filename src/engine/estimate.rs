@@ -1,0 +1,161 @@
+//! How full the context is, what fills it, who would compact it now, and whether this is a good moment.
+
+use std::collections::BTreeMap;
+
+use super::{Ask, Engine, Measured, Opened, method_info, notes, session_info};
+use crate::answers::{
+    Advice, CONTRACT, CategoryInfo, Counts, EstimateAnswer, Large, NextInfo, PastInfo, Reported, TriggerInfo,
+};
+use crate::compact;
+use crate::error::Result;
+use crate::facts;
+use crate::history::{Message, Part};
+use crate::profile::{BUILT_IN, Profile};
+
+/// From this share of the usable window on, compacting soon is advised; percent.
+const SOON: f64 = 70.0;
+/// From this share on, now; percent.
+const NOW: f64 = 80.0;
+
+impl Engine {
+    /// How full the context of a session is. `next`: tokens that are about to come.
+    pub fn estimate(&self, opened: &Opened, ask: &Ask, next: Option<u64>) -> Result<EstimateAnswer> {
+        let measured = self.measure(&opened.session, ask);
+        let history = measured.history;
+        let ruler = &measured.ruler;
+        let overhead = ruler.overhead();
+        let context = measured.tokens + overhead;
+        let usable = measured.window.map(|it| it.saturating_sub(measured.max_output.unwrap_or(0).min(20_000)));
+        let used = measured.window.filter(|it| *it > 0).map(|it| context as f64 * 100.0 / it as f64);
+        let mut triggers = BTreeMap::new();
+        for (name, _) in BUILT_IN {
+            let profile = Profile::built_in(name)?;
+            let moment = self.moment(ask);
+            let it = compact::verdict(history, ruler, &profile, measured.window, measured.max_output, &moment);
+            let info = TriggerInfo { due: it.due, at: it.at, reason_code: it.code.to_owned(), reason: it.reason };
+            triggers.insert(name.to_owned(), info);
+        }
+        Ok(EstimateAnswer {
+            contract: CONTRACT,
+            session: session_info(opened),
+            tokens: measured.tokens,
+            overhead,
+            context,
+            method: method_info(ruler),
+            by_category: categories(ruler, history),
+            counts: Counts {
+                messages: history.messages().len(),
+                turns: history.messages().iter().filter(|it| it.is_prompt()).count(),
+                tool_calls: history.messages().iter().map(|it| it.calls().count()).sum(),
+            },
+            window: measured.window,
+            usable,
+            used_percent: used.map(|it| (it * 10.0).round() / 10.0),
+            reported: ruler.reported().map(|(message, tokens)| Reported { tokens, message }),
+            largest: largest(&measured),
+            compactions: opened.session.past.iter().map(past).collect(),
+            triggers,
+            advice: advice(&measured, used),
+            next: next.map(|tokens| NextInfo { tokens, fits: usable.is_none_or(|it| context + tokens <= it) }),
+            warnings: notes(opened),
+        })
+    }
+}
+
+fn categories(ruler: &crate::tokens::Ruler, history: &crate::history::History) -> CategoryInfo {
+    let it = ruler.by_category(history);
+    CategoryInfo {
+        system: it.system,
+        user: it.user,
+        assistant: it.assistant,
+        reasoning: it.reasoning,
+        tool_calls: it.tool_calls,
+        tool_outputs: it.tool_outputs,
+        media: it.media,
+        summary: it.summary,
+    }
+}
+
+fn past(it: &crate::format::PastCompaction) -> PastInfo {
+    PastInfo {
+        message: it.message,
+        trigger: it.trigger.clone(),
+        tokens_before: it.tokens_before,
+        tokens_after: it.tokens_after,
+        summary: words(&it.summary, 200),
+    }
+}
+
+/// The ten largest parts.
+fn largest(measured: &Measured<'_>) -> Vec<Large> {
+    let mut out = Vec::new();
+    let messages = measured.history.messages();
+    let tools: std::collections::HashMap<&str, &str> =
+        messages.iter().flat_map(Message::calls).map(|it| (&*it.id, &*it.name)).collect();
+    for (index, message) in messages.iter().enumerate() {
+        for part in &message.parts {
+            out.push((measured.ruler.part(part), index, part));
+        }
+    }
+    out.sort_by_key(|(tokens, index, _)| (std::cmp::Reverse(*tokens), *index));
+    out.truncate(10);
+    let describe = |(tokens, message, part): (u64, usize, &Part)| {
+        let (kind, what) = match part {
+            Part::Text(it) => ("text", words(it.as_str(), 60)),
+            Part::Reasoning(it) => ("reasoning", words(it.text.as_str(), 60)),
+            Part::Call(it) => ("tool_call", format!("{} {}", it.name, words(it.input.as_str(), 50))),
+            Part::Output(it) => {
+                let tool = tools.get(&*it.id).copied().or(it.name.as_deref()).unwrap_or("unknown tool");
+                ("tool_output", format!("{tool}: {}", words(it.text.as_str(), 50)))
+            }
+            Part::Media(it) => ("media", it.mime.to_string()),
+            Part::Opaque(it) => ("other", it.kind.to_string()),
+        };
+        Large { message, kind: kind.to_owned(), what, tokens }
+    };
+    out.into_iter().map(describe).collect()
+}
+
+/// The first words of a text, on one line.
+pub(super) fn words(text: &str, most: usize) -> String {
+    let mut out = String::new();
+    for word in text.split_whitespace() {
+        let long = out.chars().count() + word.chars().count() + 1 > most;
+        if long {
+            if out.is_empty() {
+                out.extend(word.chars().take(most));
+            }
+            out.push('…');
+            return out;
+        }
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(word);
+    }
+    out
+}
+
+/// Whether compacting now is a good idea, and why.
+fn advice(measured: &Measured<'_>, used: Option<f64>) -> Advice {
+    let level = match used {
+        Some(it) if it >= NOW => "now",
+        Some(it) if it >= SOON => "soon",
+        Some(_) | None => "room",
+    };
+    let messages = measured.history.messages();
+    let answered = |id: &str| messages.iter().rev().take(50).flat_map(Message::outputs).any(|it| *it.id == *id);
+    let pending = messages.iter().rev().take(50).flat_map(Message::calls).any(|it| !answered(&it.id));
+    let (good_moment, why) = if pending {
+        (false, "a tool call waits for its output".to_owned())
+    } else if let Some(why) = facts::pause(measured.history) {
+        (true, why)
+    } else {
+        (false, "work is under way: no plan item was just finished and no error just resolved".to_owned())
+    };
+    let filled = match (used, measured.window) {
+        (Some(used), Some(window)) => format!("{used:.0} % of {window} tokens"),
+        _ => "the model's window is not known".to_owned(),
+    };
+    Advice { level: level.to_owned(), good_moment, why: format!("{filled}; {why}") }
+}

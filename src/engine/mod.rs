@@ -1,0 +1,278 @@
+//! The only sequence of effects: read → plan → archive → ask → apply → write → read back → install.
+//!
+//! Faces translate their arguments into an [`Ask`], call one of four verbs, and show the answer.
+
+mod compact;
+mod estimate;
+mod open;
+mod prune;
+mod split;
+
+use std::sync::Arc;
+
+use crate::answers::{MethodInfo, PrunedInfo, SessionInfo};
+use crate::compact::{Cause, Moment, Op, OutputOp, Request};
+use crate::config::{Config, StoreAt};
+use crate::error::{Error, Kind, Result};
+use crate::format::{Format, Session};
+use crate::history::History;
+use crate::profile::{Profile, Style};
+use crate::store::{Digest, Handle, Store, Where};
+use crate::tokens::{self, Ruler, Tokenizer};
+
+pub use open::{Opened, SessionRef};
+
+/// Everything that acts.
+pub struct Engine {
+    /// What the user wants, resolved.
+    pub config: Config,
+    /// The archive and memory.
+    pub store: Arc<dyn Store>,
+    /// Milliseconds since 1970; fixed by `--now`.
+    pub now: i64,
+    /// Whether the reader of our placeholders can call our `recall` tool.
+    pub recall_tool: bool,
+}
+
+/// A size: so many tokens, or a share of the messages.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Amount {
+    /// Tokens.
+    Tokens(u64),
+    /// Share of the messages' tokens, 0 to 1.
+    Share(f64),
+}
+
+impl Amount {
+    /// Reads `4000`, `4k`, `20%` or `0.2`.
+    pub fn parse(text: &str) -> Result<Self> {
+        let wrong = || {
+            let what = format!("expected tokens (4000, 4k) or a share (20%, 0.2), found {text:?}");
+            Error::new(Kind::Arguments, what)
+        };
+        let text = text.trim();
+        let share = |value: f64| (0.0 < value && value <= 1.0).then_some(Self::Share(value)).ok_or_else(wrong);
+        if let Some(percent) = text.strip_suffix('%') {
+            return share(percent.trim().parse::<f64>().map_err(|_| wrong())? / 100.0);
+        }
+        if let Some(thousands) = text.strip_suffix(['k', 'K']) {
+            let value: f64 = thousands.parse().map_err(|_| wrong())?;
+            return if value > 0.0 { Ok(Self::Tokens((value * 1000.0) as u64)) } else { Err(wrong()) };
+        }
+        if let Ok(tokens) = text.parse::<u64>() {
+            return if tokens > 0 { Ok(Self::Tokens(tokens)) } else { Err(wrong()) };
+        }
+        share(text.parse::<f64>().map_err(|_| wrong())?)
+    }
+
+    /// In tokens, of so many.
+    pub fn of(self, total: u64) -> u64 {
+        match self {
+            Self::Tokens(tokens) => tokens,
+            Self::Share(share) => (total as f64 * share).floor() as u64,
+        }
+    }
+}
+
+/// What is to be done with a result.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum To {
+    /// Nothing is written.
+    #[default]
+    Plan,
+    /// A file of that path; in the session's own format, or as the messages that were asked for.
+    File(std::path::PathBuf),
+    /// The bytes are handed back.
+    Bytes,
+}
+
+/// What a caller asks for, in the words of interface.md.
+#[derive(Debug, Clone)]
+pub struct Ask {
+    /// How to compact.
+    pub profile: Profile,
+    /// Instead of the session's model.
+    pub model: Option<String>,
+    /// Instead of the model's window, in tokens.
+    pub window: Option<u64>,
+    /// Tokens of system prompt and tools of bare messages.
+    pub overhead: Option<u64>,
+    /// By which ruler.
+    pub tokenizer: Tokenizer,
+    /// What the messages may have afterwards.
+    pub budget: Option<Amount>,
+    /// How much of the end stays.
+    pub keep: Option<Amount>,
+    /// What to look at.
+    pub focus: Option<String>,
+    /// How deep.
+    pub style: Style,
+    /// Facts to carry word for word.
+    pub pins: Vec<String>,
+    /// Obey the profile's own trigger.
+    pub auto: bool,
+    /// Why it runs.
+    pub cause: Cause,
+    /// Plain messages of this API instead of the session's own format.
+    pub messages_as: Option<Format>,
+    /// Refuse to lose more than this share of the facts.
+    pub min_kept: Option<f64>,
+    /// Instead of the profile's protected tokens of newest outputs.
+    pub protect: Option<u64>,
+    /// Tools whose outputs stay.
+    pub exclude_tools: Vec<String>,
+    /// Only the outputs of these calls.
+    pub only: Vec<String>,
+    /// Where the result goes.
+    pub to: To,
+}
+
+impl Ask {
+    /// By this profile, with nothing else asked for.
+    pub fn new(profile: Profile) -> Self {
+        Self {
+            profile,
+            model: None,
+            window: None,
+            overhead: None,
+            tokenizer: Tokenizer::Auto,
+            budget: None,
+            keep: None,
+            focus: None,
+            style: Style::default(),
+            pins: Vec::new(),
+            auto: false,
+            cause: Cause::Manual,
+            messages_as: None,
+            min_kept: None,
+            protect: None,
+            exclude_tools: Vec::new(),
+            only: Vec::new(),
+            to: To::Plan,
+        }
+    }
+}
+
+/// A session with the ruler and window it is measured by.
+struct Measured<'a> {
+    history: &'a History,
+    ruler: Ruler,
+    window: Option<u64>,
+    max_output: Option<u64>,
+    /// Tokens of the messages.
+    tokens: u64,
+}
+
+impl Engine {
+    /// With the store that the configuration names. `now`: milliseconds since 1970.
+    pub fn new(config: Config, now: i64) -> Result<Self> {
+        let place = match &config.store {
+            StoreAt::Path(path) => Where::Path(path.clone()),
+            StoreAt::Nowhere => Where::None,
+        };
+        let store = crate::store::Sqlite::open(&place, crate::secrets::Veil::default())?;
+        Ok(Self { config, store: Arc::new(store), now, recall_tool: false })
+    }
+
+    fn measure<'a>(&self, session: &'a Session, ask: &Ask) -> Measured<'a> {
+        let history = &session.history;
+        let model = ask.model.as_deref().or(history.meta.model.as_deref());
+        let known = model.and_then(tokens::window);
+        let configured = model.and_then(|it| self.config.windows.get(it).copied());
+        let ruler = Ruler::new(history, ask.tokenizer, ask.overhead);
+        let counted = history.messages().iter().filter(|it| crate::compact::counts(it));
+        let tokens = counted.map(|it| ruler.message(it)).sum();
+        Measured {
+            history,
+            window: ask.window.or(configured).or(history.meta.window).or(known.map(|it| it.context)),
+            max_output: known.map(|it| it.output),
+            ruler,
+            tokens,
+        }
+    }
+
+    /// Calls `with` with the request of a plan; what it borrows lives as long as the call.
+    fn with_request<T>(
+        &self,
+        measured: &Measured<'_>,
+        ask: &Ask,
+        prune_only: bool,
+        summary_tokens: Option<u64>,
+        with: impl FnOnce(&Request<'_>) -> T,
+    ) -> T {
+        let scope = self.scope(measured.history);
+        let handle = |text: &str| Handle::of(&scope, &Digest::of(text.as_bytes())).as_str().to_owned();
+        let recall = if self.recall_tool { "recall {handle}" } else { "epitome recall {handle}" };
+        with(&Request {
+            profile: &ask.profile,
+            prune_only,
+            auto: ask.auto,
+            budget: ask.budget.map(|it| it.of(measured.tokens)),
+            keep: ask.keep.map(|it| it.of(measured.tokens)),
+            summary_tokens,
+            protect: ask.protect,
+            exclude_tools: &ask.exclude_tools,
+            only: &ask.only,
+            window: measured.window,
+            max_output: measured.max_output,
+            handle: &handle,
+            recall,
+        })
+    }
+
+    /// To whom what is archived of a history belongs: the local user and the session's project.
+    pub(crate) fn scope(&self, history: &History) -> crate::store::Scope {
+        let project = history.meta.cwd.as_deref().unwrap_or_default();
+        crate::store::Scope { owner: self.config.owner.clone(), project: project.to_owned() }
+    }
+
+    fn moment(&self, ask: &Ask) -> Moment {
+        Moment { now: self.now, cause: ask.cause, last_run: None, failures: 0 }
+    }
+}
+
+fn session_info(opened: &Opened) -> SessionInfo {
+    let meta = &opened.session.history.meta;
+    let text = |it: &Option<Arc<str>>| it.as_deref().map(str::to_owned);
+    SessionInfo {
+        agent: text(&meta.agent),
+        id: text(&meta.session),
+        path: opened.path.as_ref().map(|it| it.display().to_string()),
+        format: opened.session.format.name().to_owned(),
+        model: text(&meta.model),
+    }
+}
+
+fn method_info(ruler: &Ruler) -> MethodInfo {
+    let method = ruler.method();
+    MethodInfo {
+        kind: method.kind.name().to_owned(),
+        estimator: method.estimator.name().to_owned(),
+        anchor: method.anchor,
+        margin_percent: method.margin_percent,
+    }
+}
+
+/// The outputs that a plan clears or shortens.
+fn pruned(ops: &[Op]) -> Vec<PrunedInfo> {
+    let info = |op: &OutputOp| PrunedInfo {
+        message: op.message,
+        call_id: op.call_id.clone(),
+        tool: op.tool.clone(),
+        tokens_before: op.tokens_before,
+        tokens_after: op.tokens_after,
+        text: op.text.clone(),
+        handle: op.handle.clone(),
+    };
+    ops.iter().filter_map(|op| if let Op::Clear(op) | Op::Shorten(op) = op { Some(info(op)) } else { None }).collect()
+}
+
+/// What could not be read, as warnings; the first few and a count.
+fn notes(opened: &Opened) -> Vec<String> {
+    let notes = &opened.session.notes;
+    let mut out: Vec<String> = notes.iter().take(5).map(|it| format!("line {}: {}", it.line, it.what)).collect();
+    if notes.len() > 5 {
+        out.push(format!("… and {} more lines that were not understood and are kept as they are", notes.len() - 5));
+    }
+    out
+}

@@ -1,0 +1,176 @@
+//! From what a caller calls a session to a session that was read.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::Engine;
+use crate::agents::{self, Agent, Found};
+use crate::error::{Error, Kind, Result};
+use crate::files::File;
+use crate::format::{self, Format, Memory, Session, Source};
+use crate::store::Handle;
+
+/// What a caller calls a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionRef {
+    /// A path, an id, a handle, `current` or `latest`.
+    Named(String),
+    /// Messages given in the call.
+    Inline(Vec<u8>),
+    /// Nothing was said.
+    Unsaid,
+}
+
+/// A session that was read, and what it was read from.
+pub struct Opened {
+    /// What it was read from.
+    pub source: Box<dyn Source + Send>,
+    /// It.
+    pub session: Session,
+    /// Where it lies, if in a file of the caller's.
+    pub path: Option<PathBuf>,
+}
+
+impl Engine {
+    /// Finds and reads a session.
+    pub fn open(&self, what: &SessionRef, format: Option<Format>, agent: Option<&str>) -> Result<Opened> {
+        match what {
+            SessionRef::Inline(bytes) => read(Box::new(Memory::new("messages", bytes.as_slice())), format, None),
+            SessionRef::Named(name) if name == "-" => {
+                let mut bytes = Vec::new();
+                std::io::stdin()
+                    .read_to_end(&mut bytes)
+                    .map_err(|error| Error::new(Kind::Io, "reading standard input").because(error))?;
+                read(Box::new(Memory::new("-", bytes)), format, None)
+            }
+            SessionRef::Named(name) => self.open_named(name, format, agent),
+            SessionRef::Unsaid => self.open_found(&self.default_session(agent)?, format),
+        }
+    }
+
+    fn open_named(&self, name: &str, format: Option<Format>, agent: Option<&str>) -> Result<Opened> {
+        let path = Path::new(name);
+        if path.exists() {
+            return open_path(path, format);
+        }
+        if let Some((database, id)) = agents::opencode::split_address(name)
+            && database.exists()
+        {
+            return open_database(database, id);
+        }
+        if name == "current" || name == "latest" {
+            return self.open_found(&self.named_session(name, agent)?, format);
+        }
+        if Handle::parse(name).is_some()
+            && let Ok(scope) = self.store.locate(name, &self.config.owner)
+        {
+            let bytes = self.store.restore(&scope, name)?;
+            return read(Box::new(Memory::new(name, bytes)), format, None);
+        }
+        if name.contains('/') || name.contains('\\') || name.contains('.') {
+            let what = "expected a session file, found nothing there; `epitome sessions` lists the sessions";
+            return Err(Error::new(Kind::Input, what).at(name, None));
+        }
+        self.open_found(&self.session_by_id(name, agent)?, format)
+    }
+}
+
+impl Engine {
+    /// The sessions that were found, of one agent if it is named, of this directory if `here`.
+    pub fn sessions(&self, agent: Option<&str>, here: bool) -> Result<Vec<Found>> {
+        let agent = agent.map(named_agent).transpose()?;
+        let cwd = here.then_some(self.config.agents.cwd.as_path());
+        Ok(agents::list(&self.config.agents, agent, cwd))
+    }
+
+    fn open_found(&self, found: &Found, format: Option<Format>) -> Result<Opened> {
+        match found.agent {
+            Agent::OpenCode => open_database(&found.path, &found.id),
+            Agent::ClaudeCode | Agent::Codex | Agent::GeminiCli => open_path(&found.path, format),
+        }
+    }
+
+    fn named_session(&self, name: &str, agent: Option<&str>) -> Result<Found> {
+        if name == "current" {
+            let found = agents::current(&self.config.agents);
+            return one(found, "expected the session of the agent that calls, found none: no agent is known to call");
+        }
+        let newest = self.sessions(agent, true)?.into_iter().find(|it| it.parent.is_none());
+        newest.ok_or_else(|| {
+            let what = "expected a session of this directory, found none; `epitome sessions` lists all";
+            Error::new(Kind::Input, what)
+        })
+    }
+
+    fn session_by_id(&self, id: &str, agent: Option<&str>) -> Result<Found> {
+        let agent = agent.map(named_agent).transpose()?;
+        let mut found = agents::find(&self.config.agents, id);
+        found.retain(|it| agent.is_none_or(|agent| it.agent == agent));
+        one(found, "expected a session file, a session id or a handle, found nothing of that name; `epitome sessions` lists the sessions")
+            .map_err(|error| Error::new(error.kind(), error.detail()).at(id, None))
+    }
+
+    /// Without a name: the calling agent's session, else the newest here; else the newest anywhere are listed.
+    fn default_session(&self, agent: Option<&str>) -> Result<Found> {
+        if self.config.agents.inside.is_some()
+            && let Ok(found) = self.named_session("current", agent)
+        {
+            return Ok(found);
+        }
+        if let Ok(found) = self.named_session("latest", agent) {
+            return Ok(found);
+        }
+        let anywhere: Vec<Found> = self.sessions(agent, false)?.into_iter().take(5).collect();
+        if anywhere.is_empty() {
+            return Err(Error::new(Kind::Input, "which session? No agent's sessions were found here; give a file"));
+        }
+        let what = format!("which session? None is of this directory. The newest elsewhere:{}", listed(&anywhere));
+        Err(Error::new(Kind::Input, what))
+    }
+}
+
+fn named_agent(name: &str) -> Result<Agent> {
+    Agent::named(name).ok_or_else(|| {
+        let what = format!("expected an agent (claude-code, codex, gemini-cli, opencode), found {name:?}");
+        Error::new(Kind::Arguments, what)
+    })
+}
+
+/// The one session, or a list of what could be meant and nothing done.
+fn one(mut found: Vec<Found>, none: &str) -> Result<Found> {
+    match found.len() {
+        0 => Err(Error::new(Kind::Input, none)),
+        1 => Ok(found.remove(0)),
+        _ => {
+            let what = format!("several sessions could be meant; name one by its id:{}", listed(&found));
+            Err(Error::new(Kind::Ambiguous, what))
+        }
+    }
+}
+
+fn listed(found: &[Found]) -> String {
+    let line = |it: &Found| {
+        let changed = format::derive::time(it.changed_ms);
+        format!("\n  {} {}  {}  {:?}", it.agent.name(), it.id, changed.get(..16).unwrap_or_default(), it.first_words)
+    };
+    found.iter().map(line).collect()
+}
+
+fn open_database(database: &Path, id: &str) -> Result<Opened> {
+    let bytes = agents::opencode::export(database, id)?;
+    let name = format!("{}#{id}", database.display());
+    read(Box::new(Memory::new(name.as_str(), bytes)), Some(Format::OpenCode), Some(PathBuf::from(name)))
+}
+
+pub(super) fn open_path(path: &Path, format: Option<Format>) -> Result<Opened> {
+    read(Box::new(File::open(path)?), format, Some(path.to_owned()))
+}
+
+pub(super) fn read(
+    source: Box<dyn Source + Send>,
+    format: Option<Format>,
+    path: Option<PathBuf>,
+) -> Result<Opened> {
+    let session = format::read(&*source, format)?;
+    Ok(Opened { source, session, path })
+}

@@ -1,0 +1,63 @@
+//! Which tool outputs a profile clears.
+
+use super::{Ask, Engine, Opened, To, notes, pruned, session_info};
+use crate::answers::{CONTRACT, Next, PruneAnswer};
+use crate::compact;
+use crate::error::Result;
+use crate::format::Mode;
+
+impl Engine {
+    /// Clears, shortens or moves away tool outputs as `ask.profile` does.
+    pub fn prune(&self, opened: &Opened, ask: &Ask) -> Result<PruneAnswer> {
+        let measured = self.measure(&opened.session, ask);
+        let moment = self.moment(ask);
+        let plan = self.with_request(&measured, ask, true, None, |request| {
+            compact::plan(measured.history, &measured.ruler, request, &moment)
+        });
+        let mut answer = PruneAnswer {
+            contract: CONTRACT,
+            session: session_info(opened),
+            profile: ask.profile.name.clone(),
+            status: "noop".to_owned(),
+            tokens_before: plan.tokens_before,
+            tokens_after: plan.tokens_before,
+            pruned: Vec::new(),
+            reason_code: plan.reason.code.to_owned(),
+            reason: plan.reason.text.clone(),
+            first_changed: None,
+            prefix_tokens: plan.tokens_before,
+            handle: None,
+            output: None,
+            takes_effect: None,
+            next: Next { who: "nobody".to_owned(), what: String::new() },
+            warnings: notes(opened),
+        };
+        if !plan.act {
+            return Ok(answer);
+        }
+        let outcome = match compact::apply(measured.history, &measured.ruler, &ask.profile, &plan, None) {
+            Ok(outcome) => outcome,
+            Err(rejected) => {
+                answer.reason_code = rejected.code.to_owned();
+                answer.reason = rejected.reason;
+                return Ok(answer);
+            }
+        };
+        answer.pruned = pruned(&plan.ops);
+        answer.tokens_after = outcome.tokens;
+        answer.first_changed = Some(outcome.first_changed);
+        answer.prefix_tokens = outcome.prefix_tokens;
+        answer.status = "planned".to_owned();
+        if let To::File(path) = &ask.to {
+            answer.handle = Some(self.archive(opened, &plan, ask, outcome.tokens, None)?);
+            let bytes = match ask.messages_as {
+                Some(api) => crate::format::messages(&outcome.history, api).0,
+                None => self.written(opened, &outcome.history, Mode::Patch, &mut answer.warnings)?.0,
+            };
+            crate::files::install(path, &bytes)?;
+            answer.status = "pruned".to_owned();
+            answer.output = Some(path.display().to_string());
+        }
+        Ok(answer)
+    }
+}

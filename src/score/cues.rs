@@ -1,0 +1,598 @@
+//! Words by which languages mark rules, choices, outcomes and the like. Data only: a language is added by adding
+//! lines. Latin, Cyrillic and Greek cues are whole words in lower case; cues of dense script are looked for anywhere.
+
+use super::probe::FileOp;
+
+/// Which way a rule points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sign {
+    /// Do it.
+    Require,
+    /// Do not.
+    Forbid,
+}
+
+/// Where in a clause a cue counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Wherever it stands.
+    Anywhere,
+    /// At the start of a clause, where verbs are orders.
+    Opening,
+}
+
+/// A cue of obligation.
+pub(super) struct Cue {
+    pub(super) words: &'static str,
+    pub(super) sign: Sign,
+    pub(super) place: Place,
+}
+
+const fn require(words: &'static str) -> Cue {
+    Cue { words, sign: Sign::Require, place: Place::Anywhere }
+}
+const fn require_first(words: &'static str) -> Cue {
+    Cue { words, sign: Sign::Require, place: Place::Opening }
+}
+const fn forbid(words: &'static str) -> Cue {
+    Cue { words, sign: Sign::Forbid, place: Place::Anywhere }
+}
+const fn forbid_first(words: &'static str) -> Cue {
+    Cue { words, sign: Sign::Forbid, place: Place::Opening }
+}
+
+/// Cues of obligation. Of two that start at the same word, the earlier in the table counts.
+pub(super) const OBLIGATION: &[Cue] = &[
+    // English
+    require("don't forget"),
+    require("do not forget"),
+    require("never forget"),
+    forbid("must not"),
+    forbid("must never"),
+    forbid("mustn't"),
+    forbid("should not"),
+    forbid("should never"),
+    forbid("shouldn't"),
+    forbid("need not"),
+    forbid("may not"),
+    forbid("not allowed"),
+    forbid("is forbidden"),
+    forbid("are forbidden"),
+    forbid("prohibited"),
+    forbid("off limits"),
+    forbid("no need for"),
+    forbid("no need to"),
+    forbid("we don't need"),
+    forbid("we do not need"),
+    forbid("we don't want"),
+    forbid("we do not want"),
+    forbid("i don't want"),
+    forbid("i do not want"),
+    forbid("we no longer need"),
+    forbid("needs no"),
+    forbid("without touching"),
+    forbid("without changing"),
+    forbid("without breaking"),
+    forbid("without adding"),
+    forbid("without modifying"),
+    forbid("without using"),
+    forbid_first("never"),
+    forbid_first("don't"),
+    forbid_first("dont"),
+    forbid_first("do not"),
+    forbid_first("avoid"),
+    forbid_first("refrain from"),
+    forbid_first("stop using"),
+    forbid_first("under no circumstances"),
+    forbid_first("no more"),
+    require("must"),
+    require("has to be"),
+    require("have to be"),
+    require("needs to"),
+    require("need to be"),
+    require("should"),
+    require("is required"),
+    require("are required"),
+    require("is mandatory"),
+    require("it is important that"),
+    require("it's important that"),
+    require("at most"),
+    require("at least"),
+    require("no longer than"),
+    require("not more than"),
+    require("no more than"),
+    require("make sure"),
+    require("stick to"),
+    require("i want you to"),
+    require_first("always"),
+    require_first("ensure"),
+    require_first("only"),
+    require_first("use only"),
+    require_first("prefer"),
+    require_first("keep"),
+    require_first("leave"),
+    require("use only"),
+    require("only use"),
+    require("only touch"),
+    require("only change"),
+    require("only edit"),
+    require("only modify"),
+    // Chinese, simplified and traditional
+    forbid("不要"),
+    forbid("不得"),
+    forbid("不可以"),
+    forbid("不可"),
+    forbid("不许"),
+    forbid("不許"),
+    forbid("不准"),
+    forbid("不能"),
+    forbid("不应"),
+    forbid("不應"),
+    forbid("禁止"),
+    forbid("严禁"),
+    forbid("嚴禁"),
+    forbid("切勿"),
+    forbid("请勿"),
+    forbid("請勿"),
+    forbid("不用"),
+    forbid("不需要"),
+    forbid("避免"),
+    forbid("绝不"),
+    forbid("絕不"),
+    require("必须"),
+    require("必須"),
+    require("务必"),
+    require("務必"),
+    require("一定要"),
+    require("一律"),
+    require("只能"),
+    require("只允许"),
+    require("只允許"),
+    require("应该"),
+    require("應該"),
+    require("应当"),
+    require("應當"),
+    require("请确保"),
+    require("請確保"),
+    require("确保"),
+    require("確保"),
+    require("始终"),
+    require("始終"),
+    require("统一"),
+    require("統一"),
+    require("优先"),
+    require("優先"),
+    // Japanese
+    forbid("しないで"),
+    forbid("ないでください"),
+    forbid("ないで下さい"),
+    forbid("てはいけない"),
+    forbid("てはいけません"),
+    forbid("てはならない"),
+    forbid("ではならない"),
+    forbid("べきではない"),
+    forbid("べきでない"),
+    forbid("使わないこと"),
+    forbid("しないこと"),
+    forbid("ないこと"),
+    forbid("不要です"),
+    forbid("厳禁"),
+    forbid("避けて"),
+    require("必ず"),
+    require("なければならない"),
+    require("なければなりません"),
+    require("べきです"),
+    require("べき"),
+    require("してください必ず"),
+    require("のみ使"),
+    require("だけを使"),
+    require("すること"),
+    require("常に"),
+    require("徹底"),
+    // Korean
+    forbid("하지 마"),
+    forbid("하지마"),
+    forbid("지 마세요"),
+    forbid("지 말"),
+    forbid("금지"),
+    forbid("안 됩니다"),
+    forbid("안 돼"),
+    forbid("절대"),
+    require("반드시"),
+    require("항상"),
+    require("꼭"),
+    require("해야"),
+    require("만 사용"),
+    // Spanish
+    forbid_first("no uses"),
+    forbid_first("no usar"),
+    forbid_first("no toques"),
+    forbid_first("no modifiques"),
+    forbid_first("no cambies"),
+    forbid_first("no añadas"),
+    forbid_first("no hagas"),
+    forbid("nunca"),
+    forbid("jamás"),
+    forbid("no debe"),
+    forbid("no debes"),
+    forbid("no se debe"),
+    forbid("prohibido"),
+    forbid_first("evita"),
+    require("debe"),
+    require("deben"),
+    require("debes"),
+    require("siempre"),
+    require("hay que"),
+    require("asegúrate"),
+    require_first("solo"),
+    require_first("sólo"),
+    require_first("usa solo"),
+    require("obligatorio"),
+    // Russian
+    forbid("нельзя"),
+    forbid("никогда не"),
+    forbid("никогда"),
+    forbid("запрещено"),
+    forbid("запрещается"),
+    forbid("не должен"),
+    forbid("не должна"),
+    forbid("не должны"),
+    forbid("не надо"),
+    forbid("не нужно"),
+    forbid_first("не"),
+    require("должен"),
+    require("должна"),
+    require("должно"),
+    require("должны"),
+    require("обязательно"),
+    require("необходимо"),
+    require("всегда"),
+    require_first("только"),
+    require("используй только"),
+    // German
+    forbid("niemals"),
+    forbid("nie"),
+    forbid("darf nicht"),
+    forbid("dürfen nicht"),
+    forbid("darf nie"),
+    forbid("darf kein"),
+    forbid("verboten"),
+    forbid("soll nicht"),
+    forbid("sollte nicht"),
+    forbid("bitte nicht"),
+    forbid("auf keinen fall"),
+    forbid_first("keine"),
+    forbid_first("kein"),
+    forbid_first("vermeide"),
+    forbid_first("nicht"),
+    require("muss"),
+    require("müssen"),
+    require("immer"),
+    require("unbedingt"),
+    require("sollte"),
+    require("soll"),
+    require("stelle sicher"),
+    require("achte darauf"),
+    require_first("nur"),
+    require("verwende nur"),
+    // French
+    forbid("ne jamais"),
+    forbid("jamais"),
+    forbid("ne pas"),
+    forbid("ne doit pas"),
+    forbid("ne doivent pas"),
+    forbid("interdit"),
+    forbid("interdite"),
+    forbid_first("évite"),
+    forbid_first("évitez"),
+    forbid_first("n'utilise pas"),
+    forbid_first("n'utilisez pas"),
+    forbid_first("ne touche pas"),
+    forbid_first("ne modifie pas"),
+    require("doit"),
+    require("doivent"),
+    require("toujours"),
+    require("il faut"),
+    require("obligatoire"),
+    require("assure-toi"),
+    require("assurez-vous"),
+    require_first("utilise uniquement"),
+    require_first("uniquement"),
+];
+
+/// Words that may stand before an order without taking its force.
+pub(super) const LEADS: &[&str] = &[
+    "and", "but", "so", "please", "pls", "plz", "then", "also", "just", "or", "well", "ok", "okay", "now", "kindly", "however",
+    "btw", "again", "omfg", "y", "pero", "por", "favor", "и", "но", "пожалуйста", "und", "aber", "bitte", "et", "mais", "actually",
+    "first", "yes", "yeah", "no", "important", "note", "reminder", "remember", "dude", "more",
+];
+
+/// What follows a cue when it describes or guesses instead of demanding (`this should work now`).
+pub(super) const NOT_A_RULE: &[&str] = &[
+    "should work", "should mean", "should be fine", "should be good", "should be ok", "should be able", "should be enough",
+    "should probably", "should we", "should i", "must have been", "must be because", "must be something", "should have been",
+    "should have", "should look", "should be closed", "should now", "needs to know", "at least one of", "at least for now",
+    "don't know", "don't think", "don't understand", "don't see", "don't worry", "do not know", "do not see", "dont know",
+    "dont think", "dont see", "keep going", "leave it", "should spawn", "never mind", "nevermind", "keep in mind", "no more questions",
+    "needs to happen", "不用保留吧", "能不能", "可不可以", "是不是应该", "是不是應該",
+];
+
+/// How a polite order starts although it is written as a question.
+pub(super) const POLITE: &[&str] =
+    &["can you", "could you", "would you", "will you", "can we please", "please", "請", "请", "幫我", "帮我"];
+
+/// How a real question starts.
+pub(super) const ASKING: &[&str] = &[
+    "should", "can", "could", "would", "do", "does", "did", "is", "are", "was", "why", "what", "how", "when", "where", "which",
+    "who", "any", "shall", "will", "have", "has", "что", "как", "почему", "warum", "wie", "was", "pourquoi", "comment", "qué",
+    "por qué", "cómo",
+];
+
+/// Words that set a chosen thing against a refused one. Left of it stands the chosen thing, except after `instead of`
+/// at a clause's start.
+pub(super) const CONTRAST: &[&str] =
+    &["instead of", "rather than", "and not", "not", "over", "statt", "anstatt", "plutôt que", "en lugar de", "вместо", "а не", "而不是", "而非", "ではなく", "じゃなく"];
+
+/// Opens a decision in a user's message.
+pub(super) const DECISION: &[&str] = &[
+    "let's", "lets", "let us", "we'll go with", "we will go with", "i'll go with", "go with", "decided", "we decided", "i decided",
+    "instead of", "i'd rather", "i would rather", "rather than", "i prefer", "we agreed", "nah", "no,", "is the right approach",
+    "is the right one", "is a good option", "that's the way", "stick with", "we're going with", "revert to", "switch to", "选择", "選擇", "决定",
+    "決定", "采用", "採用", "改用", "就用", "还是用", "還是用", "にしましょう", "にします", "で行きましょう", "に決め", "を採用", "로 하자", "로 가자", "결정",
+    "vamos con", "decidimos", "решили", "давай", "давайте", "wir nehmen", "entschieden", "on prend", "on garde", "décidé",
+];
+
+/// What follows `let's` when nothing is decided.
+pub(super) const NOT_A_DECISION: &[&str] =
+    &["let's see", "let's continue", "let's check", "let's test", "let's look", "let's try", "let's start", "let us know", "lets see", "lets continue", "lets check", "let's go", "let's say", "let's do a", "no, that's"];
+
+/// Says yes.
+pub(super) const YES: &[&str] = &[
+    "yes", "yeah", "yep", "yup", "sure", "ok", "okay", "do it", "go ahead", "go for it", "sounds good", "please do", "correct", "agreed",
+    "approved", "lgtm", "y", "1000%", "是", "是的", "好", "好的", "可以", "行", "对", "對", "はい", "お願いします", "いいです", "네", "예", "좋아", "sí", "si",
+    "vale", "claro", "да", "давай", "хорошо", "ja", "gerne", "oui", "d'accord",
+];
+
+/// Says no.
+pub(super) const NO: &[&str] =
+    &["no", "nope", "nah", "don't", "stop", "不", "不要", "不用", "不是", "いいえ", "いや", "아니", "아니요", "нет", "nein", "non"];
+
+/// What tools answer when the user said no. Claude Code 2.1, Codex 0.169, Gemini CLI 0.61, OpenCode 1.18.
+pub(super) const REFUSALS: &[&str] = &[
+    "doesn't want to proceed", "user rejected", "rejected by user", "rejected by the user", "rejected permission", "user cancelled",
+    "cancelled by user", "user denied", "denied by user", "user declined", "user did not allow", "operation was cancelled",
+    "user dismissed",
+];
+
+/// Where the reason starts in such an answer.
+pub(super) const REFUSAL_REASONS: &[&str] = &["the user said:", "with the following feedback:", "feedback:", "reason:"];
+
+/// Says that an approach was tried and left.
+pub(super) const GIVEN_UP: &[&str] = &[
+    "didn't work", "did not work", "gave up", "giving up", "abandon", "abandoned", "reverted", "reverting", "rolled back", "roll back",
+    "rolling back", "roll it back", "undo that", "backed out", "dead end", "not feasible", "isn't feasible", "no longer viable", "that failed because",
+    "行不通", "放弃", "放棄", "回退", "撤销", "撤銷", "うまくいかな", "失敗したので", "断念", "取りやめ", "元に戻し", "작동하지 않", "포기", "되돌", "no funcionó",
+    "descartad", "не сработал", "отказал", "откатил", "funktionierte nicht", "verworfen", "zurückgerollt", "n'a pas marché", "abandonné",
+];
+
+/// Says it only of an approach: beside one of [`APPROACH`].
+pub(super) const GIVEN_UP_IF: &[&str] = &[
+    "doesn't work", "does not work", "won't work", "will not work", "not possible", "isn't possible", "不行", "no funciona", "не работает",
+    "funktioniert nicht", "ne marche pas", "failed because",
+];
+
+/// Names of what one tries.
+pub(super) const APPROACH: &[&str] = &[
+    "approach", "instead", "try", "tried", "attempt", "alternative", "solution", "idea", "workaround", "option", "方案", "方法", "办法", "辦法",
+    "enfoque", "подход", "ansatz", "approche",
+];
+
+/// Gives a reason.
+pub(super) const BECAUSE: &[&str] = &[
+    "because", "since", "due to", "as the", "as it", "so ", "which ", " - ", "—", "therefore", "after ", "因为", "因為", "由于", "由於", "所以", "ため", "ので", "때문",
+    "porque", "потому", "так как", "weil", "da ", "parce que", "car ",
+];
+
+/// Labels and words by which a text says that it gives the user's rules or words.
+pub(super) const OF_THE_USER: &[&str] = &[
+    "user", "you said", "you asked", "constraint", "rule", "instruction", "require", "preference", "prefer", "request", "must", "never",
+    "always", "don't", "do not", "not allowed", "guideline", "policy", "feedback", "said", "asked", "wants", "told", "order", "directive", "limits",
+    "standing", "用户", "用戶", "约束", "約束", "限制", "规则", "規則", "要求", "指示", "偏好", "禁止", "不要", "必须", "必須", "ユーザー", "制約", "ルール", "要件", "要望",
+    "守る", "사용자", "제약", "규칙", "요구", "지시", "usuario", "restric", "regla", "instrucc", "пользовател", "огранич", "правил", "требован",
+    "инструкц", "benutzer", "nutzer", "vorgabe", "regel", "einschränk", "anforder", "utilisateur", "contrainte", "règle", "consigne", "exigence",
+];
+
+/// What was done to a file, by word. Words of dense script are looked for anywhere in the row.
+pub(super) const FILE_WORDS: &[(&str, &[FileOp])] = &[
+    ("read", &[FileOp::Read]),
+    ("reading", &[FileOp::Read]),
+    ("viewed", &[FileOp::Read]),
+    ("view", &[FileOp::Read]),
+    ("opened", &[FileOp::Read]),
+    ("inspected", &[FileOp::Read]),
+    ("examined", &[FileOp::Read]),
+    ("looked", &[FileOp::Read]),
+    ("consulted", &[FileOp::Read]),
+    ("edited", &[FileOp::Edited]),
+    ("edit", &[FileOp::Edited]),
+    ("edits", &[FileOp::Edited]),
+    ("modified", &[FileOp::Edited]),
+    ("modify", &[FileOp::Edited]),
+    ("changed", &[FileOp::Edited, FileOp::Created]),
+    ("changes", &[FileOp::Edited, FileOp::Created]),
+    ("touched", &[FileOp::Edited, FileOp::Created]),
+    ("updated", &[FileOp::Edited]),
+    ("update", &[FileOp::Edited]),
+    ("patched", &[FileOp::Edited]),
+    ("rewrote", &[FileOp::Edited, FileOp::Created]),
+    ("rewritten", &[FileOp::Edited, FileOp::Created]),
+    ("overwrote", &[FileOp::Edited]),
+    ("created", &[FileOp::Created]),
+    ("create", &[FileOp::Created]),
+    ("added", &[FileOp::Created]),
+    ("add", &[FileOp::Created]),
+    ("new", &[FileOp::Created]),
+    ("wrote", &[FileOp::Created, FileOp::Edited]),
+    ("written", &[FileOp::Created, FileOp::Edited]),
+    ("write", &[FileOp::Created, FileOp::Edited]),
+    ("deleted", &[FileOp::Deleted]),
+    ("delete", &[FileOp::Deleted]),
+    ("removed", &[FileOp::Deleted]),
+    ("remove", &[FileOp::Deleted]),
+    ("renamed", &[FileOp::Created, FileOp::Deleted]),
+    ("moved", &[FileOp::Created, FileOp::Deleted]),
+    ("读取", &[FileOp::Read]),
+    ("讀取", &[FileOp::Read]),
+    ("查看", &[FileOp::Read]),
+    ("已读", &[FileOp::Read]),
+    ("已讀", &[FileOp::Read]),
+    ("阅读", &[FileOp::Read]),
+    ("閱讀", &[FileOp::Read]),
+    ("修改", &[FileOp::Edited]),
+    ("编辑", &[FileOp::Edited]),
+    ("編輯", &[FileOp::Edited]),
+    ("更新", &[FileOp::Edited]),
+    ("变更", &[FileOp::Edited, FileOp::Created]),
+    ("創建", &[FileOp::Created]),
+    ("创建", &[FileOp::Created]),
+    ("新建", &[FileOp::Created]),
+    ("新增", &[FileOp::Created]),
+    ("建立", &[FileOp::Created]),
+    ("删除", &[FileOp::Deleted]),
+    ("刪除", &[FileOp::Deleted]),
+    ("読み", &[FileOp::Read]),
+    ("閲覧", &[FileOp::Read]),
+    ("参照", &[FileOp::Read]),
+    ("編集", &[FileOp::Edited]),
+    ("変更", &[FileOp::Edited, FileOp::Created]),
+    ("作成", &[FileOp::Created]),
+    ("追加", &[FileOp::Created]),
+    ("削除", &[FileOp::Deleted]),
+    ("읽", &[FileOp::Read]),
+    ("수정", &[FileOp::Edited]),
+    ("편집", &[FileOp::Edited]),
+    ("생성", &[FileOp::Created]),
+    ("삭제", &[FileOp::Deleted]),
+    ("leído", &[FileOp::Read]),
+    ("leídos", &[FileOp::Read]),
+    ("editado", &[FileOp::Edited]),
+    ("editados", &[FileOp::Edited]),
+    ("modificado", &[FileOp::Edited]),
+    ("modificados", &[FileOp::Edited]),
+    ("creado", &[FileOp::Created]),
+    ("creados", &[FileOp::Created]),
+    ("eliminado", &[FileOp::Deleted]),
+    ("borrado", &[FileOp::Deleted]),
+    ("прочитан", &[FileOp::Read]),
+    ("прочитаны", &[FileOp::Read]),
+    ("изменён", &[FileOp::Edited]),
+    ("изменены", &[FileOp::Edited]),
+    ("создан", &[FileOp::Created]),
+    ("созданы", &[FileOp::Created]),
+    ("удалён", &[FileOp::Deleted]),
+    ("удалены", &[FileOp::Deleted]),
+    ("gelesen", &[FileOp::Read]),
+    ("geändert", &[FileOp::Edited]),
+    ("bearbeitet", &[FileOp::Edited]),
+    ("erstellt", &[FileOp::Created]),
+    ("angelegt", &[FileOp::Created]),
+    ("gelöscht", &[FileOp::Deleted]),
+    ("lu", &[FileOp::Read]),
+    ("lus", &[FileOp::Read]),
+    ("modifié", &[FileOp::Edited]),
+    ("modifiés", &[FileOp::Edited]),
+    ("créé", &[FileOp::Created]),
+    ("créés", &[FileOp::Created]),
+    ("supprimé", &[FileOp::Deleted]),
+    ("supprimés", &[FileOp::Deleted]),
+];
+
+/// Turns what a word says into its opposite when it stands up to three words before.
+pub(super) const NEGATORS: &[&str] = &[
+    "not", "no", "never", "didn't", "don't", "doesn't", "isn't", "wasn't", "weren't", "won't", "cannot", "can't", "without", "todo",
+    "will", "unable", "nothing", "none", "未", "没有", "沒有", "kein", "keine", "nicht", "ne", "sin", "не", "0", "zero", "neither", "should", "must",
+    "to",
+];
+
+/// Says that something went well.
+pub(super) const WENT_WELL: &[&str] = &[
+    "ok", "passed", "pass", "passes", "passing", "succeeded", "succeeds", "success", "successful", "successfully", "green", "clean", "worked",
+    "works", "pasó", "éxito", "успешно", "прошли", "erfolgreich", "bestanden", "réussi", "réussie",
+];
+/// The same in dense script and signs.
+pub(super) const WENT_WELL_ANYWHERE: &[&str] = &["✓", "✔", "✅", "成功", "通过", "通過", "合格", "통과", "성공"];
+
+/// Says that something went wrong.
+pub(super) const WENT_WRONG: &[&str] = &[
+    "failed", "fail", "fails", "failing", "failure", "failures", "error", "errors", "errored", "broken", "broke", "crashed", "red", "falló",
+    "fallo", "ошибка", "провалились", "fehlgeschlagen", "fehler", "échoué", "échec", "denied", "timeout", "timed",
+];
+/// The same in dense script and signs.
+pub(super) const WENT_WRONG_ANYWHERE: &[&str] = &["✗", "✘", "❌", "失败", "失敗", "错误", "錯誤", "エラー", "실패", "오류"];
+
+/// Says that an error is gone, or a plan's item done.
+pub(super) const SETTLED: &[&str] = &[
+    "fixed", "resolved", "solved", "passes", "passing", "passed", "gone", "done", "completed", "complete", "finished", "closed", "ok", "later",
+    "cleared", "resuelto", "исправлено", "решено", "behoben", "gelöst", "erledigt", "corrigé", "résolu", "terminé",
+];
+/// The same in dense script and signs.
+pub(super) const SETTLED_ANYWHERE: &[&str] =
+    &["✓", "✔", "✅", "[x]", "[X]", "已修复", "已修復", "已解决", "已解決", "完成", "修正済", "解決済", "解決しました", "完了", "해결", "완료"];
+
+/// Says that an error or a plan's item is still there.
+pub(super) const STILL_OPEN: &[&str] = &[
+    "open", "unresolved", "unfixed", "still", "failing", "fails", "pending", "todo", "remaining", "next", "outstanding", "in_progress", "in-progress", "progress",
+    "blocked", "unsolved", "left", "active", "current", "plan", "to-do", "todos", "steps", "broken", "upcoming", "unfinished", "incomplete", "error", "errors", "failed", "failure", "problem", "problems",
+    "pendiente", "открыт", "осталось", "offen", "ouvert", "restant",
+];
+/// The same in dense script and signs.
+pub(super) const STILL_OPEN_ANYWHERE: &[&str] =
+    &["[ ]", "☐", "◻", "⏳", "□", "待办", "待辦", "未完", "未解", "进行中", "進行中", "下一步", "残り", "未修正", "次の", "計画", "计划", "진행", "남은", "미해결"];
+
+/// Tags that a person may wrap their own words in.
+pub(super) const OWN_TAGS: &[&str] = &["rule", "instruction", "constraint", "requirement", "task", "request", "user", "goal", "prompt", "question"];
+
+/// How lines start that programs wrote.
+pub(super) const LOG_OPENINGS: &[&str] = &[
+    "$ ", "❯ ", "➜ ", "% ", "⏺", "⎿", "│", "╭", "╰", "├", "└", "┃", "[Request interrupted", "Operation stopped by hook", "Caveat:", "Traceback", "File \"",
+    "ERROR", "WARN", "INFO", "DEBUG", "TRACE", "FATAL", "error:", "error[", "warning:", "Error:", "Warning:", "npm ERR", "npm WARN", "panic:", "goroutine ",
+    "thread '", "diff --git", "index ", "@@ ", "+++ ", "--- ", "[INFO", "[ERROR", "[WARN", "[DEBUG", "TypeError", "SyntaxError", "ReferenceError", "ValueError", "Exception",
+    "in: ", "remote: ", "fatal: ",
+];
+
+/// Dots that end no sentence.
+pub(super) const ABBREVIATIONS: &[&str] = &["e.g.", "i.e.", "etc.", "vs.", "cf.", "approx.", "resp.", "z.B.", "bzw.", "p.ej.", " no.", " nr."];
+
+/// Heads of commands that only look around: that they went well is no fact.
+pub(super) const LOOKING: &[&str] = &[
+    "ls", "ll", "cat", "sed", "head", "tail", "nl", "less", "more", "grep", "rg", "egrep", "find", "fd", "pwd", "echo", "printf", "which", "type", "wc", "cd",
+    "tree", "stat", "file", "du", "df", "env", "printenv", "date", "whoami", "hostname", "uname", "ps", "awk", "sort", "uniq", "cut", "jq", "test", "[", "true", "sleep", "export", "diff",
+    "open", "goto", "scroll_down", "scroll_up", "find_file", "search_file", "search_dir", "edit", "create", "submit", "for", "while", "if", "xxd", "strings", "basename", "dirname", "realpath", "column", "tmux", "ag", "bat", "set",
+    "mkdir", "touch", "chmod",
+];
+
+/// Subcommands that only look around.
+pub(super) const LOOKING_PAIRS: &[&str] = &[
+    "git status", "git diff", "git log", "git show", "git branch", "git remote", "git rev-parse", "git ls-files", "git blame", "git reflog", "git worktree", "git config", "git describe", "git merge-base", "git cat-file", "git grep", "git ls-tree", "git notes", "git for-each-ref",
+    "git fetch", "git stash", "gh pr", "gh issue", "gh api", "gh repo", "gh run", "gh auth", "gh search", "npm ls", "npm view", "npm list", "npm info", "cargo tree", "cargo metadata", "go list", "go env", "go doc", "go version", "docker ps", "docker images", "docker logs", "bd show", "bd list", "bd ready", "python --version", "node --version",
+];
+
+/// Subcommands that change something although their pair is in the list above.
+pub(super) const ACTING: &[&str] = &[
+    "gh pr create", "gh pr merge", "gh pr edit", "gh pr close", "gh pr comment", "gh pr review", "gh pr ready", "gh issue create", "gh issue close", "gh issue comment", "gh issue edit", "gh release create", "git worktree add", "git worktree remove", "git branch -d", "git branch -D", "git stash pop", "git stash drop", "git remote set-url", "git remote add",
+];
+
+/// Commands whose good end supports a claim that tests pass.
+pub(super) const TESTING: &[&str] = &["test", "pytest", "jest", "vitest", "mocha", "rspec", "ctest", "nextest", "check", "ci", "tox", "phpunit", "unittest", "verify"];
+
+/// Commands whose good end supports a claim that it builds.
+pub(super) const BUILDING: &[&str] = &["build", "check", "compile", "make", "tsc", "tsgo", "vet", "clippy", "lint", "test", "ci", "gradle", "mvn", "install", "run"];
+
+/// Function words of the languages above, sorted by bytes. Cues of obligation are among them: the sign is compared
+/// apart.
+pub(super) const FUNCTION_WORDS: &[&str] = &[
+    "a", "about", "all", "also", "always", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "could", "das", "de", "debe", "del", "den", "der", "des", "did", "die", "do", "does", "doesn't", "doit", "don't", "dont", "du", "ein", "eine", "el", "en", "ensure", "es", "et", "for", "from", "get", "had", "has", "have", "hay", "how", "i", "i'm", "if", "il", "immer", "in", "into", "ist", "it", "it's", "its", "jamais", "just", "keep", "la", "las", "le", "les", "lo", "los", "make", "may", "me", "mit", "muss", "must", "mustn't", "my", "ne", "never", "nicht", "nie", "no", "not", "nunca", "of", "ok", "okay", "on", "only", "or", "our", "pas", "please", "por", "que", "se", "shall", "should", "shouldn't", "siempre", "so", "soll", "sollte", "such", "sure", "than", "that", "that's", "the", "their", "them", "then", "there", "these", "they", "this", "those", "to", "too", "toujours", "un", "una", "und", "une", "very", "was", "we", "were", "what", "when", "where", "which", "while", "who", "why", "will", "with", "would", "y", "you", "your", "zu", "в", "все", "всегда", "для", "и", "к", "как", "на", "не", "нельзя", "никогда", "по", "с", "что", "это",
+];
+
+/// Characters of dense script that carry grammar rather than meaning; a pair of only these is no content.
+pub(super) const FUNCTION_CHARS: &str = "的了是在和与與吗嗎呢吧啊我你他她它们們这這那就也都把被要不请請必须須务務";

@@ -1,0 +1,228 @@
+//! What is looked for: facts of ten classes, each with the messages it stands in.
+
+use serde::Serialize;
+
+/// A kind of fact. The letter is its name in JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub enum Class {
+    /// A rule that the user gave.
+    U,
+    /// A decision of the user.
+    D,
+    /// The last request, and the question left open.
+    L,
+    /// A file and what was last done to it.
+    F,
+    /// A command and how it last ended.
+    X,
+    /// An error and whether it is gone.
+    E,
+    /// An open item of the plan.
+    P,
+    /// The goal: the first request.
+    G,
+    /// An approach that was tried and given up.
+    T,
+    /// An identifier: hash, URL, version, port, number with a key.
+    I,
+}
+
+impl Class {
+    /// All classes, the heaviest first.
+    pub const ALL: [Self; 10] =
+        [Self::U, Self::D, Self::L, Self::F, Self::X, Self::E, Self::P, Self::G, Self::T, Self::I];
+
+    /// Weight in the headline share.
+    pub fn weight(self) -> f64 {
+        match self {
+            Self::U | Self::D | Self::L => 3.0,
+            Self::F | Self::X | Self::E | Self::P | Self::G => 2.0,
+            Self::T | Self::I => 1.0,
+        }
+    }
+
+    /// What people call it, in the plural.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::U => "user constraints",
+            Self::D => "decisions",
+            Self::L => "last request",
+            Self::F => "file operations",
+            Self::X => "commands",
+            Self::E => "errors",
+            Self::P => "open plan items",
+            Self::G => "goal",
+            Self::T => "approaches given up",
+            Self::I => "identifiers",
+        }
+    }
+}
+
+/// What was done to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileOp {
+    /// Looked at, never changed.
+    Read,
+    /// Changed in part, or written over.
+    Edited,
+    /// Made, also as the target of a move.
+    Created,
+    /// Removed, also as the source of a move.
+    Deleted,
+}
+
+/// Which way a rule points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Polarity {
+    /// Do it.
+    Require,
+    /// Do not.
+    Forbid,
+    /// Both in one sentence.
+    Mixed,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub struct Outcome {
+    /// Whether it went well.
+    pub ok: bool,
+    /// Its exit code, where told.
+    pub exit: Option<i64>,
+    /// Tests that passed, where counted.
+    pub passed: Option<u64>,
+    /// Tests that failed, where counted.
+    pub failed: Option<u64>,
+}
+
+/// What is to be found again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Fact {
+    /// A sentence with an obligation in it.
+    Rule {
+        /// The sentence.
+        text: String,
+        /// Which way it points.
+        polarity: Polarity,
+    },
+    /// A file.
+    File {
+        /// Relative to the working directory if it is below it.
+        path: String,
+        /// What was last done to it; reading counts only if nothing else was.
+        op: FileOp,
+        /// All that was ever done to it.
+        done: Vec<FileOp>,
+    },
+    /// A command.
+    Command {
+        /// Its first line, without a leading `cd` and trailing filters.
+        command: String,
+        /// Its latest outcome.
+        outcome: Outcome,
+    },
+    /// An error.
+    Error {
+        /// The line that says it, at most 160 characters.
+        signature: String,
+        /// The message that shows it gone: the same command went well there.
+        resolved: Option<usize>,
+        /// Nobody can tell from the session whether it is gone: the user reported it.
+        unknown: bool,
+    },
+    /// An open plan item.
+    Plan {
+        /// Its text.
+        item: String,
+    },
+    /// A decision.
+    Decision {
+        /// What was asked, if it answers a question.
+        question: Option<String>,
+        /// What was chosen or said.
+        choice: String,
+        /// Earlier answers to the same question.
+        superseded: Vec<String>,
+    },
+    /// An identifier.
+    Identifier {
+        /// The word that says what it is of; needed beside numbers.
+        key: Option<String>,
+        /// The value.
+        value: String,
+    },
+    /// An approach left, with the reason.
+    Tried {
+        /// The sentence that says so.
+        text: String,
+    },
+    /// A request or a question.
+    Words {
+        /// It.
+        text: String,
+    },
+}
+
+/// A fact of the source.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Probe {
+    /// Its kind.
+    pub class: Class,
+    /// The messages of the source that establish it, rising; it counts as evicted if the last of them is.
+    pub messages: Vec<usize>,
+    /// It.
+    pub fact: Fact,
+}
+
+impl Probe {
+    pub(super) fn new(class: Class, message: usize, fact: Fact) -> Self {
+        Self { class, messages: vec![message], fact }
+    }
+
+    /// The message that established it last.
+    pub fn message(&self) -> usize {
+        self.messages.last().copied().unwrap_or_default()
+    }
+
+    /// One line that says it.
+    pub fn text(&self) -> String {
+        match &self.fact {
+            Fact::Rule { text, .. } | Fact::Tried { text } | Fact::Words { text } => text.clone(),
+            Fact::File { path, op, .. } => format!("{path}: {}", op_name(*op)),
+            Fact::Command { command, outcome } => {
+                let mut out = format!("{command}: {}", if outcome.ok { "ok" } else { "failed" });
+                for (name, value) in [("passed", outcome.passed), ("failed", outcome.failed)] {
+                    if let Some(value) = value {
+                        out.push_str(&format!(", {value} {name}"));
+                    }
+                }
+                out
+            }
+            Fact::Error { signature, resolved, unknown } => {
+                let status = match (unknown, resolved) {
+                    (true, _) => "reported",
+                    (false, Some(_)) => "resolved",
+                    (false, None) => "open",
+                };
+                format!("{signature} ({status})")
+            }
+            Fact::Plan { item } => item.clone(),
+            Fact::Decision { question: Some(question), choice, .. } => format!("{question} → {choice}"),
+            Fact::Decision { question: None, choice, .. } => choice.clone(),
+            Fact::Identifier { key: Some(key), value } => format!("{key} {value}"),
+            Fact::Identifier { key: None, value } => value.clone(),
+        }
+    }
+}
+
+fn op_name(op: FileOp) -> &'static str {
+    match op {
+        FileOp::Read => "read",
+        FileOp::Edited => "edited",
+        FileOp::Created => "created",
+        FileOp::Deleted => "deleted",
+    }
+}

@@ -1,0 +1,1 @@
+//! Sessions made up with random facts planted at known depths: no common word can satisfy them.

@@ -1,0 +1,409 @@
+//! Text as the scorer sees it: its normal form, its tokens, its rows under their headings, and its sentences.
+
+use std::collections::BTreeSet;
+
+use super::cues;
+
+/// The normal form in which texts are compared: runs of white space are one space, decomposed Latin letters and kana
+/// are composed. Never folds case.
+pub(super) fn normal(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_whitespace() {
+            if !out.is_empty() && !out.ends_with(' ') {
+                out.push(' ');
+            }
+        } else if let Some(composed) = out.chars().next_back().and_then(|base| compose(base, c)) {
+            out.pop();
+            out.push(composed);
+        } else {
+            out.push(c);
+        }
+    }
+    out.truncate(out.trim_end().len());
+    out
+}
+
+/// The pairs that file systems and input methods really decompose: accents of Western Europe, voiced kana.
+fn compose(base: char, mark: char) -> Option<char> {
+    const LATIN: [(char, &str, &str); 7] = [
+        ('\u{300}', "aeiouAEIOUnN", "àèìòùÀÈÌÒÙǹǸ"),
+        ('\u{301}', "aeiouyAEIOUYcnsz", "áéíóúýÁÉÍÓÚÝćńśź"),
+        ('\u{302}', "aeiouAEIOU", "âêîôûÂÊÎÔÛ"),
+        ('\u{303}', "anoANO", "ãñõÃÑÕ"),
+        ('\u{308}', "aeiouyAEIOUеЕ", "äëïöüÿÄËÏÖÜёЁ"),
+        ('\u{30C}', "csznrCSZ", "čšžňřČŠŽ"),
+        ('\u{327}', "cC", "çÇ"),
+    ];
+    match mark {
+        '\u{306}' if base == 'и' => Some('й'),
+        '\u{3099}' if "うウ".contains(base) => Some(if base == 'う' { 'ゔ' } else { 'ヴ' }),
+        '\u{3099}' if ('か'..='ほ').contains(&base) || ('カ'..='ホ').contains(&base) => {
+            char::from_u32(base as u32 + 1)
+        }
+        '\u{309A}' if ('は'..='ほ').contains(&base) || ('ハ'..='ホ').contains(&base) => {
+            char::from_u32(base as u32 + 2)
+        }
+        _ => {
+            let (_, plain, accented) = LATIN.iter().find(|(it, _, _)| *it == mark)?;
+            plain.chars().position(|it| it == base).and_then(|at| accented.chars().nth(at))
+        }
+    }
+}
+
+/// Whether a character is written without spaces between words (or with endings grown onto them, as in Korean).
+pub(super) fn is_dense(c: char) -> bool {
+    matches!(c, '\u{3041}'..='\u{30FF}' | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7A3}'
+        | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{3FFFF}' | '々')
+}
+
+/// A word and where it starts (byte) in the text.
+pub(super) struct Word<'a> {
+    pub(super) at: usize,
+    pub(super) text: &'a str,
+    pub(super) dense: bool,
+}
+
+/// Words of a text: runs of letters and digits, held together by the signs that paths, versions and identifiers are
+/// made of; runs of dense script are one word each.
+pub(super) fn words(text: &str) -> Vec<Word<'_>> {
+    let mut out: Vec<Word<'_>> = Vec::new();
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        let dense = is_dense(c);
+        let leads = matches!(c, '/' | '~' | '.' | '_' | '@' | '#' | '$');
+        let followed = chars.peek().is_some_and(|(_, it)| it.is_alphanumeric() || matches!(it, '_' | '/' | '.'));
+        if !(c.is_alphanumeric() || leads && followed) {
+            continue;
+        }
+        let mut end = at + c.len_utf8();
+        while let Some(&(next_at, next)) = chars.peek() {
+            let joins = if dense {
+                is_dense(next)
+            } else {
+                !is_dense(next)
+                    && (next.is_alphanumeric()
+                        || next == '_'
+                        || matches!(next, '-' | '.' | '/' | ':' | '@' | '+' | '\'' | '’' | '#' | '=' | '%' | '\\' | '~')
+                            && text[next_at + next.len_utf8()..]
+                                .chars()
+                                .next()
+                                .is_some_and(|it| !is_dense(it) && (it.is_alphanumeric() || matches!(it, '_' | '/' | '.' | '\\'))))
+            };
+            if !joins {
+                break;
+            }
+            end = next_at + next.len_utf8();
+            chars.next();
+        }
+        let word = text[at..end].trim_end_matches(['.', ':', '\'', '’']);
+        if word.chars().any(char::is_alphanumeric) {
+            out.push(Word { at, text: word, dense });
+        }
+    }
+    out
+}
+
+/// Ordinary words in lower case; paths, identifiers and camel case as they are.
+pub(super) fn fold(word: &str) -> String {
+    let marked = word.contains(['/', '_', '.', '\\', '@', '=']) || word.chars().any(|c| c.is_ascii_digit());
+    let camel = word
+        .chars()
+        .zip(word.chars().skip(1))
+        .any(|(a, b)| a.is_lowercase() && b.is_uppercase());
+    if marked || camel { word.to_string() } else { word.to_lowercase().replace('’', "'") }
+}
+
+/// All tokens of a text in order: folded words, and pairs of neighbouring characters of dense script.
+pub(super) fn tokens(text: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    for word in words(text) {
+        if !word.dense {
+            out.push(fold(word.text));
+            continue;
+        }
+        let chars: Vec<char> = word.text.chars().collect();
+        if chars.len() == 1 {
+            out.push(word.text.to_string());
+        }
+        out.extend(chars.windows(2).map(|it| it.iter().collect::<String>()));
+    }
+    out
+}
+
+/// The tokens that carry meaning: without function words, cues of obligation, and pairs of bare hiragana. If nothing
+/// is left, all.
+pub(super) fn content(text: &str) -> Vec<String> {
+    let all = tokens(text);
+    let kept: Vec<String> = all.iter().filter(|it| !is_function(it)).cloned().collect();
+    if kept.is_empty() { all } else { kept }
+}
+
+fn is_function(token: &str) -> bool {
+    cues::FUNCTION_WORDS.binary_search(&token).is_ok()
+        || token.chars().all(|c| ('\u{3041}'..='\u{309F}').contains(&c) || cues::FUNCTION_CHARS.contains(c))
+}
+
+/// What a line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// A heading, a bold line, a tag, or a label that ends in a colon.
+    Label,
+    /// A list item or table row.
+    Item,
+    /// Anything else outside code.
+    Prose,
+    /// Inside a code fence.
+    Code,
+    /// A quotation mark at its start (`> `).
+    Quote,
+}
+
+/// A line, with soft line breaks taken out, under the labels that it belongs to.
+#[derive(Debug, Clone)]
+pub(super) struct Row {
+    /// Normal form, without list marker.
+    pub(super) text: String,
+    pub(super) shape: Shape,
+    /// Rows above it that speak for it: the nearest label, and the heading over that. Definition: the nearest label
+    /// line above with no prose paragraph or other heading between, and the nearest heading above.
+    pub(super) labels: [Option<usize>; 2],
+}
+
+/// The rows of a text, code and quotes included.
+pub(super) fn rows(text: &str) -> Vec<Row> {
+    let mut out: Vec<Row> = Vec::new();
+    let mut fence: Option<String> = None;
+    let (mut heading, mut label) = (None, None);
+    // Whether the last row may still be continued by a soft line break.
+    let mut open = false;
+    for line in text.lines() {
+        let bare = line.trim();
+        if let Some(mark) = &fence {
+            if bare.starts_with(mark.as_str()) && bare.trim_matches(['`', '~']).is_empty() {
+                fence = None;
+            } else if !bare.is_empty() {
+                out.push(Row { text: normal(bare), shape: Shape::Code, labels: [label, heading] });
+            }
+            open = false;
+            continue;
+        }
+        if bare.starts_with("```") || bare.starts_with("~~~") {
+            fence = Some(bare.chars().take_while(|c| *c == '`' || *c == '~').collect());
+            open = false;
+            continue;
+        }
+        if bare.is_empty() {
+            open = false;
+            continue;
+        }
+        let (marker, rest) = item(bare);
+        let headed = is_heading(bare);
+        if headed || ends_as_label(rest) {
+            let level = if headed { 0 } else { 1 };
+            let labels = if level == 0 { [None, None] } else { [None, heading] };
+            out.push(Row { text: normal(rest), shape: Shape::Label, labels });
+            if level == 0 {
+                (heading, label) = (Some(out.len() - 1), None);
+            } else {
+                label = Some(out.len() - 1);
+            }
+            open = false;
+            continue;
+        }
+        if bare.starts_with('>') && !bare.starts_with(">>>") {
+            let rest = bare.trim_start_matches(['>', ' ']);
+            out.push(Row { text: normal(rest), shape: Shape::Quote, labels: [label, heading] });
+            open = false;
+            continue;
+        }
+        let shape = if marker || bare.starts_with('|') { Shape::Item } else { Shape::Prose };
+        if open && shape == Shape::Prose && let Some(last) = out.last_mut() {
+            last.text.push(' ');
+            last.text.push_str(&normal(bare));
+        } else {
+            if shape == Shape::Prose && out.last().is_some_and(|it| it.shape == Shape::Item) && !line.starts_with([' ', '\t']) {
+                label = None;
+            }
+            out.push(Row { text: normal(rest), shape, labels: [label, heading] });
+        }
+        // Hard-wrapped text: a long line without an end goes on in the next one.
+        open = bare.chars().count() >= 60 && !bare.ends_with(['.', '!', '?', ':', ';', '。', '！', '？', '|']);
+    }
+    out
+}
+
+/// Takes a list marker off: `- `, `* `, `• `, `1. `, `1) `, `[ ] `.
+fn item(line: &str) -> (bool, &str) {
+    let digits = line.chars().take_while(char::is_ascii_digit).count();
+    if (1..=3).contains(&digits) {
+        if let Some(rest) = line[digits..].strip_prefix(". ").or_else(|| line[digits..].strip_prefix(") ")) {
+            return (true, rest.trim_start());
+        }
+    }
+    for mark in ["- ", "* ", "+ ", "• ", "・", "– "] {
+        if let Some(rest) = line.strip_prefix(mark) {
+            return (true, rest.trim_start());
+        }
+    }
+    (false, line)
+}
+
+fn is_heading(line: &str) -> bool {
+    let hashes = line.chars().take_while(|c| *c == '#').count();
+    let tag = line.starts_with('<') && line.ends_with('>') && !line.contains(' ') && line.len() < 60;
+    let numbered = line.starts_with(|c: char| c.is_ascii_digit()) && item(line).0 && ends_as_label(line) && !line.contains('`');
+    let bold = line.starts_with("**") && line.trim_end_matches(':').ends_with("**") && line.matches("**").count() == 2;
+    (1..=6).contains(&hashes) && line[hashes..].starts_with(' ') || tag || bold || numbered
+}
+
+fn ends_as_label(line: &str) -> bool {
+    let line = line.trim_end_matches(['*', '_', ' ']);
+    line.ends_with([':', '：']) && line.chars().count() <= 80
+}
+
+/// One sentence of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Sentence {
+    pub(super) text: String,
+    pub(super) question: bool,
+}
+
+/// Sentences of one row.
+pub(super) fn sentences(row: &str) -> Vec<Sentence> {
+    let mut out = Vec::new();
+    let mut start = 0;
+    let mut chars = row.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        let end = at + c.len_utf8();
+        let next = chars.peek().map(|(_, it)| *it);
+        let ends = match c {
+            '。' | '！' | '？' => true,
+            '!' | '?' => next.is_none_or(|it| it.is_whitespace() || is_dense(it)),
+            '.' => next.is_none_or(char::is_whitespace) && !cues::ABBREVIATIONS.iter().any(|it| row[start..end].ends_with(it)),
+            ';' => next.is_none_or(char::is_whitespace),
+            _ => false,
+        };
+        if ends {
+            push_sentence(&row[start..end], &mut out);
+            start = end;
+        }
+    }
+    push_sentence(&row[start..], &mut out);
+    out
+}
+
+fn push_sentence(text: &str, out: &mut Vec<Sentence>) {
+    let text = text.trim();
+    if text.chars().any(char::is_alphanumeric) {
+        let end = text.trim_end_matches(['"', '”', '*', ')', '」', ' ']);
+        out.push(Sentence { text: text.to_string(), question: end.ends_with(['?', '？']) });
+    }
+}
+
+/// What a person says in their own words: without code, quotations, pasted logs, and what clients wrap in tags.
+pub(super) fn own_words(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut fenced = false;
+    let mut tag: Option<&str> = None;
+    let mut in_log = false;
+    let closed: BTreeSet<&str> =
+        text.lines().flat_map(|it| it.match_indices("</").map(|(at, _)| tag_name(&it[at + 2..]))).collect();
+    for line in text.lines() {
+        let bare = line.trim();
+        if bare.starts_with("```") || bare.starts_with("~~~") {
+            fenced = !fenced;
+            in_log = false;
+            out.push('\n');
+            continue;
+        }
+        if let Some(name) = tag {
+            if bare.contains("</") && bare.split("</").skip(1).any(|it| tag_name(it) == name) {
+                tag = None;
+            }
+            continue;
+        }
+        if let Some(rest) = bare.strip_prefix('<') {
+            let name = tag_name(rest);
+            if !name.is_empty() && closed.contains(name) && !cues::OWN_TAGS.iter().any(|it| name.contains(it)) {
+                let here = format!("</{name}");
+                if !bare.contains(&here) {
+                    tag = Some(name);
+                }
+                continue;
+            }
+        }
+        let wrapped_log = in_log && !bare.is_empty() && line.starts_with([' ', '\t']);
+        in_log = !fenced && !bare.is_empty() && (is_log(bare) || wrapped_log);
+        if !fenced && !in_log {
+            out.push_str(line);
+        }
+        out.push('\n');
+    }
+    out
+}
+
+fn tag_name(rest: &str) -> &str {
+    let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-')).unwrap_or(rest.len());
+    &rest[..end]
+}
+
+/// Whether a line was pasted from a program rather than written by a person.
+fn is_log(line: &str) -> bool {
+    let head: String = line.chars().take(24).collect();
+    let digits = head.chars().filter(char::is_ascii_digit).count();
+    let stamped = digits >= 6 && head.contains([':', '-', '/']) && !head.contains("http");
+    let opens = cues::LOG_OPENINGS.iter().any(|it| line.starts_with(it));
+    let levels = ["|INFO|", "|DEBU|", "|WARN|", "|ERRO|", "level=", " INFO ", " WARN ", " ERROR ", " DEBUG "];
+    let letters = line.chars().filter(|c| c.is_alphabetic() || *c == ' ').count();
+    let total = line.chars().count();
+    stamped
+        || opens
+        || levels.iter().any(|it| line.contains(it))
+        || line.starts_with('>') && !line.starts_with(">=")
+        || line.starts_with("at ") && line.contains([':', '(']) && line.ends_with([')', '>', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'])
+        || line.starts_with('{') && line.contains('"')
+        || line.starts_with('"') && line.contains("\":")
+        || total > 40 && letters * 10 < total * 6
+}
+
+/// A text in which quotations and code spans are blanked, byte for byte, so that what they say is not taken for what
+/// the speaker says.
+pub(super) fn unquoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['"', '`', '“', '「', '«']) {
+        let open = rest[at..].chars().next().unwrap_or('"');
+        let close = match open {
+            '“' => '”',
+            '「' => '」',
+            '«' => '»',
+            same => same,
+        };
+        let inner = at + open.len_utf8();
+        let Some(len) = rest[inner..].find(close) else { break };
+        out.push_str(&rest[..inner]);
+        let quoted = &rest[inner..inner + len];
+        // One or two words in quotes are a name or an emphasis, not a quotation.
+        if open != '`' && words(quoted).len() <= 2 && !quoted.chars().any(is_dense) {
+            out.push_str(quoted);
+        } else {
+            out.extend(std::iter::repeat_n('_', quoted.len()));
+        }
+        out.push(close);
+        rest = &rest[inner + len + close.len_utf8()..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The first `limit` characters, whole words where they are spaced.
+pub(super) fn clip(text: &str, limit: usize) -> &str {
+    match text.char_indices().nth(limit) {
+        None => text,
+        Some((end, _)) => {
+            let cut = &text[..end];
+            cut.rfind(' ').filter(|it| *it > end / 2).map_or(cut, |it| &cut[..it])
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Small things that outlive a process: marks, asks, token counts.
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::archive::{NewItem, item, put_item, signed};
+use super::handle::identity;
+use super::schema::{failed, write};
+use super::{Handle, Mark, Scope};
+use crate::error::{Error, Kind, Result};
+
+/// How long an ask waits for its answer (interface.md): 24 hours.
+const ASK_LIVES: i64 = 24 * 60 * 60 * 1_000;
+
+/// Counts that are kept: some 60 bytes each.
+const MAX_COUNTS: i64 = 500_000;
+
+pub(super) fn mark(connection: &Connection, scope: &Scope, name: &str, value: &str, at: i64) -> Result<()> {
+    connection
+        .prepare_cached(
+            "INSERT OR REPLACE INTO mark (owner, project, name, value, at) VALUES (?1, ?2, ?3, ?4, ?5)",
+        )
+        .and_then(|mut it| it.execute(params![scope.owner, scope.project, name, value, at]))
+        .map_err(failed("setting a mark"))?;
+    Ok(())
+}
+
+pub(super) fn marked(connection: &Connection, scope: &Scope, name: &str) -> Result<Option<Mark>> {
+    connection
+        .prepare_cached("SELECT value, at FROM mark WHERE owner = ?1 AND project = ?2 AND name = ?3")
+        .and_then(|mut it| {
+            it.query_row([&scope.owner, &scope.project, name], |row| {
+                Ok(Mark { value: row.get(0)?, at: row.get(1)? })
+            })
+            .optional()
+        })
+        .map_err(failed("reading a mark"))
+}
+
+pub(super) fn unmark(connection: &Connection, scope: &Scope, name: &str) -> Result<()> {
+    connection
+        .execute(
+            "DELETE FROM mark WHERE owner = ?1 AND project = ?2 AND name = ?3",
+            [&scope.owner, &scope.project, name],
+        )
+        .map_err(failed("taking a mark away"))?;
+    Ok(())
+}
+
+pub(super) fn put_ask(connection: &mut Connection, scope: &Scope, state: &str, at: i64) -> Result<Handle> {
+    let doing = "keeping an ask";
+    let transaction = write(connection, doing)?;
+    let new = NewItem {
+        scope,
+        sort: "ask",
+        identity: identity("ask", scope, &[state.as_bytes()]),
+        blob: None,
+        tokens: None,
+        bytes: state.len() as u64,
+        at,
+    };
+    let (id, handle, _) = put_item(&transaction, &new)?;
+    let packed = zstd::bulk::compress(state.as_bytes(), 0)
+        .map_err(|error| Error::new(Kind::Store, format!("{doing}: expected to compress")).because(error))?;
+    transaction
+        .execute(
+            "INSERT OR REPLACE INTO ask (item, state, size, expires) VALUES (?1, ?2, ?3, ?4)",
+            params![id, packed, signed(state.len() as u64), at + ASK_LIVES],
+        )
+        .map_err(failed(doing))?;
+    transaction.commit().map_err(failed(doing))?;
+    Ok(handle)
+}
+
+pub(super) fn ask(connection: &Connection, scope: &Scope, handle: &str, at: i64) -> Result<String> {
+    let item = item(connection, scope, handle)?;
+    let found: Option<(Vec<u8>, i64, i64)> = connection
+        .query_row("SELECT state, size, expires FROM ask WHERE item = ?1", [item.id], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })
+        .optional()
+        .map_err(failed("reading an ask"))?;
+    let Some((packed, size, expires)) = found else {
+        let found = format!("expected the handle of an ask, found that of a {}", item.sort);
+        return Err(Error::new(Kind::Arguments, format!("answering {}: {found}", item.handle)));
+    };
+    if expires <= at {
+        return Err(Error::new(
+            Kind::Refused,
+            format!(
+                "answering {}: expected an ask of the last 24 hours, found one that expired; ask again without \
+                 handle and answer",
+                item.handle
+            ),
+        ));
+    }
+    let state = usize::try_from(size).ok().and_then(|size| zstd::bulk::decompress(&packed, size).ok());
+    state.and_then(|it| String::from_utf8(it).ok()).ok_or_else(|| {
+        Error::new(Kind::Store, format!("answering {}: expected its state, found it corrupted", item.handle))
+    })
+}
+
+pub(super) fn counts(
+    connection: &Connection,
+    estimator: &str,
+    contents: &[u128],
+) -> Result<Vec<Option<u32>>> {
+    let mut find = connection
+        .prepare_cached("SELECT tokens FROM count WHERE content = ?1 AND estimator = ?2")
+        .map_err(failed("reading token counts"))?;
+    let find = |it: &u128| find.query_row(params![it.to_be_bytes(), estimator], |row| row.get(0)).optional();
+    contents.iter().map(find).collect::<rusqlite::Result<_>>().map_err(failed("reading token counts"))
+}
+
+pub(super) fn put_counts(connection: &mut Connection, estimator: &str, counts: &[(u128, u32)]) -> Result<()> {
+    let doing = "keeping token counts";
+    let transaction = write(connection, doing)?;
+    for (content, tokens) in counts {
+        transaction
+            .prepare_cached("INSERT OR IGNORE INTO count (content, estimator, tokens) VALUES (?1, ?2, ?3)")
+            .and_then(|mut it| it.execute(params![content.to_be_bytes(), estimator, tokens]))
+            .map_err(failed(doing))?;
+    }
+    transaction
+        .execute("DELETE FROM count WHERE id <= (SELECT max(id) FROM count) - ?1", [MAX_COUNTS])
+        .map_err(failed(doing))?;
+    transaction.commit().map_err(failed(doing))
+}

@@ -1,0 +1,302 @@
+//! Memories as values: their kinds, how they are exported and imported, which of them say the same. Pure.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Handle, Tidied};
+use crate::error::{Error, Kind, Result};
+
+/// What a compaction's summary begins with when it is saved as a memory (opencode-supermemory 2.0).
+pub const SESSION_SUMMARY: &str = "[Session Summary]";
+
+/// Whose memory it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MemoryScope {
+    /// The user's, in every project.
+    User,
+    /// The project's.
+    #[default]
+    Project,
+}
+
+/// What a memory is about (the types of opencode-supermemory).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MemoryKind {
+    /// How the project is built, tested, run.
+    ProjectConfig,
+    /// How it is made.
+    Architecture,
+    /// An error and what helped.
+    ErrorSolution,
+    /// What the user likes.
+    Preference,
+    /// What was learnt.
+    #[default]
+    LearnedPattern,
+    /// The summary of a session.
+    Conversation,
+}
+
+impl MemoryKind {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::ProjectConfig,
+        Self::Architecture,
+        Self::ErrorSolution,
+        Self::Preference,
+        Self::LearnedPattern,
+        Self::Conversation,
+    ];
+
+    /// The name used in arguments, JSON and the database.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ProjectConfig => "project-config",
+            Self::Architecture => "architecture",
+            Self::ErrorSolution => "error-solution",
+            Self::Preference => "preference",
+            Self::LearnedPattern => "learned-pattern",
+            Self::Conversation => "conversation",
+        }
+    }
+
+    /// The kind of that name.
+    pub fn named(name: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|it| it.name() == name).ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|it| it.name()).collect();
+            Error::new(Kind::Arguments, format!("expected a type ({}), found {name:?}", names.join(", ")))
+        })
+    }
+}
+
+/// Something to remember.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Note {
+    /// The text.
+    pub content: String,
+    /// What it is about.
+    #[serde(rename = "type", default)]
+    pub kind: MemoryKind,
+    /// Whose it is.
+    #[serde(default)]
+    pub scope: MemoryScope,
+    /// In every summary.
+    #[serde(default)]
+    pub pinned: bool,
+    /// Labels.
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// The session it comes from.
+    #[serde(default)]
+    pub session: Option<String>,
+    /// When it was first remembered, in milliseconds since 1970; `None` is now.
+    #[serde(rename = "created_at", default)]
+    pub created: Option<i64>,
+}
+
+impl Note {
+    /// A session's summary, as a memory of the project.
+    pub fn summary(session: &str, summary: &str) -> Self {
+        Self {
+            content: format!("{SESSION_SUMMARY}\n{}", summary.trim()),
+            kind: MemoryKind::Conversation,
+            session: Some(session.into()),
+            ..Self::default()
+        }
+    }
+}
+
+/// Something remembered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    /// Its name.
+    pub id: Handle,
+    /// The text, without private passages and secrets.
+    pub content: String,
+    /// What it is about.
+    #[serde(rename = "type")]
+    pub kind: MemoryKind,
+    /// Whose it is.
+    pub scope: MemoryScope,
+    /// When it was remembered, in milliseconds since 1970.
+    #[serde(rename = "created_at")]
+    pub created: i64,
+    /// In every summary.
+    pub pinned: bool,
+    /// Labels.
+    pub tags: Vec<String>,
+    /// The session it comes from.
+    pub session: Option<String>,
+}
+
+/// Memories as JSON that [`from_json`] reads.
+pub fn to_json(memories: &[Memory]) -> String {
+    let mut text = serde_json::to_string_pretty(&serde_json::json!({ "contract": 1, "memories": memories }))
+        .unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// Memories as Markdown for people: a heading for each type, an item for each memory.
+pub fn to_markdown(memories: &[Memory]) -> String {
+    let mut out = String::from("# Memories\n");
+    for kind in MemoryKind::ALL {
+        let mut of_kind = memories.iter().filter(|it| it.kind == kind).peekable();
+        if of_kind.peek().is_some() {
+            let _ = write!(out, "\n## {}\n\n", kind.name());
+        }
+        for it in of_kind {
+            let text = it.content.trim().replace('\n', "\n  ");
+            let scope = match it.scope {
+                MemoryScope::User => "user",
+                MemoryScope::Project => "project",
+            };
+            let pinned = if it.pinned { ", pinned" } else { "" };
+            let tags: String = it.tags.iter().map(|tag| format!(" #{tag}")).collect();
+            let _ = writeln!(out, "- {text}{tags} ({scope}{pinned}, `{}`)", it.id);
+        }
+    }
+    out
+}
+
+/// Reads what [`to_json`] wrote, or an array of objects that have at least `content`.
+pub fn from_json(text: &str) -> Result<Vec<Note>> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Document {
+        Whole { memories: Vec<Note> },
+        Bare(Vec<Note>),
+    }
+    let wrong = |error| {
+        Error::new(
+            Kind::Input,
+            "importing memories: expected a JSON array of objects with `content`, or an object that holds one as \
+             `memories`, found something else",
+        )
+        .because(error)
+    };
+    match serde_json::from_str(text).map_err(wrong)? {
+        Document::Whole { memories } | Document::Bare(memories) => Ok(memories),
+    }
+}
+
+/// Which memories say the same as a newer one. `memories` come newest first; so do the results.
+pub(super) fn duplicates(memories: &[Memory]) -> Vec<Tidied> {
+    let mut groups: BTreeMap<(MemoryScope, String), Vec<usize>> = BTreeMap::new();
+    let mut taken = vec![false; memories.len()];
+    let mut out: Vec<(usize, Tidied)> = Vec::new();
+    for (why, key) in [
+        ("same words", same_words as fn(&Memory) -> Option<String>),
+        ("newer summary of the same session", same_session),
+        ("newer value of the same setting", same_setting),
+    ] {
+        groups.clear();
+        for (number, memory) in memories.iter().enumerate().filter(|(number, _)| !taken[*number]) {
+            if let Some(key) = key(memory) {
+                groups.entry((memory.scope, key)).or_default().push(number);
+            }
+        }
+        for group in groups.values().filter(|it| it.len() > 1) {
+            let superseded = group[1..].iter().map(|it| memories[*it].id).collect();
+            group[1..].iter().for_each(|it| taken[*it] = true);
+            out.push((group[0], Tidied { kept: memories[group[0]].id, superseded, why }));
+        }
+    }
+    out.sort_by_key(|(number, _)| *number);
+    out.into_iter().map(|(_, it)| it).collect()
+}
+
+/// Case, spaces and punctuation do not make a difference.
+fn same_words(memory: &Memory) -> Option<String> {
+    let words = memory.content.split(|it: char| !it.is_alphanumeric()).filter(|it| !it.is_empty());
+    let words: Vec<_> = words.map(str::to_lowercase).collect();
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+fn same_session(memory: &Memory) -> Option<String> {
+    (memory.kind == MemoryKind::Conversation).then(|| memory.session.clone()).flatten()
+}
+
+/// `Test command: cargo test` and `Test command: just test` are two values of one setting.
+fn same_setting(memory: &Memory) -> Option<String> {
+    let settles = matches!(memory.kind, MemoryKind::ProjectConfig | MemoryKind::Preference);
+    let text = memory.content.trim();
+    let (name, value) = text.split_once(": ").or_else(|| text.split_once(" = "))?;
+    let plain = !text.contains('\n') && !value.trim().is_empty() && name.split_whitespace().count() <= 4;
+    (settles && plain).then(|| format!("{} {}", memory.kind.name(), name.trim().to_lowercase()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory(n: u32, kind: MemoryKind, content: &str) -> Memory {
+        let scope = super::super::Scope { owner: "me".into(), project: "/p".into() };
+        let id = Handle::of(&scope, &super::super::Digest::of(&n.to_le_bytes()));
+        Memory {
+            id,
+            content: content.into(),
+            kind,
+            scope: MemoryScope::Project,
+            created: i64::from(n),
+            pinned: n == 1,
+            tags: vec![],
+            session: None,
+        }
+    }
+
+    #[test]
+    fn the_newer_stands_for_the_older() {
+        use MemoryKind::{Architecture, Conversation, LearnedPattern, ProjectConfig};
+        let mut memories = vec![
+            memory(8, Conversation, "[Session Summary]\nlater"),
+            memory(7, ProjectConfig, "Test command: just test"),
+            memory(6, LearnedPattern, "Use   tabs, always!"),
+            memory(5, Conversation, "[Session Summary]\nearlier"),
+            memory(4, ProjectConfig, "test command: cargo test"),
+            memory(3, LearnedPattern, "use tabs always"),
+            memory(2, Architecture, "Store: SQLite"),
+            memory(1, Architecture, "Store: files"),
+        ];
+        memories[0].session = Some("s".into());
+        memories[3].session = Some("s".into());
+        let got: Vec<_> =
+            duplicates(&memories).into_iter().map(|it| (it.kept, it.superseded, it.why)).collect();
+        assert_eq!(
+            got,
+            [
+                (memories[0].id, vec![memories[3].id], "newer summary of the same session"),
+                (memories[1].id, vec![memories[4].id], "newer value of the same setting"),
+                (memories[2].id, vec![memories[5].id], "same words"),
+            ]
+        );
+    }
+
+    #[test]
+    fn exports_for_people_and_for_itself() {
+        let memories = [
+            memory(1, MemoryKind::Preference, "Answers\nin French"),
+            memory(2, MemoryKind::ProjectConfig, "Port: 8080"),
+        ];
+        let text = to_markdown(&memories);
+        let ids = [memories[0].id.to_string(), memories[1].id.to_string()];
+        assert_eq!(
+            text.replace(&ids[0], "A").replace(&ids[1], "B"),
+            "# Memories\n\n## project-config\n\n- Port: 8080 (project, `B`)\n\n## preference\n\n\
+             - Answers\n  in French (project, pinned, `A`)\n"
+        );
+        let notes = from_json(&to_json(&memories)).unwrap();
+        assert_eq!(notes.len(), 2);
+        assert_eq!(notes[0].content, "Answers\nin French");
+        assert_eq!(
+            (notes[0].created, notes[0].pinned, notes[0].kind),
+            (Some(1), true, MemoryKind::Preference)
+        );
+        assert_eq!(from_json(r#"[{"content":"x"}]"#).unwrap()[0].kind, MemoryKind::LearnedPattern);
+        assert_eq!(from_json("{}").unwrap_err().kind(), Kind::Input);
+    }
+}

@@ -1,0 +1,251 @@
+//! Memories in the database.
+
+use rusqlite::{Connection, Row, Transaction, params};
+
+use super::archive::{self, Item, NewItem, Place, delete_item, item, put_item, put_place};
+use super::handle::identity;
+use super::memory::duplicates;
+use super::schema::{failed, write};
+use super::{
+    Handle, Imported, Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Scope, Tidied, What, search,
+};
+use crate::error::{Error, Kind, Result};
+use crate::secrets::Veil;
+
+const WRITING: &str = "remembering";
+const READING: &str = "reading memories";
+
+/// The scope that a memory is stored in: the user's own are in no project.
+fn scoped(scope: &Scope, of: MemoryScope) -> Scope {
+    match of {
+        MemoryScope::User => Scope { owner: scope.owner.clone(), project: String::new() },
+        MemoryScope::Project => scope.clone(),
+    }
+}
+
+pub(super) fn remember(
+    connection: &mut Connection,
+    scope: &Scope,
+    note: &Note,
+    at: i64,
+    veil: &Veil,
+) -> Result<Memory> {
+    let transaction = write(connection, WRITING)?;
+    let (id, _) = put(&transaction, scope, note, at, veil)?;
+    let memory = one(&transaction, id)?;
+    transaction.commit().map_err(failed(WRITING))?;
+    Ok(memory)
+}
+
+pub(super) fn import(
+    connection: &mut Connection,
+    scope: &Scope,
+    notes: &[Note],
+    at: i64,
+    veil: &Veil,
+) -> Result<Imported> {
+    let transaction = write(connection, WRITING)?;
+    let mut out = Imported::default();
+    for (number, note) in (0..).zip(notes) {
+        match put(&transaction, scope, note, at, veil) {
+            Ok((_, false)) => out.added += 1,
+            Ok((_, true)) => out.known += 1,
+            Err(error) if matches!(error.kind(), Kind::Refused | Kind::Arguments) => {
+                out.refused.push((number, error.detail().to_owned()));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    transaction.commit().map_err(failed(WRITING))?;
+    Ok(out)
+}
+
+/// Inserts a memory or makes the same one new. Says whether it was known.
+fn put(
+    transaction: &Transaction<'_>,
+    scope: &Scope,
+    note: &Note,
+    at: i64,
+    veil: &Veil,
+) -> Result<(i64, bool)> {
+    if note.content.trim().is_empty() {
+        return Err(Error::new(
+            Kind::Arguments,
+            "remembering: expected content, found none; say what to remember",
+        ));
+    }
+    let content = veil.cut(note.content.trim());
+    if veil.is_all_private(&content) {
+        // The words of opencode-supermemory 2.0.
+        return Err(Error::new(
+            Kind::Refused,
+            "Cannot store fully private content: expected something outside of what is marked private",
+        ));
+    }
+    let tags: Vec<_> = note.tags.iter().map(|it| veil.cut(it)).collect();
+    let scope = scoped(scope, note.scope);
+    let created = note.created.unwrap_or(at);
+    let new = NewItem {
+        scope: &scope,
+        sort: "memory",
+        identity: identity("memory", &scope, &[note.kind.name().as_bytes(), content.as_bytes()]),
+        blob: None,
+        tokens: None,
+        bytes: content.len() as u64,
+        at,
+    };
+    let (id, _, known) = put_item(transaction, &new)?;
+    transaction
+        .prepare_cached(
+            "INSERT INTO memory (item, kind, content, created, pinned, tags, session) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+             ON CONFLICT DO UPDATE SET created = max(created, ?4), pinned = max(pinned, ?5), superseded = NULL,
+               session = ifnull(?7, session), tags = iif(?6 = '[]', tags, ?6)",
+        )
+        .and_then(|mut it| {
+            let tags = crate::json::compact(&tags);
+            it.execute(params![id, note.kind.name(), content, created, note.pinned, tags, note.session])
+        })
+        .map_err(failed(WRITING))?;
+    let session = note.session.as_deref().unwrap_or("");
+    put_place(
+        transaction,
+        id,
+        &Place { session, what: What::Memory, call_id: "", tool: None, message: None, at },
+    )?;
+    if !search::is_indexed(transaction, id)? {
+        search::index(transaction, id, &content)?;
+    }
+    Ok((id, known))
+}
+
+const COLUMNS: &str = "i.handle, m.kind, m.content, m.created, m.pinned, m.tags, m.session, i.project
+     FROM memory m JOIN item i ON i.id = m.item";
+
+fn memory_of(row: &Row<'_>) -> rusqlite::Result<Memory> {
+    let (handle, kind): (String, String) = (row.get(0)?, row.get(1)?);
+    let odd = |column: usize, error: Error| {
+        rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, error.into())
+    };
+    let scope = if row.get::<_, String>(7)?.is_empty() { MemoryScope::User } else { MemoryScope::Project };
+    Ok(Memory {
+        id: handle.parse().map_err(|error| odd(0, error))?,
+        kind: MemoryKind::named(&kind).map_err(|error| odd(1, error))?,
+        content: row.get(2)?,
+        created: row.get(3)?,
+        pinned: row.get(4)?,
+        tags: serde_json::from_str(&row.get::<_, String>(5)?).unwrap_or_default(),
+        session: row.get(6)?,
+        scope,
+    })
+}
+
+fn one(connection: &Connection, id: i64) -> Result<Memory> {
+    connection
+        .prepare_cached(&format!("SELECT {COLUMNS} WHERE i.id = ?1"))
+        .and_then(|mut it| it.query_row([id], memory_of))
+        .map_err(failed(READING))
+}
+
+/// The text of a memory.
+pub(super) fn content(connection: &Connection, id: i64) -> Result<String> {
+    one(connection, id).map(|it| it.content)
+}
+
+/// The item of a handle that must be a memory.
+fn memory_item(connection: &Connection, scope: &Scope, handle: &str) -> Result<Item> {
+    let item = item(connection, scope, handle)?;
+    if item.sort == "memory" {
+        return Ok(item);
+    }
+    let found = format!("expected the id of a memory, found that of a {}", item.sort);
+    Err(Error::new(
+        Kind::Arguments,
+        format!("looking up {}: {found}; `epitome memory list` shows ids", item.handle),
+    ))
+}
+
+pub(super) fn memory(connection: &Connection, scope: &Scope, handle: &str) -> Result<Memory> {
+    one(connection, memory_item(connection, scope, handle)?.id)
+}
+
+pub(super) fn memories(connection: &Connection, scope: &Scope, filter: &MemoryFilter) -> Result<Vec<Memory>> {
+    let (user, project) = match filter.scope {
+        None => (true, true),
+        Some(MemoryScope::User) => (true, false),
+        Some(MemoryScope::Project) => (false, true),
+    };
+    connection
+        .prepare_cached(&format!(
+            "SELECT {COLUMNS}
+             WHERE m.superseded IS NULL AND i.owner = ?1
+               AND ((?2 AND i.project = '') OR (?3 AND i.project = ?4 AND i.project <> ''))
+               AND (?5 IS NULL OR m.kind = ?5) AND (NOT ?6 OR m.pinned)
+             ORDER BY m.created DESC, i.id DESC LIMIT ?7 OFFSET ?8"
+        ))
+        .and_then(|mut it| {
+            let kind = filter.kind.map(MemoryKind::name);
+            let limit = filter.limit.map_or(-1, i64::from);
+            let params =
+                params![scope.owner, user, project, scope.project, kind, filter.pinned, limit, filter.offset];
+            it.query_map(params, memory_of)?.collect()
+        })
+        .map_err(failed(READING))
+}
+
+pub(super) fn pin(connection: &mut Connection, scope: &Scope, handle: &str, pinned: bool) -> Result<()> {
+    let transaction = write(connection, WRITING)?;
+    let item = memory_item(&transaction, scope, handle)?;
+    transaction
+        .execute("UPDATE memory SET pinned = ?2 WHERE item = ?1", params![item.id, pinned])
+        .map_err(failed(WRITING))?;
+    transaction.commit().map_err(failed(WRITING))
+}
+
+/// A memory and, through any number of steps, those it superseded; the oldest step last.
+pub(super) const LINE: &str = "WITH RECURSIVE line(item, depth) AS (
+       SELECT ?1, 0 UNION SELECT m.item, depth + 1 FROM memory m JOIN line ON m.superseded = line.item
+     ) SELECT item FROM line ORDER BY depth DESC";
+
+pub(super) fn forget(connection: &mut Connection, scope: &Scope, handle: &str) -> Result<()> {
+    let doing = "forgetting";
+    let transaction = write(connection, doing)?;
+    let item = memory_item(&transaction, scope, handle)?;
+    let line: Vec<i64> = transaction
+        .prepare_cached(LINE)
+        .and_then(|mut it| it.query_map([item.id], |row| row.get(0))?.collect())
+        .map_err(failed(doing))?;
+    for id in line {
+        delete_item(&transaction, id)?;
+    }
+    transaction.commit().map_err(failed(doing))
+}
+
+pub(super) fn tidy(connection: &mut Connection, scope: &Scope, dry_run: bool) -> Result<Vec<Tidied>> {
+    let doing = "tidying memories";
+    let transaction = write(connection, doing)?;
+    let found = duplicates(&memories(&transaction, scope, &MemoryFilter::default())?);
+    if dry_run {
+        return Ok(found);
+    }
+    let id = |handle: &Handle| archive::item(&transaction, scope, handle.as_str()).map(|it| it.id);
+    for tidied in &found {
+        let kept = id(&tidied.kept)?;
+        for old in &tidied.superseded {
+            let old = id(old)?;
+            // What was pinned stays pinned under its newer words.
+            for (sql, params) in [
+                ("UPDATE memory SET superseded = ?1 WHERE item = ?2", [kept, old]),
+                (
+                    "UPDATE memory SET pinned = max(pinned, (SELECT pinned FROM memory WHERE item = ?2))
+                     WHERE item = ?1",
+                    [kept, old],
+                ),
+            ] {
+                transaction.execute(sql, params).map_err(failed(doing))?;
+            }
+            transaction.execute("DELETE FROM words WHERE rowid = ?1", [old]).map_err(failed(doing))?;
+        }
+    }
+    transaction.commit().map_err(failed(doing))?;
+    Ok(found)
+}

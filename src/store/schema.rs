@@ -1,0 +1,329 @@
+//! The database's schema as a list of steps, how a connection is opened, and what its errors mean to people.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
+
+use super::Where;
+use crate::error::{Error, Kind, Result};
+
+/// The file in the data directory.
+pub(super) const FILE: &str = "epitome.db";
+
+/// Marks the file as ours (`PRAGMA application_id`): "eptm".
+const APPLICATION: i32 = 0x6570_746d;
+
+/// How long one process waits for another.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The steps, oldest first. A database's version is how many of them it has seen; a step is never changed once
+/// released, only followed by another.
+const STEPS: &[&str] = &[r#"
+-- Anything that has a handle.
+CREATE TABLE item (
+  id       INTEGER PRIMARY KEY,
+  handle   TEXT NOT NULL UNIQUE,
+  identity BLOB NOT NULL UNIQUE,          -- what the handle is made of, whole
+  owner    TEXT NOT NULL,
+  project  TEXT NOT NULL,                 -- '' belongs to the user
+  sort     TEXT NOT NULL,                 -- original, compaction, memory, ask
+  blob     INTEGER REFERENCES blob,       -- of an original
+  tokens   INTEGER,
+  bytes    INTEGER NOT NULL,
+  at       INTEGER NOT NULL               -- last stored, ms
+) STRICT;
+CREATE INDEX item_blob ON item(blob) WHERE blob IS NOT NULL;
+CREATE INDEX item_age ON item(sort, at);
+-- Where a session has it. One content may stand in several.
+CREATE TABLE place (
+  item    INTEGER NOT NULL REFERENCES item ON DELETE CASCADE,
+  session TEXT NOT NULL,                  -- '' is of no session
+  what    TEXT NOT NULL,                  -- session, message, output, compaction, memory
+  call_id TEXT NOT NULL,                  -- '' has none
+  tool    TEXT,
+  message INTEGER,
+  at      INTEGER NOT NULL,
+  PRIMARY KEY (item, session, what, call_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX place_session ON place(session, at);
+-- Contents: a list of compressed chunks, each stored once, so that a session that has grown costs its growth.
+CREATE TABLE blob (
+  id   INTEGER PRIMARY KEY,
+  sha  BLOB NOT NULL UNIQUE,
+  size INTEGER NOT NULL
+) STRICT;
+CREATE TABLE chunk (
+  id     INTEGER PRIMARY KEY,
+  sha    BLOB NOT NULL UNIQUE,
+  size   INTEGER NOT NULL,
+  packed BLOB NOT NULL
+) STRICT;
+CREATE TABLE piece (
+  blob  INTEGER NOT NULL REFERENCES blob ON DELETE CASCADE,
+  seq   INTEGER NOT NULL,
+  chunk INTEGER NOT NULL REFERENCES chunk,
+  PRIMARY KEY (blob, seq)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX piece_chunk ON piece(chunk);
+CREATE TABLE compaction (
+  item    INTEGER PRIMARY KEY REFERENCES item ON DELETE CASCADE,
+  session TEXT NOT NULL,
+  at      INTEGER NOT NULL,
+  summary TEXT NOT NULL,
+  body    TEXT NOT NULL                   -- the rest, as JSON
+) STRICT;
+CREATE INDEX compaction_session ON compaction(session, at);
+-- The originals that a compaction needs.
+CREATE TABLE holds (
+  compaction INTEGER NOT NULL REFERENCES compaction ON DELETE CASCADE,
+  original   INTEGER NOT NULL REFERENCES item,
+  PRIMARY KEY (compaction, original)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX holds_original ON holds(original);
+CREATE TABLE memory (
+  item       INTEGER PRIMARY KEY REFERENCES item ON DELETE CASCADE,
+  kind       TEXT NOT NULL,
+  content    TEXT NOT NULL,
+  created    INTEGER NOT NULL,
+  pinned     INTEGER NOT NULL,
+  tags       TEXT NOT NULL,               -- JSON array
+  session    TEXT,
+  superseded INTEGER REFERENCES memory    -- the newer one that says the same
+) STRICT;
+CREATE INDEX memory_superseded ON memory(superseded) WHERE superseded IS NOT NULL;
+CREATE TABLE ask (
+  item    INTEGER PRIMARY KEY REFERENCES item ON DELETE CASCADE,
+  state   BLOB NOT NULL,                  -- zstd
+  size    INTEGER NOT NULL,
+  expires INTEGER NOT NULL
+) STRICT;
+CREATE TABLE mark (
+  owner   TEXT NOT NULL,
+  project TEXT NOT NULL,
+  name    TEXT NOT NULL,
+  value   TEXT NOT NULL,
+  at      INTEGER NOT NULL,
+  PRIMARY KEY (owner, project, name)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE count (
+  id        INTEGER PRIMARY KEY,
+  content   BLOB NOT NULL,
+  estimator TEXT NOT NULL,
+  tokens    INTEGER NOT NULL,
+  UNIQUE (content, estimator)
+) STRICT;
+-- The words of item.id, as `words::indexed` makes them; the text itself is not stored twice.
+CREATE VIRTUAL TABLE words USING fts5(
+  body, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
+);
+"#];
+
+/// The version that this program writes.
+pub(super) const VERSION: u32 = STEPS.len() as u32;
+
+/// Opens the database, makes or upgrades it.
+pub(super) fn open(place: &Where) -> Result<Connection> {
+    let mut connection = match place {
+        Where::Path(directory) => {
+            let file = directory.join(FILE);
+            let at = file.display().to_string();
+            prepare(directory, &file).map_err(|error| {
+                Error::new(
+                    Kind::Store,
+                    "opening the store: expected a directory to write in; check its permissions or name another \
+                     with --store",
+                )
+                .at(&at, None)
+                .because(error)
+            })?;
+            let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            Connection::open_with_flags(&file, flags)
+                .map_err(failed("opening the store"))
+                .map_err(|it| it.at(at, None))?
+        }
+        Where::Memory | Where::None => {
+            Connection::open_in_memory().map_err(failed("opening a store in memory"))?
+        }
+    };
+    set_up(&mut connection).map_err(|error| match place {
+        Where::Path(directory) => error.at(directory.join(FILE).display().to_string(), None),
+        Where::Memory | Where::None => error,
+    })?;
+    Ok(connection)
+}
+
+/// Makes directory and file for the owner's eyes only. SQLite gives its side files the permissions of the main one.
+fn prepare(directory: &Path, file: &Path) -> std::io::Result<()> {
+    let mut making = std::fs::DirBuilder::new();
+    let mut opening = std::fs::OpenOptions::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+        making.mode(0o700);
+        opening.mode(0o600);
+    }
+    making.recursive(true).create(directory)?;
+    match opening.write(true).create_new(true).open(file) {
+        Ok(made) => {
+            made.sync_all()?;
+            // The name is on disk when the directory is.
+            #[cfg(unix)]
+            std::fs::File::open(directory)?.sync_all()?;
+            Ok(())
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn set_up(connection: &mut Connection) -> Result<()> {
+    let doing = "opening the store";
+    let said = failed(doing);
+    connection.busy_timeout(PATIENCE).map_err(failed(doing))?;
+    connection.set_prepared_statement_cache_capacity(64);
+    // Before anything is changed: is it ours, and do we know it?
+    let (version, application) = state(connection)?;
+    if version == 0 && application == 0 {
+        let tables: i64 = connection
+            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+            .map_err(failed(doing))?;
+        // The connection may have been overtaken by another process that is making it.
+        if tables > 0 && state(connection)? == (0, 0) {
+            return Err(foreign());
+        }
+    } else if application != APPLICATION {
+        return Err(foreign());
+    }
+    journal(connection)?;
+    connection
+        .execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY;")
+        .map_err(failed(doing))?;
+    if version != VERSION {
+        let transaction = write(connection, doing)?;
+        // Somebody else may have been faster.
+        let (version, _) = state(&transaction)?;
+        if version > VERSION {
+            return Err(Error::new(
+                Kind::Store,
+                format!(
+                    "opening the store: database of a newer version {version}; this is {VERSION}; upgrade epitome, \
+                     or name another store with --store"
+                ),
+            ));
+        }
+        for step in STEPS.iter().skip(version as usize) {
+            transaction.execute_batch(step).map_err(failed(doing))?;
+        }
+        transaction.pragma_update(None, "application_id", APPLICATION).map_err(failed(doing))?;
+        transaction.pragma_update(None, "user_version", VERSION).map_err(failed(doing))?;
+        transaction.commit().map_err(said)?;
+    }
+    Ok(())
+}
+
+fn foreign() -> Error {
+    Error::new(
+        Kind::Store,
+        "opening the store: expected a database of epitome, found one of another program; name another directory \
+         with --store",
+    )
+}
+
+fn state(connection: &Connection) -> Result<(u32, i32)> {
+    connection
+        .query_row(
+            "SELECT user_version, application_id FROM pragma_user_version, pragma_application_id",
+            [],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+        .map_err(failed("opening the store"))
+}
+
+/// Switches to the write-ahead log. While several processes do that to a new database, SQLite answers "busy" at once
+/// instead of waiting, so we wait.
+fn journal(connection: &Connection) -> Result<()> {
+    let mut tries = 0;
+    loop {
+        let mode = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0));
+        match mode {
+            Ok(_) => return Ok(()),
+            Err(error) if busy(&error) && tries < 500 => {
+                tries += 1;
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Err(error) => return Err(failed("opening the store")(error)),
+        }
+    }
+}
+
+fn busy(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+/// Begins to write: takes the lock now, so that the wait is here and not in the middle.
+pub(super) fn write<'a>(connection: &'a mut Connection, doing: &'static str) -> Result<Transaction<'a>> {
+    connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed(doing))
+}
+
+/// What the database's refusal means, and what to do about it.
+pub(super) fn failed(doing: &'static str) -> impl Fn(rusqlite::Error) -> Error {
+    move |error| {
+        let (kind, found) = match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => (
+                Kind::Locked,
+                "expected the store to be free within 30 s, found it locked by another process; try again",
+            ),
+            Some(ErrorCode::DiskFull) => (
+                Kind::Store,
+                "expected room on the disk, found it full; free some, or run `epitome memory gc`",
+            ),
+            Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => (
+                Kind::Store,
+                "expected to be allowed to write; check the permissions of the store, or name another with --store",
+            ),
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => (
+                Kind::Store,
+                "expected a sound database, found it damaged; `epitome doctor` says what is left, and with the file \
+                 moved away a new one is made",
+            ),
+            Some(ErrorCode::SystemIoFailure) => (
+                Kind::Store,
+                "expected to read and write, the operating system said no (disk full, a limit on file sizes, or a \
+                 failing disk); nothing was stored",
+            ),
+            Some(ErrorCode::TooBig) => (Kind::Store, "expected less than 1 GB in one piece, found more"),
+            _ => (Kind::Store, "expected the database to do it, it did not; `epitome doctor` checks it"),
+        };
+        Error::new(kind, format!("{doing}: {found}")).because(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_newer_database_is_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = Where::Path(directory.path().join("a b#ü"));
+        let connection = open(&place).unwrap();
+        connection.pragma_update(None, "user_version", VERSION + 7).unwrap();
+        drop(connection);
+        let error = open(&place).unwrap_err();
+        assert_eq!(error.kind(), Kind::Store);
+        let expected =
+            format!("database of a newer version {}; this is {VERSION}; upgrade epitome", VERSION + 7);
+        assert!(error.to_string().contains(&expected), "{error}");
+    }
+
+    #[test]
+    fn somebody_elses_database_is_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let other = Connection::open(directory.path().join(FILE)).unwrap();
+        other.execute_batch("CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1)").unwrap();
+        drop(other);
+        let error = open(&Where::Path(directory.path().into())).unwrap_err();
+        assert!(error.to_string().contains("another program"), "{error}");
+    }
+}

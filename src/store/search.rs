@@ -1,0 +1,154 @@
+//! Full-text search in the database.
+
+use std::borrow::Cow;
+
+use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
+use serde_json::Value;
+
+use super::archive::{ENTRY, entry_of};
+use super::schema::failed;
+use super::words::{Words, indexed};
+use super::{Found, Hit, Query, Reach, Scope, What, archive, remembered, sqlite};
+use crate::error::Result;
+
+/// Bytes of a content that are searched: its beginning. Bounds what one giant log can cost.
+pub(super) const SEARCHED: usize = 4 << 20;
+
+/// Results of one search, at most.
+const MAX_HITS: u32 = 100;
+
+const DOING: &str = "searching";
+
+/// Puts the words of `text` into the index as those of `item`.
+pub(super) fn index(transaction: &Transaction<'_>, item: i64, text: &str) -> Result<()> {
+    transaction
+        .prepare_cached("INSERT INTO words (rowid, body) VALUES (?1, ?2)")
+        .and_then(|mut it| it.execute(params![item, indexed(text)]))
+        .map_err(failed("indexing"))?;
+    Ok(())
+}
+
+/// Whether an item is in the index.
+pub(super) fn is_indexed(transaction: &Transaction<'_>, item: i64) -> Result<bool> {
+    transaction
+        .prepare_cached("SELECT 1 FROM words_docsize WHERE id = ?1")
+        .and_then(|mut it| it.exists([item]))
+        .map_err(failed("indexing"))
+}
+
+/// What of a content is for reading: of a message that is JSON its strings, else all of it.
+pub(super) fn readable(head: &[u8], what: What) -> Cow<'_, str> {
+    if what == What::Message && head.trim_ascii_start().starts_with(b"{") {
+        let mended = crate::json::mend(head);
+        // serde_json refuses what is nested deeper than 128, so that walking it is safe.
+        if let Ok(value) = serde_json::from_str::<Value>(&mended) {
+            let mut out = String::new();
+            strings(&value, &mut out);
+            return Cow::Owned(out);
+        }
+    }
+    String::from_utf8_lossy(head)
+}
+
+fn strings(value: &Value, out: &mut String) {
+    match value {
+        Value::String(text) => {
+            out.push_str(text);
+            out.push('\n');
+        }
+        Value::Array(values) => values.iter().for_each(|it| strings(it, out)),
+        Value::Object(fields) => fields.values().for_each(|it| strings(it, out)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// A match before it is dressed: item and score.
+type Match = (i64, f64);
+
+pub(super) fn search(store: &sqlite::Sqlite, scope: &Scope, query: &Query) -> Result<Found> {
+    let words = Words::parse(&query.text)?;
+    let limit = query.limit.clamp(1, MAX_HITS);
+    let matches = |all: bool, limit: u32, offset: u32| {
+        matching(&store.lock(), scope, query, &words.expression(all), limit, offset)
+    };
+    // One more than asked for tells whether there is more.
+    let mut found = matches(true, limit + 1, query.offset)?;
+    let none = found.is_empty() && (query.offset == 0 || matches(true, 1, 0)?.is_empty());
+    let partial = none && words.len() > 1;
+    if partial {
+        found = matches(false, limit + 1, query.offset)?;
+    }
+    let more = found.len() > limit as usize;
+    found.truncate(limit as usize);
+    let mut hits = Vec::new();
+    for found in found {
+        hits.extend(dressed(store, query, &words, found)?);
+    }
+    Ok(Found { partial: partial && !hits.is_empty(), hits, next: more.then(|| query.offset + limit) })
+}
+
+/// The session and the kinds (as JSON) that a query is limited to.
+fn limits(query: &Query) -> (Option<&str>, Option<String>) {
+    let only = (!query.only.is_empty()).then(|| crate::json::compact(&query.only));
+    match &query.reach {
+        Reach::Session(session) => (Some(session.as_str()), only),
+        Reach::Project | Reach::All => (None, only),
+    }
+}
+
+fn matching(
+    connection: &Connection,
+    scope: &Scope,
+    query: &Query,
+    expression: &str,
+    limit: u32,
+    offset: u32,
+) -> Result<Vec<Match>> {
+    let (session, only) = limits(query);
+    let project = match query.reach {
+        Reach::Session(_) | Reach::Project => Some(scope.project.as_str()),
+        Reach::All => None,
+    };
+    connection
+        .prepare_cached(
+            "SELECT i.id, -bm25(words) AS score FROM words CROSS JOIN item i ON i.id = words.rowid
+             WHERE words MATCH ?1 AND i.owner = ?2 AND (?3 IS NULL OR i.project IN (?3, ''))
+               AND (ifnull(?4, ?5) IS NULL OR EXISTS (
+                 SELECT 1 FROM place p WHERE p.item = i.id AND (?4 IS NULL OR p.session = ?4)
+                   AND (?5 IS NULL OR p.what IN (SELECT value FROM json_each(?5)))))
+             ORDER BY score DESC, i.id DESC LIMIT ?6 OFFSET ?7",
+        )
+        .and_then(|mut it| {
+            let params = params![expression, scope.owner, project, session, only, limit, offset];
+            it.query_map(params, |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+        })
+        .map_err(failed(DOING))
+}
+
+/// A result with its place and snippet; `None` when another process has just deleted it.
+fn dressed(store: &sqlite::Sqlite, query: &Query, words: &Words, (id, score): Match) -> Result<Option<Hit>> {
+    let connection = store.lock();
+    let (session, only) = limits(query);
+    let found = connection
+        .prepare_cached(&format!(
+            "SELECT {ENTRY}, i.blob FROM item i JOIN place p ON p.item = i.id
+             WHERE i.id = ?1 AND (?2 IS NULL OR p.session = ?2)
+               AND (?3 IS NULL OR p.what IN (SELECT value FROM json_each(?3)))
+             ORDER BY p.at DESC LIMIT 1"
+        ))
+        .and_then(|mut it| {
+            it.query_row(params![id, session, only], |row| Ok((entry_of(row)?, row.get(10)?))).optional()
+        })
+        .map_err(failed(DOING))?;
+    let Some((entry, blob)): Option<(super::Entry, Option<i64>)> = found else { return Ok(None) };
+    let snippet = match (entry.what, blob) {
+        (What::Compaction, _) => words.snippet(&archive::summary(&connection, id)?),
+        (What::Memory, _) => words.snippet(&remembered::content(&connection, id)?),
+        (What::Session | What::Message | What::Output, Some(blob)) => {
+            let head = archive::head(&connection, entry.handle, blob)?;
+            words.snippet(&readable(&head, entry.what))
+        }
+        (What::Session | What::Message | What::Output, None) => return Ok(None),
+    };
+    Ok(Some(Hit { entry, score, snippet }))
+}

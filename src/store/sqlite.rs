@@ -1,0 +1,164 @@
+//! The store in a SQLite database: one connection, one lock around it.
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rusqlite::Connection;
+
+use super::{
+    Applied, Batch, Checked, Collected, Compaction, Digest, Entry, Found, Handle, Imported, Mark, Memory,
+    MemoryFilter, Note, Query, Retention, Scope, Stats, Store, Stored, Tidied, Where, archive, care, marks,
+    remembered, schema, search,
+};
+use crate::error::Result;
+use crate::secrets::Veil;
+
+/// [`Store`] in `epitome.db`. Several processes may open the same one.
+#[derive(Debug)]
+pub struct Sqlite {
+    pub(super) connection: Mutex<Connection>,
+    directory: Option<PathBuf>,
+    keeps: bool,
+    veil: Veil,
+}
+
+/// A panic of another thread has rolled its transaction back, so the connection is as good as before.
+pub(super) fn locked(connection: &Mutex<Connection>) -> MutexGuard<'_, Connection> {
+    connection.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Sqlite {
+    /// Opens the store, makes or upgrades it. `veil` is what summaries and memories are cut with.
+    pub fn open(place: &Where, veil: Veil) -> Result<Self> {
+        let directory = match place {
+            Where::Path(directory) => Some(directory.clone()),
+            Where::Memory | Where::None => None,
+        };
+        let connection = Mutex::new(schema::open(place)?);
+        Ok(Self { connection, directory, keeps: *place != Where::None, veil })
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Connection> {
+        locked(&self.connection)
+    }
+}
+
+impl Store for Sqlite {
+    fn keeps(&self) -> bool {
+        self.keeps
+    }
+
+    fn handles(&self, scope: &Scope, contents: &[Digest]) -> Result<Vec<Handle>> {
+        archive::handles(&self.lock(), scope, contents)
+    }
+
+    fn put_all(&self, scope: &Scope, batch: &Batch<'_>) -> Result<Stored> {
+        archive::put_all(&mut self.lock(), scope, batch, &self.veil)
+    }
+
+    fn finish(&self, scope: &Scope, compaction: &str, applied: &Applied) -> Result<()> {
+        archive::finish(&mut self.lock(), scope, compaction, applied)
+    }
+
+    fn locate(&self, handle: &str, owner: &str) -> Result<Scope> {
+        archive::locate(&self.lock(), handle, owner)
+    }
+
+    fn entry(&self, scope: &Scope, handle: &str) -> Result<Entry> {
+        archive::entry(&self.lock(), scope, handle)
+    }
+
+    fn reader<'a>(&'a self, scope: &Scope, handle: &str) -> Result<Box<dyn Read + Send + 'a>> {
+        archive::reader(&self.connection, scope, handle)
+    }
+
+    fn newest(&self, scope: &Scope, session: Option<&str>, limit: u32, offset: u32) -> Result<Vec<Entry>> {
+        archive::newest(&self.lock(), scope, session, limit, offset)
+    }
+
+    fn compaction(&self, scope: &Scope, handle: &str) -> Result<Compaction> {
+        archive::compaction(&self.lock(), scope, handle)
+    }
+
+    fn compactions(&self, scope: &Scope, session: Option<&str>, limit: u32) -> Result<Vec<Compaction>> {
+        archive::compactions(&self.lock(), scope, session, limit)
+    }
+
+    fn search(&self, scope: &Scope, query: &Query) -> Result<Found> {
+        search::search(self, scope, query)
+    }
+
+    fn remember(&self, scope: &Scope, note: &Note, at: i64) -> Result<Memory> {
+        remembered::remember(&mut self.lock(), scope, note, at, &self.veil)
+    }
+
+    fn import(&self, scope: &Scope, notes: &[Note], at: i64) -> Result<Imported> {
+        remembered::import(&mut self.lock(), scope, notes, at, &self.veil)
+    }
+
+    fn memory(&self, scope: &Scope, handle: &str) -> Result<Memory> {
+        remembered::memory(&self.lock(), scope, handle)
+    }
+
+    fn memories(&self, scope: &Scope, filter: &MemoryFilter) -> Result<Vec<Memory>> {
+        remembered::memories(&self.lock(), scope, filter)
+    }
+
+    fn pin(&self, scope: &Scope, handle: &str, pinned: bool) -> Result<()> {
+        remembered::pin(&mut self.lock(), scope, handle, pinned)
+    }
+
+    fn forget(&self, scope: &Scope, handle: &str) -> Result<()> {
+        remembered::forget(&mut self.lock(), scope, handle)
+    }
+
+    fn tidy(&self, scope: &Scope, dry_run: bool) -> Result<Vec<Tidied>> {
+        remembered::tidy(&mut self.lock(), scope, dry_run)
+    }
+
+    fn mark(&self, scope: &Scope, name: &str, value: &str, at: i64) -> Result<()> {
+        marks::mark(&self.lock(), scope, name, value, at)
+    }
+
+    fn marked(&self, scope: &Scope, name: &str) -> Result<Option<Mark>> {
+        marks::marked(&self.lock(), scope, name)
+    }
+
+    fn unmark(&self, scope: &Scope, name: &str) -> Result<()> {
+        marks::unmark(&self.lock(), scope, name)
+    }
+
+    fn put_ask(&self, scope: &Scope, state: &str, at: i64) -> Result<Handle> {
+        marks::put_ask(&mut self.lock(), scope, state, at)
+    }
+
+    fn ask(&self, scope: &Scope, handle: &str, at: i64) -> Result<String> {
+        marks::ask(&self.lock(), scope, handle, at)
+    }
+
+    fn counts(&self, estimator: &str, contents: &[u128]) -> Result<Vec<Option<u32>>> {
+        marks::counts(&self.lock(), estimator, contents)
+    }
+
+    fn put_counts(&self, estimator: &str, counts: &[(u128, u32)]) -> Result<()> {
+        marks::put_counts(&mut self.lock(), estimator, counts)
+    }
+
+    fn collect(&self, retention: &Retention, at: i64, dry_run: bool) -> Result<Collected> {
+        care::collect(&mut self.lock(), retention, at, dry_run)
+    }
+
+    fn vacuum(&self) -> Result<()> {
+        care::vacuum(&self.lock())
+    }
+
+    fn check(&self, deep: bool) -> Result<Checked> {
+        care::check(self, deep)
+    }
+
+    fn stats(&self) -> Result<Stats> {
+        let file = self.directory.as_ref().and_then(|it| std::fs::metadata(it.join(schema::FILE)).ok());
+        care::stats(&self.lock(), file.map_or(0, |it| it.len()))
+    }
+}

@@ -1,0 +1,274 @@
+//! How texts and queries become words that full-text search can find, and where in a text they stand. Pure.
+//!
+//! FTS5's tokenizer takes a run of Chinese or Japanese for one word. Here such a run becomes its overlapping pairs and
+//! its last character, so that a word of two characters is a word of the index, a longer one a phrase of pairs, and a
+//! single character the beginning of a pair.
+
+use regex::{Regex, RegexBuilder};
+
+use crate::error::{Error, Kind, Result};
+
+/// Longer words (base64, minified code) are neither indexed nor searched for: nobody types them, and each would be a
+/// term of its own.
+const MAX_WORD: usize = 128;
+
+/// Words of a query that count. More only say the same again, and each costs a list of the index.
+const MAX_TERMS: usize = 32;
+
+/// A snippet's length in characters, about.
+const SNIPPET: usize = 200;
+
+/// `text` as words that FTS5's `unicode61` splits at spaces.
+pub(super) fn indexed(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + text.len() / 4);
+    for run in runs(text) {
+        match run {
+            Run::Pairs(chars) => {
+                pairs(chars, &mut out);
+                let last = chars.char_indices().next_back().map_or(0, |(at, _)| at);
+                out.push_str(&chars[last..]);
+                out.push(' ');
+            }
+            Run::Word(word) if word.len() > MAX_WORD => out.push(' '),
+            Run::Word(word) => out.push_str(word),
+            Run::Between => out.push(' '),
+        }
+    }
+    out
+}
+
+enum Run<'a> {
+    /// Characters of a script without spaces.
+    Pairs(&'a str),
+    /// Letters and digits.
+    Word(&'a str),
+    /// One character that is neither.
+    Between,
+}
+
+fn runs(text: &str) -> impl Iterator<Item = Run<'_>> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let first = rest.chars().next()?;
+        let until = |same: fn(char) -> bool| rest.find(|it| !same(it)).unwrap_or(rest.len());
+        let (run, len) = if is_paired(first) {
+            let len = until(is_paired);
+            (Run::Pairs(&rest[..len]), len)
+        } else if first.is_alphanumeric() {
+            let len = until(|it| it.is_alphanumeric() && !is_paired(it));
+            (Run::Word(&rest[..len]), len)
+        } else {
+            (Run::Between, first.len_utf8())
+        };
+        rest = &rest[len..];
+        Some(run)
+    })
+}
+
+/// Han, Hiragana, Katakana and Hangul, without their punctuation.
+fn is_paired(it: char) -> bool {
+    matches!(it,
+        '\u{1100}'..='\u{11FF}' | '\u{3005}' | '\u{3007}' | '\u{3041}'..='\u{3096}' | '\u{309D}'..='\u{309F}'
+        | '\u{30A1}'..='\u{30FA}' | '\u{30FC}'..='\u{30FF}' | '\u{3131}'..='\u{318E}' | '\u{31F0}'..='\u{31FF}'
+        | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7A3}' | '\u{F900}'..='\u{FAFF}'
+        | '\u{FF66}'..='\u{FF9D}' | '\u{20000}'..='\u{3FFFF}')
+}
+
+fn pairs(chars: &str, out: &mut String) {
+    let mut after = chars.char_indices().skip(1).peekable();
+    let mut from = 0;
+    out.push(' ');
+    while let Some((at, it)) = after.next() {
+        out.push_str(&chars[from..at + it.len_utf8()]);
+        out.push(' ');
+        from = at;
+    }
+}
+
+/// A query as it was understood.
+#[derive(Debug, Clone)]
+pub struct Words {
+    terms: Vec<Term>,
+    pattern: Regex,
+}
+
+#[derive(Debug, Clone)]
+struct Term {
+    /// As FTS5 reads it.
+    phrase: String,
+    /// As it stands in a text.
+    pattern: Regex,
+}
+
+/// Where in a text a query was found.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Snippet {
+    /// 1-based line of the first word shown.
+    pub line: u64,
+    /// The text around it on one line, at most some 200 characters.
+    pub text: String,
+}
+
+impl Words {
+    /// Reads a query: words, all of which are looked for; `"…"` is a phrase. A query without a letter or digit is
+    /// [`Kind::Arguments`].
+    pub fn parse(query: &str) -> Result<Self> {
+        let mut terms = Vec::new();
+        for (number, part) in query.split('"').enumerate() {
+            let quoted = number % 2 == 1;
+            if quoted {
+                terms.extend(term(part));
+            } else {
+                terms.extend(part.split_whitespace().filter_map(term));
+            }
+        }
+        terms.truncate(MAX_TERMS);
+        let all: Vec<_> = terms.iter().map(|it| it.pattern.as_str()).collect();
+        let pattern = (!all.is_empty()).then(|| insensitive(&all.join("|"))).flatten().ok_or_else(|| {
+            let shown: String = query.chars().take(40).collect();
+            Error::new(
+                Kind::Arguments,
+                format!(
+                    "searching: expected a query with a word in it, found {shown:?}; give letters or digits"
+                ),
+            )
+        })?;
+        Ok(Self { terms, pattern })
+    }
+
+    /// The FTS5 expression that wants all terms, or any.
+    pub(super) fn expression(&self, all: bool) -> String {
+        let phrases: Vec<_> = self.terms.iter().map(|it| it.phrase.as_str()).collect();
+        phrases.join(if all { " AND " } else { " OR " })
+    }
+
+    /// How many terms there are.
+    pub(super) fn len(&self) -> usize {
+        self.terms.len()
+    }
+
+    /// Where all terms stand in `text`, if they do: for texts that are not in the index.
+    pub fn find(&self, text: &str) -> Option<Snippet> {
+        self.terms.iter().all(|it| it.pattern.is_match(text)).then(|| self.snippet(text))
+    }
+
+    /// The stretch of `text` that holds the most different terms, or its beginning.
+    pub(super) fn snippet(&self, text: &str) -> Snippet {
+        // The first thousand places are enough to choose from, and keep this linear in what is shown.
+        let found: Vec<_> = self.pattern.find_iter(text).take(1_000).collect();
+        let mut best = (0, found.first().map_or(0, |it| it.start()));
+        for (number, first) in found.iter().enumerate() {
+            let near = found[number..].iter().take(16).take_while(|it| it.end() - first.start() < SNIPPET);
+            let mut kinds: Vec<_> = near.map(|it| it.as_str().to_lowercase()).collect();
+            kinds.sort_unstable();
+            kinds.dedup();
+            if kinds.len() > best.0 {
+                best = (kinds.len(), first.start());
+            }
+        }
+        let hit = best.1;
+        let from = text[..hit].char_indices().rev().nth(SNIPPET / 4).map_or(0, |(at, _)| at);
+        let to = text[hit..].char_indices().nth(SNIPPET * 3 / 4).map_or(text.len(), |(at, _)| hit + at);
+        let mut shown = text[from..to].split_whitespace().collect::<Vec<_>>().join(" ");
+        if from > 0 {
+            shown.insert(0, '…');
+        }
+        if to < text.len() {
+            shown.push('…');
+        }
+        Snippet { line: 1 + memchr::memchr_iter(b'\n', &text.as_bytes()[..hit]).count() as u64, text: shown }
+    }
+}
+
+fn term(text: &str) -> Option<Term> {
+    let text = text.trim();
+    let runs: Vec<_> = runs(text).collect();
+    let mut phrase = String::from("\"");
+    let mut prefix = "";
+    let last = runs.iter().rposition(|it| !matches!(it, Run::Between))?;
+    for (number, run) in runs.iter().enumerate() {
+        match run {
+            Run::Pairs(chars) if number == last => {
+                if chars.chars().nth(1).is_none() {
+                    phrase.push(' ');
+                    phrase.push_str(chars);
+                    prefix = "*";
+                } else {
+                    pairs(chars, &mut phrase);
+                }
+            }
+            Run::Pairs(chars) => phrase.push_str(&indexed(chars)),
+            Run::Word(word) if word.len() > MAX_WORD => return None,
+            Run::Word(word) => phrase.push_str(word),
+            Run::Between => phrase.push(' '),
+        }
+    }
+    phrase.push('"');
+    phrase.push_str(prefix);
+    let from = text.find(char::is_alphanumeric)?;
+    let to = text.rfind(char::is_alphanumeric)?;
+    let to = to + text[to..].chars().next().map_or(0, char::len_utf8);
+    let words: Vec<_> = text[from..to].split_whitespace().map(regex::escape).collect();
+    Some(Term { phrase, pattern: insensitive(&words.join(r"\s+"))? })
+}
+
+fn insensitive(pattern: &str) -> Option<Regex> {
+    RegexBuilder::new(pattern).case_insensitive(true).build().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_of_scripts_without_spaces() {
+        for (text, words) in [
+            ("get_user(id)", "get user id"),
+            ("修复数据库", "修复 复数 数据 据库 库"),
+            ("JSON数据 ok", "JSON 数据 据 ok"),
+            ("データの設定。次", "デー ータ タの の設 設定 定 次"),
+            ("한국어", "한국 국어 어"),
+            ("字", "字"),
+        ] {
+            assert_eq!(indexed(text).split_whitespace().collect::<Vec<_>>().join(" "), words, "{text}");
+        }
+        assert_eq!(indexed(&"A".repeat(MAX_WORD + 1)).trim(), "");
+    }
+
+    #[test]
+    fn queries_become_phrases() {
+        for (query, expression) in [
+            ("a b-c", r#""a" AND "b c""#),
+            ("\"a b\" c", r#""a b" AND "c""#),
+            ("数据库", r#"" 数据 据库 ""#),
+            ("数", r#"" 数"*"#),
+            ("\"数据 JSON\"", r#"" 数据 据  JSON""#),
+            ("a \"b", r#""a" AND "b""#),
+            ("OR NEAR( col:x*", r#""OR" AND "NEAR " AND "col x ""#),
+        ] {
+            assert_eq!(Words::parse(query).unwrap().expression(true), expression, "{query}");
+        }
+    }
+
+    #[test]
+    fn a_query_without_words_is_an_error() {
+        for query in ["", "  ", "!!! ??", "\"\"", "😀", "。、"] {
+            let error = Words::parse(query).unwrap_err();
+            assert_eq!(error.kind(), Kind::Arguments);
+            assert!(error.detail().contains("letters or digits"), "{error}");
+        }
+    }
+
+    #[test]
+    fn shows_where_most_terms_stand() {
+        let text =
+            format!("{}\nTimeout alone\n{}\nthe Timeout of postgres\n", "x ".repeat(300), "y ".repeat(300));
+        let snippet = Words::parse("postgres timeout").unwrap().find(&text).unwrap();
+        assert_eq!(snippet.line, 4);
+        assert!(
+            snippet.text.contains("the Timeout of postgres") && snippet.text.starts_with('…'),
+            "{snippet:?}"
+        );
+        assert_eq!(Words::parse("postgres missing").unwrap().find(&text), None);
+    }
+}
