@@ -9,9 +9,6 @@ use serde::Deserialize;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Language {
-    /// ISO 639-1 code, for people.
-    #[allow(dead_code)]
-    language: String,
     /// Words stand between spaces or punctuation.
     words: bool,
     forbid: Vec<String>,
@@ -26,6 +23,7 @@ struct Language {
     untested: Vec<String>,
     found: Vec<String>,
     remaining: Vec<String>,
+    announce: Vec<String>,
 }
 
 /// Every language, one line each.
@@ -56,6 +54,8 @@ pub(super) struct Cues {
     pub(super) untested: Regex,
     pub(super) found: Regex,
     pub(super) remaining: Regex,
+    /// At the start of a text.
+    pub(super) announce: Regex,
 }
 
 /// The cues, read once. A file that does not parse gives no cues; a test sees to it that all do.
@@ -87,6 +87,7 @@ pub(super) static CUES: LazyLock<Cues> = LazyLock::new(|| {
         untested: any(false, |it| &it.untested),
         found: any(false, |it| &it.found),
         remaining: any(false, |it| &it.remaining),
+        announce: any(true, |it| &it.announce),
     }
 });
 
@@ -109,13 +110,24 @@ mod tests {
         for file in FILES {
             let it: Language = toml::from_str(file).unwrap();
             for cue in [
-                &it.forbid, &it.require, &it.prefer, &it.void, &it.approve, &it.refuse, &it.choose,
-                &it.reverse, &it.gave_up, &it.untested, &it.found, &it.remaining,
+                &it.forbid,
+                &it.require,
+                &it.prefer,
+                &it.void,
+                &it.approve,
+                &it.refuse,
+                &it.choose,
+                &it.reverse,
+                &it.gave_up,
+                &it.untested,
+                &it.found,
+                &it.remaining,
+                &it.announce,
             ]
             .into_iter()
             .flatten()
             {
-                Regex::new(cue).unwrap_or_else(|error| panic!("{}: {cue}: {error}", it.language));
+                Regex::new(cue).unwrap_or_else(|error| panic!("{cue}: {error}"));
             }
         }
         assert!(CUES.forbid.is_match("Never push") && CUES.remaining.is_match("next step"));

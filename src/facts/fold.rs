@@ -73,7 +73,7 @@ const SECTIONS: [(&str, Topic); 58] = [
 ];
 
 /// Words that say what was done to a file, in lower case; the first that fits counts.
-const DEEDS: [(&str, Deed); 19] = [
+const DEEDS: [(&str, Deed); 24] = [
     ("created, edited", Deed::Grown),
     ("rewritten", Deed::Written),
     ("written", Deed::Written),
@@ -82,42 +82,82 @@ const DEEDS: [(&str, Deed); 19] = [
     ("renamed", Deed::Renamed),
     ("moved", Deed::Renamed),
     ("created", Deed::Created),
-    ("(new)", Deed::Created),
-    ("new file", Deed::Created),
+    ("new", Deed::Created),
     ("modified", Deed::Edited),
     ("edited", Deed::Edited),
     ("updated", Deed::Edited),
     ("changed", Deed::Edited),
     ("added", Deed::Edited),
     ("fixed", Deed::Edited),
+    ("replaced", Deed::Edited),
+    ("simplified", Deed::Edited),
+    ("refactored", Deed::Edited),
+    ("extended", Deed::Edited),
     ("rewrote", Deed::Written),
     ("enhanced", Deed::Edited),
+    ("started", Deed::Edited),
     ("read", Deed::Read),
+    ("noted", Deed::Noted),
 ];
 
+/// What the words after a path say was done to it.
+fn told(text: &str) -> Option<Deed> {
+    let lower = text.to_lowercase();
+    let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).filter(|it| !it.is_empty()).collect();
+    DEEDS.iter().find(|(word, _)| words.contains(word)).map(|it| it.1)
+}
+
 static HEADING: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(r"^(?:#{1,6}\s+(.+)|\d{1,2}[.)]\s+\**([^:`]{3,60}?)\**:\**(?:\s+(.*))?|\*\*([^*:]{3,60}):?\*\*:?|<([a-zA-Z_][\w-]*)>|([A-Z][\w &/-]{2,40}):)\s*$")
+    compiled(
+        r"^(?:#{1,6}\s+(.+)|\d{1,2}[.)]\s+\**([^:`]{3,60}?)\**:\**(?:\s+(.*))?|\*\*([^*:]{3,60}):?\*\*:?|<([a-zA-Z_][\w-]*)>|([A-Z][\w &/-]{2,40}):)\s*$",
+    )
 });
 static REFS: LazyLock<Regex> = LazyLock::new(|| compiled(r"\s*\[#\d+(?:[,–-] ?#?\d+)*\]"));
-static PATH: LazyLock<Regex> = LazyLock::new(|| compiled(r"^[`*]*((?:[A-Za-z]:|~|\.{1,2})?/?(?:[^\s`*,:;()\[\]\x22/]+/)*[^\s`*,:;()\[\]\x22/]*[^\s`*,:;()\[\]\x22/.])[`*]*"));
-static QUOTED: LazyLock<Regex> = LazyLock::new(|| compiled(r#""([^"]+)"|“([^”]+)”"#));
+static PATH: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(
+        r"^[`*]*((?:[A-Za-z]:|~|\.{1,2})?/?(?:[^\s`*,:;()\[\]\x22/]+/)*[^\s`*,:;()\[\]\x22/]*[^\s`*,:;()\[\]\x22/.])[`*]*",
+    )
+});
 static COMMAND: LazyLock<Regex> = LazyLock::new(|| compiled(r"^`([^`]+)`\s*(…)?\s*(?:→|->|:|—)\s*(.+)$"));
+
+fn rule_of(text: &str) -> Detail {
+    Detail::Rule(talk::polarity(text).unwrap_or(Polarity::Require))
+}
+
+/// What a heading opens: the word that told it, its topic, and what follows on the same line.
+fn section(lead: &str) -> Option<(&'static str, Topic, Option<&str>)> {
+    let found = HEADING.captures(lead)?;
+    let heading = [1, 2, 4, 5, 6].iter().find_map(|it| found.get(*it))?.as_str().to_lowercase();
+    let (word, topic) = SECTIONS.iter().find(|(word, _)| heading.contains(word))?;
+    Some((word, *topic, found.get(3).map(|it| it.as_str())))
+}
 
 /// Reads every summary in the history.
 pub(super) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>) {
     for (number, message) in history.messages().iter().enumerate() {
         if message.kind == Kind::Summary {
             for text in message.texts() {
-                Fold { number, base, topic: Topic::Findings, skip: false, facts }.text(text.as_str());
+                Fold { number, base, topic: None, skip: false, facts }.text(text.as_str());
             }
         }
     }
 }
 
+/// What agents put around their summaries; no facts.
+const FRAME: [&str; 6] = [
+    "please continue the conversation",
+    "if you need specific details",
+    "this session is being continued",
+    "not listed:",
+    "continue the conversation from where",
+    "read the full transcript",
+];
+
 struct Fold<'a> {
     number: usize,
     base: Option<&'a str>,
-    topic: Topic,
+    /// Of the section that is open; nothing before the first.
+    topic: Option<Topic>,
     /// In an analysis that the summary after it repeats.
     skip: bool,
     facts: &'a mut Vec<Fact>,
@@ -127,6 +167,9 @@ impl Fold<'_> {
     fn text(mut self, text: &str) {
         // Claude Code's summaries hold their analysis first; the summary proper says it again.
         let text = text.split_once("\nSummary:\n").map_or(text, |it| it.1);
+        // Without headings all of it is prose; with them, what stands before the first is a frame.
+        let headed = text.lines().any(|it| !it.starts_with([' ', '\t']) && section(it.trim()).is_some());
+        self.topic = (!headed).then_some(Topic::Findings);
         let mut fenced = false;
         for line in text.lines() {
             let lead = line.trim();
@@ -144,22 +187,30 @@ impl Fold<'_> {
         if lead.starts_with("</") {
             return;
         }
-        if !nested && let Some(found) = HEADING.captures(lead) {
-            let heading = [1, 2, 4, 5, 6].iter().find_map(|it| found.get(*it)).map_or("", |it| it.as_str()).to_lowercase();
-            if let Some((word, topic)) = SECTIONS.iter().find(|(word, _)| heading.contains(word)) {
-                self.topic = *topic;
-                self.skip = *word == "analysis";
-                if let Some(rest) = found.get(3) {
-                    self.say(rest.as_str());
-                }
-                return;
+        if !nested && let Some((word, topic, rest)) = section(lead) {
+            self.topic = Some(topic);
+            self.skip = word == "analysis";
+            if let Some(rest) = rest {
+                self.say(topic, rest);
             }
-            if lead.starts_with(['#', '<']) {
-                return;
-            }
+            return;
         }
-        if !self.skip && !(nested && machine(lead) && !lead.starts_with(['-', '*'])) {
-            self.say(lead);
+        if !nested && HEADING.is_match(lead) && lead.starts_with(['#', '<']) {
+            return;
+        }
+        if let Some(pinned) = lead.strip_prefix("- pinned: ") {
+            return self.push(
+                Topic::Constraints,
+                Voice::Summary,
+                &REFS.replace_all(pinned, ""),
+                Detail::Rule(Polarity::Require),
+            );
+        }
+        let Some(topic) = self.topic else { return };
+        // Below a bullet stands code as often as prose.
+        let code = nested && machine(lead) && !lead.starts_with(['-', '*']);
+        if !self.skip && !code {
+            self.say(topic, lead);
         }
     }
 
@@ -171,38 +222,45 @@ impl Fold<'_> {
     }
 
     /// A line of the section that is open.
-    fn say(&mut self, lead: &str) {
+    fn say(&mut self, topic: Topic, lead: &str) {
         let checked = ["- [x] ", "- [X] "].iter().any(|it| lead.starts_with(it));
-        let body = super::text::unmarked(&bare(lead).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"));
+        let body = bare(lead).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+        // A quotation stays as it is.
+        let body = if body.contains('"') { body } else { super::text::unmarked(&body) };
         let body = REFS.replace_all(&body, "").into_owned();
         let body = body.trim();
-        if body.is_empty() || body == "(none)" {
+        let lower = body.to_lowercase();
+        if body.is_empty() || body == "(none)" || FRAME.iter().any(|it| lower.starts_with(it)) {
             return;
         }
-        match self.topic {
+        let stepped = ["open: ", "doing: ", "done: "].iter().any(|it| body.starts_with(it));
+        match topic {
+            Topic::Last | Topic::Current if stepped => self.step(topic, body, checked),
             Topic::Files => self.files(body),
-            Topic::Commands | Topic::Errors | Topic::Setup => self.command(body),
-            Topic::Constraints => self.quoted(Topic::Constraints, body),
-            Topic::Goal | Topic::Requests | Topic::UserMessages | Topic::Last | Topic::Decisions => self.quoted(self.topic, body),
+            Topic::Commands | Topic::Errors | Topic::Setup => self.command(topic, body),
+            Topic::Goal
+            | Topic::Requests
+            | Topic::UserMessages
+            | Topic::Last
+            | Topic::Decisions
+            | Topic::Constraints => self.quoted(topic, body),
             Topic::Identifiers => self.names(body),
-            Topic::Open | Topic::Active | Topic::Done => self.step(body, checked),
-            Topic::Directory
-            | Topic::Tried
-            | Topic::Untested
-            | Topic::Current
-            | Topic::Findings => self.prose(body),
+            Topic::Open | Topic::Active | Topic::Done => self.step(topic, body, checked),
+            Topic::Directory | Topic::Tried | Topic::Untested | Topic::Current | Topic::Findings => {
+                self.prose(topic, body);
+            }
         }
     }
 
-    fn prose(&mut self, body: &str) {
-        let rest = clip(body, 500).0.to_string();
-        if self.topic == Topic::Findings
+    fn prose(&mut self, topic: Topic, body: &str) {
+        let rest = clip(body, 1_000).0.to_string();
+        if topic == Topic::Findings
             && let Some(polarity) = talk::polarity(&rest).filter(|_| rest.to_lowercase().contains("user "))
         {
             self.push(Topic::Constraints, Voice::Summary, &rest, Detail::Rule(polarity));
             return;
         }
-        self.push(self.topic, Voice::Summary, &rest, Detail::None);
+        self.push(topic, Voice::Summary, &rest, Detail::None);
     }
 
     /// Words of the user, where they stand in quotation marks; else what the summary says.
@@ -213,26 +271,41 @@ impl Fold<'_> {
                 Some((asked, answer)) => (Some(asked), answer),
                 None => (None, body),
             };
-            let quote = QUOTED.captures(answer);
-            let voice = if quote.is_some() { Voice::User } else { Voice::Summary };
-            let means = quote.as_ref().and_then(|it| {
-                let rest = &answer[it.get(0)?.end()..];
-                rest.trim().strip_prefix('=').map(|it| it.trim().to_string())
-            });
-            let text = quote.and_then(|it| it.get(1).or_else(|| it.get(2))).map_or(answer, |it| it.as_str()).to_string();
+            let over = answer.contains("(superseded");
+            let answer = answer.split(" (superseded").next().unwrap_or(answer);
+            let (said, means) = match answer.split_once("\" = ") {
+                Some((said, means)) => (said, Some(means.trim().to_string())),
+                None => (answer.strip_suffix('"').unwrap_or(answer), None),
+            };
+            let voice = if answer.starts_with('"') { Voice::User } else { Voice::Summary };
+            let text = said.strip_prefix('"').unwrap_or(said).to_string();
             let refused = asked.is_some_and(|it| it.starts_with("refused"));
-            let plain = asked.map(|it| it.trim_start_matches("asked: ").trim_start_matches("refused: ").to_string());
+            let plain =
+                asked.map(|it| it.trim_start_matches("asked: ").trim_start_matches("refused: ").to_string());
             let (asked, means) = if refused { (None, plain) } else { (plain, means) };
-            self.push(topic, voice, &text, Detail::Choice { asked, means, refused, superseded: None });
+            self.push(
+                topic,
+                voice,
+                &text,
+                Detail::Choice { asked, means, refused, superseded: over.then_some(self.number) },
+            );
             return;
         }
-        let rule = |text: &str| talk::polarity(text).map_or(Detail::Rule(Polarity::Require), Detail::Rule);
-        let detail = |text: &str| if topic == Topic::Constraints { rule(text) } else { Detail::None };
+        let detail = |text: &str| if topic == Topic::Constraints { rule_of(text) } else { Detail::None };
         let starts = body.starts_with(['"', '“']);
-        if starts && let Some(found) = QUOTED.captures(body) {
-            let text = found.get(1).or_else(|| found.get(2)).map_or("", |it| it.as_str());
-            let detail = detail(text);
-            self.push(topic, Voice::User, text, detail);
+        if starts && let Some(end) = body.rfind(['"', '”']).filter(|it| *it > 3) {
+            // To the last mark: there may be others within, and `"begin" … "end"` stays what it is.
+            let first = body.chars().next().map_or(1, char::len_utf8);
+            let text = body[first..end].to_string();
+            if topic == Topic::UserMessages {
+                for rule in
+                    super::text::sentences(&text).into_iter().filter(|it| talk::polarity(it).is_some())
+                {
+                    self.push(Topic::Constraints, Voice::User, rule, rule_of(rule));
+                }
+            }
+            let detail = detail(&text);
+            self.push(topic, Voice::User, &text, detail);
         } else {
             let text = clip(body, 1_200).0;
             let detail = detail(text);
@@ -240,10 +313,10 @@ impl Fold<'_> {
         }
     }
 
-    fn step(&mut self, body: &str, checked: bool) {
+    fn step(&mut self, topic: Topic, body: &str, checked: bool) {
         let lower = body.to_lowercase();
         let mut text = body;
-        let mut topic = if checked { Topic::Done } else { self.topic };
+        let mut topic = if checked { Topic::Done } else { topic };
         for (mark, marked) in [
             ("[done]", Topic::Done),
             ("[in progress]", Topic::Active),
@@ -265,46 +338,66 @@ impl Fold<'_> {
     }
 
     fn files(&mut self, body: &str) {
-        let lower = body.to_lowercase();
         // Ours: `edited: a.rs, b.rs`; `renamed: a.rs → b.rs`.
-        if let Some((word, list)) = body.split_once(": ")
+        if let Some((label, list)) = body.split_once(": ")
+            && let (word, root) =
+                label.split_once(" in ").map_or((label, None), |(word, root)| (word, Some(root)))
             && let Some((_, deed)) = DEEDS.iter().find(|(known, _)| word.eq_ignore_ascii_case(known))
         {
+            let whole =
+                |it: &str| root.map_or(it.to_string(), |root| format!("{}/{it}", root.trim_end_matches('/')));
             for item in list.split(", ") {
                 let (path, to) = match item.split_once(" → ") {
-                    Some((path, to)) => (path, Some(to.trim().to_string())),
+                    Some((path, to)) => (path, Some(whole(to.trim()))),
                     None => (item, None),
                 };
-                self.push(Topic::Files, Voice::Summary, path.trim(), Detail::File { deed: *deed, to });
+                self.push(
+                    Topic::Files,
+                    Voice::Summary,
+                    &whole(path.trim()),
+                    Detail::File { deed: *deed, to },
+                );
             }
             return;
         }
-        let Some(found) = PATH.captures(body).and_then(|it| it.get(1)) else { return self.prose_of_file(body) };
+        let Some(found) = PATH.captures(body).and_then(|it| it.get(1)) else { return self.of_file(body) };
         let path = found.as_str();
-        if !(path.contains('/') || path.contains('.')) || path.ends_with('.') || path.len() < 3 {
-            return self.prose_of_file(body);
+        let ending = path.rsplit_once('.').map_or("", |it| it.1);
+        let named = path.contains('/')
+            || (1..=5).contains(&ending.len())
+                && ending.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+        if !named || path.len() < 3 {
+            return self.of_file(body);
         }
-        let deed = DEEDS.iter().find(|(word, _)| lower[path.len().min(lower.len())..].contains(word)).map_or(Deed::Read, |it| it.1);
+        let deed = told(&body[found.end()..]).unwrap_or(Deed::Noted);
         let path = work::path(path, None, self.base);
         self.push(Topic::Files, Voice::Summary, &path, Detail::File { deed, to: None });
-        let rest = body.get(found.end()..).unwrap_or_default().trim_matches(['`', '*', ' ', '-', '—', '–', ':']);
+        let rest =
+            body.get(found.end()..).unwrap_or_default().trim_matches(['`', '*', ' ', '-', '—', '–', ':']);
         if rest.chars().count() > 12 {
             let text = format!("{path}: {}", clip(rest, 240).0);
             self.push(Topic::Findings, Voice::Summary, &text, Detail::None);
         }
     }
 
-    /// What a section on files says besides paths.
-    fn prose_of_file(&mut self, body: &str) {
+    /// What a section on files says below a path.
+    fn of_file(&mut self, body: &str) {
+        let file =
+            self.facts.iter_mut().rev().find(|it| it.topic == Topic::Files && it.message == self.number);
+        if let Some(Fact { detail: Detail::File { deed: deed @ Deed::Noted, .. }, .. }) = file
+            && let Some(now) = told(body)
+        {
+            *deed = now;
+        }
         if body.chars().count() > 24 {
             let text = clip(body, 240).0.to_string();
             self.push(Topic::Findings, Voice::Summary, &text, Detail::None);
         }
     }
 
-    fn command(&mut self, body: &str) {
+    fn command(&mut self, section: Topic, body: &str) {
         let Some(found) = COMMAND.captures(body) else {
-            let topic = if self.topic == Topic::Commands { Topic::Findings } else { self.topic };
+            let topic = if section == Topic::Commands { Topic::Findings } else { section };
             let lower = body.to_lowercase();
             let over = ["fixed", "resolved", "solved"].iter().any(|it| lower.contains(it));
             let detail = match topic {
@@ -312,17 +405,30 @@ impl Fold<'_> {
                 _ => Detail::None,
             };
             let text = clip(body, 400).0.to_string();
+            // `- Fixed by …` below an error is that error's end.
+            if over
+                && lower.starts_with("fix")
+                && let Some(last) =
+                    self.facts.last_mut().filter(|it| it.topic == Topic::Errors && it.message == self.number)
+            {
+                last.text = format!("{} {text}", last.text);
+                last.detail = detail;
+                return;
+            }
             return self.push(topic, Voice::Summary, &text, detail);
         };
-        let command = found.get(1).map_or("", |it| it.as_str());
+        // One that was cut stays marked as cut.
+        let more = if found.get(2).is_some() { " …" } else { "" };
+        let command = format!("{}{more}", found.get(1).map_or("", |it| it.as_str()));
+        let command = command.as_str();
         let rest = found.get(3).map_or("", |it| it.as_str()).trim();
-        if self.topic == Topic::Errors {
+        if section == Topic::Errors {
             let (text, state) = rest.rsplit_once(" → ").unwrap_or((rest, ""));
             let resolved = state.starts_with("resolved").then_some(self.number);
             let detail = Detail::Error { of: Some(command.into()), resolved };
             return self.push(Topic::Errors, Voice::Summary, text, detail);
         }
-        if self.topic == Topic::Setup {
+        if section == Topic::Setup {
             return self.push(Topic::Setup, Voice::Seen, command, Detail::None);
         }
         let (state, error) = match rest.split_once(": ") {
@@ -343,7 +449,12 @@ impl Fold<'_> {
             }
         }
         outcome.result = (!results.is_empty()).then(|| results.join(", "));
-        self.push(Topic::Commands, Voice::Summary, command, Detail::Command { outcome, looked: work::looks(command) });
+        self.push(
+            Topic::Commands,
+            Voice::Summary,
+            command,
+            Detail::Command { outcome, looked: super::command::looks(command) },
+        );
     }
 
     fn names(&mut self, body: &str) {
@@ -358,7 +469,9 @@ impl Fold<'_> {
             ("settings", Name::Setting),
             ("symbols", Name::Symbol),
         ];
-        let kind = body.split_once(": ").and_then(|(word, list)| Some((KINDS.iter().find(|it| word.eq_ignore_ascii_case(it.0))?.1, list)));
+        let kind = body.split_once(": ").and_then(|(word, list)| {
+            Some((KINDS.iter().find(|it| word.eq_ignore_ascii_case(it.0))?.1, list))
+        });
         match kind {
             Some((kind, list)) => {
                 for item in list.split(", ") {

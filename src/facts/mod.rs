@@ -7,11 +7,12 @@
 //!
 //! [`Kind::Said`]: crate::history::Kind::Said
 
-mod pause;
+mod command;
 mod cues;
 mod fold;
 mod names;
 mod outcome;
+mod pause;
 mod plan;
 mod talk;
 pub(crate) mod text;
@@ -109,6 +110,8 @@ pub enum Deed {
     Deleted,
     /// Only read.
     Read,
+    /// Named in an earlier summary, which does not say what was done to it.
+    Noted,
 }
 
 /// What kind of name an identifier is.
@@ -231,17 +234,22 @@ fn settled(mut facts: Vec<Fact>) -> Vec<Fact> {
     for index in 0..facts.len() {
         let fact = &facts[index];
         let key = match (&fact.detail, fact.topic) {
-            (Detail::Command { .. }, _) => work::key(&fact.text),
-            (Detail::Error { of, .. }, _) => format!("{} {}", of.as_deref().map(work::key).unwrap_or_default(), fact.text),
+            (Detail::Command { .. }, _) => command::key(&fact.text),
+            (Detail::Error { of, .. }, _) => {
+                format!("{} {}", of.as_deref().map(command::key).unwrap_or_default(), fact.text)
+            }
             // An answer is only the same if the question is.
             (Detail::Choice { asked, means, .. }, _) => format!("{asked:?} {means:?} {}", fact.text),
-            // The same request made twice was made twice.
-            (_, Topic::UserMessages | Topic::Requests | Topic::Last) => format!("{} {}", fact.message, fact.text),
+            // "continue" said twice was said twice; a long text said twice was sent again.
+            (_, Topic::UserMessages | Topic::Requests | Topic::Last) if fact.text.len() <= 60 => {
+                format!("{} {}", fact.message, fact.text)
+            }
             (Detail::None | Detail::Rule(_) | Detail::File { .. } | Detail::Name(_), _) => {
                 text::flat(&fact.text).to_lowercase()
             }
         };
-        let newest = matches!(fact.detail, Detail::File { .. } | Detail::Command { .. } | Detail::Error { .. });
+        let newest =
+            matches!(fact.detail, Detail::File { .. } | Detail::Command { .. } | Detail::Error { .. });
         match seen.insert((fact.topic, key.clone()), index) {
             Some(before) if newest => keep[before] = false,
             Some(before) => {
@@ -255,6 +263,3 @@ fn settled(mut facts: Vec<Fact>) -> Vec<Fact> {
     facts.retain(|_| keep.next().unwrap_or(true));
     facts
 }
-
-#[cfg(test)]
-mod tests;

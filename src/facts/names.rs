@@ -15,12 +15,12 @@ static KINDS: LazyLock<Vec<(Name, Regex)>> = LazyLock::new(|| {
     [
         (Name::Url, r"\bhttps?://[^\s<>)\]}'\x22`|\\，。）]+[^\s<>)\]}'\x22`|\\，。）.,;:!?*]"),
         (Name::Id, r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"),
-        (Name::Ticket, r"(?i)\b(?:PR|pull request|issue|MR|bug|ticket)s? ?#?\d{1,6}\b|(?-i)\b[A-Z][A-Z]{1,9}-\d{1,6}\b|(?:^|\s|\()#\d{2,6}\b"),
+        (Name::Ticket, r"(?i)\b(?:PR|pull request|issue|MR|bug|ticket)s? ?#?\d{1,6}\b|(?-i)\b[A-Z][A-Z]{1,9}-\d{1,6}\b|(?:^|\s|\()#\d{2,5}\b"),
         (Name::Version, r"(?:[@\w./-]*[A-Za-z][@ :=^~v]{1,3}|\bv)\d+\.\d+(?:\.\d+)*(?:-[\w.]+)?\b"),
         (Name::Port, r"(?i)(?:\bport[ :=]+|localhost:|127\.0\.0\.1:|0\.0\.0\.0:)\d{2,5}\b"),
         (Name::Hash, r"\b(?:sha256:)?[0-9a-f]{7,64}\b"),
         (Name::Branch, r"(?i)(?:\bbranch(?:es)?(?: named| called)? [`'\x22]?|git (?:checkout|switch)(?: -[bc])? |git push (?:-u )?origin |origin/)([A-Za-z][\w.-]*/?[\w./-]*\w)"),
-        (Name::Setting, r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]{2,}=[^\s'\x22`;]{1,80}"),
+        (Name::Setting, r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]{2,}=[^\s'\x22`;$()]{1,80}"),
     ]
     .into_iter()
     .map(|(kind, pattern)| (kind, compiled(pattern)))
@@ -28,7 +28,9 @@ static KINDS: LazyLock<Vec<(Name, Regex)>> = LazyLock::new(|| {
 });
 /// What a written piece of code defines.
 static DEFINED: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(r"(?m)^[\s+]*(?:export |pub(?:\([^)]*\))? |async |static |default |public |private |protected |func \([^)]*\) )*(?:fn|func|def|function|class|struct|enum|trait|interface|type|const|impl)?\s*\b(?:fn|func|def|function|class|struct|enum|trait|interface) ([A-Za-z_]\w{3,60})|(?m)^[\s+]*func \([^)]*\) ([A-Za-z_]\w{3,60})")
+    compiled(
+        r"(?m)^[\s+]*(?:export |pub(?:\([^)]*\))? |async |static |default |public |private |protected |func \([^)]*\) )*(?:fn|func|def|function|class|struct|enum|trait|interface|type|const|impl)?\s*\b(?:fn|func|def|function|class|struct|enum|trait|interface) ([A-Za-z_]\w{3,60})|(?m)^[\s+]*func \([^)]*\) ([A-Za-z_]\w{3,60})",
+    )
 });
 
 /// No more than this many of a message of a tool or the model: a listing is not a name in use.
@@ -39,17 +41,25 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
     // How often, by kind and text; where first.
     let mut seen: HashMap<(Name, String), usize> = HashMap::new();
     let mut add = |number: usize, kind: Name, text: &str, facts: &mut Vec<Fact>| {
-        let text = text.trim().trim_start_matches('(');
+        let text = trimmed(kind, text.trim().trim_start_matches('('));
         if !telling(kind, text) {
             return;
         }
         if seen.insert((kind, text.to_string()), number).is_none() {
             let voice = Voice::Seen;
-            facts.push(Fact { topic: Topic::Identifiers, message: number, voice, text: text.into(), detail: Detail::Name(kind) });
+            facts.push(Fact {
+                topic: Topic::Identifiers,
+                message: number,
+                voice,
+                text: text.into(),
+                detail: Detail::Name(kind),
+            });
         }
     };
     for (number, message) in history.messages().iter().enumerate() {
-        if matches!(message.kind, Kind::Context | Kind::Marker | Kind::Continue) || message.role == Role::System {
+        if matches!(message.kind, Kind::Context | Kind::Marker | Kind::Continue)
+            || message.role == Role::System
+        {
             continue;
         }
         for part in &message.parts {
@@ -91,13 +101,19 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
     }
 }
 
-fn named(number: usize, text: &str, add: &mut impl FnMut(usize, Name, &str, &mut Vec<Fact>), facts: &mut Vec<Fact>) {
+fn named(
+    number: usize,
+    text: &str,
+    add: &mut impl FnMut(usize, Name, &str, &mut Vec<Fact>),
+    facts: &mut Vec<Fact>,
+) {
     for (kind, pattern) in KINDS.iter() {
         for found in pattern.captures_iter(text).take(FEW) {
             if let Some(it) = found.get(1).or_else(|| found.get(0)) {
                 // A hash or number inside a longer name or address is no name of its own.
                 let inside = |at: Option<char>| at.is_some_and(|c| c.is_alphanumeric() || "-_/%".contains(c));
-                let alone = !inside(text[..it.start()].chars().next_back()) && !inside(text[it.end()..].chars().next());
+                let alone = !inside(text[..it.start()].chars().next_back())
+                    && !inside(text[it.end()..].chars().next());
                 if alone || !matches!(kind, Name::Hash) {
                     add(number, *kind, it.as_str(), facts);
                 }
@@ -130,20 +146,80 @@ fn defined(
         return;
     }
     let input: serde_json::Value = serde_json::from_str(input).unwrap_or_default();
-    for key in ["new_string", "newString", "newText", "content", "file_text", "new_str", "replace", "patchText"] {
+    for key in
+        ["new_string", "newString", "newText", "content", "file_text", "new_str", "replace", "patchText"]
+    {
         if let Some(text) = input.get(key).and_then(|it| it.as_str()) {
             each(text, key == "patchText");
         }
     }
 }
 
+/// A version without a word before it that only happens to stand there.
+fn trimmed(kind: Name, text: &str) -> &str {
+    const FILLERS: [&str; 27] = [
+        "already",
+        "now",
+        "now:",
+        "dev:",
+        "still",
+        "at",
+        "versions:",
+        "version",
+        "version:",
+        "is",
+        "to",
+        "was",
+        "the",
+        "in",
+        "of",
+        "on",
+        "and",
+        "or",
+        "from",
+        "for",
+        "origin",
+        "step",
+        "section",
+        "release",
+        "showed",
+        "using",
+        "a",
+    ];
+    let text = if kind == Name::Version { text.trim_start_matches(['-', '.', '/']) } else { text };
+    match text.split_once(' ') {
+        Some((word, number)) if kind == Name::Version && FILLERS.contains(&word.to_lowercase().as_str()) => {
+            number
+        }
+        _ => text.trim_end_matches(['.', ',', ')']),
+    }
+}
+
 /// Whether a find says something: a hash needs digits and letters, a branch is more than a word.
 fn telling(kind: Name, text: &str) -> bool {
     match kind {
-        Name::Hash => text.len() >= 7 && text.bytes().any(|b| b.is_ascii_digit()) && text.bytes().any(|b| b.is_ascii_lowercase()),
-        Name::Branch => text.contains(['/', '-']) && text.len() >= 5 && !text.ends_with(['.', '/']) || text == "main" || text == "master" || text == "dev",
-        Name::Version => !text.starts_with("0.0.0.0") && !text.starts_with("127.") && text.len() <= 60,
-        Name::Ticket => !["UTF-8", "UTF-16", "SHA-1", "SHA-256", "ISO-8601", "GPT-4", "GPT-5"].contains(&text) && !text.starts_with("UTF-"),
+        Name::Hash => {
+            text.len() >= 7
+                && text.bytes().any(|b| b.is_ascii_digit())
+                && text.bytes().any(|b| b.is_ascii_lowercase())
+        }
+        Name::Branch => {
+            text.contains(['/', '-']) && text.len() >= 5 && !text.ends_with(['.', '/'])
+                || text == "main"
+                || text == "master"
+                || text == "dev"
+        }
+        Name::Version => {
+            !text.starts_with("at ")
+                && (text.contains(char::is_alphabetic) || text.matches('.').count() > 1)
+                && !text.starts_with("0.0.0.0")
+                && !text.starts_with("127.")
+                && text.len() <= 60
+        }
+        Name::Ticket => {
+            !["UTF-8", "UTF-16", "SHA-1", "SHA-256", "ISO-8601", "GPT-4", "GPT-5"].contains(&text)
+                && !text.starts_with("UTF-")
+        }
         Name::Url => text.len() <= 300 && !text.contains("example.com"),
         Name::Port | Name::Id | Name::Setting | Name::Symbol => true,
     }

@@ -23,6 +23,11 @@ pub struct Outcome {
     pub running: Option<String>,
 }
 
+static HEADER: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r"^(?:Chunk ID|Exit code|Wall time): [^\x00]*?\nOutput:\n"));
+/// Code with line numbers, as viewers print it: not a message, whatever it says.
+static NUMBERED: LazyLock<Regex> = LazyLock::new(|| compiled(r"^\s*\d+\s*[:|→\t]"));
+
 /// How much of an output is looked at, at each end, in bytes.
 const LOOK: usize = 8_000;
 
@@ -43,13 +48,14 @@ static REFUSED: LazyLock<Regex> = LazyLock::new(|| {
 /// Counts that test runners, linters and compilers print.
 static COUNT: LazyLock<Regex> = LazyLock::new(|| {
     compiled(
-        r"(?i)\b(\d+) (passed|passing|pass|failed|failing|failures?|fail|skipped|skip|pending|todo|errors?|warnings?|issues?|problems?|ignored|vulnerabilities)\b",
+        r"(?i)\b(\d+) (passed|passing|pass|failed|failing|failures?|fail|skipped|skip|pending|todo|errors?|warnings?|issues?|problems?|ignored)\b",
     )
 });
 static TAP: LazyLock<Regex> = LazyLock::new(|| compiled(r"(?m)^(?:#|ℹ) (pass|fail|skipped|todo) (\d+)\s*$"));
 static COMMIT: LazyLock<Regex> =
     LazyLock::new(|| compiled(r"(?m)^\[([^\]\s]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] (.*)$"));
-static PULL: LazyLock<Regex> = LazyLock::new(|| compiled(r"https://\S+/(?:pull|merge_requests|issues)/\d+\b"));
+static PULL: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r"https://\S+/(?:pull|merge_requests|issues)/\d+\b"));
 /// Lines that say what went wrong, the surest first.
 static WRONG: LazyLock<[Regex; 3]> = LazyLock::new(|| {
     [
@@ -68,7 +74,7 @@ static WRONG: LazyLock<[Regex; 3]> = LazyLock::new(|| {
 /// Lines that only repeat that something failed.
 static EMPTY: LazyLock<Regex> = LazyLock::new(|| {
     compiled(
-        r"(?i)^\W*(?:exit code:? -?\d+|error|fail(?:ed)?|errors?:|command exited with code \d+|process exited with code \d+|command aborted|npm (?:err!|error)(?: (?:code|errno|path|lifecycle|workspace|location|command)\b.*)?)\W*$",
+        r"(?i)^\W*(?:debugger attached.*|waiting for the debugger.*|chunk id.*|wall time.*|> .*|\[\w+\] error task failed|exit code:? -?\d+|error|fail(?:ed)?|errors?:|command exited with code \d+|process exited with code \d+|command aborted|npm (?:err!|error)(?: (?:code|errno|path|lifecycle|workspace|location|command)\b.*)?)\W*$",
     )
 });
 
@@ -82,19 +88,22 @@ pub(super) fn read(output: &Output) -> Outcome {
     let text = output.text.as_str();
     let (head, tail) = ends(text);
     let (head, tail) = (unescaped(head), unescaped(tail));
-    let mut out = Outcome::default();
-    out.exit = exit(&head, &tail);
+    let mut out = Outcome { exit: exit(&head, &tail), ..Outcome::default() };
     if let Some(found) = RUNNING.captures(&head) {
         out.running = found.get(1).map(|it| it.as_str().into());
         return out;
     }
-    let counts = counted(&tail).or_else(|| counted(&head));
+    // What Codex says of the run itself is not the command's output.
+    let head = &head[HEADER.find(&head).map_or(0, |it| it.end())..];
+    let counts = counted(&tail).or_else(|| counted(head));
     let failures = counts.as_ref().is_some_and(|it| it.failed);
-    let wrong = wrong(&head).or_else(|| wrong(&tail));
-    let committed = COMMIT.captures(&head).or_else(|| COMMIT.captures(&tail));
-    out.result = counts.map(|it| it.shown).or_else(|| {
-        committed.as_ref().and_then(|it| Some(format!("committed {} on {}", it.get(2)?.as_str(), it.get(1)?.as_str())))
-    });
+    let wrong = wrong(head).or_else(|| wrong(&tail));
+    let committed = COMMIT.captures(head).or_else(|| COMMIT.captures(&tail));
+    let passes = counts.as_ref().is_some_and(|it| !it.failed && it.tests);
+    let commit = committed
+        .as_ref()
+        .and_then(|it| Some(format!("committed {} on {}", it.get(2)?.as_str(), it.get(1)?.as_str())));
+    out.result = commit.or_else(|| counts.map(|it| it.shown));
     if out.result.is_none() && text.len() < 2_000 {
         out.result = PULL.find(&tail).map(|it| it.as_str().into());
     }
@@ -103,7 +112,8 @@ pub(super) fn read(output: &Output) -> Outcome {
         (false, Some(code)) => Some(code == 0 && !failures),
         // Nothing says how it ended: the text must.
         (false, None) if failures => Some(false),
-        (false, None) if wrong.as_ref().is_some_and(|it| it.1 != 1) && committed.is_none() => Some(false),
+        (false, None) if passes || committed.is_some() => Some(true),
+        (false, None) if wrong.as_ref().is_some_and(|it| it.1 != 1) => Some(false),
         (false, None) => None,
     };
     // A pipe into `tail` hides the exit code; a line that reports a failure outweighs the zero.
@@ -111,7 +121,7 @@ pub(super) fn read(output: &Output) -> Outcome {
         out.ok = Some(false);
     }
     if out.ok == Some(false) {
-        out.error = wrong.map(|it| it.0).or_else(|| first_line(&head));
+        out.error = wrong.map(|it| it.0).or_else(|| first_line(head));
     }
     out
 }
@@ -140,6 +150,8 @@ fn exit(head: &str, tail: &str) -> Option<i32> {
 
 struct Counts {
     shown: String,
+    /// Some of them are tests that passed.
+    tests: bool,
     failed: bool,
 }
 
@@ -147,7 +159,12 @@ struct Counts {
 fn counted(text: &str) -> Option<Counts> {
     let tap: Vec<(String, u64)> = TAP
         .captures_iter(text)
-        .filter_map(|it| Some((format!("{}ed", it.get(1)?.as_str()).replace("skippeded", "skipped"), it.get(2)?.as_str().parse().ok()?)))
+        .filter_map(|it| {
+            Some((
+                format!("{}ed", it.get(1)?.as_str()).replace("skippeded", "skipped"),
+                it.get(2)?.as_str().parse().ok()?,
+            ))
+        })
         .collect();
     let mut totals: Vec<(String, u64)> = tap;
     if totals.is_empty() {
@@ -175,11 +192,13 @@ fn counted(text: &str) -> Option<Counts> {
             }
         }
     }
-    let bad = |what: &str| what.starts_with("fail") || what.starts_with("error") || what.starts_with("problem");
+    let bad =
+        |what: &str| what.starts_with("fail") || what.starts_with("error") || what.starts_with("problem");
     totals.retain(|(what, number)| *number > 0 || bad(what) || what.starts_with("issue"));
     let failed = totals.iter().any(|(what, number)| *number > 0 && bad(what));
+    let tests = totals.iter().any(|(what, _)| what.starts_with("pass"));
     let shown: Vec<String> = totals.iter().map(|(what, number)| format!("{number} {what}")).collect();
-    (!shown.is_empty()).then(|| Counts { shown: shown.join(", "), failed })
+    (!shown.is_empty()).then(|| Counts { shown: shown.join(", "), tests, failed })
 }
 
 /// The first line of the surest kind, and which kind that is.
@@ -194,7 +213,11 @@ fn wrong(text: &str) -> Option<(String, usize)> {
                 start
             };
             let line = text[start..].lines().next().unwrap_or_default().trim();
-            if !EMPTY.is_match(line) && !line.starts_with("0 errors") && line.len() > 3 {
+            if !EMPTY.is_match(line)
+                && !NUMBERED.is_match(line)
+                && !line.starts_with("0 errors")
+                && line.len() > 3
+            {
                 return Some((flat(clip(line, 220).0), kind));
             }
         }
@@ -203,7 +226,8 @@ fn wrong(text: &str) -> Option<(String, usize)> {
 }
 
 fn first_line(text: &str) -> Option<String> {
-    let line = text.lines().map(str::trim).find(|it| it.len() > 3 && !EMPTY.is_match(it) && !EXIT.is_match(it))?;
+    let line =
+        text.lines().map(str::trim).find(|it| it.len() > 3 && !EMPTY.is_match(it) && !EXIT.is_match(it))?;
     Some(flat(clip(line, 220).0))
 }
 
@@ -215,7 +239,13 @@ mod tests {
     fn shown(text: &str, failed: bool) -> String {
         let text = Text::new(text);
         let it = read(&Output { id: "c".into(), name: None, text, media: vec![], failed, cleared: false });
-        format!("{:?} {:?} {} | {}", it.ok, it.exit, it.result.unwrap_or_default(), it.error.unwrap_or_default())
+        format!(
+            "{:?} {:?} {} | {}",
+            it.ok,
+            it.exit,
+            it.result.unwrap_or_default(),
+            it.error.unwrap_or_default()
+        )
     }
 
     #[test]
@@ -227,12 +257,20 @@ mod tests {
             (
                 "test result: ok. 3 passed; 0 failed;\ntest result: FAILED. 4 passed; 1 failed;",
                 false,
-                "Some(false) None 7 passed, 1 failed | test result: FAILED. 4 passed; 1 failed;",
+                "Some(false) None 7 passed, 1 failed | test result: ok. 3 passed; 0 failed;",
             ),
             (" Tests  2 failed | 6 passed (8)\n", false, "Some(false) None 2 failed, 6 passed | "),
-            ("[main 1a2b3c4] fix: error: x\n 1 file changed", false, "None None committed 1a2b3c4 on main | "),
+            (
+                "[main 1a2b3c4] fix: error: x\n 1 file changed",
+                false,
+                "Some(true) None committed 1a2b3c4 on main | ",
+            ),
             ("0 issues.", false, "None None 0 issues | "),
-            ("bash: foo: command not found\nexit status 127", false, "Some(false) Some(127)  | bash: foo: command not found"),
+            (
+                "bash: foo: command not found\nexit status 127",
+                false,
+                "Some(false) Some(127)  | bash: foo: command not found",
+            ),
         ] {
             assert_eq!(shown(text, failed), expected, "{text}");
         }

@@ -20,7 +20,8 @@ struct Step {
 }
 
 static CREATED: LazyLock<Regex> = LazyLock::new(|| compiled(r"(?i)task #?(\w+) (?:created|added)"));
-static BOX: LazyLock<Regex> = LazyLock::new(|| compiled(r"(?m)^\s*(?:[-*+]|\d+[.)])\s+\[([ xX~>-])\]\s+(\S.*)$"));
+static BOX: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r"(?m)^\s*(?:[-*+]|\d+[.)])\s+\[([ xX~>-])\]\s+(\S.*)$"));
 
 /// Reads the last state of the plan.
 pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
@@ -29,7 +30,9 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
     for (number, message) in history.messages().iter().enumerate() {
         for part in &message.parts {
             match part {
-                Part::Call(call) if tools::meaning(&call.name) == Meaning::Plan => apply(call, number, &mut steps),
+                Part::Call(call) if tools::meaning(&call.name) == Meaning::Plan => {
+                    apply(call, number, &mut steps)
+                }
                 Part::Output(output) => numbered(output, &mut steps),
                 // A checklist in prose counts until a tool keeps the plan.
                 Part::Text(text) if message.kind == Kind::Said && message.role != Role::System => {
@@ -62,7 +65,11 @@ fn restated(fact: &Fact, steps: &[Step]) -> bool {
 
 fn apply(call: &Call, number: usize, steps: &mut Vec<Step>) {
     let input: Value = serde_json::from_str(call.input.as_str()).unwrap_or_default();
-    let text = |it: &Value| ["content", "step", "description", "subject", "title", "text"].iter().find_map(|key| it.get(key)?.as_str().map(flat));
+    let text = |it: &Value| {
+        ["content", "step", "description", "subject", "title", "text"]
+            .iter()
+            .find_map(|key| it.get(key)?.as_str().map(flat))
+    };
     let status = |it: &Value| it.get("status").and_then(Value::as_str).map(str::to_lowercase);
     // Claude Code, Codex, Gemini CLI and OpenCode hand over the whole list.
     let list = ["todos", "plan", "items", "task_list"].iter().find_map(|key| input.get(key)?.as_array());
@@ -74,7 +81,9 @@ fn apply(call: &Call, number: usize, steps: &mut Vec<Step>) {
         }
         return;
     }
-    let id = ["taskId", "task_id", "id"].iter().find_map(|key| input.get(key).map(|it| it.to_string().trim_matches('"').to_string()));
+    let id = ["taskId", "task_id", "id"]
+        .iter()
+        .find_map(|key| input.get(key).map(|it| it.to_string().trim_matches('"').to_string()));
     match id {
         // Claude Code's `TaskUpdate`.
         Some(id) => {
@@ -94,7 +103,12 @@ fn apply(call: &Call, number: usize, steps: &mut Vec<Step>) {
         // `TaskCreate`: its number comes with the answer.
         None => {
             let subject = input.get("subject").and_then(Value::as_str);
-            steps.extend(subject.map(|it| Step { id: None, text: flat(it), topic: Topic::Open, message: number }));
+            steps.extend(subject.map(|it| Step {
+                id: None,
+                text: flat(it),
+                topic: Topic::Open,
+                message: number,
+            }));
         }
     }
 }
@@ -111,7 +125,9 @@ fn numbered(output: &Output, steps: &mut [Step]) {
 pub(super) fn topic(status: &str) -> Option<Topic> {
     match status {
         "completed" | "complete" | "done" | "finished" | "x" | "X" => Some(Topic::Done),
-        "in_progress" | "in-progress" | "in progress" | "active" | "doing" | "started" | "~" | ">" => Some(Topic::Active),
+        "in_progress" | "in-progress" | "in progress" | "active" | "doing" | "started" | "~" | ">" => {
+            Some(Topic::Active)
+        }
         "cancelled" | "canceled" | "deleted" | "dropped" | "removed" | "-" => None,
         _ => Some(Topic::Open),
     }
@@ -155,7 +171,9 @@ pub(super) fn answers(call: &Call, output: &Output) -> Vec<(Option<String>, Stri
     }
     let questions = input.get("questions").and_then(Value::as_array).cloned().unwrap_or_default();
     let asked = |id: &str, at: usize| {
-        let by_id = questions.iter().find(|it| ["id", "header", "question"].iter().any(|key| it.get(key).and_then(Value::as_str) == Some(id)));
+        let by_id = questions.iter().find(|it| {
+            ["id", "header", "question"].iter().any(|key| it.get(key).and_then(Value::as_str) == Some(id))
+        });
         by_id.or_else(|| questions.get(at)).and_then(|it| it.get("question")?.as_str()).map(flat)
     };
     let answer: Value = serde_json::from_str(text).unwrap_or_default();

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::cues::{CUES, compiled};
-use super::text::{bare, clip, flat, own, sentences};
+use super::text::{bare, clip, flat, own, sentences, unmarked};
 use super::{Detail, Fact, Polarity, Topic, Voice};
 use crate::history::{History, Kind, Message, Role};
 
@@ -16,12 +16,24 @@ const ANSWER: usize = 240;
 const RULE: usize = 420;
 
 static OPTION: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(r"(?i)^\W*(?:(?:let'?s )?(?:go|do|take|use|pick|choose)(?: with| for)? )?(?:(?:option|approach|choice|number|plan|no\.?|#) ?)?([1-9]|[a-h])(?:\W|$)")
+    compiled(
+        r"(?i)^\W*(?:(?:let'?s )?(?:go|do|take|use|pick|choose)(?: with| for)? )?(?:(?:option|approach|choice|number|plan|no\.?|#) ?)?([1-9]|[a-h])(?:\W|$)",
+    )
 });
-static OFFER: LazyLock<Regex> =
-    LazyLock::new(|| compiled(r"(?mi)^\s*(?:[-*•]\s*)?[*_(]*(?:option\s+|approach\s+)?([1-9]|[a-h])[*_]*[.):\]—–-][*_]*\s+(\S.*)$"));
+static OFFER: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(
+        r"(?mi)^\s*(?:[-*•]\s*)?[*_(]*(?:option\s+|approach\s+)?([1-9]|[a-h])[*_]*[.):\]—–-][*_]*\s+(\S.*)$",
+    )
+});
 /// What clients and hooks put where a user's words would stand.
-const NOT_SAID: [&str; 5] = ["[Request interrupted", "Operation stopped by hook", "Caveat:", "This session is being continued", "System: "];
+const NOT_SAID: [&str; 6] = [
+    "EXECUTION RESULT of [",
+    "[Request interrupted",
+    "Operation stopped by hook",
+    "Caveat:",
+    "This session is being continued",
+    "System: ",
+];
 
 /// Reads all that was said.
 pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
@@ -30,6 +42,7 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
     // What the model last said, for the answer that may follow.
     let mut said: Option<usize> = None;
     let mut last: Option<usize> = None;
+    let mut started = goal;
     for (number, message) in messages.iter().enumerate() {
         match (message.role, message.kind) {
             (Role::User, Kind::Said) if message.is_prompt() => {
@@ -50,8 +63,12 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
                     }
                 }
                 goal |= !small;
+                concluded(said.map(|it| (it, &messages[it])), number, facts);
                 ruled(number, &parts, facts);
-                chosen(number, &parts, said.map(|it| &messages[it]), facts);
+                // What starts the work answers nothing, whatever the model asked to be polite.
+                let asked = said.filter(|_| started).map(|it| &messages[it]);
+                chosen(number, &parts, asked, facts);
+                started |= !small;
                 if !small || last.is_none() {
                     last = Some(number);
                 }
@@ -84,13 +101,19 @@ fn trivial(text: &str) -> bool {
     let count = text.chars().count();
     let greets = ["hi", "hello", "hey", "thanks", "thank you", "test", "/"];
     count <= 2
+        || text.starts_with('/') && !text.contains(char::is_whitespace) && text.matches('/').count() == 1
         || greets.iter().any(|it| text.trim_end_matches(['.', '!']).eq_ignore_ascii_case(it))
-        || count <= 24 && (CUES.approve.is_match(text) || CUES.refuse.is_match(text)) && text.split_whitespace().count() <= 3
+        || count <= 24
+            && (CUES.approve.is_match(text) || CUES.refuse.is_match(text))
+            && text.split_whitespace().count() <= 3
 }
 
 /// Which way a sentence points, if it is a rule.
 pub(super) fn polarity(sentence: &str) -> Option<Polarity> {
-    if sentence.ends_with(['?', '？']) && !sentence.to_lowercase().starts_with("can you") && !sentence.to_lowercase().starts_with("could you") {
+    if sentence.ends_with(['?', '？'])
+        && !sentence.to_lowercase().starts_with("can you")
+        && !sentence.to_lowercase().starts_with("could you")
+    {
         return None;
     }
     // What only looks like a rule is blotted out; another cue in the sentence still counts.
@@ -115,7 +138,13 @@ fn ruled(number: usize, parts: &[&str], facts: &mut Vec<Fact>) {
         if let Some(polarity) = polarity(sentence) {
             let text = if count > RULE { narrowed(sentence) } else { sentence };
             let detail = Detail::Rule(polarity);
-            facts.push(Fact { topic: Topic::Constraints, message: number, voice: Voice::User, text: text.into(), detail });
+            facts.push(Fact {
+                topic: Topic::Constraints,
+                message: number,
+                voice: Voice::User,
+                text: text.into(),
+                detail,
+            });
         }
     }
 }
@@ -125,7 +154,9 @@ fn narrowed(sentence: &str) -> &str {
     let cue = [&CUES.forbid, &CUES.require, &CUES.prefer].into_iter().find_map(|it| it.find(sentence));
     let Some(cue) = cue else { return clip(sentence, RULE).0 };
     let breaks = [';', '；', '—', '–', '\n', ':'];
-    let start = sentence[..cue.start()].rfind(breaks).map_or(0, |it| it + sentence[it..].chars().next().map_or(1, char::len_utf8));
+    let start = sentence[..cue.start()]
+        .rfind(breaks)
+        .map_or(0, |it| it + sentence[it..].chars().next().map_or(1, char::len_utf8));
     let end = sentence[cue.end()..].find(breaks).map_or(sentence.len(), |it| cue.end() + it);
     let clause = sentence[start..end].trim();
     if clause.chars().count() <= RULE {
@@ -140,29 +171,56 @@ fn narrowed(sentence: &str) -> &str {
 /// The last thing a text asks, and what it offers to choose from.
 fn question(text: &str) -> Option<&str> {
     let tail = super::text::clip_end(text, 4_000);
-    let mut asked = sentences(tail).into_iter().rev().take(12);
-    asked.find(|it| it.trim_end_matches(['*', '_', ')', '"']).ends_with(['?', '？']))
+    // Options may follow the question; prose does not.
+    let last = sentences(tail).into_iter().rev().take(8);
+    let mut prose = 0;
+    for sentence in last {
+        if asking(sentence) {
+            return Some(sentence);
+        }
+        prose += usize::from(!OFFER.is_match(sentence) && sentence.chars().count() > 40);
+        if prose > 1 {
+            break;
+        }
+    }
+    None
+}
+
+fn asking(text: &str) -> bool {
+    text.trim_end_matches(['*', '_', ')', '"', '`', ' ', '\n']).ends_with(['?', '？'])
 }
 
 fn chosen(number: usize, parts: &[&str], before: Option<&Message>, facts: &mut Vec<Fact>) {
     let whole = parts.join("\n");
     let whole = whole.trim();
     let short = whole.chars().count() <= ANSWER;
-    let asks = whole.ends_with(['?', '？']);
+    let asks = asking(whole) || whole.starts_with('/');
     let before = before.map(Message::plain).unwrap_or_default();
     let asked = question(&before);
-    let push = |text: &str, asked: Option<&str>, means: Option<String>, refused: bool, facts: &mut Vec<Fact>| {
-        let asked = asked.map(|it| flat(clip(it, 240).0));
-        let detail = Detail::Choice { asked, means, refused, superseded: None };
-        facts.push(Fact { topic: Topic::Decisions, message: number, voice: Voice::User, text: text.into(), detail });
-    };
+    let push =
+        |text: &str, asked: Option<&str>, means: Option<String>, refused: bool, facts: &mut Vec<Fact>| {
+            let asked = asked.map(|it| flat(clip(it, 240).0));
+            let detail = Detail::Choice { asked, means, refused, superseded: None };
+            facts.push(Fact {
+                topic: Topic::Decisions,
+                message: number,
+                voice: Voice::User,
+                text: text.into(),
+                detail,
+            });
+        };
     // "2", "option B", "go with the first": said of what was offered.
     if short && let Some(letter) = OPTION.captures(whole).and_then(|it| it.get(1)) {
         let alone = whole.chars().count() <= 3 || whole[..letter.start()].chars().any(char::is_alphabetic);
         let wanted = letter.as_str();
         let offers: Vec<_> = OFFER.captures_iter(&before).collect();
-        let offer = offers.iter().rev().find(|it| it.get(1).is_some_and(|it| it.as_str().eq_ignore_ascii_case(wanted)));
-        let single = alone || whole[letter.end()..].starts_with([',', '.', ')', ' ']) && letter.as_str().chars().all(|c| c.is_ascii_digit());
+        let offer = offers
+            .iter()
+            .rev()
+            .find(|it| it.get(1).is_some_and(|it| it.as_str().eq_ignore_ascii_case(wanted)));
+        let single = alone
+            || whole[letter.end()..].starts_with([',', '.', ')', ' '])
+                && letter.as_str().chars().all(|c| c.is_ascii_digit());
         if let Some(what) = offer.filter(|_| single && offers.len() >= 2).and_then(|it| it.get(2)) {
             let means = flat(clip(what.as_str().trim_matches(['*', ' ']), 200).0).replace("**", "");
             push(whole, asked, Some(means), false, facts);
@@ -176,14 +234,13 @@ fn chosen(number: usize, parts: &[&str], before: Option<&Message>, facts: &mut V
         push(whole, asked, None, refuses && !approves, facts);
         return;
     }
-    if short && !asks && approves && !trivial(whole) {
-        push(whole, None, None, false, facts);
-        return;
-    }
     for sentence in parts.iter().flat_map(|it| sentences(it)) {
-        let long = sentence.chars().count() > 320;
-        let asks = sentence.ends_with(['?', '？']);
-        if !long && !asks && (CUES.choose.is_match(sentence) || short && CUES.reverse.is_match(sentence)) {
+        // A rule is a rule, and a manual decides nothing.
+        let other = sentence.chars().count() > 320
+            || asking(sentence)
+            || whole.len() > 2_500
+            || polarity(sentence).is_some();
+        if !other && (CUES.choose.is_match(sentence) || short && CUES.reverse.is_match(sentence)) {
             push(sentence, None, None, false, facts);
         }
     }
@@ -192,9 +249,13 @@ fn chosen(number: usize, parts: &[&str], before: Option<&Message>, facts: &mut V
 /// What the model says of its own work.
 fn told(number: usize, message: &Message, facts: &mut Vec<Fact>) {
     let mut model = |topic: Topic, text: &str| {
-        let (text, cut) = clip(text, 300);
-        let text = format!("{}{}", flat(text), if cut { " …" } else { "" });
-        facts.push(Fact { topic, message: number, voice: Voice::Model, text, detail: Detail::None });
+        facts.push(Fact {
+            topic,
+            message: number,
+            voice: Voice::Model,
+            text: run_on(&[text], 300),
+            detail: Detail::None,
+        });
     };
     for text in message.texts() {
         let mut found = 0;
@@ -202,16 +263,59 @@ fn told(number: usize, message: &Message, facts: &mut Vec<Fact>) {
             if sentence.chars().count() < 20 || sentence.ends_with([':', '?', '？', '：']) {
                 continue;
             }
-            if CUES.gave_up.is_match(sentence) {
+            let plans = CUES.announce.is_match(sentence);
+            if CUES.gave_up.is_match(sentence) && !plans {
                 model(Topic::Tried, sentence);
             } else if CUES.untested.is_match(sentence) {
                 model(Topic::Untested, sentence);
-            } else if found < 3 && CUES.found.is_match(sentence) {
+            } else if found < 3 && CUES.found.is_match(sentence) && !plans {
                 found += 1;
                 model(Topic::Findings, sentence);
             }
         }
     }
+}
+
+/// What the model had come to when the user spoke again: the last thing it said.
+fn concluded(said: Option<(usize, &Message)>, before: usize, facts: &mut Vec<Fact>) {
+    let Some((number, message)) = said.filter(|(it, _)| *it < before) else { return };
+    if facts.iter().rev().any(|it| it.message == number && it.topic == Topic::Current) {
+        return;
+    }
+    let plain = message.plain();
+    let text = run_on(&sentences(&plain), 600);
+    // A line that announces the next step says nothing once it is taken.
+    if text.chars().count() > 60 && !text.ends_with(':') {
+        // In place of the sentences that it holds.
+        facts.retain(|it| !(it.message == number && it.topic == Topic::Findings && it.voice == Voice::Model));
+        facts.push(Fact {
+            topic: Topic::Findings,
+            message: number,
+            voice: Voice::Model,
+            text,
+            detail: Detail::None,
+        });
+    }
+}
+
+/// Sentences and bullets of the model on one line, without marks of bold text.
+fn run_on(sentences: &[&str], chars: usize) -> String {
+    let mut out = String::new();
+    for sentence in sentences {
+        if !out.is_empty() {
+            out.push_str(if out.ends_with(['.', '!', '?', ':', ';', '。', '！', '？', '：', '；']) {
+                " "
+            } else {
+                "; "
+            });
+        }
+        out.push_str(&unmarked(&flat(bare(sentence))));
+        if out.chars().count() > chars {
+            break;
+        }
+    }
+    let (head, cut) = clip(&out, chars);
+    format!("{head}{}", if cut { " …" } else { "" })
 }
 
 /// How it ends: the latest request, what the model last said, and what it asked without an answer.
@@ -231,17 +335,24 @@ fn ended(history: &History, last: Option<usize>, said: Option<usize>, facts: &mu
     }
     let Some(said) = said else { return };
     let plain = messages[said].plain();
-    let fact = |topic: Topic, text: String| Fact { topic, message: said, voice: Voice::Model, text, detail: Detail::None };
+    let fact = |topic: Topic, text: String| Fact {
+        topic,
+        message: said,
+        voice: Voice::Model,
+        text,
+        detail: Detail::None,
+    };
     if let Some(asked) = question(&plain).filter(|_| history.last_prompt().is_none_or(|it| it < said)) {
         facts.push(fact(Topic::Last, flat(clip(asked, 400).0)));
     }
     let spoken: Vec<&str> = sentences(&plain);
-    let current: String = spoken.iter().map(|it| bare(it)).collect::<Vec<_>>().join(" ");
-    let (text, cut) = clip(&current, 600);
-    if !text.is_empty() {
-        facts.push(fact(Topic::Current, format!("{}{}", flat(text), if cut { " …" } else { "" })));
+    let current = run_on(&spoken, 800);
+    if !current.is_empty() {
+        facts.push(fact(Topic::Current, current));
     }
-    for sentence in spoken.into_iter().filter(|it| CUES.remaining.is_match(it) && !it.ends_with(['?', '？'])).take(6) {
+    for sentence in
+        spoken.into_iter().filter(|it| CUES.remaining.is_match(it) && !it.ends_with(['?', '？'])).take(6)
+    {
         facts.push(fact(Topic::Open, flat(clip(sentence, 300).0)));
     }
 }

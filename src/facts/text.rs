@@ -26,18 +26,19 @@ const INJECTED: [&str; 12] = [
 /// The stretches of a user's message that are no injected elements.
 pub(super) fn own(text: &str) -> Vec<&str> {
     let mut out = Vec::new();
-    let mut rest = text;
+    // Codex's editor extension puts the editor's state before the request.
+    let mut rest = text.split_once("## My request for Codex:\n").map_or(text, |it| it.1);
     let mut from = 0;
     while let Some(found) = rest[from..].find('<') {
         let at = from + found;
         let tag = &rest[at + 1..];
-        let name = INJECTED
-            .iter()
-            .find(|it| tag.starts_with(**it) && tag[it.len()..].starts_with(['>', ' ', '\n']));
+        let name =
+            INJECTED.iter().find(|it| tag.starts_with(**it) && tag[it.len()..].starts_with(['>', ' ', '\n']));
         match name {
             Some(name) => {
                 out.push(&rest[..at]);
-                let end = tag.find(&format!("</{name}>")).map_or(rest.len(), |it| at + 1 + it + name.len() + 3);
+                let end =
+                    tag.find(&format!("</{name}>")).map_or(rest.len(), |it| at + 1 + it + name.len() + 3);
                 rest = &rest[end..];
                 from = 0;
             }
@@ -119,7 +120,9 @@ fn close<'a>(text: &'a str, open: &mut Option<(usize, usize)>, out: &mut Vec<&'a
         let next = chars.peek().map(|(_, c)| *c);
         let ends = match c {
             '。' | '！' | '？' | '；' => true,
-            '.' | '!' | '?' | ';' => next.is_none_or(char::is_whitespace) && !abbreviated(&paragraph[start..at]),
+            '.' | '!' | '?' | ';' => {
+                next.is_none_or(char::is_whitespace) && !abbreviated(&paragraph[start..at])
+            }
             _ => false,
         };
         if ends {
@@ -133,7 +136,8 @@ fn close<'a>(text: &'a str, open: &mut Option<(usize, usize)>, out: &mut Vec<&'a
 
 fn push<'a>(sentence: &'a str, out: &mut Vec<&'a str>) {
     let sentence = sentence.trim();
-    if sentence.chars().any(char::is_alphanumeric) {
+    // Nobody says so much in one breath: it is data on one line.
+    if sentence.len() <= 8_000 && sentence.chars().any(char::is_alphanumeric) {
         out.push(sentence);
     }
 }
@@ -141,7 +145,8 @@ fn push<'a>(sentence: &'a str, out: &mut Vec<&'a str>) {
 /// Whether a full stop after `text` belongs to an abbreviation or a list number.
 fn abbreviated(text: &str) -> bool {
     let word = text.rsplit(char::is_whitespace).next().unwrap_or(text).trim_start_matches('(');
-    ["e.g", "i.e", "vs", "etc", "cf", "z.B", "d.h", "bzw", "ca", "resp", "incl", "Nr", "no", "p"].contains(&word)
+    ["e.g", "i.e", "vs", "etc", "cf", "z.B", "d.h", "bzw", "ca", "resp", "incl", "Nr", "no", "p"]
+        .contains(&word)
         || !word.is_empty() && word.len() <= 2 && word.chars().all(|c| c.is_ascii_digit())
 }
 
@@ -173,7 +178,7 @@ pub(super) fn unmarked(text: &str) -> String {
 }
 
 /// At most `chars` characters of a text, cut at a word where one is near. Says whether something was cut.
-pub(super) fn clip(text: &str, chars: usize) -> (&str, bool) {
+pub(crate) fn clip(text: &str, chars: usize) -> (&str, bool) {
     let Some((end, _)) = text.char_indices().nth(chars) else { return (text, false) };
     let head = &text[..end];
     // Not past the last fifth: a text without spaces is cut where it must be.
@@ -183,7 +188,7 @@ pub(super) fn clip(text: &str, chars: usize) -> (&str, bool) {
 }
 
 /// The last `chars` characters of a text, begun at a word where one is near.
-pub(super) fn clip_end(text: &str, chars: usize) -> &str {
+pub(crate) fn clip_end(text: &str, chars: usize) -> &str {
     let Some((start, _)) = text.char_indices().rev().nth(chars.saturating_sub(1)) else { return text };
     let tail = &text[start..];
     let near: usize = tail.chars().take(chars / 5).map(char::len_utf8).sum();
@@ -194,7 +199,7 @@ pub(super) fn clip_end(text: &str, chars: usize) -> &str {
 }
 
 /// Runs of white space become one blank.
-pub(super) fn flat(text: &str) -> String {
+pub(crate) fn flat(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for word in text.split_whitespace() {
         if !out.is_empty() {
@@ -235,7 +240,10 @@ mod tests {
             ("不要改这个。必须测试", vec!["不要改这个。", "必须测试"]),
             ("before\n```\nnever do this\n```\nafter", vec!["before", "after"]),
             ("> you must quote\nmine", vec!["mine"]),
-            ("2024-01-01T10:00:00 must never\n[12:00:01] never\n    at f (x.js:1)\nreal words", vec!["real words"]),
+            (
+                "2024-01-01T10:00:00 must never\n[12:00:01] never\n    at f (x.js:1)\nreal words",
+                vec!["real words"],
+            ),
             (
                 "this is a line that is wrapped by hand after about sixty\ncharacters or so",
                 vec!["this is a line that is wrapped by hand after about sixty\ncharacters or so"],

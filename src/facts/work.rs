@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::command;
 use super::outcome::{self, Outcome};
 use super::text::{clip, flat};
 use super::{Deed, Detail, Fact, Topic, Voice};
@@ -34,36 +35,6 @@ const FAILED: [&str; 22] = [
     "user rejected",
 ];
 
-/// Programs that only look.
-const LOOKERS: [&str; 46] = [
-    "cat", "ls", "rg", "grep", "egrep", "find", "head", "tail", "nl", "wc", "pwd", "tree", "which", "file", "stat", "du",
-    "df", "echo", "printf", "cd", "true", "sort", "uniq", "cut", "awk", "jq", "tr", "test", "[", "type", "date", "ps",
-    "env", "sleep", "code", "export", "set", "less", "bat", "fd", "diff", "basename", "dirname", "realpath", "find_file",
-    "search_dir",
-];
-
-/// Subcommands that only look, by program.
-const LOOKING: [(&str, &[&str]); 5] = [
-    (
-        "git",
-        &[
-            "status", "diff", "log", "show", "branch", "remote", "rev-parse", "ls-files", "grep", "blame",
-            "merge-base", "config", "ls-tree", "cat-file", "describe", "reflog", "for-each-ref", "ls-remote", "rev-list",
-            "show-ref", "symbolic-ref", "tag", "fetch", "-C", "--no-pager",
-        ],
-    ),
-    ("sed", &["-n", "-ne"]),
-    ("npm", &["view", "ls", "info"]),
-    ("bd", &["show", "list", "ready", "--help", "stats", "search"]),
-    ("gh", &["--version", "search", "auth"]),
-];
-
-/// Words that tell a command by which a project is built, checked or run.
-const SETUP: [&str; 16] = [
-    "test", "tests", "build", "lint", "fmt", "format", "check", "typecheck", "tsc", "install", "clippy", "vet", "pytest",
-    "vitest", "sync", "dev",
-];
-
 /// The directory the session works in.
 pub(super) fn directory(history: &History) -> Option<String> {
     if let Some(cwd) = &history.meta.cwd {
@@ -78,40 +49,6 @@ pub(super) fn directory(history: &History) -> Option<String> {
     })
 }
 
-/// What makes two runs the same command: without where it runs, and without what only trims its output.
-pub(super) fn key(command: &str) -> String {
-    let mut rest = command.trim();
-    while let Some(after) = rest.strip_prefix("cd ").and_then(|it| it.split_once("&&")).map(|(_, it)| it.trim()) {
-        rest = after;
-    }
-    for cut in ["2>&1", "| tail", "| head", "|tail", "|head", "; echo"] {
-        if let Some((before, _)) = rest.split_once(cut) {
-            rest = before.trim();
-        }
-    }
-    flat(rest)
-}
-
-/// Whether a command only looks at things.
-pub(super) fn looks(command: &str) -> bool {
-    let programs = tools::programs(command);
-    !programs.is_empty()
-        && programs.iter().all(|words| {
-            let head = words[0].rsplit('/').next().unwrap_or(&words[0]);
-            let second = words.get(1).map(String::as_str).unwrap_or_default();
-            let sub = LOOKING.iter().find(|(program, _)| *program == head);
-            let shown = head == "gh" && words.get(2).is_some_and(|it| ["view", "list", "diff", "checks"].contains(&it.as_str()));
-            (LOOKERS.contains(&head) || shown || sub.is_some_and(|(_, subs)| subs.contains(&second)))
-                && !(head == "git" && second == "-C" && !words.iter().any(|it| ["status", "diff", "log", "show"].contains(&it.as_str())))
-        })
-}
-
-fn sets_up(command: &str) -> bool {
-    tools::programs(command).iter().any(|words| {
-        words.iter().take(4).any(|it| SETUP.iter().any(|known| it == known || it.strip_prefix(known).is_some_and(|rest| rest.starts_with(':'))))
-    })
-}
-
 /// A path as it is written from the working directory, without `./` and `..`.
 pub(super) fn path(written: &str, dir: Option<&str>, base: Option<&str>) -> String {
     let absolute = |it: &str| it.starts_with(['/', '~']) || it.get(1..2) == Some(":");
@@ -119,7 +56,9 @@ pub(super) fn path(written: &str, dir: Option<&str>, base: Option<&str>) -> Stri
     let mut whole = written.replace('\\', "/");
     if !absolute(&whole) {
         let within = match (dir, base) {
-            (Some(dir), Some(base)) if !absolute(dir) => Some(format!("{}/{dir}", base.trim_end_matches('/'))),
+            (Some(dir), Some(base)) if !absolute(dir) => {
+                Some(format!("{}/{dir}", base.trim_end_matches('/')))
+            }
             (Some(dir), _) => Some(dir.to_string()),
             (None, base) => base.map(Into::into),
         };
@@ -158,6 +97,8 @@ struct Work<'a> {
     errors: Vec<Fact>,
     commands: Vec<Fact>,
     facts: Vec<Fact>,
+    /// Failed commands are marked in this history, so what is not marked went well.
+    marks: bool,
 }
 
 /// Reads all calls with their outputs.
@@ -168,11 +109,14 @@ pub(super) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>)
             work.files.insert(fact.text.clone(), (fact.message, *deed, to.clone()));
         }
         if let Detail::Error { of: Some(of), resolved: None } = &fact.detail {
-            work.failing.entry(key(of)).or_default().push(work.errors.len());
+            work.failing.entry(command::key(of)).or_default().push(work.errors.len());
             work.errors.push(fact.clone());
         }
     }
-    facts.retain(|it| !matches!(it.detail, Detail::File { .. } | Detail::Error { of: Some(_), resolved: None }));
+    facts.retain(|it| {
+        !matches!(it.detail, Detail::File { .. } | Detail::Error { of: Some(_), resolved: None })
+    });
+    work.marks = marks(history);
     let mut open: HashMap<&str, &Call> = HashMap::new();
     for (number, message) in history.messages().iter().enumerate() {
         for part in &message.parts {
@@ -192,15 +136,12 @@ pub(super) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>)
             }
         }
     }
-    facts.extend(work.files.into_iter().map(|(text, (message, deed, to))| Fact {
-        topic: Topic::Files,
-        message,
-        voice: Voice::Seen,
-        text,
-        detail: Detail::File { deed, to },
-    }));
     // A map has no order of its own.
-    facts.sort_by(|a, b| (a.message, a.topic, &a.text).cmp(&(b.message, b.topic, &b.text)));
+    let mut files: Vec<_> = work.files.into_iter().collect();
+    files.sort_by(|a, b| (a.1.0, &a.0).cmp(&(b.1.0, &b.0)));
+    facts.extend(files.into_iter().map(|(path, (message, deed, to))| {
+        fact(Topic::Files, message, Voice::Seen, path, Detail::File { deed, to })
+    }));
     facts.extend(work.errors);
     facts.extend(work.commands);
     facts.extend(work.facts);
@@ -213,6 +154,15 @@ pub(super) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>)
     }));
 }
 
+/// Whether the agent marks failed commands: it does if it ever did.
+fn marks(history: &History) -> bool {
+    let mut runs: std::collections::HashSet<&str> = std::collections::HashSet::new();
+    history.messages().iter().any(|message| {
+        runs.extend(message.calls().filter(|it| tools::meaning(&it.name) == Meaning::Run).map(|it| &*it.id));
+        message.outputs().any(|it| it.failed && !outcome::refused(it) && runs.contains(&*it.id))
+    })
+}
+
 impl Work<'_> {
     fn answered(&mut self, number: usize, call: &Call, output: &Output, history: &History) {
         let actions = tools::actions(call);
@@ -222,7 +172,7 @@ impl Work<'_> {
             return;
         }
         match main {
-            Meaning::Run => self.ran(number, &actions, output),
+            Meaning::Run => self.ran(number, &call.name, &actions, output),
             Meaning::Attend => self.attended(number, call, output),
             Meaning::Ask => self.asked(number, call, output),
             Meaning::Read
@@ -244,8 +194,10 @@ impl Work<'_> {
                 if !failed {
                     actions.iter().for_each(|it| self.touched(number, it, output));
                 }
-                let reports = matches!(main, Meaning::Edit | Meaning::Create | Meaning::Delete | Meaning::Rename)
-                    || matches!(main, Meaning::Fetch | Meaning::Delegate | Meaning::Other) && output.failed;
+                let reports =
+                    matches!(main, Meaning::Edit | Meaning::Create | Meaning::Delete | Meaning::Rename)
+                        || matches!(main, Meaning::Fetch | Meaning::Delegate | Meaning::Other)
+                            && output.failed;
                 if reports || !failed {
                     let text = failed.then(|| flat(clip(output.text.as_str().trim(), 200).0));
                     self.judged(number, &subject, text);
@@ -258,19 +210,25 @@ impl Work<'_> {
     fn judged(&mut self, number: usize, of: &str, error: Option<String>) {
         match error {
             Some(text) if !text.is_empty() => {
-                let same = self.failing.entry(key(of)).or_default();
+                let same = self.failing.entry(command::key(of)).or_default();
                 // The same line again is the same error.
                 if let Some(known) = same.iter().find(|it| self.errors[**it].text == text) {
                     self.errors[*known].message = number;
                 } else {
                     same.push(self.errors.len());
                     let detail = Detail::Error { of: Some(of.into()), resolved: None };
-                    self.errors.push(Fact { topic: Topic::Errors, message: number, voice: Voice::Seen, text, detail });
+                    self.errors.push(Fact {
+                        topic: Topic::Errors,
+                        message: number,
+                        voice: Voice::Seen,
+                        text,
+                        detail,
+                    });
                 }
             }
             Some(_) => {}
             None => {
-                for known in self.failing.remove(&key(of)).into_iter().flatten() {
+                for known in self.failing.remove(&command::key(of)).into_iter().flatten() {
                     if let Detail::Error { resolved, .. } = &mut self.errors[known].detail {
                         *resolved = Some(number);
                     }
@@ -281,7 +239,10 @@ impl Work<'_> {
 
     fn touched(&mut self, number: usize, action: &Action, output: &Output) {
         let named = action.path.as_deref().map(|it| path(it, action.dir.as_deref(), self.base));
-        let Some(name) = named.or_else(|| self.open.clone().filter(|_| action.meaning == Meaning::Edit)) else { return };
+        let Some(name) = named.or_else(|| self.open.clone().filter(|_| action.meaning == Meaning::Edit))
+        else {
+            return;
+        };
         if name.is_empty() {
             return;
         }
@@ -289,7 +250,7 @@ impl Work<'_> {
         let there = before.is_some_and(|it| !matches!(it, Deed::Deleted | Deed::Renamed));
         let made = matches!(before, Some(Deed::Created | Deed::Grown));
         let deed = match action.meaning {
-            Meaning::Read if before.is_none_or(|it| it == Deed::Read) => Deed::Read,
+            Meaning::Read if before.is_none_or(|it| matches!(it, Deed::Read | Deed::Noted)) => Deed::Read,
             Meaning::Edit if made => Deed::Grown,
             Meaning::Edit => Deed::Edited,
             Meaning::Create if made => Deed::Grown,
@@ -314,7 +275,8 @@ impl Work<'_> {
         let to = action.to.as_deref().map(|it| path(it, action.dir.as_deref(), self.base));
         if let Some(to) = to.clone() {
             // What was done to it before is still true of it under its new name.
-            let deed = before.filter(|it| !matches!(it, Deed::Read | Deed::Deleted | Deed::Renamed));
+            let deed =
+                before.filter(|it| !matches!(it, Deed::Read | Deed::Noted | Deed::Deleted | Deed::Renamed));
             if let Some(deed) = deed {
                 self.files.insert(to, (number, deed, None));
             }
@@ -325,10 +287,23 @@ impl Work<'_> {
         self.files.insert(name, (number, deed, to));
     }
 
-    fn ran(&mut self, number: usize, actions: &[Action], output: &Output) {
-        let outcome = outcome::read(output);
+    fn ran(&mut self, number: usize, tool: &str, actions: &[Action], output: &Output) {
+        let mut outcome = outcome::read(output);
+        if outcome.ok.is_none() && !output.cleared && outcome.running.is_none() {
+            outcome.ok = if failed(output) {
+                Some(false)
+            } else {
+                (self.marks || tools::marks_failure(tool)).then_some(true)
+            };
+            if outcome.ok == Some(false) {
+                outcome.error = Some(flat(clip(output.text.as_str().trim(), 200).0));
+            }
+        }
         if outcome.ok != Some(false) {
-            actions.iter().filter(|it| it.meaning != Meaning::Run).for_each(|it| self.touched(number, it, output));
+            actions
+                .iter()
+                .filter(|it| it.meaning != Meaning::Run)
+                .for_each(|it| self.touched(number, it, output));
         }
         for command in actions.iter().filter_map(|it| it.command.as_deref()) {
             if let Some(session) = &outcome.running {
@@ -340,7 +315,10 @@ impl Work<'_> {
 
     fn attended(&mut self, number: usize, call: &Call, output: &Output) {
         let input: serde_json::Value = serde_json::from_str(call.input.as_str()).unwrap_or_default();
-        let Some(session) = input.get("session_id").map(|it| it.to_string().trim_matches('"').to_string()) else { return };
+        let Some(session) = input.get("session_id").map(|it| it.to_string().trim_matches('"').to_string())
+        else {
+            return;
+        };
         let outcome = outcome::read(output);
         if outcome.running.is_none()
             && let Some(command) = self.background.remove(&session)
@@ -350,11 +328,18 @@ impl Work<'_> {
     }
 
     fn came_to(&mut self, number: usize, command: &str, mut outcome: Outcome, cleared: bool) {
-        let command = command.trim();
+        let mut command = command.trim();
+        // Where it runs is said once.
+        if let Some(base) = self.base
+            && let Some((dir, rest)) = command.strip_prefix("cd ").and_then(|it| it.split_once("&&"))
+            && dir.trim().trim_matches(['"', '\'']).trim_end_matches('/') == base.trim_end_matches('/')
+        {
+            command = rest.trim();
+        }
         if command.is_empty() {
             return;
         }
-        let looked = looks(command);
+        let looked = command::looks(command);
         if cleared {
             outcome = Outcome::default();
         }
@@ -368,7 +353,11 @@ impl Work<'_> {
             self.judged(number, command, text);
         } else if outcome.running.is_none() {
             self.judged(number, command, None);
-            if sets_up(command) {
+            if command::discards(command) {
+                let text = format!("changes discarded: {}", flat(clip(command, 200).0));
+                self.facts.push(fact(Topic::Tried, number, Voice::Seen, text, Detail::None));
+            }
+            if command::sets_up(command) {
                 self.facts.push(fact(Topic::Setup, number, Voice::Seen, command.into(), Detail::None));
             }
         }
@@ -376,8 +365,17 @@ impl Work<'_> {
         self.commands.push(fact(Topic::Commands, number, Voice::Seen, command.into(), detail));
     }
 
-    fn refused(&mut self, number: usize, call: &Call, actions: &[Action], output: &Output, history: &History) {
-        let what = actions.iter().find_map(|it| it.command.clone().or_else(|| it.path.as_deref().map(|it| path(it, None, self.base))));
+    fn refused(
+        &mut self,
+        number: usize,
+        call: &Call,
+        actions: &[Action],
+        output: &Output,
+        history: &History,
+    ) {
+        let what = actions.iter().find_map(|it| {
+            it.command.clone().or_else(|| it.path.as_deref().map(|it| path(it, None, self.base)))
+        });
         let what = match what {
             Some(it) => format!("{} {}", call.name, flat(clip(&it, 120).0)),
             None => call.name.to_string(),

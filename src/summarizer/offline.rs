@@ -1,10 +1,20 @@
 //! The offline summarizer: the ledger, well written. No model, no network, same input same bytes.
+//!
+//! Every line says one thing with the number of the message it comes from. The user's words are quoted verbatim; where
+//! they are cut, both ends are. What comes first when space is short stands in [`ladder`].
 
+mod ladder;
+mod line;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
-use crate::facts::Ledger;
+use crate::facts::{Detail, Fact, Ledger, Topic};
 use crate::history::History;
-use crate::profile::{Style, SummarySpec};
+use crate::profile::{Shape, Style, SummarySpec};
+
+use ladder::Kind;
+use line::{Line, Manner};
 
 /// What a summary is asked for.
 #[derive(Debug, Clone)]
@@ -25,13 +35,299 @@ pub struct Ask<'a> {
     pub header: Option<&'a str>,
 }
 
-/// Writes the summary.
-pub fn write(_history: &History, ledger: &Ledger, ask: &Ask<'_>, count: &dyn Fn(&str) -> u64) -> String {
-    let mut out = ask.header.unwrap_or_default().to_owned();
-    for fact in &ledger.facts {
-        let line = format!("\n- {:?} [#{}] {}", fact.topic, fact.message, fact.text);
-        if count(&format!("{out}{line}")) > ask.budget { break; }
-        out.push_str(&line);
+/// A line that was admitted, or is not yet.
+struct Item<'a> {
+    fact: &'a Fact,
+    kind: Kind,
+    section: usize,
+    /// Speaks of what the user said to look at.
+    focused: bool,
+    /// What is written now, and what that costs.
+    now: Option<(Line, u64)>,
+}
+
+/// Writes a summary of `ask.region`. Never above `ask.budget` by `count`: pins that do not fit even alone are left out,
+/// so a caller that must keep them checks that they are there.
+pub fn write(history: &History, ledger: &Ledger, ask: &Ask, count: &dyn Fn(&str) -> u64) -> String {
+    let mut items = items(ledger, ask);
+    // The same text is often measured twice; the ruler is the dearest thing here.
+    let errors_apart = ask.spec.sections.iter().any(|it| it.holds.contains(&Topic::Errors));
+    let manner = Manner { root: root(ledger, ask), errors_apart };
+    let mut page = Page { ask, manner, costs: HashMap::new(), count, used: 0 };
+    page.used = page.measure(&page.render(&[], ask.header.is_some(), ask.pins.len()));
+    let header = ask.header.is_some() && page.used <= ask.budget;
+    let mut pins = ask.pins.len();
+    while pins > 0 && count(&page.render(&[], header, pins)) > ask.budget {
+        pins -= 1;
+    }
+    page.used = count(&page.render(&[], header, pins));
+    let order = page.climb(&mut items, history);
+    // Sums of lines are only close to the whole: what went over is taken back, the least important first.
+    let mut keep = order.len();
+    let mut step = 1;
+    loop {
+        let text = page.render(&admitted(&items, &order[..keep]), header, pins);
+        if count(&text) <= ask.budget {
+            return text;
+        }
+        if keep == 0 {
+            return String::new();
+        }
+        keep = keep.saturating_sub(step);
+        step *= 2;
+    }
+}
+
+fn admitted<'i, 'a>(items: &'i [Item<'a>], order: &[usize]) -> Vec<&'i Item<'a>> {
+    let mut numbers: Vec<usize> = order.to_vec();
+    numbers.sort_unstable();
+    numbers.into_iter().map(|it| &items[it]).collect()
+}
+
+/// The facts that have a section, each once: what the user said does not stand twice.
+fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
+    let section = |topic: Topic| ask.spec.sections.iter().position(|it| it.holds.contains(&topic));
+    let focus: Vec<String> = ask
+        .focus
+        .map(|it| {
+            it.to_lowercase()
+                .split(|c: char| !c.is_alphanumeric())
+                .filter(|it| it.chars().count() > 2)
+                .map(Into::into)
+                .collect()
+        })
+        .unwrap_or_default();
+    let within = |it: &&Fact| ask.region.contains(&it.message) && section(it.topic).is_some();
+    let facts: Vec<&Fact> = ledger.facts.iter().filter(within).collect();
+    let words = |topic: Topic| {
+        facts.iter().filter(move |it| it.topic == topic).map(|it| (it.message, it.text.as_str()))
+    };
+    let goal: HashSet<_> = words(Topic::Goal).collect();
+    let last: HashSet<_> = words(Topic::Last).collect();
+    let answers: HashSet<_> = words(Topic::Decisions).collect();
+    // What stands whole elsewhere need not stand in the list of all that the user said.
+    let mut said: HashSet<_> = words(Topic::Constraints).collect();
+    said.extend(goal.iter().chain(&last).chain(&answers));
+    let mut out = Vec::new();
+    for &fact in &facts {
+        let Some(section) = section(fact.topic) else { continue };
+        let me = (fact.message, fact.text.as_str());
+        let twice = match fact.topic {
+            Topic::Requests | Topic::UserMessages => !said.insert(me),
+            Topic::Last => goal.contains(&me),
+            // An answer stands with its question.
+            Topic::Constraints => answers.contains(&me),
+            Topic::Goal
+            | Topic::Decisions
+            | Topic::Files
+            | Topic::Directory
+            | Topic::Setup
+            | Topic::Commands
+            | Topic::Errors
+            | Topic::Tried
+            | Topic::Untested
+            | Topic::Done
+            | Topic::Active
+            | Topic::Open
+            | Topic::Current
+            | Topic::Identifiers
+            | Topic::Findings => false,
+        };
+        if twice {
+            continue;
+        }
+        // The only request is both; it gives way as late as the last one does.
+        let kind = if fact.topic == Topic::Goal && last.contains(&me) { Kind::Last } else { Kind::of(fact) };
+        let lower = if focus.is_empty() { String::new() } else { fact.text.to_lowercase() };
+        let focused = focus.iter().any(|it| lower.contains(it));
+        out.push(Item { fact, kind, section, focused, now: None });
     }
     out
+}
+
+/// A directory outside the working directory that holds at least four files: their paths are written from there when
+/// they would cost a fourth of the budget otherwise.
+fn root(ledger: &Ledger, ask: &Ask) -> Option<String> {
+    let paths: Vec<&str> = ledger
+        .about(Topic::Files)
+        .filter(|it| ask.region.contains(&it.message) && it.text.starts_with('/'))
+        .map(|it| it.text.as_str())
+        .collect();
+    let chars: usize = paths.iter().map(|it| it.len()).sum();
+    // Four characters a token, near enough for a choice of style.
+    if (chars as u64) < ask.budget {
+        return None;
+    }
+    // The longest directory that still holds half of them.
+    let mut holds: BTreeMap<&str, usize> = BTreeMap::new();
+    for path in &paths {
+        for (at, _) in path.match_indices('/').skip(2) {
+            *holds.entry(&path[..at]).or_default() += 1;
+        }
+    }
+    let best =
+        holds.into_iter().filter(|(_, n)| *n >= 4 && *n * 2 >= paths.len()).max_by_key(|(it, _)| it.len())?;
+    Some(best.0.to_string())
+}
+
+struct Page<'a, 'c> {
+    ask: &'a Ask<'a>,
+    manner: Manner,
+    costs: HashMap<String, u64>,
+    count: &'c dyn Fn(&str) -> u64,
+    used: u64,
+}
+
+impl Page<'_, '_> {
+    fn measure(&mut self, text: &str) -> u64 {
+        if let Some(known) = self.costs.get(text) {
+            return *known;
+        }
+        let cost = (self.count)(text);
+        self.costs.insert(text.into(), cost);
+        cost
+    }
+
+    /// Admits lines rung by rung; says which, in the order they came.
+    fn climb(&mut self, items: &mut [Item], history: &History) -> Vec<usize> {
+        debug_assert!(self.ask.region.end <= history.messages().len());
+        let mut order = Vec::new();
+        let mut spent: HashMap<Kind, u64> = HashMap::new();
+        let mut open: HashSet<usize> = HashSet::new();
+        let mut labels: HashSet<(usize, String, String)> = HashSet::new();
+        let mut by_kind: HashMap<Kind, Vec<usize>> = HashMap::new();
+        for (number, item) in items.iter().enumerate() {
+            by_kind.entry(item.kind).or_default().push(number);
+        }
+        for numbers in by_kind.values_mut() {
+            numbers.sort_by_key(|it| (!items[*it].focused, ladder::rank(items[*it].fact)));
+        }
+        for rung in ladder::ladder(self.ask.style) {
+            let Some(numbers) = by_kind.get(&rung.kind) else { continue };
+            let cap = self.ask.budget * rung.share / 100;
+            for &number in numbers {
+                let item = &items[number];
+                let line = line::line(item.fact, rung.chars, &self.manner);
+                if item.now.as_ref().is_some_and(|it| it.0 == line) {
+                    continue;
+                }
+                let label = line.label.clone().map(|it| (item.section, it, line.group.clone()));
+                let mut cost = self.cost(&line, label.as_ref().is_none_or(|it| labels.contains(it)));
+                if !open.contains(&item.section) {
+                    let title = self.title(item.section);
+                    cost += self.measure(&title);
+                }
+                let before = item.now.as_ref().map_or(0, |it| it.1);
+                let kind = spent.entry(rung.kind).or_default();
+                if self.used + cost > self.ask.budget + before || *kind + cost > cap + before {
+                    continue;
+                }
+                self.used = self.used + cost - before;
+                *kind = *kind + cost - before;
+                open.insert(item.section);
+                labels.extend(label);
+                if before == 0 {
+                    order.push(number);
+                }
+                items[number].now = Some((line, cost));
+            }
+        }
+        order
+    }
+
+    fn cost(&mut self, line: &Line, joins: bool) -> u64 {
+        let text = match (&line.label, joins) {
+            (None, _) => format!("- {}\n", line.text),
+            (Some(_), true) => format!(", {}", line.text),
+            (Some(label), false) => format!("- {label}: {}\n", line.text),
+        };
+        self.measure(&escaped(&text, self.ask.spec.shape))
+    }
+
+    fn title(&self, section: usize) -> String {
+        let title = self.ask.spec.sections.get(section).map_or("", |it| it.title.as_str());
+        match self.ask.spec.shape {
+            Shape::Markdown => format!("\n## {title}\n"),
+            Shape::Plain => format!("\n{title}:\n"),
+            Shape::Xml => format!("<{title}>\n</{title}>\n"),
+        }
+    }
+
+    fn render(&self, items: &[&Item], header: bool, pins: usize) -> String {
+        let spec = self.ask.spec;
+        let mut out = String::new();
+        if header && let Some(header) = self.ask.header {
+            out.push_str(header);
+            out.push('\n');
+        }
+        let root = spec.root.as_deref().filter(|_| spec.shape == Shape::Xml);
+        if let Some(root) = root {
+            out.push_str(&format!("<{root}>\n"));
+        }
+        for pin in self.ask.pins.iter().take(pins) {
+            out.push_str(&escaped(&format!("- pinned: {pin}\n"), spec.shape));
+        }
+        for (number, section) in spec.sections.iter().enumerate() {
+            let lines = self.section(items, number, &section.holds);
+            if lines.is_empty() && (!spec.keep_empty || items.is_empty()) {
+                continue;
+            }
+            let body = if lines.is_empty() { "(none)\n".to_string() } else { escaped(&lines, spec.shape) };
+            match spec.shape {
+                Shape::Markdown => out.push_str(&format!("\n## {}\n{body}", section.title)),
+                Shape::Plain => out.push_str(&format!("\n{}:\n{body}", section.title)),
+                Shape::Xml => out.push_str(&format!("<{0}>\n{body}</{0}>\n", section.title)),
+            }
+        }
+        if let Some(root) = root {
+            out.push_str(&format!("</{root}>\n"));
+        }
+        out.trim().to_string()
+    }
+
+    /// The lines of a section, by its topics; joined lines by label and group.
+    fn section(&self, items: &[&Item], number: usize, holds: &[Topic]) -> String {
+        let mut out = String::new();
+        for topic in holds {
+            let mine = items.iter().filter(|it| it.section == number && it.fact.topic == *topic);
+            let mut joined: BTreeMap<(usize, String, &str), Vec<&str>> = BTreeMap::new();
+            let mut labels: Vec<&str> = Vec::new();
+            let mut sorted: Vec<_> =
+                mine.filter_map(|it| it.now.as_ref().map(|now| (it.fact, &now.0))).collect();
+            if *topic == Topic::Files {
+                sorted.sort_by(|a, b| (deed(a.0), &a.0.text).cmp(&(deed(b.0), &b.0.text)));
+            }
+            if *topic == Topic::Commands {
+                // Stable: what did something first, both in the order they were run.
+                sorted.sort_by_key(|it| Kind::of(it.0) == Kind::Look);
+            }
+            for (_, line) in sorted {
+                match &line.label {
+                    None => out.push_str(&format!("- {}\n", line.text)),
+                    Some(label) => {
+                        let at = labels.iter().position(|it| it == label).unwrap_or_else(|| {
+                            labels.push(label);
+                            labels.len() - 1
+                        });
+                        joined.entry((at, label.clone(), &line.group)).or_default().push(&line.text);
+                    }
+                }
+            }
+            for ((_, label, _), pieces) in joined {
+                out.push_str(&format!("- {label}: {}\n", pieces.join(", ")));
+            }
+        }
+        out
+    }
+}
+
+fn deed(fact: &Fact) -> Option<crate::facts::Deed> {
+    if let Detail::File { deed, .. } = fact.detail { Some(deed) } else { None }
+}
+
+fn escaped(text: &str, shape: Shape) -> String {
+    match shape {
+        Shape::Markdown | Shape::Plain => text.into(),
+        Shape::Xml => text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;"),
+    }
 }

@@ -48,7 +48,9 @@ pub(super) fn programs(command: &str) -> Vec<Vec<String>> {
         match unwrapped(&simple.words) {
             [] => {}
             [head, flag, script, ..] if wraps(head, flag) => {
-                out.extend(split(script).iter().map(|it| unwrapped(&it.words).to_vec()).filter(|it| !it.is_empty()));
+                out.extend(
+                    split(script).iter().map(|it| unwrapped(&it.words).to_vec()).filter(|it| !it.is_empty()),
+                );
             }
             words => out.push(words.to_vec()),
         }
