@@ -140,8 +140,9 @@ pub(super) fn fit(messages: &[Message], api: Api, native: Option<Api>) -> (Vec<M
 }
 
 fn plan(messages: &[Message], api: Api, rules: &Rules, losses: &mut Losses) -> Plan {
-    let mut plan = Plan { calls: vec![], answers: HashSet::new(), dropped: HashSet::new() };
-    let (mut used, mut counters) = (HashSet::new(), HashMap::new());
+    let (dropped, mut used) = dropped_opaques(messages, api);
+    let mut plan = Plan { calls: vec![], answers: HashSet::new(), dropped };
+    let mut counters = HashMap::new();
     // Open calls of an id with the batch they belong to: an id that comes back in a later batch names the later call.
     let mut open: HashMap<&str, VecDeque<(usize, usize)>> = HashMap::new();
     let mut batch = 0usize;
@@ -174,18 +175,18 @@ fn plan(messages: &[Message], api: Api, rules: &Rules, losses: &mut Losses) -> P
             }
         }
     }
-    plan.dropped = dropped_opaques(messages, api);
     plan
 }
 
-/// Opaque blocks that `api` would not take: another API's, broken ones, and halves of pairs.
-fn dropped_opaques(messages: &[Message], api: Api) -> HashSet<(usize, usize)> {
-    let mut dropped = HashSet::new();
+/// Opaque blocks that `api` would not take (another API's, broken ones, halves of pairs), and the ids that the others
+/// use.
+fn dropped_opaques(messages: &[Message], api: Api) -> (HashSet<(usize, usize)>, HashSet<Arc<str>>) {
+    let (mut dropped, mut used) = (HashSet::new(), HashSet::new());
     // Calls whose answer has not been seen yet.
-    let mut open: HashMap<String, (usize, usize)> = HashMap::new();
+    let mut open: HashMap<Pair, (usize, usize)> = HashMap::new();
     for (number, message) in messages.iter().enumerate() {
         if api == Api::Anthropic {
-            // Anthropic wants both halves in one message (documentation, "Web search": `server_tool_use`).
+            // Both halves stand in one message (Anthropic documentation, "Web search").
             dropped.extend(open.drain().map(|it| it.1));
         }
         for (index, part) in message.parts.iter().enumerate() {
@@ -200,29 +201,39 @@ fn dropped_opaques(messages: &[Message], api: Api) -> HashSet<(usize, usize)> {
                     continue;
                 }
             };
-            match half(opaque, message.role, api) {
-                Half::Unfit => {
-                    dropped.insert(at);
-                }
-                Half::Whole => {}
-                Half::Call(id) => dropped.extend(open.insert(id, at)),
-                Half::Answer(id) => {
-                    if open.remove(&id).is_none() {
-                        dropped.insert(at);
+            let fits = match half(opaque, message.role, api) {
+                Half::Unfit => false,
+                Half::Whole => true,
+                Half::Call(pair) => {
+                    let new = used.insert(pair.id.as_str().into());
+                    if new {
+                        open.insert(pair, at);
                     }
+                    new
                 }
+                Half::Answer(pair) => open.remove(&pair).is_some(),
+            };
+            if !fits {
+                dropped.insert(at);
             }
         }
     }
     dropped.extend(open.into_values());
-    dropped
+    (dropped, used)
+}
+
+/// What a call and its answer have in common.
+#[derive(PartialEq, Eq, Hash)]
+struct Pair {
+    tool: String,
+    id: String,
 }
 
 enum Half {
     Unfit,
     Whole,
-    Call(String),
-    Answer(String),
+    Call(Pair),
+    Answer(Pair),
 }
 
 /// What an opaque block is to `api`.
@@ -246,32 +257,44 @@ fn half(opaque: &Opaque, role: Role, api: Api) -> Half {
         Api::Anthropic => match kind {
             "redacted_thinking" if assistant && !id("data").is_empty() => Half::Whole,
             "compaction" if assistant => Half::Whole,
-            "image" | "document" | "search_result" | "container_upload" if !assistant => Half::Whole,
-            "server_tool_use" | "mcp_tool_use" if assistant => Half::Call(id("id")),
+            // Readers leave opaque what is kept at the provider; anything else there is broken.
+            "image" | "document" if !assistant && by_id(value.get("source")) => Half::Whole,
+            "search_result" | "container_upload" if !assistant => Half::Whole,
+            "server_tool_use" | "mcp_tool_use" if assistant => {
+                Half::Call(Pair { tool: String::new(), id: id("id") })
+            }
             _ if assistant && kind != "tool_result" && kind.ends_with("_tool_result") => {
-                Half::Answer(id("tool_use_id"))
+                Half::Answer(Pair { tool: String::new(), id: id("tool_use_id") })
             }
             _ => Half::Unfit,
         },
         Api::OpenAiChat => match kind {
-            "file" | "image_url" | "input_audio" if !assistant && role != Role::System => Half::Whole,
+            "file" if !assistant && role != Role::System && by_id(value.get("file")) => Half::Whole,
             _ => Half::Unfit,
         },
         Api::OpenAiResponses => match kind {
             "message" | "reasoning" | "function_call" | "function_call_output" => Half::Unfit,
             "custom_tool_call" | "custom_tool_call_output" => Half::Unfit,
             _ if openai_responses::is_content(opaque) => {
-                if assistant {
-                    Half::Unfit
-                } else {
+                if !assistant && by_id(Some(&value)) {
                     Half::Whole
+                } else {
+                    Half::Unfit
                 }
             }
             _ if id("call_id").is_empty() => Half::Whole,
-            _ if kind.ends_with("_output") => Half::Answer(id("call_id")),
-            _ => Half::Call(id("call_id")),
+            _ => {
+                let tool = kind.trim_end_matches("_output").trim_end_matches("_call").to_string();
+                let pair = Pair { tool, id: id("call_id") };
+                if kind.ends_with("_output") { Half::Answer(pair) } else { Half::Call(pair) }
+            }
         },
     }
+}
+
+/// Whether an attachment is one that the provider keeps under an id.
+fn by_id(value: Option<&serde_json::Value>) -> bool {
+    value.is_some_and(|it| !super::string(it, "file_id").is_empty())
 }
 
 struct Fitted<'a> {
@@ -303,7 +326,8 @@ impl Fitted<'_> {
                 // Only Responses has calls with text.
                 let freeform = call.freeform && self.api == Api::OpenAiResponses;
                 self.losses.inputs += usize::from(!freeform && !super::is_object(call));
-                let signature = call.signature.clone().filter(|_| self.native == Some(self.api));
+                let ours = self.native == Some(self.api);
+                let signature = call.signature.clone().filter(|it| ours && !it.is_empty());
                 let call = Call { id, name, input: call.input.clone(), freeform, signature };
                 self.assistant(new_source, message.kind, Part::Call(call));
                 self.batch.push(self.next_call);
@@ -483,7 +507,7 @@ impl Fitted<'_> {
 fn is_thought(part: &Part) -> bool {
     match part {
         Part::Reasoning(_) => true,
-        Part::Opaque(it) => *it.kind == *"redacted_thinking",
+        Part::Opaque(it) => *it.kind == *"redacted_thinking" && *it.api == *Api::Anthropic.format().name(),
         Part::Text(_) | Part::Call(_) | Part::Output(_) | Part::Media(_) => false,
     }
 }

@@ -743,11 +743,10 @@ fn raw(opaque: &Opaque) -> Option<Box<RawValue>> {
 }
 
 fn object(text: &str) -> Option<Box<RawValue>> {
-    let trimmed = text.trim();
-    if !trimmed.starts_with('{') || scan::depth(trimmed) > DEEPEST {
+    if !text.trim_start().starts_with('{') || scan::depth(text) > DEEPEST {
         return None;
     }
-    RawValue::from_string(trimmed.to_string()).ok()
+    RawValue::from_string(scan::compacted(text)).ok()
 }
 
 /// Whether a call's input is the JSON object that all APIs want.
