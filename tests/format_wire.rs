@@ -163,6 +163,26 @@ fn repairs_what_no_api_takes() {
     insta::assert_snapshot!(shown_for_all(&history, None));
 }
 
+#[test]
+fn a_late_result_does_not_end_the_turn_it_stands_in() {
+    let raw = r#"{"type":"compaction","content":"x"}"#;
+    let compaction = Opaque { api: "anthropic".into(), kind: "compaction".into(), raw: raw.into() };
+    let history = History::new(
+        vec![
+            Message::text(Role::User, Kind::Said, "hi"),
+            call("a", "bash"),
+            Message::text(Role::User, Kind::Said, "wait"),
+            Message::text(Role::Assistant, Kind::Said, "Yes."),
+            output("a", "late"),
+            Message::new(Role::Assistant, Kind::Said, vec![Part::Opaque(compaction)]),
+        ],
+        Meta::default(),
+    );
+    let (array, warnings) = crossed(&history, None, Format::Anthropic);
+    assert_eq!(validate::check(Format::Anthropic, array.as_bytes()), [], "{array}");
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+}
+
 fn call(id: &str, name: &str) -> Message {
     let call =
         Call { id: id.into(), name: name.into(), input: "{}".into(), freeform: false, signature: None };
@@ -652,6 +672,9 @@ fn corpus_files_are_read_written_and_crossed_over() {
         for mode in [Mode::Patch, Mode::Append, Mode::New] {
             assert_eq!(written(&text, &session, &session.history, mode).0, text, "{file}");
         }
+        // SWE-agent's own file names calls by `tool_call_ids`, which is not the API's field; the others are as sent.
+        let violations = validate::check(Format::OpenAiChat, text.as_bytes());
+        assert_eq!(violations.is_empty(), !text.contains("\"tool_call_ids\""), "{file}: {violations:?}");
         let after = cleared(&session.history);
         let (patched, warnings) = written(&text, &session, &after, Mode::Patch);
         assert_eq!(warnings, Vec::<String>::new(), "{file}");

@@ -34,7 +34,8 @@ struct Rules {
 
 fn rules(api: Api) -> Rules {
     match api {
-        // `^[a-zA-Z0-9_-]+$` for ids is in the API's own error; names in its reference ("Tool use").
+        // `^[a-zA-Z0-9_-]+$` for ids is in the API's own error; names in its reference ("Tool use"). No longest id is
+        // documented, nor for Gemini; 128 is ours.
         Api::Anthropic => {
             Rules { alternates: true, id_max: 128, id_plain: true, name_max: 128, name_starts_plain: false }
         }
@@ -216,7 +217,8 @@ impl Fitted<'_> {
             }
             Part::Output(output) => {
                 if self.plan.answers.contains(&(number, index)) {
-                    self.answered = true;
+                    // Of an earlier batch, it has been moved up there and ends nothing here.
+                    self.answered |= !self.batch.is_empty();
                     return;
                 }
                 self.losses.orphans += 1;
