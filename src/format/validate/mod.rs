@@ -9,7 +9,7 @@ mod gemini;
 mod openai_chat;
 mod openai_responses;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{Format, Violation};
 use crate::json;
@@ -19,7 +19,7 @@ use crate::json;
 ///
 /// Of a session format the rules of its agent's API count.
 pub fn check(api: Format, bytes: &[u8]) -> Vec<Violation> {
-    let judge: fn(&[Value], Option<&Map<String, Value>>, &mut Found) = match api.api() {
+    let judge = match api.api() {
         Format::Anthropic | Format::ClaudeCode | Format::Pi => anthropic::check,
         Format::OpenAiResponses | Format::Codex => openai_responses::check,
         Format::Gemini | Format::GeminiCli => gemini::check,

@@ -15,8 +15,8 @@ struct Call<'a> {
 
 pub(super) fn check(elements: &[Value], _body: Option<&Map<String, Value>>, found: &mut Found) {
     let mut calls: HashMap<&str, Call<'_>> = HashMap::new();
-    // The last item that is neither a call nor an output: calls after it may be waiting.
-    let mut last_other = None;
+    // Where the last turn begins, with words of somebody else or after an output: only calls in it may be waiting.
+    let (mut turn, mut after_output) = (0, false);
     for (item, element) in elements.iter().enumerate() {
         let kind = match string(element, "type") {
             "" if element.get("role").is_some() => "message",
@@ -57,14 +57,16 @@ pub(super) fn check(elements: &[Value], _body: Option<&Map<String, Value>>, foun
             found.unless(!again, "openai-responses/unique-ids", item, || {
                 format!("expected a call id not used before, found {}", short(id))
             });
-        } else {
-            last_other = Some(item);
         }
+        let is_output = kind.ends_with("_output");
+        let is_said = kind == "message" && string(element, "role") != "assistant";
+        if is_said || (after_output && !is_output) {
+            turn = item;
+        }
+        after_output = is_output;
     }
     // "No tool output found for function call" (API error); calls at the end may be waiting for it.
-    for (id, call) in
-        calls.iter().filter(|it| !it.1.answered && last_other.is_some_and(|last| last > it.1.item))
-    {
+    for (id, call) in calls.iter().filter(|it| !it.1.answered && it.1.item < turn) {
         let what = format!("expected an output of call {}, found none", short(id));
         found.add("openai-responses/output-of-call", call.item, what);
     }
@@ -206,6 +208,7 @@ mod tests {
             ("openai-responses/call-of-output", r#"[{"type":"computer_call_output","call_id":"a","output":{}}]"#.into(), r#"[{"type":"computer_call","call_id":"a"},{"type":"computer_call_output","call_id":"a","output":{}}]"#.into()),
             ("openai-responses/output-of-call", array(&[&a, user]), array(&[&a, user, &of_a])),
             ("openai-responses/output-of-call", array(&[&a, &b, &of_b, user]), array(&[&a, &b, &of_b])),
+            ("openai-responses/output-of-call", array(&[&a, &b, &of_b, &call("c")]), array(&[&a, r#"{"role":"assistant","content":"x"}"#])),
             ("openai-responses/unique-ids", array(&[&a, &of_a, &a]), array(&[&a, &of_a])),
             ("openai-responses/unique-ids", array(&[&a, &of_a, &of_a]), array(&[&a, &of_a])),
             ("openai-responses/id-length", array(&[&call(&"x".repeat(65))]), array(&[&call(&"x".repeat(64))])),

@@ -213,11 +213,10 @@ fn source(media: &Media) -> Block<'_> {
 /// address (Anthropic documentation, "Vision" and "PDF support").
 pub(super) fn takes(media: &Media) -> bool {
     let by_url = media.data.starts_with("http://") || media.data.starts_with("https://");
-    match media.kind {
-        MediaKind::Image => {
-            by_url || matches!(&*media.mime, "image/jpeg" | "image/png" | "image/gif" | "image/webp")
-        }
-        MediaKind::Pdf => by_url || &*media.mime == "application/pdf",
-        MediaKind::Audio | MediaKind::Other => false,
-    }
+    let known = match media.kind {
+        MediaKind::Image => matches!(&*media.mime, "image/jpeg" | "image/png" | "image/gif" | "image/webp"),
+        MediaKind::Pdf => &*media.mime == "application/pdf",
+        MediaKind::Audio | MediaKind::Other => return false,
+    };
+    by_url || (known && !media.data.contains(':'))
 }

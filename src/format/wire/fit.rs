@@ -7,8 +7,8 @@
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use super::{Api, openai_responses, raw};
-use crate::history::{Call, Kind, Media, Message, Opaque, Output, Part, Role, Text};
+use super::{Api, opaques};
+use crate::history::{Call, Kind, Media, Message, Output, Part, Role, Text};
 
 /// Stands where a call was never answered but the conversation went on.
 const NO_RESULT: &str = "[no result recorded]";
@@ -34,7 +34,8 @@ struct Rules {
 
 fn rules(api: Api) -> Rules {
     match api {
-        // `^[a-zA-Z0-9_-]+$` for ids is in the API's own error; names in its reference ("Tool use").
+        // `^[a-zA-Z0-9_-]+$` for ids is in the API's own error; names in its reference ("Tool use"). No longest id is
+        // documented, nor for Gemini; 128 is ours.
         Api::Anthropic => {
             Rules { alternates: true, id_max: 128, id_plain: true, name_max: 128, name_starts_plain: false }
         }
@@ -140,8 +141,9 @@ pub(super) fn fit(messages: &[Message], api: Api, native: Option<Api>) -> (Vec<M
 }
 
 fn plan(messages: &[Message], api: Api, rules: &Rules, losses: &mut Losses) -> Plan {
-    let mut plan = Plan { calls: vec![], answers: HashSet::new(), dropped: HashSet::new() };
-    let (mut used, mut counters) = (HashSet::new(), HashMap::new());
+    let (dropped, mut used) = opaques::dropped(messages, api);
+    let mut plan = Plan { calls: vec![], answers: HashSet::new(), dropped };
+    let mut counters = HashMap::new();
     // Open calls of an id with the batch they belong to: an id that comes back in a later batch names the later call.
     let mut open: HashMap<&str, VecDeque<(usize, usize)>> = HashMap::new();
     let mut batch = 0usize;
@@ -174,104 +176,7 @@ fn plan(messages: &[Message], api: Api, rules: &Rules, losses: &mut Losses) -> P
             }
         }
     }
-    plan.dropped = dropped_opaques(messages, api);
     plan
-}
-
-/// Opaque blocks that `api` would not take: another API's, broken ones, and halves of pairs.
-fn dropped_opaques(messages: &[Message], api: Api) -> HashSet<(usize, usize)> {
-    let mut dropped = HashSet::new();
-    // Calls whose answer has not been seen yet.
-    let mut open: HashMap<String, (usize, usize)> = HashMap::new();
-    for (number, message) in messages.iter().enumerate() {
-        if api == Api::Anthropic {
-            // Anthropic wants both halves in one message (documentation, "Web search": `server_tool_use`).
-            dropped.extend(open.drain().map(|it| it.1));
-        }
-        for (index, part) in message.parts.iter().enumerate() {
-            let at = (number, index);
-            let opaque = match part {
-                Part::Opaque(opaque) => opaque,
-                Part::Output(_) if api == Api::Anthropic => {
-                    dropped.extend(open.drain().map(|it| it.1));
-                    continue;
-                }
-                Part::Output(_) | Part::Text(_) | Part::Reasoning(_) | Part::Call(_) | Part::Media(_) => {
-                    continue;
-                }
-            };
-            match half(opaque, message.role, api) {
-                Half::Unfit => {
-                    dropped.insert(at);
-                }
-                Half::Whole => {}
-                Half::Call(id) => dropped.extend(open.insert(id, at)),
-                Half::Answer(id) => {
-                    if open.remove(&id).is_none() {
-                        dropped.insert(at);
-                    }
-                }
-            }
-        }
-    }
-    dropped.extend(open.into_values());
-    dropped
-}
-
-enum Half {
-    Unfit,
-    Whole,
-    Call(String),
-    Answer(String),
-}
-
-/// What an opaque block is to `api`.
-fn half(opaque: &Opaque, role: Role, api: Api) -> Half {
-    let raw = raw(opaque).and_then(|it| serde_json::from_str::<serde_json::Value>(it.get()).ok());
-    let Some(value) = raw.filter(|_| *opaque.api == *api.format().name()) else { return Half::Unfit };
-    let kind = super::string(&value, "type");
-    let id = |key: &str| super::string(&value, key).to_string();
-    let assistant = role == Role::Assistant;
-    match api {
-        // Gemini tells its parts apart by their key; those that are read as parts of ours would break pairs.
-        Api::Gemini => {
-            let known = ["executableCode", "codeExecutionResult"];
-            let fields = value.as_object();
-            let only_known = fields.is_some_and(|it| {
-                it.len() == 1 && it.iter().all(|(key, it)| known.contains(&key.as_str()) && it.is_object())
-            });
-            if only_known { Half::Whole } else { Half::Unfit }
-        }
-        _ if kind.is_empty() || *opaque.kind != *kind => Half::Unfit,
-        Api::Anthropic => match kind {
-            "redacted_thinking" if assistant && !id("data").is_empty() => Half::Whole,
-            "compaction" if assistant => Half::Whole,
-            "image" | "document" | "search_result" | "container_upload" if !assistant => Half::Whole,
-            "server_tool_use" | "mcp_tool_use" if assistant => Half::Call(id("id")),
-            _ if assistant && kind != "tool_result" && kind.ends_with("_tool_result") => {
-                Half::Answer(id("tool_use_id"))
-            }
-            _ => Half::Unfit,
-        },
-        Api::OpenAiChat => match kind {
-            "file" | "image_url" | "input_audio" if !assistant && role != Role::System => Half::Whole,
-            _ => Half::Unfit,
-        },
-        Api::OpenAiResponses => match kind {
-            "message" | "reasoning" | "function_call" | "function_call_output" => Half::Unfit,
-            "custom_tool_call" | "custom_tool_call_output" => Half::Unfit,
-            _ if openai_responses::is_content(opaque) => {
-                if assistant {
-                    Half::Unfit
-                } else {
-                    Half::Whole
-                }
-            }
-            _ if id("call_id").is_empty() => Half::Whole,
-            _ if kind.ends_with("_output") => Half::Answer(id("call_id")),
-            _ => Half::Call(id("call_id")),
-        },
-    }
 }
 
 struct Fitted<'a> {
@@ -303,7 +208,8 @@ impl Fitted<'_> {
                 // Only Responses has calls with text.
                 let freeform = call.freeform && self.api == Api::OpenAiResponses;
                 self.losses.inputs += usize::from(!freeform && !super::is_object(call));
-                let signature = call.signature.clone().filter(|_| self.native == Some(self.api));
+                let ours = self.native == Some(self.api);
+                let signature = call.signature.clone().filter(|it| ours && !it.is_empty());
                 let call = Call { id, name, input: call.input.clone(), freeform, signature };
                 self.assistant(new_source, message.kind, Part::Call(call));
                 self.batch.push(self.next_call);
@@ -311,7 +217,8 @@ impl Fitted<'_> {
             }
             Part::Output(output) => {
                 if self.plan.answers.contains(&(number, index)) {
-                    self.answered = true;
+                    // Of an earlier batch, it has been moved up there and ends nothing here.
+                    self.answered |= !self.batch.is_empty();
                     return;
                 }
                 self.losses.orphans += 1;
@@ -483,7 +390,7 @@ impl Fitted<'_> {
 fn is_thought(part: &Part) -> bool {
     match part {
         Part::Reasoning(_) => true,
-        Part::Opaque(it) => *it.kind == *"redacted_thinking",
+        Part::Opaque(it) => *it.kind == *"redacted_thinking" && *it.api == *Api::Anthropic.format().name(),
         Part::Text(_) | Part::Call(_) | Part::Output(_) | Part::Media(_) => false,
     }
 }

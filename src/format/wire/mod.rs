@@ -10,23 +10,24 @@
 mod anthropic;
 mod fit;
 mod gemini;
+mod opaques;
 mod openai_chat;
 mod openai_responses;
 mod scan;
 mod sniff;
+mod write;
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use std::ops::Range;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 pub use self::sniff::sniff;
+pub use self::write::write;
 
 use self::scan::{Items, Span};
-use super::{Format, Mode, Note, PastCompaction, Piece, Record, Session, Source, Written, replaced};
+use super::{Format, Note, PastCompaction, Record, Session, Source};
 use crate::error::{Error, Kind as Fault, Result};
 use crate::history::{
     Call, History, Kind, Media, MediaKind, Message, Meta, Opaque, Output, Part, Role, Text, Usage, Weight,
@@ -81,9 +82,9 @@ pub fn read(source: &dyn Source, format: Format) -> Result<Session> {
                 message.kind = kind(&message, after_summary);
                 message
             }
-            Err((message, what)) => {
+            Err(what) => {
                 notes.push(Note { line: number as u64 + 1, what });
-                message
+                unread(&text[span.clone()], api)
             }
         };
         message.from = u32::try_from(number).ok();
@@ -98,55 +99,6 @@ pub fn read(source: &dyn Source, format: Format) -> Result<Session> {
     let of_message = (0..messages.len()).map(|it| u32::try_from(it).into_iter().collect()).collect();
     notes.sort_by_key(|it| it.line);
     Ok(Session { format, records, of_message, notes, past, history: History::new(messages, meta) })
-}
-
-/// Writes a changed history back into its document.
-///
-/// [`Mode::Patch`] replaces what the changed outputs say and nothing else. [`Mode::Append`] and [`Mode::New`] are the
-/// same here: the document with its array replaced by `after`, untouched messages copied byte for byte, with the
-/// white space between elements that the document uses.
-///
-/// # Errors
-/// [`Fault::Bug`] if [`Mode::Patch`] is asked for with messages added, taken out or moved; [`Fault::Input`] or
-/// [`Fault::Changed`] if the source no longer is what was read.
-pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
-    let mut warnings = vec![];
-    let api = Api::of(session.format);
-    let mut entries = vec![];
-    let freeform = fit::freeform_ids(after.messages());
-    for message in after.messages() {
-        entries.push(entry(source, session, message, api, &|id| freeform.contains(id), &mut warnings)?);
-    }
-    let in_place = after.messages().len() == session.records.len()
-        && after
-            .messages()
-            .iter()
-            .enumerate()
-            .all(|(number, it)| it.from.map(|it| it as usize) == Some(number));
-    let pieces = match mode {
-        Mode::Patch if !in_place => {
-            let expected = session.records.len();
-            let found = after.messages().len();
-            let what = format!(
-                "while replacing outputs in place, expected the {expected} messages that were read, in their order, found {found} others"
-            );
-            return Err(Error::new(Fault::Bug, what).at(source.name(), None));
-        }
-        Mode::Patch => {
-            let mut by = BTreeMap::new();
-            for (number, it) in (0u32..).zip(entries) {
-                if let Entry::New(elements) = it {
-                    by.insert(number, elements.join(&b","[..]));
-                }
-            }
-            replaced(source.len(), &session.records, by)
-        }
-        Mode::Append | Mode::New if in_place && entries.iter().all(|it| matches!(it, Entry::Keep(_))) => {
-            vec![Piece::Keep(0..source.len())]
-        }
-        Mode::Append | Mode::New => spliced(source, session, &entries, &mut warnings)?,
-    };
-    Ok(Written { pieces, session: None, file_name: None, warnings })
 }
 
 /// Any history as a JSON array that `api` accepts, and a sentence for each kind of thing it could not express.
@@ -376,21 +328,16 @@ fn system(value: &Value) -> Option<Text> {
     Some(texts.join("\n").into())
 }
 
-/// One element as a message; if it is none, an opaque message in its place and why.
+/// One element as a message, or why it is none.
 fn element(
     raw: &str,
     api: Api,
     number: usize,
     ids: &mut Ids,
-) -> std::result::Result<(Value, Message), (Message, String)> {
-    let kept = |what: String| {
-        let opaque = Opaque { api: api.format().name().into(), kind: "element".into(), raw: raw.into() };
-        let mut message = Message::new(Role::User, Kind::Context, vec![Part::Opaque(opaque)]);
-        message.wire_len = Some(Weight::of(raw).utf16);
-        (message, format!("{what}; it is kept as it is"))
-    };
-    let value: Value = serde_json::from_str(raw)
-        .map_err(|error| kept(format!("expected a message of {}, found {error}", api.format().name())))?;
+) -> std::result::Result<(Value, Message), String> {
+    let expected = format!("expected a message of {}, found", api.format().name());
+    let kept = "; it is kept as it is";
+    let value: Value = serde_json::from_str(raw).map_err(|error| format!("{expected} {error}{kept}"))?;
     let Some((role, parts)) = api.read(&value, number, ids) else {
         let found = match &value {
             Value::Object(it) => {
@@ -400,13 +347,21 @@ fn element(
             Value::Array(_) => "an array".to_string(),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => "a plain value".to_string(),
         };
-        return Err(kept(format!("expected a message of {}, found {found}", api.format().name())));
+        return Err(format!("{expected} {found}{kept}"));
     };
     let mut message = Message::new(role, Kind::Said, parts);
     message.wire_len = Some(Weight::of(&json::compact(&value)).utf16);
     message.id = value.get("id").and_then(Value::as_str).map(Arc::from);
     message.usage = value.get("usage").or_else(|| value.get("usageMetadata")).and_then(usage);
     Ok((value, message))
+}
+
+/// What stands in the place of an element that is no message, so that the numbers of the others hold.
+fn unread(raw: &str, api: Api) -> Message {
+    let opaque = Opaque { api: api.format().name().into(), kind: "element".into(), raw: raw.into() };
+    let mut message = Message::new(Role::User, Kind::Context, vec![Part::Opaque(opaque)]);
+    message.wire_len = Some(Weight::of(raw).utf16);
+    message
 }
 
 fn kind(message: &Message, after_summary: bool) -> Kind {
@@ -456,189 +411,6 @@ fn usage(value: &Value) -> Option<Usage> {
     }
     let cache_read = number(["cache_read_input_tokens", "cache_read_tokens"]).unwrap_or(0);
     Some(Usage { input, output, cache_read, cache_write, reasoning })
-}
-
-/// What becomes of a message when it is written.
-enum Entry {
-    /// The record of that number, as it is.
-    Keep(usize),
-    /// New elements.
-    New(Vec<Vec<u8>>),
-}
-
-fn entry(
-    source: &dyn Source,
-    session: &Session,
-    message: &Message,
-    api: Api,
-    freeform: &dyn Fn(&str) -> bool,
-    warnings: &mut Vec<String>,
-) -> Result<Entry> {
-    let rendered = || api.elements(message, freeform).into_iter().map(String::into_bytes).collect();
-    let found = message.from.map(|it| it as usize).and_then(|number| {
-        Some((number, session.history.messages().get(number)?, session.records.get(number)?))
-    });
-    let Some((number, before, record)) = found else { return Ok(Entry::New(rendered())) };
-    if before.role == message.role && before.parts == message.parts {
-        return Ok(Entry::Keep(number));
-    }
-    let bytes = source.bytes(record.range())?;
-    if let Some(patched) = patched(&bytes, api, before, message) {
-        return Ok(Entry::New(vec![patched]));
-    }
-    warnings.push(format!(
-        "message {number} was written anew: more than its outputs changed; unknown fields are lost"
-    ));
-    let rendered: Vec<Vec<u8>> = rendered();
-    Ok(if rendered.is_empty() { Entry::New(vec![bytes]) } else { Entry::New(rendered) })
-}
-
-/// An element with its changed outputs replaced; nothing if something else changed.
-fn patched(bytes: &[u8], api: Api, before: &Message, after: &Message) -> Option<Vec<u8>> {
-    let others_same = before.parts.len() == after.parts.len()
-        && before.parts.iter().zip(&after.parts).all(|it| match it {
-            (Part::Output(old), Part::Output(new)) => old.id == new.id,
-            (old, new) => old == new,
-        });
-    let text = json::mend(bytes);
-    let spots = api.spots(&text);
-    if !others_same || spots.len() != before.outputs().count() {
-        return None;
-    }
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    for ((old, new), spot) in before.outputs().zip(after.outputs()).zip(spots) {
-        if old == new {
-            continue;
-        }
-        let fields = scan::fields(&text, spot.object.start);
-        let value = api.output(new);
-        match fields.get(spot.key) {
-            Some(span) => {
-                out.extend_from_slice(bytes.get(at..span.start)?);
-                out.extend_from_slice(value.as_bytes());
-                at = span.end;
-            }
-            None => {
-                let close = fields.close?;
-                out.extend_from_slice(bytes.get(at..close)?);
-                let comma = if fields.fields.is_empty() { "" } else { "," };
-                out.extend_from_slice(format!("{comma}\"{}\":{value}", spot.key).as_bytes());
-                at = close;
-            }
-        }
-    }
-    out.extend_from_slice(bytes.get(at..)?);
-    Some(out)
-}
-
-/// The document with other elements in its array.
-fn spliced(
-    source: &dyn Source,
-    session: &Session,
-    entries: &[Entry],
-    warnings: &mut Vec<String>,
-) -> Result<Vec<Piece>> {
-    let bytes = source.bytes(0..source.len())?;
-    let text = json::mend(&bytes);
-    let (frame, items) = array(source, &text)?;
-    let same =
-        |(span, record): (&Span, &Record)| span.start as u64 == record.at && span.len() as u64 == record.len;
-    let open = frame.array.as_ref().map_or(0, |it| it.1);
-    if items.spans.len() != session.records.len() || !items.spans.iter().zip(&session.records).all(same) {
-        let what = "while writing messages back, expected the document that was read, found another";
-        return Err(Error::new(Fault::Changed, what).at(source.name(), None));
-    }
-    let style = Style::of(&text, open, &items);
-    let mut pieces = Pieces::default();
-    pieces.keep(0..open + 1);
-    let (mut first, mut before) = (true, None);
-    for entry in entries {
-        let next_in_source = match entry {
-            Entry::Keep(number) => before.is_some_and(|it: usize| it + 1 == *number),
-            Entry::New(_) => false,
-        };
-        let elements: Cow<'_, [Vec<u8>]> = match entry {
-            Entry::Keep(_) => Cow::Owned(vec![vec![]]),
-            Entry::New(it) => Cow::Borrowed(it),
-        };
-        for element in elements.iter() {
-            match before.and_then(|it| items.spans.get(it..it + 2)) {
-                Some([last, this]) if next_in_source => pieces.keep(last.end..this.start),
-                _ if first => pieces.new(style.lead.as_bytes()),
-                _ => pieces.new(style.between.as_bytes()),
-            }
-            first = false;
-            pieces.new(element);
-        }
-        before = match entry {
-            Entry::Keep(number) => {
-                pieces.keep(items.spans.get(*number).cloned().unwrap_or(0..0));
-                Some(*number)
-            }
-            Entry::New(_) => None,
-        };
-    }
-    if !first {
-        pieces.new(style.tail.as_bytes());
-    }
-    match items.close {
-        Some(close) => pieces.keep(close..bytes.len()),
-        None => {
-            let left = items.spans.last().map_or(open + 1, |it| it.end);
-            let lost = text.get(left..).unwrap_or_default().trim().len();
-            warnings.push(format!(
-                "the document was cut off or broken; it is closed, and its last {lost} bytes are left out"
-            ));
-            pieces.new(if frame.fields.is_empty() { b"]" } else { b"]}" });
-        }
-    }
-    Ok(pieces.0)
-}
-
-/// The white space and commas around elements.
-struct Style<'a> {
-    lead: &'a str,
-    between: Cow<'a, str>,
-    tail: &'a str,
-}
-
-impl<'a> Style<'a> {
-    fn of(text: &'a str, open: usize, items: &Items) -> Self {
-        let Some(first) = items.spans.first() else {
-            return Self { lead: "", between: ",".into(), tail: "" };
-        };
-        let lead = &text[open + 1..first.start];
-        let between = match items.spans.get(1) {
-            Some(second) => Cow::Borrowed(&text[first.end..second.start]),
-            None => Cow::Owned(format!(",{lead}")),
-        };
-        let last = items.spans.last().map_or(first.end, |it| it.end);
-        Self { lead, between, tail: items.close.map_or("", |close| &text[last..close]) }
-    }
-}
-
-/// Pieces of what is written; stretches that touch become one.
-#[derive(Default)]
-struct Pieces(Vec<Piece>);
-
-impl Pieces {
-    fn keep(&mut self, range: Range<usize>) {
-        let range = range.start as u64..range.end as u64;
-        match self.0.last_mut() {
-            _ if range.is_empty() => {}
-            Some(Piece::Keep(last)) if last.end == range.start => last.end = range.end,
-            _ => self.0.push(Piece::Keep(range)),
-        }
-    }
-
-    fn new(&mut self, bytes: &[u8]) {
-        match self.0.last_mut() {
-            _ if bytes.is_empty() => {}
-            Some(Piece::New(last)) => last.extend_from_slice(bytes),
-            _ => self.0.push(Piece::New(bytes.to_vec())),
-        }
-    }
 }
 
 /// Ids for calls that have none, found again by the tool's name, first come, first served.
@@ -743,11 +515,10 @@ fn raw(opaque: &Opaque) -> Option<Box<RawValue>> {
 }
 
 fn object(text: &str) -> Option<Box<RawValue>> {
-    let trimmed = text.trim();
-    if !trimmed.starts_with('{') || scan::depth(trimmed) > DEEPEST {
+    if !text.trim_start().starts_with('{') || scan::depth(text) > DEEPEST {
         return None;
     }
-    RawValue::from_string(trimmed.to_string()).ok()
+    RawValue::from_string(scan::compacted(text)).ok()
 }
 
 /// Whether a call's input is the JSON object that all APIs want.

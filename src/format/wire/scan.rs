@@ -174,6 +174,26 @@ pub(crate) fn depth(text: &str) -> usize {
     most
 }
 
+/// A JSON text without the white space between its tokens; numbers and strings stay as they are written.
+pub(crate) fn compacted(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = String::with_capacity(text.len());
+    let (mut at, mut from) = (0, 0);
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => at = string_end(bytes, at).unwrap_or(bytes.len()),
+            b' ' | b'\t' | b'\n' | b'\r' => {
+                out.push_str(&text[from..at]);
+                at = space(bytes, at);
+                from = at;
+            }
+            _ => at += 1,
+        }
+    }
+    out.push_str(&text[from..]);
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -218,5 +238,11 @@ mod tests {
         assert_eq!(depth(&bomb), 1_000_000);
         assert_eq!(value_end(bomb.as_bytes(), 0), None);
         assert_eq!(depth(r#"{"a":"[[[","b":[1]}"#), 2);
+    }
+
+    #[test]
+    fn compacting_drops_white_space_between_tokens_only() {
+        let text = " {\"a b\" : [1.50 ,\n\t\"\\\" é \"], \"c\":{ } } ";
+        assert_eq!(compacted(text), "{\"a b\":[1.50,\"\\\" é \"],\"c\":{}}");
     }
 }
