@@ -82,7 +82,10 @@ fn sniffs_only_rollouts() {
     for (text, expected) in [
         (r#"{"timestamp":"x","type":"session_meta","payload":{}}"#, true),
         ("junk\n{\"type\":\"response_item\",\"payload\":{\"type\":\"message\"}}\n", true),
-        ("\u{feff}{\"timestamp\": \"x\", \"type\": \"session_meta\", \"payload\": {\"id\": \"cut off he", true),
+        (
+            "\u{feff}{\"timestamp\": \"x\", \"type\": \"session_meta\", \"payload\": {\"id\": \"cut off he",
+            true,
+        ),
         (r#"{"type":"user","message":{"role":"user"},"payload":1}"#, false),
         (r#"{"model":"m","input":"{\"type\":\"session_meta\",\"payload\":{}}"}"#, false),
         (r#"{"type":"session","version":3}"#, false),
@@ -102,18 +105,51 @@ fn reads_every_kind_of_item() {
             DEVELOPER,
             ENVIRONMENT,
             ("event_msg", r#"{"type":"user_message","message":"never counted"}"#),
-            ("response_item", r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"see"},{"type":"input_image","image_url":"data:image/png;base64,AAAA"}]}"#),
-            ("response_item", r#"{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}],"content":null,"encrypted_content":"E"}"#),
-            ("response_item", r#"{"type":"function_call","name":"echo","namespace":"mcp__srv","arguments":"{ \"a\": 1 }","call_id":"c1"}"#),
-            ("response_item", r#"{"type":"custom_tool_call","name":"apply_patch","input":"*** Begin","call_id":"c2"}"#),
-            ("response_item", r#"{"type":"function_call_output","call_id":"c1","output":[{"type":"input_text","text":"a"},{"type":"input_text","text":"b"}]}"#),
-            ("response_item", r#"{"type":"custom_tool_call_output","call_id":"c2","output":"{\"output\":\"no\",\"metadata\":{\"exit_code\":1}}"}"#),
-            ("response_item", r#"{"type":"local_shell_call","call_id":"c3","status":"completed","action":{"type":"exec","command":["ls"]}}"#),
-            ("response_item", r#"{"type":"function_call_output","call_id":"c3","output":{"content":"old form","success":false}}"#),
-            ("response_item", r#"{"type":"web_search_call","status":"completed","action":{"type":"search"}}"#),
+            (
+                "response_item",
+                r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"see"},{"type":"input_image","image_url":"data:image/png;base64,AAAA"}]}"#,
+            ),
+            (
+                "response_item",
+                r#"{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}],"content":null,"encrypted_content":"E"}"#,
+            ),
+            (
+                "response_item",
+                r#"{"type":"function_call","name":"echo","namespace":"mcp__srv","arguments":"{ \"a\": 1 }","call_id":"c1"}"#,
+            ),
+            (
+                "response_item",
+                r#"{"type":"custom_tool_call","name":"apply_patch","input":"*** Begin","call_id":"c2"}"#,
+            ),
+            (
+                "response_item",
+                r#"{"type":"function_call_output","call_id":"c1","output":[{"type":"input_text","text":"a"},{"type":"input_text","text":"b"}]}"#,
+            ),
+            (
+                "response_item",
+                r#"{"type":"custom_tool_call_output","call_id":"c2","output":"{\"output\":\"no\",\"metadata\":{\"exit_code\":1}}"}"#,
+            ),
+            (
+                "response_item",
+                r#"{"type":"local_shell_call","call_id":"c3","status":"completed","action":{"type":"exec","command":["ls"]}}"#,
+            ),
+            (
+                "response_item",
+                r#"{"type":"function_call_output","call_id":"c3","output":{"content":"old form","success":false}}"#,
+            ),
+            (
+                "response_item",
+                r#"{"type":"web_search_call","status":"completed","action":{"type":"search"}}"#,
+            ),
             ("response_item", r#"{"type":"ghost_snapshot","ghost_commit":{}}"#),
-            ("response_item", r#"{"type":"message","role":"system","content":[{"type":"input_text","text":"dropped"}]}"#),
-            ("response_item", r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"done"}]}"#),
+            (
+                "response_item",
+                r#"{"type":"message","role":"system","content":[{"type":"input_text","text":"dropped"}]}"#,
+            ),
+            (
+                "response_item",
+                r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"done"}]}"#,
+            ),
         ],
     );
     let session = codex::read(&source).unwrap();
@@ -146,7 +182,10 @@ fn reads_every_kind_of_item() {
 #[test]
 fn pairs_calls_and_outputs_as_codex_sends_them() {
     let call = |id: &str| {
-        line("response_item", &format!(r#"{{"type":"function_call","name":"t","arguments":"{{}}","call_id":"{id}"}}"#))
+        line(
+            "response_item",
+            &format!(r#"{{"type":"function_call","name":"t","arguments":"{{}}","call_id":"{id}"}}"#),
+        )
     };
     let output = |id: &str| {
         line("response_item", &format!(r#"{{"type":"function_call_output","call_id":"{id}","output":"ok"}}"#))
@@ -187,7 +226,10 @@ fn rebuilds_after_compactions() {
         said("assistant", "four"),
     ]);
     let session = codex::read(&source).unwrap();
-    assert_eq!(texts(&session), ["System Context D", "User Said kept", "User Summary S2", "Assistant Said four"]);
+    assert_eq!(
+        texts(&session),
+        ["System Context D", "User Said kept", "User Summary S2", "Assistant Said four"]
+    );
     assert_eq!(session.past.iter().map(|it| it.message).collect::<Vec<_>>(), [None, Some(2)]);
 
     // Without a history of its own: user messages within the budget, then the message as it stands.
@@ -221,7 +263,10 @@ fn rolls_back_turns_and_the_compactions_in_them() {
     lines.push(rolled_back(1));
     lines.extend(turn("3", "three"));
     let session = codex::read(&of(&lines)).unwrap();
-    assert_eq!(texts(&session), ["User Said one", "Assistant Said re one", "User Said three", "Assistant Said re three"]);
+    assert_eq!(
+        texts(&session),
+        ["User Said one", "Assistant Said re one", "User Said three", "Assistant Said re three"]
+    );
 
     let mut lines = turn("1", "one");
     lines.extend([
@@ -255,7 +300,10 @@ fn counts_each_report_once() {
         said("user", "q"),
         said("assistant", "a"),
         line("response_item", r#"{"type":"function_call","name":"t","arguments":"{}","call_id":"c"}"#),
-        line("token_usage_record", r#"{"usage":{"input_tokens":100,"cached_input_tokens":60,"cache_write_input_tokens":10,"output_tokens":7,"reasoning_output_tokens":2,"total_tokens":107},"thread_token_usage":{"input_tokens":100,"output_tokens":100}}"#),
+        line(
+            "token_usage_record",
+            r#"{"usage":{"input_tokens":100,"cached_input_tokens":60,"cache_write_input_tokens":10,"output_tokens":7,"reasoning_output_tokens":2,"total_tokens":107},"thread_token_usage":{"input_tokens":100,"output_tokens":100}}"#,
+        ),
         line("response_item", r#"{"type":"function_call_output","call_id":"c","output":"ok"}"#),
         usage(100, 60, 7, 100),
         said("assistant", "b"),
@@ -268,10 +316,15 @@ fn counts_each_report_once() {
     let past = &session.past[0];
     assert_eq!((past.tokens_before, past.tokens_after), (Some(128), Some(0)));
     assert_eq!(session.history.meta.window, Some(2000));
-    let lines: Vec<_> = String::from_utf8(source_bytes(&source)).unwrap().lines().take(9).map(str::to_owned).collect();
+    let lines: Vec<_> =
+        String::from_utf8(source_bytes(&source)).unwrap().lines().take(9).map(str::to_owned).collect();
     let session = codex::read(&Memory::new("m", lines.join("\n"))).unwrap();
-    let usages: Vec<_> =
-        session.history.messages().iter().map(|it| it.usage.map(|it| (it.input, it.cache_read, it.cache_write, it.output, it.reasoning))).collect();
+    let usages: Vec<_> = session
+        .history
+        .messages()
+        .iter()
+        .map(|it| it.usage.map(|it| (it.input, it.cache_read, it.cache_write, it.output, it.reasoning)))
+        .collect();
     assert_eq!(usages, [None, None, Some((30, 60, 10, 7, 2)), None, Some((60, 60, 0, 8, 0))]);
 }
 
@@ -283,11 +336,20 @@ fn source_bytes(source: &Memory) -> Vec<u8> {
 #[test]
 fn reads_the_illustrated_form() {
     let source = of(&[
-        line("rollout_item", r#"{"ResponseItem":{"Message":{"role":"user","content":[{"InputText":{"text":"hi"}}]}}}"#),
-        line("rollout_item", r#"{"ResponseItem":{"FunctionCall":{"name":"shell","arguments":"{}","call_id":"c"}}}"#),
+        line(
+            "rollout_item",
+            r#"{"ResponseItem":{"Message":{"role":"user","content":[{"InputText":{"text":"hi"}}]}}}"#,
+        ),
+        line(
+            "rollout_item",
+            r#"{"ResponseItem":{"FunctionCall":{"name":"shell","arguments":"{}","call_id":"c"}}}"#,
+        ),
         line("rollout_item", r#"{"ResponseItem":{"FunctionCallOutput":{"call_id":"c","output":"ok"}}}"#),
         line("rollout_item", r#"{"Compacted":{"message":"S"}}"#),
-        line("rollout_item", r#"{"ResponseItem":{"Message":{"id":"m","role":"assistant","content":[{"OutputText":{"text":"ho"}}]}}}"#),
+        line(
+            "rollout_item",
+            r#"{"ResponseItem":{"Message":{"id":"m","role":"assistant","content":[{"OutputText":{"text":"ho"}}]}}}"#,
+        ),
     ]);
     let session = codex::read(&source).unwrap();
     assert_eq!(texts(&session), ["User Said hi", "User Summary S", "Assistant Said ho"]);
@@ -318,8 +380,14 @@ fn patches_only_the_output() {
             META,
             ("response_item", r#"{"type":"function_call","name":"t","arguments":"{}","call_id":"c1"}"#),
             ("response_item", r#"{"type":"custom_tool_call","name":"t","input":"","call_id":"c2"}"#),
-            ("response_item", r#"{"type":"function_call_output", "call_id":"c1", "output" : "lo\nng", "id":"o" }"#),
-            ("response_item", r#"{"type":"custom_tool_call_output","call_id":"c2","output":[{"type":"input_text","text":"a"},{"type":"input_image","image_url":"https://x/y.png"}]}"#),
+            (
+                "response_item",
+                r#"{"type":"function_call_output", "call_id":"c1", "output" : "lo\nng", "id":"o" }"#,
+            ),
+            (
+                "response_item",
+                r#"{"type":"custom_tool_call_output","call_id":"c2","output":[{"type":"input_text","text":"a"},{"type":"input_image","image_url":"https://x/y.png"}]}"#,
+            ),
         ],
     );
     let session = codex::read(&source).unwrap();
@@ -351,11 +419,20 @@ fn appends_in_the_native_form() {
         ENVIRONMENT,
         WORLD,
         CONTEXT,
-        ("response_item", r#"{"type":"message","id":"m2","role":"user","content":[{"type":"input_text","text":"go"}],"metadata":{"x":1}}"#),
-        ("event_msg", r#"{"type":"item_completed","thread_id":"t-1","turn_id":"u-1","item":{"type":"UserMessage","content":[{"type":"text","text":"go"}]}}"#),
+        (
+            "response_item",
+            r#"{"type":"message","id":"m2","role":"user","content":[{"type":"input_text","text":"go"}],"metadata":{"x":1}}"#,
+        ),
+        (
+            "event_msg",
+            r#"{"type":"item_completed","thread_id":"t-1","turn_id":"u-1","item":{"type":"UserMessage","content":[{"type":"text","text":"go"}]}}"#,
+        ),
         ("response_item", r#"{"type":"function_call","id":"f","name":"t","arguments":"{}","call_id":"c1"}"#),
         ("response_item", r#"{"type":"function_call_output","call_id":"c1","output":"long"}"#),
-        ("event_msg", r#"{"type":"token_count","info":{"total_token_usage":{"input_tokens":9000,"total_tokens":9010},"last_token_usage":{"input_tokens":9000,"output_tokens":10,"total_tokens":9010},"model_context_window":10000},"rate_limits":null}"#),
+        (
+            "event_msg",
+            r#"{"type":"token_count","info":{"total_token_usage":{"input_tokens":9000,"total_tokens":9010},"last_token_usage":{"input_tokens":9000,"output_tokens":10,"total_tokens":9010},"model_context_window":10000},"rate_limits":null}"#,
+        ),
     ];
     let source = rollout(true, &lines);
     let session = codex::read(&source).unwrap();

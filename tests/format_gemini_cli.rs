@@ -11,11 +11,15 @@ const CONTEXT: &str = r#"{"id":"ctx","timestamp":"2026-01-02T03:04:05.000Z","typ
 
 fn user(id: &str, text: &str) -> String {
     let text = serde_json::to_string(text).unwrap();
-    format!(r#"{{"id":"{id}","timestamp":"2026-01-02T03:04:06.000Z","type":"user","content":[{{"text":{text}}}]}}"#)
+    format!(
+        r#"{{"id":"{id}","timestamp":"2026-01-02T03:04:06.000Z","type":"user","content":[{{"text":{text}}}]}}"#
+    )
 }
 
 fn model(id: &str, text: &str, more: &str) -> String {
-    format!(r#"{{"id":"{id}","timestamp":"2026-01-02T03:04:07.000Z","type":"gemini","content":"{text}","thoughts":[]{more}}}"#)
+    format!(
+        r#"{{"id":"{id}","timestamp":"2026-01-02T03:04:07.000Z","type":"gemini","content":"{text}","thoughts":[]{more}}}"#
+    )
 }
 
 fn response(id: &str, text: &str) -> String {
@@ -52,7 +56,10 @@ fn read(source: &Memory) -> Session {
 fn sniffs_only_sessions() {
     for (text, expected) in [
         (META, true),
-        ("{\n  \"sessionId\": \"x\",\n  \"projectHash\": \"y\",\n  \"messages\": [\n    {\n      \"id\"", true),
+        (
+            "{\n  \"sessionId\": \"x\",\n  \"projectHash\": \"y\",\n  \"messages\": [\n    {\n      \"id\"",
+            true,
+        ),
         ("junk\n{\"sessionId\":\"x\",\"projectHash\":\"y\",\"kind\":\"main\"}\n", true),
         (r#"{"type":"user","sessionId":"x","uuid":"u","projectHash":"y"}"#, false),
         (r#"{"messages":[{"sessionId":"","projectHash":""}]}"#, false),
@@ -74,7 +81,11 @@ fn sends_each_response_once() {
         model("g1", "looking", &calls),
         repeat("g1_response"),
         repeat("r1"),
-        model("g2", "done", r#","tokens":{"input":100,"cached":40,"output":5,"thoughts":3,"tool":1,"total":109},"model":"m-1""#),
+        model(
+            "g2",
+            "done",
+            r#","tokens":{"input":100,"cached":40,"output":5,"thoughts":3,"tool":1,"total":109},"model":"m-1""#,
+        ),
     ]);
     let session = read(&source);
     assert_eq!(
@@ -90,7 +101,10 @@ fn sends_each_response_once() {
     let usage = session.history.messages()[3].usage.unwrap();
     assert_eq!((usage.input, usage.cache_read, usage.output, usage.reasoning), (61, 40, 8, 3));
     let meta = &session.history.meta;
-    assert_eq!((meta.session.as_deref(), meta.model.as_deref(), meta.cwd.as_deref()), (Some("s-1"), Some("m-1"), Some("/p/q")));
+    assert_eq!(
+        (meta.session.as_deref(), meta.model.as_deref(), meta.cwd.as_deref()),
+        (Some("s-1"), Some("m-1"), Some("/p/q"))
+    );
     // `{"role":"user","parts":[{"text":"go"}]}`
     assert_eq!(session.history.messages()[0].wire_len, Some(39));
 
@@ -156,7 +170,13 @@ fn knows_a_compression_and_drops_stale_usage() {
     let tokens = r#","tokens":{"input":60000,"output":10,"cached":0,"thoughts":0,"tool":0,"total":60010}"#;
     let snapshot = "<state_snapshot>\nx\n</state_snapshot>";
     let ctx: String = CONTEXT.into();
-    let old = [ctx.clone(), user("a", "one"), model("b", "two", tokens), user("c", "three"), model("d", "four", tokens)];
+    let old = [
+        ctx.clone(),
+        user("a", "one"),
+        model("b", "two", tokens),
+        user("c", "three"),
+        model("d", "four", tokens),
+    ];
     let new = [
         ctx.clone(),
         user("s", snapshot),
@@ -216,7 +236,10 @@ fn reads_and_rewrites_the_older_document() {
 
 #[test]
 fn writes_the_forms_the_client_reads() {
-    let calls = format!(r#","tokens":{{"input":9000,"output":1}},"toolCalls":[{}]"#, tool("c1", &response("c1", "long")));
+    let calls = format!(
+        r#","tokens":{{"input":9000,"output":1}},"toolCalls":[{}]"#,
+        tool("c1", &response("c1", "long"))
+    );
     let source = of(&[
         CONTEXT.into(),
         user("u1", "go"),
@@ -250,7 +273,10 @@ fn writes_the_forms_the_client_reads() {
 fn a_message_that_would_not_be_sent_is_made_one_that_is() {
     let source = of(&[user("u1", "go")]);
     let session = gemini_cli::read(&source).unwrap();
-    let after = History::new(vec![Message::text(Role::User, Kind::Summary, "/p was read")], session.history.meta.clone());
+    let after = History::new(
+        vec![Message::text(Role::User, Kind::Summary, "/p was read")],
+        session.history.meta.clone(),
+    );
     let written = gemini_cli::write(&source, &session, &after, Mode::Append).unwrap();
     assert_eq!(written.warnings.len(), 1);
     let back = gemini_cli::read(&Memory::new("m", written.bytes(&source).unwrap())).unwrap();
@@ -273,7 +299,8 @@ fn bad_lines_become_notes() {
 
 #[test]
 fn every_real_session_reads_and_writes_back() {
-    for (name, source) in sessions("every_real_session_reads_and_writes_back (gemini)", "gemini", &["gemini"]) {
+    for (name, source) in sessions("every_real_session_reads_and_writes_back (gemini)", "gemini", &["gemini"])
+    {
         let head: String = bytes(&source).chars().take(60_000).collect();
         assert!(gemini_cli::sniff(&head), "{name}");
         let session = read(&source);

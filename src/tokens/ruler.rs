@@ -58,7 +58,9 @@ impl Ruler {
             Tokenizer::Auto if model.is_empty() => {
                 (Basis::Calibrated, MethodKind::Exact, Estimator::O200k, MARGIN_UNKNOWN_MODEL)
             }
-            Tokenizer::Auto => (Basis::Calibrated, MethodKind::Heuristic, Estimator::O200k, MARGIN_CALIBRATED),
+            Tokenizer::Auto => {
+                (Basis::Calibrated, MethodKind::Heuristic, Estimator::O200k, MARGIN_CALIBRATED)
+            }
             Tokenizer::Fixed(estimator) => {
                 let (basis, kind, margin) = fixed(estimator, maker);
                 (basis, kind, estimator, margin)
@@ -66,8 +68,16 @@ impl Ruler {
         };
         let method = Method { kind, estimator, anchor: None, margin_percent };
         let rates = maker.rates();
-        let mut ruler =
-            Self { basis, maker, model: model.into(), rates, scale: 1.0, overhead: 0, method, reported: None };
+        let mut ruler = Self {
+            basis,
+            maker,
+            model: model.into(),
+            rates,
+            scale: 1.0,
+            overhead: 0,
+            method,
+            reported: None,
+        };
         ruler.anchor(history, overhead);
         ruler
     }
@@ -75,7 +85,7 @@ impl Ruler {
     /// Tokens of a text, without any frame.
     pub fn text(&self, text: &Text) -> u64 {
         match self.basis {
-            Basis::Shape | Basis::Calibrated => self.scaled(self.plain(text.as_str())),
+            Basis::Shape | Basis::Calibrated => self.scaled(self.plain(text)),
             Basis::Encoding(encoding) => exact::count(encoding, text.as_str()),
             Basis::Heuristic(heuristic) => estimate::text(heuristic, text.weight()),
         }
@@ -197,20 +207,23 @@ impl Ruler {
         if self.basis == Basis::Shape {
             self.scale = learned_scale(&reports, &before);
         }
-        let (sent, seen) = (last.sent as f64, before[last.start]);
-        match given {
-            // The caller's word and the provider's: what is left between them is the messages'.
-            Some(given) if self.basis == Basis::Shape && seen > 0.0 => {
-                self.scale = ((sent - given as f64) / seen).clamp(0.5, 2.0);
+        let beyond = |it: &Report, scale: f64| it.sent as f64 - before[it.start] * scale;
+        let seen = before[last.start].max(1.0);
+        if self.basis == Basis::Shape {
+            // What is beyond the messages stays while they grow. Where there seems to be less of it than half of what
+            // the first report shows, we see messages that are no longer sent: all of them are then taken for less.
+            let least = reports.first().map_or(0.0, |it| beyond(it, self.scale).max(0.0) / 2.0);
+            let least = least.min(last.sent as f64 / 2.0);
+            match given {
+                Some(given) => self.scale = (beyond(last, 0.0) - given as f64) / seen,
+                None if beyond(last, self.scale) < least => self.scale = (beyond(last, 0.0) - least) / seen,
+                None => {}
             }
-            Some(_) => {}
-            None => {
-                if self.basis == Basis::Shape && seen * self.scale > sent {
-                    self.scale = sent / seen;
-                }
-                let counted: u64 = history.messages()[..last.start].iter().map(|it| self.message(it)).sum();
-                self.overhead = last.sent.saturating_sub(counted);
-            }
+            self.scale = self.scale.clamp(0.25, 4.0);
+        }
+        if given.is_none() {
+            let counted: u64 = history.messages()[..last.start].iter().map(|it| self.message(it)).sum();
+            self.overhead = last.sent.saturating_sub(counted);
         }
         self.method.anchor = Some(last.message);
         self.reported = Some((last.message, last.context));
@@ -219,30 +232,34 @@ impl Ruler {
     /// Tokens of a part before scaling.
     fn raw_part(&self, part: &Part) -> f64 {
         let rates = &self.rates;
-        let sealed = |text: &Option<Text>| {
-            text.as_ref().map_or(0.0, |it| it.weight().bytes as f64 * rates.signature)
-        };
+        let sealed = |text: &Text| text.weight().bytes as f64 * rates.signature;
         let text = match part {
-            Part::Text(text) => self.plain(text.as_str()),
+            Part::Text(text) => self.plain(text),
             Part::Reasoning(reasoning) => {
-                let read = if rates.thinking { self.plain(reasoning.text.as_str()) } else { 0.0 };
-                read.max(sealed(&reasoning.signature))
+                let read = if rates.thinking { self.plain(&reasoning.text) } else { 0.0 };
+                read.max(reasoning.signature.as_ref().map_or(0.0, sealed))
             }
             Part::Call(call) => {
-                self.plain(&call.name)
-                    + self.plain(call.input.as_str())
-                    + sealed(&call.signature)
-                    + rates.call
+                let signature = call.signature.as_ref().map_or(0.0, sealed);
+                self.short(&call.name) + self.plain(&call.input) + signature + rates.call
             }
-            Part::Output(output) => self.plain(output.text.as_str()) + rates.output,
+            Part::Output(output) => self.plain(&output.text) + rates.output,
             Part::Media(_) => 0.0,
-            Part::Opaque(opaque) if is_sealed(opaque) => opaque.raw.weight().bytes as f64 * rates.signature,
-            Part::Opaque(opaque) => self.plain(opaque.raw.as_str()),
+            Part::Opaque(opaque) if is_sealed(opaque) => sealed(&opaque.raw),
+            Part::Opaque(opaque) => self.plain(&opaque.raw),
         };
         text + self.attached(part) as f64
     }
 
-    fn plain(&self, text: &str) -> f64 {
+    fn plain(&self, text: &Text) -> f64 {
+        match self.basis {
+            Basis::Shape => text.measured(shape::thousandths) as f64 / 1000.0 * self.rates.text,
+            Basis::Calibrated | Basis::Encoding(_) | Basis::Heuristic(_) => self.short(text.as_str()),
+        }
+    }
+
+    /// The same for a name, which is not worth remembering.
+    fn short(&self, text: &str) -> f64 {
         let o200k = match self.basis {
             Basis::Shape => shape::thousandths(text) as f64 / 1000.0,
             Basis::Calibrated | Basis::Encoding(_) | Basis::Heuristic(_) => {

@@ -50,7 +50,12 @@ pub fn shape(message: &Message) -> String {
             Part::Call(it) => format!("call {} {} {}", it.id, it.name, it.input.as_str()),
             Part::Output(it) => {
                 let media: String = it.media.iter().map(|it| format!(" {:?} {}", it.kind, it.data)).collect();
-                format!("output {}{} {}{media}", it.id, if it.failed { " failed" } else { "" }, it.text.as_str())
+                format!(
+                    "output {}{} {}{media}",
+                    it.id,
+                    if it.failed { " failed" } else { "" },
+                    it.text.as_str()
+                )
             }
             Part::Media(it) => format!("{:?} {} {}", it.kind, it.mime, it.data),
             Part::Opaque(it) => format!("opaque {} {}", it.kind, it.raw.as_str()),
@@ -77,7 +82,11 @@ pub fn after_laws(source: &Memory, read: Read, write: Write, session: &Session) 
     }
     assert_eq!(session.of_message.len(), session.history.messages().len());
     let patched = write(source, session, &session.history, Mode::Patch).unwrap();
-    assert!(patched.bytes(source).unwrap() == bytes(source), "{}: an empty patch changes bytes", source.name());
+    assert!(
+        patched.bytes(source).unwrap() == bytes(source),
+        "{}: an empty patch changes bytes",
+        source.name()
+    );
     read_back(source, read, write, session, &session.history);
 }
 
@@ -109,7 +118,8 @@ pub fn read_back(source: &Memory, read: Read, write: Write, session: &Session, a
 pub fn stub_largest(source: &Memory, read: Read, write: Write, session: &Session) {
     let mut messages = session.history.messages().to_vec();
     let size = |it: &Message| it.outputs().map(|it| it.text.weight().bytes).sum::<u64>();
-    let Some(index) = (0..messages.len()).max_by_key(|it| size(&messages[*it])).filter(|it| size(&messages[*it]) > 0)
+    let Some(index) =
+        (0..messages.len()).max_by_key(|it| size(&messages[*it])).filter(|it| size(&messages[*it]) > 0)
     else {
         return;
     };
@@ -123,11 +133,14 @@ pub fn stub_largest(source: &Memory, read: Read, write: Write, session: &Session
     let written = write(source, session, &after, Mode::Patch).unwrap();
     let text = written.bytes(source).unwrap();
     let back = read(&Memory::new(source.name(), text.clone())).unwrap();
-    let clean = |history: &History| shapes(history).iter().map(|it| it.replacen(" failed ", " ", 1)).collect::<Vec<_>>();
+    let clean = |history: &History| {
+        shapes(history).iter().map(|it| it.replacen(" failed ", " ", 1)).collect::<Vec<_>>()
+    };
     assert_eq!(clean(&back.history), clean(&after), "{}", source.name());
     assert_eq!(back.records.len(), session.records.len());
     for (number, (old, new)) in session.records.iter().zip(&back.records).enumerate() {
-        let same = bytes(source)[old.at as usize..][..old.len as usize] == text[new.at as usize..][..new.len as usize];
+        let same = bytes(source)[old.at as usize..][..old.len as usize]
+            == text[new.at as usize..][..new.len as usize];
         assert_eq!(
             same,
             !session.of_message[index].contains(&(number as u32)),

@@ -59,7 +59,11 @@ pub(super) fn parse(body: &str, tag: Option<&str>) -> Result<Option<Item>, Strin
                 Some("developer") => Role::System,
                 Some("assistant") => Role::Assistant,
                 Some("user") => Role::User,
-                other => return Err(format!("expected a message by user, assistant or developer, found {other:?}")),
+                other => {
+                    return Err(format!(
+                        "expected a message by user, assistant or developer, found {other:?}"
+                    ));
+                }
             };
             if parts.is_empty() {
                 return Ok(None);
@@ -134,7 +138,10 @@ pub(super) fn parse(body: &str, tag: Option<&str>) -> Result<Option<Item>, Strin
         }
         ("ghost_snapshot" | "compaction_trigger" | "other", _) => return Ok(None),
         (
-            "function_call" | "custom_tool_call" | "local_shell_call" | "function_call_output"
+            "function_call"
+            | "custom_tool_call"
+            | "local_shell_call"
+            | "function_call_output"
             | "custom_tool_call_output",
             None,
         ) => return Err(format!("expected a {tag} with a call_id, found none")),
@@ -147,7 +154,8 @@ pub(super) fn parse(body: &str, tag: Option<&str>) -> Result<Option<Item>, Strin
 
 /// What Codex takes a message for by its texts.
 pub(super) fn kind_of(role: Role, parts: &[Part]) -> Kind {
-    let texts = || parts.iter().filter_map(|it| if let Part::Text(text) = it { Some(text.as_str()) } else { None });
+    let texts =
+        || parts.iter().filter_map(|it| if let Part::Text(text) = it { Some(text.as_str()) } else { None });
     match role {
         Role::System => Kind::Context,
         Role::User if texts().any(is_contextual) => Kind::Context,
@@ -175,8 +183,9 @@ const FRAMES: [(&str, &str); 12] = [
 fn is_contextual(text: &str) -> bool {
     let text = text.trim().as_bytes();
     let starts = |it: &str| text.len() >= it.len() && text[..it.len()].eq_ignore_ascii_case(it.as_bytes());
-    let ends =
-        |it: &str| text.len() >= it.len() && text[text.len() - it.len()..].eq_ignore_ascii_case(it.as_bytes());
+    let ends = |it: &str| {
+        text.len() >= it.len() && text[text.len() - it.len()..].eq_ignore_ascii_case(it.as_bytes())
+    };
     if FRAMES.iter().any(|(begin, end)| starts(begin) && ends(end)) {
         return true;
     }
@@ -289,7 +298,9 @@ fn says_failed(text: &str) -> bool {
     text.lines()
         .take(6)
         .take_while(|it| !it.starts_with("Output:"))
-        .filter_map(|it| it.strip_prefix("Process exited with code ").or_else(|| it.strip_prefix("Exit code: ")))
+        .filter_map(|it| {
+            it.strip_prefix("Process exited with code ").or_else(|| it.strip_prefix("Exit code: "))
+        })
         .any(|it| it.trim() != "0")
 }
 
@@ -317,7 +328,11 @@ fn snake(name: &str) -> String {
 
 /// A message as response items that Codex accepts in a `replacement_history`. `freeform` tells whether the call that
 /// an output answers was one. Parts that this API does not have are named in `warnings`.
-pub(super) fn items(message: &Message, freeform: &dyn Fn(&str) -> bool, warnings: &mut Vec<String>) -> Vec<String> {
+pub(super) fn items(
+    message: &Message,
+    freeform: &dyn Fn(&str) -> bool,
+    warnings: &mut Vec<String>,
+) -> Vec<String> {
     let mut out = Vec::new();
     let mut said: Vec<String> = Vec::new();
     let role = match message.role {
@@ -352,7 +367,9 @@ pub(super) fn items(message: &Message, freeform: &dyn Fn(&str) -> bool, warnings
                     false => format!(r#"{{"type":"summary_text","text":{}}}"#, quoted(it.text.as_str())),
                 };
                 let sealed = it.signature.as_ref().map_or("null".to_owned(), |it| quoted(it.as_str()));
-                out.push(format!(r#"{{"type":"reasoning","summary":[{summary}],"encrypted_content":{sealed}}}"#));
+                out.push(format!(
+                    r#"{{"type":"reasoning","summary":[{summary}],"encrypted_content":{sealed}}}"#
+                ));
             }
             Part::Call(call) => {
                 flush(&mut said, &mut out);
@@ -406,7 +423,9 @@ fn call_item(call: &Call) -> String {
     }
     let server = call.name.strip_prefix("mcp__").and_then(|it| it.split_once("__"));
     let (name, namespace) = match server {
-        Some((server, tool)) => (quoted(tool), format!(r#","namespace":{}"#, quoted(&format!("mcp__{server}")))),
+        Some((server, tool)) => {
+            (quoted(tool), format!(r#","namespace":{}"#, quoted(&format!("mcp__{server}"))))
+        }
         None => (quoted(&call.name), String::new()),
     };
     format!(r#"{{"type":"function_call","name":{name}{namespace},"arguments":{input},"call_id":{id}}}"#)
@@ -444,7 +463,10 @@ mod tests {
     #[test]
     fn knows_failures() {
         for (text, failed) in [
-            ("Chunk ID: 1\nWall time: 0 seconds\nProcess exited with code 0\nOutput:\nProcess exited with code 3", false),
+            (
+                "Chunk ID: 1\nWall time: 0 seconds\nProcess exited with code 0\nOutput:\nProcess exited with code 3",
+                false,
+            ),
             ("Chunk ID: 1\nWall time: 0 seconds\nProcess exited with code 3\nOutput:\n", true),
             ("Exit code: 1\nWall time: 0\nOutput:\nx", true),
             (r#"{"output":"x","metadata":{"exit_code":0,"duration_seconds":0.1}}"#, false),

@@ -22,8 +22,13 @@ const LEGACY_BUDGET: usize = 20_000;
 #[derive(Debug)]
 pub(super) enum Entry {
     /// A response item; whether it begins a user turn.
-    Item { starts_turn: bool },
-    Compacted { message: String, has_history: bool },
+    Item {
+        starts_turn: bool,
+    },
+    Compacted {
+        message: String,
+        has_history: bool,
+    },
     TurnContext(Option<String>),
     RolledBack(u64),
     TurnStarted(Option<String>),
@@ -113,7 +118,8 @@ impl Rollout {
 
     fn look(&mut self, text: &str) -> Result<Entry, String> {
         let number = self.records.len() as u32;
-        let fields = Fields::of(text).ok_or("expected a JSON object, found something else; the line is skipped")?;
+        let fields =
+            Fields::of(text).ok_or("expected a JSON object, found something else; the line is skipped")?;
         let tag = fields.text("type").ok_or("expected a line with a type, found none; it is skipped")?;
         let Some(payload) = fields.get("payload") else {
             return Err(format!("expected a payload in a {tag:?} line, found none; it is skipped"));
@@ -161,7 +167,9 @@ impl Rollout {
             // The seed's illustration of a rollout: the variant's name stands around its body.
             "rollout_item" => {
                 let Some((name, inner)) = body.as_ref().and_then(|it| it.iter().next()) else {
-                    return Err("expected a rollout item in the payload, found none; the line is skipped".into());
+                    return Err(
+                        "expected a rollout item in the payload, found none; the line is skipped".into()
+                    );
                 };
                 match (name, Fields::of(inner)) {
                     ("ResponseItem", Some(variant)) => match variant.iter().next() {
@@ -284,18 +292,19 @@ impl Rollout {
         let mut to_cancel = 0u64;
         // The turn being gone through: its id, whether a user began it, its compactions.
         let mut turn: Option<(Option<&str>, bool, Vec<usize>)> = None;
-        let mut close = |turn: (Option<&str>, bool, Vec<usize>), to_cancel: &mut u64, base: &mut Option<usize>| {
-            let (_, is_user, compactions) = turn;
-            if *to_cancel > 0 {
-                *to_cancel -= u64::from(is_user);
-                cancelled.extend(compactions);
-            } else if base.is_none() {
-                // Newest first: the first one that carries a history.
-                *base = compactions.into_iter().find(|it| {
-                    matches!(self.entries.get(*it), Some(Entry::Compacted { has_history: true, .. }))
-                });
-            }
-        };
+        let mut close =
+            |turn: (Option<&str>, bool, Vec<usize>), to_cancel: &mut u64, base: &mut Option<usize>| {
+                let (_, is_user, compactions) = turn;
+                if *to_cancel > 0 {
+                    *to_cancel -= u64::from(is_user);
+                    cancelled.extend(compactions);
+                } else if base.is_none() {
+                    // Newest first: the first one that carries a history.
+                    *base = compactions.into_iter().find(|it| {
+                        matches!(self.entries.get(*it), Some(Entry::Compacted { has_history: true, .. }))
+                    });
+                }
+            };
         for (number, entry) in self.entries.iter().enumerate().rev() {
             match entry {
                 Entry::Compacted { .. } => turn.get_or_insert_default().2.push(number),
@@ -387,8 +396,7 @@ impl Rollout {
         for (number, entry) in self.entries.iter().enumerate() {
             match entry {
                 Entry::Compacted { message, .. } if !cancelled.contains(&number) => {
-                    let live =
-                        |it: &Live| it.record as usize == number && it.message.kind == Kind::Summary;
+                    let live = |it: &Live| it.record as usize == number && it.message.kind == Kind::Summary;
                     out.push(PastCompaction {
                         message: items.iter().position(live),
                         trigger: None,
@@ -475,7 +483,8 @@ fn legacy(items: Vec<Live>, message: &str, record: u32) -> Vec<Live> {
     let mut left = LEGACY_BUDGET;
     let mut kept = Vec::new();
     for live in items.into_iter().rev() {
-        let said = live.message.role == Role::User && live.message.kind == Kind::Said && live.pair == Pair::None;
+        let said =
+            live.message.role == Role::User && live.message.kind == Kind::Said && live.pair == Pair::None;
         if !said || left == 0 {
             continue;
         }
@@ -507,7 +516,8 @@ fn truncated(text: &str, tokens: usize) -> String {
 
 /// Drops the last turns, and what the client put in front of the first of them.
 fn drop_turns(items: &mut Vec<Live>, turns: u64) {
-    let starts: Vec<usize> = items.iter().enumerate().filter(|(_, it)| it.starts_turn).map(|(at, _)| at).collect();
+    let starts: Vec<usize> =
+        items.iter().enumerate().filter(|(_, it)| it.starts_turn).map(|(at, _)| at).collect();
     let (Some(&first), true) = (starts.first(), turns > 0) else { return };
     let back = usize::try_from(turns).unwrap_or(usize::MAX);
     let mut cut = starts.len().checked_sub(back).and_then(|it| starts.get(it)).copied().unwrap_or(first);

@@ -70,7 +70,9 @@ fn patch(source: &dyn Source, replayed: &Replayed, after: &History) -> Result<Wr
         }
         let range = live.at.clone();
         let Some((range, Some(Part::Output(output)))) = range.zip(Some(new.parts.first())) else {
-            written.warnings.push("the output of an aborted call stands nowhere and was left as it is".into());
+            written
+                .warnings
+                .push("the output of an aborted call stands nowhere and was left as it is".into());
             continue;
         };
         let text = json::mend(&source.bytes(range.clone())?).into_owned();
@@ -122,8 +124,13 @@ impl Compaction {
         ms: i64,
         warnings: &mut Vec<String>,
     ) -> Result<Self> {
-        let freeform: HashSet<&str> =
-            after.messages().iter().flat_map(Message::calls).filter(|it| it.freeform).map(|it| &*it.id).collect();
+        let freeform: HashSet<&str> = after
+            .messages()
+            .iter()
+            .flat_map(Message::calls)
+            .filter(|it| it.freeform)
+            .map(|it| &*it.id)
+            .collect();
         let freeform = |id: &str| freeform.contains(id);
         let message = after
             .messages()
@@ -161,8 +168,11 @@ impl Compaction {
     }
 
     fn payload(&self) -> String {
-        let mut out =
-            format!(r#"{{"message":{},"replacement_history":{}"#, quoted(&self.message), array(&self.history));
+        let mut out = format!(
+            r#"{{"message":{},"replacement_history":{}"#,
+            quoted(&self.message),
+            array(&self.history)
+        );
         out.push_str(&format!(r#","window_number":{}"#, self.number));
         if let Some(it) = &self.windows {
             out.push_str(&format!(
@@ -184,7 +194,8 @@ impl Compaction {
 
 /// The kind that the reader sees by itself.
 fn read_back(message: &Message) -> Kind {
-    let sealed = message.parts.iter().find_map(|it| if let Part::Opaque(it) = it { Some(&*it.kind) } else { None });
+    let sealed =
+        message.parts.iter().find_map(|it| if let Part::Opaque(it) = it { Some(&*it.kind) } else { None });
     match sealed {
         Some("compaction" | "compaction_summary" | "context_compaction") => Kind::Summary,
         Some("additional_tools" | "agent_message") => Kind::Context,
@@ -207,7 +218,9 @@ fn missing_context<'a>(replayed: &'a Replayed, after: &History) -> Vec<&'a Messa
 /// The item as it stands in the source, without what belongs to its old place, if it still says the same; with another
 /// output if that is all that changed.
 fn copied(source: &dyn Source, live: &Live, new: &Message) -> Result<Option<String>> {
-    let Some(range) = live.at.clone().filter(|_| only_outputs_differ(&live.message, new)) else { return Ok(None) };
+    let Some(range) = live.at.clone().filter(|_| only_outputs_differ(&live.message, new)) else {
+        return Ok(None);
+    };
     let text = json::mend(&source.bytes(range)?).into_owned();
     let Some(fields) = Fields::of(&text).filter(|it| it.get("type").is_some()) else { return Ok(None) };
     let changed = new.parts.iter().zip(&live.message.parts).find_map(|(new, old)| match new {

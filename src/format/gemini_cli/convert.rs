@@ -65,7 +65,10 @@ pub(super) fn converted(source: &dyn Source, journal: &mut Journal) -> Result<Ve
         let record: Map<String, Value> = match serde_json::from_str(&text_json::mend(&bytes)) {
             Ok(record) => record,
             Err(error) => {
-                notes.push(Note { line, what: format!("expected a message record, found {error}; it is skipped") });
+                notes.push(Note {
+                    line,
+                    what: format!("expected a message record, found {error}; it is skipped"),
+                });
                 continue;
             }
         };
@@ -80,7 +83,9 @@ pub(super) fn converted(source: &dyn Source, journal: &mut Journal) -> Result<Ve
             Some("gemini") => model(&mut out, &mut answered, entry, &record),
             Some("info" | "error" | "warning") => {}
             other => {
-                let what = format!("expected a message of type user, gemini or info, found {other:?}; it is not sent");
+                let what = format!(
+                    "expected a message of type user, gemini or info, found {other:?}; it is not sent"
+                );
                 notes.push(Note { line, what });
             }
         }
@@ -97,9 +102,11 @@ fn model(
 ) {
     let content = record.get("content").filter(|it| it.as_str() != Some(""));
     let mut parts = content.map(|it| parts_of(Some(it))).unwrap_or_default();
-    let is_thought = |it: &Value| it.get("thought").is_some_and(|it| it != &Value::Bool(false) && !it.is_null());
+    let is_thought =
+        |it: &Value| it.get("thought").is_some_and(|it| it != &Value::Bool(false) && !it.is_null());
     let mut thinks = record.get("thoughts").and_then(Value::as_array).is_some_and(|it| !it.is_empty());
-    let tools: Vec<&Value> = record.get("toolCalls").and_then(Value::as_array).into_iter().flatten().collect();
+    let tools: Vec<&Value> =
+        record.get("toolCalls").and_then(Value::as_array).into_iter().flatten().collect();
     let whole = parts.iter().any(|it| it.get("functionCall").is_some() || is_thought(it));
     if whole {
         thinks = parts.iter().any(is_thought);
@@ -121,7 +128,8 @@ fn model(
         return;
     }
     // The client signs the first call of a turn whose thoughts it takes out.
-    if thinks && let Some(first) = parts.iter_mut().find(|it| it.get("functionCall").is_some())
+    if thinks
+        && let Some(first) = parts.iter_mut().find(|it| it.get("functionCall").is_some())
         && let Some(first) = first.as_object_mut()
     {
         first.entry("thoughtSignature").or_insert_with(|| json!(NO_SIGNATURE));
@@ -331,7 +339,9 @@ fn output(response: &Value) -> Output {
     let field = |key| said.and_then(|it| it.get(key)).and_then(Value::as_str);
     let text = match (field("output"), field("error")) {
         (Some(text), _) | (None, Some(text)) => text.to_owned(),
-        (None, None) => said.map(|it| it.as_str().map_or_else(|| text_json::compact(it), Into::into)).unwrap_or_default(),
+        (None, None) => {
+            said.map(|it| it.as_str().map_or_else(|| text_json::compact(it), Into::into)).unwrap_or_default()
+        }
     };
     let name = response.get("name").and_then(Value::as_str);
     let nested = response.get("parts").and_then(Value::as_array);

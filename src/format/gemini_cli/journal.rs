@@ -100,7 +100,8 @@ impl Journal {
     }
 
     fn look(&mut self, text: &str, number: u32, record: Record) -> Result<(), String> {
-        let fields = Fields::of(text).ok_or("expected a JSON object, found something else; the line is skipped")?;
+        let fields =
+            Fields::of(text).ok_or("expected a JSON object, found something else; the line is skipped")?;
         let absolute =
             |part: &str| place(text, part).map(|it| record.at + it.start as u64..record.at + it.end as u64);
         if let Some(id) = fields.text("$rewindTo") {
@@ -109,7 +110,8 @@ impl Journal {
             self.put(text, number, record.range())?;
         } else if let Some(set) = fields.object("$set") {
             if let Some(messages) = set.list("messages") {
-                let placed: Vec<_> = messages.into_iter().filter_map(|it| Some((it, absolute(it)?))).collect();
+                let placed: Vec<_> =
+                    messages.into_iter().filter_map(|it| Some((it, absolute(it)?))).collect();
                 self.replace_all(placed, number)?;
             }
             self.know(&set);
@@ -121,7 +123,9 @@ impl Journal {
                 }
             }
         } else {
-            return Err("expected a message, $set, $rewindTo or session line, found another; it is skipped".into());
+            return Err(
+                "expected a message, $set, $rewindTo or session line, found another; it is skipped".into()
+            );
         }
         Ok(())
     }
@@ -145,7 +149,8 @@ impl Journal {
     /// A message record: new at the end, or in the place of the one with its id.
     fn put(&mut self, raw: &str, record: u32, at: Range<u64>) -> Result<(), String> {
         let fields = Fields::of(raw).ok_or("expected a message record, found no object; it is skipped")?;
-        let id = fields.text("id").ok_or("expected a message record with an id, found none; it is skipped")?;
+        let id =
+            fields.text("id").ok_or("expected a message record with an id, found none; it is skipped")?;
         if let Some(at) = fields.text("timestamp").and_then(|it| derive::parse_time(&it)) {
             self.time(at);
         }

@@ -96,10 +96,8 @@ pub fn read(source: &dyn Source) -> Result<Session> {
         times: journal.times,
     };
     let of_message = live.iter().map(|it| it.records.clone()).collect();
-    let messages: Vec<Message> = (0..)
-        .zip(live)
-        .map(|(number, it)| Message { from: Some(number), ..it.message })
-        .collect();
+    let messages: Vec<Message> =
+        (0..).zip(live).map(|(number, it)| Message { from: Some(number), ..it.message }).collect();
     Ok(Session {
         format: Format::GeminiCli,
         records: journal.records,

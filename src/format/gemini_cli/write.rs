@@ -50,7 +50,9 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
             ("kind".to_owned(), meta("kind").unwrap_or_else(|| "\"main\"".into())),
         ];
         // The title of the old session and its notes on memory are not the new one's.
-        let known = |it: &str| ["summary", "memoryScratchpad"].contains(&it) || fields.iter().any(|(key, _)| key == it);
+        let known = |it: &str| {
+            ["summary", "memoryScratchpad"].contains(&it) || fields.iter().any(|(key, _)| key == it)
+        };
         let more: Vec<_> = read.journal.meta.clone().into_iter().filter(|(key, _)| !known(key)).collect();
         fields.extend(more);
         let fields: Vec<String> = fields.iter().map(|(key, raw)| format!("{}:{raw}", quoted(key))).collect();
@@ -232,7 +234,10 @@ impl Writer<'_> {
             {
                 self.ids.insert(id.clone());
                 let kind = kind.map(quoted);
-                let kind = kind.as_deref().or(fields.get(KIND_FIELD)).filter(|_| message.kind != crate::history::Kind::Said);
+                let kind = kind
+                    .as_deref()
+                    .or(fields.get(KIND_FIELD))
+                    .filter(|_| message.kind != crate::history::Kind::Said);
                 return Ok(fields.with(&[(KIND_FIELD, kind)]));
             }
         }
@@ -264,7 +269,8 @@ impl Writer<'_> {
         index: usize,
     ) -> Result<(String, bool)> {
         let results: Vec<(String, Vec<Value>)> = answers.map(|it| self.results(it)).unwrap_or_default();
-        let result_of = |id: &str| results.iter().find(|(it, _)| it == id).map(|(_, parts)| text_json::compact(parts));
+        let result_of =
+            |id: &str| results.iter().find(|(it, _)| it == id).map(|(_, parts)| text_json::compact(parts));
         let own = self.origin(message).filter(|it| it.role == Which::Model);
         let own = own.map(|it| (it.at.clone(), it.record_id.clone(), it.message.parts == message.parts));
         if let Some((at, id, true)) = &own
@@ -308,7 +314,12 @@ impl Writer<'_> {
             .collect();
         let id = self.id(own.map(|(_, id, _)| id), message, index);
         let mut record = Map::new();
-        for (key, value) in [("id", json!(id)), ("timestamp", json!(at)), ("type", json!("gemini")), ("content", json!(parts))] {
+        for (key, value) in [
+            ("id", json!(id)),
+            ("timestamp", json!(at)),
+            ("type", json!("gemini")),
+            ("content", json!(parts)),
+        ] {
             record.insert(key.to_owned(), value);
         }
         if !tools.is_empty() {
@@ -361,7 +372,8 @@ impl Writer<'_> {
             Part::Output(output) => {
                 let key = if output.failed { "error" } else { "output" };
                 let name = output.name.as_deref().unwrap_or("unknown");
-                let mut body = json!({ "id": &*output.id, "name": name, "response": { key: output.text.as_str() } });
+                let mut body =
+                    json!({ "id": &*output.id, "name": name, "response": { key: output.text.as_str() } });
                 if let (false, Some(body)) = (output.media.is_empty(), body.as_object_mut()) {
                     body.insert("parts".into(), output.media.iter().map(media).collect());
                 }
@@ -372,7 +384,8 @@ impl Writer<'_> {
             Part::Reasoning(_) => None,
             Part::Opaque(it) if &*it.api == API => serde_json::from_str(it.raw.as_str()).ok(),
             Part::Opaque(it) => {
-                self.warnings.push(format!("a block that only {} understands ({}) was left out", it.api, it.kind));
+                self.warnings
+                    .push(format!("a block that only {} understands ({}) was left out", it.api, it.kind));
                 None
             }
         }
