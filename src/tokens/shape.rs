@@ -70,8 +70,8 @@ impl Rows {
         let breaks = pairs(now, one, |b, p| newline(b) & !newline(p));
         let indents = pairs(now, one, |b, p| space(b) & newline(p));
         let symbols = pairs(now, one, |b, _| b == 0xE2);
-        let ideographs = pairs(now, one, |b, _| (b >= 0xE0) & (b < 0xF0) & (b != 0xE2));
-        let latin = pairs(now, one, |b, _| (b >= 0xC0) & (b < 0xE0));
+        let ideographs = pairs(now, one, |b, _| (b & 0xF0 == 0xE0) & (b != 0xE2));
+        let latin = pairs(now, one, |b, _| b & 0xE0 == 0xC0);
         let emoji = pairs(now, one, |b, _| b >= 0xF0);
         let (deep, deeper) = self.deep();
         [
