@@ -4,7 +4,7 @@
 //! text (cheap to clone, no lifetime), and each text carries its weight, counted once.
 
 use std::ops::{Add, AddAssign, Range};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// How much text there is, in the units that the systems' own estimates are made of. One pass over the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -107,18 +107,33 @@ impl AddAssign for Weight {
 }
 
 /// A text and its weight. Cloning shares the text.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Text {
     text: Arc<str>,
     weight: Weight,
+    /// What a ruler found for it, which is only looked for when it is asked.
+    measured: OnceLock<u64>,
 }
+
+impl PartialEq for Text {
+    fn eq(&self, other: &Self) -> bool {
+        self.weight == other.weight && self.text == other.text
+    }
+}
+
+impl Eq for Text {}
 
 impl Text {
     /// Weighs and owns `text`.
     pub fn new(text: impl Into<Arc<str>>) -> Self {
         let text = text.into();
         let weight = Weight::of(&text);
-        Self { text, weight }
+        Self { text, weight, measured: OnceLock::new() }
+    }
+
+    /// What `measure` says of the text, asked once. There is one measure, that of `tokens`.
+    pub(crate) fn measured(&self, measure: impl FnOnce(&str) -> u64) -> u64 {
+        *self.measured.get_or_init(|| measure(&self.text))
     }
 
     /// The text.

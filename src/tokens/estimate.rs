@@ -31,7 +31,8 @@ pub(super) fn text(heuristic: Heuristic, weight: Weight) -> u64 {
 pub(super) fn part(heuristic: Heuristic, part: &Part, maker: Maker, model: &str) -> u64 {
     match heuristic {
         Heuristic::Chars4 | Heuristic::Chars4Round => {
-            text(heuristic, plain(part)) + attached(part).iter().map(|it| media::tokens(it, maker, model)).sum::<u64>()
+            text(heuristic, plain(part))
+                + attached(part).iter().map(|it| media::tokens(it, maker, model)).sum::<u64>()
         }
         Heuristic::Bytes4 => codex_part(part).div_ceil(4),
         Heuristic::GeminiCli => gemini_part(part) / UNIT,
@@ -119,7 +120,9 @@ fn codex_part(part: &Part) -> u64 {
                 + string(text.weight())
                 + images
         }
-        Part::Opaque(Opaque { kind, raw, .. }) if kind.contains("compaction") => encrypted(raw.weight().bytes),
+        Part::Opaque(Opaque { kind, raw, .. }) if kind.contains("compaction") => {
+            encrypted(raw.weight().bytes)
+        }
         Part::Opaque(opaque) => opaque.raw.weight().bytes,
     }
 }
@@ -149,7 +152,9 @@ fn codex_media(media: &Media) -> u64 {
             len(r#"{"type":"input_image","image_url":""}"#) + media.data.len() as u64
         }
         MediaKind::Image => {
-            len(r#"{"type":"input_image","image_url":"data:;base64,"}"#) + media.mime.len() as u64 + CODEX_IMAGE
+            len(r#"{"type":"input_image","image_url":"data:;base64,"}"#)
+                + media.mime.len() as u64
+                + CODEX_IMAGE
         }
         MediaKind::Pdf | MediaKind::Audio | MediaKind::Other => media.data.len() as u64,
     }
@@ -325,7 +330,10 @@ mod tests {
     #[test]
     fn gemini_cli_of_december_2025() {
         let tokens = |it: &str| text(Heuristic::GeminiCli, Weight::of(it));
-        assert_eq!((tokens("Hello world!"), tokens("你好"), tokens("😀"), tokens("日本語テキスト")), (3, 2, 1, 9));
+        assert_eq!(
+            (tokens("Hello world!"), tokens("你好"), tokens("😀"), tokens("日本語テキスト")),
+            (3, 2, 1, 9)
+        );
         // No cliff.
         assert_eq!(tokens(&"あ".repeat(100_001)), 130_001);
         // Everything that is not text by its JSON.
@@ -337,9 +345,14 @@ mod tests {
 
     #[test]
     fn chars_and_bytes() {
-        for (it, up, half_up, bytes) in
-            [("", 0, 0, 0), ("a", 1, 0, 1), ("ab", 1, 1, 1), ("abcde", 2, 1, 2), ("日本語", 1, 1, 3), ("😀😀😀", 2, 2, 3)]
-        {
+        for (it, up, half_up, bytes) in [
+            ("", 0, 0, 0),
+            ("a", 1, 0, 1),
+            ("ab", 1, 1, 1),
+            ("abcde", 2, 1, 2),
+            ("日本語", 1, 1, 3),
+            ("😀😀😀", 2, 2, 3),
+        ] {
             let weight = Weight::of(it);
             assert_eq!(text(Heuristic::Chars4, weight), up, "{it}");
             assert_eq!(text(Heuristic::Chars4Round, weight), half_up, "{it}");

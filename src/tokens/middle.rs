@@ -9,7 +9,9 @@ pub fn codex_tokens(bytes: usize) -> usize {
 /// and between them how many tokens are missing. The mark comes on top of the budget.
 pub fn codex_by_tokens(text: &str, tokens: usize) -> String {
     let budget = tokens.saturating_mul(4);
-    shorten(text, budget, |_| format!("…{} tokens truncated…", codex_tokens(text.len().saturating_sub(budget))))
+    shorten(text, budget, |_| {
+        format!("…{} tokens truncated…", codex_tokens(text.len().saturating_sub(budget)))
+    })
 }
 
 /// The same by bytes; the mark tells the characters that are missing.

@@ -82,7 +82,10 @@ impl Estimator {
     pub fn named(name: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|it| it.name() == name).ok_or_else(|| {
             let names: Vec<_> = Self::ALL.iter().map(|it| it.name()).collect();
-            Error::new(Kind::Arguments, format!("expected a tokenizer ({}), found {name:?}", names.join(", ")))
+            Error::new(
+                Kind::Arguments,
+                format!("expected a tokenizer ({}), found {name:?}", names.join(", ")),
+            )
         })
     }
 

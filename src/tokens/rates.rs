@@ -15,7 +15,10 @@ impl Maker {
         let name = model.rsplit('/').next().unwrap_or(model);
         if name.contains("claude") {
             Self::Anthropic
-        } else if name.contains("gpt") || name.contains("codex") || matches!(name.as_bytes(), [b'o', b'1'..=b'9', ..]) {
+        } else if name.contains("gpt")
+            || name.contains("codex")
+            || matches!(name.as_bytes(), [b'o', b'1'..=b'9', ..])
+        {
             Self::OpenAi
         } else if name.contains("gemini") || name.contains("gemma") {
             Self::Google
@@ -38,7 +41,9 @@ impl Maker {
             Self::Google => {
                 Rates { text: 1.12, call: 5.0, output: 5.0, message: 2.0, signature: 0.0, thinking: false }
             }
-            Self::Other => Rates { text: 1.0, call: 8.0, output: 8.0, message: 4.0, signature: 0.0, thinking: true },
+            Self::Other => {
+                Rates { text: 1.0, call: 8.0, output: 8.0, message: 4.0, signature: 0.0, thinking: true }
+            }
         }
     }
 }

@@ -65,12 +65,13 @@ impl Rows {
         for ((pair, b), p) in self.run[BACK..end].iter_mut().zip(now).zip(one) {
             *pair = u8::from(space(*b) & space(*p));
         }
-        let gaps = pairs(now, one, |b, p| space(b) & space(p)) - pairs(&self.run[BACK..end], two, |b, q| (b == 1) & space(q));
+        let gaps = pairs(now, one, |b, p| space(b) & space(p))
+            - pairs(&self.run[BACK..end], two, |b, q| (b == 1) & space(q));
         let breaks = pairs(now, one, |b, p| newline(b) & !newline(p));
         let indents = pairs(now, one, |b, p| space(b) & newline(p));
         let symbols = pairs(now, one, |b, _| b == 0xE2);
-        let ideographs = pairs(now, one, |b, _| (b >= 0xE0) & (b < 0xF0) & (b != 0xE2));
-        let latin = pairs(now, one, |b, _| (b >= 0xC0) & (b < 0xE0));
+        let ideographs = pairs(now, one, |b, _| (b & 0xF0 == 0xE0) & (b != 0xE2));
+        let latin = pairs(now, one, |b, _| b & 0xE0 == 0xC0);
         let emoji = pairs(now, one, |b, _| b >= 0xF0);
         let (deep, deeper) = self.deep();
         [

@@ -46,9 +46,9 @@ pub fn gemini_cli_limit_0_20(model: &str) -> u64 {
 
 /// Whether `prefix` stands in `model` at its start or after something that separates a provider from a model.
 fn starts_a_word(model: &str, prefix: &str) -> bool {
-    model.match_indices(prefix).any(|(at, _)| {
-        at == 0 || matches!(model.as_bytes()[at - 1], b'/' | b'.' | b':' | b'@' | b'~')
-    })
+    model
+        .match_indices(prefix)
+        .any(|(at, _)| at == 0 || matches!(model.as_bytes()[at - 1], b'/' | b'.' | b':' | b'@' | b'~'))
 }
 
 /// Prefix of the id, context, input if told apart (else 0), output. The longest prefix wins.
