@@ -6,7 +6,8 @@ use std::ops::Range;
 use serde_json::{Value, json};
 
 use super::CLEARED;
-use super::read::{Export, is_compacted};
+use super::element::is_compacted;
+use super::read::Export;
 use crate::error::{Error, Kind, Result};
 use crate::format::document::{children, find};
 use crate::format::{Session, Written, replaced};
