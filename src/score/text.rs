@@ -218,7 +218,9 @@ pub(super) fn rows(text: &str) -> Vec<Row> {
             continue;
         }
         let shape = if marker || bare.starts_with('|') { Shape::Item } else { Shape::Prose };
-        if open && shape == Shape::Prose && let Some(last) = out.last_mut() {
+        // A new thought starts with a capital or a name and a colon.
+        let goes_on = rest.starts_with(|c: char| c.is_lowercase() || is_dense(c)) && !clip(rest, 20).contains(": ");
+        if open && goes_on && shape == Shape::Prose && let Some(last) = out.last_mut() {
             last.text.push(' ');
             last.text.push_str(&normal(bare));
         } else {
