@@ -103,7 +103,6 @@ pub(super) const OBLIGATION: &[Cue] = &[
     require("no more than"),
     require("make sure"),
     require("stick to"),
-    require("i want you to"),
     require_first("always"),
     require_first("ensure"),
     require_first("only"),
@@ -311,7 +310,7 @@ pub(super) const LEADS: &[&str] = &[
 pub(super) const NOT_A_RULE: &[&str] = &[
     "should work", "should mean", "should be fine", "should be good", "should be ok", "should be able", "should be enough",
     "should probably", "should we", "should i", "must have been", "must be because", "must be something", "should have been",
-    "should have", "should look", "should be closed", "should now", "needs to know", "at least one of", "at least for now",
+    "should have", "we need to be", "you need to be", "should look", "should be closed", "should now", "needs to know", "at least one of", "at least for now",
     "don't know", "don't think", "don't understand", "don't see", "don't worry", "do not know", "do not see", "dont know",
     "dont think", "dont see", "keep going", "leave it", "should spawn", "never mind", "nevermind", "keep in mind", "no more questions",
     "needs to happen", "不用保留吧", "能不能", "可不可以", "是不是应该", "是不是應該",
@@ -321,12 +320,26 @@ pub(super) const NOT_A_RULE: &[&str] = &[
 pub(super) const POLITE: &[&str] =
     &["can you", "could you", "would you", "will you", "can we please", "please", "請", "请", "幫我", "帮我"];
 
-/// How a real question starts.
-pub(super) const ASKING: &[&str] = &[
-    "should", "can", "could", "would", "do", "does", "did", "is", "are", "was", "why", "what", "how", "when", "where", "which",
-    "who", "any", "shall", "will", "have", "has", "что", "как", "почему", "warum", "wie", "was", "pourquoi", "comment", "qué",
-    "por qué", "cómo",
+/// How a question starts, with or without its mark.
+pub(super) const ASKING: &[&str] = &["why", "how", "any", "wondering", "что", "как", "почему", "warum", "wie", "pourquoi", "comment", "qué", "cómo"];
+
+/// Verbs that ask when one of [`SUBJECTS`] follows.
+pub(super) const ASKING_VERBS: &[&str] = &[
+    "should", "can", "could", "would", "do", "does", "did", "is", "are", "was", "were", "shall", "will", "have", "has", "what", "what's", "which", "who", "where",
 ];
+
+/// What stands behind the verb of a question.
+pub(super) const SUBJECTS: &[&str] =
+    &["we", "i", "it", "this", "that", "you", "they", "the", "there", "these", "those", "he", "she", "a", "an", "is", "are", "do", "does", "if", "any"];
+
+/// Asks wherever it stands.
+pub(super) const ASKING_ANYWHERE: &[&str] = &["wait why", "shouldn't we", "should we", "whether", "or should"];
+
+/// The heading under which editors put what was typed.
+pub(super) const TYPED_AFTER: &str = "## My request for Codex:";
+
+/// From here on a client speaks, to the end of the text.
+pub(super) const ENDS_OWN_WORDS: &[&str] = &["Operation stopped by hook", "[Request interrupted"];
 
 /// Words that set a chosen thing against a refused one. Left of it stands the chosen thing, except after `instead of`
 /// at a clause's start.
@@ -337,14 +350,14 @@ pub(super) const CONTRAST: &[&str] =
 pub(super) const DECISION: &[&str] = &[
     "let's", "lets", "let us", "we'll go with", "we will go with", "i'll go with", "go with", "decided", "we decided", "i decided",
     "instead of", "i'd rather", "i would rather", "rather than", "i prefer", "we agreed", "nah", "no,", "is the right approach",
-    "is the right one", "is a good option", "that's the way", "stick with", "we're going with", "revert to", "switch to", "选择", "選擇", "决定",
+    "is the right one", "is a good option", "that's the way", "stick with", "we're going with", "选择", "選擇", "决定",
     "決定", "采用", "採用", "改用", "就用", "还是用", "還是用", "にしましょう", "にします", "で行きましょう", "に決め", "を採用", "로 하자", "로 가자", "결정",
     "vamos con", "decidimos", "решили", "давай", "давайте", "wir nehmen", "entschieden", "on prend", "on garde", "décidé",
 ];
 
 /// What follows `let's` when nothing is decided.
 pub(super) const NOT_A_DECISION: &[&str] =
-    &["let's see", "let's continue", "let's check", "let's test", "let's look", "let's try", "let's start", "let us know", "lets see", "lets continue", "lets check", "let's go", "let's say", "let's do a", "no, that's"];
+    &["let's see", "discuss", "let's review", "let's pop", "let's continue", "let's check", "let's test", "let's look", "let's try", "let's start", "let us know", "lets see", "lets continue", "lets check", "let's go", "let's say", "let's do a", "no, that's"];
 
 /// Says yes.
 pub(super) const YES: &[&str] = &[
@@ -369,7 +382,7 @@ pub(super) const REFUSAL_REASONS: &[&str] = &["the user said:", "with the follow
 
 /// Says that an approach was tried and left.
 pub(super) const GIVEN_UP: &[&str] = &[
-    "didn't work", "did not work", "gave up", "giving up", "abandon", "abandoned", "reverted", "reverting", "rolled back", "roll back",
+    "didn't work", "did not work", "gave up", "giving up", "abandon", "abandoned", "i reverted", "i've reverted", "we reverted", "i'll revert", "reverting my", "reverting the", "reverting that", "rolled back", "roll back",
     "rolling back", "roll it back", "undo that", "backed out", "dead end", "not feasible", "isn't feasible", "no longer viable", "that failed because",
     "行不通", "放弃", "放棄", "回退", "撤销", "撤銷", "うまくいかな", "失敗したので", "断念", "取りやめ", "元に戻し", "작동하지 않", "포기", "되돌", "no funcionó",
     "descartad", "не сработал", "отказал", "откатил", "funktionierte nicht", "verworfen", "zurückgerollt", "n'a pas marché", "abandonné",
@@ -568,7 +581,7 @@ pub(super) const LOOKING: &[&str] = &[
     "ls", "ll", "cat", "sed", "head", "tail", "nl", "less", "more", "grep", "rg", "egrep", "find", "fd", "pwd", "echo", "printf", "which", "type", "wc", "cd",
     "tree", "stat", "file", "du", "df", "env", "printenv", "date", "whoami", "hostname", "uname", "ps", "awk", "sort", "uniq", "cut", "jq", "test", "[", "true", "sleep", "export", "diff",
     "open", "goto", "scroll_down", "scroll_up", "find_file", "search_file", "search_dir", "edit", "create", "submit", "for", "while", "if", "xxd", "strings", "basename", "dirname", "realpath", "column", "tmux", "ag", "bat", "set",
-    "mkdir", "touch", "chmod",
+    "mkdir", "touch", "chmod", "export",
 ];
 
 /// Subcommands that only look around.
@@ -576,6 +589,10 @@ pub(super) const LOOKING_PAIRS: &[&str] = &[
     "git status", "git diff", "git log", "git show", "git branch", "git remote", "git rev-parse", "git ls-files", "git blame", "git reflog", "git worktree", "git config", "git describe", "git merge-base", "git cat-file", "git grep", "git ls-tree", "git notes", "git for-each-ref",
     "git fetch", "git stash", "gh pr", "gh issue", "gh api", "gh repo", "gh run", "gh auth", "gh search", "npm ls", "npm view", "npm list", "npm info", "cargo tree", "cargo metadata", "go list", "go env", "go doc", "go version", "docker ps", "docker images", "docker logs", "bd show", "bd list", "bd ready", "python --version", "node --version",
 ];
+
+/// Second words that only look, after whatever program.
+pub(super) const LOOKING_SECOND: &[&str] =
+    &["status", "list", "ls", "show", "capture", "info", "logs", "view", "get", "statuses", "--help", "--version", "help", "version", "-V", "-h", "search"];
 
 /// Subcommands that change something although their pair is in the list above.
 pub(super) const ACTING: &[&str] = &[

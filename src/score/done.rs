@@ -333,8 +333,8 @@ fn still_runs(text: &str) -> Option<String> {
 /// 120 characters.
 pub(super) fn command_key(command: &str) -> String {
     let mut rest = command.trim();
-    while let Some(after) = rest.strip_prefix("cd ").and_then(|it| it.split_once("&&").or_else(|| it.split_once(';'))) {
-        rest = after.1.trim_start();
+    while let Some(after) = rest.strip_prefix("cd ").or_else(|| rest.strip_prefix("export ")).and_then(|it| it.split_once("&&").or_else(|| it.split_once(';'))) {
+        rest = after.1.trim_start_matches([' ', '\\', '\n']);
     }
     rest = rest.lines().find(|it| !it.trim().is_empty() && !it.trim_start().starts_with('#')).unwrap_or_default();
     for mark in ["<<", "\"$(cat"] {
@@ -364,7 +364,7 @@ pub(super) fn command_key(command: &str) -> String {
             break;
         }
     }
-    clip(&key, 120).to_string()
+    clip(&key, 120).trim_end_matches([' ', '&', '|', ';']).to_string()
 }
 
 /// Whether a command only looks around, in all its parts.
@@ -385,7 +385,7 @@ fn only_looks(command: &str) -> bool {
         }
     }
     parts.iter().all(|part| {
-        let mut words: Vec<&str> = part.split_whitespace().skip_while(|it| it.contains('=')).collect();
+        let mut words: Vec<&str> = part.split_whitespace().skip_while(|it| it.contains('=') || *it == "rtk").collect();
         if words.first() == Some(&"git") && words.get(1) == Some(&"-C") {
             words.drain(1..3.min(words.len()));
         }
@@ -395,7 +395,7 @@ fn only_looks(command: &str) -> bool {
         let acts = cues::ACTING.iter().any(|it| *it == three);
         head.is_empty()
             || head.chars().all(|c| c.is_ascii_digit() || c == '>')
-            || !acts && (cues::LOOKING.contains(&head) || cues::LOOKING_PAIRS.contains(&two.as_str()))
+            || !acts && (cues::LOOKING.contains(&head) || cues::LOOKING_PAIRS.contains(&two.as_str()) || words.get(1).is_some_and(|it| cues::LOOKING_SECOND.contains(it)) || words.contains(&"--help"))
     })
 }
 

@@ -189,7 +189,7 @@ pub(super) fn is_version(text: &str) -> bool {
     let bare = text.strip_prefix('v').unwrap_or(text);
     let core = bare.split(['-', '+']).next().unwrap_or_default();
     let parts: Vec<&str> = core.split('.').collect();
-    (2..=4).contains(&parts.len())
+    (2..=3).contains(&parts.len())
         && parts.iter().all(|it| !it.is_empty() && it.len() <= 5 && it.chars().all(|c| c.is_ascii_digit()))
         && bare.len() < 40
 }

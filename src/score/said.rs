@@ -8,7 +8,9 @@ use serde_json::Value;
 use super::cues::{self, Cue, Place, Sign};
 use super::done::is_refusal;
 use super::probe::{Class, Fact, Polarity, Probe};
-use super::text::{Row, Sentence, Shape, clip, content, is_dense, normal, own_words, rows, sentences, unquoted, words};
+use super::text::{
+    Row, Sentence, Shape, Word, clip, content, is_dense, is_function, normal, own_words, rows, sentences, unquoted, words,
+};
 use crate::history::{Call, History, Kind, Message, Output, Part, Role};
 use crate::tools::{self, Meaning};
 
@@ -47,7 +49,9 @@ pub(super) fn polarity(sentence: &str) -> Option<Polarity> {
             before.dense || between.contains(|c: char| !c.is_whitespace()) || cues::LEADS.contains(&before.text)
         };
         let hit = BY_FIRST.get(word.text).into_iter().flatten().find(|(parts, cue)| {
-            (opening || cue.place == Place::Anywhere)
+            // "It only checks …" describes; "only check …" orders.
+            let describes = cue.words == "only" && all.get(index + 1).is_some_and(|it| it.text.ends_with('s'));
+            (opening && !describes || cue.place == Place::Anywhere)
                 && parts.iter().enumerate().all(|(at, part)| all.get(index + at).is_some_and(|it| it.text == *part))
         });
         match hit {
@@ -58,14 +62,15 @@ pub(super) fn polarity(sentence: &str) -> Option<Polarity> {
             None => index += 1,
         }
     }
-    // "No console logs!": a short order that starts with its negation.
-    if let [first, second, ..] = &all[..]
-        && first.text == "no"
-        && all.len() <= 8
-        && text[first.at + 2..second.at].trim().is_empty()
-        && !["idea", "problem", "worries", "more", "need", "longer", "it", "that", "this", "not"].contains(&second.text)
-    {
+    if bans_briefly(&text, &all) {
         mark(Sign::Forbid);
+    }
+    // "Use X, not Y" at a clause's start.
+    if let Some(at) = text.find("use ")
+        && text[at..].contains(" not ") | text[at..].contains(" instead of ")
+        && (at == 0 || text[..at].trim_end().ends_with([',', '.', ':', ';', '-']) || text[..at].ends_with("please "))
+    {
+        mark(Sign::Require);
     }
     if text.contains(is_dense) {
         let dense = || cues::OBLIGATION.iter().filter(|it| it.words.contains(is_dense));
@@ -88,6 +93,20 @@ pub(super) fn polarity(sentence: &str) -> Option<Polarity> {
     }
 }
 
+/// "No console logs!": up to four words after a `no` that opens a clause, and no verb of a report among them.
+fn bans_briefly(text: &str, all: &[Word<'_>]) -> bool {
+    const REPORTS: [&str; 26] = [
+        "is", "are", "was", "were", "applied", "found", "idea", "problem", "problems", "worries", "more", "need", "longer", "it", "that", "this",
+        "not", "changes", "errors", "error", "such", "output", "results", "issues", "one", "way",
+    ];
+    all.iter().enumerate().filter(|(_, it)| it.text == "no").any(|(at, word)| {
+        let opens = text[..word.at].trim_end().is_empty() || text[..word.at].trim_end().ends_with([',', '.', ':', ';', '-', '!']);
+        let clause: Vec<&Word<'_>> = all[at + 1..].iter().collect();
+        let glued = clause.first().is_some_and(|it| text[word.at + 2..it.at].trim().is_empty());
+        opens && glued && clause.len() <= 4 && !clause.iter().any(|it| REPORTS.contains(&it.text))
+    })
+}
+
 /// Whether a sentence, said by the user, is a rule.
 fn rule(sentence: &Sentence) -> Option<Polarity> {
     let lower = sentence.text.replace('’', "'").to_lowercase();
@@ -96,15 +115,29 @@ fn rule(sentence: &Sentence) -> Option<Polarity> {
     }
     let bare = unquoted(&sentence.text);
     let long = sentence.text.chars().count() > 500;
-    polarity(&sentence.text).filter(|_| !long && content(&bare).len() >= 2)
+    polarity(&sentence.text).filter(|_| !long && weight(&bare) >= 2)
 }
 
 fn is_question(sentence: &Sentence, lower: &str) -> bool {
     if cues::POLITE.iter().any(|it| lower.starts_with(it)) {
         return false;
     }
-    let first = lower.split(|c: char| !c.is_alphabetic() && c != '\'').next().unwrap_or_default();
-    sentence.question || cues::ASKING.contains(&first)
+    let mut first = lower.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|it| !it.is_empty());
+    let (verb, subject) = (first.next().unwrap_or_default(), first.next().unwrap_or_default());
+    sentence.question
+        || cues::ASKING.contains(&verb)
+        || cues::ASKING_VERBS.contains(&verb) && cues::SUBJECTS.contains(&subject)
+        || cues::ASKING_ANYWHERE.iter().any(|it| lower.contains(it))
+}
+
+/// How many tokens of a text carry meaning; none of them may.
+fn weight(text: &str) -> usize {
+    content(text).iter().filter(|it| !is_function(it)).count()
+}
+
+/// The own words of a message, part by part: what one part pastes does not end another.
+fn own(message: &Message) -> String {
+    message.texts().map(|it| own_words(it.as_str())).collect::<Vec<_>>().join("\n")
 }
 
 fn is_prompt(message: &Message) -> bool {
@@ -130,8 +163,7 @@ fn rules(source: &History) -> Vec<Probe> {
         if !summary && !is_prompt(message) {
             continue;
         }
-        let plain = message.plain();
-        let text = if summary { plain } else { own_words(&plain) };
+        let text = if summary { message.plain() } else { own(message) };
         let all = rows(&text);
         for row in &all {
             if matches!(row.shape, Shape::Code) || row.shape == Shape::Quote && !summary {
@@ -145,7 +177,7 @@ fn rules(source: &History) -> Vec<Probe> {
                 .filter(|it| row.shape == Shape::Item && names_rules(&it.text))
                 .map(|it| polarity(&it.text).unwrap_or(Polarity::Require));
             for sentence in sentences(&row.text) {
-                let inherited = inherited.filter(|_| content(&sentence.text).len() >= 2 && sentence.text.chars().count() <= 300);
+                let inherited = inherited.filter(|_| weight(&sentence.text) >= 2 && sentence.text.chars().count() <= 300);
                 if row.shape == Shape::Label && sentence.text.ends_with([':', '：']) {
                     continue;
                 }
@@ -245,8 +277,7 @@ fn decisions(source: &History, rules: &[String], out: &mut Vec<Probe>) {
         if !is_prompt(message) {
             continue;
         }
-        let plain = message.plain();
-        let said: Vec<Sentence> = rows(&own_words(&plain))
+        let said: Vec<Sentence> = rows(&own(message))
             .iter()
             .filter(|it| it.shape != Shape::Code && it.shape != Shape::Quote)
             .flat_map(|it| sentences(&it.text))
@@ -254,7 +285,12 @@ fn decisions(source: &History, rules: &[String], out: &mut Vec<Probe>) {
         let Some(first) = said.first() else { continue };
         // The reason for a refusal is what the user says next.
         let mut taken = None;
-        if refused.take().is_some() && content(&first.text).len() >= 2 && first.text.chars().count() <= 300 {
+        if refused.take().is_some()
+            && weight(&first.text) >= 2
+            && first.text.chars().count() <= 300
+            && !asks(first)
+            && !undecided(first)
+        {
             out.push(decision(number, None, first.text.clone()));
             taken = Some(0);
         } else if let Some(chosen) = chosen(first, &assistant) {
@@ -277,10 +313,22 @@ fn decision(number: usize, question: Option<String>, choice: String) -> Probe {
     Probe::new(Class::D, number, Fact::Decision { question, choice, superseded: Vec::new() })
 }
 
+/// Whether a sentence is a question, with or without its mark. A question mark after Chinese particles often hides an
+/// order, but nobody can tell.
+fn asks(sentence: &Sentence) -> bool {
+    let lower = sentence.text.replace('’', "'").to_lowercase();
+    is_question(sentence, &lower) && !lower.contains("吧")
+}
+
+fn undecided(sentence: &Sentence) -> bool {
+    let lower = sentence.text.replace('’', "'").to_lowercase();
+    cues::NOT_A_DECISION.iter().any(|it| lower.contains(it))
+}
+
 fn decides(sentence: &Sentence) -> bool {
     let lower = unquoted(&sentence.text).replace('’', "'").to_lowercase();
     let long = sentence.text.chars().count() > 300;
-    if long || sentence.question || cues::NOT_A_DECISION.iter().any(|it| lower.contains(it)) || content(&sentence.text).len() < 2 {
+    if long || asks(sentence) || undecided(sentence) || weight(&sentence.text) < 2 {
         return false;
     }
     cues::DECISION.iter().any(|cue| {
@@ -354,7 +402,7 @@ fn question(text: &str) -> Option<String> {
     let all = rows(text);
     let tail = all.len().saturating_sub(6);
     all[tail..].iter().rev().filter(|it| it.shape != Shape::Code).find_map(|row| {
-        sentences(&row.text).into_iter().rev().find(|it| it.question && content(&it.text).len() >= 2).map(|it| it.text)
+        sentences(&row.text).into_iter().rev().find(|it| it.question && weight(&it.text) >= 2).map(|it| it.text)
     })
 }
 
@@ -372,7 +420,7 @@ fn agreed(answer: &Sentence, assistant: &str) -> Option<String> {
     let word = yes.or(no)?;
     let own = lower.get(word.len()..).unwrap_or_default().trim_matches([',', ' ', '-', '.', '!', '，', '、']);
     let asked = question(assistant);
-    if content(own).len() >= 3 && answer.text.chars().count() <= 300 {
+    if weight(own) >= 3 && answer.text.chars().count() <= 300 {
         // "ok, now …" goes on rather than agrees: it counts only as an answer.
         return asked.map(|_| answer.text.clone());
     }
@@ -498,7 +546,7 @@ fn given_up(source: &History, out: &mut Vec<Probe>) {
             continue;
         }
         let text = match message.role {
-            Role::User if is_prompt(message) => own_words(&message.plain()),
+            Role::User if is_prompt(message) => own(message),
             Role::Assistant => message.plain(),
             Role::User | Role::System | Role::Tool => continue,
         };
@@ -525,10 +573,9 @@ fn ends(source: &History, out: &mut Vec<Probe>) {
         if !is_prompt(message) {
             return None;
         }
-        let plain = message.plain();
-        let own = normal(&own_words(&plain));
-        let text = if content(&own).is_empty() { normal(clip(&plain, 300)) } else { own };
-        let substantive = content(&text).len() >= 3;
+        let own = normal(&own(message));
+        let text = if weight(&own) == 0 { normal(clip(&message.plain(), 300)) } else { own };
+        let substantive = weight(&text) >= 3;
         substantive.then_some(text)
     };
     let words = |class: Class, number: usize, text: &str, limit: usize| {

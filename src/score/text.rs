@@ -139,7 +139,7 @@ pub(super) fn content(text: &str) -> Vec<String> {
     if kept.is_empty() { all } else { kept }
 }
 
-fn is_function(token: &str) -> bool {
+pub(super) fn is_function(token: &str) -> bool {
     cues::FUNCTION_WORDS.binary_search(&token).is_ok()
         || token.chars().all(|c| ('\u{3041}'..='\u{309F}').contains(&c) || cues::FUNCTION_CHARS.contains(c))
 }
@@ -218,7 +218,9 @@ pub(super) fn rows(text: &str) -> Vec<Row> {
             continue;
         }
         let shape = if marker || bare.starts_with('|') { Shape::Item } else { Shape::Prose };
-        if open && shape == Shape::Prose && let Some(last) = out.last_mut() {
+        // A new thought starts with a capital or a name and a colon.
+        let goes_on = rest.starts_with(|c: char| c.is_lowercase() || is_dense(c)) && !clip(rest, 20).contains(": ");
+        if open && goes_on && shape == Shape::Prose && let Some(last) = out.last_mut() {
             last.text.push(' ');
             last.text.push_str(&normal(bare));
         } else {
@@ -304,6 +306,8 @@ fn push_sentence(text: &str, out: &mut Vec<Sentence>) {
 /// What a person says in their own words: without code, quotations, pasted logs, and what clients wrap in tags.
 pub(super) fn own_words(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
+    // Editors put their context before what was typed.
+    let text = text.split_once(cues::TYPED_AFTER).map_or(text, |it| it.1);
     let mut fenced = false;
     let mut tag: Option<&str> = None;
     let mut in_log = false;
@@ -311,6 +315,9 @@ pub(super) fn own_words(text: &str) -> String {
         text.lines().flat_map(|it| it.match_indices("</").map(|(at, _)| tag_name(&it[at + 2..]))).collect();
     for line in text.lines() {
         let bare = line.trim();
+        if cues::ENDS_OWN_WORDS.iter().any(|it| bare.starts_with(it)) {
+            break;
+        }
         if bare.starts_with("```") || bare.starts_with("~~~") {
             fenced = !fenced;
             in_log = false;
@@ -362,6 +369,7 @@ fn is_log(line: &str) -> bool {
         || levels.iter().any(|it| line.contains(it))
         || line.starts_with('>') && !line.starts_with(">=")
         || line.starts_with("at ") && line.contains([':', '(']) && line.ends_with([')', '>', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'])
+        || line.starts_with('[') && !line.starts_with("[ ]") && line.find("] ").is_some_and(|it| it < 30)
         || line.starts_with('{') && line.contains('"')
         || line.starts_with('"') && line.contains("\":")
         || total > 40 && letters * 10 < total * 6
