@@ -1,4 +1,5 @@
 //! Marks, asks, counts; letting go; and what happens when the disk or somebody else spoils things.
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails like the test")]
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
 //! Memories: what is remembered, for whom, and what must never be.
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails like the test")]
 
 use epitome::error::Kind;
 use epitome::secrets::Veil;

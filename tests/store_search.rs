@@ -1,4 +1,5 @@
 //! Full-text search: words of any script, within the reach that was asked for.
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails like the test")]
 
 use epitome::error::Kind;
 use epitome::secrets::Veil;

@@ -197,7 +197,10 @@ fn set_up(connection: &mut Connection) -> Result<()> {
     }
     journal(connection)?;
     connection
-        .execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY;")
+        .execute_batch(
+            "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY;
+             PRAGMA journal_size_limit = 16777216;",
+        )
         .map_err(failed(doing))?;
     if version != VERSION {
         let transaction = write(connection, doing)?;

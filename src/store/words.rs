@@ -75,10 +75,9 @@ fn is_paired(it: char) -> bool {
 }
 
 fn pairs(chars: &str, out: &mut String) {
-    let mut after = chars.char_indices().skip(1).peekable();
     let mut from = 0;
     out.push(' ');
-    while let Some((at, it)) = after.next() {
+    for (at, it) in chars.char_indices().skip(1) {
         out.push_str(&chars[from..at + it.len_utf8()]);
         out.push(' ');
         from = at;
