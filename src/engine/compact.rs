@@ -87,7 +87,7 @@ impl Engine {
         }
         answer.native_status = ask.profile.native.compacted.clone();
         let api = ask.messages_as.unwrap_or(opened.session.format.api());
-        let (messages, lost) = format::messages(&outcome.history, api);
+        let (messages, lost) = format::wire::messages_of(&outcome.history, Some(opened.session.format), api);
         answer.warnings.extend(lost);
         let broken = format::validate::check(api, &messages);
         if let Some(first) = broken.first() {
