@@ -141,7 +141,7 @@ fn copy_session(transaction: &Transaction<'_>, old: &str, info: &Value) -> rusql
     let text = |key: &str| Column::Text(info[key].as_str().unwrap_or_default().to_owned());
     let time = |key: &str| Column::Integer(info["time"][key].as_i64().unwrap_or_default());
     let mut statement = transaction.prepare("SELECT * FROM session WHERE id = ?1")?;
-    let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let values = statement.query_row([old], |row| {
         names
             .iter()

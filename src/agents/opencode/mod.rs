@@ -1,10 +1,6 @@
 //! OpenCode: one SQLite database (WAL) in its data folder (OpenCode 1.2 to 1.18). A session of it is named
 //! `database#ses_…`; [`export`] gives what `opencode export` gives, [`change`] writes back.
 
-mod change;
-
-pub use change::change;
-
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,6 +10,10 @@ use serde_json::{Map, Value, json};
 
 use super::{Agent, Env, Found, first_words, spellings};
 use crate::error::{Error, Kind, Result};
+
+mod change;
+
+pub use change::change;
 
 /// The databases that may hold sessions: the one that `OPENCODE_DB` names, else those of all release channels.
 pub fn databases(env: &Env) -> Vec<PathBuf> {
