@@ -492,7 +492,7 @@ fn units(messages: &[Message]) -> Vec<Range<usize>> {
     let mut end: Vec<usize> = (0..messages.len()).collect();
     let mut open: HashMap<&str, usize> = HashMap::new();
     for (index, message) in messages.iter().enumerate() {
-        if message.leads_on() && index + 1 < messages.len() {
+        if message.leads_on() && messages.get(index + 1).is_some_and(|it| it.role == Role::Assistant) {
             end[index] = index + 1;
         }
         for part in &message.parts {

@@ -295,8 +295,13 @@ fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) 
     };
     // The last turn does not fit: its prompt stays, word for word if it can, then the newest units that still fit.
     let asked = draft.size(&draft.items[prompt]);
+    let alone = is_boundary(draft, prompt) && is_boundary(draft, prompt + 1);
     let words = if asked <= room / 2 || asked <= left {
-        draft.items[prompt].clone()
+        match draft.message(&draft.items[prompt]) {
+            // Said while a call ran: the call goes without it, so what stays is a copy.
+            Some(message) if !alone => Item::Made(Message { from: None, ..message.clone() }),
+            Some(_) | None => draft.items[prompt].clone(),
+        }
     } else {
         shortened(draft, prompt, room / 2)
     };
