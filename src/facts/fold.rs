@@ -75,6 +75,7 @@ const SECTIONS: [(&str, Topic); 58] = [
 /// Words that say what was done to a file, in lower case; the first that fits counts.
 const DEEDS: [(&str, Deed); 24] = [
     ("created, edited", Deed::Grown),
+    ("edited earlier, read", Deed::Reread),
     ("rewritten", Deed::Written),
     ("written", Deed::Written),
     ("deleted", Deed::Deleted),
@@ -82,7 +83,6 @@ const DEEDS: [(&str, Deed); 24] = [
     ("renamed", Deed::Renamed),
     ("moved", Deed::Renamed),
     ("created", Deed::Created),
-    ("new", Deed::Created),
     ("modified", Deed::Edited),
     ("edited", Deed::Edited),
     ("updated", Deed::Edited),
@@ -369,7 +369,9 @@ impl Fold<'_> {
         if !named || path.len() < 3 {
             return self.of_file(body);
         }
-        let deed = told(&body[found.end()..]).unwrap_or(Deed::Noted);
+        let rest = &body[found.end()..];
+        let new = rest.trim_start_matches(['`', '*', ' ']).to_lowercase().starts_with("(new");
+        let deed = if new { Deed::Created } else { told(rest).unwrap_or(Deed::Noted) };
         let path = work::path(path, None, self.base);
         self.push(Topic::Files, Voice::Summary, &path, Detail::File { deed, to: None });
         let rest =
@@ -385,9 +387,10 @@ impl Fold<'_> {
         let file =
             self.facts.iter_mut().rev().find(|it| it.topic == Topic::Files && it.message == self.number);
         if let Some(Fact { detail: Detail::File { deed: deed @ Deed::Noted, .. }, .. }) = file
-            && let Some(now) = told(body)
+            && told(body).is_some_and(|it| !matches!(it, Deed::Read | Deed::Noted))
         {
-            *deed = now;
+            // Something in it was added, fixed, removed: the file was changed.
+            *deed = Deed::Edited;
         }
         if body.chars().count() > 24 {
             let text = clip(body, 240).0.to_string();

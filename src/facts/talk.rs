@@ -315,6 +315,10 @@ fn run_on(sentences: &[&str], chars: usize) -> String {
         }
     }
     let (head, cut) = clip(&out, chars);
+    let head = match head.rfind('`').filter(|_| cut && head.matches('`').count() % 2 == 1) {
+        Some(at) => head[..at].trim_end_matches('`').trim_end(),
+        None => head,
+    };
     format!("{head}{}", if cut { " …" } else { "" })
 }
 
