@@ -4,7 +4,7 @@ use super::text::flat;
 use crate::tools;
 
 /// Programs that only look.
-const LOOKERS: [&str; 55] = [
+const LOOKERS: [&str; 54] = [
     "cat",
     "ls",
     "rg",
@@ -39,7 +39,6 @@ const LOOKERS: [&str; 55] = [
     "ps",
     "env",
     "sleep",
-    "code",
     "export",
     "set",
     "less",

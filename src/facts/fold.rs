@@ -168,7 +168,11 @@ impl Fold<'_> {
         // Claude Code's summaries hold their analysis first; the summary proper says it again.
         let text = text.split_once("\nSummary:\n").map_or(text, |it| it.1);
         // Without headings all of it is prose; with them, what stands before the first is a frame.
-        let headed = text.lines().any(|it| !it.starts_with([' ', '\t']) && section(it.trim()).is_some());
+        let headed = text.lines().any(|it| {
+            let lead = it.trim();
+            let tag = lead.strip_prefix('<').and_then(|it| it.split_once('>')).map(|it| format!("<{}>", it.0));
+            !it.starts_with([' ', '\t']) && section(lead).is_some() || tag.is_some_and(|it| section(&it).is_some())
+        });
         self.topic = (!headed).then_some(Topic::Findings);
         let mut fenced = false;
         for line in text.lines() {
@@ -183,10 +187,18 @@ impl Fold<'_> {
 
     fn line(&mut self, line: &str) {
         let lead = line.trim();
-        let nested = line.starts_with([' ', '\t']);
         if lead.starts_with("</") {
             return;
         }
+        // `<goal>text</goal>` on one line.
+        if let Some((name, rest)) = lead.strip_prefix('<').and_then(|it| it.split_once('>'))
+            && let Some(body) = rest.strip_suffix(&format!("</{name}>"))
+        {
+            self.line(&format!("<{name}>"));
+            return self.line(body);
+        }
+        // Elements are indented as they are nested; a heading stands at the margin.
+        let nested = line.starts_with([' ', '\t']) && !lead.starts_with('<');
         if !nested && let Some((word, topic, rest)) = section(lead) {
             self.topic = Some(topic);
             self.skip = word == "analysis";
@@ -346,6 +358,11 @@ impl Fold<'_> {
         {
             let whole =
                 |it: &str| root.map_or(it.to_string(), |root| format!("{}/{it}", root.trim_end_matches('/')));
+            // Others say more behind a path between backticks.
+            if let Some(path) = list.split('`').nth(1) {
+                let path = work::path(path, None, self.base);
+                return self.push(Topic::Files, Voice::Summary, &path, Detail::File { deed: *deed, to: None });
+            }
             for item in list.split(", ") {
                 let (path, to) = match item.split_once(" → ") {
                     Some((path, to)) => (path, Some(whole(to.trim()))),

@@ -115,9 +115,8 @@ fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
         let twice = match fact.topic {
             Topic::Requests | Topic::UserMessages => !said.insert(me),
             Topic::Last => goal.contains(&me),
-            // An answer stands with its question.
-            Topic::Constraints => answers.contains(&me),
             Topic::Goal
+            | Topic::Constraints
             | Topic::Decisions
             | Topic::Files
             | Topic::Directory
