@@ -270,7 +270,8 @@ pub fn programs(command: &str) -> Vec<Vec<String>> {
 
 /// The table's own name for a tool and its meaning.
 fn known(name: &str) -> Option<(&'static str, Meaning)> {
-    let name = name.to_ascii_lowercase();
+    // No tool is called longer than APIs allow (64 characters and a server's prefix).
+    let name = name.get(..200).unwrap_or(name).to_ascii_lowercase();
     let find = |it: &str| TABLE.iter().find(|(known, _)| *known == it).copied();
     find(&name).or_else(|| {
         let rest = name.rsplit("__").next().unwrap_or(&name);

@@ -170,8 +170,10 @@ impl Fold<'_> {
         // Without headings all of it is prose; with them, what stands before the first is a frame.
         let headed = text.lines().any(|it| {
             let lead = it.trim();
-            let tag = lead.strip_prefix('<').and_then(|it| it.split_once('>')).map(|it| format!("<{}>", it.0));
-            !it.starts_with([' ', '\t']) && section(lead).is_some() || tag.is_some_and(|it| section(&it).is_some())
+            let tag =
+                lead.strip_prefix('<').and_then(|it| it.split_once('>')).map(|it| format!("<{}>", it.0));
+            !it.starts_with([' ', '\t']) && section(lead).is_some()
+                || tag.is_some_and(|it| section(&it).is_some())
         });
         self.topic = (!headed).then_some(Topic::Findings);
         let mut fenced = false;
@@ -193,6 +195,7 @@ impl Fold<'_> {
         // `<goal>text</goal>` on one line.
         if let Some((name, rest)) = lead.strip_prefix('<').and_then(|it| it.split_once('>'))
             && let Some(body) = rest.strip_suffix(&format!("</{name}>"))
+            && !body.contains('<')
         {
             self.line(&format!("<{name}>"));
             return self.line(body);
@@ -361,7 +364,12 @@ impl Fold<'_> {
             // Others say more behind a path between backticks.
             if let Some(path) = list.split('`').nth(1) {
                 let path = work::path(path, None, self.base);
-                return self.push(Topic::Files, Voice::Summary, &path, Detail::File { deed: *deed, to: None });
+                return self.push(
+                    Topic::Files,
+                    Voice::Summary,
+                    &path,
+                    Detail::File { deed: *deed, to: None },
+                );
             }
             for item in list.split(", ") {
                 let (path, to) = match item.split_once(" → ") {
@@ -401,8 +409,13 @@ impl Fold<'_> {
 
     /// What a section on files says below a path.
     fn of_file(&mut self, body: &str) {
-        let file =
-            self.facts.iter_mut().rev().find(|it| it.topic == Topic::Files && it.message == self.number);
+        // Not far back: other lines about it may stand between.
+        let file = self
+            .facts
+            .iter_mut()
+            .rev()
+            .take(40)
+            .find(|it| it.topic == Topic::Files && it.message == self.number);
         if let Some(Fact { detail: Detail::File { deed: deed @ Deed::Noted, .. }, .. }) = file
             && told(body).is_some_and(|it| !matches!(it, Deed::Read | Deed::Noted))
         {

@@ -265,7 +265,11 @@ mod tests {
                 false,
                 "Some(false) None 7 passed, 1 failed | test result: ok. 3 passed; 0 failed;",
             ),
-            (" Tests  2 failed | 6 passed (8)\n", false, "Some(false) None 2 failed, 6 passed | Tests 2 failed | 6 passed (8)"),
+            (
+                " Tests  2 failed | 6 passed (8)\n",
+                false,
+                "Some(false) None 2 failed, 6 passed | Tests 2 failed | 6 passed (8)",
+            ),
             (
                 "[main 1a2b3c4] fix: error: x\n 1 file changed",
                 false,

@@ -96,6 +96,8 @@ struct Work<'a> {
     background: HashMap<String, String>,
     /// Errors not resolved yet, by what they came from: numbers in `errors`.
     failing: HashMap<String, Vec<usize>>,
+    /// Questions that tools put to the user: where their answer stands in `facts`.
+    questions: HashMap<String, usize>,
     errors: Vec<Fact>,
     commands: Vec<Fact>,
     facts: Vec<Fact>,
@@ -413,13 +415,12 @@ impl Work<'_> {
 
     fn asked(&mut self, number: usize, call: &Call, output: &Output) {
         for (question, answer) in super::plan::answers(call, output) {
-            for earlier in &mut self.facts {
-                if let Detail::Choice { asked, superseded, .. } = &mut earlier.detail
-                    && asked.is_some()
-                    && *asked == question
-                {
-                    *superseded = Some(number);
-                }
+            let here = self.facts.len();
+            if let Some(before) = question.clone().and_then(|it| self.questions.insert(it, here))
+                && let Some(Fact { detail: Detail::Choice { superseded, .. }, .. }) =
+                    self.facts.get_mut(before)
+            {
+                *superseded = Some(number);
             }
             let refused = output.failed;
             let detail = Detail::Choice { asked: question, means: None, refused, superseded: None };

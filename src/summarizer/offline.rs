@@ -160,7 +160,7 @@ fn root(ledger: &Ledger, ask: &Ask) -> Option<String> {
     // The longest directory that still holds half of them.
     let mut holds: BTreeMap<&str, usize> = BTreeMap::new();
     for path in &paths {
-        for (at, _) in path.match_indices('/').skip(2) {
+        for (at, _) in path.match_indices('/').skip(2).take(24) {
             *holds.entry(&path[..at]).or_default() += 1;
         }
     }
