@@ -1,4 +1,10 @@
 //! The ledger and the offline summary: small sessions written as text, and the laws that hold for all.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "helpers of tests, which find the corpus by the environment"
+)]
 
 use std::collections::BTreeSet;
 

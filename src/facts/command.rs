@@ -4,7 +4,7 @@ use super::text::flat;
 use crate::tools;
 
 /// Programs that only look.
-const LOOKERS: [&str; 55] = [
+const LOOKERS: [&str; 54] = [
     "cat",
     "ls",
     "rg",
@@ -39,7 +39,6 @@ const LOOKERS: [&str; 55] = [
     "ps",
     "env",
     "sleep",
-    "code",
     "export",
     "set",
     "less",
@@ -123,7 +122,7 @@ const SETUP: [&str; 16] = [
     "dev",
 ];
 
-/// What makes two runs the same command: without where it runs, and without what only trims its output.
+/// What makes two runs the same command: without where it runs, what only trims its output, and messages to a commit.
 pub(super) fn key(command: &str) -> String {
     let mut rest = command.trim();
     while let Some(after) =
@@ -131,12 +130,23 @@ pub(super) fn key(command: &str) -> String {
     {
         rest = after;
     }
-    for cut in [" -m ", " <<", "2>&1", "| tail", "| head", "|tail", "|head", "; echo"] {
-        if let Some((before, _)) = rest.split_once(cut) {
-            rest = before.trim();
+    if rest.contains("git commit") {
+        rest = rest.split(" -m ").next().unwrap_or(rest);
+    }
+    let rest = flat(rest.split(" <<").next().unwrap_or(rest));
+    let mut rest = rest.as_str();
+    loop {
+        let before = rest;
+        rest = rest.trim_end_matches("2>&1").trim_end();
+        if let Some((head, tail)) = rest.rsplit_once('|')
+            && (tail.trim_start().starts_with("tail") || tail.trim_start().starts_with("head"))
+        {
+            rest = head.trim_end();
+        }
+        if rest == before {
+            return rest.into();
         }
     }
-    flat(rest)
 }
 
 /// Whether a command only looks at things.
@@ -174,7 +184,9 @@ pub(super) fn discards(command: &str) -> bool {
     tools::programs(command).iter().any(|words| {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match words[..] {
-            ["git", "checkout", "--" | ".", ..] | ["git", "checkout", _, "--", _, ..] | ["git", "revert", _, ..] => true,
+            ["git", "checkout", "--" | ".", ..]
+            | ["git", "checkout", _, "--", _, ..]
+            | ["git", "revert", _, ..] => true,
             ["git", "restore", ref rest @ ..] => !rest.contains(&"--staged"),
             ["git", "reset", ref rest @ ..] => rest.contains(&"--hard"),
             _ => false,

@@ -41,6 +41,8 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
     let mut goal = facts.iter().any(|it| it.topic == Topic::Goal);
     // What the model last said, for the answer that may follow.
     let mut said: Option<usize> = None;
+    // Where its facts begin, until it is concluded from.
+    let mut since: Option<usize> = None;
     let mut last: Option<usize> = None;
     let mut started = goal;
     for (number, message) in messages.iter().enumerate() {
@@ -63,7 +65,11 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
                     }
                 }
                 goal |= !small;
-                concluded(said.map(|it| (it, &messages[it])), number, facts);
+                if let Some(start) = since.take()
+                    && let Some(said) = said
+                {
+                    concluded(said, &messages[said], start, facts);
+                }
                 ruled(number, &parts, facts);
                 // What starts the work answers nothing, whatever the model asked to be polite.
                 let asked = said.filter(|_| started).map(|it| &messages[it]);
@@ -76,6 +82,7 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
             (Role::Assistant, Kind::Said) => {
                 if message.texts().any(|it| !it.as_str().trim().is_empty()) {
                     said = Some(number);
+                    since = Some(facts.len());
                     told(number, message, facts);
                 }
             }
@@ -276,18 +283,16 @@ fn told(number: usize, message: &Message, facts: &mut Vec<Fact>) {
     }
 }
 
-/// What the model had come to when the user spoke again: the last thing it said.
-fn concluded(said: Option<(usize, &Message)>, before: usize, facts: &mut Vec<Fact>) {
-    let Some((number, message)) = said.filter(|(it, _)| *it < before) else { return };
-    if facts.iter().rev().any(|it| it.message == number && it.topic == Topic::Current) {
-        return;
-    }
+/// What the model had come to when the user spoke again: the last thing it said, in place of the sentences of it that
+/// are facts already (those from `start` on).
+fn concluded(number: usize, message: &Message, start: usize, facts: &mut Vec<Fact>) {
     let plain = message.plain();
     let text = run_on(&sentences(&plain), 600);
     // A line that announces the next step says nothing once it is taken.
     if text.chars().count() > 60 && !text.ends_with(':') {
-        // In place of the sentences that it holds.
-        facts.retain(|it| !(it.message == number && it.topic == Topic::Findings && it.voice == Voice::Model));
+        let mut since = facts.split_off(start);
+        since.retain(|it| it.topic != Topic::Findings || it.message != number);
+        facts.append(&mut since);
         facts.push(Fact {
             topic: Topic::Findings,
             message: number,
@@ -315,6 +320,10 @@ fn run_on(sentences: &[&str], chars: usize) -> String {
         }
     }
     let (head, cut) = clip(&out, chars);
+    let head = match head.rfind('`').filter(|_| cut && head.matches('`').count() % 2 == 1) {
+        Some(at) => head[..at].trim_end_matches('`').trim_end(),
+        None => head,
+    };
     format!("{head}{}", if cut { " …" } else { "" })
 }
 

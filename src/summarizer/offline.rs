@@ -115,9 +115,8 @@ fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
         let twice = match fact.topic {
             Topic::Requests | Topic::UserMessages => !said.insert(me),
             Topic::Last => goal.contains(&me),
-            // An answer stands with its question.
-            Topic::Constraints => answers.contains(&me),
             Topic::Goal
+            | Topic::Constraints
             | Topic::Decisions
             | Topic::Files
             | Topic::Directory
@@ -161,7 +160,7 @@ fn root(ledger: &Ledger, ask: &Ask) -> Option<String> {
     // The longest directory that still holds half of them.
     let mut holds: BTreeMap<&str, usize> = BTreeMap::new();
     for path in &paths {
-        for (at, _) in path.match_indices('/').skip(2) {
+        for (at, _) in path.match_indices('/').skip(2).take(24) {
             *holds.entry(&path[..at]).or_default() += 1;
         }
     }

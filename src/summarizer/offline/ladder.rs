@@ -51,7 +51,7 @@ impl Kind {
             Topic::Goal => Self::Goal,
             Topic::Requests | Topic::UserMessages => Self::Said,
             Topic::Files => match fact.detail {
-                Detail::File { deed: Deed::Read | Deed::Noted, .. } => Self::Read,
+                Detail::File { deed: Deed::Read | Deed::Reread | Deed::Noted, .. } => Self::Read,
                 _ => Self::Changed,
             },
             Topic::Setup => Self::Setup,
