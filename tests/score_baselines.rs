@@ -42,6 +42,33 @@ fn dump() {
 }
 
 #[test]
+fn listing() {
+    use epitome::history::Part;
+    let Some(folder) = corpus::folder("listing") else { return };
+    #[allow(clippy::disallowed_methods)]
+    let Ok(wanted) = std::env::var("LIST") else { return };
+    let cut = |it: &str, n: usize| it.chars().take(n).collect::<String>().replace('\n', " / ");
+    for name in corpus::names(&folder).iter().filter(|it| wanted.split(',').any(|w| it.contains(w))) {
+        let Some(history) = corpus::read(&folder, name) else { continue };
+        println!("## {name}");
+        for (n, m) in history.messages().iter().enumerate() {
+            for p in &m.parts {
+                match p {
+                    Part::Text(t) => println!("{n} {:?}/{:?}: {}", m.role, m.kind, cut(t.as_str(), 330)),
+                    Part::Call(c) => println!("{n} CALL {} {}", c.name, cut(c.input.as_str(), 170)),
+                    Part::Output(o) => {
+                        let t = o.text.as_str();
+                        let bad = o.failed || t.contains("rror") || t.contains("FAIL") || t.contains("exited with code 1");
+                        println!("{n} OUT{} {}", if o.failed { " FAILED" } else { "" }, cut(t, if bad { 260 } else { 70 }));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn baselines_on_the_corpus() {
     let Some(folder) = corpus::folder("baselines_on_the_corpus") else { return };
     for share in [10, 20] {

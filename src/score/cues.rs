@@ -85,6 +85,12 @@ pub(super) const OBLIGATION: &[Cue] = &[
     forbid_first("stop using"),
     forbid_first("under no circumstances"),
     forbid_first("no more"),
+    require("can only"),
+    require("will only"),
+    require("may only"),
+    forbid("you cannot"),
+    forbid("you can't"),
+    forbid("you can not"),
     require("must"),
     require("has to be"),
     require("have to be"),
@@ -310,10 +316,10 @@ pub(super) const LEADS: &[&str] = &[
 pub(super) const NOT_A_RULE: &[&str] = &[
     "should work", "should mean", "should be fine", "should be good", "should be ok", "should be able", "should be enough",
     "should probably", "should we", "should i", "must have been", "must be because", "must be something", "should have been",
-    "should have", "we need to be", "you need to be", "should look", "should be closed", "should now", "needs to know", "at least one of", "at least for now",
+    "should have", "we need to be", "you need to be", "should look", "should be closed", "should now", "needs to know", "at least one", "at least for now",
     "don't know", "don't think", "don't understand", "don't see", "don't worry", "do not know", "do not see", "dont know",
     "dont think", "dont see", "keep going", "leave it", "should spawn", "never mind", "nevermind", "keep in mind", "no more questions",
-    "needs to happen", "不用保留吧", "能不能", "可不可以", "是不是应该", "是不是應該",
+    "needs to happen", "if you can't", "if you cannot", "when you can't", "不用保留吧", "能不能", "可不可以", "是不是应该", "是不是應該",
 ];
 
 /// How a polite order starts although it is written as a question.
@@ -349,7 +355,7 @@ pub(super) const CONTRAST: &[&str] =
 /// Opens a decision in a user's message.
 pub(super) const DECISION: &[&str] = &[
     "let's", "lets", "let us", "we'll go with", "we will go with", "i'll go with", "go with", "decided", "we decided", "i decided",
-    "instead of", "i'd rather", "i would rather", "rather than", "i prefer", "we agreed", "nah", "no,", "is the right approach",
+    "instead of", "i'd rather", "i would rather", "rather than", "i prefer", "we agreed", "nah", "no,", "undo all", "undo the", "undo these", "undo that", "is the right approach",
     "is the right one", "is a good option", "that's the way", "stick with", "we're going with", "选择", "選擇", "决定",
     "決定", "采用", "採用", "改用", "就用", "还是用", "還是用", "にしましょう", "にします", "で行きましょう", "に決め", "を採用", "로 하자", "로 가자", "결정",
     "vamos con", "decidimos", "решили", "давай", "давайте", "wir nehmen", "entschieden", "on prend", "on garde", "décidé",
@@ -592,7 +598,7 @@ pub(super) const LOOKING_PAIRS: &[&str] = &[
 
 /// Second words that only look, after whatever program.
 pub(super) const LOOKING_SECOND: &[&str] =
-    &["status", "list", "ls", "show", "capture", "info", "logs", "view", "get", "statuses", "--help", "--version", "help", "version", "-V", "-h", "search"];
+    &["status", "list", "ls", "show", "capture", "info", "logs", "view", "get", "statuses", "--help", "--version", "help", "version", "-V", "-h", "search", "where", "wait", "whoami"];
 
 /// Subcommands that change something although their pair is in the list above.
 pub(super) const ACTING: &[&str] = &[

@@ -154,20 +154,48 @@ impl Deeds {
             return;
         }
         let key = command_key(command);
-        if key.is_empty() || only_looks(&key) || output.cleared {
+        if key.is_empty() || output.cleared {
             return;
         }
         let Some(outcome) = outcome(output, command) else { return };
-        self.commands.insert(key.clone(), (number, outcome));
+        if outcome.ok {
+            self.restored(command);
+        }
+        let looks = only_looks(&key);
+        if !looks {
+            self.commands.insert(key.clone(), (number, outcome));
+        }
         if outcome.ok {
             for signature in self.by_command.remove(&key).unwrap_or_default() {
                 if let Some(trouble) = self.errors.get_mut(&signature) {
                     trouble.resolved = Some(number);
                 }
             }
-        } else if let Some(signature) = signature(output.text.as_str()) {
+        } else if let Some(signature) = signature(output.text.as_str()).filter(|it| !looks || says_error(it)) {
             self.errors.insert(signature.clone(), Trouble { at: number, resolved: None, unknown: false });
             self.by_command.entry(key).or_default().push(signature);
+        }
+    }
+
+    /// `git checkout -- FILE` and `git restore FILE` undo what was edited.
+    fn restored(&mut self, command: &str) {
+        for part in command.split(['&', ';', '\n']) {
+            let part = part.trim();
+            let files = match part.strip_prefix("git restore ") {
+                Some(rest) if !rest.contains("--staged") => rest,
+                Some(_) => continue,
+                None if part.starts_with("git checkout ") => match part.split_once(" -- ") {
+                    Some((_, rest)) => rest,
+                    None => continue,
+                },
+                None => continue,
+            };
+            for file in files.split_whitespace().map(|it| it.trim_matches(['"', '\''])) {
+                let path = canonical(file, None, &self.cwd);
+                if let Some(done) = self.files.get_mut(&path) {
+                    done.retain(|(_, op)| *op == FileOp::Read);
+                }
+            }
         }
     }
 
@@ -281,7 +309,7 @@ impl Deeds {
 }
 
 /// How answers start that say no without being marked so.
-const FAILED_EDITS: [&str; 5] = ["<tool_use_error>", "apply_patch verification failed", "Error:", "error:", "failed"];
+const FAILED_EDITS: [&str; 6] = ["Your proposed edit has introduced new syntax error", "<tool_use_error>", "apply_patch verification failed", "Error:", "error:", "failed"];
 
 /// Whether the user, asked for permission, said no.
 pub(super) fn is_refusal(output: &Output) -> bool {
@@ -401,7 +429,7 @@ fn only_looks(command: &str) -> bool {
 
 /// How a command ended, if its answer tells.
 fn outcome(output: &Output, command: &str) -> Option<Outcome> {
-    let text = output.text.as_str();
+    let text = &*plain(output.text.as_str());
     if output.cleared || clip(text, 200).contains("[Request interrupted") {
         return None;
     }
@@ -412,10 +440,26 @@ fn outcome(output: &Output, command: &str) -> Option<Outcome> {
     let piped = command.contains('|') && signature(text).is_some_and(|it| strength(&it) >= 4);
     let ok = match exit {
         Some(code) => code == 0,
-        None => !output.failed,
+        // Where no exit code is told, the two ways in which programs end that say so themselves.
+        None => {
+            let found = |it: &str| {
+                it.trim().strip_prefix("Found ").is_some_and(|it| it.contains(" error") && !it.starts_with('0'))
+            };
+            !output.failed && !text.trim_start().starts_with("Traceback") && !tail(text, 400).lines().any(found)
+        }
     };
+    if exit.is_none_or(|it| it == 0) && filtered(command) && failed.is_none() && !piped {
+        return None;
+    }
     let ok = ok && failed.is_none_or(|it| it == 0) && !piped;
     Some(Outcome { ok, exit, passed, failed })
+}
+
+/// Whether the last stage of a pipe decides what its end says: `make | grep error` ends well when there are errors.
+fn filtered(command: &str) -> bool {
+    let last = command.rsplit(['|', ';']).next().unwrap_or_default().trim_start();
+    let head = last.split_whitespace().next().unwrap_or_default();
+    command.contains('|') && ["grep", "egrep", "rg", "wc", "awk", "cut", "sort", "uniq", "sed", "xargs", "jq"].contains(&head)
 }
 
 fn tail(text: &str, limit: usize) -> &str {
@@ -464,8 +508,23 @@ pub(super) fn counts(text: &str) -> (Option<u64>, Option<u64>) {
     (passed, failed)
 }
 
+/// A text without the escape sequences that colour terminals.
+fn plain(text: &str) -> std::borrow::Cow<'_, str> {
+    if !text.contains('\u{1b}') {
+        return text.into();
+    }
+    let mut parts = text.split('\u{1b}');
+    let mut out = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        let end = part.find(|c: char| c.is_ascii_alphabetic()).map_or(0, |it| it + 1);
+        out.push_str(if part.starts_with('[') { &part[end..] } else { part });
+    }
+    out.into()
+}
+
 /// The most telling error line of an answer, in normal form.
 fn signature(text: &str) -> Option<String> {
+    let text = &*plain(text);
     let mut best: Option<(u8, &str)> = None;
     for line in text.lines().take(4_000) {
         let line = line.trim();
@@ -493,15 +552,22 @@ fn strength(line: &str) -> u8 {
     {
         4
     } else if placed
+        || line.contains("━━━")
+        || line.starts_with("Error ") && line.contains(": ")
         || ["error:", "Error:", "ERROR:", "fatal:", "panic:", "npm ERR!", "npm error", "Uncaught "].iter().any(|it| line.starts_with(it))
         || line.contains("Error: ")
     {
         3
-    } else if line.contains("command not found") || line.contains("No such file or directory") || line.contains("ermission denied") || line.contains(" error: ") || line.contains(": not found") || line.contains("ERROR ") {
+    } else if line.contains("command not found") || line.to_lowercase().contains("no such file or directory") || line.contains("are ignored by one of your") || line.contains("ermission denied") || line.contains(" error: ") || line.contains(": not found") || line.contains("ERROR ") {
         2
     } else {
         0
     }
+}
+
+/// Whether a line starts by saying that it is an error: what a command finds may only look like one.
+fn says_error(line: &str) -> bool {
+    ["fatal:", "error:", "Error:", "Error ", "ERROR:"].iter().any(|it| line.starts_with(it))
 }
 
 /// `path:line:column: message`, as compilers and linters write.

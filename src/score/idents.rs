@@ -133,6 +133,15 @@ fn one(row: &str, word: &Word<'_>, before: Option<&str>, next: Option<char>) -> 
     if is_hash(text) && !row[..word.at].ends_with('#') {
         return Some((None, text.to_string()));
     }
+    // Six hex digits of both sorts are a colour without its sign.
+    let sorts = [char::is_ascii_digit as fn(&char) -> bool, char::is_ascii_alphabetic];
+    if text.len() == 6
+        && text.chars().all(|c| c.is_ascii_hexdigit())
+        && sorts.iter().all(|sort| text.chars().any(|c| sort(&c)))
+        && text.chars().filter(char::is_ascii_digit).count() >= 2
+    {
+        return Some((None, text.to_string()));
+    }
     if let Some(rest) = text.strip_prefix('#') {
         let hex = rest.chars().all(|c| c.is_ascii_hexdigit());
         let digits = rest.chars().all(|c| c.is_ascii_digit());

@@ -110,7 +110,7 @@ fn bans_briefly(text: &str, all: &[Word<'_>]) -> bool {
 /// Whether a sentence, said by the user, is a rule.
 fn rule(sentence: &Sentence) -> Option<Polarity> {
     let lower = sentence.text.replace('’', "'").to_lowercase();
-    if cues::NOT_A_RULE.iter().any(|it| lower.contains(it)) || is_question(sentence, &lower) {
+    if cues::NOT_A_RULE.iter().any(|it| has_phrase(&lower, it)) || is_question(sentence, &lower) {
         return None;
     }
     let bare = unquoted(&sentence.text);
@@ -296,6 +296,9 @@ fn decisions(source: &History, rules: &[String], out: &mut Vec<Probe>) {
         } else if let Some(chosen) = chosen(first, &assistant) {
             out.extend(chosen.into_iter().map(|it| decision(number, question(&assistant), it)));
             taken = Some(0);
+        } else if let Some(asked) = answers_briefly(&said, &assistant) {
+            out.push(decision(number, Some(asked), first.text.clone()));
+            taken = Some(0);
         } else if let Some(agreed) = agreed(first, &assistant) {
             out.push(decision(number, None, agreed));
             taken = Some(0);
@@ -427,6 +430,20 @@ fn agreed(answer: &Sentence, assistant: &str) -> Option<String> {
     asked
 }
 
+/// The question that ends the model's message, if a few words other than a yes or a no answer it.
+fn answers_briefly(said: &[Sentence], assistant: &str) -> Option<String> {
+    let [only] = said else { return None };
+    let lower = only.text.to_lowercase();
+    let short = (1..=10).contains(&words(&only.text).len()) && weight(&only.text) >= 1;
+    let goes_on = ["continue", "try again", "go on", "commit", "weiter", "继续", "繼續", "続けて"].iter().any(|it| has_phrase(&lower, it));
+    if !short || goes_on || asks(only) || undecided(only) || agreed(only, "Right so far?").is_some() {
+        return None;
+    }
+    let all = rows(assistant);
+    let last = all.last().filter(|it| it.shape != Shape::Code)?;
+    sentences(&last.text).pop().filter(|it| it.question && weight(&it.text) >= 2).map(|it| it.text)
+}
+
 /// Questions and answers of an ask tool; an approved plan.
 fn answered(number: usize, call: &Call, output: &Output, answers: &mut Vec<(String, Probe)>) {
     let input: Value = serde_json::from_str(call.input.as_str()).unwrap_or(Value::Null);
@@ -534,7 +551,8 @@ fn refusal_reason(text: &str) -> Option<String> {
         let reason = normal(text.get(at + mark.len()..)?);
         let reason = reason.split("Note: The user's next message").next().unwrap_or_default().trim().to_string();
         let first = sentences(&reason).into_iter().next()?.text;
-        (content(&first).len() >= 2).then_some(first)
+        let sentence = Sentence { question: first.ends_with(['?', '？']), text: first };
+        (weight(&sentence.text) >= 2 && !asks(&sentence) && !undecided(&sentence)).then_some(sentence.text)
     })
 }
 
