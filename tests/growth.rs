@@ -1,6 +1,7 @@
 //! The growth law: from what a session reported up to some request, the ruler predicts how much the context grows to
 //! the next report and to the tenth after (to the last, where a session has no ten), from the content alone. Over every
-//! session of the corpus that reports usage. A context size is what a request was sent.
+//! session of the corpus that reports usage. A context size is what a request was sent: what it answered is not told
+//! for good by all agents (Claude Code often keeps the figure from the start of the stream).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Taking out the middle of a text, as Codex does with tool outputs.
+//! Taking out the middle of a text, as Codex does with tool outputs, and where texts can be cut at all.
 
 /// Codex's estimate: UTF-8 bytes / 4, rounded up.
 pub fn bytes4(bytes: usize) -> usize {
@@ -28,9 +28,8 @@ fn shorten(text: &str, budget: usize, mark: impl Fn(usize) -> String) -> String 
 /// The longest beginning of at most `head` bytes and the longest end of at most `tail` bytes, both whole characters
 /// and without overlap, and how many characters stand between them.
 fn split(text: &str, head: usize, tail: usize) -> (usize, &str, &str) {
-    let end = (0..=head.min(text.len())).rev().find(|it| text.is_char_boundary(*it)).unwrap_or(0);
-    let from = text.len().saturating_sub(tail).max(end);
-    let start = (from..=text.len()).find(|it| text.is_char_boundary(*it)).unwrap_or(text.len());
+    let end = floor(text, head);
+    let start = ceil(text, text.len().saturating_sub(tail).max(end));
     (text[end..start].chars().count(), &text[..end], &text[start..])
 }
 
@@ -67,6 +66,16 @@ fn at_lines(text: &str, head: usize, tail: usize) -> (&str, &str) {
     let head = head.rfind('\n').map_or(head, |at| &head[..=at]);
     let tail = tail.find('\n').map_or(tail, |at| &tail[at + 1..]);
     (head, tail)
+}
+
+/// The last place between characters at or before byte `at`.
+pub(super) fn floor(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|it| text.is_char_boundary(*it)).unwrap_or(0)
+}
+
+/// The first place between characters at or after byte `at`.
+pub(super) fn ceil(text: &str, at: usize) -> usize {
+    (at..text.len()).find(|it| text.is_char_boundary(*it)).unwrap_or(text.len())
 }
 
 #[cfg(test)]
