@@ -1,5 +1,7 @@
 //! Laws of the Claude Code format over real sessions, where they are found.
 
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails like the test")]
+
 use std::path::{Path, PathBuf};
 
 use epitome::format::claude_code::{read, sniff, write};

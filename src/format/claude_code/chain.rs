@@ -237,6 +237,8 @@ impl Index {
     /// - It leads over `parentUuid` alone, so that it stops at a boundary; `logicalParentUuid` is not followed.
     /// - Rows that the last boundary preserves stand behind their anchor.
     /// - Parallel calls are a tree: the rest of a response on the path, and the results of its calls, are put back.
+    ///
+    /// Where no row hangs on another, there is no tree (files made by other tools): all rows in their order.
     pub(super) fn live(&mut self) -> Vec<usize> {
         // Of several rows with one uuid the last counts.
         let by_uuid: HashMap<Arc<str>, usize> =
@@ -244,6 +246,13 @@ impl Index {
         let find = |uuid: &Option<Arc<str>>| uuid.as_ref().and_then(|it| by_uuid.get(it)).copied();
         let mut parents: Vec<Option<usize>> = self.rows.iter().map(|it| find(&it.parent)).collect();
 
+        let main: Vec<usize> = (0..self.rows.len()).filter(|it| !self.rows[*it].sidechain).collect();
+        if main.len() > 1 && main.iter().all(|it| parents[*it].is_none() && self.rows[*it].compact.is_none())
+        {
+            let what = "expected parentUuid to link the rows, found none that does; their order in the file is taken".into();
+            self.notes.push(Note { line: self.rows[main[0]].line, what });
+            return main;
+        }
         let boundary = self.rows.iter().rposition(|it| it.kind == RowKind::Boundary && !it.sidechain);
         let kept = boundary.and_then(|it| self.relink(it, &by_uuid, &mut parents));
         let pointed = match &self.pointer {
@@ -258,13 +267,18 @@ impl Index {
             }
             _ => None,
         };
-        let main = |it: &usize| !self.rows[*it].sidechain;
+        // The client does not take a row without a time for a leaf.
+        let main = if main.iter().any(|it| self.rows[*it].at.is_some()) {
+            main.into_iter().filter(|it| self.rows[*it].at.is_some()).collect()
+        } else {
+            main
+        };
         let leaf = match pointed {
             Some(start) => {
                 let below = descendants(start, &parents);
-                (0..self.rows.len()).rev().filter(main).find(|it| below[*it]).or(Some(start))
+                main.iter().rev().copied().find(|it| below[*it]).or(Some(start))
             }
-            None => (0..self.rows.len()).rev().find(main),
+            None => main.last().copied(),
         };
 
         let (mut path, mut seen) = (Vec::new(), vec![false; self.rows.len()]);

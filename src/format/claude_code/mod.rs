@@ -1,7 +1,7 @@
 //! Claude Code's `~/.claude/projects/<folder>/<session id>.jsonl`.
 //!
 //! The file is a tree of rows (`uuid`, `parentUuid`) among lines that are not context. What the client sends next is
-//! one path through the tree; [`chain`] finds it, [`read`] turns its rows into messages, [`write`] writes rows.
+//! one path through the tree: `chain` finds it, `blocks` reads its rows, `assemble` makes messages of them.
 //! What is not documented was measured: Claude Code 2.1.197 and 2.1.328 resumed hand-made sessions, and the request
 //! that the model got was compared.
 //!
@@ -9,8 +9,11 @@
 //! message only as far as they are of one [kind](crate::history::Kind), so that what the client injects is never
 //! taken for the user's words, and a history can be cut between a tool's result and the prompt that follows it.
 
+mod assemble;
+mod blocks;
 mod chain;
 mod fields;
+mod patch;
 mod read;
 mod write;
 #[cfg(test)]

@@ -224,7 +224,7 @@ fn compacted_forms() {
     );
     assert_eq!(
         it.shown(),
-        "summary: S\nuser: p\nmodel: copy | old answer\n",
+        "summary: S\nuser: p\nmodel: old answer | copy\n",
         "a copy with the old message.id"
     );
 
@@ -357,7 +357,8 @@ fn what_is_dropped() {
         .add("i1", json!({"type": "system", "subtype": "informational", "content": "info"}))
         .add("p1", json!({"type": "progress", "data": {}}))
         .user("u7", "")
-        .says("a9", "end")
+        .block("a9", "m9", json!({"type": "text", "text": "\n\n"}))
+        .block("b9", "m9", json!({"type": "text", "text": "end"}))
         .user("u8", "p8")
         .block("a10", "m10", call("c1"))
         .block("a11", "m10", call("c2"))
@@ -372,8 +373,11 @@ fn what_is_dropped() {
     );
     assert_eq!(session.history.messages()[3].usage, None);
     assert_eq!(session.history.meta.model.as_deref(), Some("m"));
-    it.user("u9", "p9");
-    assert!(it.shown().ends_with("model: c1?\nuser: c1=one\nuser: p9\n"), "now it never will be answered");
+    it.says("a12", "went on");
+    assert!(
+        it.shown().ends_with("model: c1?\nuser: c1=one\nmodel: went on\n"),
+        "now it never will be answered"
+    );
 }
 
 #[test]
@@ -425,6 +429,22 @@ fn whose_words() {
          user: <command-message>review</command-message>\n<command-name>/review</command-name>\n<command-args>the parser</command-args>\n\
          context: <command-message>init</command-message>\n<command-name>/init</command-name>\n\
          user: <system-reminder>x</system-reminder> | mine too\nmodel: ok\nuser: typed\nsystem: one\ntwo\n"
+    );
+}
+
+#[test]
+fn words_beside_a_result() {
+    let beside = |text: &str| {
+        let mut it = rows();
+        it.block("a1", "m1", call("c1")).block("a2", "m1", call("c2"));
+        it.user("r1", json!([{"type": "tool_result", "tool_use_id": "c1", "content": "one"}, {"type": "text", "text": text}]));
+        it.result("r2", "c2", "two");
+        it.shown()
+    };
+    assert_eq!(beside("mine"), "model: c1? | c2?\nuser: c1=one | c2=two | mine\n");
+    assert_eq!(
+        beside("[Request interrupted by user]"),
+        "model: c1? | c2?\ncontext: c1=one | c2=two | [Request interrupted by user]\n"
     );
 }
 
@@ -545,6 +565,17 @@ fn a_sub_agents_file_is_a_chain() {
     it.user("u2", "main")
         .add("u3", json!({"type": "user", "isSidechain": true, "message": {"content": "aside"}}));
     assert_eq!(it.shown(), "user: main\n", "beside a chain it is none");
+}
+
+#[test]
+fn without_any_link_the_order_counts() {
+    let mut it = rows();
+    it.user("u1", "p1").says("a1", "a1").user("u2", "p2");
+    let text = it.text().replace("\"parentUuid\":\"u1\"", "\"parentUuid\":null");
+    let text = text.replace("\"parentUuid\":\"a1\"", "\"parentUuid\":null");
+    let session = read(&Memory::new("t", text)).unwrap();
+    assert_eq!(show(&session.history), "user: p1\nmodel: a1\nuser: p2\n");
+    assert_eq!(session.notes.len(), 1);
 }
 
 #[test]
@@ -739,5 +770,152 @@ fn changed_messages_are_written_anew() {
             session.history.messages()[3].parts[0],
             "signed thinking"
         );
+    }
+}
+
+#[test]
+fn another_agents_session_is_carried_over() {
+    let source = Memory::new("rollout", "not ours");
+    let call = crate::history::Call {
+        id: "call_1".into(),
+        name: "apply_patch".into(),
+        input: "*** Begin".into(),
+        freeform: true,
+        signature: None,
+    };
+    let thought =
+        crate::history::Reasoning { text: "".into(), signature: Some("encrypted elsewhere".into()) };
+    let output = crate::history::Output {
+        id: "call_1".into(),
+        name: None,
+        text: "Exit code 1".into(),
+        media: vec![],
+        failed: true,
+        cleared: false,
+    };
+    let mut messages = vec![
+        Message::text(Role::User, Kind::Said, "do it"),
+        Message::new(Role::Assistant, Kind::Said, vec![Part::Reasoning(thought), Part::Call(call)]),
+        Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]),
+        Message::text(Role::Assistant, Kind::Said, "done"),
+    ];
+    for (number, message) in messages.iter_mut().enumerate() {
+        message.from = Some(number as u32);
+    }
+    let meta = crate::history::Meta { cwd: Some("/elsewhere".into()), ..Default::default() };
+    let session = Session {
+        format: crate::format::Format::Codex,
+        records: vec![crate::format::Record { at: 0, len: 8 }],
+        of_message: vec![vec![0]; 4],
+        notes: vec![],
+        past: vec![],
+        history: History::new(messages, meta),
+    };
+    let written = write(&source, &session, &session.history, Mode::New).unwrap();
+    assert_eq!(written.warnings, ["message 1: thinking that is not signed for this API is left out"]);
+    let again = read(&Memory::new("t", written.bytes(&source).unwrap())).unwrap();
+    assert_eq!(show(&again.history), "user: do it\nmodel: call_1?\nuser: call_1=Exit code 1!\nmodel: done\n");
+    assert_eq!(
+        again.history.messages()[1].calls().next().unwrap().input.as_str(),
+        "{\"input\":\"*** Begin\"}"
+    );
+    assert_eq!(again.history.meta.cwd.as_deref(), Some("/elsewhere"));
+    assert!(write(&source, &session, &session.history, Mode::Append).is_err());
+}
+
+// ── Laws ──
+
+/// What a client would send: neighbours of the user are one. Without calls that have no result, as dice scatter them
+/// so that which of them still run at the end depends on what else is dropped.
+fn said(history: &History) -> Vec<(Role, Kind, Vec<Part>)> {
+    let answered: Vec<_> =
+        history.messages().iter().flat_map(Message::outputs).map(|it| it.id.clone()).collect();
+    let mut out: Vec<(Role, Kind, Vec<Part>)> = Vec::new();
+    for it in history.messages() {
+        let mut parts = it.parts.clone();
+        parts.retain(|it| !matches!(it, Part::Call(call) if !answered.contains(&call.id)));
+        if parts.iter().all(|it| matches!(it, Part::Reasoning(_))) {
+            continue;
+        }
+        match out.last_mut().filter(|last| it.role == Role::User && (last.0, last.1) == (it.role, it.kind)) {
+            Some(last) => last.2.extend(parts),
+            None => out.push((it.role, it.kind, parts)),
+        }
+    }
+    out
+}
+
+/// A transcript from dice: each throw is a row, hung on the last or on an earlier one.
+fn thrown(dice: &[(u8, u8, u8)]) -> Rows {
+    let mut it = rows();
+    let (mut ids, mut calls): (Vec<String>, Vec<String>) = Default::default();
+    for (number, &(what, parent, small)) in dice.iter().enumerate() {
+        if parent < 40 && !ids.is_empty() {
+            it.last = Some(ids[parent as usize % ids.len()].clone());
+        }
+        let (uuid, id, text) = (format!("r{number}"), format!("m{}", small % 4), format!("text {number}"));
+        let tool = calls.get(small as usize % calls.len().max(1)).cloned().unwrap_or("c?".into());
+        match what % 14 {
+            0 | 1 => it.user(&uuid, text),
+            2 => it.block(&uuid, &id, json!({"type": "text", "text": text})),
+            3..=5 => {
+                calls.push(format!("c{number}"));
+                it.block(&uuid, &id, call(&format!("c{number}")))
+            }
+            6 | 7 => it.result(&uuid, &tool, &text),
+            8 => it.block(&uuid, &id, json!({"type": "thinking", "thinking": text, "signature": "s"})),
+            9 => it.rendered(&uuid, if small % 2 == 0 { "user" } else { "system" }, &text),
+            10 => it.user(&uuid, "<local-command-stdout>x</local-command-stdout>"),
+            11 if small % 3 == 0 => it.boundary(&uuid, json!({})).summary(&format!("s{number}"), &text),
+            11 => {
+                let kept = ids.iter().rev().take(small as usize % 4).rev().cloned().collect::<Vec<_>>();
+                it.boundary(
+                    &uuid,
+                    json!({"preservedMessages": {"anchorUuid": format!("s{number}"), "uuids": kept}}),
+                );
+                it.summary(&format!("s{number}"), &text)
+            }
+            12 if !ids.is_empty() => {
+                let leaf = ids[small as usize % ids.len()].clone();
+                it.leaf(&leaf)
+            }
+            _ => it.add(&uuid, json!({"type": "progress", "data": {}})),
+        };
+        if it.lines.last().is_some_and(|line| line.contains(&format!("\"uuid\":\"{uuid}\""))) {
+            ids.push(uuid);
+        }
+    }
+    it
+}
+
+proptest::proptest! {
+    #[test]
+    fn laws(dice in proptest::collection::vec(proptest::prelude::any::<(u8, u8, u8)>(), 1..60), cut in 0usize..4000) {
+        let source = thrown(&dice).source();
+        let Ok(session) = read(&source) else { return Ok(()) };
+        let history = &session.history;
+        let same = write(&source, &session, history, Mode::Patch).unwrap();
+        proptest::prop_assert_eq!(same.pieces, [crate::format::Piece::Keep(0..source.len())]);
+        for (number, message) in history.messages().iter().enumerate() {
+            proptest::prop_assert!(message.outputs().all(|it| history.call(&it.id, number).is_some()));
+        }
+        for mode in [Mode::New, Mode::Append] {
+            let written = write(&source, &session, history, mode).unwrap();
+            let bytes = written.bytes(&source).unwrap();
+            if history.messages().is_empty() {
+                continue;
+            }
+            let again = read(&Memory::new("t", bytes)).unwrap();
+            proptest::prop_assert_eq!(said(&again.history), said(history), "{:?}\n{}", mode, thrown(&dice).text());
+        }
+        // Cut anywhere, with rubbish behind it: something is read, and nothing is lost of what is written back.
+        let mut bytes = source.bytes(0..source.len()).unwrap();
+        bytes.truncate(cut);
+        bytes.extend_from_slice(b"\xFF{\0");
+        let source = Memory::new("t", bytes.clone());
+        if let Ok(session) = read(&source) {
+            let same = write(&source, &session, &session.history, Mode::Patch).unwrap();
+            proptest::prop_assert_eq!(same.bytes(&source).unwrap(), bytes);
+        }
     }
 }

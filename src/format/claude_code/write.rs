@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use serde::Deserialize;
 use serde_json::json as value;
-use serde_json::value::RawValue;
 
-use super::fields::{Fields, span};
-use super::read::part_of;
+use super::blocks::{block_of, part_of};
+use super::fields::Fields;
+use super::patch::{changed, contents, patch, raw_blocks};
+use super::read::SYNTHETIC;
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::format::lines::each_line;
-use crate::format::{Mode, Piece, Session, Source, Written, derive, replaced};
-use crate::history::{History, Kind, Media, MediaKind, Message, Output, Part, Role};
+use crate::format::{Format, Mode, Piece, Session, Source, Written, derive};
+use crate::history::{History, Kind, Message, Output, Part, Role};
 use crate::json::{self, compact};
 
 /// Fields that a copied row loses: second copies of outputs, and links into the file that it comes from.
@@ -33,157 +33,21 @@ const PROMPT_CHARS: usize = 200;
 ///
 /// Messages that were read become copies of their rows, in one chain, with new ids; `message.id` is new too, because
 /// rows with an old one would be joined to the old response. Usage is reset: the client decides by it when to compact.
+///
+/// A session of another agent can be carried over with `New`: no row is copied, and what is signed for another API
+/// stays behind.
 pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
+    if session.format != Format::ClaudeCode && mode != Mode::New {
+        let found = session.format.name();
+        let what = format!(
+            "while writing in place, expected a Claude Code session, found {found}; write a new session"
+        );
+        return Err(Error::new(ErrorKind::Arguments, what).at(source.name(), None));
+    }
     match mode {
         Mode::Patch => patch(source, session, after),
         Mode::New | Mode::Append => Rows::write(source, session, after, mode),
     }
-}
-
-fn patch(source: &dyn Source, session: &Session, after: &History) -> Result<Written> {
-    let before = session.history.messages();
-    let refuse = |what: &str| {
-        let what = format!("while patching outputs, expected {what}; write a new session instead");
-        Error::new(ErrorKind::Bug, what).at(source.name(), None)
-    };
-    if before.len() != after.messages().len() {
-        return Err(refuse("the messages that were read, found other ones"));
-    }
-    let (mut by, mut warnings) = (BTreeMap::new(), Vec::new());
-    for (number, (old, new)) in before.iter().zip(after.messages()).enumerate() {
-        if new.from != Some(number as u32) {
-            return Err(refuse("the messages that were read in their order, found another order"));
-        }
-        let changed = changed(old, new).ok_or_else(|| refuse("changes of outputs alone, found others"))?;
-        if changed.is_empty() {
-            continue;
-        }
-        for &record in &session.of_message[number] {
-            let place = session.records[record as usize];
-            let bytes = source.bytes(place.range())?;
-            let text = json::mend(&bytes);
-            let mut at = 0;
-            let mut out = Vec::new();
-            for (range, new) in contents(&text, &changed) {
-                out.extend_from_slice(&bytes[at..range.start]);
-                out.extend_from_slice(new.as_bytes());
-                at = range.end;
-            }
-            if at == 0 {
-                continue;
-            }
-            out.extend_from_slice(&bytes[at..]);
-            if out.len() > bytes.len() {
-                let more = out.len() - bytes.len();
-                warnings.push(format!("record {} grew by {more} bytes: what follows it moved", record + 1));
-            }
-            out.resize(out.len().max(bytes.len()), b' ');
-            by.insert(record, out);
-        }
-    }
-    let pieces = replaced(source.len(), &session.records, by);
-    Ok(Written { pieces, warnings, ..Written::default() })
-}
-
-/// The outputs of `new` that differ, by the call they answer; nothing if the messages differ in more.
-fn changed<'a>(old: &Message, new: &'a Message) -> Option<HashMap<&'a str, &'a Output>> {
-    if old.role != new.role || old.parts.len() != new.parts.len() {
-        return None;
-    }
-    let mut out = HashMap::new();
-    for (old, new) in old.parts.iter().zip(&new.parts) {
-        match (old, new) {
-            (Part::Output(old), Part::Output(new)) if old.id == new.id => {
-                if !old.text.same(&new.text) || old.media != new.media {
-                    out.insert(&*new.id, new);
-                }
-            }
-            _ if old == new => {}
-            _ => return None,
-        }
-    }
-    Some(out)
-}
-
-#[derive(Deserialize)]
-struct Content<'a> {
-    #[serde(borrow)]
-    message: Body<'a>,
-}
-
-#[derive(Deserialize)]
-struct Body<'a> {
-    #[serde(borrow)]
-    content: &'a RawValue,
-}
-
-#[derive(Deserialize)]
-struct Result_<'a> {
-    tool_use_id: String,
-    #[serde(borrow)]
-    content: &'a RawValue,
-}
-
-/// Blocks of a row's content, as they are written.
-fn blocks(text: &str) -> Vec<&RawValue> {
-    let content = serde_json::from_str::<Content>(text).map(|it| it.message.content.get());
-    content.ok().and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default()
-}
-
-/// Where in a record the `content` of these outputs stands, in order, and what is to stand there.
-fn contents(text: &str, outputs: &HashMap<&str, &Output>) -> Vec<(std::ops::Range<usize>, String)> {
-    let mut left = outputs.clone();
-    blocks(text)
-        .into_iter()
-        .filter_map(|block| {
-            let result: Result_ = serde_json::from_str(block.get()).ok()?;
-            let output = left.remove(result.tool_use_id.as_str())?;
-            Some((span(text, result.content.get()), content_of(output)))
-        })
-        .collect()
-}
-
-/// The `content` of a result: a text, or blocks where there is more.
-fn content_of(output: &Output) -> String {
-    if output.media.is_empty() {
-        return compact(output.text.as_str());
-    }
-    let text =
-        (!output.text.is_empty()).then(|| value!({"type": "text", "text": output.text.as_str()}).to_string());
-    let blocks: Vec<String> = text.into_iter().chain(output.media.iter().map(media_block)).collect();
-    format!("[{}]", blocks.join(","))
-}
-
-fn media_block(media: &Media) -> String {
-    let kind = if media.kind == MediaKind::Image { "image" } else { "document" };
-    let source = if media.data.contains(':') {
-        value!({"type": "url", "url": &*media.data})
-    } else {
-        value!({"type": "base64", "media_type": &*media.mime, "data": &*media.data})
-    };
-    value!({"type": kind, "source": source}).to_string()
-}
-
-/// A part as a block; nothing for thinking without a signature, which no API takes.
-fn block_of(part: &Part) -> Option<String> {
-    Some(match part {
-        Part::Text(text) => value!({"type": "text", "text": text.as_str()}).to_string(),
-        Part::Reasoning(it) => {
-            let signature = it.signature.as_ref()?.as_str();
-            value!({"type": "thinking", "thinking": it.text.as_str(), "signature": signature}).to_string()
-        }
-        Part::Call(it) => {
-            let (id, name) = (compact(&*it.id), compact(&*it.name));
-            format!(r#"{{"type":"tool_use","id":{id},"name":{name},"input":{}}}"#, it.input.as_str())
-        }
-        Part::Output(it) => {
-            let (id, content) = (compact(&*it.id), content_of(it));
-            let failed = if it.failed { r#","is_error":true"# } else { "" };
-            format!(r#"{{"type":"tool_result","tool_use_id":{id},"content":{content}{failed}}}"#)
-        }
-        Part::Media(it) => media_block(it),
-        Part::Opaque(it) => it.raw.as_str().to_owned(),
-    })
 }
 
 /// What becomes a row.
@@ -196,6 +60,9 @@ enum Plan<'a> {
     Own(&'a Message, Vec<String>),
 }
 
+/// Names and JSON values of fields.
+type Envelope = Vec<(String, String)>;
+
 /// Rows under construction, one chain.
 struct Rows<'a> {
     source: &'a dyn Source,
@@ -206,7 +73,7 @@ struct Rows<'a> {
     seed: String,
     /// For rows of ours, and for the last.
     time: String,
-    envelope: Vec<(String, String)>,
+    envelope: Envelope,
     /// The uuid of the newest row.
     last: Option<String>,
     count: usize,
@@ -239,7 +106,7 @@ impl<'a> Rows<'a> {
             match it {
                 Plan::Boundary => rows.boundary(if mode == Mode::Append { leaf.as_deref() } else { None }),
                 Plan::Copy(record, outputs) => rows.copy(record, &outputs, is_last)?,
-                Plan::Own(message, blocks) => rows.own(message, &blocks),
+                Plan::Own(message, blocks) => rows.own(message, &blocks, is_last),
             }
         }
         if let Some(leaf) = &rows.last {
@@ -251,7 +118,9 @@ impl<'a> Rows<'a> {
         }
         match mode {
             Mode::New => {
-                rows.replacements()?;
+                if session.format == Format::ClaudeCode {
+                    rows.replacements()?;
+                }
                 written.file_name = Some(format!("{}.jsonl", rows.id));
                 written.session = Some(rows.id);
                 written.pieces = vec![Piece::New(rows.lines.into_bytes())];
@@ -318,7 +187,7 @@ impl<'a> Rows<'a> {
         self.row("boundary", &time, &fields);
     }
 
-    fn own(&mut self, message: &Message, blocks: &[String]) {
+    fn own(&mut self, message: &Message, blocks: &[String], is_last: bool) {
         let list = format!("[{}]", blocks.join(","));
         let content = match message.parts.as_slice() {
             [Part::Text(text)] if message.role != Role::Assistant => compact(text.as_str()),
@@ -327,7 +196,9 @@ impl<'a> Rows<'a> {
         let mut fields = Vec::new();
         if message.role == Role::Assistant {
             let id = self.response(message.id.as_deref().unwrap_or(&self.count.to_string()));
-            let model = self.session.history.meta.model.as_deref().unwrap_or("<synthetic>");
+            // The client goes on with the model that it finds; another agent's it does not know.
+            let model = self.session.history.meta.model.as_deref();
+            let model = model.filter(|_| self.session.format == Format::ClaudeCode).unwrap_or(SYNTHETIC);
             let (id, model) = (compact(&id), compact(model));
             let stop = if message.calls().next().is_some() { "tool_use" } else { "end_turn" };
             fields.push(("type", compact("assistant")));
@@ -352,7 +223,7 @@ impl<'a> Rows<'a> {
                 Kind::Said => {}
             }
         }
-        let time = self.time.clone();
+        let time = message.at.filter(|_| !is_last).map_or(self.time.clone(), derive::time);
         self.row(&message.plain(), &time, &fields);
     }
 
@@ -430,10 +301,10 @@ fn usage() -> String {
 fn content(after: &History) -> String {
     let mut out = String::new();
     for message in after.messages() {
-        match message.from {
-            Some(from) => out.push_str(&format!("{from}\n")),
-            None => out.push_str(&message.plain()),
+        if let Some(from) = message.from {
+            out.push_str(&format!("{from}\n"));
         }
+        out.push_str(&message.plain());
         for output in message.outputs() {
             out.push_str(output.text.as_str());
         }
@@ -453,9 +324,10 @@ fn plan<'a>(
     if mode == Mode::Append || after.messages().iter().any(|it| it.kind == Kind::Summary) {
         out.push(Plan::Boundary);
     }
+    let foreign = session.format != Format::ClaudeCode;
     for (number, message) in after.messages().iter().enumerate() {
-        let old =
-            message.from.and_then(|it| Some((it as usize, session.history.messages().get(it as usize)?)));
+        let from = message.from.filter(|_| !foreign);
+        let old = from.and_then(|it| Some((it as usize, session.history.messages().get(it as usize)?)));
         let mut raw = Vec::new();
         if let Some((from, old)) = old {
             let records = &session.of_message[from];
@@ -467,7 +339,7 @@ fn plan<'a>(
                 let bytes = source.bytes(session.records[record as usize].range())?;
                 let text = json::mend(&bytes);
                 raw.extend(
-                    blocks(&text).into_iter().filter_map(|it| Some((part_of(it)?, it.get().to_owned()))),
+                    raw_blocks(&text).into_iter().filter_map(|it| Some((part_of(it)?, it.get().to_owned()))),
                 );
             }
         }
@@ -479,14 +351,16 @@ fn plan<'a>(
                 next += it + 1;
                 raw[next - 1].1.clone()
             });
-            match kept.or_else(|| block_of(part)) {
+            let signed = matches!(part, Part::Reasoning(_));
+            match kept.or_else(|| block_of(part).filter(|_| !(foreign && signed))) {
                 Some(block) => blocks.push(block),
-                None => warnings.push(format!("message {number}: thinking without a signature was left out")),
+                None if signed => warnings
+                    .push(format!("message {number}: thinking that is not signed for this API is left out")),
+                None => warnings.push(format!("message {number}: a block of another API is left out")),
             }
         }
         if message.role == Role::System {
-            warnings
-                .push(format!("message {number}: written as the client's own user text instead of system"));
+            warnings.push(format!("message {number}: system text is written as the client's own user text"));
         }
         if !blocks.is_empty() {
             out.push(Plan::Own(message, blocks));
@@ -496,10 +370,11 @@ fn plan<'a>(
 }
 
 /// Fields for new rows, and the uuid of the leaf, from the newest live records.
-fn newest(source: &dyn Source, session: &Session) -> Result<(Vec<(String, String)>, Option<String>)> {
+fn newest(source: &dyn Source, session: &Session) -> Result<(Envelope, Option<String>)> {
     let mut found: BTreeMap<usize, String> = BTreeMap::new();
     let mut leaf = None;
-    for &record in session.of_message.iter().rev().flat_map(|it| it.iter().rev()) {
+    let live = session.of_message.iter().filter(|_| session.format == Format::ClaudeCode);
+    for &record in live.rev().flat_map(|it| it.iter().rev()) {
         let bytes = source.bytes(session.records[record as usize].range())?;
         let text = json::mend(&bytes);
         let Some(fields) = Fields::of(&text) else { continue };
@@ -512,6 +387,9 @@ fn newest(source: &dyn Source, session: &Session) -> Result<(Vec<(String, String
         if found.len() == ENVELOPE.len() {
             break;
         }
+    }
+    if let Some(cwd) = &session.history.meta.cwd {
+        found.entry(2).or_insert_with(|| compact(&**cwd));
     }
     Ok((found.into_iter().map(|(number, value)| (ENVELOPE[number].to_owned(), value)).collect(), leaf))
 }

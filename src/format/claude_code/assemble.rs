@@ -1,0 +1,205 @@
+//! From live rows to messages, in the client's order.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::blocks::is_blank;
+use super::chain::Row;
+use crate::history::{Kind, Message, Part, Role, Usage};
+
+/// A live row, understood.
+pub(super) enum Item {
+    /// A block or more of a response.
+    Reply { response: Arc<str>, parts: Vec<Part>, usage: Option<Usage> },
+    /// Tools' results, and what stands beside them in the row.
+    Results { parts: Vec<Part>, kind: Kind },
+    /// A summary.
+    Summary(Vec<Part>),
+    /// In the order of the rows: the user's words, or the client's among them.
+    Words { parts: Vec<Part>, kind: Kind },
+    /// What the client sends in front of the user's words.
+    Before(Vec<Part>),
+    /// What the client sends as `system` behind them.
+    After(Vec<Part>),
+}
+
+/// What the client drops without a word: results whose call is gone, calls whose result is (but those of the
+/// last response, which still run), blank texts of the model, and responses of which only thinking is left.
+pub(super) fn drop_orphans(items: &mut Vec<(usize, Item)>) {
+    // Calls without a result yet, by id: of several, a result answers the last.
+    let mut asked: HashMap<Arc<str>, Vec<(usize, usize)>> = HashMap::new();
+    let mut answered = HashSet::new();
+    // The last response, while the user has said nothing after it.
+    let mut running = None;
+    for (number, (_, item)) in items.iter_mut().enumerate() {
+        match item {
+            Item::Reply { parts, response, .. } => {
+                running = Some(response.clone());
+                for (place, part) in parts.iter().enumerate() {
+                    if let Part::Call(call) = part {
+                        asked.entry(call.id.clone()).or_default().push((number, place));
+                    }
+                }
+            }
+            Item::Results { parts, .. } => parts.retain(|it| match it {
+                Part::Output(output) => {
+                    let call = asked.get_mut(&output.id).and_then(Vec::pop);
+                    call.is_some_and(|it| answered.insert(it))
+                }
+                _ => true,
+            }),
+            Item::Words { .. } | Item::Summary(_) => running = None,
+            Item::Before(_) | Item::After(_) => {}
+        }
+    }
+    for (number, (_, item)) in items.iter_mut().enumerate() {
+        if let Item::Reply { parts, response, .. } = item {
+            let runs = running.as_ref() == Some(response);
+            let mut place = 0;
+            parts.retain(|it| {
+                place += 1;
+                match it {
+                    Part::Call(_) => answered.contains(&(number, place - 1)) || runs,
+                    _ => !is_blank(it),
+                }
+            });
+        }
+    }
+    // Thinking stays where the rest of its response does.
+    let says = |it: &Part| !matches!(it, Part::Reasoning(_));
+    let spoken: HashSet<Arc<str>> = items
+        .iter()
+        .filter_map(|(_, item)| match item {
+            Item::Reply { response, parts, .. } if parts.iter().any(says) => Some(response.clone()),
+            _ => None,
+        })
+        .collect();
+    items.retain(|(_, item)| match item {
+        Item::Reply { response, parts, .. } => !parts.is_empty() && spoken.contains(response),
+        Item::Results { parts, .. }
+        | Item::Summary(parts)
+        | Item::Words { parts, .. }
+        | Item::Before(parts)
+        | Item::After(parts) => !parts.is_empty(),
+    });
+}
+
+/// Messages under construction: the responses at hand, and what came after them, sorted into what the client sends
+/// first and last.
+pub(super) struct Assembly<'a> {
+    rows: &'a [Row],
+    replies: Vec<Reply>,
+    by_response: HashMap<Arc<str>, usize>,
+    results: Vec<(usize, Vec<Part>, Kind)>,
+    before: Vec<(usize, Vec<Part>)>,
+    words: Vec<(usize, Vec<Part>, Kind)>,
+    after: Vec<(usize, Vec<Part>)>,
+    /// The messages, and the rows that each was made from.
+    out: (Vec<Message>, Vec<Vec<usize>>),
+}
+
+struct Reply {
+    parts: Vec<(usize, Part)>,
+    usage: Option<Usage>,
+    /// Whether results came before the last of it.
+    late: bool,
+}
+
+impl<'a> Assembly<'a> {
+    pub(super) fn new(rows: &'a [Row]) -> Self {
+        Self {
+            rows,
+            replies: Vec::new(),
+            by_response: HashMap::new(),
+            results: Vec::new(),
+            before: Vec::new(),
+            words: Vec::new(),
+            after: Vec::new(),
+            out: Default::default(),
+        }
+    }
+
+    /// The next live row.
+    pub(super) fn take(&mut self, at: usize, item: Item) {
+        match item {
+            Item::Reply { response, parts, usage } => {
+                // Blocks of one response belong together, also where results came in between.
+                let only_results = self.before.is_empty() && self.words.is_empty() && self.after.is_empty();
+                let known = self.by_response.get(&response).copied().filter(|_| only_results);
+                if known.is_none() && !(only_results && self.results.is_empty()) {
+                    self.flush();
+                }
+                let number = known.unwrap_or(self.replies.len());
+                if known.is_none() {
+                    self.by_response.insert(response, number);
+                    self.replies.push(Reply { parts: Vec::new(), usage: None, late: false });
+                }
+                let reply = &mut self.replies[number];
+                reply.parts.extend(parts.into_iter().map(|it| (at, it)));
+                reply.usage = usage.or(reply.usage);
+                reply.late |= !self.results.is_empty();
+            }
+            Item::Summary(parts) => {
+                // What is attached after a summary stays after it, so that the summary is the first of all.
+                self.flush();
+                self.push(Message::new(Role::User, Kind::Summary, parts), vec![at]);
+            }
+            Item::Results { parts, kind } => self.results.push((at, parts, kind)),
+            Item::Before(parts) => self.before.push((at, parts)),
+            Item::Words { parts, kind } => self.words.push((at, parts, kind)),
+            Item::After(parts) => self.after.push((at, parts)),
+        }
+    }
+
+    /// All messages, and the rows that each was made from.
+    pub(super) fn done(mut self) -> (Vec<Message>, Vec<Vec<usize>>) {
+        self.flush();
+        self.out
+    }
+
+    fn flush(&mut self) {
+        self.by_response.clear();
+        for mut reply in std::mem::take(&mut self.replies) {
+            // In the order of the file; but what was said after a result stands before the calls.
+            reply.parts.sort_by_key(|(at, part)| (reply.late && matches!(part, Part::Call(_)), *at));
+            let mut seen = HashSet::new();
+            let rows = reply.parts.iter().map(|it| it.0).filter(|it| seen.insert(*it)).collect();
+            let parts = reply.parts.into_iter().map(|it| it.1).collect();
+            let mut message = Message::new(Role::Assistant, Kind::Said, parts);
+            message.usage = reply.usage;
+            self.push(message, rows);
+        }
+        let mut results = std::mem::take(&mut self.results);
+        results.sort_by_key(|it| it.0);
+        let beside = |it: &&(usize, Vec<Part>, Kind)| it.1.iter().any(|it| !matches!(it, Part::Output(_)));
+        // A result beside nothing but the client's own text starts no turn.
+        let either = |a, b| if a == b { a } else { Kind::Said };
+        let kind = results.iter().filter(beside).map(|it| it.2).reduce(either).unwrap_or(Kind::Said);
+        let several = results.len() > 1;
+        let (rows, parts): (Vec<_>, Vec<_>) = results.into_iter().map(|(at, parts, _)| (at, parts)).unzip();
+        let mut parts: Vec<Part> = parts.into_iter().flatten().collect();
+        if several {
+            // All results come first: the API wants them right behind their calls.
+            parts.sort_by_key(|it| !matches!(it, Part::Output(_)));
+        }
+        self.push(Message::new(Role::User, kind, parts), rows);
+        let (rows, parts): (Vec<_>, Vec<_>) = std::mem::take(&mut self.before).into_iter().unzip();
+        self.push(Message::new(Role::User, Kind::Context, parts.into_iter().flatten().collect()), rows);
+        for of_a_kind in std::mem::take(&mut self.words).chunk_by(|a, b| a.2 == b.2) {
+            let parts = of_a_kind.iter().flat_map(|it| it.1.iter().cloned()).collect();
+            let rows = of_a_kind.iter().map(|it| it.0).collect();
+            self.push(Message::new(Role::User, of_a_kind[0].2, parts), rows);
+        }
+        let (rows, parts): (Vec<_>, Vec<_>) = std::mem::take(&mut self.after).into_iter().unzip();
+        self.push(Message::new(Role::System, Kind::Context, parts.into_iter().flatten().collect()), rows);
+    }
+
+    fn push(&mut self, mut message: Message, rows: Vec<usize>) {
+        let Some(&first) = rows.first() else { return };
+        message.from = Some(self.out.0.len() as u32);
+        message.id = Some(self.rows[first].uuid.clone());
+        message.at = self.rows[first].at;
+        self.out.0.push(message);
+        self.out.1.push(rows);
+    }
+}
