@@ -1,4 +1,5 @@
 //! Gemini CLI sessions: what a resume sends, and that what is written reads back.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use epitome::format::{Memory, Mode, Session, Source, gemini_cli};
 use epitome::history::{History, Kind, Message, Part, Role};
@@ -186,7 +187,10 @@ fn knows_a_compression_and_drops_stale_usage() {
     ];
     let mut lines = old.to_vec();
     // A resume: first the context alone, then all again. Nothing is stale.
-    lines.extend([set(&[ctx.clone()]), set(&old)]);
+    let mut again = old;
+    // The client writes its records down again without what was reported.
+    again[4] = model("d", "four", "");
+    lines.extend([set(std::slice::from_ref(&ctx)), set(&again)]);
     let session = read(&of(&lines));
     assert!(session.history.messages()[3].usage.is_some() && session.past.is_empty());
     // A compression, then a resume, then a new turn.
@@ -315,5 +319,58 @@ fn every_real_session_reads_and_writes_back() {
             session.notes.len(),
             session.history.messages().iter().rev().find_map(|it| it.usage).map(|it| it.context()),
         );
+    }
+}
+
+mod laws {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Any line of a journal, sensible or not.
+    fn any_line() -> impl Strategy<Value = String> {
+        let id = 0..6u8;
+        let call = 0..4u8;
+        prop_oneof![
+            3 => (id.clone(), "[a-z /?é\"]{0,9}").prop_map(|(id, text)| user(&format!("m{id}"), &text)),
+            2 => (id.clone(), "[a-z]{0,9}").prop_map(|(id, text)| model(&format!("m{id}"), &text, r#","tokens":{"input":9,"output":1,"total":10}"#)),
+            3 => (id.clone(), call.clone(), "[a-z]{0,9}").prop_map(|(id, call, text)| {
+                let call = format!("c{call}");
+                model(&format!("m{id}"), "x", &format!(r#","toolCalls":[{},{}]"#, tool(&call, &response(&call, &text)), tool("z", "")))
+            }),
+            2 => (id.clone(), call, "[a-z]{0,9}").prop_map(|(id, call, text)| {
+                let response = response(&format!("c{call}"), &text);
+                format!(r#"{{"id":"m{id}","type":"user","content":[{response},{response}]}}"#)
+            }),
+            1 => (id.clone(), id.clone()).prop_map(|(a, b)| set(&[CONTEXT.into(), user(&format!("m{a}"), "s"), model(&format!("m{b}"), "t", "")])),
+            1 => id.prop_map(|id| format!(r#"{{"$rewindTo":"m{id}"}}"#)),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn what_is_written_is_read_back(lines in prop::collection::vec(any_line(), 0..16)) {
+            let source = of(&lines);
+            let session = read(&source);
+            stub_largest(&source, gemini_cli::read, gemini_cli::write, &session);
+        }
+
+        #[test]
+        fn damage_never_panics(
+            lines in prop::collection::vec(any_line(), 1..9),
+            at in any::<prop::sample::Index>(),
+            byte in any::<u8>(),
+            keep in any::<prop::sample::Index>(),
+        ) {
+            let mut text = bytes(&of(&lines)).into_bytes();
+            let at = at.index(text.len());
+            text[at] = byte;
+            text.truncate(keep.index(text.len()).max(text.len() / 2));
+            let source = Memory::new("m", text);
+            if let Ok(session) = gemini_cli::read(&source) {
+                after_laws(&source, gemini_cli::read, gemini_cli::write, &session);
+            }
+        }
     }
 }

@@ -69,6 +69,9 @@ pub(super) fn parse(body: &str, tag: Option<&str>) -> Result<Option<Item>, Strin
                 return Ok(None);
             }
             kind = kind_of(role, &parts);
+            if role == Role::User && kind == Kind::Said {
+                kind = recorded_kind(&fields);
+            }
             (role, parts)
         }
         // What another agent sent: input to the model, but not the user's words.
@@ -162,6 +165,18 @@ pub(super) fn kind_of(role: Role, parts: &[Part]) -> Kind {
         Role::User if texts().next().is_some_and(|it| it.starts_with(SUMMARY_PREFIX)) => Kind::Summary,
         Role::User | Role::Assistant | Role::Tool => Kind::Said,
     }
+}
+
+/// What Codex 0.169 notes beside a user message about where it came from; older ones say nothing.
+fn recorded_kind(fields: &Fields) -> Kind {
+    let noted = fields.object("internal_chat_message_metadata_passthrough");
+    let kinds = noted.and_then(|it| it.list("content_item_kinds")).unwrap_or_default();
+    let kinds: Vec<String> = kinds.into_iter().filter_map(text).collect();
+    if kinds.iter().any(|it| it == "compaction.summary") {
+        return Kind::Summary;
+    }
+    let by_user = |it: &String| it.starts_with("user.") || it == "unknown";
+    if kinds.is_empty() || kinds.iter().any(by_user) { Kind::Said } else { Kind::Context }
 }
 
 /// Begin and end of what Codex itself puts into user messages (Codex, `is_contextual_user_message_content`).

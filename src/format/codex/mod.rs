@@ -5,6 +5,7 @@
 
 mod items;
 mod replay;
+mod rollout;
 mod write;
 
 use super::raw::Fields;
@@ -54,7 +55,7 @@ pub fn sniff(first_lines: &str) -> bool {
 /// # Errors
 /// [`Input`](crate::error::Kind::Input) if no line is Codex's; what [`Source::read_at`] gives.
 pub fn read(source: &dyn Source) -> Result<Session> {
-    let rollout = replay::Rollout::of(source)?;
+    let rollout = rollout::Rollout::of(source)?;
     let replayed = rollout.replay(source)?;
     let text = |number: Option<u32>| number.map_or(Ok(String::new()), |it| rollout.text(source, it));
     let (first, last) = (text(rollout.session_meta)?, text(rollout.turn_context)?);
@@ -73,12 +74,7 @@ pub fn read(source: &dyn Source) -> Result<Session> {
         times: rollout.times,
     };
     let of_message = replayed.items.iter().map(|it| vec![it.record]).collect();
-    let messages = (0..).zip(replayed.items).map(|(number, it)| {
-        let mut message = it.message;
-        message.from = Some(number);
-        message
-    });
-    let history = History::new(messages.collect(), meta);
+    let history = History::new(replayed.items.into_iter().map(|it| it.message).collect(), meta);
     Ok(Session {
         format: Format::Codex,
         records: rollout.records,

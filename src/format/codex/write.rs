@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::items::{NOT_SENT, items, kind_of, output_value};
-use super::replay::{Live, Replayed, Rollout, kind_name};
+use super::replay::{Live, Replayed, kind_name};
+use super::rollout::Rollout;
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::format::raw::{Fields, array, place, quoted, spliced};
 use crate::format::{Mode, Piece, Session, Source, Written, derive};
@@ -36,7 +37,7 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
                 Compaction::of(source, session, &rollout, &replayed, after, ms, &mut written.warnings)?;
             let lines = lines(source, &rollout, &compaction, ms, rollout.paginated_from())?;
             let mut text = String::new();
-            if source.len() > 0 && source.bytes(source.len() - 1..source.len())? != b"\n" {
+            if !source.is_empty() && source.bytes(source.len() - 1..source.len())? != b"\n" {
                 text.push('\n');
             }
             text.push_str(&lines);
@@ -286,9 +287,13 @@ fn lines(
     for (tag, number) in [("world_state", rollout.world_state), ("turn_context", rollout.turn_context)] {
         let Some(number) = number else { continue };
         let text = rollout.text(source, number)?;
-        if let Some(payload) = Fields::of(&text).and_then(|it| it.get("payload")) {
-            line(tag, payload);
-        }
+        let Some(payload) = Fields::of(&text).and_then(|it| it.object("payload")) else { continue };
+        // A turn context of an older turn (a `/compact` writes none of its own) would make Codex take the lines since
+        // then for one turn, and an older rollback for one of this compaction.
+        let fits =
+            payload.text("turn_id").is_none_or(|it| rollout.turn.as_ref().is_none_or(|turn| *turn == it));
+        let id = payload.get("turn_id").filter(|_| fits);
+        line(tag, &payload.with(&[("turn_id", id)]));
     }
     if let Some(number) = rollout.token_count {
         let text = rollout.text(source, number)?;
@@ -304,13 +309,12 @@ fn lines(
 /// A `token_count` that says, as after Codex's own compaction, that nothing was sent yet and how large it is now.
 fn counted(payload: &Fields, tokens: u64) -> Option<String> {
     let info = payload.object("info")?;
-    let tokens = tokens.to_string();
     let last = info.object("last_token_usage")?;
-    let zeros: Vec<(&str, Option<&str>)> = last
+    let zeros: Vec<String> = last
         .iter()
-        .map(|(name, _)| (name, Some(if name == "total_tokens" { tokens.as_str() } else { "0" })))
+        .map(|(name, _)| format!("{}:{}", quoted(name), if name == "total_tokens" { tokens } else { 0 }))
         .collect();
-    let last = last.with(&zeros);
+    let last = format!("{{{}}}", zeros.join(","));
     let info = info.with(&[("last_token_usage", Some(&last))]);
     Some(payload.with(&[("info", Some(&info))]))
 }

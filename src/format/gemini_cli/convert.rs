@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::journal::{Entry, Journal};
 use crate::error::Result;
+use crate::format::raw::Fields;
 use crate::format::{Note, Source, derive};
 use crate::history::{Call, Kind, Media, MediaKind, Message, Opaque, Output, Part, Role, Usage, Weight};
 use crate::json as text_json;
@@ -34,7 +35,6 @@ pub(super) struct Live {
     pub(super) raw: Vec<Value>,
     /// Every record that holds a function response of this message: where it stands.
     pub(super) also: Vec<Range<u64>>,
-    pub(super) model: Option<String>,
 }
 
 /// What of a record a message is.
@@ -186,17 +186,25 @@ fn push(
             }
         }
     }
-    if raw.is_empty() {
+    // What is left besides repetitions may be nothing that the client would send.
+    if raw.is_empty() || (role == Which::User && raw.iter().all(|it| shown(it).trim().is_empty())) {
         return;
     }
     let parts: Vec<Part> = raw.iter().map(part).collect();
+    // What the client acknowledged was its summary, whatever stands around the snapshot.
+    if let (Some(last), true) = (out.last_mut(), role == Which::Model && is_text(&parts, ACK))
+        && last.role == Which::User
+        && last.message.texts().any(|it| it.as_str().contains("<state_snapshot>"))
+    {
+        last.message.kind = Kind::Summary;
+    }
     let side = if role == Which::Model { "model" } else { "user" };
     let wire = text_json::compact(&json!({ "role": side, "parts": raw }));
     let text = |key| record.get(key).and_then(Value::as_str);
     let message = Message {
         id: text("id").map(Into::into),
         at: text("timestamp").and_then(derive::parse_time),
-        usage: usage(record).filter(|_| role == Which::Model && !entry.stale),
+        usage: entry.tokens.as_deref().filter(|_| role == Which::Model).and_then(usage),
         wire_len: Some(Weight::of(&wire).utf16),
         ..Message::new(
             if role == Which::Model { Role::Assistant } else { Role::User },
@@ -212,8 +220,11 @@ fn push(
         role,
         raw,
         also: vec![entry.at.clone()],
-        model: text("model").map(Into::into),
     });
+}
+
+fn is_text(parts: &[Part], expected: &str) -> bool {
+    matches!(parts, [Part::Text(text)] if text.as_str() == expected)
 }
 
 fn kind(before: Option<&Message>, role: Which, ours: Option<&str>, parts: &[Part]) -> Kind {
@@ -238,9 +249,9 @@ pub(super) fn read_kind(before: Option<&Message>, is_model: bool, parts: &[Part]
     }
 }
 
-fn usage(record: &Map<String, Value>) -> Option<Usage> {
-    let tokens = record.get("tokens")?.as_object()?;
-    let number = |key: &str| tokens.get(key).and_then(Value::as_u64).unwrap_or(0);
+fn usage(tokens: &str) -> Option<Usage> {
+    let tokens = Fields::of(tokens)?;
+    let number = |key| tokens.number(key).unwrap_or(0);
     let cached = number("cached").min(number("input"));
     let usage = Usage {
         input: number("input") - cached + number("tool"),
@@ -264,7 +275,12 @@ fn parts_of(content: Option<&Value>) -> Vec<Value> {
 
 /// Whether a resume leaves a user record out: blank, a command, or context that is made anew.
 fn is_ignored(parts: &[Value]) -> bool {
-    // These count as a name in brackets, whatever text stands beside them.
+    let text: String = parts.iter().map(shown).collect();
+    text.trim().is_empty() || starts_ignored(&text)
+}
+
+/// A part as the client shows it to itself: its text, or a name in brackets, whatever text stands beside it.
+fn shown(part: &Value) -> &str {
     const NAMED: [&str; 8] = [
         "videoMetadata",
         "thought",
@@ -275,15 +291,10 @@ fn is_ignored(parts: &[Value]) -> bool {
         "functionResponse",
         "inlineData",
     ];
-    let mut text = String::new();
-    for part in parts {
-        if NAMED.iter().any(|it| part.get(it).is_some()) {
-            text.push_str("[part]");
-        } else {
-            text.push_str(part.get("text").and_then(Value::as_str).unwrap_or_default());
-        }
+    match NAMED.iter().any(|it| part.get(it).is_some()) {
+        true => "[part]",
+        false => part.get("text").and_then(Value::as_str).unwrap_or_default(),
     }
-    text.trim().is_empty() || starts_ignored(&text)
 }
 
 /// What a user message must not begin with, or Gemini CLI does not send it.

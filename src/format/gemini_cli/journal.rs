@@ -16,9 +16,8 @@ pub(super) struct Entry {
     pub(super) record: u32,
     /// Where its JSON stands in the source.
     pub(super) at: Range<u64>,
-    /// Its usage was reported before a compaction that it survived.
-    pub(super) stale: bool,
-    usage: Option<u64>,
+    /// What was reported with it, as JSON; not if that was before a compaction that it survived.
+    pub(super) tokens: Option<String>,
 }
 
 /// A `$set.messages` that put a summary in the place of messages.
@@ -41,6 +40,8 @@ pub(super) struct Journal {
     pub(super) compactions: Vec<Compaction>,
     pub(super) times: Option<(i64, i64)>,
     pub(super) cwd: Option<String>,
+    /// The model that answered last.
+    pub(super) model: Option<String>,
     /// An older session: one JSON document. Where its `messages` stand.
     pub(super) document: Option<Range<u64>>,
     /// Where the `lastUpdated` of a document stands.
@@ -48,6 +49,11 @@ pub(super) struct Journal {
     by_id: HashMap<String, usize>,
     /// Ids in force before the last `$set.messages` that held more than the session's context.
     seen: HashSet<String>,
+    /// What was reported with the records of an id: a resume writes them down again without it.
+    tokens: HashMap<String, String>,
+    /// The context after the last request that was reported.
+    last_total: Option<u64>,
+    /// Ids that survived a compaction.
     stale: HashSet<String>,
 }
 
@@ -157,9 +163,13 @@ impl Journal {
         if self.cwd.is_none() {
             self.cwd = workspace(&fields);
         }
-        let tokens = fields.object("tokens");
-        let usage = tokens.and_then(|it| Some(it.number("input")? + it.number("output").unwrap_or(0)));
-        let entry = Entry { stale: self.stale.contains(&id), id: id.clone(), record, at, usage };
+        if let Some(tokens) = fields.get("tokens") {
+            self.last_total = Fields::of(tokens).and_then(|it| it.number("total"));
+            self.tokens.insert(id.clone(), tokens.to_owned());
+        }
+        self.model = fields.text("model").or(self.model.take());
+        let tokens = self.tokens.get(&id).filter(|_| !self.stale.contains(&id)).cloned();
+        let entry = Entry { id: id.clone(), record, at, tokens };
         match self.by_id.get(&id) {
             Some(place) => self.entries[*place] = entry,
             None => {
@@ -191,7 +201,7 @@ impl Journal {
         let ids: HashSet<String> = fields.iter().filter_map(|it| it.text("id")).collect();
         let shrinks = !only_context && self.seen.iter().any(|it| !ids.contains(it));
         if shrinks {
-            let tokens_before = self.entries.iter().rev().find_map(|it| it.usage.filter(|_| !it.stale));
+            let tokens_before = self.last_total;
             let is_new = |it: &&Fields| it.text("id").is_some_and(|id| !self.seen.contains(&id));
             let summary = fields.iter().filter(is_new).find(|it| {
                 it.text(super::KIND_FIELD).as_deref() == Some("summary")

@@ -6,6 +6,8 @@
 //! again once more; here the first of each turn counts. Consecutive messages of one role stay apart here, though the
 //! client joins them when it sends.
 
+use std::collections::HashMap;
+
 mod convert;
 mod journal;
 mod write;
@@ -57,11 +59,14 @@ impl Read {
             .at(source.name(), None));
         }
         let live = converted(source, &mut journal)?;
+        // The last of a record's messages first, so that the first stays.
+        let places: HashMap<&str, usize> =
+            live.iter().enumerate().rev().map(|(at, it)| (it.record_id.as_str(), at)).collect();
         let past = journal
             .compactions
             .iter()
             .map(|it| PastCompaction {
-                message: live.iter().position(|live| live.record_id == it.summary),
+                message: places.get(it.summary.as_str()).copied(),
                 trigger: None,
                 tokens_before: it.tokens_before,
                 tokens_after: None,
@@ -88,7 +93,7 @@ pub fn read(source: &dyn Source) -> Result<Session> {
     let meta = Meta {
         agent: Some(Format::GeminiCli.name().into()),
         session: said("sessionId").map(Into::into),
-        model: live.iter().rev().find_map(|it| it.model.clone()).map(Into::into),
+        model: journal.model.as_deref().map(Into::into),
         cwd: first_directory.or_else(|| journal.cwd.clone()).map(Into::into),
         window: None,
         system: None,

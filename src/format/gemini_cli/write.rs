@@ -38,6 +38,8 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
         Writer { source, live: &read.live, old, ms, ids: HashSet::new(), warnings: &mut written.warnings }
             .records(after)?;
     let at = quoted(&derive::time(ms));
+    // A line break in JSON is never in a string: records of an older document become lines.
+    let records: Vec<String> = records.iter().map(|it| it.lines().map(str::trim_start).collect()).collect();
     if mode == Mode::New {
         let id = derive::uuid(derive::digest(old, "session", 0, &records.join("\n")));
         let quoted_id = quoted(&id);
@@ -67,7 +69,7 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
         written.pieces = spliced(source.len(), edits);
     } else {
         let mut text = String::new();
-        if source.len() > 0 && source.bytes(source.len() - 1..source.len())? != b"\n" {
+        if !source.is_empty() && source.bytes(source.len() - 1..source.len())? != b"\n" {
             text.push('\n');
         }
         text.push_str(&format!("{{\"$set\":{{\"messages\":{},\"lastUpdated\":{at}}}}}\n", array(&records)));
@@ -187,7 +189,8 @@ impl Writer<'_> {
             let kind = self.kind(before, message);
             if message.role == Role::Assistant {
                 let answers = messages.get(index + 1).filter(|it| answers(message, it));
-                let (record, embedded) = self.model(message, answers, kind, index)?;
+                let as_is = messages.get(index + 1).is_some_and(|it| self.is_rest(message, it));
+                let (record, embedded) = self.model(message, answers, as_is, kind, index)?;
                 out.push(record);
                 index += usize::from(embedded);
             } else {
@@ -260,11 +263,22 @@ impl Writer<'_> {
         Ok(text_json::compact(&record))
     }
 
+    /// Whether `next` is what stands in the results of the record of `message`, unchanged, and no response is in it:
+    /// by itself it would be blank to the client.
+    fn is_rest(&self, message: &Message, next: &Message) -> bool {
+        let (Some(own), Some(rest)) = (self.origin(message), self.origin(next)) else { return false };
+        own.record_id == rest.record_id
+            && rest.role == Which::Results
+            && rest.message.parts == next.parts
+            && next.outputs().next().is_none()
+    }
+
     /// A model record, and whether the answers stand in it.
     fn model(
         &mut self,
         message: &Message,
         answers: Option<&Message>,
+        as_is: bool,
         kind: Option<&str>,
         index: usize,
     ) -> Result<(String, bool)> {
@@ -294,10 +308,13 @@ impl Writer<'_> {
                 let (tools, had) = (array(&tools), fields.get("toolCalls").is_some());
                 let record = fields.with(&[
                     ("tokens", None),
-                    ("toolCalls", Some(tools.as_str()).filter(|_| had)),
+                    (
+                        "toolCalls",
+                        if as_is { fields.get("toolCalls") } else { Some(tools.as_str()).filter(|_| had) },
+                    ),
                     (KIND_FIELD, kind.as_deref().or(fields.get(KIND_FIELD))),
                 ]);
-                return Ok((record, embeds));
+                return Ok((record, embeds || as_is));
             }
         }
         let at = derive::time(message.at.unwrap_or(self.ms));
