@@ -24,6 +24,7 @@ pub mod profile;
 pub mod format;
 pub mod summarizer;
 pub mod store;
+pub mod agents;
 
 pub use error::{Error, Result};
 pub use history::History;

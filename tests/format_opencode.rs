@@ -139,7 +139,7 @@ fn compacted_sessions_read_back() {
         let session = opencode::read(&source).unwrap();
         let old = session.history.messages();
         let units = session.history.units();
-        for unit in units.iter().step_by(1 + units.len() / 8) {
+        for unit in units.iter().step_by(1 + units.len() / 4) {
             for changed in [false, true] {
                 let mut tail = old[unit.start..].to_vec();
                 if changed {

@@ -97,16 +97,20 @@ pub struct Document {
 /// Finds the records under `key` in the outermost object.
 pub fn open(text: &str, key: &str) -> Option<Document> {
     let mut top = children(text, 0..text.len());
-    let last = top.items.last().map_or(0, |it| it.span.end);
-    let records = match top.get(key) {
-        Some(span) => children(text, span),
-        // A document that is cut off inside the array has no whole member of that name.
-        None if !top.closed => children(text, cut_member(text, last, key)?),
-        None => return None,
-    };
+    let records = children(text, member_of(text, &top, key)?);
     let whole = top.closed && records.closed;
     top.items.retain(|it| it.key.as_deref() != Some(key));
     Some(Document { top, records: records.items.into_iter().map(|it| it.span).collect(), whole })
+}
+
+/// A member of the outermost object, even if the text ends inside its value.
+pub fn member(text: &str, key: &str) -> Option<Range<usize>> {
+    member_of(text, &children(text, 0..text.len()), key)
+}
+
+fn member_of(text: &str, top: &Children, key: &str) -> Option<Range<usize>> {
+    let last = top.items.last().map_or(0, |it| it.span.end);
+    top.get(key).or_else(|| if top.closed { None } else { cut_member(text, last, key) })
 }
 
 /// Parses a span. The sentence says what it was expected to be.
@@ -223,6 +227,8 @@ mod tests {
         assert!(open(r#"{"info":{"id":"#, "messages").is_none());
         assert!(open(r#"{"messages":[]}"#, "messages").unwrap().whole);
         assert!(open("[1]", "messages").is_none());
+        assert_eq!(member(text, "info").map(|it| &text[it]), Some(r#"{"id":1}"#));
+        assert_eq!(member(r#"{"info":{"id":"#, "info").map(|it| it.start), Some(8));
     }
 
     #[test]

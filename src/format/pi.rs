@@ -113,14 +113,14 @@ struct Entry {
 /// The entries from the root to the leaf, as numbers.
 fn path(entries: &[Entry], notes: &mut Vec<Note>) -> Vec<usize> {
     let header = entries.iter().find(|it| it.value["type"] == "session");
-    let all = (0..entries.len()).filter(|it| entries[*it].value["type"] != "session");
+    let mut all = (0..entries.len()).filter(|it| entries[*it].value["type"] != "session");
     if header.and_then(|it| it.value["version"].as_u64()).unwrap_or(1) < 2 {
         return all.collect();
     }
     let ids: HashMap<&str, usize> =
         all.clone().filter_map(|it| Some((entries[it].value["id"].as_str()?, it))).collect();
     let mut seen = BTreeSet::new();
-    let mut at = all.last();
+    let mut at = all.next_back();
     let mut out = Vec::new();
     while let Some(index) = at {
         if !seen.insert(index) {
@@ -354,7 +354,8 @@ fn execution(message: &Value) -> String {
 }
 
 fn usage(usage: &Value) -> Option<Usage> {
-    let get = |key: &str| usage[key].as_u64().unwrap_or_default();
+    // Nothing real comes near this bound; sums of what is below it cannot overflow.
+    let get = |key: &str| usage[key].as_u64().unwrap_or_default().min(1 << 48);
     let out = Usage {
         input: get("input"),
         output: get("output"),

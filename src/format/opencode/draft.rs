@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::patch::attachments;
-use super::read::{Export, Live, usage};
+use super::element::{Live, usage};
+use super::make::{Change, Like, VERSION, file, no_tokens, say, slots, text};
+use super::read::Export;
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::format::{Piece, Session, Written, derive};
-use crate::history::{Call, History, Kind, Media, Message, Output, Part, Role, Text};
+use crate::history::{Call, History, Kind, Message, Output, Part, Role};
 use crate::json::compact;
 
 /// All old elements, then the compaction and what of the kept messages must be said again.
@@ -92,20 +93,6 @@ struct Draft<'a> {
     like: Like,
     out: Vec<Value>,
     warnings: Vec<String>,
-}
-
-/// What messages of our own take over from the session.
-struct Like {
-    agent: Value,
-    model: Value,
-    path: Value,
-}
-
-/// How one part of a kept element differs from what it was.
-enum Change<'m> {
-    Same,
-    Text(&'m Text),
-    Output(&'m Output),
 }
 
 impl<'a> Draft<'a> {
@@ -218,7 +205,7 @@ impl<'a> Draft<'a> {
         if summary.parts.iter().any(|it| !matches!(it, Part::Text(_))) {
             self.warn("what is no text was left out of the summary");
         }
-        let parts = summary.texts().map(|it| self.text(it, Kind::Said)).collect();
+        let parts = summary.texts().map(|it| text(it, Kind::Said, self.now)).collect();
         self.push(info, parts);
     }
 
@@ -327,7 +314,7 @@ impl<'a> Draft<'a> {
             let kind = if message.role == Role::Assistant { Kind::Said } else { message.kind };
             for part in &message.parts {
                 match part {
-                    Part::Text(it) => parts.push(self.text(it, kind)),
+                    Part::Text(it) => parts.push(text(it, kind, self.now)),
                     Part::Reasoning(it) => {
                         if it.signature.is_some() {
                             self.warn("thinking lost its signature: OpenCode keeps signatures by provider");
@@ -365,19 +352,6 @@ impl<'a> Draft<'a> {
             }
         };
         self.push(info, parts);
-    }
-
-    /// A text part. What the user did not say is `synthetic`.
-    fn text(&self, text: &Text, kind: Kind) -> Value {
-        let time = json!({ "start": self.now, "end": self.now });
-        let mut part = json!({ "type": "text", "text": text.as_str(), "time": time });
-        if kind != Kind::Said {
-            part["synthetic"] = json!(true);
-        }
-        if kind == Kind::Continue {
-            part["metadata"] = json!({ "compaction_continue": true });
-        }
-        part
     }
 
     fn tool(&mut self, call: &Call, output: Option<&Output>) -> Value {
@@ -436,108 +410,4 @@ impl<'a> Draft<'a> {
         info.insert("time".into(), json!({ "created": created, "updated": self.now }));
         Value::Object(info)
     }
-}
-
-/// The version whose import form this is.
-const VERSION: &str = "1.18.33";
-
-fn no_tokens() -> Value {
-    json!({ "total": 0, "input": 0, "output": 0, "reasoning": 0, "cache": { "read": 0, "write": 0 } })
-}
-
-impl Like {
-    fn of(export: Option<&Export<'_>>, session: &Session) -> Self {
-        let infos = || export.into_iter().flat_map(|it| it.entries.iter().rev()).map(|it| &it.info);
-        let user = infos().find(|it| it["role"] == "user" && it["model"]["modelID"].is_string());
-        let answer = infos().find(|it| it["role"] == "assistant" && it["path"].is_object());
-        let meta = &session.history.meta;
-        let model = meta.model.as_deref().unwrap_or_default();
-        let provider = match model {
-            it if it.starts_with("claude") => "anthropic",
-            it if it.starts_with("gemini") => "google",
-            _ => "openai",
-        };
-        let cwd = meta.cwd.as_deref().unwrap_or("/");
-        Self {
-            agent: user.map_or_else(|| json!("build"), |it| it["agent"].clone()),
-            model: user.map_or_else(
-                || json!({ "providerID": provider, "modelID": model }),
-                |it| it["model"].clone(),
-            ),
-            path: answer.map_or_else(|| json!({ "cwd": cwd, "root": "/" }), |it| it["path"].clone()),
-        }
-    }
-
-    fn user(&self) -> Map<String, Value> {
-        let info = json!({ "role": "user", "agent": self.agent, "model": self.model });
-        info.as_object().cloned().unwrap_or_default()
-    }
-
-    fn assistant(&self) -> Map<String, Value> {
-        let info = json!({
-            "role": "assistant", "mode": self.agent, "agent": self.agent, "path": self.path,
-            "providerID": self.model["providerID"], "modelID": self.model["modelID"],
-        });
-        info.as_object().cloned().unwrap_or_default()
-    }
-}
-
-/// Which parts of `old` those of `new` are, in order, and how they changed; nothing if it cannot be told.
-fn slots<'m>(new: &'m Message, old: &Message) -> Option<Vec<(usize, Change<'m>)>> {
-    let mut out = Vec::new();
-    let mut at = 0;
-    for part in &new.parts {
-        let found = old.parts[at..].iter().position(|it| match (part, it) {
-            (Part::Output(new), Part::Output(old)) => new.id == old.id,
-            _ => part == it,
-        });
-        let slot = match (found, old.parts.get(at), part) {
-            (Some(found), _, _) => at + found,
-            (None, Some(Part::Text(_)), Part::Text(_)) => at,
-            _ => return None,
-        };
-        let change = match part {
-            Part::Output(output) => Change::Output(output),
-            Part::Text(text) if found.is_none() => Change::Text(text),
-            _ => Change::Same,
-        };
-        out.push((slot, change));
-        at = slot + 1;
-    }
-    (new.role == old.role).then_some(out)
-}
-
-/// Makes a tool part say `output`. One that was cleared by OpenCode and still says so is left as it is.
-fn say(part: &mut Value, output: &Output) {
-    let state = &mut part["state"];
-    let text = json!(output.text.as_str());
-    match state["status"].as_str() {
-        Some("completed") if super::read::is_compacted(state) && output.text.as_str() == super::CLEARED => {}
-        Some("completed") => {
-            state["output"] = text;
-            if let Some(time) = state["time"].as_object_mut() {
-                time.remove("compacted");
-            }
-            if state["attachments"].is_array() {
-                state["attachments"] = attachments(state, output);
-            }
-        }
-        Some("error")
-            if state["metadata"]["interrupted"] == true && state["metadata"]["output"].is_string() =>
-        {
-            state["metadata"]["output"] = text;
-        }
-        _ => {
-            state["status"] = json!("error");
-            state["error"] = text;
-        }
-    }
-}
-
-fn file(media: &Media) -> Value {
-    let url = match media.data.contains(':') {
-        true => media.data.to_string(),
-        false => format!("data:{};base64,{}", media.mime, media.data),
-    };
-    json!({ "type": "file", "mime": &*media.mime, "url": url })
 }

@@ -6,6 +6,8 @@
 //! never sends are not there. One message element is one record; a single tool part is found in it again by its place.
 
 mod draft;
+mod element;
+mod make;
 mod patch;
 mod read;
 #[cfg(test)]
@@ -23,7 +25,8 @@ pub const MARKER: &str = "What did we do so far?";
 /// Whether the first bytes, mended, are surely an export: `info` with a `ses…` id, or a first message with its
 /// `info` and `parts`.
 pub fn sniff(first_lines: &str) -> bool {
-    if let Some(id) = document::find(first_lines, 0..first_lines.len(), &["info", "id"]) {
+    let id = document::member(first_lines, "info").and_then(|it| document::find(first_lines, it, &["id"]));
+    if let Some(id) = id {
         return first_lines.get(id).is_some_and(|it| it.starts_with("\"ses"));
     }
     let Some(found) = document::open(first_lines, "messages") else { return false };

@@ -6,7 +6,8 @@ use std::ops::Range;
 use serde_json::{Value, json};
 
 use super::CLEARED;
-use super::read::{Export, is_compacted};
+use super::element::is_compacted;
+use super::read::Export;
 use crate::error::{Error, Kind, Result};
 use crate::format::document::{children, find};
 use crate::format::{Session, Written, replaced};
@@ -51,7 +52,7 @@ pub(super) fn patch(
         for (part, new) in outputs {
             let span = parts.get(part).map(|it| it.span.clone()).ok_or_else(|| lost(part, record))?;
             edits.extend(
-                output(export.text, span, new, at.unwrap_or(0) + 1)
+                output(export.text, span, new, at.unwrap_or(0).saturating_add(1))
                     .transpose()
                     .ok_or_else(|| lost(part, record))??,
             );

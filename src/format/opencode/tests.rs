@@ -108,7 +108,7 @@ fn lines(messages: &[Message]) -> String {
 #[test]
 fn sniffs() {
     assert!(
-        sniff(r#"{ "info": {"id": "ses_1", "x": [1"#) || sniff(r#"{ "info": {"id": "ses_1"}, "messages": ["#)
+        sniff(r#"{ "info": {"id": "ses_1", "x": [1"#) && sniff(r#"{ "info": {"id": "ses_1"}, "messages": ["#)
     );
     assert!(sniff(r#"{"info":{"id":"ses_1"},"messages":[{"info":{"#));
     assert!(sniff(r#"{"messages":[{"info":{},"parts":[]}]}"#));
@@ -260,6 +260,21 @@ fn past_compactions_and_usage() {
     let session = read(&export(vec![user("one"), first.clone()])).unwrap();
     let usage = session.history.messages()[1].usage.unwrap();
     assert_eq!((usage.sent(), usage.output, usage.reasoning), (110, 50, 30));
+
+    // Nonsense does not overflow.
+    let mut absurd = says("first");
+    absurd["info"]["tokens"] =
+        json!({ "total": u64::MAX, "input": u64::MAX, "output": u64::MAX, "cache": { "read": u64::MAX } });
+    absurd["info"]["time"] = json!({ "created": i64::MAX });
+    let source = export(vec![
+        user("one"),
+        absurd,
+        marker(true, None),
+        summary("sum", "msg_3"),
+        answer(json!([done("a", "x")])),
+    ]);
+    assert!(read(&source).unwrap().past[0].tokens_before > Some(0));
+    assert!(changed(&source, CLEARED).is_ok());
 
     let session =
         read(&export(vec![user("one"), first, marker(true, Some("msg_2")), summary("sum", "msg_3"), second]))
@@ -448,4 +463,121 @@ fn carries_over_from_elsewhere() {
         write(&source, &session, &history, Mode::Append).unwrap_err().kind(),
         crate::error::Kind::Refused
     );
+}
+
+mod laws {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::history::{Call, Meta, Output, Reasoning};
+
+    /// What OpenCode can store, one unit at a time: prompts, context, answers, calls with their outputs.
+    fn unit() -> impl Strategy<Value = Vec<Message>> {
+        let word = "[a-z\"\\\\é😀\n]{1,12}";
+        let kind = prop_oneof![Just(Kind::Said), Just(Kind::Context), Just(Kind::Continue)];
+        let said = (kind, word).prop_map(|(kind, text)| vec![Message::text(Role::User, kind, text)]);
+        let thought = |text: String| Part::Reasoning(Reasoning { text: text.into(), signature: None });
+        let answer = (word, word).prop_map(move |(text, thinking)| {
+            vec![Message::new(Role::Assistant, Kind::Said, vec![thought(thinking), Part::Text(text.into())])]
+        });
+        let calls =
+            (prop::collection::vec((word, any::<bool>()), 1..4), any::<u32>()).prop_map(|(outputs, seed)| {
+                let id = |index: usize| std::sync::Arc::from(format!("c{seed}-{index}"));
+                let call = |index| {
+                    let (name, input) = ("bash".into(), "{\"command\":\"ls\"}".into());
+                    Part::Call(Call { id: id(index), name, input, freeform: false, signature: None })
+                };
+                let output = |(index, (text, failed)): (usize, &(String, bool))| {
+                    let (name, text) = (Some("bash".into()), text.as_str().into());
+                    Part::Output(Output {
+                        id: id(index),
+                        name,
+                        text,
+                        media: vec![],
+                        failed: *failed,
+                        cleared: false,
+                    })
+                };
+                let said = (0..outputs.len()).map(call).collect();
+                let answered = outputs.iter().enumerate().map(output).collect();
+                vec![
+                    Message::new(Role::Assistant, Kind::Said, said),
+                    Message::new(Role::Tool, Kind::Said, answered),
+                ]
+            });
+        prop_oneof![said, answer, calls]
+    }
+
+    fn history() -> impl Strategy<Value = History> {
+        prop::collection::vec(unit(), 1..12).prop_map(|units| {
+            let meta = Meta { session: Some("ses_1".into()), times: Some((1, 2)), ..Meta::default() };
+            History::new(units.concat(), meta)
+        })
+    }
+
+    fn written(history: &History) -> (Memory, Session) {
+        let session = Session {
+            format: crate::format::Format::Codex,
+            records: vec![],
+            of_message: vec![vec![]; history.messages().len()],
+            notes: vec![],
+            past: vec![],
+            history: history.clone(),
+        };
+        let source = Memory::new("none", "");
+        let out = write(&source, &session, history, Mode::New).unwrap();
+        let source = Memory::new("new", out.bytes(&source).unwrap());
+        let session = read(&source).unwrap();
+        (source, session)
+    }
+
+    fn said(messages: &[Message]) -> Vec<(Role, Vec<Part>)> {
+        messages.iter().map(|it| (it.role, it.parts.clone())).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_back(history in history(), at in any::<prop::sample::Index>(), clear in any::<bool>()) {
+            let (source, session) = written(&history);
+            prop_assert_eq!(said(session.history.messages()), said(history.messages()));
+            // Then compacted, its tail perhaps shortened, in both ways.
+            let old = session.history.messages();
+            let cut = session.history.cut_at_or_before(at.index(old.len() + 1));
+            let mut tail = old[cut..].to_vec();
+            if clear {
+                for part in tail.iter_mut().flat_map(|it| &mut it.parts) {
+                    if let Part::Output(output) = part {
+                        output.text = "[gone]".into();
+                    }
+                }
+            }
+            let summary = Message::text(Role::Assistant, Kind::Summary, "sum");
+            let head = vec![Message::text(Role::User, Kind::Marker, crate::format::opencode::MARKER), summary];
+            let after = History::new([head, tail].concat(), session.history.meta.clone());
+            for mode in [Mode::Append, Mode::New] {
+                let out = write(&source, &session, &after, mode).unwrap();
+                let again = read(&Memory::new("again", out.bytes(&source).unwrap())).unwrap();
+                prop_assert_eq!(said(again.history.messages()), said(after.messages()), "{:?}", mode);
+                prop_assert_eq!(again.past.len(), 1);
+            }
+        }
+
+        #[test]
+        fn broken_bytes_never_panic(history in history(), cuts in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
+            let (source, _) = written(&history);
+            let mut bytes = source.bytes(0..source.len()).unwrap();
+            for (at, byte) in cuts {
+                let at = at.index(bytes.len());
+                if byte % 5 == 0 { bytes.truncate(at.max(1)) } else { bytes[at] = byte }
+            }
+            let source = Memory::new("broken", bytes.clone());
+            if let Ok(session) = read(&source) {
+                let out = write(&source, &session, &session.history, Mode::Patch).unwrap();
+                prop_assert_eq!(out.bytes(&source).unwrap(), bytes);
+                // A copy of what can be read can be read.
+                let out = write(&source, &session, &session.history, Mode::New).unwrap();
+                prop_assert!(read(&Memory::new("copy", out.bytes(&source).unwrap())).is_ok());
+            }
+        }
+    }
 }

@@ -1,0 +1,142 @@
+//! Codex: `sessions/YYYY/MM/DD/rollout-<time>-<thread>.jsonl` and `archived_sessions/` in its home. A thread that is
+//! running holds a lock on `thread-writer-locks/<thread>.lock` (Codex 0.169).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::{Agent, Env, File, Found, files, first_words, objects, spellings};
+
+/// Its home.
+pub fn home(env: &Env) -> PathBuf {
+    env.codex_home.clone().unwrap_or_else(|| env.home.join(".codex"))
+}
+
+/// Whether a process of Codex writes this thread now. Asking takes the lock for a moment if nobody else holds it, so
+/// it is only asked where the lock file is there.
+pub fn is_live(env: &Env, thread: &str) -> bool {
+    // An id that is no plain name names no file of ours to open.
+    let plain = thread.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-');
+    let path = home(env).join("thread-writer-locks").join(format!("{thread}.lock"));
+    if !plain || !fs::metadata(&path).is_ok_and(|it| it.is_file()) {
+        return false;
+    }
+    fs::File::open(&path).is_ok_and(|it| matches!(it.try_lock_shared(), Err(fs::TryLockError::WouldBlock)))
+}
+
+pub(super) fn search(env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<Found> {
+    let home = home(env);
+    let wanted = cwd.map(spellings);
+    let all = ["sessions", "archived_sessions"].into_iter().flat_map(|it| files(&home.join(it), 3));
+    let rollouts = all.filter(|it| it.name().starts_with("rollout-") && it.name().ends_with(".jsonl"));
+    let mut out: Vec<Found> = rollouts
+        .filter(|file| id.is_none_or(|it| file.stem().ends_with(it)))
+        .filter_map(|file| look(&file))
+        .filter(|found| id.is_none_or(|it| it == found.id))
+        .filter(|found| {
+            wanted.as_ref().is_none_or(|all| found.cwd.as_ref().is_some_and(|it| all.contains(it)))
+        })
+        .collect();
+    for it in &mut out {
+        it.live = is_live(env, &it.id);
+    }
+    out
+}
+
+fn look(file: &File) -> Option<Found> {
+    let head = file.head();
+    let mut lines = objects(&head);
+    let first = lines.next()?;
+    let meta = &first["payload"];
+    if first["type"] != "session_meta" {
+        return None;
+    }
+    let parent = meta["parent_thread_id"]
+        .as_str()
+        .or_else(|| meta["source"]["subagent"]["thread_spawn"]["parent_thread_id"].as_str());
+    Some(Found {
+        agent: Agent::Codex,
+        id: meta["id"].as_str()?.to_owned(),
+        path: file.path.clone(),
+        parent: parent.map(str::to_owned),
+        cwd: meta["cwd"].as_str().map(PathBuf::from),
+        changed_ms: file.changed_ms,
+        first_words: lines.find_map(|it| prompt(&it)).unwrap_or_default(),
+        live: false,
+    })
+}
+
+/// What the user typed: not what Codex injects, and of what an editor sends only the request.
+fn prompt(line: &Value) -> Option<String> {
+    let item = &line["payload"];
+    if line["type"] != "response_item" || item["type"] != "message" || item["role"] != "user" {
+        return None;
+    }
+    let texts = item["content"].as_array()?.iter().filter_map(|it| it["text"].as_str());
+    let said = texts.map(|it| it.split_once("## My request for Codex:").map_or(it, |it| it.1).trim_start());
+    let mut said = said.filter(|it| !it.starts_with('<') && !it.starts_with("# AGENTS.md instructions"));
+    said.next().map(first_words).filter(|it| !it.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agents::{current, find, list};
+
+    #[test]
+    fn finds_threads_and_locks() {
+        let home = tempfile::tempdir().unwrap();
+        let codex = home.path().join("codex home");
+        let day = codex.join("sessions/2026/11/20");
+        for it in [&day, &codex.join("archived_sessions"), &codex.join("thread-writer-locks")] {
+            fs::create_dir_all(it).unwrap();
+        }
+        let meta = |id: &str, more: &str| {
+            format!("{{\"type\":\"session_meta\",\"payload\":{{\"id\":\"{id}\",\"cwd\":\"/p\"{more}}}}}\n")
+        };
+        let said = |text: &str| {
+            format!(
+                "{{\"type\":\"response_item\",\"payload\":{{\"type\":\"message\",\"role\":\"user\",\"content\":[{{\"type\":\"input_text\",\"text\":\"{text}\"}}]}}}}\n"
+            )
+        };
+        let write = |path: PathBuf, text: String| fs::write(path, text).unwrap();
+        let context = said("<environment_context>x") + &said("# AGENTS.md instructions for /p");
+        write(
+            day.join("rollout-2026-11-20T10-00-00-aaaa-1.jsonl"),
+            meta("aaaa-1", "")
+                + &context
+                + &said("# Context from my IDE\\n## My request for Codex:\\nFix it")
+                + "{\"cut",
+        );
+        write(
+            day.join("rollout-2026-11-20T10-00-01-bbbb-2.jsonl"),
+            meta("bbbb-2", r#","source":{"subagent":{"thread_spawn":{"parent_thread_id":"aaaa-1"}}}"#),
+        );
+        write(codex.join("archived_sessions/rollout-2026-01-01T00-00-00-cccc-3.jsonl"), meta("cccc-3", ""));
+        write(day.join("rollout-x-dddd-4.jsonl"), "{}\n".into());
+        write(day.join("notes.jsonl"), meta("eeee-5", ""));
+        let lock = codex.join("thread-writer-locks/aaaa-1.lock");
+        write(lock.clone(), String::new());
+        let env = Env { home: home.path().to_owned(), codex_home: Some(codex), ..Env::default() };
+
+        let found = list(&env, None, None);
+        assert_eq!(found.len(), 3);
+        assert!(found.iter().all(|it| !it.live));
+        let one = &find(&env, "aaaa-1")[0];
+        assert_eq!((&*one.first_words, one.cwd.as_deref()), ("Fix it", Some(Path::new("/p"))));
+        assert_eq!(find(&env, "bbbb-2")[0].parent.as_deref(), Some("aaaa-1"));
+        assert_eq!(find(&env, "1").len(), 0, "the end of an id is not the id");
+        assert_eq!(list(&env, None, Some(Path::new("/p"))).len(), 3);
+        assert_eq!(list(&env, None, Some(Path::new("/q"))).len(), 0);
+
+        let held = fs::File::open(&lock).unwrap();
+        held.lock().unwrap();
+        assert!(find(&env, "aaaa-1")[0].live && !find(&env, "cccc-3")[0].live);
+        drop(held);
+        assert!(!is_live(&env, "aaaa-1") && !is_live(&env, "../x"));
+
+        let inside = Env { inside: Some(Agent::Codex), session: Some("cccc-3".into()), ..env };
+        assert_eq!(current(&inside)[0].id, "cccc-3");
+    }
+}

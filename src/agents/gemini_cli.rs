@@ -1,0 +1,194 @@
+//! Gemini CLI: `tmp/<project>/chats/session-<minute>-<id8>.jsonl` (before 0.36 `.json`) in `~/.gemini`; sub-agents in
+//! `chats/<parent>/`. `projects.json` says which project is which directory; older folders are named by the SHA-256 of
+//! the directory. Resuming leaves stub files of the same id behind: of one id, the file with real messages counts
+//! (Gemini CLI 0.61).
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::{Agent, Env, File, Found, HEAD, files, first_words, objects, spellings};
+use crate::format::document;
+
+/// Its folder.
+pub fn home(env: &Env) -> PathBuf {
+    env.home.join(".gemini")
+}
+
+/// The folder names of a directory: the slug in `projects.json`, and the hash that came before.
+pub fn projects(env: &Env, cwd: &Path) -> Vec<String> {
+    let known = known(env);
+    let mut out = Vec::new();
+    for it in spellings(cwd) {
+        out.extend(known.iter().filter(|(_, path)| **path == it).map(|(name, _)| name.clone()));
+        out.push(hash(&it));
+    }
+    out.dedup();
+    out
+}
+
+pub(super) fn search(env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<Found> {
+    let known = known(env);
+    let tmp = home(env).join("tmp");
+    let wanted = cwd.map(|it| projects(env, it));
+    let mut best: BTreeMap<(PathBuf, String), (bool, Found)> = BTreeMap::new();
+    for file in files(&tmp, 3) {
+        let Ok(inside) = file.path.strip_prefix(&tmp) else { continue };
+        let folders: Vec<_> = inside.iter().filter_map(|it| it.to_str()).collect();
+        let (project, parent) = match folders.as_slice() {
+            [project, "chats", name] if name.starts_with("session-") => (*project, None),
+            [project, "chats", parent, _] => (*project, Some((*parent).to_owned())),
+            _ => continue,
+        };
+        let kind = file.path.extension().is_some_and(|it| it == "jsonl" || it == "json");
+        if !kind || wanted.as_ref().is_some_and(|it| !it.iter().any(|it| it == project)) {
+            continue;
+        }
+        // The name holds the id's first eight characters; sub-agents' the whole id.
+        let short = id.map(|it| it.get(..8).unwrap_or(it));
+        if short.is_some_and(|it| !file.name().contains(it)) {
+            continue;
+        }
+        let cwd = known.get(project).cloned().or_else(|| cwd.map(Path::to_owned));
+        let Some(found) = look(&file, parent, cwd).filter(|it| id.is_none_or(|id| id == it.id)) else {
+            continue;
+        };
+        // A file is real if it has a prompt, or so much in it that the prompt may stand further on.
+        let real = !found.first_words.is_empty() || file.len > HEAD;
+        let place = (tmp.join(project), found.id.clone());
+        let rank = |it: &(bool, Found)| (it.0, it.1.changed_ms, it.1.path.clone());
+        let new = (real, found);
+        if best.get(&place).is_none_or(|old| rank(old) < rank(&new)) {
+            best.insert(place, new);
+        }
+    }
+    best.into_values().map(|it| it.1).collect()
+}
+
+/// Folder name → directory, by both ways of naming.
+fn known(env: &Env) -> BTreeMap<String, PathBuf> {
+    let text = fs::read(home(env).join("projects.json")).unwrap_or_default();
+    let map: Value = serde_json::from_str(&crate::json::mend(&text)).unwrap_or_default();
+    let mut out = BTreeMap::new();
+    for (path, slug) in map["projects"].as_object().into_iter().flatten() {
+        let path = PathBuf::from(path);
+        out.insert(hash(&path), path.clone());
+        out.extend(slug.as_str().map(|it| (it.to_owned(), path)));
+    }
+    out
+}
+
+fn hash(path: &Path) -> String {
+    Sha256::digest(path.to_string_lossy().as_bytes()).iter().map(|it| format!("{it:02x}")).collect()
+}
+
+fn look(file: &File, parent: Option<String>, cwd: Option<PathBuf>) -> Option<Found> {
+    let head = file.head();
+    let mut id = None;
+    let mut words = String::new();
+    let mut take = |message: &Value| {
+        if words.is_empty() {
+            words = prompt(message);
+        }
+    };
+    match document::open(&head, "messages") {
+        // The old form is one document; a line of the new one may be nothing but messages, and has no id.
+        Some(old) if old.top.get("sessionId").is_some() => {
+            let span = old.top.get("sessionId").unwrap_or_default();
+            id = document::value(&head, span, "an id").ok().and_then(|it| it.as_str().map(str::to_owned));
+            for span in old.records {
+                document::value(&head, span, "a message").iter().for_each(&mut take);
+            }
+        }
+        _ => {
+            for line in objects(&head) {
+                id = id.or_else(|| line["sessionId"].as_str().map(str::to_owned));
+                line["$set"]["messages"].as_array().into_iter().flatten().for_each(&mut take);
+                take(&line);
+            }
+        }
+    }
+    Some(Found {
+        agent: Agent::GeminiCli,
+        id: id?,
+        path: file.path.clone(),
+        parent,
+        cwd,
+        changed_ms: file.changed_ms,
+        first_words: words,
+        live: false,
+    })
+}
+
+/// What the user typed: not commands (`/`, `?`), and not what Gemini CLI adds in angle brackets.
+fn prompt(message: &Value) -> String {
+    if message["type"] != "user" {
+        return String::new();
+    }
+    let content = &message["content"];
+    let parts = content.as_array().into_iter().flatten().chain(content.is_object().then_some(content));
+    let mut texts = content.as_str().into_iter().chain(parts.filter_map(|it| it["text"].as_str()));
+    let typed = texts.find(|it| !it.trim_start().starts_with(['/', '?', '<']));
+    typed.map(first_words).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agents::{current, find, list};
+
+    #[test]
+    fn finds_sessions_and_passes_over_stubs() {
+        let home = tempfile::tempdir().unwrap();
+        let gemini = home.path().join(".gemini");
+        let chats = gemini.join("tmp/my-proj/chats");
+        let old = gemini.join("tmp").join(hash(Path::new("/w/My Proj"))).join("chats");
+        fs::create_dir_all(chats.join("aaaaaaaa-1")).unwrap();
+        fs::create_dir_all(&old).unwrap();
+        fs::create_dir_all(gemini.join("tmp/other/chats")).unwrap();
+        fs::write(gemini.join("projects.json"), r#"{"projects":{"/w/My Proj":"my-proj"}}"#).unwrap();
+        let head = |id: &str| format!("{{\"sessionId\":\"{id}\",\"kind\":\"main\"}}\n");
+        let said = |text: &str| {
+            format!("{{\"id\":\"1\",\"type\":\"user\",\"content\":[{{\"text\":\"{text}\"}}]}}\n")
+        };
+        let set = "{\"$set\":{\"messages\":[{\"type\":\"user\",\"content\":\"<session_context>\"}]}}\n";
+        let write = |path: PathBuf, text: String| fs::write(path, text).unwrap();
+        write(
+            chats.join("session-2026-11-20T09-15-aaaaaaaa.jsonl"),
+            head("aaaaaaaa-1") + set + &said("/help") + &said("Fix it"),
+        );
+        // The stub is newer.
+        write(chats.join("session-2026-11-20T09-17-aaaaaaaa.jsonl"), head("aaaaaaaa-1") + set);
+        write(chats.join("aaaaaaaa-1/bbbbbbbb-2.jsonl"), head("bbbbbbbb-2") + &said("look it up"));
+        write(
+            old.join("session-2025-11-20T09-17-cccccccc.json"),
+            "{\n \"sessionId\": \"cccccccc-3\",\n \"messages\": [\n  {\"type\":\"user\",\"content\":\"Old\"}, {\"type\":\"gem".into(),
+        );
+        write(gemini.join("tmp/other/chats/session-2026-11-20T09-15-dddddddd.jsonl"), head("dddddddd-4"));
+        write(chats.join("session-x.txt"), head("x"));
+        let env = Env { home: home.path().to_owned(), cwd: "/w/My Proj".into(), ..Env::default() };
+
+        let mut found = list(&env, None, Some(Path::new("/w/My Proj")));
+        found.sort_by(|a, b| a.id.cmp(&b.id));
+        let all: Vec<_> = found.iter().map(|it| (&*it.id, it.parent.as_deref(), &*it.first_words)).collect();
+        assert_eq!(
+            all,
+            [
+                ("aaaaaaaa-1", None, "Fix it"),
+                ("bbbbbbbb-2", Some("aaaaaaaa-1"), "look it up"),
+                ("cccccccc-3", None, "Old")
+            ]
+        );
+        assert!(found[0].path.ends_with("session-2026-11-20T09-15-aaaaaaaa.jsonl"));
+        assert!(found.iter().all(|it| it.cwd.as_deref() == Some(Path::new("/w/My Proj"))));
+        assert_eq!(list(&env, None, None).len(), 4);
+        assert_eq!(find(&env, "aaaaaaaa-1").len(), 1);
+        assert_eq!(find(&env, "dddddddd-4")[0].cwd, None);
+        // Two that could be meant.
+        let inside = Env { inside: Some(Agent::GeminiCli), ..env };
+        assert_eq!(current(&inside).len(), 2);
+    }
+}

@@ -1,0 +1,140 @@
+//! The pieces of new elements: what they take over from the session, parts as OpenCode stores them, and a kept part
+//! that says something else.
+
+use serde_json::{Map, Value, json};
+
+use super::element::is_compacted;
+use super::patch::attachments;
+use super::read::Export;
+use crate::format::Session;
+use crate::history::{Kind, Media, Message, Output, Part, Text};
+
+/// What messages of our own take over from the session.
+pub(super) struct Like {
+    pub(super) agent: Value,
+    pub(super) model: Value,
+    pub(super) path: Value,
+}
+
+/// How one part of a kept element differs from what it was.
+pub(super) enum Change<'m> {
+    Same,
+    Text(&'m Text),
+    Output(&'m Output),
+}
+
+/// The version whose import form this is.
+pub(super) const VERSION: &str = "1.18.33";
+
+pub(super) fn no_tokens() -> Value {
+    json!({ "total": 0, "input": 0, "output": 0, "reasoning": 0, "cache": { "read": 0, "write": 0 } })
+}
+
+impl Like {
+    pub(super) fn of(export: Option<&Export<'_>>, session: &Session) -> Self {
+        let infos = || export.into_iter().flat_map(|it| it.entries.iter().rev()).map(|it| &it.info);
+        let user = infos().find(|it| it["role"] == "user" && it["model"]["modelID"].is_string());
+        let answer = infos().find(|it| it["role"] == "assistant" && it["path"].is_object());
+        let meta = &session.history.meta;
+        let model = meta.model.as_deref().unwrap_or_default();
+        let provider = match model {
+            it if it.starts_with("claude") => "anthropic",
+            it if it.starts_with("gemini") => "google",
+            _ => "openai",
+        };
+        let cwd = meta.cwd.as_deref().unwrap_or("/");
+        Self {
+            agent: user.map_or_else(|| json!("build"), |it| it["agent"].clone()),
+            model: user.map_or_else(
+                || json!({ "providerID": provider, "modelID": model }),
+                |it| it["model"].clone(),
+            ),
+            path: answer.map_or_else(|| json!({ "cwd": cwd, "root": "/" }), |it| it["path"].clone()),
+        }
+    }
+
+    pub(super) fn user(&self) -> Map<String, Value> {
+        let info = json!({ "role": "user", "agent": self.agent, "model": self.model });
+        info.as_object().cloned().unwrap_or_default()
+    }
+
+    pub(super) fn assistant(&self) -> Map<String, Value> {
+        let info = json!({
+            "role": "assistant", "mode": self.agent, "agent": self.agent, "path": self.path,
+            "providerID": self.model["providerID"], "modelID": self.model["modelID"],
+        });
+        info.as_object().cloned().unwrap_or_default()
+    }
+}
+
+/// Which parts of `old` those of `new` are, in order, and how they changed; nothing if it cannot be told.
+pub(super) fn slots<'m>(new: &'m Message, old: &Message) -> Option<Vec<(usize, Change<'m>)>> {
+    let mut out = Vec::new();
+    let mut at = 0;
+    for part in &new.parts {
+        let found = old.parts[at..].iter().position(|it| match (part, it) {
+            (Part::Output(new), Part::Output(old)) => new.id == old.id,
+            _ => part == it,
+        });
+        let slot = match (found, old.parts.get(at), part) {
+            (Some(found), _, _) => at + found,
+            (None, Some(Part::Text(_)), Part::Text(_)) => at,
+            _ => return None,
+        };
+        let change = match part {
+            Part::Output(output) => Change::Output(output),
+            Part::Text(text) if found.is_none() => Change::Text(text),
+            _ => Change::Same,
+        };
+        out.push((slot, change));
+        at = slot + 1;
+    }
+    (new.role == old.role).then_some(out)
+}
+
+/// Makes a tool part say `output`. One that was cleared by OpenCode and still says so is left as it is.
+pub(super) fn say(part: &mut Value, output: &Output) {
+    let state = &mut part["state"];
+    let text = json!(output.text.as_str());
+    match state["status"].as_str() {
+        Some("completed") if is_compacted(state) && output.text.as_str() == super::CLEARED => {}
+        Some("completed") => {
+            state["output"] = text;
+            if let Some(time) = state["time"].as_object_mut() {
+                time.remove("compacted");
+            }
+            if state["attachments"].is_array() {
+                state["attachments"] = attachments(state, output);
+            }
+        }
+        Some("error")
+            if state["metadata"]["interrupted"] == true && state["metadata"]["output"].is_string() =>
+        {
+            state["metadata"]["output"] = text;
+        }
+        _ => {
+            state["status"] = json!("error");
+            state["error"] = text;
+        }
+    }
+}
+
+pub(super) fn file(media: &Media) -> Value {
+    let url = match media.data.contains(':') {
+        true => media.data.to_string(),
+        false => format!("data:{};base64,{}", media.mime, media.data),
+    };
+    json!({ "type": "file", "mime": &*media.mime, "url": url })
+}
+
+/// A text part. What the user did not say is `synthetic`.
+pub(super) fn text(text: &Text, kind: Kind, now: i64) -> Value {
+    let mut part = json!({ "type": "text", "text": text.as_str(), "time": { "start": now, "end": now } });
+    if kind != Kind::Said {
+        part["synthetic"] = json!(true);
+    }
+    if kind == Kind::Continue {
+        part["metadata"] = json!({ "compaction_continue": true });
+    }
+    part
+}
