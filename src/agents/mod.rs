@@ -1,6 +1,6 @@
 //! Where each agent keeps its sessions: list them, find one by its id, tell which is the caller's.
 //!
-//! **Invariants.** Nothing is written. The environment is a value ([`Env`]), filled by `config`. Listing is cheap: of a
+//! **Invariants.** Nothing is written but by [`opencode::change`]. The environment is a value ([`Env`]), filled by `config`. Listing is cheap: of a
 //! file, at most its first 64 KB are read. A folder that is not there holds no sessions; what cannot be read is left
 //! out, as an agent would.
 

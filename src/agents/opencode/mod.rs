@@ -1,5 +1,5 @@
 //! OpenCode: one SQLite database (WAL) in its data folder (OpenCode 1.2 to 1.18). A session of it is named
-//! `database#ses_…`; [`export`] gives what `opencode export` gives.
+//! `database#ses_…`; [`export`] gives what `opencode export` gives, [`change`] writes back.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,6 +10,10 @@ use serde_json::{Map, Value, json};
 
 use super::{Agent, Env, Found, first_words, spellings};
 use crate::error::{Error, Kind, Result};
+
+mod change;
+
+pub use change::change;
 
 /// The databases that may hold sessions: the one that `OPENCODE_DB` names, else those of all release channels.
 pub fn databases(env: &Env) -> Vec<PathBuf> {
@@ -124,7 +128,7 @@ fn open(path: &Path) -> Result<Connection> {
 }
 
 fn failed(path: &Path, error: rusqlite::Error) -> Error {
-    let what = "reading OpenCode's database: expected its tables, found an error";
+    let what = "using OpenCode's database: expected its tables and rows, found an error";
     Error::new(Kind::Input, what).at(path.display().to_string(), None).because(error)
 }
 
