@@ -23,10 +23,6 @@ pub mod document;
 pub mod lines;
 pub mod media;
 pub mod raw;
-pub mod opencode;
-pub mod pi;
-pub mod raw;
-pub mod swe_agent;
 
 use crate::error::{Error, Kind, Result};
 use crate::history::History;
