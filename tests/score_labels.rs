@@ -83,8 +83,18 @@ fn people_agree() {
         );
     }
     for (class, it) in &rows {
-        assert!(it.marked == 0 || it.found * 10 >= it.marked * 8, "{class}: {} of {} found", it.found, it.marked);
-        assert!(it.judged < 10 || it.real * 10 >= it.judged * 9, "{class}: {} of {} real", it.real, it.judged);
+        assert!(
+            it.marked < 10 || it.found * 10 >= it.marked * 8,
+            "{class}: {} of {} found",
+            it.found,
+            it.marked
+        );
+        assert!(
+            it.judged < 10 || it.real * 10 >= it.judged * 9,
+            "{class}: {} of {} real",
+            it.real,
+            it.judged
+        );
     }
 }
 
