@@ -48,10 +48,15 @@ impl Engine {
         answer.first_changed = Some(outcome.first_changed);
         answer.prefix_tokens = outcome.prefix_tokens;
         answer.status = "planned".to_owned();
-        if let To::File(path) = &ask.to {
+        // Whoever gets the edits will make them: the originals must be there then.
+        if ask.to != To::Plan {
             answer.handle = Some(self.archive(opened, &plan, ask, outcome.tokens, None)?);
+        }
+        if let To::File(path) = &ask.to {
             let bytes = match ask.messages_as {
-                Some(api) => crate::format::wire::messages_of(&outcome.history, Some(opened.session.format), api).0,
+                Some(api) => {
+                    crate::format::wire::messages_of(&outcome.history, Some(opened.session.format), api).0
+                }
                 None => self.written(opened, &outcome.history, Mode::Patch, &mut answer.warnings)?.0,
             };
             crate::files::install(path, &bytes)?;
