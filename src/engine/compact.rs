@@ -135,7 +135,7 @@ impl Engine {
             session: session_info(opened),
             tokens_before: measured.tokens,
             tokens_after: measured.tokens,
-            overhead: measured.ruler.overhead(),
+            overhead: measured.overhead,
             method: method_info(&measured.ruler),
             messages_before: messages,
             messages_after: messages,

@@ -23,7 +23,7 @@ impl Engine {
         let measured = self.measure(&opened.session, ask);
         let history = measured.history;
         let ruler = &measured.ruler;
-        let overhead = ruler.overhead();
+        let overhead = measured.overhead;
         let context = measured.tokens + overhead;
         let usable =
             measured.window.map(|it| it.saturating_sub(measured.max_output.unwrap_or(0).min(20_000)));

@@ -162,6 +162,8 @@ struct Measured<'a> {
     max_output: Option<u64>,
     /// Tokens of the messages.
     tokens: u64,
+    /// Tokens of system prompt and tools, and of messages in the system's role.
+    overhead: u64,
 }
 
 impl Engine {
@@ -181,14 +183,18 @@ impl Engine {
         let known = model.and_then(tokens::window);
         let configured = model.and_then(|it| self.config.windows.get(it).copied());
         let ruler = Ruler::new(history, ask.tokenizer, ask.overhead);
-        let counted = history.messages().iter().filter(|it| crate::compact::counts(it));
-        let tokens = counted.map(|it| ruler.message(it)).sum();
+        let sum = |counted: bool| -> u64 {
+            let some = history.messages().iter().filter(|it| crate::compact::counts(it) == counted);
+            some.map(|it| ruler.message(it)).sum()
+        };
+        let (tokens, overhead) = (sum(true), ruler.overhead() + sum(false));
         Measured {
             history,
             window: ask.window.or(configured).or(history.meta.window).or(known.map(|it| it.context)),
             max_output: known.map(|it| it.output),
             ruler,
             tokens,
+            overhead,
         }
     }
 
