@@ -54,12 +54,12 @@ fn baselines_on_the_corpus() {
             }
             kept.sort_by(f64::total_cmp);
             let median = kept[kept.len() / 2];
-            print!("{share}% {:10} median {median:.2} p10 {:.2}", baseline.name(), kept[kept.len() / 10]);
-            print!(" contradictions {contradictions} unsupported {unsupported}");
+            eprint!("{share}% {:10} median {median:.2} p10 {:.2}", baseline.name(), kept[kept.len() / 10]);
+            eprint!(" contradictions {contradictions} unsupported {unsupported}");
             for (class, (kept, found)) in classes {
-                print!(" {class:?} {:.2} of {found}", kept as f64 / found as f64);
+                eprint!(" {class:?} {:.2} of {found}", kept as f64 / found as f64);
             }
-            println!();
+            eprintln!();
             medians.insert((share, baseline), median);
         }
     }

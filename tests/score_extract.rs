@@ -1,6 +1,8 @@
 //! What is taken for a fact, class by class, and what is not. Each case is a small session as text; the snapshot
 //! lists the facts found.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Role};
 use epitome::score::{self, Class};
 
