@@ -32,6 +32,7 @@ fn baselines_on_the_corpus() {
         .iter()
         .filter_map(|it| corpus::read(&folder, it))
         .filter(|it| it.messages().iter().map(count).sum::<u64>() >= 6_000)
+        .map(|it| (score::probes(&it), it))
         .collect();
     let mut medians = BTreeMap::new();
     for share in [10, 20] {
@@ -39,10 +40,10 @@ fn baselines_on_the_corpus() {
             let mut kept = Vec::new();
             let mut classes: BTreeMap<Class, (usize, usize)> = BTreeMap::new();
             let (mut contradictions, mut unsupported) = (0, 0);
-            for history in &sessions {
+            for (probes, history) in &sessions {
                 let total: u64 = history.messages().iter().map(count).sum();
                 let compacted = baseline.compact(history, total * share / 100, &count);
-                let score = score::score(history, &compacted, &|_| false, &count);
+                let score = score::score_probes(history, probes, &compacted, &|_| false, &count);
                 assert!(score.tokens.after <= total * share / 100, "{} is over its budget", baseline.name());
                 contradictions += score.contradictions.len();
                 unsupported += score.unsupported.len();

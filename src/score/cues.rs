@@ -357,8 +357,8 @@ pub(super) const ASKING_ANYWHERE: &[&str] = &[
     "wait why", "shouldn't we", "should we", "whether", "or should",
 ];
 
-/// The heading under which editors put what was typed.
-pub(super) const TYPED_AFTER: &str = "## My request for Codex:";
+/// The heading, up to the model's name, under which the editors' extension of Codex 0.39 puts what was typed.
+pub(super) const TYPED_AFTER: &str = "## My request for ";
 
 /// From here on a client speaks, to the end of the text.
 pub(super) const ENDS_OWN_WORDS: &[&str] = &["Operation stopped by hook", "[Request interrupted"];
