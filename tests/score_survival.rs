@@ -201,6 +201,22 @@ fn what_is_turned_around_is_a_contradiction() {
 }
 
 #[test]
+fn quoted_rules_are_rules() {
+    let bare = "- Never log customer passwords in clear text.\n";
+    for row in [
+        "- \"Never log customer passwords in clear text.\" (#1)\n",
+        "- The user said: \"Never log customer passwords in clear text.\"\n",
+        "> Never log customer passwords in clear text.\n",
+        "- 「Never log customer passwords in clear text.」\n",
+        "1. **Never log customer passwords in clear text** [1]\n",
+    ] {
+        let score = scored(&GOOD.replace(bare, row));
+        assert_eq!(score.classes[&Class::U].kept, 2, "{row}: {:#?}", score.lost);
+        assert!(score.unsupported.is_empty() && score.contradictions.is_empty(), "{row}");
+    }
+}
+
+#[test]
 fn nobody_may_make_things_up() {
     for (line, claim) in [
         ("- Edited src/payment/stripe.rs", score::Claim::Path),

@@ -468,6 +468,13 @@ pub(super) const OF_THE_USER: &[&str] = &[
     "contrainte", "règle", "consigne", "exigence",
 ];
 
+/// Labels under which earlier summaries give the user's rules or words.
+pub(super) const RULE_LABELS: &[&str] = &[
+    "constraint", "rule", "instruction", "preference", "user message", "user said", "user's word", "must", "never", "always",
+    "don't", "do not", "guideline", "standing", "约束", "約束", "限制", "规则", "規則", "偏好", "用户原话", "制約", "ルール",
+    "守る", "제약", "규칙", "restric", "regla", "огранич", "правил", "vorgabe", "einschränk", "contrainte", "consigne",
+];
+
 /// What was done to a file, by word. Words of dense script are looked for anywhere in the row.
 pub(super) const FILE_WORDS: &[(&str, &[FileOp])] = &[
     ("read", &[FileOp::Read]),

@@ -11,7 +11,7 @@ use super::phrases::{
     agrees, find_bounded, find_path, ops_in, ops_in_line, outcome_in, status_in, turned_around,
 };
 use super::probe::{Class, Fact, FileOp, Outcome, Polarity, Probe};
-use super::rules::polarity;
+use super::rules::{dequoted, polarity};
 use super::text::{Shape, clip, content, ending, tokens};
 use crate::history::History;
 
@@ -143,7 +143,9 @@ impl<'a> Scene<'a> {
         for at in self.index.sentences_with(&needle, share) {
             let (line, sentence) = &self.index.sentences[at];
             let line = &self.index.lines[*line];
-            let said = polarity(sentence).or_else(|| self.index.labels(line).find_map(polarity));
+            let said = polarity(sentence)
+                .or_else(|| polarity(&dequoted(sentence)))
+                .or_else(|| self.index.labels(line).find_map(polarity));
             let turned = turned_around(text, sentence)
                 || matches!(
                     (own, said),
