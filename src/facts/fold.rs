@@ -241,7 +241,8 @@ impl Fold<'_> {
         let checked = ["- [x] ", "- [X] "].iter().any(|it| lead.starts_with(it));
         let body = bare(lead).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
         // A quotation stays as it is.
-        let body = if body.contains('"') { body } else { super::text::unmarked(&body) };
+        let quotes = body.starts_with('"') || body.contains("→ \"");
+        let body = if quotes { body } else { super::text::unmarked(&body) };
         let body = REFS.replace_all(&body, "").into_owned();
         let body = body.trim();
         let lower = body.to_lowercase();
