@@ -73,9 +73,10 @@ const SECTIONS: [(&str, Topic); 58] = [
 ];
 
 /// Words that say what was done to a file, in lower case; the first that fits counts.
-const DEEDS: [(&str, Deed); 24] = [
+const DEEDS: [(&str, Deed); 25] = [
     ("created, edited", Deed::Grown),
     ("edited earlier, read", Deed::Reread),
+    ("read, changes undone", Deed::Restored),
     ("rewritten", Deed::Written),
     ("written", Deed::Written),
     ("deleted", Deed::Deleted),
