@@ -145,7 +145,7 @@ fn styles_change_depth_but_not_what_is_pinned() {
         assert!(
             page.contains("the pin")
                 && page.contains("Tidy up the parser")
-                && page.contains("edited: src/parser.rs")
+                && page.contains("created, edited: src/new.rs")
         );
     }
     assert!(brief.len() < detailed.len());

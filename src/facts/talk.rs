@@ -57,10 +57,11 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
                 for part in &parts {
                     let part = part.trim();
                     facts.push(user(Topic::UserMessages, number, part));
-                    if !small {
+                    // Clients join what was said in a row: each part asks for something or does not.
+                    if !trivial(part) {
                         facts.push(user(Topic::Requests, number, part));
                     }
-                    if !goal && !small {
+                    if !goal && !trivial(part) {
                         facts.push(user(Topic::Goal, number, part));
                     }
                 }
@@ -275,7 +276,7 @@ fn told(number: usize, message: &Message, facts: &mut Vec<Fact>) {
                 model(Topic::Tried, sentence);
             } else if CUES.untested.is_match(sentence) {
                 model(Topic::Untested, sentence);
-            } else if found < 3 && CUES.found.is_match(sentence) && !plans {
+            } else if found < 3 && sentence.chars().count() >= 40 && CUES.found.is_match(sentence) && !plans {
                 found += 1;
                 model(Topic::Findings, sentence);
             }

@@ -270,7 +270,11 @@ impl Work<'_> {
             {
                 Deed::Reread
             }
-            Meaning::Read if before.is_none_or(|it| matches!(it, Deed::Read | Deed::Noted)) => Deed::Read,
+            Meaning::Read
+                if before.is_none_or(|it| matches!(it, Deed::Read | Deed::Noted | Deed::Restored)) =>
+            {
+                Deed::Read
+            }
             Meaning::Edit if made => Deed::Grown,
             Meaning::Edit => Deed::Edited,
             Meaning::Create if made => Deed::Grown,
@@ -295,8 +299,9 @@ impl Work<'_> {
         let to = action.to.as_deref().map(|it| path(it, action.dir.as_deref(), self.base));
         if let Some(to) = to.clone() {
             // What was done to it before is still true of it under its new name.
-            let deed =
-                before.filter(|it| !matches!(it, Deed::Read | Deed::Noted | Deed::Deleted | Deed::Renamed));
+            let deed = before.filter(|it| {
+                !matches!(it, Deed::Read | Deed::Noted | Deed::Restored | Deed::Deleted | Deed::Renamed)
+            });
             if let Some(deed) = deed {
                 self.files.insert(to, (number, deed, None));
             }
@@ -377,6 +382,12 @@ impl Work<'_> {
             if command::discards(command) {
                 let text = format!("changes discarded: {}", flat(clip(command, 200).0));
                 self.facts.push(fact(Topic::Tried, number, Voice::Seen, text, Detail::None));
+            }
+            for named in command::restored(command) {
+                let name = path(&named, None, self.base);
+                if let Some(file) = self.files.get_mut(&name) {
+                    *file = (number, Deed::Restored, None);
+                }
             }
             if command::sets_up(command) {
                 self.facts.push(fact(Topic::Setup, number, Voice::Seen, command.into(), Detail::None));
