@@ -229,10 +229,9 @@ pub struct SchemaArgs {
 
 /// Arguments of `serve`.
 #[derive(Debug, Args)]
-#[group(required = true, multiple = false, id = "transport", args = ["stdio", "http"])]
 pub struct ServeArgs {
     /// Over standard input and output
-    #[arg(long)]
+    #[arg(long, required_unless_present = "http", conflicts_with = "http")]
     pub(super) stdio: bool,
     /// Over HTTP on this address (127.0.0.1:8765): /mcp, and /sse for old clients; TLS is a proxy's business
     #[arg(long, value_name = "ADDR")]

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::arguments::Arguments;
+use super::http::Metrics;
 use crate::agents::{self, Agent};
 use crate::config::{Config, StoreAt};
 use crate::engine::{Engine, Opened, SessionRef};
@@ -33,12 +34,14 @@ pub(crate) struct Desk {
     /// For tests and `--now`; the clock otherwise.
     now: Option<i64>,
     pub(crate) remote: Option<Remote>,
+    /// What has been called.
+    pub(crate) metrics: Arc<Metrics>,
     store: Mutex<Option<Arc<dyn Store>>>,
 }
 
 impl Desk {
     pub(crate) fn new(config: Config, now: Option<i64>, remote: Option<Remote>) -> Self {
-        Self { config, now, remote, store: Mutex::new(None) }
+        Self { config, now, remote, metrics: Arc::default(), store: Mutex::new(None) }
     }
 
     pub(crate) fn now(&self) -> i64 {

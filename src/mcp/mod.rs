@@ -15,11 +15,13 @@ mod arguments;
 mod call;
 mod desk;
 mod fit;
+mod http;
 mod server;
 mod splice;
 mod stdio;
 mod tools;
 
+pub use http::{Http, serve as serve_http};
 pub use stdio::serve as serve_stdio;
 
 /// Ends when the process is asked to end.

@@ -1,5 +1,6 @@
 //! What rmcp asks of a server.
 
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,13 +55,31 @@ impl Server {
 
     /// Who calls: over HTTP whoever the token belongs to, otherwise the local user.
     fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
-        let parts = context.extensions.get::<axum::http::request::Parts>();
-        let mut caller =
-            parts.and_then(|it| it.extensions.get::<Caller>()).cloned().unwrap_or_else(|| self.desk.local());
+        let parts = || context.extensions.get::<axum::http::request::Parts>()?.extensions.get::<Caller>();
+        let caller = context.extensions.get::<Caller>().or_else(parts);
+        let mut caller = caller.cloned().unwrap_or_else(|| self.desk.local());
         if self.desk.remote.is_none() {
             caller.thread = context.meta.get("threadId").and_then(Value::as_str).map(str::to_owned);
         }
         caller
+    }
+
+    /// Counts a call, and writes the line that says who called what: nothing of what was in it.
+    fn note(&self, owner: &str, tool: &str, answer: Option<&Result<Answer>>, took: Duration) {
+        if self.desk.remote.is_none() {
+            return;
+        }
+        let outcome = match answer {
+            Some(Ok(_)) => "ok",
+            Some(Err(error)) => error.code(),
+            None => "cancelled",
+        };
+        self.desk.metrics.call(tool, outcome, took);
+        let at = crate::format::derive::time(self.desk.now());
+        let milliseconds = took.as_secs_f64() * 1000.0;
+        let line = serde_json::json!({"at": at, "caller": owner, "tool": tool, "outcome": outcome, "ms": milliseconds});
+        // A log that cannot be written must not stop the server.
+        let _ = writeln!(std::io::stderr().lock(), "{line}");
     }
 
     /// Calls a tool on a thread of its own, with signs of life, until it is done or nobody waits any more.
@@ -186,11 +205,13 @@ impl ServerHandler for Server {
             Some(arguments) => arguments.clone(),
             None => Arc::new(Arguments::of(request.arguments.unwrap_or_default())),
         };
+        let (started, owner) = (Instant::now(), caller.owner.clone());
         let answer = if call::is_quick(tool, &arguments) {
             Some(guarded(|| call::call(&self.desk, &caller, tool, &arguments)))
         } else {
             self.work(caller, tool.to_owned(), arguments, &context).await
         };
+        self.note(&owner, tool, answer.as_ref(), started.elapsed());
         // Nobody waits for a cancelled call; what is returned here is not sent.
         let answer = answer.unwrap_or_else(|| Err(Error::new(Kind::Refused, "the call was cancelled")));
         Ok(result(answer, call::example(&self.desk, tool)).into())

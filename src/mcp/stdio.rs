@@ -299,7 +299,7 @@ fn error_reply(id: Value, code: i32, what: &str) -> Value {
 }
 
 /// A line as a message; or the error to answer, if it can be answered at all.
-fn message(line: &[u8]) -> std::result::Result<ClientJsonRpcMessage, Option<Value>> {
+pub(super) fn message(line: &[u8]) -> std::result::Result<ClientJsonRpcMessage, Option<Value>> {
     if let Some(call) = tool_call(line) {
         return Ok(call);
     }
