@@ -319,6 +319,12 @@ pub struct PruneAnswer {
     /// File that was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
+    /// What to resume, after it was installed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// One shell command that resumes it, from any directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resume: Option<String>,
     /// `now`, `next_request` or `on_resume`; absent when nothing was installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub takes_effect: Option<String>,

@@ -31,7 +31,7 @@ impl Engine {
         let mut triggers = BTreeMap::new();
         for (name, _) in BUILT_IN {
             let profile = Profile::built_in(name)?;
-            let moment = self.moment(ask);
+            let moment = self.moment(measured.history, ask);
             let it =
                 compact::verdict(history, ruler, &profile, measured.window, measured.max_output, &moment);
             let info =

@@ -4,6 +4,7 @@
 
 mod compact;
 mod estimate;
+mod install;
 mod open;
 mod prune;
 mod split;
@@ -85,6 +86,8 @@ pub enum To {
     File(std::path::PathBuf),
     /// The bytes are handed back.
     Bytes,
+    /// The session itself, so that its agent resumes from it.
+    Session,
 }
 
 /// What a caller asks for, in the words of interface.md.
@@ -233,8 +236,8 @@ impl Engine {
         crate::store::Scope { owner: self.config.owner.clone(), project: project.to_owned() }
     }
 
-    fn moment(&self, ask: &Ask) -> Moment {
-        Moment { now: self.now, cause: ask.cause, last_run: None, failures: 0 }
+    fn moment(&self, history: &History, ask: &Ask) -> Moment {
+        Moment { now: self.now, cause: ask.cause, last_run: self.last_compaction(history), failures: 0 }
     }
 }
 

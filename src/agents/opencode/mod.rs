@@ -15,9 +15,14 @@ mod change;
 
 pub use change::change;
 
+/// Its data folder.
+pub fn home(env: &Env) -> PathBuf {
+    env.data.clone().unwrap_or_else(|| env.home.join(".local/share")).join("opencode")
+}
+
 /// The databases that may hold sessions: the one that `OPENCODE_DB` names, else those of all release channels.
 pub fn databases(env: &Env) -> Vec<PathBuf> {
-    let data = env.data.clone().unwrap_or_else(|| env.home.join(".local/share")).join("opencode");
+    let data = home(env);
     if let Some(named) = env.opencode_db.as_deref().filter(|it| !it.is_empty()) {
         // An absolute path replaces the folder when it is joined. `:memory:` is a file that is not there.
         return vec![data.join(named)];
@@ -25,6 +30,15 @@ pub fn databases(env: &Env) -> Vec<PathBuf> {
     let is_database = |it: &str| it.starts_with("opencode") && it.ends_with(".db");
     let found = super::files(&data, 0).into_iter().filter(|it| is_database(it.name()));
     found.map(|it| it.path).collect()
+}
+
+/// The ids of the messages and parts of an export, messages first.
+pub fn ids(export: &[u8]) -> Vec<String> {
+    let document: Value = serde_json::from_str(&crate::json::mend(export)).unwrap_or_default();
+    let messages = document["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let infos = messages.iter().map(|it| &it["info"]);
+    let parts = messages.iter().flat_map(|it| it["parts"].as_array().into_iter().flatten());
+    infos.chain(parts).filter_map(|it| it["id"].as_str().map(str::to_owned)).collect()
 }
 
 /// Splits `database#ses_…`.
@@ -90,11 +104,16 @@ pub(super) fn search(env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<Fou
 
 /// Whether the newest tool part of the session is a call that is still running.
 pub(super) fn is_calling(found: &Found) -> bool {
+    is_running(&found.path, &found.id)
+}
+
+/// The same, by database and id.
+pub(super) fn is_running(database: &Path, id: &str) -> bool {
     let newest = || {
-        let connection = open(&found.path).ok()?;
+        let connection = open(database).ok()?;
         let sql = "SELECT data FROM part WHERE session_id = ?1 ORDER BY time_created DESC, id DESC LIMIT 20";
         let mut parts = connection.prepare(sql).ok()?;
-        let rows = parts.query_map([&found.id], |row| Ok(text(row, 0))).ok()?;
+        let rows = parts.query_map([id], |row| Ok(text(row, 0))).ok()?;
         let parts = rows.flatten().filter_map(|it| serde_json::from_str::<Value>(&it).ok());
         parts.into_iter().find(|it| it["type"] == "tool")
     };
