@@ -29,10 +29,13 @@ impl File {
         })?;
         if !found.is_file() {
             let what = if found.is_dir() { "a directory" } else { "a pipe, socket or device" };
-            return Err(Error::new(Kind::Input, format!("expected a session file, found {what}")).at(&name, None));
+            return Err(
+                Error::new(Kind::Input, format!("expected a session file, found {what}")).at(&name, None)
+            );
         }
-        let file = fs::File::open(path)
-            .map_err(|error| Error::new(Kind::Input, "opening a session file").at(&name, None).because(error))?;
+        let file = fs::File::open(path).map_err(|error| {
+            Error::new(Kind::Input, "opening a session file").at(&name, None).because(error)
+        })?;
         let len = file
             .metadata()
             .map_err(|error| Error::new(Kind::Io, "asking for the length").at(&name, None).because(error))?
@@ -53,7 +56,10 @@ impl Source for File {
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
         read_exact_at(&self.file, at, buffer).map_err(|error| {
             if error.kind() == std::io::ErrorKind::UnexpectedEof {
-                let what = format!("expected {} bytes at {at}, found fewer: the file was cut while it was read; try again", buffer.len());
+                let what = format!(
+                    "expected {} bytes at {at}, found fewer: the file was cut while it was read; try again",
+                    buffer.len()
+                );
                 return Error::new(Kind::Changed, what).at(&self.name, None);
             }
             Error::new(Kind::Io, "reading").at(&self.name, None).because(error)
@@ -95,7 +101,8 @@ pub fn create(path: &Path, bytes: &[u8], like: &Path) -> Result<()> {
     match fs::read(path) {
         Ok(found) if found == bytes => return Ok(()),
         Ok(_) => {
-            let what = "expected no file of that name, found one that says something else; nothing was written";
+            let what =
+                "expected no file of that name, found one that says something else; nothing was written";
             return Err(Error::new(Kind::Refused, what).at(path.display().to_string(), None));
         }
         Err(_) => {}
@@ -111,10 +118,15 @@ pub fn create(path: &Path, bytes: &[u8], like: &Path) -> Result<()> {
 /// [`Kind::Changed`] if it has another length; it is as it was then.
 pub fn replace(path: &Path, len: u64, bytes: &[u8]) -> Result<()> {
     let place = || path.display().to_string();
-    let fail = |what: &str, error: std::io::Error| Error::new(Kind::Io, what).at(place(), None).because(error);
-    let old = fs::File::open(path).map_err(|it| fail("opening a file to replace it; nothing was changed", it))?;
+    let fail =
+        |what: &str, error: std::io::Error| Error::new(Kind::Io, what).at(place(), None).because(error);
+    let old =
+        fs::File::open(path).map_err(|it| fail("opening a file to replace it; nothing was changed", it))?;
     let now = || old.metadata().map(|it| it.len()).map_err(|it| fail("asking for the length", it));
-    let changed = || Error::new(Kind::Changed, "it was written to meanwhile; nothing was replaced; try again").at(place(), None);
+    let changed = || {
+        Error::new(Kind::Changed, "it was written to meanwhile; nothing was replaced; try again")
+            .at(place(), None)
+    };
     if now()? != len {
         return Err(changed());
     }
@@ -144,7 +156,9 @@ pub fn overwrite(path: &Path, edits: &[(u64, Vec<u8>)]) -> Result<()> {
         }
         file.sync_all()
     };
-    write().map_err(|error| Error::new(Kind::Io, "writing into a file").at(path.display().to_string(), None).because(error))
+    write().map_err(|error| {
+        Error::new(Kind::Io, "writing into a file").at(path.display().to_string(), None).because(error)
+    })
 }
 
 /// Writes a file beside `path`, synced, with the permissions of `like` if that is there; its name.
@@ -173,7 +187,9 @@ fn beside(path: &Path, bytes: &[u8], like: &Path) -> Result<PathBuf> {
 
 /// Renames over `path` and syncs the folder.
 fn renamed(beside: &Path, path: &Path) -> Result<()> {
-    let fail = |what: &str, error: std::io::Error| Error::new(Kind::Io, what).at(path.display().to_string(), None).because(error);
+    let fail = |what: &str, error: std::io::Error| {
+        Error::new(Kind::Io, what).at(path.display().to_string(), None).because(error)
+    };
     if let Err(error) = fs::rename(beside, path) {
         let _ = fs::remove_file(beside);
         return Err(fail("putting a file in place; nothing was replaced", error));

@@ -42,7 +42,9 @@ pub(super) fn claim(env: &Env, thread: &str) -> Result<fs::File> {
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(fs::TryLockError::WouldBlock) => {
-            let what = format!("Codex is writing the thread {thread}; end it, or run this again to make a new thread");
+            let what = format!(
+                "Codex is writing the thread {thread}; end it, or run this again to make a new thread"
+            );
             Err(Error::new(Kind::Live, what))
         }
         Err(fs::TryLockError::Error(error)) => Err(fail(error)),

@@ -60,7 +60,9 @@ pub fn reach(agent: Agent, job: Job, live: bool, export: bool) -> Result<Reach> 
         (Agent::ClaudeCode, Job::Prune, _) => on_resume(Mode::Patch, Way::InPlace),
         (Agent::ClaudeCode, Job::Compact | Job::Restore, _) => on_resume(Mode::New, Way::Beside),
         (Agent::Codex | Agent::GeminiCli, _, false) => on_resume(Mode::Append, Way::Replace),
-        (Agent::Codex | Agent::GeminiCli, Job::Compact | Job::Restore, true) => on_resume(Mode::New, Way::Beside),
+        (Agent::Codex | Agent::GeminiCli, Job::Compact | Job::Restore, true) => {
+            on_resume(Mode::New, Way::Beside)
+        }
         (Agent::Codex | Agent::GeminiCli, Job::Prune, true) => {
             let what = format!(
                 "clearing outputs of a running session: {} keeps its own history until it is resumed, so nothing would \
@@ -115,10 +117,14 @@ pub fn resume(env: &Env, agent: Agent, id: &str, cwd: Option<&Path>) -> String {
         value.as_ref().map(|it| format!("{name}={} ", quoted(&it.to_string_lossy()))).unwrap_or_default()
     };
     let command = match agent {
-        Agent::ClaudeCode => format!("{}claude --resume {}", variable("CLAUDE_CONFIG_DIR", &env.claude_config), quoted(id)),
+        Agent::ClaudeCode => {
+            format!("{}claude --resume {}", variable("CLAUDE_CONFIG_DIR", &env.claude_config), quoted(id))
+        }
         Agent::Codex => format!("{}codex resume {}", variable("CODEX_HOME", &env.codex_home), quoted(id)),
         Agent::GeminiCli => format!("gemini --resume {}", quoted(id)),
-        Agent::OpenCode => format!("{}opencode --session {}", variable("XDG_DATA_HOME", &env.data), quoted(id)),
+        Agent::OpenCode => {
+            format!("{}opencode --session {}", variable("XDG_DATA_HOME", &env.data), quoted(id))
+        }
     };
     in_directory(cwd, &command)
 }
@@ -162,7 +168,9 @@ mod tests {
     fn the_table() {
         let mut out = String::new();
         for agent in Agent::ALL {
-            for (job, live) in [(Job::Compact, false), (Job::Prune, false), (Job::Prune, true), (Job::Compact, true)] {
+            for (job, live) in
+                [(Job::Compact, false), (Job::Prune, false), (Job::Prune, true), (Job::Compact, true)]
+            {
                 let cell = match reach(agent, job, live, false) {
                     Ok(it) => format!("{:?} {:?} {}", it.mode, it.way, it.takes_effect),
                     Err(error) => error.code().to_owned(),

@@ -39,6 +39,11 @@ impl Arguments {
         if self.quiet { -1 } else { self.verbose.min(2) as i8 }
     }
 
+    /// `--now`, in milliseconds since 1970.
+    pub(super) fn fixed_now(&self) -> Result<Option<i64>> {
+        self.now.as_ref().map(|_| self.now()).transpose()
+    }
+
     /// `--now` or the clock, in milliseconds since 1970.
     pub(super) fn now(&self) -> Result<i64> {
         match &self.now {
@@ -66,6 +71,8 @@ pub enum Command {
     Profiles(ProfilesArgs),
     /// JSON Schema of a command's --json
     Schema(SchemaArgs),
+    /// The MCP server
+    Serve(ServeArgs),
 }
 
 /// Which session, and how it is measured.
@@ -226,6 +233,26 @@ pub struct SchemaArgs {
     pub(super) command: String,
 }
 
+/// Arguments of `serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Over standard input and output
+    #[arg(long, required_unless_present = "http", conflicts_with = "http")]
+    pub(super) stdio: bool,
+    /// Over HTTP on this address (127.0.0.1:8765): /mcp, and /sse for old clients; TLS is a proxy's business
+    #[arg(long, value_name = "ADDR")]
+    pub(super) http: Option<String>,
+    /// Who may call: a line name:token each; read again when it changes. Needed beyond this machine
+    #[arg(long, value_name = "FILE", requires = "http")]
+    pub(super) token_file: Option<PathBuf>,
+    /// Sessions below this folder may be read; may be repeated
+    #[arg(long, value_name = "DIR", requires = "http")]
+    pub(super) allow_root: Vec<PathBuf>,
+    /// A host name that requests may name, besides this machine's own; may be repeated
+    #[arg(long, value_name = "HOST", requires = "http")]
+    pub(super) allow_host: Vec<String>,
+}
+
 /// `--as`: one of the four APIs.
 pub(super) fn wire(name: Option<&str>) -> Result<Option<Format>> {
     let Some(name) = name else { return Ok(None) };
@@ -240,7 +267,8 @@ pub(super) fn wire(name: Option<&str>) -> Result<Option<Format>> {
 /// `--keep`, `--budget`, `--min-kept`.
 pub(super) fn amount(option: &str, text: Option<&str>) -> Result<Option<Amount>> {
     let parse = |text| {
-        Amount::parse(text).map_err(|error| Error::new(Kind::Arguments, format!("{option}: {}", error.detail())))
+        Amount::parse(text)
+            .map_err(|error| Error::new(Kind::Arguments, format!("{option}: {}", error.detail())))
     };
     text.map(parse).transpose()
 }

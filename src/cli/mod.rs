@@ -7,6 +7,7 @@ mod paint;
 mod profiles;
 mod prune;
 mod schema;
+mod serve;
 mod split;
 
 use std::io::Write;
@@ -42,7 +43,8 @@ impl Screen<'_> {
 
     /// One line.
     fn line(&mut self, text: &str) -> Result<()> {
-        writeln!(self.out, "{text}").map_err(|error| Error::new(Kind::Io, "writing to the terminal").because(error))
+        writeln!(self.out, "{text}")
+            .map_err(|error| Error::new(Kind::Io, "writing to the terminal").because(error))
     }
 
     /// Lines for people, left out with `-q`.
@@ -55,6 +57,10 @@ impl Screen<'_> {
 pub fn run(arguments: Arguments, config: Config, paint: Paint, out: &mut dyn Write) -> Result<u8> {
     let mut screen = Screen { out, paint, json: arguments.json, quiet: arguments.quiet };
     let now = arguments.now()?;
+    // A server opens the store when it first needs it: its client waits for the handshake.
+    if let Some(Command::Serve(command)) = &arguments.command {
+        return serve::run(config, command, arguments.fixed_now()?);
+    }
     let engine = Engine::new(config, now)?;
     match &arguments.command {
         Some(Command::Estimate(command)) => estimate::run(&engine, command, &mut screen),
@@ -63,6 +69,6 @@ pub fn run(arguments: Arguments, config: Config, paint: Paint, out: &mut dyn Wri
         Some(Command::Compact(command)) => compact::run(&engine, command, &mut screen),
         Some(Command::Profiles(command)) => profiles::run(&engine, command, &mut screen),
         Some(Command::Schema(command)) => schema::run(command, &mut screen),
-        None => Ok(0),
+        Some(Command::Serve(_)) | None => Ok(0),
     }
 }

@@ -19,7 +19,11 @@ pub(super) fn run(engine: &Engine, arguments: &PruneArgs, screen: &mut Screen<'_
     if arguments.apply {
         ask.to = To::Session;
     }
-    let opened = engine.open(&arguments.common.session(), arguments.common.format()?, arguments.common.agent.as_deref())?;
+    let opened = engine.open(
+        &arguments.common.session(),
+        arguments.common.format()?,
+        arguments.common.agent.as_deref(),
+    )?;
     let answer = engine.prune(&opened, &ask)?;
     if screen.json(&answer)? {
         return Ok(0);
@@ -38,7 +42,8 @@ pub(super) fn run(engine: &Engine, arguments: &PruneArgs, screen: &mut Screen<'_
     ))?;
     let mut rows = vec![["  message", "tool", "before", "after", "handle"].map(str::to_owned).to_vec()];
     for it in &answer.pruned {
-        let cells = [format!("  #{}", it.message), it.tool.clone(), size(it.tokens_before), size(it.tokens_after)];
+        let cells =
+            [format!("  #{}", it.message), it.tool.clone(), size(it.tokens_before), size(it.tokens_after)];
         rows.push([cells.to_vec(), vec![it.handle.clone()]].concat());
     }
     for line in table(&rows, paint) {
@@ -50,7 +55,9 @@ pub(super) fn run(engine: &Engine, arguments: &PruneArgs, screen: &mut Screen<'_
         return screen.line(&format!("resume   {}", paint.strong(resume))).map(|()| 0);
     }
     match &answer.output {
-        Some(path) => screen.note(&format!("written to {path}; the originals are archived (epitome recall HANDLE)"))?,
+        Some(path) => {
+            screen.note(&format!("written to {path}; the originals are archived (epitome recall HANDLE)"))?
+        }
         None => screen.note("nothing was written; --apply changes the session, --out FILE writes a copy")?,
     }
     Ok(0)

@@ -77,8 +77,7 @@ pub fn apply(
     messages.extend(old[plan.made_for.count..].iter().cloned());
     let before: u64 = old.iter().filter(|it| counts(it)).map(|it| ruler.message(it)).sum();
     let tokens: u64 = messages.iter().filter(|it| counts(it)).map(|it| ruler.message(it)).sum();
-    let must_shrink =
-        profile.passes.iter().any(|it| matches!(it, Pass::Summarize(it) if it.must_shrink));
+    let must_shrink = profile.passes.iter().any(|it| matches!(it, Pass::Summarize(it) if it.must_shrink));
     if tokens > before || (tokens == before && (must_shrink || plan.need.is_none())) {
         return Err(Rejected { code: "grew", reason: format!("{before} tokens would become {tokens}") });
     }

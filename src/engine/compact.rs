@@ -110,7 +110,8 @@ impl Engine {
         if let Some(first) = broken.first() {
             answer.status = "rejected".to_owned();
             answer.reason_code = "invalid".to_owned();
-            answer.reason = format!("the result breaks {}: message {}: {}", first.rule, first.message, first.what);
+            answer.reason =
+                format!("the result breaks {}: message {}: {}", first.rule, first.message, first.what);
             return Ok(Compacted { answer, history: None, score: Some(score), bytes: None });
         }
         answer.valid_for = valid_for(&outcome.history);
@@ -162,7 +163,7 @@ impl Engine {
             session: session_info(opened),
             tokens_before: measured.tokens,
             tokens_after: measured.tokens,
-            overhead: measured.ruler.overhead(),
+            overhead: measured.overhead,
             method: method_info(&measured.ruler),
             messages_before: messages,
             messages_after: messages,
@@ -215,7 +216,14 @@ impl Engine {
         };
         let write = |plan: &Plan, header: &str| self.summary(measured, ask, step, &ledger, plan, header);
         // As long as the real one will be.
-        let blank = header(measured.tokens, measured.tokens / 5, 1.0, measured.history, handle, plan_end(measured, &plan));
+        let blank = header(
+            measured.tokens,
+            measured.tokens / 5,
+            1.0,
+            measured.history,
+            handle,
+            plan_end(measured, &plan),
+        );
         let mut summary = write(&plan, &blank);
         let reserved = plan.need.as_ref().map_or(0, |it| it.budget);
         let used = measured.ruler.text(&Text::new(format!("{}{summary}{}", step.before, step.after))) + 8;
@@ -228,8 +236,14 @@ impl Engine {
         }
         let outcome = apply(&plan, Some(&summary))?;
         let found = score(&outcome);
-        let header =
-            header(measured.tokens, outcome.tokens, found.kept.unwrap_or(1.0), measured.history, handle, plan_end(measured, &plan));
+        let header = header(
+            measured.tokens,
+            outcome.tokens,
+            found.kept.unwrap_or(1.0),
+            measured.history,
+            handle,
+            plan_end(measured, &plan),
+        );
         let summary = summary.replacen(&blank, &header, 1);
         let outcome = apply(&plan, Some(&summary))?;
         Ok(Made { plan, outcome, summary: Some(summary), score: found })
@@ -258,7 +272,7 @@ impl Engine {
         offline::write(measured.history, ledger, &asked, &|text| measured.ruler.text(&Text::new(text)))
     }
 
-    /// Stores the whole session and every output that a plan replaces; synced when this returns. 
+    /// Stores the whole session and every output that a plan replaces; synced when this returns.
     pub(super) fn archive(
         &self,
         opened: &Opened,
@@ -331,7 +345,10 @@ impl Engine {
     ) -> Result<(Vec<u8>, format::Written)> {
         let written = format::write(&*opened.source, &opened.session, after, mode)?;
         let bytes = written.bytes(&*opened.source)?;
-        let again = format::read(&format::Memory::new("what was written", bytes.as_slice()), Some(opened.session.format))?;
+        let again = format::read(
+            &format::Memory::new("what was written", bytes.as_slice()),
+            Some(opened.session.format),
+        )?;
         check_read_back(after, &again.history)?;
         warnings.extend(written.warnings.iter().cloned());
         Ok((bytes, written))
@@ -403,7 +420,14 @@ fn plan_end(measured: &Measured<'_>, plan: &Plan) -> Option<String> {
 }
 
 /// The first line: who compacted what, what is left, how to get the rest back.
-fn header(before: u64, after: u64, kept: f64, history: &History, handle: &str, end: Option<String>) -> String {
+fn header(
+    before: u64,
+    after: u64,
+    kept: f64,
+    history: &History,
+    handle: &str,
+    end: Option<String>,
+) -> String {
     let k = |tokens: u64| match tokens {
         0..1000 => tokens.to_string(),
         1000..10_000 => format!("{:.1}k", tokens as f64 / 1000.0),

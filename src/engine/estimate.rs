@@ -23,16 +23,19 @@ impl Engine {
         let measured = self.measure(&opened.session, ask);
         let history = measured.history;
         let ruler = &measured.ruler;
-        let overhead = ruler.overhead();
+        let overhead = measured.overhead;
         let context = measured.tokens + overhead;
-        let usable = measured.window.map(|it| it.saturating_sub(measured.max_output.unwrap_or(0).min(20_000)));
+        let usable =
+            measured.window.map(|it| it.saturating_sub(measured.max_output.unwrap_or(0).min(20_000)));
         let used = measured.window.filter(|it| *it > 0).map(|it| context as f64 * 100.0 / it as f64);
         let mut triggers = BTreeMap::new();
         for (name, _) in BUILT_IN {
             let profile = Profile::built_in(name)?;
             let moment = self.moment(measured.history, ask);
-            let it = compact::verdict(history, ruler, &profile, measured.window, measured.max_output, &moment);
-            let info = TriggerInfo { due: it.due, at: it.at, reason_code: it.code.to_owned(), reason: it.reason };
+            let it =
+                compact::verdict(history, ruler, &profile, measured.window, measured.max_output, &moment);
+            let info =
+                TriggerInfo { due: it.due, at: it.at, reason_code: it.code.to_owned(), reason: it.reason };
             triggers.insert(name.to_owned(), info);
         }
         Ok(EstimateAnswer {
@@ -56,7 +59,8 @@ impl Engine {
             compactions: opened.session.past.iter().map(past).collect(),
             triggers,
             advice: advice(&measured, used),
-            next: next.map(|tokens| NextInfo { tokens, fits: usable.is_none_or(|it| context + tokens <= it) }),
+            next: next
+                .map(|tokens| NextInfo { tokens, fits: usable.is_none_or(|it| context + tokens <= it) }),
             warnings: notes(opened),
         })
     }
@@ -144,7 +148,8 @@ fn advice(measured: &Measured<'_>, used: Option<f64>) -> Advice {
         Some(_) | None => "room",
     };
     let messages = measured.history.messages();
-    let answered = |id: &str| messages.iter().rev().take(50).flat_map(Message::outputs).any(|it| *it.id == *id);
+    let answered =
+        |id: &str| messages.iter().rev().take(50).flat_map(Message::outputs).any(|it| *it.id == *id);
     let pending = messages.iter().rev().take(50).flat_map(Message::calls).any(|it| !answered(&it.id));
     let (good_moment, why) = if pending {
         (false, "a tool call waits for its output".to_owned())

@@ -64,7 +64,8 @@ impl Place {
     /// Of a session that was opened.
     pub(super) fn of(path: Option<&Path>) -> Result<Self> {
         let Some(path) = path else {
-            let what = "applying: expected a session that an agent keeps, found messages; write them with --out";
+            let what =
+                "applying: expected a session that an agent keeps, found messages; write them with --out";
             return Err(Error::new(Kind::Arguments, what));
         };
         let address = path.to_string_lossy();
@@ -85,7 +86,10 @@ impl Place {
 /// The agent that keeps sessions of this format.
 pub(super) fn agent_of(format: Format) -> Result<Agent> {
     Agent::named(format.name()).ok_or_else(|| {
-        let what = format!("applying: expected the session of an agent, found {}; write it with --out", format.name());
+        let what = format!(
+            "applying: expected the session of an agent, found {}; write it with --out",
+            format.name()
+        );
         Error::new(Kind::Arguments, what)
     })
 }
@@ -93,7 +97,8 @@ pub(super) fn agent_of(format: Format) -> Result<Agent> {
 impl Engine {
     /// Whether the session is in use, as far as it can be told.
     pub(super) fn is_live(&self, opened: &Opened) -> bool {
-        let (Ok(agent), Ok(place)) = (agent_of(opened.session.format), Place::of(opened.path.as_deref())) else {
+        let (Ok(agent), Ok(place)) = (agent_of(opened.session.format), Place::of(opened.path.as_deref()))
+        else {
             return false;
         };
         let id = opened.session.history.meta.session.as_deref().unwrap_or_default();
@@ -176,7 +181,8 @@ impl Engine {
                 self.store.mark(&scope, &compacted_mark(id), compaction, self.now)?;
             }
         }
-        let cwd = opened.cwd.clone().or_else(|| opened.session.history.meta.cwd.as_deref().map(PathBuf::from));
+        let cwd =
+            opened.cwd.clone().or_else(|| opened.session.history.meta.cwd.as_deref().map(PathBuf::from));
         if cwd.is_none() {
             warnings.push("the session does not say its directory: resume it from there".to_owned());
         }
@@ -193,14 +199,21 @@ impl Engine {
     fn in_reach(&self, agent: Agent, place: &Place) -> Result<()> {
         let path = place.path();
         let refuse = |what: String| Err(Error::new(Kind::Refused, what).at(path.display().to_string(), None));
-        let about = std::fs::symlink_metadata(path)
-            .map_err(|error| Error::new(Kind::Input, "applying").at(path.display().to_string(), None).because(error))?;
+        let about = std::fs::symlink_metadata(path).map_err(|error| {
+            Error::new(Kind::Input, "applying").at(path.display().to_string(), None).because(error)
+        })?;
         if about.is_symlink() {
             let target = std::fs::read_link(path).unwrap_or_default();
-            return refuse(format!("applying to a symbolic link would cut it; name its target: {}", target.display()));
+            return refuse(format!(
+                "applying to a symbolic link would cut it; name its target: {}",
+                target.display()
+            ));
         }
         if about.permissions().readonly() {
-            return refuse("applying: the file may not be written (chmod u+w), or write the result with --out".to_owned());
+            return refuse(
+                "applying: the file may not be written (chmod u+w), or write the result with --out"
+                    .to_owned(),
+            );
         }
         let whole = |it: &Path| std::fs::canonicalize(it).unwrap_or_else(|_| it.to_owned());
         let home = reach::home(&self.config.agents, agent);
@@ -247,7 +260,9 @@ pub(crate) fn compacted_mark(session: &str) -> String {
 /// The result with what the session grew by since it was read, and by how many messages.
 fn rebased(before: &History, now: &History, after: &History) -> Result<(History, usize)> {
     let (old, new) = (before.messages(), now.messages());
-    let same = |one: &Message, other: &Message| one.role == other.role && one.kind == other.kind && one.parts == other.parts;
+    let same = |one: &Message, other: &Message| {
+        one.role == other.role && one.kind == other.kind && one.parts == other.parts
+    };
     if new.len() < old.len() || !old.iter().zip(new).all(|(one, other)| same(one, other)) {
         let what = "the session is not what it was when it was read; nothing was changed; run this again";
         return Err(Error::new(Kind::Changed, what));
@@ -265,7 +280,14 @@ fn rows(fresh: &Opened, bytes: &[u8]) -> Result<Vec<String>> {
     Ok(opencode::differing(&fresh.source.bytes(0..fresh.source.len())?, bytes))
 }
 
-fn put(place: &Place, target: &Path, way: Way, fresh: &Opened, written: &Written, bytes: &[u8]) -> Result<()> {
+fn put(
+    place: &Place,
+    target: &Path,
+    way: Way,
+    fresh: &Opened,
+    written: &Written,
+    bytes: &[u8],
+) -> Result<()> {
     match (way, place) {
         (Way::InPlace, _) => crate::files::overwrite(target, &edits(written, fresh)?),
         (Way::Replace, _) => crate::files::replace(target, fresh.source.len(), bytes),

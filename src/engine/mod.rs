@@ -54,7 +54,8 @@ impl Amount {
             Error::new(Kind::Arguments, what)
         };
         let text = text.trim();
-        let share = |value: f64| (0.0 < value && value <= 1.0).then_some(Self::Share(value)).ok_or_else(wrong);
+        let share =
+            |value: f64| (0.0 < value && value <= 1.0).then_some(Self::Share(value)).ok_or_else(wrong);
         if let Some(percent) = text.strip_suffix('%') {
             return share(percent.trim().parse::<f64>().map_err(|_| wrong())? / 100.0);
         }
@@ -166,6 +167,8 @@ struct Measured<'a> {
     max_output: Option<u64>,
     /// Tokens of the messages.
     tokens: u64,
+    /// Tokens of system prompt and tools, and of messages in the system's role.
+    overhead: u64,
 }
 
 impl Engine {
@@ -185,14 +188,18 @@ impl Engine {
         let known = model.and_then(tokens::window);
         let configured = model.and_then(|it| self.config.windows.get(it).copied());
         let ruler = Ruler::new(history, ask.tokenizer, ask.overhead);
-        let counted = history.messages().iter().filter(|it| crate::compact::counts(it));
-        let tokens = counted.map(|it| ruler.message(it)).sum();
+        let sum = |counted: bool| -> u64 {
+            let some = history.messages().iter().filter(|it| crate::compact::counts(it) == counted);
+            some.map(|it| ruler.message(it)).sum()
+        };
+        let (tokens, overhead) = (sum(true), ruler.overhead() + sum(false));
         Measured {
             history,
             window: ask.window.or(configured).or(history.meta.window).or(known.map(|it| it.context)),
             max_output: known.map(|it| it.output),
             ruler,
             tokens,
+            overhead,
         }
     }
 
@@ -269,15 +276,21 @@ fn pruned(ops: &[Op]) -> Vec<PrunedInfo> {
         text: op.text.clone(),
         handle: op.handle.clone(),
     };
-    ops.iter().filter_map(|op| if let Op::Clear(op) | Op::Shorten(op) = op { Some(info(op)) } else { None }).collect()
+    ops.iter()
+        .filter_map(|op| if let Op::Clear(op) | Op::Shorten(op) = op { Some(info(op)) } else { None })
+        .collect()
 }
 
 /// What could not be read, as warnings; the first few and a count.
 fn notes(opened: &Opened) -> Vec<String> {
     let notes = &opened.session.notes;
-    let mut out: Vec<String> = notes.iter().take(5).map(|it| format!("line {}: {}", it.line, it.what)).collect();
+    let mut out: Vec<String> =
+        notes.iter().take(5).map(|it| format!("line {}: {}", it.line, it.what)).collect();
     if notes.len() > 5 {
-        out.push(format!("… and {} more lines that were not understood and are kept as they are", notes.len() - 5));
+        out.push(format!(
+            "… and {} more lines that were not understood and are kept as they are",
+            notes.len() - 5
+        ));
     }
     out
 }

@@ -63,10 +63,15 @@ impl Engine {
             answer.takes_effect = Some(it.takes_effect.to_owned());
             answer.next = it.next;
         }
-        if let To::File(path) = &ask.to {
+        // Whoever gets the edits will make them: the originals must be there then.
+        if matches!(ask.to, To::File(_) | To::Bytes) {
             answer.handle = Some(self.archive(opened, &plan, ask, outcome.tokens, None)?.session);
+        }
+        if let To::File(path) = &ask.to {
             let bytes = match ask.messages_as {
-                Some(api) => crate::format::wire::messages_of(&outcome.history, Some(opened.session.format), api).0,
+                Some(api) => {
+                    crate::format::wire::messages_of(&outcome.history, Some(opened.session.format), api).0
+                }
                 None => self.written(opened, &outcome.history, Mode::Patch, &mut answer.warnings)?.0,
             };
             crate::files::install(path, &bytes)?;

@@ -15,7 +15,12 @@ impl Engine {
             .map(|it| if compact::counts(it) { measured.ruler.message(it) } else { 0 })
             .collect();
         let found = self.with_request(&measured, ask, false, None, |request| {
-            compact::find_split(measured.history, &measured.ruler, request, &self.moment(measured.history, ask))
+            compact::find_split(
+                measured.history,
+                &measured.ruler,
+                request,
+                &self.moment(measured.history, ask),
+            )
         });
         let mut kept = vec![!found.plan.act; messages.len()];
         for item in &found.plan.layout {
@@ -61,7 +66,11 @@ impl Engine {
             session: session_info(opened),
             profile: ask.profile.name.clone(),
             split: found.split,
-            split_id: found.split.and_then(|it| messages.get(it)).and_then(|it| it.id.as_deref()).map(str::to_owned),
+            split_id: found
+                .split
+                .and_then(|it| messages.get(it))
+                .and_then(|it| it.id.as_deref())
+                .map(str::to_owned),
             compacted: side(false),
             kept: side(true),
             ranges,

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::said::of_the_user;
-use super::text::{Shape, content, normal, rows, sentences, tokens};
+use super::rules::of_the_user;
+use super::text::{Shape, clip, content, normal, rows, sentences, tokens};
 use crate::history::{Kind, Message, Part, Role};
 
 /// Where a line comes from.
@@ -78,7 +78,9 @@ impl Index {
         for (number, message) in messages.iter().enumerate() {
             for part in &message.parts {
                 match part {
-                    Part::Text(text) => index.text(number, message, text.as_str(), !known.contains(text.as_str())),
+                    Part::Text(text) => {
+                        index.text(number, message, text.as_str(), !known.contains(text.as_str()))
+                    }
                     Part::Call(call) => index.plain(number, call.input.as_str(), Origin::Call),
                     Part::Output(output) => index.plain(number, output.text.as_str(), Origin::Output),
                     Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
@@ -98,8 +100,11 @@ impl Index {
             for sentence in sentences(&row.text) {
                 let ids = self.ids(&content(&sentence.text));
                 self.stream.extend(&ids);
-                self.by_sentence.push(ids);
-                self.sentences.push((line, sentence.text));
+                for piece in pieces(&sentence.text) {
+                    let ids = self.ids(&content(piece));
+                    self.by_sentence.push(ids);
+                    self.sentences.push((line, piece.to_string()));
+                }
             }
             self.line(Line {
                 text: row.text.clone(),
@@ -196,6 +201,20 @@ impl Index {
     }
 }
 
+/// A sentence, or overlapping pieces of one that goes on for pages: each is read as a whole for every fact it may hold.
+fn pieces(sentence: &str) -> Vec<&str> {
+    let mut out = Vec::new();
+    let mut rest = sentence;
+    loop {
+        let piece = clip(rest, 2_000);
+        out.push(piece);
+        if piece.len() == rest.len() {
+            return out;
+        }
+        rest = &rest[clip(rest, 1_400).len()..];
+    }
+}
+
 /// What follows the last `/` of a path-like token.
 fn last_component(token: &str) -> Option<&str> {
     token.rsplit_once(['/', '\\']).map(|it| it.1).filter(|it| !it.is_empty())
@@ -218,8 +237,11 @@ impl Bag {
 
     /// What holds enough of the needle holds at least one of its rarest `n - need + 1` tokens.
     fn find(&self, needle: &Needle) -> Vec<usize> {
-        let mut lists: Vec<&[u32]> =
-            needle.ids.iter().map(|it| self.postings.get(*it as usize).map_or(&[][..], Vec::as_slice)).collect();
+        let mut lists: Vec<&[u32]> = needle
+            .ids
+            .iter()
+            .map(|it| self.postings.get(*it as usize).map_or(&[][..], Vec::as_slice))
+            .collect();
         lists.sort_by_key(|it| it.len());
         lists.truncate(needle.ids.len().saturating_sub(needle.need) + 1);
         let mut places: Vec<u32> = lists.into_iter().flat_map(|it| it.iter().take(PLACES)).copied().collect();

@@ -6,11 +6,17 @@
 //! merit: only facts that were established before it are scored.
 
 pub mod baselines;
+mod commands;
+// Word lists are read by eye: one word a line would hide them.
+#[rustfmt::skip]
 mod cues;
+mod decisions;
 mod done;
 mod idents;
 mod index;
+mod phrases;
 mod probe;
+mod rules;
 mod said;
 mod support;
 mod survive;
@@ -228,7 +234,8 @@ fn tail(source: &[Message], compacted: &[Message]) -> usize {
 }
 
 fn same(a: &Message, b: &Message) -> bool {
-    let parts = |message: &'_ Message| message.parts.iter().filter(|it| !matches!(it, Part::Reasoning(_))).count();
+    let parts =
+        |message: &'_ Message| message.parts.iter().filter(|it| !matches!(it, Part::Reasoning(_))).count();
     let told = |it: &&Part| !matches!(it, Part::Reasoning(_));
     a.role == b.role
         && parts(a) == parts(b)

@@ -9,8 +9,9 @@ use super::cues;
 use super::done::canonical;
 use super::idents::is_hash;
 use super::index::{Index, Line};
+use super::phrases::looks_like_path;
 use super::probe::{Fact, Probe};
-use super::survive::{looks_like_path, states};
+use super::survive::states;
 use super::text::{Shape, clip, normal, tokens, words};
 use crate::history::{History, Part, Role};
 
@@ -76,6 +77,10 @@ pub(super) fn unsupported(source: &History, probes: &[Probe], index: &Index) -> 
         let spans = code_spans(&line.text);
         for word in words(&line.text) {
             let text = word.text.trim_end_matches([',', ';']);
+            let next = &line.text[word.at + word.text.len()..];
+            if next.starts_with('…') || next.starts_with("...") {
+                continue;
+            }
             if is_hash(text) && !support.has_hash(text) {
                 say(Claim::Hash, text);
             } else if is_file(text) && !support.has_path(text) {
@@ -83,13 +88,12 @@ pub(super) fn unsupported(source: &History, probes: &[Probe], index: &Index) -> 
             }
         }
         for span in spans.iter().filter(|it| is_command(it)) {
-            let shown = span.trim_end_matches(['…', '.', ' ']);
-            if !support.has(&support.all, shown) {
+            if !support.has(&support.all, whole_words(span)) {
                 say(Claim::Command, span);
             }
         }
         for quote in quotes(line, index) {
-            if !support.has(&support.user, quote.trim_end_matches(['…', '.', ' '])) {
+            if !support.has(&support.user, whole_words(&quote)) {
                 say(Claim::Quote, &quote);
             }
         }
@@ -187,7 +191,8 @@ impl Support {
     /// A path supports every stretch of its components: the file name, a directory above it, the path below a root.
     fn add_path(&mut self, path: &str, seen: &mut HashSet<u64>) {
         // Compilers write `path:line:column`, git `a/path`, patches `path)`.
-        let path = path.split([':', '=', '#', '@']).find(|it| it.contains('/') || it.contains('.')).unwrap_or(path);
+        let path =
+            path.split([':', '=', '#', '@']).find(|it| it.contains('/') || it.contains('.')).unwrap_or(path);
         if !seen.insert(hash(path)) {
             return;
         }
@@ -250,6 +255,14 @@ fn shingles(text: &str, mut take: impl FnMut(u64)) {
     }
 }
 
+/// A text without an ellipsis at its end and the word that it may have cut.
+fn whole_words(text: &str) -> &str {
+    match text.strip_suffix('…').or_else(|| text.strip_suffix("...")) {
+        Some(cut) => cut.rsplit_once(' ').map_or(cut, |it| it.0),
+        None => text,
+    }
+}
+
 /// Texts between backticks.
 fn code_spans(line: &str) -> Vec<&str> {
     line.split('`').skip(1).step_by(2).filter(|it| !it.is_empty()).collect()
@@ -258,9 +271,46 @@ fn code_spans(line: &str) -> Vec<&str> {
 /// Whether a code span is a command line: it starts with a program that agents run, and has an argument.
 fn is_command(span: &str) -> bool {
     const PROGRAMS: [&str; 40] = [
-        "git", "gh", "npm", "npx", "pnpm", "yarn", "bun", "bunx", "node", "deno", "cargo", "rustc", "go", "python", "python3", "pip", "pip3", "uv",
-        "pytest", "make", "docker", "kubectl", "terraform", "curl", "wget", "mvn", "gradle", "dotnet", "swift", "ruby", "bundle", "rake", "php",
-        "composer", "mix", "tsc", "eslint", "ruff", "just", "bash",
+        "git",
+        "gh",
+        "npm",
+        "npx",
+        "pnpm",
+        "yarn",
+        "bun",
+        "bunx",
+        "node",
+        "deno",
+        "cargo",
+        "rustc",
+        "go",
+        "python",
+        "python3",
+        "pip",
+        "pip3",
+        "uv",
+        "pytest",
+        "make",
+        "docker",
+        "kubectl",
+        "terraform",
+        "curl",
+        "wget",
+        "mvn",
+        "gradle",
+        "dotnet",
+        "swift",
+        "ruby",
+        "bundle",
+        "rake",
+        "php",
+        "composer",
+        "mix",
+        "tsc",
+        "eslint",
+        "ruff",
+        "just",
+        "bash",
     ];
     let mut parts = span.split_whitespace();
     parts.next().is_some_and(|it| PROGRAMS.contains(&it)) && parts.next().is_some()
@@ -271,28 +321,61 @@ fn is_file(word: &str) -> bool {
     let path = word.split([':', '#']).next().unwrap_or(word);
     let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
     let ending = name.rsplit_once('.').is_some_and(|(stem, it)| {
-        (1..=5).contains(&it.len()) && !stem.is_empty() && it.chars().all(|c| c.is_ascii_alphanumeric()) && it.starts_with(|c: char| c.is_ascii_lowercase())
+        (1..=5).contains(&it.len())
+            && !stem.is_empty()
+            && it.chars().all(|c| c.is_ascii_alphanumeric())
+            && it.starts_with(|c: char| c.is_ascii_lowercase())
     });
-    let web = word.contains("://") || word.starts_with("www.") || [".com", ".org", ".io", ".dev", ".net"].iter().any(|it| name.ends_with(it));
+    let web = word.contains("://")
+        || word.starts_with("www.")
+        || [".com", ".org", ".io", ".dev", ".net"].iter().any(|it| name.ends_with(it));
     let deep = path.starts_with(['/', '~', '.']) && path.matches('/').count() >= 2;
-    let call = name.contains('(') || path.contains('=');
-    !web && !call && looks_like_path(path) && (ending && path.contains('/') || deep || ending && KNOWN_ENDINGS.iter().any(|it| name.ends_with(it)))
+    // Node.js, Vue.js.
+    let brand = name.ends_with(".js") && name.starts_with(char::is_uppercase) && !path.contains('/');
+    let call = brand || name.contains('(') || path.contains('=');
+    !web && !call
+        && looks_like_path(path)
+        && (ending && path.contains('/')
+            || deep
+            || ending && KNOWN_ENDINGS.iter().any(|it| name.ends_with(it)))
 }
 
 /// Endings that make a bare name a file rather than `object.member` or `e.g`.
 const KNOWN_ENDINGS: [&str; 24] = [
-    ".rs", ".ts", ".tsx", ".js", ".jsx", ".py", ".go", ".md", ".json", ".toml", ".yaml", ".yml", ".html", ".css", ".sh", ".java", ".kt", ".swift",
-    ".cpp", ".hpp", ".rb", ".php", ".sql", ".txt",
+    ".rs", ".ts", ".tsx", ".js", ".jsx", ".py", ".go", ".md", ".json", ".toml", ".yaml", ".yml", ".html",
+    ".css", ".sh", ".java", ".kt", ".swift", ".cpp", ".hpp", ".rb", ".php", ".sql", ".txt",
 ];
 
 /// Quotations of at least four words that a line puts into the user's mouth.
 fn quotes(line: &Line, index: &Index) -> Vec<String> {
     let lower = line.text.to_lowercase();
-    let speaks = ["user said", "user asked", "user says", "user wants", "user wrote", "user told", "user:", "you said", "you asked", "用户说", "用戶說", "ユーザーは", "ユーザー："]
-        .iter()
-        .any(|it| lower.contains(it));
+    let speaks = [
+        "user said",
+        "user asked",
+        "user says",
+        "user wants",
+        "user wrote",
+        "user told",
+        "user:",
+        "you said",
+        "you asked",
+        "用户说",
+        "用戶說",
+        "ユーザーは",
+        "ユーザー：",
+    ]
+    .iter()
+    .any(|it| lower.contains(it));
     let under = || {
-        let heads = ["user message", "user's word", "user said", "user quote", "verbatim", "用户原话", "ユーザーの発言"];
+        let heads = [
+            "user message",
+            "user's word",
+            "user said",
+            "user quote",
+            "verbatim",
+            "用户原话",
+            "ユーザーの発言",
+        ];
         index.labels(line).any(|label| heads.iter().any(|it| label.to_lowercase().contains(it)))
     };
     let mut out = Vec::new();
@@ -304,7 +387,9 @@ fn quotes(line: &Line, index: &Index) -> Vec<String> {
             let mut rest = line.text.as_str();
             while let Some((_, after)) = rest.split_once(open) {
                 let Some((inside, more)) = after.split_once(close) else { break };
-                if inside.split_whitespace().count() >= 4 || inside.chars().filter(|c| super::text::is_dense(*c)).count() >= 6 {
+                if inside.split_whitespace().count() >= 4
+                    || inside.chars().filter(|c| super::text::is_dense(*c)).count() >= 6
+                {
                     out.push(inside.to_string());
                 }
                 rest = more;
@@ -317,9 +402,32 @@ fn quotes(line: &Line, index: &Index) -> Vec<String> {
 /// A claim that all is well, and whether some command ended so.
 fn success<'a>(line: &'a str, support: &Support) -> Option<(&'a str, bool)> {
     let lower = line.to_lowercase();
-    let tests = ["all tests pass", "tests pass", "tests now pass", "tests are passing", "tests are green", "test suite passes", "测试通过", "测试全部通过", "測試通過", "テストは成功", "テストが通", "テストはすべて"];
-    let builds = ["build succeeds", "build succeeded", "build passes", "build is green", "builds successfully", "compiles cleanly", "构建成功", "ビルド成功"];
-    let shipped = ["deployed to", "successfully deployed", "was deployed", "released to", "已部署", "デプロイ済"];
+    let tests = [
+        "all tests pass",
+        "tests pass",
+        "tests now pass",
+        "tests are passing",
+        "tests are green",
+        "test suite passes",
+        "测试通过",
+        "测试全部通过",
+        "測試通過",
+        "テストは成功",
+        "テストが通",
+        "テストはすべて",
+    ];
+    let builds = [
+        "build succeeds",
+        "build succeeded",
+        "build passes",
+        "build is green",
+        "builds successfully",
+        "compiles cleanly",
+        "构建成功",
+        "ビルド成功",
+    ];
+    let shipped =
+        ["deployed to", "successfully deployed", "was deployed", "released to", "已部署", "デプロイ済"];
     let denied = cues::NEGATORS.iter().any(|it| tokens(line).iter().any(|word| word == it));
     if denied {
         None
@@ -328,11 +436,13 @@ fn success<'a>(line: &'a str, support: &Support) -> Option<(&'a str, bool)> {
     } else if builds.iter().any(|it| lower.contains(it)) {
         Some((line, support.built))
     } else if shipped.iter().any(|it| lower.contains(it)) {
-        let said = ["deploy", "publish", "release", "push"].iter().any(|it| support.all.contains(&{
-            let mut hasher = DefaultHasher::new();
-            it.hash(&mut hasher);
-            hasher.finish()
-        }));
+        let said = ["deploy", "publish", "release", "push"].iter().any(|it| {
+            support.all.contains(&{
+                let mut hasher = DefaultHasher::new();
+                it.hash(&mut hasher);
+                hasher.finish()
+            })
+        });
         Some((line, said))
     } else {
         None

@@ -9,7 +9,7 @@ mod line;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
-use crate::facts::{Detail, Fact, Ledger, Topic};
+use crate::facts::{Detail, Fact, Ledger, Topic, Voice};
 use crate::history::History;
 use crate::profile::{Shape, Style, SummarySpec};
 
@@ -110,18 +110,18 @@ fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
     said.extend(goal.iter().chain(&last).chain(&answers));
     let mut out = Vec::new();
     for &fact in &facts {
-        let Some(section) = section(fact.topic) else { continue };
+        let Some(place) = section(fact.topic) else { continue };
         let me = (fact.message, fact.text.as_str());
         let twice = match fact.topic {
             Topic::Requests | Topic::UserMessages => !said.insert(me),
             Topic::Last => goal.contains(&me),
-            // An answer stands with its question.
-            Topic::Constraints => answers.contains(&me),
+            // With its outcome it stands among the commands, where there is a place for them.
+            Topic::Setup => fact.voice == Voice::Seen && section(Topic::Commands).is_some(),
             Topic::Goal
+            | Topic::Constraints
             | Topic::Decisions
             | Topic::Files
             | Topic::Directory
-            | Topic::Setup
             | Topic::Commands
             | Topic::Errors
             | Topic::Tried
@@ -140,7 +140,7 @@ fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
         let kind = if fact.topic == Topic::Goal && last.contains(&me) { Kind::Last } else { Kind::of(fact) };
         let lower = if focus.is_empty() { String::new() } else { fact.text.to_lowercase() };
         let focused = focus.iter().any(|it| lower.contains(it));
-        out.push(Item { fact, kind, section, focused, now: None });
+        out.push(Item { fact, kind, section: place, focused, now: None });
     }
     out
 }
@@ -161,7 +161,7 @@ fn root(ledger: &Ledger, ask: &Ask) -> Option<String> {
     // The longest directory that still holds half of them.
     let mut holds: BTreeMap<&str, usize> = BTreeMap::new();
     for path in &paths {
-        for (at, _) in path.match_indices('/').skip(2) {
+        for (at, _) in path.match_indices('/').skip(2).take(24) {
             *holds.entry(&path[..at]).or_default() += 1;
         }
     }

@@ -54,8 +54,7 @@ pub(super) const SNAPSHOT: (&str, &str) = ("<state_snapshot>\n", "\n</state_snap
 /// A summary of ours without its frame: the record says that it is one.
 fn unframed(parts: &mut [Part]) {
     if let [Part::Text(text)] = parts
-        && let Some(inner) =
-            text.as_str().strip_prefix(SNAPSHOT.0).and_then(|it| it.strip_suffix(SNAPSHOT.1))
+        && let Some(inner) = text.as_str().strip_prefix(SNAPSHOT.0).and_then(|it| it.strip_suffix(SNAPSHOT.1))
     {
         *text = inner.into();
     }

@@ -255,7 +255,8 @@ impl Writer<'_> {
             *first = json!({ "text": said });
         }
         let mut kind = kind;
-        if let (crate::history::Kind::Summary, [Part::Text(said)]) = (message.kind, message.parts.as_slice()) {
+        if let (crate::history::Kind::Summary, [Part::Text(said)]) = (message.kind, message.parts.as_slice())
+        {
             parts = vec![json!({ "text": format!("{}{}{}", SNAPSHOT.0, said.as_str(), SNAPSHOT.1) })];
             kind = Some("summary");
         }
