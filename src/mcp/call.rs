@@ -168,15 +168,10 @@ fn goal(desk: &Desk, arguments: &Arguments) -> Result<Goal> {
         }
     };
     match (goal, &desk.remote) {
-        (Goal::Plan, _) | (Goal::File, None) => Ok(goal),
+        (Goal::Plan, _) | (Goal::File | Goal::Session, None) => Ok(goal),
         (Goal::File | Goal::Session, Some(_)) => {
             let what = "to: this server runs apart from your agent: it writes no files and no sessions for you. Leave `to` \
                         out and splice `replace` or the `pruned` texts into your messages";
-            Err(Error::new(Kind::Refused, what))
-        }
-        (Goal::Session, None) => {
-            let what = "to: writing back into a session is not possible yet; \"file\" writes the result to a file and says \
-                        its path";
             Err(Error::new(Kind::Refused, what))
         }
     }
@@ -186,7 +181,8 @@ fn goal(desk: &Desk, arguments: &Arguments) -> Result<Goal> {
 fn target(desk: &Desk, opened: &Opened, goal: Goal) -> Result<To> {
     match goal {
         Goal::Plan if opened.path.is_none() => Ok(To::Bytes),
-        Goal::Plan | Goal::Session => Ok(To::Plan),
+        Goal::Plan => Ok(To::Plan),
+        Goal::Session => Ok(To::Session),
         Goal::File => {
             let id = opened.session.history.meta.session.as_deref().unwrap_or("messages");
             let lines = opened.path.as_ref().is_some_and(|it| it.extension().is_some_and(|it| it == "jsonl"));
@@ -226,6 +222,8 @@ fn prune(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> 
             "prefix_tokens",
             "handle",
             "output",
+            "session_id",
+            "resume",
             "takes_effect",
             "next",
             "pruned",
