@@ -2,6 +2,7 @@
 
 use super::Screen;
 use super::arguments::{CompactArgs, amount, wire};
+use super::handoff::agent;
 use super::paint::size;
 use crate::answers::CompactAnswer;
 use crate::engine::{Amount, Engine, To};
@@ -16,7 +17,10 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
     ask.pins.clone_from(&arguments.pin);
     ask.auto = arguments.auto;
     ask.cause = arguments.trigger;
-    ask.messages_as = wire(arguments.messages_as.as_deref())?;
+    let carried = arguments.messages_as.as_deref().filter(|_| arguments.apply).map(agent).transpose()?;
+    if carried.is_none() {
+        ask.messages_as = wire(arguments.messages_as.as_deref())?;
+    }
     ask.min_kept = match amount("--min-kept", arguments.min_kept.as_deref())? {
         None => None,
         Some(Amount::Share(share)) => Some(share),
@@ -26,7 +30,7 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
         }
     };
     ask.to = match arguments.out.as_deref() {
-        _ if arguments.apply => To::Session,
+        _ if arguments.apply => carried.map_or(To::Session, To::Agent),
         Some("-") => To::Bytes,
         Some(path) => To::File(path.into()),
         None if screen.json => To::Bytes,
@@ -67,7 +71,11 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
 fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
     let paint = screen.paint;
     if answer.status == "noop" || answer.status == "rejected" {
-        return screen.line(&format!("{}: {}", paint.warn(&answer.status), answer.reason));
+        screen.line(&format!("{}: {}", paint.warn(&answer.status), answer.reason))?;
+        return match &answer.resume {
+            Some(resume) => screen.line(&format!("resume   {}", paint.strong(resume))),
+            None => Ok(()),
+        };
     }
     let after = answer.tokens_after as f64 / answer.tokens_before.max(1) as f64;
     let row = |name: &str, share: f64, tokens: u64, messages: usize| {

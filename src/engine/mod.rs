@@ -2,8 +2,10 @@
 //!
 //! Faces translate their arguments into an [`Ask`], call one of four verbs, and show the answer.
 
+mod carry;
 mod compact;
 mod estimate;
+mod hook;
 mod install;
 mod open;
 mod prune;
@@ -90,6 +92,8 @@ pub enum To {
     Bytes,
     /// The session itself, so that its agent resumes from it.
     Session,
+    /// A new session of this agent.
+    Agent(crate::agents::Agent),
 }
 
 /// What a caller asks for, in the words of interface.md.

@@ -43,7 +43,8 @@ class More(flows.Flow):
 
     def compact(self):
         answer = self.call("compact", "compact", self.address(), "--budget", "900", "--apply", "--json")
-        self.check("compact: it is installed", answer.get("status") == "compacted" and answer.get("resume"))
+        if not self.check("compact: it is installed", answer.get("status") == "compacted" and answer.get("resume")):
+            print("     ", answer.get("status"), answer.get("reason_code"), answer.get("reason"))
         return answer
 
     def resumed(self, phase, prompt):
@@ -75,20 +76,27 @@ class More(flows.Flow):
 
     def flow_limit(self):
         a = self.a
-        a.own = True
+        # Gemini CLI estimates the size itself on resume, so it is told its limit when the session is there.
+        a.own = a.name != "gemini"
         a.setup()
+        if a.name == "opencode":  # it would compact at the end of the turn that is full
+            f = a.cwd + "/opencode.json"
+            with open(f) as h:
+                c = json.load(h)
+            with open(f, "w") as h:
+                json.dump({**c, "compaction": {"auto": False}}, h)
         full = {"codex": 50000, "gemini": 60000, "claude": 97000, "opencode": 97000}[a.name]
-        self.start("1-base", [
-            {"text": "BASE-A1 looking.", "calls": a.look()},
-            {"text": "BASE-A1 final answer about the notes."},
-            {"text": "BASE-A2 final answer.", "usage": {"input": full, "output": 10}},
-        ])
+        look = [a.look()[0], a.shell("seq 1000 5000")] if a.name == "gemini" else a.look()
+        last = {"text": "BASE-A2 final answer.", "usage": {"input": full, "output": 10}}
+        self.start("1-base", [{"text": "BASE-A1 looking.", "calls": look}, {"text": "BASE-A1 final answer about the notes."}, last])
         env = {"env": a.own_env()} if a.name == "claude" else {}
         self.run("base session", "BASE-U1 read the notes", **env)
         self.run("second prompt", "BASE-U2 and then", True, **env)
         self.stop()
         if self.epitome != "control":
             self.compact()
+        a.own = True
+        a.setup()
         self.start("3-after")
         self.run("resume", "AFTER-U4 continue", True, **env)
         own = any(str(r["chosen"]).startswith("rule:own") for r in report.load(self.log))
@@ -99,11 +107,13 @@ class More(flows.Flow):
 
     def flow_nested(self):
         a = self.a
-        a.own = True
+        a.own = a.name != "gemini"
         a.setup()
         self.base()
         self.stop()
         self.compact()
+        a.own = True
+        a.setup()
         self.own_script("3-own")
         k = {"env": a.own_env()} if a.name == "claude" and self.o.auto else {}
         self.run("first prompt", "OWN-U1 read the notes", True, **k)
