@@ -186,7 +186,8 @@ pub fn installed(env: &Env, config: &Path, agent: Agent) -> (bool, bool) {
     match agent {
         Agent::Codex => {
             let text = text(&server);
-            (text.contains("[mcp_servers.epitome]"), text.contains("[[hooks.PreCompact]]") && text.contains("epitome"))
+            let block = settings::block(&text).unwrap_or_default();
+            (text.contains("[mcp_servers.epitome]"), block.contains("[[hooks."))
         }
         Agent::OpenCode => (settings::get(&text(&server), &["mcp", NAME]).is_some(), hooks.exists()),
         Agent::ClaudeCode | Agent::GeminiCli => {

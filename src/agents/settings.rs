@@ -204,10 +204,18 @@ pub fn append_block(text: &str, block: &str) -> String {
     format!("{text}{}{block}{}", BLOCK.0, BLOCK.1)
 }
 
-/// Takes our block out of a TOML file.
-pub fn remove_block(text: &str) -> Option<String> {
+/// Our block in a TOML file, with its frame.
+pub fn block(text: &str) -> Option<&str> {
     let from = text.find(BLOCK.0)?;
     let to = from + text.get(from..)?.find(BLOCK.1)? + BLOCK.1.len();
+    text.get(from..to)
+}
+
+/// Takes our block out of a TOML file.
+pub fn remove_block(text: &str) -> Option<String> {
+    let block = block(text)?;
+    let from = text.find(BLOCK.0)?;
+    let to = from + block.len();
     Some(format!("{}{}", &text[..from], &text[to..]))
 }
 
