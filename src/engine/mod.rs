@@ -31,9 +31,10 @@ pub struct Engine {
     pub store: Arc<dyn Store>,
     /// Milliseconds since 1970; fixed by `--now`.
     pub now: i64,
-    /// Whether the reader of our placeholders can call our `recall` tool.
-    pub recall_tool: bool,
 }
+
+/// How a reader gets an original back, in a shell or by the tool of the same name.
+const RECALL: &str = "epitome recall {handle}";
 
 /// A size: so many tokens, or a share of the messages.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -177,7 +178,7 @@ impl Engine {
             StoreAt::Nowhere => Where::None,
         };
         let store = crate::store::Sqlite::open(&place, crate::secrets::Veil::default())?;
-        Ok(Self { config, store: Arc::new(store), now, recall_tool: false })
+        Ok(Self { config, store: Arc::new(store), now })
     }
 
     fn measure<'a>(&self, session: &'a Session, ask: &Ask) -> Measured<'a> {
@@ -212,7 +213,6 @@ impl Engine {
     ) -> T {
         let scope = self.scope(measured.history);
         let handle = |text: &str| Handle::of(&scope, &Digest::of(text.as_bytes())).as_str().to_owned();
-        let recall = if self.recall_tool { "recall {handle}" } else { "epitome recall {handle}" };
         with(&Request {
             profile: &ask.profile,
             prune_only,
@@ -226,7 +226,7 @@ impl Engine {
             window: measured.window,
             max_output: measured.max_output,
             handle: &handle,
-            recall,
+            recall: RECALL,
         })
     }
 
