@@ -7,6 +7,7 @@ mod estimate;
 mod install;
 mod open;
 mod prune;
+mod restore;
 mod split;
 
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use crate::store::{Digest, Handle, Store, Where};
 use crate::tokens::{self, Ruler, Tokenizer};
 
 pub use open::{Opened, SessionRef};
+pub use restore::Kept;
 
 /// Everything that acts.
 pub struct Engine {
