@@ -13,7 +13,7 @@ mod split;
 use std::sync::Arc;
 
 use crate::answers::{MethodInfo, PrunedInfo, SessionInfo};
-use crate::compact::{Cause, Moment, Op, OutputOp, Request};
+use crate::compact::{Cause, Limits, Moment, Op, OutputOp, Request};
 use crate::config::{Config, StoreAt};
 use crate::error::{Error, Kind, Result};
 use crate::format::{Format, Session};
@@ -130,6 +130,8 @@ pub struct Ask {
     pub exclude_tools: Vec<String>,
     /// Only the outputs of these calls.
     pub only: Vec<String>,
+    /// Tokens of what is about to be sent besides.
+    pub next: Option<u64>,
     /// Where the result goes.
     pub to: To,
 }
@@ -155,6 +157,7 @@ impl Ask {
             protect: None,
             exclude_tools: Vec::new(),
             only: Vec::new(),
+            next: None,
             to: To::Plan,
         }
     }
@@ -164,8 +167,7 @@ impl Ask {
 struct Measured<'a> {
     history: &'a History,
     ruler: Ruler,
-    window: Option<u64>,
-    max_output: Option<u64>,
+    limits: Limits<'a>,
     /// Tokens of the messages.
     tokens: u64,
     /// Tokens of system prompt and tools, and of messages in the system's role.
@@ -183,7 +185,7 @@ impl Engine {
         Ok(Self { config, store: Arc::new(store), now })
     }
 
-    fn measure<'a>(&self, session: &'a Session, ask: &Ask) -> Measured<'a> {
+    fn measure<'a>(&self, session: &'a Session, ask: &'a Ask) -> Measured<'a> {
         let history = &session.history;
         let model = ask.model.as_deref().or(history.meta.model.as_deref());
         let known = model.and_then(tokens::window);
@@ -194,14 +196,17 @@ impl Engine {
             some.map(|it| ruler.message(it)).sum()
         };
         let (tokens, overhead) = (sum(true), ruler.overhead() + sum(false));
-        Measured {
-            history,
-            window: ask.window.or(configured).or(history.meta.window).or(known.map(|it| it.context)),
-            max_output: known.map(|it| it.output),
-            ruler,
-            tokens,
-            overhead,
-        }
+        let given = ask.window.or(configured).or(history.meta.window);
+        let limits = Limits {
+            model,
+            window: given.or(known.map(|it| it.context)),
+            window_given: given.is_some(),
+            // A window that somebody gave stands for the whole input.
+            input: known.and_then(|it| it.input).filter(|_| given.is_none()),
+            output: known.map(|it| it.output),
+            next: ask.next,
+        };
+        Measured { history, limits, ruler, tokens, overhead }
     }
 
     /// Calls `with` with the request of a plan; what it borrows lives as long as the call.
@@ -225,8 +230,8 @@ impl Engine {
             protect: ask.protect,
             exclude_tools: &ask.exclude_tools,
             only: &ask.only,
-            window: measured.window,
-            max_output: measured.max_output,
+            limits: measured.limits,
+            snapshot: None,
             handle: &handle,
             recall: RECALL,
         })

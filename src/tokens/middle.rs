@@ -17,6 +17,11 @@ pub fn by_bytes(text: &str, bytes: usize) -> String {
     shorten(text, bytes, |missing| format!("…{missing} chars truncated…"))
 }
 
+/// The same by bytes with a mark that tells nothing.
+pub fn with_mark(text: &str, bytes: usize, mark: &str) -> String {
+    shorten(text, bytes, |_| mark.to_owned())
+}
+
 fn shorten(text: &str, budget: usize, mark: impl Fn(usize) -> String) -> String {
     if text.is_empty() || (budget > 0 && text.len() <= budget) {
         return text.to_owned();
