@@ -157,7 +157,7 @@ fn user_messages(draft: &Draft<'_>, rule: &UserMessages, before: &str) -> (Vec<I
         let tokens = draft.native.text(&Text::new(whole.as_str()));
         if tokens <= left {
             left -= tokens;
-            out.push(item.clone());
+            out.push(apart(draft, item));
         } else {
             out.push(made(Role::User, Kind::Said, &cut(&whole, (left * 4) as usize, &rule.cut)));
             left = 0;
@@ -203,6 +203,17 @@ fn cut(text: &str, bytes: usize, how: &Cut) -> String {
         Cut::Tokens => middle::by_tokens(text, bytes / 4),
         Cut::Lines => middle::within_bytes(text, bytes).0,
         Cut::Text(mark) => middle::with_mark(text, bytes, mark),
+    }
+}
+
+/// An item that stays although its neighbours go: a message said while a call ran stays as a copy, so that its unit
+/// goes whole.
+fn apart(draft: &Draft<'_>, item: &Item) -> Item {
+    match item {
+        Item::Old(index) if !(draft.history.can_cut(*index) && draft.history.can_cut(index + 1)) => {
+            Item::Made(Message { from: None, ..draft.history.messages()[*index].clone() })
+        }
+        Item::Old(_) | Item::Made(_) | Item::Summary { .. } => item.clone(),
     }
 }
 
@@ -320,7 +331,7 @@ fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) 
     // The last turn does not fit: its prompt stays, word for word if it can, then the newest units that still fit.
     let asked = draft.size(&draft.items[prompt]);
     let words = if asked <= room / 2 || asked <= left {
-        draft.items[prompt].clone()
+        apart(draft, &draft.items[prompt])
     } else {
         shortened(draft, prompt, room / 2)
     };
@@ -456,7 +467,7 @@ fn shortened(draft: &mut Draft<'_>, at: usize, tokens: u64) -> Item {
 }
 
 /// The first position at or after `at` where no unit is cut.
-fn boundary_from(draft: &Draft<'_>, at: usize) -> usize {
+pub(super) fn boundary_from(draft: &Draft<'_>, at: usize) -> usize {
     (at..draft.items.len()).find(|it| is_boundary(draft, *it)).unwrap_or(draft.items.len())
 }
 

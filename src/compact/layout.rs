@@ -31,6 +31,11 @@ pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize) -> Result<(), R
         kept.tail = draft.items.len();
         kept.why = "the model refused the input: everything becomes the summary, the last prompt is put again".into();
     }
+    // An earlier summary is folded into the new one, never kept beside it.
+    let earlier = draft.items.iter().rposition(|it| draft.message(it).is_some_and(|it| it.kind == Kind::Summary));
+    if let Some(earlier) = earlier.filter(|it| *it >= kept.tail) {
+        kept.tail = keep::boundary_from(draft, earlier + 1);
+    }
     let region = &draft.items[head.min(kept.tail)..kept.tail];
     if !region.iter().any(|it| draft.message(it).is_some_and(is_work)) {
         let text =
