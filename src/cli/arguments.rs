@@ -77,8 +77,7 @@ pub enum Command {
 
 /// Which session, and how it is measured.
 #[derive(Debug, Args)]
-#[allow(unreachable_pub)]
-pub struct Common {
+pub(super) struct Common {
     /// A session file, a session id, a handle, `current`, `latest`, or `-` for standard input
     pub session: Option<String>,
     /// How to compact: a profile's name or a .toml file

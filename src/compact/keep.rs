@@ -336,16 +336,15 @@ fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) 
         shortened(draft, prompt, room / 2)
     };
     let room = room.saturating_sub(draft.size(&words));
-    let (mut tail, mut left) = fitting(draft, prompt + 1, room);
+    let (mut tail, _) = fitting(draft, prompt + 1, room);
     if tail == draft.items.len() {
         // Not even the newest unit fits: its outputs are shortened to what does.
         let start = boundary_to(draft, draft.items.len() - 1).max(prompt + 1);
         if start < draft.items.len() {
             squeeze(draft, start, room);
-            (tail, left) = fitting(draft, prompt + 1, room);
+            (tail, _) = fitting(draft, prompt + 1, room);
         }
     }
-    let _ = left;
     let pending =
         draft.items[prompt..].iter().any(|it| draft.message(it).is_some_and(|it| is_pending(draft, it)));
     if tail == draft.items.len() && pending {
