@@ -339,6 +339,13 @@ fn summarize(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answ
         for name in ["summary", "valid_for", "pruned", "native_status"] {
             out.remove(name);
         }
+        // Of the facts, those that are not all there any more.
+        if let Some(Value::Object(facts)) = out.get_mut("facts") {
+            facts.retain(|_, it| it["kept"] != it["found"]);
+        }
+        if let Some(Value::Object(session)) = out.get_mut("session") {
+            session.remove("path");
+        }
         WRITTEN
     } else {
         PLAN
