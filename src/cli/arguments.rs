@@ -174,6 +174,9 @@ pub struct PruneArgs {
     /// Write the result to this file
     #[arg(long, short, value_name = "FILE")]
     pub(super) out: Option<PathBuf>,
+    /// Change the session itself, so that its agent goes on from it; the originals are archived
+    #[arg(long, conflicts_with_all = ["out", "messages_as"])]
+    pub(super) apply: bool,
 }
 
 /// Arguments of `compact`.
@@ -211,6 +214,9 @@ pub struct CompactArgs {
     /// Refuse to keep less than this share of the facts (0.9 or 90%)
     #[arg(long, value_name = "SHARE")]
     pub(super) min_kept: Option<String>,
+    /// Install the result, so that the agent resumes from it; the original is archived
+    #[arg(long, conflicts_with_all = ["out", "messages_as"])]
+    pub(super) apply: bool,
 }
 
 /// Arguments of `profiles`.

@@ -18,6 +18,8 @@ struct Kept {
     user: Vec<Item>,
     /// Position of the first item of the kept end.
     tail: usize,
+    /// Whether context in the user's role that stood before the first prompt stays.
+    context: bool,
     /// Tokens that the summary may take.
     budget: u64,
     /// Why the cut falls there.
@@ -61,7 +63,7 @@ pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize) -> Result<(), R
         Keep::Messages(count) => {
             let tail = boundary_to(draft, draft.items.len().saturating_sub(*count));
             let why = format!("the last {count} messages stay, calls with their outputs");
-            Kept { user: Vec::new(), tail, budget: step.summary.max_tokens, why }
+            Kept { user: Vec::new(), tail, context: true, budget: step.summary.max_tokens, why }
         }
         Keep::Turns { share, minimum, maximum } => {
             let usable = draft.request.window.map_or(*maximum, |it| (it as f64 * share).floor() as u64);
@@ -81,7 +83,19 @@ pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize) -> Result<(), R
     draft.others.push(Op::Summarize { from, to, why: kept.why });
     draft.need = Some(Need { from, to, budget: kept.budget });
     let tail = draft.items.split_off(kept.tail);
-    let old_head: Vec<Item> = draft.items.drain(..head.min(kept.tail)).collect();
+    let mut old_head: Vec<Item> = draft.items.drain(..head.min(kept.tail)).collect();
+    if !kept.context {
+        let why =
+            "context before the first prompt takes over a fifth of the budget; clients put it there again";
+        let (gone, stays) = old_head.into_iter().partition(|it| draft.message(it).is_some_and(super::counts));
+        old_head = stays;
+        let gone: Vec<Item> = gone;
+        for item in gone {
+            if let Item::Old(message) = item {
+                draft.others.push(Op::Drop { from: message, to: message + 1, why: why.to_owned() });
+            }
+        }
+    }
     let prompt_next = tail
         .first()
         .or(kept.user.first())
@@ -155,7 +169,7 @@ fn whole(draft: &Draft<'_>, step: &Summarize, user: Vec<Item>) -> Kept {
         0 => "the whole history becomes the summary".to_owned(),
         count => format!("the whole history becomes the summary; {count} user messages stay"),
     };
-    Kept { user, tail: draft.items.len(), budget: step.summary.max_tokens, why }
+    Kept { user, tail: draft.items.len(), context: true, budget: step.summary.max_tokens, why }
 }
 
 /// What the user wrote, newest first, within a budget; the message that crosses is cut in the middle.
@@ -210,7 +224,7 @@ fn share_behind(draft: &Draft<'_>, step: &Summarize, share: f64) -> Result<Kept,
         return Err(Reason { code: "nothing_to_compact", text });
     }
     let why = format!("the first user message behind {:.0} % of the characters", share * 100.0);
-    Ok(Kept { user: Vec::new(), tail, budget: step.summary.max_tokens, why })
+    Ok(Kept { user: Vec::new(), tail, context: true, budget: step.summary.max_tokens, why })
 }
 
 /// Gemini CLI's `findCompressSplitPoint`: the first user message without function responses before which at least
@@ -260,14 +274,15 @@ fn turns(draft: &Draft<'_>, step: &Summarize, budget: u64) -> Kept {
         tail = draft.items.len();
     }
     let why = format!("the newest turns within {budget} tokens stay");
-    Kept { user: Vec::new(), tail, budget: step.summary.max_tokens, why }
+    Kept { user: Vec::new(), tail, context: true, budget: step.summary.max_tokens, why }
 }
 
 /// As much of the end as a budget leaves beside the summary.
 fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) -> Result<Kept, Reason> {
     let total = draft.tokens();
     let refuse = |code, text| Err(Reason { code, text });
-    if total < SMALLEST {
+    // Who names a budget wants it; whether it gains something shows when it is done.
+    if draft.request.budget.is_none() && total < SMALLEST {
         return refuse("too_small", format!("{total} tokens; below {SMALLEST} a summary would save nothing"));
     }
     let own = ((total as f64 * budget.share) as u64).clamp(budget.minimum, budget.maximum);
@@ -275,7 +290,10 @@ fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) 
     if total <= allowed {
         return refuse("too_small", format!("{total} tokens are within the budget of {allowed} already"));
     }
+    // What clients put in front, they put in front again; it stays unless it crowds out the conversation.
     let fixed: u64 = draft.items[..head].iter().map(|it| draft.size(it)).sum();
+    let context = fixed <= allowed / 5;
+    let fixed = if context { fixed } else { 0 };
     let share = (allowed as f64 * budget.summary) as u64;
     let most = if draft.request.budget.is_some() { share } else { share.min(step.summary.max_tokens) };
     let summary = draft.request.summary_tokens.map_or(most, |it| it.min(allowed));
@@ -291,12 +309,17 @@ fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) 
     let (tail, left) = fitting(draft, head, room);
     let Some(prompt) = prompt.filter(|it| *it < tail) else {
         let why = format!("the newest whole units within {room} tokens stay");
-        return Ok(Kept { user: Vec::new(), tail, budget: summary, why });
+        return Ok(Kept { user: Vec::new(), tail, context, budget: summary, why });
     };
     // The last turn does not fit: its prompt stays, word for word if it can, then the newest units that still fit.
     let asked = draft.size(&draft.items[prompt]);
+    let alone = is_boundary(draft, prompt) && is_boundary(draft, prompt + 1);
     let words = if asked <= room / 2 || asked <= left {
-        draft.items[prompt].clone()
+        match draft.message(&draft.items[prompt]) {
+            // Said while a call ran: the call goes without it, so what stays is a copy.
+            Some(message) if !alone => Item::Made(Message { from: None, ..message.clone() }),
+            Some(_) | None => draft.items[prompt].clone(),
+        }
     } else {
         shortened(draft, prompt, room / 2)
     };
@@ -323,7 +346,7 @@ fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) 
     let why = format!(
         "the last turn exceeds the budget: its prompt and its newest units within {room} tokens stay"
     );
-    Ok(Kept { user: vec![words], tail, budget: summary, why })
+    Ok(Kept { user: vec![words], tail, context, budget: summary, why })
 }
 
 /// Whether a message of the end holds a call that nobody answered.

@@ -67,8 +67,7 @@ pub fn verdict(
     moment: &Moment,
 ) -> Verdict {
     let trigger = &profile.trigger;
-    let context = ruler.overhead()
-        + history.messages().iter().filter(|it| super::counts(it)).map(|it| ruler.message(it)).sum::<u64>();
+    let context = ruler.overhead() + history.messages().iter().map(|it| ruler.message(it)).sum::<u64>();
     let no = |gate, at, code, reason| Verdict { due: false, at, gate, code, reason };
     if let Some(limit) = trigger.chars {
         let chars: u64 = history.messages().iter().map(super::json_len).sum();
