@@ -196,7 +196,10 @@ impl Web {
         let mut child = command.spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
-        log.read_line(&mut line).unwrap();
+        while !line.contains("serving") {
+            line.clear();
+            assert!(log.read_line(&mut line).unwrap() > 0, "the server did not start");
+        }
         let port = line
             .trim()
             .rsplit(':')
