@@ -15,10 +15,12 @@ fn inspector() -> Option<PathBuf> {
 /// A real session of each agent, or the example.
 fn sessions() -> Vec<PathBuf> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let corpus = std::env::var_os("EPITOME_CORPUS").map_or_else(|| root.join("../shared/corpus"), PathBuf::from);
+    let corpus =
+        std::env::var_os("EPITOME_CORPUS").map_or_else(|| root.join("../shared/corpus"), PathBuf::from);
     let pick = |kind: &str, example: &str| {
         let entries = std::fs::read_dir(corpus.join(kind)).into_iter().flatten().flatten();
-        let middle = |path: &PathBuf| (100_000..2_000_000).contains(&path.metadata().map_or(0, |it| it.len()));
+        let middle =
+            |path: &PathBuf| (100_000..2_000_000).contains(&path.metadata().map_or(0, |it| it.len()));
         let mut paths: Vec<PathBuf> = entries.map(|it| it.path()).filter(middle).collect();
         paths.sort();
         paths.pop().unwrap_or_else(|| root.join("examples/sessions").join(example))
@@ -56,11 +58,13 @@ fn agree(tool: &Value, command: &Value, place: &str, wrong: &mut Vec<String>) {
                         best = Some(here);
                     }
                 }
-                wrong.extend(best.unwrap_or_else(|| vec![format!("{place}[{at}]: the command says nothing")]));
+                wrong
+                    .extend(best.unwrap_or_else(|| vec![format!("{place}[{at}]: the command says nothing")]));
             }
         }
         // Placeholders name the way back that the reader has.
-        (Value::String(tool), Value::String(command)) if tool.replace("recall ", "epitome recall ") == *command => {}
+        (Value::String(tool), Value::String(command))
+            if tool.replace("recall ", "epitome recall ") == *command => {}
         // A text that is too long for a tool's answer says so where it ends.
         (Value::String(tool), Value::String(command))
             if tool.rfind("\n[… cut; ").is_some_and(|at| command.starts_with(&tool[..at])) => {}
@@ -128,7 +132,8 @@ fn tools_say_what_commands_say() {
                 );
                 let result = &result["result"];
                 let structured = &result["structuredContent"];
-                let text: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
+                let text: Value =
+                    serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
                 let mut forms = Vec::new();
                 agree(&text, structured, tool, &mut forms);
                 agree(structured, &text, tool, &mut forms);

@@ -84,7 +84,13 @@ impl Desk {
     pub(crate) fn open(&self, engine: &Engine, arguments: &Arguments) -> Result<Opened> {
         let format = arguments.text("format")?.map(|it| Format::named(&it)).transpose()?;
         if let Some(messages) = arguments.messages("messages")? {
-            return engine.open(&SessionRef::Inline(messages), format, None);
+            let mut opened = engine.open(&SessionRef::Inline(messages), format, None)?;
+            if self.remote.is_none() {
+                // Whoever works here and hands over messages means this project.
+                let here = self.config.agents.cwd.display().to_string();
+                opened.session.history.meta.cwd.get_or_insert(here.into());
+            }
+            return Ok(opened);
         }
         let name = arguments.text("session")?;
         match (&self.remote, name.as_deref()) {

@@ -30,9 +30,9 @@ const OWN: [Own; 3] = [
         name: "compact",
         about: "Compact this session without losing what matters",
         argument: Some(("focus", "What the summary should look at", false)),
-        with: "Compact this session: call summarize_history with {\"focus\": {}, \"to\": \"file\"}. Then tell me how many \
+        with: "Compact this session: call summarize_history with {\"focus\": {}, \"to\": \"session\"}. Then tell me how many \
                tokens it had and has, which facts were lost if any, and what its `next` says to do.",
-        without: "Compact this session: call summarize_history with {\"to\": \"file\"}. Then tell me how many tokens it had \
+        without: "Compact this session: call summarize_history with {\"to\": \"session\"}. Then tell me how many tokens it had \
                   and has, which facts were lost if any, and what its `next` says to do.",
     },
     Own {

@@ -122,8 +122,11 @@ pub(super) fn complete(desk: &Desk, caller: &Caller, argument: &str, typed: &str
             let scope = desk.scope(caller);
             let snapshots = engine.store.compactions(&scope, None, 100).unwrap_or_default();
             let originals = engine.store.newest(&scope, None, 100, 0).unwrap_or_default();
-            let snapshots = snapshots.iter().map(|it| it.handle.as_str().to_owned());
-            snapshots.chain(originals.iter().map(|it| it.handle.as_str().to_owned())).collect()
+            let sessions = snapshots.iter().filter_map(|it| it.original.as_ref());
+            let handles = sessions
+                .chain(snapshots.iter().map(|it| &it.handle))
+                .chain(originals.iter().map(|it| &it.handle));
+            handles.map(|it| it.as_str().to_owned()).collect()
         }
         "profile" => BUILT_IN.iter().map(|(name, _)| (*name).to_owned()).collect(),
         _ => Vec::new(),
