@@ -4,6 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use super::memory::MemoryArgs;
+use super::recall::RecallArgs;
+use super::restore::RestoreArgs;
+use super::sessions::SessionsArgs;
 use crate::compact::Cause;
 use crate::config::Config;
 use crate::engine::{Amount, Ask, SessionRef};
@@ -67,6 +71,14 @@ pub enum Command {
     Prune(PruneArgs),
     /// Compact a session; without --out or --apply a preview that changes nothing
     Compact(CompactArgs),
+    /// The original of a compaction, message or output; with --apply, undo
+    Restore(RestoreArgs),
+    /// Search in, or read from, what was archived and remembered
+    Recall(RecallArgs),
+    /// The sessions found, by agent, with the compactions made of each
+    Sessions(SessionsArgs),
+    /// What was remembered: list, add, search, forget …
+    Memory(MemoryArgs),
     /// The profiles as a table, or one as TOML
     Profiles(ProfilesArgs),
     /// JSON Schema of a command's --json
