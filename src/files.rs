@@ -29,10 +29,13 @@ impl File {
         })?;
         if !found.is_file() {
             let what = if found.is_dir() { "a directory" } else { "a pipe, socket or device" };
-            return Err(Error::new(Kind::Input, format!("expected a session file, found {what}")).at(&name, None));
+            return Err(
+                Error::new(Kind::Input, format!("expected a session file, found {what}")).at(&name, None)
+            );
         }
-        let file = fs::File::open(path)
-            .map_err(|error| Error::new(Kind::Input, "opening a session file").at(&name, None).because(error))?;
+        let file = fs::File::open(path).map_err(|error| {
+            Error::new(Kind::Input, "opening a session file").at(&name, None).because(error)
+        })?;
         let len = file
             .metadata()
             .map_err(|error| Error::new(Kind::Io, "asking for the length").at(&name, None).because(error))?
@@ -53,7 +56,10 @@ impl Source for File {
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
         read_exact_at(&self.file, at, buffer).map_err(|error| {
             if error.kind() == std::io::ErrorKind::UnexpectedEof {
-                let what = format!("expected {} bytes at {at}, found fewer: the file was cut while it was read; try again", buffer.len());
+                let what = format!(
+                    "expected {} bytes at {at}, found fewer: the file was cut while it was read; try again",
+                    buffer.len()
+                );
                 return Error::new(Kind::Changed, what).at(&self.name, None);
             }
             Error::new(Kind::Io, "reading").at(&self.name, None).because(error)
@@ -84,7 +90,9 @@ fn read_exact_at(file: &fs::File, mut at: u64, mut buffer: &mut [u8]) -> std::io
 /// one is the owner's alone.
 pub fn install(path: &Path, bytes: &[u8]) -> Result<()> {
     let fail = |what: &str, error: std::io::Error| {
-        Error::new(Kind::Io, format!("{what}; nothing was replaced")).at(path.display().to_string(), None).because(error)
+        Error::new(Kind::Io, format!("{what}; nothing was replaced"))
+            .at(path.display().to_string(), None)
+            .because(error)
     };
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();

@@ -30,7 +30,10 @@ fn dump() {
     #[allow(clippy::disallowed_methods)]
     let Ok(wanted) = std::env::var("DUMP") else { return };
     for name in corpus::names(&folder).iter().filter(|it| it.contains(&wanted)) {
-        let Some(history) = corpus::read(&folder, name) else { println!("## {name}: unreadable"); continue };
+        let Some(history) = corpus::read(&folder, name) else {
+            println!("## {name}: unreadable");
+            continue;
+        };
         println!("## {name}: {} messages", history.messages().len());
         let started = std::time::Instant::now();
         let probes = score::probes(&history);
@@ -78,7 +81,10 @@ fn baselines_on_the_corpus() {
             let median = all[all.len() / 2];
             println!(
                 "{share}% {:10} median {median:.2} p10 {:.2} n {} contradictions {contradictions} unsupported {unsupported} {:?}",
-                baseline.name(), all[all.len() / 10], all.len(), started.elapsed()
+                baseline.name(),
+                all[all.len() / 10],
+                all.len(),
+                started.elapsed()
             );
             for (class, (kept, found)) in classes {
                 print!(" {class:?} {kept}/{found}={:.2}", kept as f64 / found as f64);

@@ -234,7 +234,8 @@ pub(super) fn wire(name: Option<&str>) -> Result<Option<Format>> {
 /// `--keep`, `--budget`, `--min-kept`.
 pub(super) fn amount(option: &str, text: Option<&str>) -> Result<Option<Amount>> {
     let parse = |text| {
-        Amount::parse(text).map_err(|error| Error::new(Kind::Arguments, format!("{option}: {}", error.detail())))
+        Amount::parse(text)
+            .map_err(|error| Error::new(Kind::Arguments, format!("{option}: {}", error.detail())))
     };
     text.map(parse).transpose()
 }

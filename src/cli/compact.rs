@@ -31,7 +31,11 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
         None if screen.json => To::Bytes,
         None => To::Plan,
     };
-    let opened = engine.open(&arguments.common.session(), arguments.common.format()?, arguments.common.agent.as_deref())?;
+    let opened = engine.open(
+        &arguments.common.session(),
+        arguments.common.format()?,
+        arguments.common.agent.as_deref(),
+    )?;
     let mut compacted = engine.compact(&opened, &ask)?;
     let refused = compacted.answer.status == "rejected";
     if arguments.out.as_deref() == Some("-") && !screen.json {
@@ -40,9 +44,15 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
             written.map_err(|error| Error::new(Kind::Io, "writing to standard output").because(error))?;
             return Ok(0);
         }
-        return Err(Error::new(Kind::Rejected, format!("nothing was compacted: {}", compacted.answer.reason)));
+        return Err(Error::new(
+            Kind::Rejected,
+            format!("nothing was compacted: {}", compacted.answer.reason),
+        ));
     }
-    if screen.json && ask.to == To::Bytes && let Some(history) = &compacted.history {
+    if screen.json
+        && ask.to == To::Bytes
+        && let Some(history) = &compacted.history
+    {
         let api = ask.messages_as.unwrap_or(opened.session.format.api());
         let (messages, _) = crate::format::messages(history, api);
         compacted.answer.messages = serde_json::from_slice(&messages).ok();
@@ -76,7 +86,11 @@ fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
             .filter(|(_, it)| it.found > 0)
             .map(|(class, it)| format!("{class} {}/{}", it.kept, it.found))
             .collect();
-        screen.line(&format!("facts   {} kept: {}", paint.strong(&format!("{:.0} %", kept * 100.0)), classes.join(" · ")))?;
+        screen.line(&format!(
+            "facts   {} kept: {}",
+            paint.strong(&format!("{:.0} %", kept * 100.0)),
+            classes.join(" · ")
+        ))?;
     }
     screen.line(&format!("what    {}", answer.reason))?;
     screen.line(&format!("valid   {}", answer.valid_for.join(", ")))?;
@@ -91,7 +105,9 @@ fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
     match (&answer.output, &answer.handle) {
         (Some(path), Some(handle)) => {
             screen.note(&format!("written  {path}"))?;
-            screen.note(&format!("undo     epitome restore {handle} --out FILE   (the original, byte for byte)"))
+            screen.note(&format!(
+                "undo     epitome restore {handle} --out FILE   (the original, byte for byte)"
+            ))
         }
         _ => {
             let session = answer.session.path.as_deref().unwrap_or("SESSION");

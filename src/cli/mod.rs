@@ -42,7 +42,8 @@ impl Screen<'_> {
 
     /// One line.
     fn line(&mut self, text: &str) -> Result<()> {
-        writeln!(self.out, "{text}").map_err(|error| Error::new(Kind::Io, "writing to the terminal").because(error))
+        writeln!(self.out, "{text}")
+            .map_err(|error| Error::new(Kind::Io, "writing to the terminal").because(error))
     }
 
     /// Lines for people, left out with `-q`.

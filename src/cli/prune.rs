@@ -16,7 +16,11 @@ pub(super) fn run(engine: &Engine, arguments: &PruneArgs, screen: &mut Screen<'_
     if let Some(path) = &arguments.out {
         ask.to = To::File(path.clone());
     }
-    let opened = engine.open(&arguments.common.session(), arguments.common.format()?, arguments.common.agent.as_deref())?;
+    let opened = engine.open(
+        &arguments.common.session(),
+        arguments.common.format()?,
+        arguments.common.agent.as_deref(),
+    )?;
     let answer = engine.prune(&opened, &ask)?;
     if screen.json(&answer)? {
         return Ok(0);
@@ -35,14 +39,17 @@ pub(super) fn run(engine: &Engine, arguments: &PruneArgs, screen: &mut Screen<'_
     ))?;
     let mut rows = vec![["  message", "tool", "before", "after", "handle"].map(str::to_owned).to_vec()];
     for it in &answer.pruned {
-        let cells = [format!("  #{}", it.message), it.tool.clone(), size(it.tokens_before), size(it.tokens_after)];
+        let cells =
+            [format!("  #{}", it.message), it.tool.clone(), size(it.tokens_before), size(it.tokens_after)];
         rows.push([cells.to_vec(), vec![it.handle.clone()]].concat());
     }
     for line in table(&rows, paint) {
         screen.line(&line)?;
     }
     match &answer.output {
-        Some(path) => screen.note(&format!("written to {path}; the originals are archived (epitome recall HANDLE)"))?,
+        Some(path) => {
+            screen.note(&format!("written to {path}; the originals are archived (epitome recall HANDLE)"))?
+        }
         None => screen.note("nothing was written; --out FILE writes it")?,
     }
     Ok(0)

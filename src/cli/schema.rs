@@ -12,7 +12,8 @@ pub(super) fn run(arguments: &SchemaArgs, screen: &mut Screen<'_>) -> Result<u8>
         "prune" => schemars::schema_for!(PruneAnswer),
         "compact" => schemars::schema_for!(CompactAnswer),
         other => {
-            let what = format!("expected a command with --json (estimate, split, prune, compact), found {other:?}");
+            let what =
+                format!("expected a command with --json (estimate, split, prune, compact), found {other:?}");
             return Err(Error::new(Kind::Arguments, what));
         }
     };

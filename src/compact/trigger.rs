@@ -60,7 +60,7 @@ pub struct Verdict {
 }
 
 /// The window that a profile goes by.
-pub fn window(trigger: &Trigger, limits: &Limits<'_>) -> Option<u64> {
+pub(super) fn window(trigger: &Trigger, limits: &Limits<'_>) -> Option<u64> {
     let named = |name: &str| trigger.windows.iter().find(|(it, _)| it == name).map(|(_, tokens)| *tokens);
     let own = limits.model.filter(|_| !limits.window_given).and_then(named);
     let found = own.or(limits.window).or(trigger.window).or_else(|| named("*"));
@@ -172,7 +172,9 @@ pub fn verdict(
     };
     let overhead = ruler.overhead();
     if at <= overhead {
-        let reason = format!("system prompt and tools alone take {overhead} tokens of {at}: nothing that is compacted would help");
+        let reason = format!(
+            "system prompt and tools alone take {overhead} tokens of {at}: nothing that is compacted would help"
+        );
         return no(Gate::Window, "window_too_small", reason);
     }
     let context = context(history, ruler, trigger);

@@ -93,7 +93,8 @@ impl Engine {
         if let Some(first) = broken.first() {
             answer.status = "rejected".to_owned();
             answer.reason_code = "invalid".to_owned();
-            answer.reason = format!("the result breaks {}: message {}: {}", first.rule, first.message, first.what);
+            answer.reason =
+                format!("the result breaks {}: message {}: {}", first.rule, first.message, first.what);
             return Ok(Compacted { answer, history: None, score: Some(score), bytes: None });
         }
         answer.valid_for = valid_for(&outcome.history);
@@ -187,7 +188,14 @@ impl Engine {
         };
         let write = |plan: &Plan, header: &str| self.summary(measured, ask, step, &ledger, plan, header);
         // As long as the real one will be.
-        let blank = header(measured.tokens, measured.tokens / 5, 1.0, measured.history, handle, plan_end(measured, &plan));
+        let blank = header(
+            measured.tokens,
+            measured.tokens / 5,
+            1.0,
+            measured.history,
+            handle,
+            plan_end(measured, &plan),
+        );
         let mut summary = write(&plan, &blank);
         let reserved = plan.need.as_ref().map_or(0, |it| it.budget);
         let used = measured.ruler.text(&Text::new(format!("{}{summary}{}", step.before, step.after))) + 8;
@@ -200,8 +208,14 @@ impl Engine {
         }
         let outcome = apply(&plan, Some(&summary))?;
         let found = score(&outcome);
-        let header =
-            header(measured.tokens, outcome.tokens, found.kept.unwrap_or(1.0), measured.history, handle, plan_end(measured, &plan));
+        let header = header(
+            measured.tokens,
+            outcome.tokens,
+            found.kept.unwrap_or(1.0),
+            measured.history,
+            handle,
+            plan_end(measured, &plan),
+        );
         let summary = summary.replacen(&blank, &header, 1);
         let outcome = apply(&plan, Some(&summary))?;
         Ok(Made { plan, outcome, summary: Some(summary), score: found })
@@ -302,7 +316,10 @@ impl Engine {
     ) -> Result<(Vec<u8>, format::Written)> {
         let written = format::write(&*opened.source, &opened.session, after, mode)?;
         let bytes = written.bytes(&*opened.source)?;
-        let again = format::read(&format::Memory::new("what was written", bytes.as_slice()), Some(opened.session.format))?;
+        let again = format::read(
+            &format::Memory::new("what was written", bytes.as_slice()),
+            Some(opened.session.format),
+        )?;
         check_read_back(after, &again.history)?;
         warnings.extend(written.warnings.iter().cloned());
         Ok((bytes, written))
@@ -332,7 +349,10 @@ fn check_read_back(expected: &History, found: &History) -> Result<()> {
             let outputs = it.outputs().map(|it| it.text.as_str().trim().to_owned());
             it.texts().map(|it| it.as_str().trim().to_owned()).chain(outputs).collect()
         };
-        let work = history.messages().iter().filter(|it| compact::counts(it) && it.kind != crate::history::Kind::Context);
+        let work = history
+            .messages()
+            .iter()
+            .filter(|it| compact::counts(it) && it.kind != crate::history::Kind::Context);
         work.flat_map(texts).filter(|it| !it.is_empty()).collect()
     };
     let (expected, found) = (said(expected), said(found));
@@ -372,7 +392,14 @@ fn plan_end(measured: &Measured<'_>, plan: &Plan) -> Option<String> {
 }
 
 /// The first line: who compacted what, what is left, how to get the rest back.
-fn header(before: u64, after: u64, kept: f64, history: &History, handle: &str, end: Option<String>) -> String {
+fn header(
+    before: u64,
+    after: u64,
+    kept: f64,
+    history: &History,
+    handle: &str,
+    end: Option<String>,
+) -> String {
     let k = |tokens: u64| match tokens {
         0..1000 => tokens.to_string(),
         1000..10_000 => format!("{:.1}k", tokens as f64 / 1000.0),

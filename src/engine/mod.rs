@@ -51,7 +51,8 @@ impl Amount {
             Error::new(Kind::Arguments, what)
         };
         let text = text.trim();
-        let share = |value: f64| (0.0 < value && value <= 1.0).then_some(Self::Share(value)).ok_or_else(wrong);
+        let share =
+            |value: f64| (0.0 < value && value <= 1.0).then_some(Self::Share(value)).ok_or_else(wrong);
         if let Some(percent) = text.strip_suffix('%') {
             return share(percent.trim().parse::<f64>().map_err(|_| wrong())? / 100.0);
         }
@@ -270,15 +271,21 @@ fn pruned(ops: &[Op]) -> Vec<PrunedInfo> {
         text: op.text.clone(),
         handle: op.handle.clone(),
     };
-    ops.iter().filter_map(|op| if let Op::Clear(op) | Op::Shorten(op) = op { Some(info(op)) } else { None }).collect()
+    ops.iter()
+        .filter_map(|op| if let Op::Clear(op) | Op::Shorten(op) = op { Some(info(op)) } else { None })
+        .collect()
 }
 
 /// What could not be read, as warnings; the first few and a count.
 fn notes(opened: &Opened) -> Vec<String> {
     let notes = &opened.session.notes;
-    let mut out: Vec<String> = notes.iter().take(5).map(|it| format!("line {}: {}", it.line, it.what)).collect();
+    let mut out: Vec<String> =
+        notes.iter().take(5).map(|it| format!("line {}: {}", it.line, it.what)).collect();
     if notes.len() > 5 {
-        out.push(format!("… and {} more lines that were not understood and are kept as they are", notes.len() - 5));
+        out.push(format!(
+            "… and {} more lines that were not understood and are kept as they are",
+            notes.len() - 5
+        ));
     }
     out
 }

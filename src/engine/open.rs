@@ -35,7 +35,9 @@ impl Engine {
     /// Finds and reads a session.
     pub fn open(&self, what: &SessionRef, format: Option<Format>, agent: Option<&str>) -> Result<Opened> {
         match what {
-            SessionRef::Inline(bytes) => read(Box::new(Memory::new("messages", bytes.as_slice())), format, None),
+            SessionRef::Inline(bytes) => {
+                read(Box::new(Memory::new("messages", bytes.as_slice())), format, None)
+            }
             SessionRef::Named(name) if name == "-" => {
                 let mut bytes = Vec::new();
                 std::io::stdin()
@@ -93,7 +95,10 @@ impl Engine {
     fn named_session(&self, name: &str, agent: Option<&str>) -> Result<Found> {
         if name == "current" {
             let found = agents::current(&self.config.agents);
-            return one(found, "expected the session of the agent that calls, found none: no agent is known to call");
+            return one(
+                found,
+                "expected the session of the agent that calls, found none: no agent is known to call",
+            );
         }
         let newest = self.sessions(agent, true)?.into_iter().find(|it| it.parent.is_none());
         newest.ok_or_else(|| {
@@ -122,9 +127,13 @@ impl Engine {
         }
         let anywhere: Vec<Found> = self.sessions(agent, false)?.into_iter().take(5).collect();
         if anywhere.is_empty() {
-            return Err(Error::new(Kind::Input, "which session? No agent's sessions were found here; give a file"));
+            return Err(Error::new(
+                Kind::Input,
+                "which session? No agent's sessions were found here; give a file",
+            ));
         }
-        let what = format!("which session? None is of this directory. The newest elsewhere:{}", listed(&anywhere));
+        let what =
+            format!("which session? None is of this directory. The newest elsewhere:{}", listed(&anywhere));
         Err(Error::new(Kind::Input, what))
     }
 }
@@ -151,7 +160,13 @@ fn one(mut found: Vec<Found>, none: &str) -> Result<Found> {
 fn listed(found: &[Found]) -> String {
     let line = |it: &Found| {
         let changed = format::derive::time(it.changed_ms);
-        format!("\n  {} {}  {}  {:?}", it.agent.name(), it.id, changed.get(..16).unwrap_or_default(), it.first_words)
+        format!(
+            "\n  {} {}  {}  {:?}",
+            it.agent.name(),
+            it.id,
+            changed.get(..16).unwrap_or_default(),
+            it.first_words
+        )
     };
     found.iter().map(line).collect()
 }

@@ -51,7 +51,9 @@ impl Engine {
         if let To::File(path) = &ask.to {
             answer.handle = Some(self.archive(opened, &plan, ask, outcome.tokens, None)?);
             let bytes = match ask.messages_as {
-                Some(api) => crate::format::wire::messages_of(&outcome.history, Some(opened.session.format), api).0,
+                Some(api) => {
+                    crate::format::wire::messages_of(&outcome.history, Some(opened.session.format), api).0
+                }
                 None => self.written(opened, &outcome.history, Mode::Patch, &mut answer.warnings)?.0,
             };
             crate::files::install(path, &bytes)?;

@@ -71,7 +71,11 @@ impl Engine {
             session: session_info(opened),
             profile: ask.profile.name.clone(),
             split: found.split,
-            split_id: found.split.and_then(|it| messages.get(it)).and_then(|it| it.id.as_deref()).map(str::to_owned),
+            split_id: found
+                .split
+                .and_then(|it| messages.get(it))
+                .and_then(|it| it.id.as_deref())
+                .map(str::to_owned),
             compacted: side(false),
             kept: side(true),
             ranges,

@@ -174,7 +174,9 @@ pub(super) fn discards(command: &str) -> bool {
     tools::programs(command).iter().any(|words| {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match words[..] {
-            ["git", "checkout", "--" | ".", ..] | ["git", "checkout", _, "--", _, ..] | ["git", "revert", _, ..] => true,
+            ["git", "checkout", "--" | ".", ..]
+            | ["git", "checkout", _, "--", _, ..]
+            | ["git", "revert", _, ..] => true,
             ["git", "restore", ref rest @ ..] => !rest.contains(&"--staged"),
             ["git", "reset", ref rest @ ..] => rest.contains(&"--hard"),
             _ => false,

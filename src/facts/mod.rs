@@ -20,8 +20,8 @@ mod work;
 
 use serde::{Deserialize, Serialize};
 
-pub use pause::pause;
 use crate::history::History;
+pub use pause::pause;
 
 pub use outcome::Outcome;
 

@@ -22,7 +22,8 @@ pub enum Baseline {
 
 impl Baseline {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::KeepLast, Self::UserOnly, Self::Masking, Self::Skeleton, Self::FileList];
+    pub const ALL: [Self; 5] =
+        [Self::KeepLast, Self::UserOnly, Self::Masking, Self::Skeleton, Self::FileList];
 
     /// Its name in tables.
     pub fn name(self) -> &'static str {
@@ -65,7 +66,8 @@ impl Baseline {
             Self::Skeleton => {
                 let from = newest(source, budget / 2, count);
                 let tail: u64 = messages[from..].iter().map(count).sum();
-                let lines: Vec<String> = messages[..from].iter().map(skeleton).filter(|it| !it.is_empty()).collect();
+                let lines: Vec<String> =
+                    messages[..from].iter().map(skeleton).filter(|it| !it.is_empty()).collect();
                 history(summary(&lines, budget.saturating_sub(tail), count), from)
             }
             Self::FileList => {
@@ -122,7 +124,8 @@ fn skeleton(message: &Message) -> String {
         let text = match part {
             Part::Text(it) => super::text::clip(&super::text::normal(it.as_str()), 100).to_string(),
             Part::Call(it) => {
-                let path = tools::actions(it).into_iter().find_map(|it| it.path.or(it.command)).unwrap_or_default();
+                let path =
+                    tools::actions(it).into_iter().find_map(|it| it.path.or(it.command)).unwrap_or_default();
                 format!("[{}] {}", it.name, super::text::clip(&super::text::normal(&path), 80))
             }
             Part::Output(it) => {

@@ -12,7 +12,8 @@ use crate::tools::{self, Action, Meaning};
 
 /// File, command, error and plan facts of a history.
 pub(super) fn probes(source: &History) -> Vec<Probe> {
-    let mut deeds = Deeds { cwd: source.meta.cwd.as_deref().unwrap_or_default().to_string(), ..Deeds::default() };
+    let mut deeds =
+        Deeds { cwd: source.meta.cwd.as_deref().unwrap_or_default().to_string(), ..Deeds::default() };
     let mut calls: HashMap<&str, (&Call, Vec<Action>)> = HashMap::new();
     for (number, message) in source.messages().iter().enumerate() {
         for part in &message.parts {
@@ -75,7 +76,8 @@ impl Deeds {
                 }
                 Meaning::Attend => {
                     let session = serde_json::from_str::<Value>(call.input.as_str()).ok().and_then(|it| {
-                        it.get("session_id").map(|id| id.as_str().map_or_else(|| id.to_string(), str::to_string))
+                        it.get("session_id")
+                            .map(|id| id.as_str().map_or_else(|| id.to_string(), str::to_string))
                     });
                     if let Some(command) = session.and_then(|it| self.running.get(&it).cloned()) {
                         self.ran(number, &command, output);
@@ -107,12 +109,14 @@ impl Deeds {
         if failed {
             return;
         }
-        let path = action.path.clone().or_else(|| self.opened.clone().filter(|_| action.meaning == Meaning::Edit));
+        let path =
+            action.path.clone().or_else(|| self.opened.clone().filter(|_| action.meaning == Meaning::Edit));
         let Some(path) = path.map(|it| canonical(&it, action.dir.as_deref(), &self.cwd)) else { return };
         if path.is_empty() {
             return;
         }
-        let known = self.files.get(&path).is_some_and(|it| it.last().is_some_and(|(_, op)| *op != FileOp::Deleted));
+        let known =
+            self.files.get(&path).is_some_and(|it| it.last().is_some_and(|(_, op)| *op != FileOp::Deleted));
         match action.meaning {
             Meaning::Read => {
                 self.opened = Some(path.clone());
@@ -188,11 +192,15 @@ impl Deeds {
         let text = |item: &Value, keys: &[&str]| {
             keys.iter().find_map(|key| item.get(*key)?.as_str()).map(normal).filter(|it| !it.is_empty())
         };
-        let list = ["todos", "plan", "task_list", "items", "tasks"].iter().find_map(|key| input.get(key)?.as_array());
+        let list = ["todos", "plan", "task_list", "items", "tasks"]
+            .iter()
+            .find_map(|key| input.get(key)?.as_array());
         if let Some(list) = list {
             self.plan.clear();
             for item in list {
-                if let Some(content) = text(item, &["content", "step", "description", "title", "text", "subject"]) {
+                if let Some(content) =
+                    text(item, &["content", "step", "description", "title", "text", "subject"])
+                {
                     self.plan.push((String::new(), content, is_open(item)));
                 }
             }
@@ -211,8 +219,13 @@ impl Deeds {
             }
         } else if let Some(content) = text(&input, &["subject", "title"]) {
             // Claude Code 2.1: `Task #3 created successfully: …`.
-            let id: String =
-                answer.split('#').nth(1).unwrap_or_default().chars().take_while(char::is_ascii_digit).collect();
+            let id: String = answer
+                .split('#')
+                .nth(1)
+                .unwrap_or_default()
+                .chars()
+                .take_while(char::is_ascii_digit)
+                .collect();
             let id = if id.is_empty() { (self.plan.len() + 1).to_string() } else { id };
             self.list_at.insert(id.clone(), number);
             self.plan.push((id, content, true));
@@ -259,8 +272,11 @@ impl Deeds {
             }
             ops.sort_unstable();
             ops.dedup();
-            let mut messages: Vec<usize> =
-                done.iter().filter(|(_, it)| op == FileOp::Read || *it != FileOp::Read).map(|it| it.0).collect();
+            let mut messages: Vec<usize> = done
+                .iter()
+                .filter(|(_, it)| op == FileOp::Read || *it != FileOp::Read)
+                .map(|it| it.0)
+                .collect();
             messages.dedup();
             out.push(Probe { class: Class::F, messages, fact: Fact::File { path, op, done: ops } });
         }
@@ -281,7 +297,8 @@ impl Deeds {
 }
 
 /// How answers start that say no without being marked so.
-const FAILED_EDITS: [&str; 5] = ["<tool_use_error>", "apply_patch verification failed", "Error:", "error:", "failed"];
+const FAILED_EDITS: [&str; 5] =
+    ["<tool_use_error>", "apply_patch verification failed", "Error:", "error:", "failed"];
 
 /// Whether the user, asked for permission, said no.
 pub(super) fn is_refusal(output: &Output) -> bool {
@@ -333,10 +350,17 @@ fn still_runs(text: &str) -> Option<String> {
 /// 120 characters.
 pub(super) fn command_key(command: &str) -> String {
     let mut rest = command.trim();
-    while let Some(after) = rest.strip_prefix("cd ").or_else(|| rest.strip_prefix("export ")).and_then(|it| it.split_once("&&").or_else(|| it.split_once(';'))) {
+    while let Some(after) = rest
+        .strip_prefix("cd ")
+        .or_else(|| rest.strip_prefix("export "))
+        .and_then(|it| it.split_once("&&").or_else(|| it.split_once(';')))
+    {
         rest = after.1.trim_start_matches([' ', '\\', '\n']);
     }
-    rest = rest.lines().find(|it| !it.trim().is_empty() && !it.trim_start().starts_with('#')).unwrap_or_default();
+    rest = rest
+        .lines()
+        .find(|it| !it.trim().is_empty() && !it.trim_start().starts_with('#'))
+        .unwrap_or_default();
     for mark in ["<<", "\"$(cat"] {
         if let Some((before, _)) = rest.split_once(mark) {
             rest = before;
@@ -345,7 +369,9 @@ pub(super) fn command_key(command: &str) -> String {
     let mut key = normal(rest);
     loop {
         let before = key.len();
-        for filter in [" | tail", " | head", " 2>&1", " 2>/dev/null", " >/dev/null", " > /dev/null", " || true"] {
+        for filter in
+            [" | tail", " | head", " 2>&1", " 2>/dev/null", " >/dev/null", " > /dev/null", " || true"]
+        {
             if let Some(at) = key.rfind(filter) {
                 let tail = &key[at + filter.len()..];
                 let plain = tail.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, ' ' | '-' | '+'));
@@ -385,7 +411,8 @@ fn only_looks(command: &str) -> bool {
         }
     }
     parts.iter().all(|part| {
-        let mut words: Vec<&str> = part.split_whitespace().skip_while(|it| it.contains('=') || *it == "rtk").collect();
+        let mut words: Vec<&str> =
+            part.split_whitespace().skip_while(|it| it.contains('=') || *it == "rtk").collect();
         if words.first() == Some(&"git") && words.get(1) == Some(&"-C") {
             words.drain(1..3.min(words.len()));
         }
@@ -395,7 +422,11 @@ fn only_looks(command: &str) -> bool {
         let acts = cues::ACTING.iter().any(|it| *it == three);
         head.is_empty()
             || head.chars().all(|c| c.is_ascii_digit() || c == '>')
-            || !acts && (cues::LOOKING.contains(&head) || cues::LOOKING_PAIRS.contains(&two.as_str()) || words.get(1).is_some_and(|it| cues::LOOKING_SECOND.contains(it)) || words.contains(&"--help"))
+            || !acts
+                && (cues::LOOKING.contains(&head)
+                    || cues::LOOKING_PAIRS.contains(&two.as_str())
+                    || words.get(1).is_some_and(|it| cues::LOOKING_SECOND.contains(it))
+                    || words.contains(&"--help"))
     })
 }
 
@@ -429,7 +460,13 @@ fn tail(text: &str, limit: usize) -> &str {
 /// The exit code in an answer. Phrases of Claude Code 2.1, Codex 0.169, Gemini CLI 0.61, pi 0.50, OpenHands SDK 1.
 fn exit_code(text: &str) -> Option<i64> {
     const PHRASES: [&str; 7] = [
-        "Exit code ", "exited with code ", "Exit Code: ", "\"exit_code\":", "exit code: ", "exit code ", "exit status ",
+        "Exit code ",
+        "exited with code ",
+        "Exit Code: ",
+        "\"exit_code\":",
+        "exit code: ",
+        "exit code ",
+        "exit status ",
     ];
     PHRASES.iter().find_map(|phrase| {
         let (_, rest) = text.split_once(phrase)?;
@@ -486,18 +523,36 @@ fn strength(line: &str) -> u8 {
         && kind.len() > 5
         && kind.chars().all(|c| c.is_alphanumeric() || c == '.' || c == '_');
     let placed = placed_message(line);
-    if line.contains("error[E") || line.contains(": error TS") || line.starts_with("--- FAIL") || line.contains("panicked at") || named {
+    if line.contains("error[E")
+        || line.contains(": error TS")
+        || line.starts_with("--- FAIL")
+        || line.contains("panicked at")
+        || named
+    {
         5
-    } else if line.starts_with("FAIL ") || line.starts_with("FAILED ") || line.starts_with("(fail)") || line.starts_with("✗ ") || line.starts_with("not ok ") || placed && line.to_lowercase().contains("error")
+    } else if line.starts_with("FAIL ")
+        || line.starts_with("FAILED ")
+        || line.starts_with("(fail)")
+        || line.starts_with("✗ ")
+        || line.starts_with("not ok ")
+        || placed && line.to_lowercase().contains("error")
         || line.starts_with("CONFLICT ")
     {
         4
     } else if placed
-        || ["error:", "Error:", "ERROR:", "fatal:", "panic:", "npm ERR!", "npm error", "Uncaught "].iter().any(|it| line.starts_with(it))
+        || ["error:", "Error:", "ERROR:", "fatal:", "panic:", "npm ERR!", "npm error", "Uncaught "]
+            .iter()
+            .any(|it| line.starts_with(it))
         || line.contains("Error: ")
     {
         3
-    } else if line.contains("command not found") || line.contains("No such file or directory") || line.contains("ermission denied") || line.contains(" error: ") || line.contains(": not found") || line.contains("ERROR ") {
+    } else if line.contains("command not found")
+        || line.contains("No such file or directory")
+        || line.contains("ermission denied")
+        || line.contains(" error: ")
+        || line.contains(": not found")
+        || line.contains("ERROR ")
+    {
         2
     } else {
         0
@@ -508,7 +563,9 @@ fn strength(line: &str) -> u8 {
 fn placed_message(line: &str) -> bool {
     let mut fields = line.splitn(4, ':');
     let (path, number, column) = (fields.next(), fields.next(), fields.next());
-    let digits = |it: Option<&str>| it.is_some_and(|it| !it.is_empty() && it.trim().chars().all(|c| c.is_ascii_digit()));
+    let digits = |it: Option<&str>| {
+        it.is_some_and(|it| !it.is_empty() && it.trim().chars().all(|c| c.is_ascii_digit()))
+    };
     path.is_some_and(|it| it.contains('.') && !it.contains(' ') && it.len() > 2)
         && digits(number)
         && digits(column)

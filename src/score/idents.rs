@@ -59,7 +59,11 @@ pub(super) fn probes(source: &History) -> Vec<Probe> {
     }
     found
         .into_iter()
-        .map(|((key, value), messages)| Probe { class: Class::I, messages, fact: Fact::Identifier { key, value } })
+        .map(|((key, value), messages)| Probe {
+            class: Class::I,
+            messages,
+            fact: Fact::Identifier { key, value },
+        })
         .collect()
 }
 
@@ -113,7 +117,11 @@ pub(super) fn url_at(row: &str, at: usize) -> Option<&str> {
         return None;
     }
     let end = rest
-        .find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>' | ')' | ']' | '}' | '|' | '\\') || !c.is_ascii())
+        .find(|c: char| {
+            c.is_whitespace()
+                || matches!(c, '"' | '\'' | '`' | '<' | '>' | ')' | ']' | '}' | '|' | '\\')
+                || !c.is_ascii()
+        })
         .unwrap_or(rest.len());
     let url = rest[..end].trim_end_matches(['.', ',', ';', ':', '*', '_', '!', '?']);
     (url.len() > 11).then_some(url)
@@ -127,7 +135,12 @@ pub(super) fn is_hash(word: &str) -> bool {
         && word.contains(|c: char| c.is_ascii_alphabetic())
 }
 
-fn one(row: &str, word: &Word<'_>, before: Option<&str>, next: Option<char>) -> Option<(Option<String>, String)> {
+fn one(
+    row: &str,
+    word: &Word<'_>,
+    before: Option<&str>,
+    next: Option<char>,
+) -> Option<(Option<String>, String)> {
     let text = word.text;
     let key = before.filter(|it| it.chars().any(char::is_alphabetic) && it.len() <= 40).map(normal);
     if is_hash(text) && !row[..word.at].ends_with('#') {
@@ -154,14 +167,28 @@ fn one(row: &str, word: &Word<'_>, before: Option<&str>, next: Option<char>) -> 
             return Some((None, text.to_string()));
         }
         const VERSIONED: [&str; 14] = [
-            "go", "python", "node", "rust", "java", "version", "ruby", "php", "swift", "版本", "toolchain", "typescript", "npm", "edition",
+            "go",
+            "python",
+            "node",
+            "rust",
+            "java",
+            "version",
+            "ruby",
+            "php",
+            "swift",
+            "版本",
+            "toolchain",
+            "typescript",
+            "npm",
+            "edition",
         ];
         return keyed
             .filter(|it| VERSIONED.contains(&it.to_lowercase().as_str()))
             .map(|it| (Some(it), text.to_string()));
     }
     if let Some((name, value)) = text.split_once('=') {
-        let named = name.len() > 1 && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'));
+        let named =
+            name.len() > 1 && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'));
         let number = value.starts_with(|c: char| c.is_ascii_digit());
         return (named && number).then(|| (Some(name.to_string()), value.to_string()));
     }
@@ -174,7 +201,8 @@ fn one(row: &str, word: &Word<'_>, before: Option<&str>, next: Option<char>) -> 
         let between = row[..word.at].rsplit(key.as_str()).next().unwrap_or_default().trim();
         let assigned = (between == "=" || between == ":" || between == "`:" || between == "` =")
             && (key.contains('_') || key.chars().skip(1).any(char::is_uppercase));
-        if ["port", "端口", "ポート", "포트", "puerto", "порт"].contains(&lower.as_str()) || assigned {
+        if ["port", "端口", "ポート", "포트", "puerto", "порт"].contains(&lower.as_str()) || assigned
+        {
             return Some((Some(key), text.to_string()));
         }
         if ["pr", "issue", "pull"].contains(&lower.as_str()) {

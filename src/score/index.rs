@@ -78,7 +78,9 @@ impl Index {
         for (number, message) in messages.iter().enumerate() {
             for part in &message.parts {
                 match part {
-                    Part::Text(text) => index.text(number, message, text.as_str(), !known.contains(text.as_str())),
+                    Part::Text(text) => {
+                        index.text(number, message, text.as_str(), !known.contains(text.as_str()))
+                    }
                     Part::Call(call) => index.plain(number, call.input.as_str(), Origin::Call),
                     Part::Output(output) => index.plain(number, output.text.as_str(), Origin::Output),
                     Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
@@ -218,8 +220,11 @@ impl Bag {
 
     /// What holds enough of the needle holds at least one of its rarest `n - need + 1` tokens.
     fn find(&self, needle: &Needle) -> Vec<usize> {
-        let mut lists: Vec<&[u32]> =
-            needle.ids.iter().map(|it| self.postings.get(*it as usize).map_or(&[][..], Vec::as_slice)).collect();
+        let mut lists: Vec<&[u32]> = needle
+            .ids
+            .iter()
+            .map(|it| self.postings.get(*it as usize).map_or(&[][..], Vec::as_slice))
+            .collect();
         lists.sort_by_key(|it| it.len());
         lists.truncate(needle.ids.len().saturating_sub(needle.need) + 1);
         let mut places: Vec<u32> = lists.into_iter().flat_map(|it| it.iter().take(PLACES)).copied().collect();

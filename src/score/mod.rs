@@ -228,7 +228,8 @@ fn tail(source: &[Message], compacted: &[Message]) -> usize {
 }
 
 fn same(a: &Message, b: &Message) -> bool {
-    let parts = |message: &'_ Message| message.parts.iter().filter(|it| !matches!(it, Part::Reasoning(_))).count();
+    let parts =
+        |message: &'_ Message| message.parts.iter().filter(|it| !matches!(it, Part::Reasoning(_))).count();
     let told = |it: &&Part| !matches!(it, Part::Reasoning(_));
     a.role == b.role
         && parts(a) == parts(b)

@@ -9,7 +9,8 @@ use super::cues::{self, Cue, Place, Sign};
 use super::done::is_refusal;
 use super::probe::{Class, Fact, Polarity, Probe};
 use super::text::{
-    Row, Sentence, Shape, Word, clip, content, is_dense, is_function, normal, own_words, rows, sentences, unquoted, words,
+    Row, Sentence, Shape, Word, clip, content, is_dense, is_function, normal, own_words, rows, sentences,
+    unquoted, words,
 };
 use crate::history::{Call, History, Kind, Message, Output, Part, Role};
 use crate::tools::{self, Meaning};
@@ -26,14 +27,15 @@ pub(super) fn probes(source: &History) -> Vec<Probe> {
 
 /// Which way the cues of obligation in a sentence point, if there are any.
 pub(super) fn polarity(sentence: &str) -> Option<Polarity> {
-    static BY_FIRST: LazyLock<HashMap<&'static str, Vec<(Vec<&'static str>, &'static Cue)>>> = LazyLock::new(|| {
-        let mut map: HashMap<_, Vec<_>> = HashMap::new();
-        for cue in cues::OBLIGATION.iter().filter(|it| !it.words.contains(is_dense)) {
-            let parts: Vec<&str> = cue.words.split(' ').collect();
-            map.entry(parts[0]).or_default().push((parts, cue));
-        }
-        map
-    });
+    static BY_FIRST: LazyLock<HashMap<&'static str, Vec<(Vec<&'static str>, &'static Cue)>>> =
+        LazyLock::new(|| {
+            let mut map: HashMap<_, Vec<_>> = HashMap::new();
+            for cue in cues::OBLIGATION.iter().filter(|it| !it.words.contains(is_dense)) {
+                let parts: Vec<&str> = cue.words.split(' ').collect();
+                map.entry(parts[0]).or_default().push((parts, cue));
+            }
+            map
+        });
     let text = unquoted(sentence).replace('’', "'").to_lowercase();
     let (mut require, mut forbid) = (false, false);
     let mut mark = |sign: Sign| match sign {
@@ -46,13 +48,19 @@ pub(super) fn polarity(sentence: &str) -> Option<Polarity> {
         let opening = index == 0 || {
             let before = &all[index - 1];
             let between = &text[before.at + before.text.len()..word.at];
-            before.dense || between.contains(|c: char| !c.is_whitespace()) || cues::LEADS.contains(&before.text)
+            before.dense
+                || between.contains(|c: char| !c.is_whitespace())
+                || cues::LEADS.contains(&before.text)
         };
         let hit = BY_FIRST.get(word.text).into_iter().flatten().find(|(parts, cue)| {
             // "It only checks …" describes; "only check …" orders.
-            let describes = cue.words == "only" && all.get(index + 1).is_some_and(|it| it.text.ends_with('s'));
+            let describes =
+                cue.words == "only" && all.get(index + 1).is_some_and(|it| it.text.ends_with('s'));
             (opening && !describes || cue.place == Place::Anywhere)
-                && parts.iter().enumerate().all(|(at, part)| all.get(index + at).is_some_and(|it| it.text == *part))
+                && parts
+                    .iter()
+                    .enumerate()
+                    .all(|(at, part)| all.get(index + at).is_some_and(|it| it.text == *part))
         });
         match hit {
             Some((parts, cue)) => {
@@ -68,7 +76,9 @@ pub(super) fn polarity(sentence: &str) -> Option<Polarity> {
     // "Use X, not Y" at a clause's start.
     if let Some(at) = text.find("use ")
         && text[at..].contains(" not ") | text[at..].contains(" instead of ")
-        && (at == 0 || text[..at].trim_end().ends_with([',', '.', ':', ';', '-']) || text[..at].ends_with("please "))
+        && (at == 0
+            || text[..at].trim_end().ends_with([',', '.', ':', ';', '-'])
+            || text[..at].ends_with("please "))
     {
         mark(Sign::Require);
     }
@@ -96,11 +106,13 @@ pub(super) fn polarity(sentence: &str) -> Option<Polarity> {
 /// "No console logs!": up to four words after a `no` that opens a clause, and no verb of a report among them.
 fn bans_briefly(text: &str, all: &[Word<'_>]) -> bool {
     const REPORTS: [&str; 26] = [
-        "is", "are", "was", "were", "applied", "found", "idea", "problem", "problems", "worries", "more", "need", "longer", "it", "that", "this",
-        "not", "changes", "errors", "error", "such", "output", "results", "issues", "one", "way",
+        "is", "are", "was", "were", "applied", "found", "idea", "problem", "problems", "worries", "more",
+        "need", "longer", "it", "that", "this", "not", "changes", "errors", "error", "such", "output",
+        "results", "issues", "one", "way",
     ];
     all.iter().enumerate().filter(|(_, it)| it.text == "no").any(|(at, word)| {
-        let opens = text[..word.at].trim_end().is_empty() || text[..word.at].trim_end().ends_with([',', '.', ':', ';', '-', '!']);
+        let opens = text[..word.at].trim_end().is_empty()
+            || text[..word.at].trim_end().ends_with([',', '.', ':', ';', '-', '!']);
         let clause: Vec<&Word<'_>> = all[at + 1..].iter().collect();
         let glued = clause.first().is_some_and(|it| text[word.at + 2..it.at].trim().is_empty());
         opens && glued && clause.len() <= 4 && !clause.iter().any(|it| REPORTS.contains(&it.text))
@@ -147,9 +159,17 @@ fn is_prompt(message: &Message) -> bool {
 /// What clients write in the user's name.
 fn is_noise(text: &str) -> bool {
     let text = text.trim_start();
-    ["[Request interrupted", "Operation stopped by hook", "Caveat:", "<command-", "<local-command", "<bash-", "<user-prompt-submit-hook"]
-        .iter()
-        .any(|it| text.starts_with(it))
+    [
+        "[Request interrupted",
+        "Operation stopped by hook",
+        "Caveat:",
+        "<command-",
+        "<local-command",
+        "<bash-",
+        "<user-prompt-submit-hook",
+    ]
+    .iter()
+    .any(|it| text.starts_with(it))
         || text.starts_with('/') && !text.trim_end().contains([' ', '\n'])
 }
 
@@ -177,7 +197,8 @@ fn rules(source: &History) -> Vec<Probe> {
                 .filter(|it| row.shape == Shape::Item && names_rules(&it.text))
                 .map(|it| polarity(&it.text).unwrap_or(Polarity::Require));
             for sentence in sentences(&row.text) {
-                let inherited = inherited.filter(|_| weight(&sentence.text) >= 2 && sentence.text.chars().count() <= 300);
+                let inherited =
+                    inherited.filter(|_| weight(&sentence.text) >= 2 && sentence.text.chars().count() <= 300);
                 if row.shape == Shape::Label && sentence.text.ends_with([':', '：']) {
                     continue;
                 }
@@ -228,9 +249,22 @@ pub(super) fn of_the_user(rows: &[Row], row: &Row) -> bool {
     };
     row.labels.iter().flatten().filter_map(|it| rows.get(*it)).any(|it| says(&it.text)) || {
         let lower = row.text.to_lowercase();
-        ["user", "you said", "you asked", "用户", "用戶", "ユーザー", "사용자", "usuario", "пользовател", "benutzer", "nutzer", "utilisateur"]
-            .iter()
-            .any(|it| lower.contains(it))
+        [
+            "user",
+            "you said",
+            "you asked",
+            "用户",
+            "用戶",
+            "ユーザー",
+            "사용자",
+            "usuario",
+            "пользовател",
+            "benutzer",
+            "nutzer",
+            "utilisateur",
+        ]
+        .iter()
+        .any(|it| lower.contains(it))
     }
 }
 
@@ -239,9 +273,25 @@ fn names_rules(label: &str) -> bool {
     let lower = label.to_lowercase();
     label.chars().count() <= 60
         && (polarity(label).is_some()
-            || ["constraint", "rules", "规则", "規則", "约束", "約束", "制約", "ルール", "규칙", "제약", "reglas", "правила", "regeln", "règles", "contraintes"]
-                .iter()
-                .any(|it| lower.contains(it)))
+            || [
+                "constraint",
+                "rules",
+                "规则",
+                "規則",
+                "约束",
+                "約束",
+                "制約",
+                "ルール",
+                "규칙",
+                "제약",
+                "reglas",
+                "правила",
+                "regeln",
+                "règles",
+                "contraintes",
+            ]
+            .iter()
+            .any(|it| lower.contains(it)))
 }
 
 /// What the user chose, allowed, refused.
@@ -331,9 +381,9 @@ fn decides(sentence: &Sentence) -> bool {
     if long || asks(sentence) || undecided(sentence) || weight(&sentence.text) < 2 {
         return false;
     }
-    cues::DECISION.iter().any(|cue| {
-        if cue.ends_with(',') { lower.starts_with(cue) } else { has_phrase(&lower, cue) }
-    })
+    cues::DECISION
+        .iter()
+        .any(|cue| if cue.ends_with(',') { lower.starts_with(cue) } else { has_phrase(&lower, cue) })
 }
 
 /// Whether `cue` stands in `lower` as whole words; anywhere if it is dense.
@@ -368,8 +418,11 @@ fn chosen(answer: &Sentence, assistant: &str) -> Option<Vec<String>> {
         return None;
     }
     let options = options(assistant);
-    let found: Vec<String> =
-        labels.iter().filter_map(|it| options.iter().rev().find(|(label, _)| label == it)).map(|it| it.1.clone()).collect();
+    let found: Vec<String> = labels
+        .iter()
+        .filter_map(|it| options.iter().rev().find(|(label, _)| label == it))
+        .map(|it| it.1.clone())
+        .collect();
     (found.len() == labels.len()).then_some(found)
 }
 
@@ -382,7 +435,9 @@ fn options(text: &str) -> Vec<(String, String)> {
         let mut chars = bare.char_indices();
         let Some((_, label)) = chars.next() else { continue };
         let Some((at, sign)) = chars.next() else { continue };
-        if !(label.is_ascii_digit() || label.is_ascii_uppercase()) || !matches!(sign, '.' | ')' | ':' | '*' | ' ' | '|' | '—') {
+        if !(label.is_ascii_digit() || label.is_ascii_uppercase())
+            || !matches!(sign, '.' | ')' | ':' | '*' | ' ' | '|' | '—')
+        {
             continue;
         }
         if sign == ' ' && !line.contains("Option ") {
@@ -402,7 +457,11 @@ fn question(text: &str) -> Option<String> {
     let all = rows(text);
     let tail = all.len().saturating_sub(6);
     all[tail..].iter().rev().filter(|it| it.shape != Shape::Code).find_map(|row| {
-        sentences(&row.text).into_iter().rev().find(|it| it.question && weight(&it.text) >= 2).map(|it| it.text)
+        sentences(&row.text)
+            .into_iter()
+            .rev()
+            .find(|it| it.question && weight(&it.text) >= 2)
+            .map(|it| it.text)
     })
 }
 
@@ -413,7 +472,9 @@ fn agreed(answer: &Sentence, assistant: &str) -> Option<String> {
         return None;
     }
     let starts = |it: &&&str| {
-        lower.strip_prefix(**it).is_some_and(|rest| rest.chars().next().is_none_or(|c| !c.is_alphanumeric()) || rest.starts_with(is_dense))
+        lower.strip_prefix(**it).is_some_and(|rest| {
+            rest.chars().next().is_none_or(|c| !c.is_alphanumeric()) || rest.starts_with(is_dense)
+        })
     };
     let yes = cues::YES.iter().filter(starts).max_by_key(|it| it.len());
     let no = cues::NO.iter().filter(starts).max_by_key(|it| it.len());
@@ -433,7 +494,8 @@ fn answered(number: usize, call: &Call, output: &Output, answers: &mut Vec<(Stri
     let name = call.name.to_ascii_lowercase();
     if name.contains("plan") {
         let plan = input.get("plan").and_then(Value::as_str).unwrap_or_default();
-        let title = plan.lines().map(|it| it.trim_start_matches(['#', ' ', '*'])).find(|it| content(it).len() >= 2);
+        let title =
+            plan.lines().map(|it| it.trim_start_matches(['#', ' ', '*'])).find(|it| content(it).len() >= 2);
         if let (Some(title), false) = (title, output.failed) {
             answers.push((String::new(), decision(number, None, normal(clip(title, 200)))));
         }
@@ -474,8 +536,12 @@ fn pairs(input: &Value, text: &str) -> Vec<(String, String)> {
             .collect();
         let mut chars = answer.chars();
         let index = match (chars.next(), chars.next()) {
-            (Some(c), None) if c.is_ascii_digit() => c.to_digit(10).map(|it| it as usize).and_then(|it| it.checked_sub(1)),
-            (Some(c), None) if c.is_ascii_alphabetic() => Some((c.to_ascii_lowercase() as u8 - b'a') as usize),
+            (Some(c), None) if c.is_ascii_digit() => {
+                c.to_digit(10).map(|it| it as usize).and_then(|it| it.checked_sub(1))
+            }
+            (Some(c), None) if c.is_ascii_alphabetic() => {
+                Some((c.to_ascii_lowercase() as u8 - b'a') as usize)
+            }
             _ => None,
         };
         index.and_then(|it| labels.get(it).cloned()).unwrap_or_else(|| normal(answer))
@@ -517,13 +583,15 @@ fn leaf(value: &Value) -> String {
     match value {
         Value::String(it) => it.clone(),
         Value::Array(list) => list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
-        Value::Object(map) => {
-            map.get("answers").or_else(|| map.get("answer")).map(|it| match it {
+        Value::Object(map) => map
+            .get("answers")
+            .or_else(|| map.get("answer"))
+            .map(|it| match it {
                 Value::String(it) => it.clone(),
                 Value::Array(list) => list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
                 _ => String::new(),
-            }).unwrap_or_default()
-        }
+            })
+            .unwrap_or_default(),
         Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
     }
 }
@@ -532,7 +600,8 @@ fn refusal_reason(text: &str) -> Option<String> {
     cues::REFUSAL_REASONS.iter().find_map(|mark| {
         let at = text.to_ascii_lowercase().find(mark)?;
         let reason = normal(text.get(at + mark.len()..)?);
-        let reason = reason.split("Note: The user's next message").next().unwrap_or_default().trim().to_string();
+        let reason =
+            reason.split("Note: The user's next message").next().unwrap_or_default().trim().to_string();
         let first = sentences(&reason).into_iter().next()?.text;
         (content(&first).len() >= 2).then_some(first)
     })
@@ -583,12 +652,16 @@ fn ends(source: &History, out: &mut Vec<Probe>) {
     };
     let first = messages.iter().enumerate().find_map(|(at, it)| Some((at, request(it)?)));
     let summary = messages.iter().enumerate().find(|(_, it)| it.kind == Kind::Summary);
-    let told = summary.filter(|(at, _)| first.as_ref().is_none_or(|it| it.0 > *at)).and_then(|(at, it)| Some((at, told_goal(it)?)));
+    let told = summary
+        .filter(|(at, _)| first.as_ref().is_none_or(|it| it.0 > *at))
+        .and_then(|(at, it)| Some((at, told_goal(it)?)));
     if let Some((number, text)) = told.or(first) {
         // What the first sentences ask for; the rest of a long first prompt is its detail.
         let mut goal = String::new();
         for sentence in sentences(&text) {
-            if goal.chars().count() >= 160 || !goal.is_empty() && goal.chars().count() + sentence.text.chars().count() > 300 {
+            if goal.chars().count() >= 160
+                || !goal.is_empty() && goal.chars().count() + sentence.text.chars().count() > 300
+            {
                 break;
             }
             goal.push_str(&sentence.text);
@@ -596,10 +669,16 @@ fn ends(source: &History, out: &mut Vec<Probe>) {
         }
         out.push(words(Class::G, number, goal.trim_end(), 300));
     }
-    if let Some((number, text)) = messages.iter().enumerate().rev().find_map(|(at, it)| Some((at, request(it)?))) {
+    if let Some((number, text)) =
+        messages.iter().enumerate().rev().find_map(|(at, it)| Some((at, request(it)?)))
+    {
         out.push(words(Class::L, number, &text, 1_000));
     }
-    let last = messages.iter().enumerate().rev().find(|(_, it)| it.kind == Kind::Said && it.texts().any(|it| !it.is_empty()));
+    let last = messages
+        .iter()
+        .enumerate()
+        .rev()
+        .find(|(_, it)| it.kind == Kind::Said && it.texts().any(|it| !it.is_empty()));
     if let Some((number, message)) = last.filter(|(_, it)| it.role == Role::Assistant) {
         let plain = message.plain();
         let all = rows(&plain);
@@ -612,8 +691,19 @@ fn ends(source: &History, out: &mut Vec<Probe>) {
 
 /// The goal that an earlier summary gives under a heading for it.
 fn told_goal(message: &Message) -> Option<String> {
-    const HEADINGS: [&str; 11] =
-        ["goal", "primary request", "objective", "user's request", "original request", "intent", "目标", "目標", "目的", "objetivo", "цель"];
+    const HEADINGS: [&str; 11] = [
+        "goal",
+        "primary request",
+        "objective",
+        "user's request",
+        "original request",
+        "intent",
+        "目标",
+        "目標",
+        "目的",
+        "objetivo",
+        "цель",
+    ];
     let plain = message.plain();
     let all = rows(&plain);
     let names = |it: &Row| {
@@ -628,9 +718,5 @@ fn told_goal(message: &Message) -> Option<String> {
 /// Every sentence of the prompts, as [`sentences`] cuts them.
 pub(super) fn sentences_of_the_user(source: &History) -> std::collections::HashSet<String> {
     let prompts = source.messages().iter().filter(|it| is_prompt(it) || it.kind == Kind::Summary);
-    prompts
-        .flat_map(|it| rows(&it.plain()))
-        .flat_map(|row| sentences(&row.text))
-        .map(|it| it.text)
-        .collect()
+    prompts.flat_map(|it| rows(&it.plain())).flat_map(|row| sentences(&row.text)).map(|it| it.text).collect()
 }

@@ -187,7 +187,8 @@ impl Support {
     /// A path supports every stretch of its components: the file name, a directory above it, the path below a root.
     fn add_path(&mut self, path: &str, seen: &mut HashSet<u64>) {
         // Compilers write `path:line:column`, git `a/path`, patches `path)`.
-        let path = path.split([':', '=', '#', '@']).find(|it| it.contains('/') || it.contains('.')).unwrap_or(path);
+        let path =
+            path.split([':', '=', '#', '@']).find(|it| it.contains('/') || it.contains('.')).unwrap_or(path);
         if !seen.insert(hash(path)) {
             return;
         }
@@ -258,9 +259,46 @@ fn code_spans(line: &str) -> Vec<&str> {
 /// Whether a code span is a command line: it starts with a program that agents run, and has an argument.
 fn is_command(span: &str) -> bool {
     const PROGRAMS: [&str; 40] = [
-        "git", "gh", "npm", "npx", "pnpm", "yarn", "bun", "bunx", "node", "deno", "cargo", "rustc", "go", "python", "python3", "pip", "pip3", "uv",
-        "pytest", "make", "docker", "kubectl", "terraform", "curl", "wget", "mvn", "gradle", "dotnet", "swift", "ruby", "bundle", "rake", "php",
-        "composer", "mix", "tsc", "eslint", "ruff", "just", "bash",
+        "git",
+        "gh",
+        "npm",
+        "npx",
+        "pnpm",
+        "yarn",
+        "bun",
+        "bunx",
+        "node",
+        "deno",
+        "cargo",
+        "rustc",
+        "go",
+        "python",
+        "python3",
+        "pip",
+        "pip3",
+        "uv",
+        "pytest",
+        "make",
+        "docker",
+        "kubectl",
+        "terraform",
+        "curl",
+        "wget",
+        "mvn",
+        "gradle",
+        "dotnet",
+        "swift",
+        "ruby",
+        "bundle",
+        "rake",
+        "php",
+        "composer",
+        "mix",
+        "tsc",
+        "eslint",
+        "ruff",
+        "just",
+        "bash",
     ];
     let mut parts = span.split_whitespace();
     parts.next().is_some_and(|it| PROGRAMS.contains(&it)) && parts.next().is_some()
@@ -271,28 +309,59 @@ fn is_file(word: &str) -> bool {
     let path = word.split([':', '#']).next().unwrap_or(word);
     let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
     let ending = name.rsplit_once('.').is_some_and(|(stem, it)| {
-        (1..=5).contains(&it.len()) && !stem.is_empty() && it.chars().all(|c| c.is_ascii_alphanumeric()) && it.starts_with(|c: char| c.is_ascii_lowercase())
+        (1..=5).contains(&it.len())
+            && !stem.is_empty()
+            && it.chars().all(|c| c.is_ascii_alphanumeric())
+            && it.starts_with(|c: char| c.is_ascii_lowercase())
     });
-    let web = word.contains("://") || word.starts_with("www.") || [".com", ".org", ".io", ".dev", ".net"].iter().any(|it| name.ends_with(it));
+    let web = word.contains("://")
+        || word.starts_with("www.")
+        || [".com", ".org", ".io", ".dev", ".net"].iter().any(|it| name.ends_with(it));
     let deep = path.starts_with(['/', '~', '.']) && path.matches('/').count() >= 2;
     let call = name.contains('(') || path.contains('=');
-    !web && !call && looks_like_path(path) && (ending && path.contains('/') || deep || ending && KNOWN_ENDINGS.iter().any(|it| name.ends_with(it)))
+    !web && !call
+        && looks_like_path(path)
+        && (ending && path.contains('/')
+            || deep
+            || ending && KNOWN_ENDINGS.iter().any(|it| name.ends_with(it)))
 }
 
 /// Endings that make a bare name a file rather than `object.member` or `e.g`.
 const KNOWN_ENDINGS: [&str; 24] = [
-    ".rs", ".ts", ".tsx", ".js", ".jsx", ".py", ".go", ".md", ".json", ".toml", ".yaml", ".yml", ".html", ".css", ".sh", ".java", ".kt", ".swift",
-    ".cpp", ".hpp", ".rb", ".php", ".sql", ".txt",
+    ".rs", ".ts", ".tsx", ".js", ".jsx", ".py", ".go", ".md", ".json", ".toml", ".yaml", ".yml", ".html",
+    ".css", ".sh", ".java", ".kt", ".swift", ".cpp", ".hpp", ".rb", ".php", ".sql", ".txt",
 ];
 
 /// Quotations of at least four words that a line puts into the user's mouth.
 fn quotes(line: &Line, index: &Index) -> Vec<String> {
     let lower = line.text.to_lowercase();
-    let speaks = ["user said", "user asked", "user says", "user wants", "user wrote", "user told", "user:", "you said", "you asked", "用户说", "用戶說", "ユーザーは", "ユーザー："]
-        .iter()
-        .any(|it| lower.contains(it));
+    let speaks = [
+        "user said",
+        "user asked",
+        "user says",
+        "user wants",
+        "user wrote",
+        "user told",
+        "user:",
+        "you said",
+        "you asked",
+        "用户说",
+        "用戶說",
+        "ユーザーは",
+        "ユーザー：",
+    ]
+    .iter()
+    .any(|it| lower.contains(it));
     let under = || {
-        let heads = ["user message", "user's word", "user said", "user quote", "verbatim", "用户原话", "ユーザーの発言"];
+        let heads = [
+            "user message",
+            "user's word",
+            "user said",
+            "user quote",
+            "verbatim",
+            "用户原话",
+            "ユーザーの発言",
+        ];
         index.labels(line).any(|label| heads.iter().any(|it| label.to_lowercase().contains(it)))
     };
     let mut out = Vec::new();
@@ -304,7 +373,9 @@ fn quotes(line: &Line, index: &Index) -> Vec<String> {
             let mut rest = line.text.as_str();
             while let Some((_, after)) = rest.split_once(open) {
                 let Some((inside, more)) = after.split_once(close) else { break };
-                if inside.split_whitespace().count() >= 4 || inside.chars().filter(|c| super::text::is_dense(*c)).count() >= 6 {
+                if inside.split_whitespace().count() >= 4
+                    || inside.chars().filter(|c| super::text::is_dense(*c)).count() >= 6
+                {
                     out.push(inside.to_string());
                 }
                 rest = more;
@@ -317,9 +388,32 @@ fn quotes(line: &Line, index: &Index) -> Vec<String> {
 /// A claim that all is well, and whether some command ended so.
 fn success<'a>(line: &'a str, support: &Support) -> Option<(&'a str, bool)> {
     let lower = line.to_lowercase();
-    let tests = ["all tests pass", "tests pass", "tests now pass", "tests are passing", "tests are green", "test suite passes", "测试通过", "测试全部通过", "測試通過", "テストは成功", "テストが通", "テストはすべて"];
-    let builds = ["build succeeds", "build succeeded", "build passes", "build is green", "builds successfully", "compiles cleanly", "构建成功", "ビルド成功"];
-    let shipped = ["deployed to", "successfully deployed", "was deployed", "released to", "已部署", "デプロイ済"];
+    let tests = [
+        "all tests pass",
+        "tests pass",
+        "tests now pass",
+        "tests are passing",
+        "tests are green",
+        "test suite passes",
+        "测试通过",
+        "测试全部通过",
+        "測試通過",
+        "テストは成功",
+        "テストが通",
+        "テストはすべて",
+    ];
+    let builds = [
+        "build succeeds",
+        "build succeeded",
+        "build passes",
+        "build is green",
+        "builds successfully",
+        "compiles cleanly",
+        "构建成功",
+        "ビルド成功",
+    ];
+    let shipped =
+        ["deployed to", "successfully deployed", "was deployed", "released to", "已部署", "デプロイ済"];
     let denied = cues::NEGATORS.iter().any(|it| tokens(line).iter().any(|word| word == it));
     if denied {
         None
@@ -328,11 +422,13 @@ fn success<'a>(line: &'a str, support: &Support) -> Option<(&'a str, bool)> {
     } else if builds.iter().any(|it| lower.contains(it)) {
         Some((line, support.built))
     } else if shipped.iter().any(|it| lower.contains(it)) {
-        let said = ["deploy", "publish", "release", "push"].iter().any(|it| support.all.contains(&{
-            let mut hasher = DefaultHasher::new();
-            it.hash(&mut hasher);
-            hasher.finish()
-        }));
+        let said = ["deploy", "publish", "release", "push"].iter().any(|it| {
+            support.all.contains(&{
+                let mut hasher = DefaultHasher::new();
+                it.hash(&mut hasher);
+                hasher.finish()
+            })
+        });
         Some((line, said))
     } else {
         None

@@ -55,13 +55,21 @@ struct Names<'a> {
 
 impl<'a> Scene<'a> {
     /// `evicted`: the compacted messages before the verbatim tail.
-    pub(super) fn new(source: &History, probes: &'a [Probe], index: Index, evicted: History, split: usize) -> Self {
+    pub(super) fn new(
+        source: &History,
+        probes: &'a [Probe],
+        index: Index,
+        evicted: History,
+        split: usize,
+    ) -> Self {
         let mut kept = Kept::default();
         for probe in done::probes(&evicted) {
             match probe.fact {
                 Fact::File { path, op, .. } => drop(kept.files.insert(path, op)),
                 Fact::Command { command, outcome } => drop(kept.commands.insert(command, outcome)),
-                Fact::Error { signature, resolved, .. } => drop(kept.errors.insert(signature, resolved.is_some())),
+                Fact::Error { signature, resolved, .. } => {
+                    drop(kept.errors.insert(signature, resolved.is_some()))
+                }
                 Fact::Plan { item } => drop(kept.plan.insert(item)),
                 Fact::Rule { .. }
                 | Fact::Decision { .. }
@@ -72,7 +80,9 @@ impl<'a> Scene<'a> {
         }
         let mut commands: Vec<&str> = probes
             .iter()
-            .filter_map(|it| if let Fact::Command { command, .. } = &it.fact { Some(command.as_str()) } else { None })
+            .filter_map(|it| {
+                if let Fact::Command { command, .. } = &it.fact { Some(command.as_str()) } else { None }
+            })
             .collect();
         commands.sort_unstable();
         let cwd = source.meta.cwd.as_deref().unwrap_or_default().replace('\\', "/");
@@ -103,13 +113,22 @@ impl<'a> Scene<'a> {
             }
             Fact::File { path, op, done } => self.file(path, *op, done, &mut says),
             Fact::Command { command, outcome } => self.command(command, outcome, &mut says),
-            Fact::Error { signature, resolved, unknown } => self.error(signature, *resolved, *unknown, &mut says),
+            Fact::Error { signature, resolved, unknown } => {
+                self.error(signature, *resolved, *unknown, &mut says)
+            }
             Fact::Plan { item } => self.plan(item, &mut says),
             Fact::Identifier { key, value } => self.identifier(key.as_deref(), value),
         }
     }
 
-    fn rule(&self, text: &str, wanted: Option<Polarity>, share: f64, of_user: bool, says: &mut dyn FnMut(&Line)) -> bool {
+    fn rule(
+        &self,
+        text: &str,
+        wanted: Option<Polarity>,
+        share: f64,
+        of_user: bool,
+        says: &mut dyn FnMut(&Line),
+    ) -> bool {
         let needle = content(text);
         let mut kept = false;
         let own = wanted.or_else(|| polarity(text));
@@ -117,10 +136,12 @@ impl<'a> Scene<'a> {
             let (line, sentence) = &self.index.sentences[at];
             let line = &self.index.lines[*line];
             let said = polarity(sentence).or_else(|| self.index.labels(line).find_map(polarity));
-            let turned = turned_around(text, sentence) || matches!(
-                (own, said),
-                (Some(Polarity::Require), Some(Polarity::Forbid)) | (Some(Polarity::Forbid), Some(Polarity::Require))
-            );
+            let turned = turned_around(text, sentence)
+                || matches!(
+                    (own, said),
+                    (Some(Polarity::Require), Some(Polarity::Forbid))
+                        | (Some(Polarity::Forbid), Some(Polarity::Require))
+                );
             if turned {
                 if line.fresh && needle.len() >= 3 && !self.names.user.contains(sentence) {
                     says(line);
@@ -132,7 +153,13 @@ impl<'a> Scene<'a> {
         kept
     }
 
-    fn answer(&self, question: &str, choice: &str, superseded: &[String], says: &mut dyn FnMut(&Line)) -> bool {
+    fn answer(
+        &self,
+        question: &str,
+        choice: &str,
+        superseded: &[String],
+        says: &mut dyn FnMut(&Line),
+    ) -> bool {
         let asked: HashSet<String> = content(question).into_iter().collect();
         let about = |line: &Line, choice: &[String]| {
             let here: HashSet<String> = tokens(&line.text).into_iter().collect();
@@ -150,7 +177,18 @@ impl<'a> Scene<'a> {
         for old in superseded {
             for line in find(old) {
                 let lower = line.text.to_lowercase();
-                let past = ["supersed", "instead", "no longer", "rejected", "earlier", "first", "before", "取代", "旧", "以前"];
+                let past = [
+                    "supersed",
+                    "instead",
+                    "no longer",
+                    "rejected",
+                    "earlier",
+                    "first",
+                    "before",
+                    "取代",
+                    "旧",
+                    "以前",
+                ];
                 let right = found.iter().any(|it| std::ptr::eq(*it, line));
                 if line.fresh && !right && !past.iter().any(|it| lower.contains(it)) {
                     says(line);
@@ -175,7 +213,12 @@ impl<'a> Scene<'a> {
             let Some((from, to)) = aliases.iter().find_map(|it| find_path(&line.text, it)) else { continue };
             let mut said = ops_in_line(&line.text, from, to);
             if said.is_empty() {
-                said = self.index.labels(line).map(|it| ops_in(it)).find(|it| !it.is_empty()).unwrap_or_default();
+                said = self
+                    .index
+                    .labels(line)
+                    .map(|it| ops_in(it))
+                    .find(|it| !it.is_empty())
+                    .unwrap_or_default();
             }
             if said.is_empty() {
                 continue;
@@ -217,7 +260,9 @@ impl<'a> Scene<'a> {
     }
 
     fn command(&self, command: &str, outcome: &Outcome, says: &mut dyn FnMut(&Line)) -> bool {
-        let same = |it: &Outcome| it.ok == outcome.ok && it.failed.or(outcome.failed) == outcome.failed.or(it.failed);
+        let same = |it: &Outcome| {
+            it.ok == outcome.ok && it.failed.or(outcome.failed) == outcome.failed.or(it.failed)
+        };
         let mut kept = self.kept.commands.get(command).is_some_and(same);
         let mut wrong = Vec::new();
         for line in self.index.around(command) {
@@ -245,12 +290,18 @@ impl<'a> Scene<'a> {
     fn find_command(&self, line: &str, command: &str) -> Option<(usize, usize)> {
         let longer: Vec<&str> = {
             let from = self.names.commands.partition_point(|it| *it <= command);
-            self.names.commands[from..].iter().take_while(|it| it.starts_with(command)).take(64).copied().collect()
+            self.names.commands[from..]
+                .iter()
+                .take_while(|it| it.starts_with(command))
+                .take(64)
+                .copied()
+                .collect()
         };
         let whole = line.match_indices(command).find(|(at, _)| {
             let before = line[..*at].chars().next_back();
             let after = line[*at + command.len()..].chars().next();
-            let bounded = |it: Option<char>| it.is_none_or(|c| !(c.is_alphanumeric() || matches!(c, '-' | '_' | '/')));
+            let bounded =
+                |it: Option<char>| it.is_none_or(|c| !(c.is_alphanumeric() || matches!(c, '-' | '_' | '/')));
             let rest = &line[*at..];
             bounded(before) && bounded(after) && !longer.iter().any(|it| rest.starts_with(it))
         });
@@ -268,7 +319,13 @@ impl<'a> Scene<'a> {
         (rest.starts_with('…') || rest.starts_with("...")).then_some((at, end))
     }
 
-    fn error(&self, signature: &str, resolved: Option<usize>, unknown: bool, says: &mut dyn FnMut(&Line)) -> bool {
+    fn error(
+        &self,
+        signature: &str,
+        resolved: Option<usize>,
+        unknown: bool,
+        says: &mut dyn FnMut(&Line),
+    ) -> bool {
         let mut kept = self.kept.errors.get(signature).is_some_and(|it| *it == resolved.is_some());
         let needle = tokens(signature);
         let own: HashSet<String> = needle.iter().cloned().collect();
@@ -283,7 +340,9 @@ impl<'a> Scene<'a> {
                 _ if unknown || late => kept = true,
                 (None, Some(true)) | (Some(_), Some(false)) if line.fresh => {
                     let strict = ["unresolved", "unfixed", "still", "open"];
-                    let loud = tokens(&line.text).iter().any(|it| strict.contains(&it.as_str()) && !own.contains(it));
+                    let loud = tokens(&line.text)
+                        .iter()
+                        .any(|it| strict.contains(&it.as_str()) && !own.contains(it));
                     if settled == Some(true) || loud {
                         says(line);
                     }
@@ -323,10 +382,13 @@ impl<'a> Scene<'a> {
             find_bounded(&line.text, value)
                 && key.is_none_or(|key| line.text.to_lowercase().contains(&key.to_lowercase()))
         });
-        whole || hash && value.len() > 7 && {
-            // Git's short form of a hash.
-            (7..value.len()).any(|len| self.index.around(&value[..len]).iter().any(|it| find_bounded(&it.text, &value[..len])))
-        }
+        whole
+            || hash && value.len() > 7 && {
+                // Git's short form of a hash.
+                (7..value.len()).any(|len| {
+                    self.index.around(&value[..len]).iter().any(|it| find_bounded(&it.text, &value[..len]))
+                })
+            }
     }
 }
 
@@ -369,7 +431,8 @@ fn ops_in(text: &str) -> Vec<FileOp> {
             continue;
         }
         let Some((_, ops)) = cues::FILE_WORDS.iter().find(|it| it.0 == word_text) else { continue };
-        let denied = all[at.saturating_sub(3)..at].iter().any(|it| cues::NEGATORS.contains(&fold(it.text).as_str()));
+        let denied =
+            all[at.saturating_sub(3)..at].iter().any(|it| cues::NEGATORS.contains(&fold(it.text).as_str()));
         if !denied {
             out.extend(ops.iter().copied());
         }
@@ -393,7 +456,11 @@ fn ops_in_line(line: &str, from: usize, to: usize) -> Vec<FileOp> {
     }
     let others: Vec<(usize, usize)> = words(line)
         .iter()
-        .filter(|it| looks_like_path(it.text) && !(from..to).contains(&it.at) && !(it.at..it.at + it.text.len()).contains(&from))
+        .filter(|it| {
+            looks_like_path(it.text)
+                && !(from..to).contains(&it.at)
+                && !(it.at..it.at + it.text.len()).contains(&from)
+        })
         .map(|it| (it.at, it.at + it.text.len()))
         .collect();
     if others.is_empty() {
@@ -446,7 +513,9 @@ fn ops_in_line(line: &str, from: usize, to: usize) -> Vec<FileOp> {
 /// Whether a word can be a path: it has a slash inside, or ends like a file.
 pub(super) fn looks_like_path(word: &str) -> bool {
     let ending = word.rsplit_once('.').is_some_and(|(stem, ending)| {
-        !stem.is_empty() && (1..=5).contains(&ending.len()) && ending.chars().all(|c| c.is_ascii_alphanumeric())
+        !stem.is_empty()
+            && (1..=5).contains(&ending.len())
+            && ending.chars().all(|c| c.is_ascii_alphanumeric())
             && ending.starts_with(|c: char| c.is_ascii_alphabetic())
     });
     !word.contains("://") && (word.trim_matches('/').contains('/') || ending)
@@ -478,7 +547,8 @@ fn outcome_in(text: &str) -> Option<Told> {
         let bad = cues::WENT_WRONG.contains(&word.text);
         if good || bad {
             let denied = all[at.saturating_sub(2)..at].iter().any(|it| cues::NEGATORS.contains(&it.text));
-            let counted = at.checked_sub(1).is_some_and(|it| all[it].text.parse::<u64>().is_ok_and(|it| it > 0));
+            let counted =
+                at.checked_sub(1).is_some_and(|it| all[it].text.parse::<u64>().is_ok_and(|it| it > 0));
             // "3 passed, 1 failed" is judged by its failures.
             if !(good && counted && failed.is_some_and(|it| it > 0)) {
                 last = Some(good != denied);
@@ -500,7 +570,10 @@ fn agrees(told: &Told, outcome: &Outcome) -> bool {
     told.ok == outcome.ok
         && same(told.passed, outcome.passed)
         && same(told.failed, outcome.failed)
-        && (told.exit.is_none() || outcome.exit.is_none() || told.exit == outcome.exit || outcome.exit == Some(0) && !outcome.ok)
+        && (told.exit.is_none()
+            || outcome.exit.is_none()
+            || told.exit == outcome.exit
+            || outcome.exit == Some(0) && !outcome.ok)
 }
 
 fn status_in(text: &str, own: &HashSet<String>) -> Option<bool> {
@@ -535,8 +608,7 @@ fn turned_around(text: &str, sentence: &str) -> bool {
             let mut hits = lower.match_indices(it);
             hits.find(|(at, _)| {
                 it.contains(is_dense)
-                    || lower[..*at].ends_with([' ', ','])
-                        && lower[*at + it.len()..].starts_with(' ')
+                    || lower[..*at].ends_with([' ', ',']) && lower[*at + it.len()..].starts_with(' ')
             })
         })?;
         let left = content(&lower[..at]).pop()?;
@@ -552,7 +624,9 @@ fn turned_around(text: &str, sentence: &str) -> bool {
 /// Contradictions once each, in order.
 pub(super) fn distinct(all: Vec<Contradiction>) -> Vec<Contradiction> {
     let mut seen: BTreeMap<(usize, String, String), ()> = BTreeMap::new();
-    all.into_iter().filter(|it| seen.insert((it.message, it.line.clone(), it.expected.clone()), ()).is_none()).collect()
+    all.into_iter()
+        .filter(|it| seen.insert((it.message, it.line.clone(), it.expected.clone()), ()).is_none())
+        .collect()
 }
 
 /// Whether a line is worth judging as a statement: not code, not a label.

@@ -72,7 +72,8 @@ pub(super) fn words(text: &str) -> Vec<Word<'_>> {
     while let Some((at, c)) = chars.next() {
         let dense = is_dense(c);
         let leads = matches!(c, '/' | '~' | '.' | '_' | '@' | '#' | '$');
-        let followed = chars.peek().is_some_and(|(_, it)| it.is_alphanumeric() || matches!(it, '_' | '/' | '.'));
+        let followed =
+            chars.peek().is_some_and(|(_, it)| it.is_alphanumeric() || matches!(it, '_' | '/' | '.'));
         if !(c.is_alphanumeric() || leads && followed) {
             continue;
         }
@@ -84,11 +85,12 @@ pub(super) fn words(text: &str) -> Vec<Word<'_>> {
                 !is_dense(next)
                     && (next.is_alphanumeric()
                         || next == '_'
-                        || matches!(next, '-' | '.' | '/' | ':' | '@' | '+' | '\'' | '’' | '#' | '=' | '%' | '\\' | '~')
-                            && text[next_at + next.len_utf8()..]
-                                .chars()
-                                .next()
-                                .is_some_and(|it| !is_dense(it) && (it.is_alphanumeric() || matches!(it, '_' | '/' | '.' | '\\'))))
+                        || matches!(
+                            next,
+                            '-' | '.' | '/' | ':' | '@' | '+' | '\'' | '’' | '#' | '=' | '%' | '\\' | '~'
+                        ) && text[next_at + next.len_utf8()..].chars().next().is_some_and(|it| {
+                            !is_dense(it) && (it.is_alphanumeric() || matches!(it, '_' | '/' | '.' | '\\'))
+                        }))
             };
             if !joins {
                 break;
@@ -107,10 +109,7 @@ pub(super) fn words(text: &str) -> Vec<Word<'_>> {
 /// Ordinary words in lower case; paths, identifiers and camel case as they are.
 pub(super) fn fold(word: &str) -> String {
     let marked = word.contains(['/', '_', '.', '\\', '@', '=']) || word.chars().any(|c| c.is_ascii_digit());
-    let camel = word
-        .chars()
-        .zip(word.chars().skip(1))
-        .any(|(a, b)| a.is_lowercase() && b.is_uppercase());
+    let camel = word.chars().zip(word.chars().skip(1)).any(|(a, b)| a.is_lowercase() && b.is_uppercase());
     if marked || camel { word.to_string() } else { word.to_lowercase().replace('’', "'") }
 }
 
@@ -219,18 +218,27 @@ pub(super) fn rows(text: &str) -> Vec<Row> {
         }
         let shape = if marker || bare.starts_with('|') { Shape::Item } else { Shape::Prose };
         // A new thought starts with a capital or a name and a colon.
-        let goes_on = rest.starts_with(|c: char| c.is_lowercase() || is_dense(c)) && !clip(rest, 20).contains(": ");
-        if open && goes_on && shape == Shape::Prose && let Some(last) = out.last_mut() {
+        let goes_on =
+            rest.starts_with(|c: char| c.is_lowercase() || is_dense(c)) && !clip(rest, 20).contains(": ");
+        if open
+            && goes_on
+            && shape == Shape::Prose
+            && let Some(last) = out.last_mut()
+        {
             last.text.push(' ');
             last.text.push_str(&normal(bare));
         } else {
-            if shape == Shape::Prose && out.last().is_some_and(|it| it.shape == Shape::Item) && !line.starts_with([' ', '\t']) {
+            if shape == Shape::Prose
+                && out.last().is_some_and(|it| it.shape == Shape::Item)
+                && !line.starts_with([' ', '\t'])
+            {
                 label = None;
             }
             out.push(Row { text: normal(rest), shape, labels: [label, heading] });
         }
         // Hard-wrapped text: a long line without an end goes on in the next one.
-        open = bare.chars().count() >= 60 && !bare.ends_with(['.', '!', '?', ':', ';', '。', '！', '？', '|']);
+        open =
+            bare.chars().count() >= 60 && !bare.ends_with(['.', '!', '?', ':', ';', '。', '！', '？', '|']);
     }
     out
 }
@@ -254,8 +262,13 @@ fn item(line: &str) -> (bool, &str) {
 fn is_heading(line: &str) -> bool {
     let hashes = line.chars().take_while(|c| *c == '#').count();
     let tag = line.starts_with('<') && line.ends_with('>') && !line.contains(' ') && line.len() < 60;
-    let numbered = line.starts_with(|c: char| c.is_ascii_digit()) && item(line).0 && ends_as_label(line) && !line.contains('`');
-    let bold = line.starts_with("**") && line.trim_end_matches(':').ends_with("**") && line.matches("**").count() == 2;
+    let numbered = line.starts_with(|c: char| c.is_ascii_digit())
+        && item(line).0
+        && ends_as_label(line)
+        && !line.contains('`');
+    let bold = line.starts_with("**")
+        && line.trim_end_matches(':').ends_with("**")
+        && line.matches("**").count() == 2;
     (1..=6).contains(&hashes) && line[hashes..].starts_with(' ') || tag || bold || numbered
 }
 
@@ -282,7 +295,10 @@ pub(super) fn sentences(row: &str) -> Vec<Sentence> {
         let ends = match c {
             '。' | '！' | '？' => true,
             '!' | '?' => next.is_none_or(|it| it.is_whitespace() || is_dense(it)),
-            '.' => next.is_none_or(char::is_whitespace) && !cues::ABBREVIATIONS.iter().any(|it| row[start..end].ends_with(it)),
+            '.' => {
+                next.is_none_or(char::is_whitespace)
+                    && !cues::ABBREVIATIONS.iter().any(|it| row[start..end].ends_with(it))
+            }
             ';' => next.is_none_or(char::is_whitespace),
             _ => false,
         };
@@ -332,7 +348,8 @@ pub(super) fn own_words(text: &str) -> String {
         }
         if let Some(rest) = bare.strip_prefix('<') {
             let name = tag_name(rest);
-            if !name.is_empty() && closed.contains(name) && !cues::OWN_TAGS.iter().any(|it| name.contains(it)) {
+            if !name.is_empty() && closed.contains(name) && !cues::OWN_TAGS.iter().any(|it| name.contains(it))
+            {
                 let here = format!("</{name}");
                 if !bare.contains(&here) {
                     tag = Some(name);
@@ -368,7 +385,9 @@ fn is_log(line: &str) -> bool {
         || opens
         || levels.iter().any(|it| line.contains(it))
         || line.starts_with('>') && !line.starts_with(">=")
-        || line.starts_with("at ") && line.contains([':', '(']) && line.ends_with([')', '>', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'])
+        || line.starts_with("at ")
+            && line.contains([':', '('])
+            && line.ends_with([')', '>', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'])
         || line.starts_with('[') && !line.starts_with("[ ]") && line.find("] ").is_some_and(|it| it < 30)
         || line.starts_with('{') && line.contains('"')
         || line.starts_with('"') && line.contains("\":")

@@ -34,7 +34,7 @@ fn shorten(text: &str, budget: usize, mark: impl Fn(usize) -> String) -> String 
 
 /// The longest beginning of at most `head` bytes and the longest end of at most `tail` bytes, both whole characters
 /// and without overlap, and how many characters stand between them.
-fn split(text: &str, head: usize, tail: usize) -> (usize, &str, &str) {
+pub fn split(text: &str, head: usize, tail: usize) -> (usize, &str, &str) {
     let end = (0..=head.min(text.len())).rev().find(|it| text.is_char_boundary(*it)).unwrap_or(0);
     let from = text.len().saturating_sub(tail).max(end);
     let start = (from..=text.len()).find(|it| text.is_char_boundary(*it)).unwrap_or(text.len());
