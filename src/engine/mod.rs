@@ -185,7 +185,7 @@ impl Engine {
         let ruler = Ruler::new(history, ask.tokenizer, ask.overhead);
         let counted = history.messages().iter().filter(|it| crate::compact::counts(it));
         let tokens = counted.map(|it| ruler.message(it)).sum();
-        let given = ask.window.or(configured).or(history.meta.window);
+        let given = ask.window.or(configured).or(history.meta.window).filter(|it| *it > 0);
         let limits = Limits {
             model,
             window: given.or(known.map(|it| it.context)),

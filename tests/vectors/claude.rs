@@ -100,9 +100,9 @@ fn micro(out: &mut Rows) {
         assert_eq!(cleared(reads(8, 2_000, 0), 60 * 60_000), 3);
         assert_eq!(cleared(reads(8, 2_000, 0), 59 * 60_000), 0);
     });
-    row(out, "claude.micro.by-count", move || {
-        assert_eq!(cleared(reads(8, 17_000, 0), 0), 5);
-        assert_eq!(cleared(reads(8, 15_000, 0), 0), 0);
+    row(out, "claude.micro.by-size", move || {
+        assert_eq!(cleared(reads(8, 40_000, 0), 0), 4);
+        assert_eq!(cleared(reads(5, 40_000, 0), 0), 0);
     });
     row(out, "claude.micro.only-its-tools", move || {
         let mut messages = reads(8, 2_000, 0);
@@ -142,13 +142,13 @@ fn micro(out: &mut Rows) {
             .map(|it| match it {
                 Pass::Outputs(it) if it.only_tools.is_empty() => "budget",
                 Pass::Outputs(it) if it.idle_minutes > 0 => "micro by time",
-                Pass::Outputs(_) => "micro by count",
+                Pass::Outputs(_) => "micro by size",
                 Pass::Snip(_) => "snip",
                 Pass::Collapse(_) => "collapse",
                 Pass::Summarize(_) => "summarize",
             })
             .collect();
-        assert_eq!(order, ["budget", "snip", "micro by time", "micro by count", "collapse", "summarize"]);
+        assert_eq!(order, ["budget", "snip", "micro by time", "micro by size", "collapse", "summarize"]);
     });
 }
 
