@@ -123,7 +123,9 @@ pub(super) fn nothing_new(history: &History) -> Result<(), Reason> {
 fn whole(draft: &Draft<'_>, step: &Summarize, user: Vec<Item>, joined: String) -> Kept {
     let why = match (user.len(), joined.is_empty()) {
         (0, true) => "the whole history becomes the summary".to_owned(),
-        (0, false) => "the whole history becomes the summary, with what the user wrote in one message".to_owned(),
+        (0, false) => {
+            "the whole history becomes the summary, with what the user wrote in one message".to_owned()
+        }
         (count, _) => format!("the whole history becomes the summary; {count} user messages stay"),
     };
     Kept { user, joined, tail: draft.items.len(), ..plain(step, why) }
@@ -191,7 +193,10 @@ fn is_fenced(text: &str, rule: &UserMessages) -> bool {
     let text = text.trim();
     let starts = |it: &str| text.get(..it.len()).is_some_and(|start| start.eq_ignore_ascii_case(it));
     let ends = |it: &str| {
-        text.len().checked_sub(it.len()).and_then(|at| text.get(at..)).is_some_and(|end| end.eq_ignore_ascii_case(it))
+        text.len()
+            .checked_sub(it.len())
+            .and_then(|at| text.get(at..))
+            .is_some_and(|end| end.eq_ignore_ascii_case(it))
     };
     rule.fences.iter().any(|(start, end)| starts(start) && ends(end))
         || rule.summaries.iter().any(|it| text.starts_with(it.as_str()))
@@ -262,9 +267,8 @@ fn turns(draft: &Draft<'_>, step: &Summarize, rule: &Turns) -> Kept {
     let chars: Vec<u64> = draft.items.iter().map(|it| draft.message(it).map_or(0, json_len)).collect();
     let size = |from: usize, to: usize| (chars[from..to].iter().sum::<u64>() + 2) / 4;
     let end = draft.items.len();
-    let starts: Vec<usize> = (0..end)
-        .filter(|at| draft.message(&draft.items[*at]).is_some_and(begins_turn))
-        .collect();
+    let starts: Vec<usize> =
+        (0..end).filter(|at| draft.message(&draft.items[*at]).is_some_and(begins_turn)).collect();
     let (mut left, mut tail) = (budget, end);
     for &start in starts.iter().rev().take(rule.count.unwrap_or(usize::MAX)) {
         let turn = size(start, tail);
@@ -362,10 +366,32 @@ fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) 
 
 /// Whether a message of the end holds a call that nobody answered.
 fn is_pending(draft: &Draft<'_>, message: &Message) -> bool {
-    let answered =
-        |id: &str| draft.history.messages().iter().flat_map(Message::outputs).any(|it| *it.id == *id);
     message.from.is_some_and(|it| it as usize + 1 >= draft.history.messages().len())
-        && message.calls().any(|it| !answered(&it.id))
+        && has_unanswered(draft, message)
+}
+
+/// Position from which on the end waits for the outputs of calls; the number of items if nothing waits.
+pub(super) fn pending(draft: &Draft<'_>) -> usize {
+    let end = draft.items.len();
+    match draft.items.last().and_then(|it| draft.message(it)) {
+        Some(last) if last.calls().next().is_some() && is_pending(draft, last) => boundary_to(draft, end - 1),
+        Some(last) if last.outputs().next().is_some() => {
+            let start = boundary_to(draft, end - 1);
+            let waits = draft.items[start..]
+                .iter()
+                .filter_map(|it| draft.message(it))
+                .any(|it| has_unanswered(draft, it));
+            if waits { start } else { end }
+        }
+        Some(_) | None => end,
+    }
+}
+
+/// Whether a message holds a call that nobody answered.
+fn has_unanswered(draft: &Draft<'_>, message: &Message) -> bool {
+    let answered =
+        |id: &str| draft.history.messages().iter().rev().flat_map(Message::outputs).any(|it| *it.id == *id);
+    message.calls().any(|it| !answered(&it.id))
 }
 
 /// From which item on whole units fit into `room` tokens, none before `first`; and what is left of the room.

@@ -29,13 +29,18 @@ pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize) -> Result<(), R
     let replay = if layout.contains(&Slot::Replay) { replay(draft) } else { None };
     if replay.is_some() {
         kept.tail = draft.items.len();
-        kept.why = "the model refused the input: everything becomes the summary, the last prompt is put again".into();
+        kept.why =
+            "the model refused the input: everything becomes the summary, the last prompt is put again"
+                .into();
     }
     // An earlier summary is folded into the new one, never kept beside it.
     let earlier = draft.items.iter().rposition(|it| draft.message(it).is_some_and(|it| it.kind == Kind::Summary));
     if let Some(earlier) = earlier.filter(|it| *it >= kept.tail) {
         kept.tail = keep::boundary_from(draft, earlier + 1);
     }
+    // A call that stands last waits for its output: that would be left alone.
+    let pending = keep::pending(draft);
+    kept.tail = kept.tail.min(pending).max(head.min(pending));
     let region = &draft.items[head.min(kept.tail)..kept.tail];
     if !region.iter().any(|it| draft.message(it).is_some_and(is_work)) {
         let text =
@@ -122,6 +127,9 @@ pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize) -> Result<(), R
             }
         }
     }
+    if !layout.contains(&Slot::Tail) {
+        items.extend(tail.iter().cloned());
+    }
     draft.items = items;
     Ok(())
 }
@@ -133,7 +141,8 @@ fn made(role: Role, kind: Kind, text: &str) -> Item {
 /// The stored summary that can take the place of a new one: it covers all that goes, and fits.
 fn snapshot(draft: &Draft<'_>, step: &Summarize, kept: &Kept, to: usize) -> Option<String> {
     let (most, stored) = (step.snapshot?, draft.request.snapshot?);
-    let text = format!("{}{}{}", step.before.replace("{user-messages}", &kept.joined), stored.text, step.after);
+    let text =
+        format!("{}{}{}", step.before.replace("{user-messages}", &kept.joined), stored.text, step.after);
     let fits = draft.ruler.text(&Text::new(text.as_str())) <= most;
     (fits && stored.covers >= to && !stored.text.trim().is_empty()).then_some(text)
 }
@@ -150,7 +159,9 @@ fn context(draft: &Draft<'_>) -> Vec<Item> {
         }
     }
     let system = |run: &&std::ops::Range<usize>| {
-        draft.items[(*run).clone()].iter().any(|it| draft.message(it).is_some_and(|it| it.role == Role::System))
+        draft.items[(*run).clone()]
+            .iter()
+            .any(|it| draft.message(it).is_some_and(|it| it.role == Role::System))
     };
     let run = runs.iter().rev().find(system).or(runs.first());
     run.map(|it| draft.items[it.clone()].to_vec()).unwrap_or_default()
@@ -169,7 +180,9 @@ fn replay(draft: &Draft<'_>) -> Option<Item> {
     }
     let parts = message.parts.iter().map(|part| match part {
         Part::Media(it) => Part::Text(format!("[Attached {}: {}]", it.mime, attachment(it)).into()),
-        Part::Text(_) | Part::Reasoning(_) | Part::Call(_) | Part::Output(_) | Part::Opaque(_) => part.clone(),
+        Part::Text(_) | Part::Reasoning(_) | Part::Call(_) | Part::Output(_) | Part::Opaque(_) => {
+            part.clone()
+        }
     });
     Some(Item::Made(Message::new(Role::User, Kind::Said, parts.collect())))
 }
@@ -189,9 +202,14 @@ fn shown(draft: &mut Draft<'_>, step: &Summarize, from: usize, to: usize) -> usi
     if draft.moment.cause != Cause::Overflow {
         return from;
     }
-    let units: Vec<_> = draft.history.units().iter().filter(|it| it.start >= from && it.end <= to).cloned().collect();
+    let units: Vec<_> =
+        draft.history.units().iter().filter(|it| it.start >= from && it.end <= to).cloned().collect();
     let size = |unit: &std::ops::Range<usize>| -> u64 {
-        draft.history.messages()[unit.clone()].iter().filter(|it| counts(it)).map(|it| draft.native.message(it)).sum()
+        draft.history.messages()[unit.clone()]
+            .iter()
+            .filter(|it| counts(it))
+            .map(|it| draft.native.message(it))
+            .sum()
     };
     let window = draft.request.limits.window.unwrap_or(u64::MAX);
     let most = window.saturating_sub(step.summary.max_tokens);
@@ -208,9 +226,8 @@ fn shown(draft: &mut Draft<'_>, step: &Summarize, from: usize, to: usize) -> usi
             gone
         }
         TooLong::Rounds(rounds) => {
-            let is_round = |it: &&std::ops::Range<usize>| {
-                draft.history.messages()[it.start].role == Role::Assistant
-            };
+            let is_round =
+                |it: &&std::ops::Range<usize>| draft.history.messages()[it.start].role == Role::Assistant;
             let count = units.iter().filter(is_round).count();
             if count < 2 {
                 0
@@ -234,7 +251,10 @@ fn shown(draft: &mut Draft<'_>, step: &Summarize, from: usize, to: usize) -> usi
         }
     };
     let Some(unit) = units.get(skipped).filter(|_| skipped > 0) else { return from };
-    let (to, why) = (unit.start, "the model refused the input: the oldest are not shown to it; the summary that is written without a model reads them all");
+    let (to, why) = (
+        unit.start,
+        "the model refused the input: the oldest are not shown to it; the summary that is written without a model reads them all",
+    );
     draft.others.push(Op::Skip { from, to, why: why.to_owned() });
     to
 }

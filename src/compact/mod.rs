@@ -241,9 +241,8 @@ pub struct Plan {
 /// Makes a plan. Never fails: a plan that does nothing says why.
 pub fn plan(history: &History, ruler: &Ruler, request: &Request<'_>, moment: &Moment) -> Plan {
     let profile = request.profile;
-    let native = profile
-        .estimator
-        .map(|it| Ruler::new(history, Tokenizer::Fixed(it), Some(ruler.overhead())));
+    let native =
+        profile.estimator.map(|it| Ruler::new(history, Tokenizer::Fixed(it), Some(ruler.overhead())));
     let mut draft = Draft::new(history, ruler, native.as_ref().unwrap_or(ruler), request, moment);
     let before = draft.tokens();
     let mut plan = Plan {
@@ -276,7 +275,7 @@ pub fn plan(history: &History, ruler: &Ruler, request: &Request<'_>, moment: &Mo
         return plan;
     }
     let mut refusal: Option<Reason> = None;
-    let mut stays = false;
+    let (mut stays, mut refused) = (false, false);
     for pass in &profile.passes {
         let called = !request.auto || due.due;
         let runs = match pass.when() {
@@ -302,12 +301,15 @@ pub fn plan(history: &History, ruler: &Ruler, request: &Request<'_>, moment: &Mo
             }
         };
         if let Err(reason) = result {
-            // The last pass that had something to say is the one people ask about.
-            refusal = Some(reason);
+            // What the summary waits for is what people ask about; failing that, what the last pass says.
+            let summary = matches!(pass, Pass::Summarize(_));
+            if summary || !refused {
+                refusal = Some(reason);
+            }
+            refused |= summary;
         }
     }
     if request.auto && !due.due && !overflow && !request.prune_only {
-        // What the summary waits for is what people ask about.
         refusal = Some(Reason { code: due.code, text: due.reason });
     }
     plan.ops = draft.ops();
@@ -358,7 +360,8 @@ fn said(plan: &Plan) -> String {
         parts.push(format!("{turns} finished turns become a line each"));
     }
     if plan.need.is_none() {
-        let why = plan.ops.iter().find_map(|it| if let Op::Summarize { why, .. } = it { Some(why) } else { None });
+        let why =
+            plan.ops.iter().find_map(|it| if let Op::Summarize { why, .. } = it { Some(why) } else { None });
         parts.extend(why.cloned());
     }
     if outputs > 0 {

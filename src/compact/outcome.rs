@@ -80,7 +80,8 @@ pub fn apply(
     if tokens == 0 && !messages.is_empty() {
         return Err(Rejected { code: "uncounted", reason: "the new messages count as nothing".to_owned() });
     }
-    let steps = || profile.passes.iter().filter_map(|it| if let Pass::Summarize(it) = it { Some(it) } else { None });
+    let steps =
+        || profile.passes.iter().filter_map(|it| if let Pass::Summarize(it) = it { Some(it) } else { None });
     let must_shrink = steps().any(|it| it.must_shrink);
     if tokens > before || (tokens == before && (must_shrink || plan.need.is_none())) {
         return Err(Rejected { code: "grew", reason: format!("{before} tokens would become {tokens}") });

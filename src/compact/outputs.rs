@@ -226,15 +226,20 @@ fn replace(draft: &mut Draft<'_>, step: &Outputs, at: &[(usize, usize)], why: &s
                         (first, lines.between.as_str(), last, omitted)
                     }
                     None => {
-                        let Some((first, last, omitted)) = ends(original, it.chars, it.head) else { continue };
+                        let Some((first, last, omitted)) = ends(original, it.chars, it.head) else {
+                            continue;
+                        };
                         (first, it.between.as_str(), last, omitted)
                     }
                 };
                 let count = |text: &str| thousands(text.chars().count() as u64);
                 draft.replace(at, How::Shorten, why, |handle| {
-                    let [before, between, after] = [it.before.as_str(), between, it.after.as_str()].map(|it| {
-                        fill(it, handle, omitted).replace("{first}", &count(first)).replace("{last}", &count(last))
-                    });
+                    let [before, between, after] =
+                        [it.before.as_str(), between, it.after.as_str()].map(|it| {
+                            fill(it, handle, omitted)
+                                .replace("{first}", &count(first))
+                                .replace("{last}", &count(last))
+                        });
                     format!("{before}{first}{between}{last}{after}")
                 });
             }

@@ -141,11 +141,15 @@ fn files<'a>(
     }
     let found = paths.into_iter().filter_map(|(name, it)| {
         let (at, body) = match (it.read, it.changed) {
-            (None, changed) => (changed?, Body::Named("changed in this session; read it before editing".into())),
+            (None, changed) => {
+                (changed?, Body::Named("changed in this session; read it before editing".into()))
+            }
             (Some((read, _)), Some(changed)) if changed > read => {
                 (changed, Body::Named("changed since it was read; read it again before editing".into()))
             }
-            (Some((read, _)), _) if kept(read) => (read, Body::Named("unchanged since it was read below".into())),
+            (Some((read, _)), _) if kept(read) => {
+                (read, Body::Named("unchanged since it was read below".into()))
+            }
             (Some((read, text)), _) => (read, Body::Whole(text)),
         };
         (at < to || kept(at)).then_some(Found { at, name, body })

@@ -173,7 +173,9 @@ pub fn verdict(
     };
     let overhead = ruler.overhead();
     if at <= overhead {
-        let reason = format!("system prompt and tools alone take {overhead} tokens of {at}: nothing that is compacted would help");
+        let reason = format!(
+            "system prompt and tools alone take {overhead} tokens of {at}: nothing that is compacted would help"
+        );
         return no(Gate::Window, "window_too_small", reason);
     }
     let context = context(history, ruler, trigger);

@@ -25,7 +25,10 @@ impl Engine {
         let ruler = &measured.ruler;
         let overhead = measured.overhead;
         let context = measured.tokens + overhead;
-        let usable = measured.limits.window.map(|it| it.saturating_sub(measured.limits.output.unwrap_or(0).min(20_000)));
+        let usable = measured
+            .limits
+            .window
+            .map(|it| it.saturating_sub(measured.limits.output.unwrap_or(0).min(20_000)));
         let used = measured.limits.window.filter(|it| *it > 0).map(|it| context as f64 * 100.0 / it as f64);
         let mut triggers = BTreeMap::new();
         for (name, _) in BUILT_IN {
@@ -33,7 +36,8 @@ impl Engine {
             let moment = self.moment(measured.history, ask);
             let limits = compact::Limits { next, ..measured.limits };
             let it = compact::verdict(history, ruler, &profile, &limits, &moment);
-            let info = TriggerInfo { due: it.due, at: it.at, reason_code: it.code.to_owned(), reason: it.reason };
+            let info =
+                TriggerInfo { due: it.due, at: it.at, reason_code: it.code.to_owned(), reason: it.reason };
             triggers.insert((*name).to_owned(), info);
         }
         Ok(EstimateAnswer {
@@ -57,7 +61,8 @@ impl Engine {
             compactions: opened.session.past.iter().map(past).collect(),
             triggers,
             advice: advice(&measured, used),
-            next: next.map(|tokens| NextInfo { tokens, fits: usable.is_none_or(|it| context + tokens <= it) }),
+            next: next
+                .map(|tokens| NextInfo { tokens, fits: usable.is_none_or(|it| context + tokens <= it) }),
             warnings: notes(opened),
         })
     }
@@ -145,7 +150,8 @@ fn advice(measured: &Measured<'_>, used: Option<f64>) -> Advice {
         Some(_) | None => "room",
     };
     let messages = measured.history.messages();
-    let answered = |id: &str| messages.iter().rev().take(50).flat_map(Message::outputs).any(|it| *it.id == *id);
+    let answered =
+        |id: &str| messages.iter().rev().take(50).flat_map(Message::outputs).any(|it| *it.id == *id);
     let pending = messages.iter().rev().take(50).flat_map(Message::calls).any(|it| !answered(&it.id));
     let (good_moment, why) = if pending {
         (false, "a tool call waits for its output".to_owned())

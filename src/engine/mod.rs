@@ -196,7 +196,7 @@ impl Engine {
             some.map(|it| ruler.message(it)).sum()
         };
         let (tokens, overhead) = (sum(true), ruler.overhead() + sum(false));
-        let given = ask.window.or(configured).or(history.meta.window);
+        let given = ask.window.or(configured).or(history.meta.window).filter(|it| *it > 0);
         let limits = Limits {
             model,
             window: given.or(known.map(|it| it.context)),

@@ -94,7 +94,9 @@ fn summarize(profile: &Profile, step: &Summarize, say: &mut dyn FnMut(String)) {
     }
     let most = match &step.keep {
         Keep::ShareBehind(value) => {
-            share("keep.share-behind", *value, say);
+            if !(0.0 < *value && *value < 1.0) {
+                say(format!("keep.share-behind: expected a share above 0 and below 1, found {value}"));
+            }
             0
         }
         Keep::Budget(budget) => {
@@ -114,7 +116,8 @@ fn summarize(profile: &Profile, step: &Summarize, say: &mut dyn FnMut(String)) {
         }
         Keep::Nothing | Keep::Messages(_) => 0,
     };
-    if let Keep::Budget(Budget { minimum, maximum, .. }) | Keep::Turns(Turns { minimum, maximum, .. }) = step.keep
+    if let Keep::Budget(Budget { minimum, maximum, .. }) | Keep::Turns(Turns { minimum, maximum, .. }) =
+        step.keep
         && minimum > maximum
     {
         say(format!("keeps at least {minimum} but at most {maximum} tokens"));

@@ -16,12 +16,12 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::tokens::Estimator;
 
-pub use built_in::{BUILT_IN, prompt};
+pub use built_in::{BUILT_IN, model_for, prompt};
 pub use pass::{
-    Budget, Collapse, Cut, Ends, Keep, Lines, Outputs, Pass, Replace, Restore, Restored, Rounds, Select, Slot,
-    Snip, Stop, Summarize, SummaryRole, TooLong, Turns, UserMessages, When,
+    Budget, Collapse, Cut, Ends, Keep, Lines, Outputs, Pass, Replace, Restore, Restored, Rounds, Select,
+    Slot, Snip, Stop, Summarize, SummaryRole, TooLong, Turns, UserMessages, When,
 };
-pub use settings::{Setting, Sets};
+pub use settings::{Sets, Setting};
 pub use summary::{Prompts, Section, Shape, Style, SummarySpec};
 
 /// One system's way to compact.

@@ -76,6 +76,9 @@ pub struct Prompts {
     /// A second call that checks the first draft.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verify: Option<String>,
+    /// Which model is asked: the session's model, and the one in its place; `*` is any other.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<(String, String)>,
 }
 
 /// How deep a summary goes. Never changes what is pinned.

@@ -32,7 +32,7 @@ fn shorten(text: &str, budget: usize, mark: impl Fn(usize) -> String) -> String 
 
 /// The longest beginning of at most `head` bytes and the longest end of at most `tail` bytes, both whole characters
 /// and without overlap, and how many characters stand between them.
-fn split(text: &str, head: usize, tail: usize) -> (usize, &str, &str) {
+pub fn split(text: &str, head: usize, tail: usize) -> (usize, &str, &str) {
     let end = floor(text, head);
     let start = ceil(text, text.len().saturating_sub(tail).max(end));
     (text[end..start].chars().count(), &text[..end], &text[start..])
