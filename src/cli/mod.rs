@@ -7,6 +7,7 @@ mod paint;
 mod profiles;
 mod prune;
 mod schema;
+mod score;
 mod serve;
 mod split;
 
@@ -67,6 +68,7 @@ pub fn run(arguments: Arguments, config: Config, paint: Paint, out: &mut dyn Wri
         Some(Command::Split(command)) => split::run(&engine, command, &mut screen),
         Some(Command::Prune(command)) => prune::run(&engine, command, &mut screen),
         Some(Command::Compact(command)) => compact::run(&engine, command, &mut screen),
+        Some(Command::Score(command)) => score::run(&engine, command, &mut screen),
         Some(Command::Profiles(command)) => profiles::run(&engine, command, &mut screen),
         Some(Command::Schema(command)) => schema::run(command, &mut screen),
         Some(Command::Serve(_)) | None => Ok(0),
