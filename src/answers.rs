@@ -565,3 +565,25 @@ pub struct ScoreAnswer {
     /// The rules that they break.
     pub invalid: Vec<BrokenInfo>,
 }
+
+/// A brief for a new session.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct HandoffAnswer {
+    /// Version of the contract.
+    pub contract: u32,
+    /// It, as Markdown: the first prompt of the new session.
+    pub brief: String,
+    /// Its tokens (o200k).
+    pub tokens: u64,
+    /// What to resume, where a session was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// Where it lies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// One shell command that resumes it, from any directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resume: Option<String>,
+    /// What was noticed.
+    pub warnings: Vec<String>,
+}

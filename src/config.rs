@@ -21,7 +21,18 @@ struct Written {
     /// Model → window in tokens.
     windows: BTreeMap<String, u64>,
     store: StoreWritten,
+    hooks: HooksWritten,
     profiles: BTreeMap<String, toml::Value>,
+}
+
+/// What stands under `[hooks]`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+struct HooksWritten {
+    /// Say when the context is nearly full; on unless switched off.
+    reminder: Option<bool>,
+    /// Block the agent's own compaction, where it can be blocked.
+    block_compaction: bool,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -107,6 +118,10 @@ pub struct Config {
     pub windows: BTreeMap<String, u64>,
     /// The user's own profiles: name → TOML.
     pub profiles: BTreeMap<String, String>,
+    /// Whether hooks say that the context is nearly full.
+    pub reminder: bool,
+    /// Whether the hook blocks the agent's own compaction.
+    pub block_compaction: bool,
     /// What the environment says of agents and their folders.
     pub agents: Env,
     /// Where the values came from.
@@ -197,8 +212,28 @@ fn resolve(written: Written, environment: Environment, config_dir: PathBuf) -> R
         tokenizer,
         windows: written.windows,
         profiles,
+        reminder: written.hooks.reminder.unwrap_or(true),
+        block_compaction: written.hooks.block_compaction,
         origins,
     })
+}
+
+/// The processes that lead to this one, nearest first: shells that an agent starts a hook through, and the agent.
+pub fn ancestors() -> Vec<u32> {
+    const MOST: usize = 6;
+    let mut out = Vec::new();
+    #[cfg(unix)]
+    {
+        let mut process = std::os::unix::process::parent_id();
+        while process > 1 && out.len() < MOST {
+            out.push(process);
+            // `pid (name) state parent …`; the name may hold anything, so what counts is behind its last bracket.
+            let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+            let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+            process = rest.split_whitespace().nth(1).and_then(|it| it.parse().ok()).unwrap_or(0);
+        }
+    }
+    out
 }
 
 /// What the environment says of agents.

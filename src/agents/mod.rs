@@ -14,8 +14,11 @@ use serde_json::Value;
 pub mod claude_code;
 pub mod codex;
 pub mod gemini_cli;
+pub mod hooks;
+pub mod install;
 pub mod opencode;
 pub mod reach;
+pub mod settings;
 
 /// An agent whose sessions can be found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

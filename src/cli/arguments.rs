@@ -4,10 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use super::handoff::HandoffArgs;
+use super::install::{InstallArgs, UninstallArgs};
 use super::memory::MemoryArgs;
 use super::recall::RecallArgs;
 use super::restore::RestoreArgs;
 use super::sessions::SessionsArgs;
+use super::watch::WatchArgs;
 use crate::compact::Cause;
 use crate::config::Config;
 use crate::engine::{Amount, Ask, SessionRef};
@@ -41,6 +44,11 @@ impl Arguments {
     /// Below zero quiet, above zero verbose.
     pub fn verbosity(&self) -> i8 {
         if self.quiet { -1 } else { self.verbose.min(2) as i8 }
+    }
+
+    /// Whether an agent's hook calls: then nothing may fail.
+    pub fn is_hook(&self) -> bool {
+        matches!(self.command, Some(Command::Hook))
     }
 
     /// `--now`, in milliseconds since 1970.
@@ -85,8 +93,20 @@ pub enum Command {
     Profiles(ProfilesArgs),
     /// JSON Schema of a command's --json
     Schema(SchemaArgs),
+    /// A brief for a goal, ready as the first prompt of a new session
+    Handoff(HandoffArgs),
+    /// Say when a session passes a profile's threshold
+    Watch(WatchArgs),
+    /// Register the MCP server and the hooks with an agent
+    Install(InstallArgs),
+    /// Take out again what `install` put in
+    Uninstall(UninstallArgs),
+    /// Check configuration, agents, other compactors and the archive
+    Doctor,
     /// The MCP server
     Serve(ServeArgs),
+    /// What the agents' hooks call; reads the agent's JSON
+    Hook,
 }
 
 /// Which session, and how it is measured.
@@ -219,7 +239,8 @@ pub struct CompactArgs {
     /// Why it runs; selects a profile's emergency paths
     #[arg(long, value_enum, default_value_t)]
     pub(super) trigger: Cause,
-    /// Write plain messages of this API (anthropic, openai-chat, openai-responses, gemini)
+    /// As plain messages of an API (anthropic, openai-chat, openai-responses, gemini), or, with --apply, as a session of
+    /// another agent (claude-code, codex, gemini-cli, opencode)
     #[arg(long = "as", value_name = "FORMAT")]
     pub(super) messages_as: Option<String>,
     /// Write the compacted session here (- for standard output)
@@ -229,7 +250,7 @@ pub struct CompactArgs {
     #[arg(long, value_name = "SHARE")]
     pub(super) min_kept: Option<String>,
     /// Install the result, so that the agent resumes from it; the original is archived
-    #[arg(long, conflicts_with_all = ["out", "messages_as"])]
+    #[arg(long, conflicts_with = "out")]
     pub(super) apply: bool,
 }
 

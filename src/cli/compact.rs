@@ -2,6 +2,7 @@
 
 use super::Screen;
 use super::arguments::{CompactArgs, amount, wire};
+use super::handoff::agent;
 use super::paint::size;
 use crate::answers::{CompactAnswer, LostInfo};
 use crate::engine::{Engine, MinKept, To, words};
@@ -16,13 +17,16 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
     ask.pins.clone_from(&arguments.pin);
     ask.auto = arguments.auto;
     ask.cause = arguments.trigger;
-    ask.messages_as = wire(arguments.messages_as.as_deref())?;
+    let carried = arguments.messages_as.as_deref().filter(|_| arguments.apply).map(agent).transpose()?;
+    if carried.is_none() {
+        ask.messages_as = wire(arguments.messages_as.as_deref())?;
+    }
     if let Some(text) = &arguments.min_kept {
         ask.min_kept = MinKept::parse(text)
             .map_err(|error| Error::new(Kind::Arguments, format!("--min-kept: {}", error.detail())))?;
     }
     ask.to = match arguments.out.as_deref() {
-        _ if arguments.apply => To::Session,
+        _ if arguments.apply => carried.map_or(To::Session, To::Agent),
         Some("-") => To::Bytes,
         Some(path) => To::File(path.into()),
         None if screen.json => To::Bytes,
@@ -80,7 +84,10 @@ fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
         if answer.lost.len() > LOST {
             screen.line(&format!("  … and {} more", answer.lost.len() - LOST))?;
         }
-        return Ok(());
+        return match &answer.resume {
+            Some(resume) => screen.line(&format!("resume   {}", paint.strong(resume))),
+            None => Ok(()),
+        };
     }
     let after = answer.tokens_after as f64 / answer.tokens_before.max(1) as f64;
     let row = |name: &str, share: f64, tokens: u64, messages: usize| {

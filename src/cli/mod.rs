@@ -2,8 +2,12 @@
 
 mod arguments;
 mod compact;
+mod doctor;
 mod estimate;
+mod handoff;
 mod home;
+mod hook;
+mod install;
 mod memory;
 mod paint;
 mod profiles;
@@ -15,6 +19,7 @@ mod score;
 mod serve;
 mod sessions;
 mod split;
+mod watch;
 
 use std::io::Write;
 
@@ -67,6 +72,14 @@ pub fn run(arguments: Arguments, config: Config, paint: Paint, out: &mut dyn Wri
     if let Some(Command::Serve(command)) = &arguments.command {
         return serve::run(config, command, arguments.fixed_now()?);
     }
+    // These do their work without an archive, or with one that is broken.
+    match &arguments.command {
+        Some(Command::Hook) => return hook::run(config, now, &mut screen),
+        Some(Command::Doctor) => return doctor::run(config, now, &mut screen),
+        Some(Command::Install(command)) => return install::install(&config, command, &mut screen),
+        Some(Command::Uninstall(command)) => return install::uninstall(&config, command, &mut screen),
+        _ => {}
+    }
     let engine = Engine::new(config, now)?;
     match &arguments.command {
         Some(Command::Estimate(command)) => estimate::run(&engine, command, &mut screen),
@@ -80,7 +93,11 @@ pub fn run(arguments: Arguments, config: Config, paint: Paint, out: &mut dyn Wri
         Some(Command::Recall(command)) => recall::run(&engine, command, &mut screen),
         Some(Command::Sessions(command)) => sessions::run(&engine, command, &mut screen),
         Some(Command::Memory(command)) => memory::run(&engine, command, &mut screen),
-        Some(Command::Serve(_)) => Ok(0),
+        Some(Command::Handoff(command)) => handoff::run(&engine, command, &mut screen),
+        Some(Command::Watch(command)) => watch::run(&engine, command, &mut screen),
+        Some(
+            Command::Serve(_) | Command::Hook | Command::Doctor | Command::Install(_) | Command::Uninstall(_),
+        ) => Ok(0),
         None => home::run(&engine, &mut screen),
     }
 }

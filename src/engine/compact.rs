@@ -54,6 +54,11 @@ impl Engine {
             answer.reason_code = plan.reason.code.to_owned();
             answer.reason = plan.reason.text;
             answer.native_status = ask.profile.native.noop.clone();
+            if let To::Agent(agent) = ask.to {
+                // There is nothing to compact, but it is to go over all the same.
+                let it = self.carry(opened, measured.history, agent, &mut answer.warnings)?;
+                answer.installed(it);
+            }
             return Ok(Compacted { answer, history: None, score: None, bytes: None });
         }
         if ask.to == To::Session
@@ -132,15 +137,15 @@ impl Engine {
                     answer.output = Some(path.display().to_string());
                 }
                 To::Bytes => bytes = Some(made(&mut answer.warnings)?),
+                To::Agent(agent) => {
+                    let it = self.carry(opened, &outcome.history, *agent, &mut answer.warnings)?;
+                    answer.installed(it);
+                }
                 To::Session => {
                     let job = if summary.is_some() { Job::Compact } else { Job::Prune };
                     let after = &outcome.history;
                     let it = self.install(opened, after, job, &archived.compaction, &mut answer.warnings)?;
-                    answer.output = Some(it.output);
-                    answer.session_id = Some(it.session_id);
-                    answer.resume = Some(it.resume);
-                    answer.takes_effect = Some(it.takes_effect.to_owned());
-                    answer.next = it.next;
+                    answer.installed(it);
                 }
                 To::Plan => {}
             }
@@ -382,6 +387,17 @@ impl Engine {
     }
 }
 
+impl CompactAnswer {
+    /// Says where it went.
+    fn installed(&mut self, it: super::install::Installed) {
+        self.output = Some(it.output);
+        self.session_id = Some(it.session_id);
+        self.resume = Some(it.resume);
+        self.takes_effect = Some(it.takes_effect.to_owned());
+        self.next = it.next;
+    }
+}
+
 fn cause_name(cause: Cause) -> &'static str {
     match cause {
         Cause::Manual => "manual",
@@ -396,6 +412,12 @@ fn original_text(message: &Message, op: &OutputOp) -> String {
         Some(Part::Output(output)) if !op.call_id.is_empty() => output.text.as_str().to_owned(),
         Some(_) | None => message.plain(),
     }
+}
+
+/// What another agent's format was given must be there: the words and outputs, in order. How it cuts them into messages is
+/// its own.
+pub(super) fn check_carried(expected: &History, found: &History) -> Result<()> {
+    check_read_back(expected, found)
 }
 
 /// What was read back must say what was to be written. What a client puts there itself is not compared: Codex injects

@@ -2,9 +2,11 @@
 //!
 //! Faces translate their arguments into an [`Ask`], call one of four verbs, and show the answer.
 
+mod carry;
 mod compact;
 mod estimate;
 mod gate;
+mod hook;
 mod install;
 mod open;
 mod prune;
@@ -97,6 +99,8 @@ pub enum To {
     Bytes,
     /// The session itself, so that its agent resumes from it.
     Session,
+    /// A new session of this agent.
+    Agent(crate::agents::Agent),
 }
 
 /// What a caller asks for, in the words of interface.md.
