@@ -70,6 +70,9 @@ impl Engine {
             ],
             max_tokens: BRIEF,
             keep_empty: false,
+            only_files: Vec::new(),
+            first_files: Vec::new(),
+            slice_minutes: 0,
         };
         let session = history.meta.session.as_deref().unwrap_or("an earlier session");
         let start = format!("# Task\n\n{goal}\n\nWhat follows is from the session {session}; its files may have changed since.\n\n");

@@ -151,6 +151,9 @@ impl Engine {
             sections: sections.collect(),
             max_tokens: budget,
             keep_empty: false,
+            only_files: Vec::new(),
+            first_files: Vec::new(),
+            slice_minutes: 0,
         };
         let ledger = facts::read(history);
         let ask = offline::Ask {

@@ -45,7 +45,8 @@ impl Engine {
     pub(crate) fn projects(&self) -> Vec<Scope> {
         let cwd = self.config.agents.cwd.clone();
         let real = std::fs::canonicalize(&cwd).ok().filter(|it| *it != cwd);
-        let scope = |it: PathBuf| Scope { owner: self.config.owner.clone(), project: it.display().to_string() };
+        let scope =
+            |it: PathBuf| Scope { owner: self.config.owner.clone(), project: it.display().to_string() };
         std::iter::once(cwd).chain(real).map(scope).collect()
     }
 
@@ -84,11 +85,15 @@ impl Engine {
                 What::Compaction => self.store.compaction(&scope, name)?,
                 What::Session => {
                     let all = self.store.compactions(&scope, None, LOOKED_THROUGH)?;
-                    let of = |it: &Compaction| it.original.as_ref() == Some(&entry.handle) && it.applied.is_some();
+                    let of =
+                        |it: &Compaction| it.original.as_ref() == Some(&entry.handle) && it.applied.is_some();
                     all.into_iter().find(of).ok_or_else(|| never_applied(name))?
                 }
                 What::Message | What::Output | What::Memory => {
-                    let what = format!("{name}: expected a compaction to undo, found a {}; read it with recall", entry.what.name());
+                    let what = format!(
+                        "{name}: expected a compaction to undo, found a {}; read it with recall",
+                        entry.what.name()
+                    );
                     return Err(Error::new(Kind::Arguments, what));
                 }
             };
@@ -102,7 +107,11 @@ impl Engine {
     pub fn undo(&self, name: &str) -> Result<RestoreAnswer> {
         let (scope, compaction, applied) = self.applied(name)?;
         let mark: Mark = serde_json::from_str(&applied.fingerprint).map_err(|error| {
-            Error::new(Kind::Store, "undoing: expected to know what was written, found it unreadable; use --out").because(error)
+            Error::new(
+                Kind::Store,
+                "undoing: expected to know what was written, found it unreadable; use --out",
+            )
+            .because(error)
         })?;
         let original = compaction.original.as_ref().ok_or_else(|| {
             Error::new(Kind::Store, "undoing: expected the original in the archive, found none")
@@ -113,7 +122,10 @@ impl Engine {
         let session = format::read(&source, Some(format))?;
         let undo = Undo { engine: self, compaction: &compaction, applied: &applied, mark, source, session };
         let done = undo.run()?;
-        for id in [Some(compaction.session.id.as_str()), applied.session.as_deref(), Some(&done.id)].into_iter().flatten() {
+        for id in [Some(compaction.session.id.as_str()), applied.session.as_deref(), Some(&done.id)]
+            .into_iter()
+            .flatten()
+        {
             self.store.unmark(&scope, &compacted_mark(id))?;
         }
         let agent = agent_of(format)?;
@@ -139,8 +151,10 @@ impl Engine {
 }
 
 fn never_applied(name: &str) -> Error {
-    let what = format!("{name}: expected a compaction that was applied, found one that was only planned or written to a file; \
-                        nothing is to be undone");
+    let what = format!(
+        "{name}: expected a compaction that was applied, found one that was only planned or written to a file; \
+                        nothing is to be undone"
+    );
     Error::new(Kind::Arguments, what)
 }
 
@@ -171,7 +185,10 @@ impl Undo<'_> {
             (_, Place::Rows(database, id)) => self.rows(&database, &id),
             ("append", Place::File(path)) => self.append(&path),
             ("patch", Place::File(path)) => self.patch(&path),
-            (mode, _) => Err(Error::new(Kind::Store, format!("undoing: expected a known way of writing, found {mode:?}"))),
+            (mode, _) => Err(Error::new(
+                Kind::Store,
+                format!("undoing: expected a known way of writing, found {mode:?}"),
+            )),
         }
     }
 
@@ -192,7 +209,9 @@ impl Undo<'_> {
             Error::new(Kind::Changed, what)
         })?;
         let mut next = 0;
-        let same = |one: &Message, other: &Message| one.role == other.role && one.kind == other.kind && one.parts == other.parts;
+        let same = |one: &Message, other: &Message| {
+            one.role == other.role && one.kind == other.kind && one.parts == other.parts
+        };
         let mut all: Vec<Message> = Vec::new();
         for old in self.session.history.messages() {
             let found = messages[next..].iter().position(|it| same(it, old));
@@ -204,7 +223,8 @@ impl Undo<'_> {
             all.push(message);
         }
         // What stood at the end of both was matched above.
-        let later: Vec<Message> = said.iter().filter(|it| it.from.is_none_or(|it| it as usize >= next)).cloned().collect();
+        let later: Vec<Message> =
+            said.iter().filter(|it| it.from.is_none_or(|it| it as usize >= next)).cloned().collect();
         let count = later.len();
         all.extend(later);
         Ok((History::new(all, now.history.meta.clone()), count))
@@ -269,7 +289,12 @@ impl Undo<'_> {
             .filter_map(|(from, to)| Some((from as u64, original.get(from..to)?.to_vec())))
             .collect();
         crate::files::overwrite(path, &edits)?;
-        let later = now.session.history.messages().len().saturating_sub(self.mark.messages - self.mark.grown.min(self.mark.messages));
+        let later = now
+            .session
+            .history
+            .messages()
+            .len()
+            .saturating_sub(self.mark.messages - self.mark.grown.min(self.mark.messages));
         Ok(Done { later, ..self.done("restored", path) })
     }
 
@@ -284,7 +309,8 @@ impl Undo<'_> {
         }
         opencode::change(database, &now, &before)?;
         let known = opencode::ids(&original);
-        let later = opencode::ids(&before).iter().filter(|it| it.starts_with("msg") && !known.contains(it)).count();
+        let later =
+            opencode::ids(&before).iter().filter(|it| it.starts_with("msg") && !known.contains(it)).count();
         Ok(Done { later, ..self.done("restored", Path::new(&output)) })
     }
 
@@ -297,7 +323,14 @@ impl Undo<'_> {
             Place::Rows(database, id) => open_database(database, id),
         };
         let later: Vec<Message> = match &new {
-            Ok(new) => new.session.history.messages().iter().skip(self.mark.messages - self.mark.grown.min(self.mark.messages)).cloned().collect(),
+            Ok(new) => new
+                .session
+                .history
+                .messages()
+                .iter()
+                .skip(self.mark.messages - self.mark.grown.min(self.mark.messages))
+                .cloned()
+                .collect(),
             // Never written, or deleted since.
             Err(_) => Vec::new(),
         };
@@ -336,7 +369,9 @@ impl Undo<'_> {
                 crate::files::create(path, &self.source.bytes(0..self.source.len())?, path)?;
                 Ok(self.done("restored", path))
             }
-            Place::Rows(database, id) => Ok(self.done("unchanged", Path::new(&format!("{}#{id}", database.display())))),
+            Place::Rows(database, id) => {
+                Ok(self.done("unchanged", Path::new(&format!("{}#{id}", database.display()))))
+            }
         }
     }
 }

@@ -62,7 +62,10 @@ pub fn without(now: &[u8], original: &[u8], ids: &[String]) -> Result<Vec<u8>> {
         }
     };
     let Some(messages) = now["messages"].as_array_mut() else {
-        return Err(Error::new(Kind::Input, "undoing in OpenCode's database: expected an export, found something else"));
+        return Err(Error::new(
+            Kind::Input,
+            "undoing in OpenCode's database: expected an export, found something else",
+        ));
     };
     for message in messages.iter_mut() {
         if let Some(parts) = message["parts"].as_array_mut() {
@@ -80,7 +83,9 @@ fn parsed(export: &[u8]) -> Value {
 /// Every message and part with its id, in order.
 fn rows(export: &Value) -> Vec<(String, &Value)> {
     let messages = export["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let all = messages.iter().flat_map(|it| std::iter::once(&it["info"]).chain(it["parts"].as_array().into_iter().flatten()));
+    let all = messages
+        .iter()
+        .flat_map(|it| std::iter::once(&it["info"]).chain(it["parts"].as_array().into_iter().flatten()));
     all.filter_map(|it| Some((it["id"].as_str()?.to_owned(), it))).collect()
 }
 
