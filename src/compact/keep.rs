@@ -303,7 +303,8 @@ fn begins_turn(message: &Message) -> bool {
 fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) -> Result<Kept, Reason> {
     let total = draft.tokens();
     let refuse = |code, text| Err(Reason { code, text });
-    if total < SMALLEST {
+    // Who names a budget wants it; whether it gains something shows when it is done.
+    if draft.request.budget.is_none() && total < SMALLEST {
         return refuse("too_small", format!("{total} tokens; below {SMALLEST} a summary would save nothing"));
     }
     let own = ((total as f64 * budget.share) as u64).clamp(budget.minimum, budget.maximum);
