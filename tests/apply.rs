@@ -60,12 +60,18 @@ fn home(agent: &str) -> Home {
     let file = match agent {
         "codex" => {
             let bytes = example("codex.jsonl");
-            let first: Value = serde_json::from_slice(bytes.split(|it| *it == b'\n').next().unwrap()).unwrap();
+            let first: Value =
+                serde_json::from_slice(bytes.split(|it| *it == b'\n').next().unwrap()).unwrap();
             let id = first["payload"]["id"].as_str().unwrap();
             place(&format!(".codex/sessions/2026/01/01/rollout-2026-01-01T00-00-00-{id}.jsonl"), &bytes)
         }
-        "claude-code" => place(".claude/projects/-p/11111111-1111-4111-8111-111111111111.jsonl", &example("claude-code.jsonl")),
-        "gemini-cli" => place(".gemini/tmp/p/chats/session-2026-01-01T00-00-aaaaaaaa.jsonl", &example("gemini-cli.jsonl")),
+        "claude-code" => place(
+            ".claude/projects/-p/11111111-1111-4111-8111-111111111111.jsonl",
+            &example("claude-code.jsonl"),
+        ),
+        "gemini-cli" => {
+            place(".gemini/tmp/p/chats/session-2026-01-01T00-00-aaaaaaaa.jsonl", &example("gemini-cli.jsonl"))
+        }
         "opencode" => {
             let path = place(".local/share/opencode/opencode.db", b"");
             let id = database(&path, &example("opencode.json"));
@@ -106,7 +112,8 @@ fn database(path: &Path, export: &[u8]) -> String {
     for message in export["messages"].as_array().unwrap() {
         let (info, at) = (&message["info"], message["info"]["time"]["created"].as_i64().unwrap());
         let name = text(&info["id"]);
-        db.execute("INSERT INTO message VALUES (?1, ?2, ?3, ?3, ?4)", (&name, &id, at, stored(info))).unwrap();
+        db.execute("INSERT INTO message VALUES (?1, ?2, ?3, ?3, ?4)", (&name, &id, at, stored(info)))
+            .unwrap();
         for part in message["parts"].as_array().unwrap() {
             let values = (text(&part["id"]), &name, &id, at, stored(part));
             db.execute("INSERT INTO part VALUES (?1, ?2, ?3, ?4, ?4, ?5)", values).unwrap();
@@ -120,9 +127,12 @@ fn state(home: &Home) -> BTreeMap<String, Vec<u8>> {
     let mut out = BTreeMap::new();
     if home.file.extension().is_some_and(|it| it == "db") {
         let db = rusqlite::Connection::open(&home.file).unwrap();
-        for sql in ["SELECT id, title FROM session", "SELECT id, data FROM message", "SELECT id, data FROM part"] {
+        for sql in
+            ["SELECT id, title FROM session", "SELECT id, data FROM message", "SELECT id, data FROM part"]
+        {
             let mut all = db.prepare(sql).unwrap();
-            let rows = all.query_map([], |it| Ok((it.get::<_, String>(0)?, it.get::<_, String>(1)?))).unwrap();
+            let rows =
+                all.query_map([], |it| Ok((it.get::<_, String>(0)?, it.get::<_, String>(1)?))).unwrap();
             out.extend(rows.map(|it| it.unwrap()).map(|(id, data)| (id, data.into_bytes())));
         }
         return out;
@@ -177,16 +187,26 @@ fn killed_at_any_moment(agent: &str) {
     let (mut old, mut new) = (0, 0);
     for round in 0..rounds(10) {
         reset();
-        let mut child =
-            command(home.path(), &apply(&home.session)).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = command(home.path(), &apply(&home.session))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         // Most kills fall where it writes, near the end.
         let share = if round % 4 == 0 { random(&mut seed) % 1100 } else { 600 + random(&mut seed) % 500 };
         std::thread::sleep(whole.mul_f64(share as f64 / 1000.0));
         let _ = child.kill();
         child.wait().unwrap();
         let found = state(&home);
-        assert!(found == before || found == after, "{agent}: neither before nor after, killed at {share}/1000");
-        if found == before { old += 1 } else { new += 1 }
+        assert!(
+            found == before || found == after,
+            "{agent}: neither before nor after, killed at {share}/1000"
+        );
+        if found == before {
+            old += 1
+        } else {
+            new += 1
+        }
         // Whatever it is, it can be read, and the next try works on it.
         let read = answer(&epitome(home.path(), &["estimate", &home.session, "--json"]));
         assert!(read["tokens"].as_u64().unwrap() > 0);
@@ -228,7 +248,11 @@ fn undone_byte_for_byte() {
         let handle = done["handle"].as_str().unwrap();
         // A second one is refused within the cool-down, where there would be anything to compact again.
         let again = answer(&epitome(home.path(), &apply(&home.session)));
-        let expected = if agent == "claude-code" { ("rejected", "cooling_down") } else { ("noop", "nothing_to_compact") };
+        let expected = if agent == "claude-code" {
+            ("rejected", "cooling_down")
+        } else {
+            ("noop", "nothing_to_compact")
+        };
         let found = (again["status"].as_str().unwrap(), again["reason_code"].as_str().unwrap());
         assert!(found == expected || found.1 == "cooling_down", "{agent}: {found:?}");
         let undone = epitome(home.path(), &["restore", handle, "--apply", "--json"]);
@@ -238,7 +262,9 @@ fn undone_byte_for_byte() {
         // A new session stays; the old one was never touched.
         found.retain(|name, _| before.contains_key(name));
         let same = |one: &BTreeMap<String, Vec<u8>>| -> Vec<(String, Value)> {
-            let value = |it: &Vec<u8>| serde_json::from_slice(it).unwrap_or_else(|_| json!(String::from_utf8_lossy(it)));
+            let value = |it: &Vec<u8>| {
+                serde_json::from_slice(it).unwrap_or_else(|_| json!(String::from_utf8_lossy(it)))
+            };
             one.iter().map(|(name, bytes)| (name.clone(), value(bytes))).collect()
         };
         if agent == "opencode" {
@@ -268,7 +294,11 @@ fn with_outputs() -> String {
         let call = json!([{"type": "tool_use", "id": format!("t{n}"), "name": "Read", "input": {"file_path": format!("/p/{n}.rs")}}]);
         let text = format!("line of file {n} with é and \"quotes\"\n").repeat(250);
         let result = json!([{"type": "tool_result", "tool_use_id": format!("t{n}"), "content": text}]);
-        line(1 + 3 * n, "assistant", json!({"id": format!("m{n}"), "role": "assistant", "model": "claude-x", "content": call}));
+        line(
+            1 + 3 * n,
+            "assistant",
+            json!({"id": format!("m{n}"), "role": "assistant", "model": "claude-x", "content": call}),
+        );
         line(2 + 3 * n, "user", json!({"role": "user", "content": result}));
         line(3 + 3 * n, "user", json!({"role": "user", "content": format!("Go on {n}")}));
     }
@@ -294,7 +324,12 @@ fn a_writer_beside_loses_nothing() {
                 if n % 2 == 0 {
                     open.write_all(line.as_bytes()).unwrap();
                 } else {
-                    fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(line.as_bytes()).unwrap();
+                    fs::OpenOptions::new()
+                        .append(true)
+                        .open(&path)
+                        .unwrap()
+                        .write_all(line.as_bytes())
+                        .unwrap();
                 }
                 written.store(n + 1, Ordering::Relaxed);
                 std::thread::sleep(Duration::from_micros(500));
@@ -316,7 +351,8 @@ fn a_writer_beside_loses_nothing() {
     let count = written.load(Ordering::Relaxed);
     let original = with_outputs();
     assert!(found.starts_with(&original), "the outputs are back where they were");
-    let lines: Vec<Value> = found[original.len()..].lines().map(|it| serde_json::from_str(it).unwrap()).collect();
+    let lines: Vec<Value> =
+        found[original.len()..].lines().map(|it| serde_json::from_str(it).unwrap()).collect();
     let numbers: Vec<usize> = lines.iter().map(|it| it["n"].as_u64().unwrap() as usize).collect();
     assert_eq!(numbers, (0..count).collect::<Vec<_>>());
     eprintln!("{applied} applies beside a writer of {count} lines: none lost");
@@ -353,13 +389,15 @@ fn what_may_not_be_applied_to_is_refused() {
         fs::set_permissions(&there.file, fs::Permissions::from_mode(0o640)).unwrap();
     }
     // Nothing kept, nothing replaced.
-    let output = command(there.path(), &apply(&there.session)).env("EPITOME_PERSISTENCE", "none").output().unwrap();
+    let output =
+        command(there.path(), &apply(&there.session)).env("EPITOME_PERSISTENCE", "none").output().unwrap();
     assert!(String::from_utf8_lossy(&output.stderr).contains("nothing is archived"));
     // Running: a new thread, and the old file as it was.
     let first: Value = serde_json::from_slice(bytes.split(|it| *it == b'\n').next().unwrap()).unwrap();
     let locks = there.path().join(".codex/thread-writer-locks");
     fs::create_dir_all(&locks).unwrap();
-    let lock = fs::File::create(locks.join(format!("{}.lock", first["payload"]["id"].as_str().unwrap()))).unwrap();
+    let lock =
+        fs::File::create(locks.join(format!("{}.lock", first["payload"]["id"].as_str().unwrap()))).unwrap();
     lock.lock().unwrap();
     assert_eq!(fs::read(&there.file).unwrap(), bytes, "nothing was changed by what was refused");
     let prune = epitome(there.path(), &["prune", &there.session, "--protect", "0", "--apply"]);

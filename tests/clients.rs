@@ -31,7 +31,8 @@ impl Kit {
             return skip(format!("no kit in {} (set EPITOME_CLIENTS)", folder.display()));
         }
         let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
-        let installed = std::env::var_os("AGENT_CLIENTS_DIR").map_or(home.join(".cache/agent-clients"), PathBuf::from);
+        let installed =
+            std::env::var_os("AGENT_CLIENTS_DIR").map_or(home.join(".cache/agent-clients"), PathBuf::from);
         if !installed.join("bin").join(client).exists() {
             return skip(format!("{client} is not in {} (run the kit's install.sh)", installed.display()));
         }
@@ -50,12 +51,17 @@ impl Kit {
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        let wrong: Vec<&str> = said.lines().filter(|it| it.starts_with("FAIL") && *it != OLD_HANDSHAKE).collect();
+        let wrong: Vec<&str> =
+            said.lines().filter(|it| it.starts_with("FAIL") && *it != OLD_HANDSHAKE).collect();
         let verdict = said.lines().find(|it| it.starts_with("==")).unwrap_or("== it did not run");
         eprintln!("{verdict}");
         let ran = said.lines().any(|it| it.starts_with("PASS"));
         if !wrong.is_empty() || !ran || output.status.code() == Some(2) {
-            failed.push(format!("{what}: {}\n{said}{}", wrong.join("; "), String::from_utf8_lossy(&output.stderr)));
+            failed.push(format!(
+                "{what}: {}\n{said}{}",
+                wrong.join("; "),
+                String::from_utf8_lossy(&output.stderr)
+            ));
         }
     }
 
@@ -97,7 +103,13 @@ fn all(client: &str, profile: &str) {
     kit.flow(client, "resume", &[("COMPACTOR", &compact("")), ("WANT", SUMMARY)], false, &mut failed);
     let own = profile_is_there(profile).then(|| compact(&format!("--profile {profile}")));
     match own {
-        Some(own) => kit.flow(client, "resume", &[("COMPACTOR", &own), ("WANT", "notes|compacted")], false, &mut failed),
+        Some(own) => kit.flow(
+            client,
+            "resume",
+            &[("COMPACTOR", &own), ("WANT", "notes|compacted")],
+            false,
+            &mut failed,
+        ),
         None => eprintln!("SKIPPED: {client} resume by the profile {profile}: it is not built in yet"),
     }
     if client != "opencode" {

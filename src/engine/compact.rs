@@ -414,29 +414,38 @@ fn original_text(message: &Message, op: &OutputOp) -> String {
     }
 }
 
-/// What another agent's format was given must be there: the words and outputs, in order. How it cuts them into messages is
-/// its own.
-pub(super) fn check_carried(expected: &History, found: &History) -> Result<()> {
-    check_read_back(expected, found)
-}
-
 /// What was read back must say what was to be written. What a client puts there itself is not compared: Codex injects
 /// its context anew, OpenCode stores a summary as a question and its answer.
 fn check_read_back(expected: &History, found: &History) -> Result<()> {
-    let said = |history: &History| -> Vec<String> {
-        let texts = |it: &Message| -> Vec<String> {
-            let outputs = it.outputs().map(|it| it.text.as_str().trim().to_owned());
-            it.texts().map(|it| it.as_str().trim().to_owned()).chain(outputs).collect()
-        };
-        let own = |it: &Message| matches!(it.kind, Why::Context | Why::Marker);
-        let work = history.messages().iter().filter(|it| compact::counts(it) && !own(it));
-        work.flat_map(texts).filter(|it| !it.is_empty()).collect()
+    compared(&said(expected), &said(found))
+}
+
+/// The same for another agent's format, which may put an output next to its call, before words that stood between.
+pub(super) fn check_carried(expected: &History, found: &History) -> Result<()> {
+    let sorted = |history: &History| {
+        let mut all = said(history);
+        all.sort_unstable();
+        all
     };
-    let (expected, found) = (said(expected), said(found));
+    compared(&sorted(expected), &sorted(found))
+}
+
+/// The words and outputs of a history, in order.
+fn said(history: &History) -> Vec<String> {
+    let texts = |it: &Message| -> Vec<String> {
+        let outputs = it.outputs().map(|it| it.text.as_str().trim().to_owned());
+        it.texts().map(|it| it.as_str().trim().to_owned()).chain(outputs).collect()
+    };
+    let own = |it: &Message| matches!(it.kind, Why::Context | Why::Marker);
+    let work = history.messages().iter().filter(|it| compact::counts(it) && !own(it));
+    work.flat_map(texts).filter(|it| !it.is_empty()).collect()
+}
+
+fn compared(expected: &[String], found: &[String]) -> Result<()> {
     if expected == found {
         return Ok(());
     }
-    let at = expected.iter().zip(&found).take_while(|(one, other)| one == other).count();
+    let at = expected.iter().zip(found).take_while(|(one, other)| one == other).count();
     let what = format!(
         "reading back what was written: expected {} texts, found {}; the first difference is at {at}; nothing was replaced",
         expected.len(),

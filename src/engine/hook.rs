@@ -4,8 +4,8 @@
 
 use super::install::compacted_mark;
 use super::{Ask, Engine, Opened, SessionRef};
-use crate::agents::hooks::{self, Event, Moment};
 use crate::agents::Agent;
+use crate::agents::hooks::{self, Event, Moment};
 use crate::error::Result;
 use crate::facts::{self, Topic};
 use crate::history::{History, Kind, Message, Role, Text};
@@ -130,7 +130,9 @@ impl Engine {
         if text.trim().is_empty() {
             return Ok(String::new());
         }
-        Ok(format!("Carry these facts into the summary word for word; they were checked against the conversation:\n\n{text}"))
+        Ok(format!(
+            "Carry these facts into the summary word for word; they were checked against the conversation:\n\n{text}"
+        ))
     }
 
     /// The sections that the configured profile wants, for a client that takes them into its own prompt.
@@ -143,8 +145,11 @@ impl Engine {
 
     /// Pinned memories and facts of a history, within so many tokens.
     fn facts(&self, history: &History, sections: &[(&str, Vec<Topic>)], budget: u64) -> Result<String> {
-        let pins: Vec<String> = self.store.pinned(&self.scope(history))?.into_iter().map(|it| it.content).collect();
-        let sections = sections.iter().map(|(title, holds)| Section { title: (*title).to_owned(), holds: holds.clone() });
+        let pins: Vec<String> =
+            self.store.pinned(&self.scope(history))?.into_iter().map(|it| it.content).collect();
+        let sections = sections
+            .iter()
+            .map(|(title, holds)| Section { title: (*title).to_owned(), holds: holds.clone() });
         let spec = SummarySpec {
             shape: Shape::Markdown,
             root: None,
@@ -193,7 +198,9 @@ impl Engine {
 
     /// The history that was archived before the agent compacted.
     fn original(&self, scope: &Scope, event: &Event) -> Result<Option<History>> {
-        let Some(mark) = self.store.marked(scope, &format!("before/{}", event.session))? else { return Ok(None) };
+        let Some(mark) = self.store.marked(scope, &format!("before/{}", event.session))? else {
+            return Ok(None);
+        };
         let bytes = self.store.restore(scope, &mark.value)?;
         let session = crate::format::read(&crate::format::Memory::new("archived", bytes), None)?;
         Ok(Some(session.history))
@@ -236,8 +243,12 @@ impl Engine {
         }
         let Some(path) = event.path.as_deref() else { return Ok(String::new()) };
         let Some((context, model)) = hooks::reported(event.agent, path) else { return Ok(String::new()) };
-        let known = model.as_deref().and_then(|it| self.config.windows.get(it).copied().or(tokens::window(it).map(|it| it.context)));
-        let Some(window) = hooks::window(path).or(known).filter(|it| *it > 0) else { return Ok(String::new()) };
+        let known = model
+            .as_deref()
+            .and_then(|it| self.config.windows.get(it).copied().or(tokens::window(it).map(|it| it.context)));
+        let Some(window) = hooks::window(path).or(known).filter(|it| *it > 0) else {
+            return Ok(String::new());
+        };
         let share = context as f64 / window as f64;
         let name = format!("reminded/{}", event.session);
         let last = self.store.marked(scope, &name)?;
@@ -248,7 +259,8 @@ impl Engine {
             return Ok(String::new());
         }
         self.store.mark(scope, &name, &format!("{share:.2}"), self.now)?;
-        let prunable = self.prunable(event).map(|it| format!(", {it} of them in old tool outputs")).unwrap_or_default();
+        let prunable =
+            self.prunable(event).map(|it| format!(", {it} of them in old tool outputs")).unwrap_or_default();
         Ok(format!(
             "The context is {:.0} % full ({context} of {window} tokens{prunable}). At a good moment call prune_tool_outputs or \
              summarize_history with \"to\": \"session\".",

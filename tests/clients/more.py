@@ -204,6 +204,35 @@ class More(flows.Flow):
             p = subprocess.run([self.epitome, "memory", "list"], cwd=a.cwd, env={"HOME": a.home}, capture_output=True, text=True)
             self.check("the client's summary is remembered", "OWN-SUMMARY" in p.stdout)
 
+    def flow_carry(self):
+        """A session of another agent is carried over, and a brief handed off."""
+        a = self.a
+        name = {"codex": "codex", "gemini": "gemini-cli", "claude": "claude-code", "opencode": "opencode"}[a.name]
+        a.setup()
+        example = "codex.jsonl" if a.name == "claude" else "claude-code.jsonl"
+        here = os.path.dirname(os.path.abspath(__file__))
+        source = self.W + "/" + example
+        with open(f"{here}/../../examples/sessions/{example}") as i, open(source, "w") as o:
+            o.write(i.read().replace("/home/ada/checkout", os.path.realpath(a.cwd)))
+        for what, words, arguments in (
+            ("carried", SUMMARY, ["compact", source, "--budget", "30%", "--as", name, "--apply", "--json"]),
+            ("handed off", "# Task", ["handoff", source, "--goal", "Write the replay test", "--as", name, "--apply", "--json"]),
+        ):
+            answer = self.call(what, *arguments)
+            self.check(f"{what}: the command begins in the directory", answer.get("resume", "").startswith("cd " + os.path.realpath(a.cwd)))
+            if a.name == "opencode":
+                rc, out = a.exec(["import", answer["output"]])
+                self.check(f"{what}: opencode import", rc == 0)
+            if a.name == "gemini":
+                self.start(what)
+                rc, out = a.exec(["-m", "gemini-2.5-flash", "--yolo", "--session-file", answer["output"], "-p", "AFTER-U4 continue"])
+                m = self.main()
+                h = report.conversation(m[-1]) if m else ""
+            else:
+                h, _ = self.resumed(what, "AFTER-U4 continue")
+            self.check(f"{what}: the model is sent it, and the new prompt", words in h and "AFTER-U4" in h)
+            self.check(f"{what}: what matters is in it", "cargo test --lib" in h and "idempotency" in h)
+
 
 if __name__ == "__main__":
     client, flow, epitome = sys.argv[1:4]
