@@ -2,6 +2,7 @@
 
 mod arguments;
 mod compact;
+mod completions;
 mod estimate;
 mod paint;
 mod profiles;
@@ -57,9 +58,12 @@ impl Screen<'_> {
 pub fn run(arguments: Arguments, config: Config, paint: Paint, out: &mut dyn Write) -> Result<u8> {
     let mut screen = Screen { out, paint, json: arguments.json, quiet: arguments.quiet };
     let now = arguments.now()?;
-    // A server opens the store when it first needs it: its client waits for the handshake.
-    if let Some(Command::Serve(command)) = &arguments.command {
-        return serve::run(config, command, arguments.fixed_now()?);
+    // What needs no store does not open it; a server does so when it first needs it: its client waits for the handshake.
+    match &arguments.command {
+        Some(Command::Serve(command)) => return serve::run(config, command, arguments.fixed_now()?),
+        Some(Command::Completions(command)) => return completions::run(command, &mut screen),
+        Some(Command::Man(command)) => return completions::man(command, &mut screen),
+        _ => {}
     }
     let engine = Engine::new(config, now)?;
     match &arguments.command {
@@ -69,6 +73,6 @@ pub fn run(arguments: Arguments, config: Config, paint: Paint, out: &mut dyn Wri
         Some(Command::Compact(command)) => compact::run(&engine, command, &mut screen),
         Some(Command::Profiles(command)) => profiles::run(&engine, command, &mut screen),
         Some(Command::Schema(command)) => schema::run(command, &mut screen),
-        Some(Command::Serve(_)) | None => Ok(0),
+        Some(Command::Serve(_) | Command::Completions(_) | Command::Man(_)) | None => Ok(0),
     }
 }
