@@ -15,3 +15,11 @@ deny:
 
 bench:
     cargo bench
+
+# One hour of 64 clients over HTTP, 1 % of their requests hostile; SECONDS for less.
+soak SECONDS="3600":
+    EPITOME_SOAK_SECONDS={{SECONDS}} cargo test --release --test mcp_soak -- --ignored --nocapture
+
+# What the protocol's own suite and the MCP Inspector say; needs the kit of clients.
+suites:
+    cargo test --test mcp_suites -- --nocapture --test-threads=1
