@@ -23,3 +23,7 @@ soak SECONDS="3600":
 # What the protocol's own suite and the MCP Inspector say; needs the kit of clients.
 suites:
     cargo test --test mcp_suites -- --nocapture --test-threads=1
+
+# What each profile keeps on the sessions of a folder, written to SCORECARD.md.
+scorecard corpus="../shared/corpus":
+    cargo run --release -- score --corpus {{corpus}}

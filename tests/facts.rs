@@ -73,7 +73,7 @@ fn shown(fact: &Fact) -> String {
 }
 
 fn spec() -> SummarySpec {
-    toml::from_str(include_str!("../prompts/epitome/summary.toml")).unwrap()
+    epitome::profile::Profile::built_in("epitome").unwrap().summarize().unwrap().summary.clone()
 }
 
 /// A rough ruler: four bytes a token, rounded up.

@@ -4,6 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use super::memory::MemoryArgs;
+use super::recall::RecallArgs;
+use super::restore::RestoreArgs;
+use super::sessions::SessionsArgs;
 use crate::compact::Cause;
 use crate::config::Config;
 use crate::engine::{Amount, Ask, SessionRef};
@@ -67,6 +71,16 @@ pub enum Command {
     Prune(PruneArgs),
     /// Compact a session; without --out or --apply a preview that changes nothing
     Compact(CompactArgs),
+    /// The original of a compaction, message or output; with --apply, undo
+    Restore(RestoreArgs),
+    /// Search in, or read from, what was archived and remembered
+    Recall(RecallArgs),
+    /// The sessions found, by agent, with the compactions made of each
+    Sessions(SessionsArgs),
+    /// What was remembered: list, add, search, forget …
+    Memory(MemoryArgs),
+    /// What survived a compaction, by class; or a scorecard of all profiles
+    Score(ScoreArgs),
     /// The profiles as a table, or one as TOML
     Profiles(ProfilesArgs),
     /// JSON Schema of a command's --json
@@ -81,7 +95,7 @@ pub enum Command {
 
 /// Which session, and how it is measured.
 #[derive(Debug, Args)]
-pub struct Common {
+pub(super) struct Common {
     /// A session file, a session id, a handle, `current`, `latest`, or `-` for standard input
     pub session: Option<String>,
     /// How to compact: a profile's name or a .toml file
@@ -215,12 +229,27 @@ pub struct CompactArgs {
     /// Write the compacted session here (- for standard output)
     #[arg(long, short, value_name = "FILE|-")]
     pub(super) out: Option<String>,
-    /// Refuse to keep less than this share of the facts (0.9 or 90%)
+    /// Refuse to keep less than this share of the facts: 0.9, 90%, or of classes U=0.95,F=0.9
     #[arg(long, value_name = "SHARE")]
     pub(super) min_kept: Option<String>,
     /// Install the result, so that the agent resumes from it; the original is archived
     #[arg(long, conflicts_with_all = ["out", "messages_as"])]
     pub(super) apply: bool,
+}
+
+/// Arguments of `score`.
+#[derive(Debug, Args)]
+pub struct ScoreArgs {
+    #[command(flatten)]
+    pub(super) common: Common,
+    /// What was made of it: a file, an id or a handle
+    pub(super) compacted: Option<String>,
+    /// Compact every session below this folder in every way, and write a scorecard
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["session", "compacted"])]
+    pub(super) corpus: Option<PathBuf>,
+    /// Where the scorecard is written
+    #[arg(long, short, value_name = "FILE", default_value = "SCORECARD.md", requires = "corpus")]
+    pub(super) out: PathBuf,
 }
 
 /// Arguments of `profiles`.

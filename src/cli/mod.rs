@@ -4,11 +4,17 @@ mod arguments;
 mod compact;
 mod completions;
 mod estimate;
+mod home;
+mod memory;
 mod paint;
 mod profiles;
 mod prune;
+mod recall;
+mod restore;
 mod schema;
+mod score;
 mod serve;
+mod sessions;
 mod split;
 
 use std::io::Write;
@@ -71,8 +77,14 @@ pub fn run(arguments: Arguments, config: Config, paint: Paint, out: &mut dyn Wri
         Some(Command::Split(command)) => split::run(&engine, command, &mut screen),
         Some(Command::Prune(command)) => prune::run(&engine, command, &mut screen),
         Some(Command::Compact(command)) => compact::run(&engine, command, &mut screen),
+        Some(Command::Score(command)) => score::run(&engine, command, &mut screen),
         Some(Command::Profiles(command)) => profiles::run(&engine, command, &mut screen),
         Some(Command::Schema(command)) => schema::run(command, &mut screen),
-        Some(Command::Serve(_) | Command::Completions(_) | Command::Man(_)) | None => Ok(0),
+        Some(Command::Restore(command)) => restore::run(&engine, command, &mut screen),
+        Some(Command::Recall(command)) => recall::run(&engine, command, &mut screen),
+        Some(Command::Sessions(command)) => sessions::run(&engine, command, &mut screen),
+        Some(Command::Memory(command)) => memory::run(&engine, command, &mut screen),
+        Some(Command::Serve(_) | Command::Completions(_) | Command::Man(_)) => Ok(0),
+        None => home::run(&engine, &mut screen),
     }
 }

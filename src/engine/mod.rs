@@ -4,16 +4,19 @@
 
 mod compact;
 mod estimate;
+mod gate;
 mod install;
 mod open;
 mod prune;
 mod restore;
+mod score;
+mod scorecard;
 mod split;
 
 use std::sync::Arc;
 
 use crate::answers::{MethodInfo, PrunedInfo, SessionInfo};
-use crate::compact::{Cause, Moment, Op, OutputOp, Request};
+use crate::compact::{Cause, Limits, Moment, Op, OutputOp, Request};
 use crate::config::{Config, StoreAt};
 use crate::error::{Error, Kind, Result};
 use crate::format::{Format, Session};
@@ -22,8 +25,11 @@ use crate::profile::{Profile, Style};
 use crate::store::{Digest, Handle, Store, Where};
 use crate::tokens::{self, Ruler, Tokenizer};
 
+pub(crate) use estimate::words;
+pub use gate::{Known, MinKept};
 pub use open::{Opened, SessionRef};
 pub use restore::Kept;
+pub use scorecard::Subject;
 
 /// Everything that acts.
 pub struct Engine {
@@ -122,14 +128,16 @@ pub struct Ask {
     pub cause: Cause,
     /// Plain messages of this API instead of the session's own format.
     pub messages_as: Option<Format>,
-    /// Refuse to lose more than this share of the facts.
-    pub min_kept: Option<f64>,
+    /// Refuse to keep less of the facts than this.
+    pub min_kept: MinKept,
     /// Instead of the profile's protected tokens of newest outputs.
     pub protect: Option<u64>,
     /// Tools whose outputs stay.
     pub exclude_tools: Vec<String>,
     /// Only the outputs of these calls.
     pub only: Vec<String>,
+    /// Tokens of what is about to be sent besides.
+    pub next: Option<u64>,
     /// Where the result goes.
     pub to: To,
 }
@@ -151,10 +159,11 @@ impl Ask {
             auto: false,
             cause: Cause::Manual,
             messages_as: None,
-            min_kept: None,
+            min_kept: MinKept::default(),
             protect: None,
             exclude_tools: Vec::new(),
             only: Vec::new(),
+            next: None,
             to: To::Plan,
         }
     }
@@ -164,8 +173,7 @@ impl Ask {
 struct Measured<'a> {
     history: &'a History,
     ruler: Ruler,
-    window: Option<u64>,
-    max_output: Option<u64>,
+    limits: Limits<'a>,
     /// Tokens of the messages.
     tokens: u64,
     /// Tokens of system prompt and tools, and of messages in the system's role.
@@ -183,7 +191,7 @@ impl Engine {
         Ok(Self { config, store: Arc::new(store), now })
     }
 
-    fn measure<'a>(&self, session: &'a Session, ask: &Ask) -> Measured<'a> {
+    fn measure<'a>(&self, session: &'a Session, ask: &'a Ask) -> Measured<'a> {
         let history = &session.history;
         let model = ask.model.as_deref().or(history.meta.model.as_deref());
         let known = model.and_then(tokens::window);
@@ -194,14 +202,17 @@ impl Engine {
             some.map(|it| ruler.message(it)).sum()
         };
         let (tokens, overhead) = (sum(true), ruler.overhead() + sum(false));
-        Measured {
-            history,
-            window: ask.window.or(configured).or(history.meta.window).or(known.map(|it| it.context)),
-            max_output: known.map(|it| it.output),
-            ruler,
-            tokens,
-            overhead,
-        }
+        let given = ask.window.or(configured).or(history.meta.window).filter(|it| *it > 0);
+        let limits = Limits {
+            model,
+            window: given.or(known.map(|it| it.context)),
+            window_given: given.is_some(),
+            // A window that somebody gave stands for the whole input.
+            input: known.and_then(|it| it.input).filter(|_| given.is_none()),
+            output: known.map(|it| it.output),
+            next: ask.next,
+        };
+        Measured { history, limits, ruler, tokens, overhead }
     }
 
     /// Calls `with` with the request of a plan; what it borrows lives as long as the call.
@@ -225,8 +236,8 @@ impl Engine {
             protect: ask.protect,
             exclude_tools: &ask.exclude_tools,
             only: &ask.only,
-            window: measured.window,
-            max_output: measured.max_output,
+            limits: measured.limits,
+            snapshot: None,
             handle: &handle,
             recall: RECALL,
         })

@@ -50,6 +50,13 @@ impl Engine {
         std::iter::once(cwd).chain(real).map(scope).collect()
     }
 
+    /// The project of this directory, under the name by which agents record it: symbolic links followed.
+    pub(crate) fn project(&self) -> Scope {
+        let cwd = &self.config.agents.cwd;
+        let real = std::fs::canonicalize(cwd).unwrap_or_else(|_| cwd.clone());
+        Scope { owner: self.config.owner.clone(), project: real.display().to_string() }
+    }
+
     /// The newest compaction of this directory that is wanted.
     fn last(&self, wanted: impl Fn(&Compaction) -> bool) -> Result<(Scope, Compaction)> {
         let mut found: Option<(Scope, Compaction)> = None;
