@@ -107,6 +107,10 @@ pub enum Command {
     Serve(ServeArgs),
     /// What the agents' hooks call; reads the agent's JSON
     Hook,
+    /// Completions for a shell, to be sourced
+    Completions(CompletionsArgs),
+    /// The manual
+    Man(ManArgs),
 }
 
 /// Which session, and how it is measured.
@@ -281,6 +285,21 @@ pub struct ProfilesArgs {
 pub struct SchemaArgs {
     /// The command whose --json is described
     pub(super) command: String,
+}
+
+/// Arguments of `completions`.
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell
+    pub(super) shell: clap_complete::Shell,
+}
+
+/// Arguments of `man`.
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// Write a page for each command into this folder
+    #[arg(long, short, value_name = "FOLDER")]
+    pub(super) out: Option<PathBuf>,
 }
 
 /// Arguments of `serve`.

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod compact;
+mod completions;
 mod doctor;
 mod estimate;
 mod handoff;
@@ -68,9 +69,12 @@ impl Screen<'_> {
 pub fn run(arguments: Arguments, config: Config, paint: Paint, out: &mut dyn Write) -> Result<u8> {
     let mut screen = Screen { out, paint, json: arguments.json, quiet: arguments.quiet };
     let now = arguments.now()?;
-    // A server opens the store when it first needs it: its client waits for the handshake.
-    if let Some(Command::Serve(command)) = &arguments.command {
-        return serve::run(config, command, arguments.fixed_now()?);
+    // What needs no store does not open it; a server does so when it first needs it: its client waits for the handshake.
+    match &arguments.command {
+        Some(Command::Serve(command)) => return serve::run(config, command, arguments.fixed_now()?),
+        Some(Command::Completions(command)) => return completions::run(command, &mut screen),
+        Some(Command::Man(command)) => return completions::man(command, &mut screen),
+        _ => {}
     }
     // These do their work without an archive, or with one that is broken.
     match &arguments.command {
@@ -96,7 +100,7 @@ pub fn run(arguments: Arguments, config: Config, paint: Paint, out: &mut dyn Wri
         Some(Command::Handoff(command)) => handoff::run(&engine, command, &mut screen),
         Some(Command::Watch(command)) => watch::run(&engine, command, &mut screen),
         Some(
-            Command::Serve(_) | Command::Hook | Command::Doctor | Command::Install(_) | Command::Uninstall(_),
+            Command::Serve(_) | Command::Completions(_) | Command::Man(_) | Command::Hook | Command::Doctor | Command::Install(_) | Command::Uninstall(_),
         ) => Ok(0),
         None => home::run(&engine, &mut screen),
     }
