@@ -69,6 +69,8 @@ pub enum Command {
     Compact(CompactArgs),
     /// What survived a compaction, by class; or a scorecard of all profiles
     Score(ScoreArgs),
+    /// One page to look at: the context over time, what a compaction cuts, keeps and loses
+    Report(ReportArgs),
     /// The profiles as a table, or one as TOML
     Profiles(ProfilesArgs),
     /// JSON Schema of a command's --json
@@ -233,6 +235,19 @@ pub struct ScoreArgs {
     pub(super) corpus: Option<PathBuf>,
     /// Where the scorecard is written
     #[arg(long, short, value_name = "FILE", default_value = "SCORECARD.md", requires = "corpus")]
+    pub(super) out: PathBuf,
+}
+
+/// Arguments of `report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    #[command(flatten)]
+    pub(super) common: Common,
+    /// What the messages may have afterwards: tokens, or percent of now
+    #[arg(long, value_name = "TOKENS|PERCENT%")]
+    pub(super) budget: Option<String>,
+    /// Where the page is written (- for standard output)
+    #[arg(long, short, value_name = "FILE.html", default_value = "epitome-report.html")]
     pub(super) out: PathBuf,
 }
 

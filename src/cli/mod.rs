@@ -6,6 +6,7 @@ mod estimate;
 mod paint;
 mod profiles;
 mod prune;
+mod report;
 mod schema;
 mod score;
 mod serve;
@@ -69,6 +70,7 @@ pub fn run(arguments: Arguments, config: Config, paint: Paint, out: &mut dyn Wri
         Some(Command::Prune(command)) => prune::run(&engine, command, &mut screen),
         Some(Command::Compact(command)) => compact::run(&engine, command, &mut screen),
         Some(Command::Score(command)) => score::run(&engine, command, &mut screen),
+        Some(Command::Report(command)) => report::run(&engine, command, &mut screen),
         Some(Command::Profiles(command)) => profiles::run(&engine, command, &mut screen),
         Some(Command::Schema(command)) => schema::run(command, &mut screen),
         Some(Command::Serve(_)) | None => Ok(0),

@@ -8,6 +8,7 @@ mod gate;
 mod install;
 mod open;
 mod prune;
+mod report;
 mod score;
 mod scorecard;
 mod split;
@@ -24,6 +25,7 @@ use crate::profile::{Profile, Style};
 use crate::store::{Digest, Handle, Store, Where};
 use crate::tokens::{self, Ruler, Tokenizer};
 
+pub use compact::Compacted;
 pub(crate) use estimate::words;
 pub use gate::{Known, MinKept};
 pub use open::{Opened, SessionRef};
