@@ -542,3 +542,26 @@ pub struct ScoreAnswer {
     /// The rules that they break.
     pub invalid: Vec<BrokenInfo>,
 }
+
+/// A session put back as it was.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct RestoreAnswer {
+    /// Version of the contract.
+    pub contract: u32,
+    /// The compaction that was undone.
+    pub handle: String,
+    /// `restored`, or `unchanged` where the session is as it was already.
+    pub status: String,
+    /// What to resume.
+    pub session_id: String,
+    /// Where it lies.
+    pub output: String,
+    /// Messages that were said since, and stay.
+    pub later_messages: usize,
+    /// One shell command that resumes it, from any directory.
+    pub resume: String,
+    /// Who should do what next.
+    pub next: Next,
+    /// What was noticed.
+    pub warnings: Vec<String>,
+}

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use epitome::compact::{self, Item, Moment, Op, Plan, Request};
+use epitome::compact::{self, Item, Limits, Moment, Op, Plan, Request};
 use epitome::format::{self, Format, Memory, validate, wire};
 use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Reasoning, Role};
 use epitome::profile::{BUILT_IN, Profile};
@@ -20,8 +20,8 @@ fn plan_of(history: &History, ruler: &Ruler, profile: &Profile, budget: Option<u
         protect: None,
         exclude_tools: &[],
         only: &[],
-        window: Some(200_000),
-        max_output: Some(32_000),
+        limits: Limits { window: Some(200_000), output: Some(32_000), ..Limits::default() },
+        snapshot: None,
         handle: &|_| "0000000000".to_owned(),
         recall: "epitome recall {handle}",
     };
@@ -90,7 +90,9 @@ fn check(history: &History, profile: &Profile, share: u64) -> Result<(), String>
             let said = plan.ops.iter().any(|op| match op {
                 Op::Clear(op) | Op::Shorten(op) => op.message == number,
                 Op::Drop { from, to, .. } | Op::Summarize { from, to, .. } => (*from..*to).contains(&number),
+                Op::Collapse { from, to, .. } => (*from..*to).contains(&number),
                 Op::Move { message, .. } => *message == number,
+                Op::Skip { .. } => false,
             });
             if !same && !said {
                 return Err(format!("message {number} behind the last prompt changed, and no op says so"));

@@ -4,6 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use super::memory::MemoryArgs;
+use super::recall::RecallArgs;
+use super::restore::RestoreArgs;
+use super::sessions::SessionsArgs;
 use crate::compact::Cause;
 use crate::config::Config;
 use crate::engine::{Amount, Ask, SessionRef};
@@ -71,6 +75,14 @@ pub enum Command {
     Score(ScoreArgs),
     /// One page to look at: the context over time, what a compaction cuts, keeps and loses
     Report(ReportArgs),
+    /// The original of a compaction, message or output; with --apply, undo
+    Restore(RestoreArgs),
+    /// Search in, or read from, what was archived and remembered
+    Recall(RecallArgs),
+    /// The sessions found, by agent, with the compactions made of each
+    Sessions(SessionsArgs),
+    /// What was remembered: list, add, search, forget …
+    Memory(MemoryArgs),
     /// The profiles as a table, or one as TOML
     Profiles(ProfilesArgs),
     /// JSON Schema of a command's --json
@@ -81,7 +93,7 @@ pub enum Command {
 
 /// Which session, and how it is measured.
 #[derive(Debug, Args)]
-pub struct Common {
+pub(super) struct Common {
     /// A session file, a session id, a handle, `current`, `latest`, or `-` for standard input
     pub session: Option<String>,
     /// How to compact: a profile's name or a .toml file

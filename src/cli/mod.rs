@@ -3,13 +3,18 @@
 mod arguments;
 mod compact;
 mod estimate;
+mod home;
+mod memory;
 mod paint;
 mod profiles;
 mod prune;
 mod report;
+mod recall;
+mod restore;
 mod schema;
 mod score;
 mod serve;
+mod sessions;
 mod split;
 
 use std::io::Write;
@@ -73,6 +78,11 @@ pub fn run(arguments: Arguments, config: Config, paint: Paint, out: &mut dyn Wri
         Some(Command::Report(command)) => report::run(&engine, command, &mut screen),
         Some(Command::Profiles(command)) => profiles::run(&engine, command, &mut screen),
         Some(Command::Schema(command)) => schema::run(command, &mut screen),
-        Some(Command::Serve(_)) | None => Ok(0),
+        Some(Command::Restore(command)) => restore::run(&engine, command, &mut screen),
+        Some(Command::Recall(command)) => recall::run(&engine, command, &mut screen),
+        Some(Command::Sessions(command)) => sessions::run(&engine, command, &mut screen),
+        Some(Command::Memory(command)) => memory::run(&engine, command, &mut screen),
+        Some(Command::Serve(_)) => Ok(0),
+        None => home::run(&engine, &mut screen),
     }
 }

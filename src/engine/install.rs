@@ -45,11 +45,11 @@ pub(super) struct Mark {
     pub(super) digest: String,
     /// Live messages in it.
     pub(super) messages: usize,
-    /// The session had grown since it was archived.
-    pub(super) grown: bool,
-    /// Ids of rows that were added to a database.
+    /// Of these, how many came after the session was archived.
+    pub(super) grown: usize,
+    /// Ids of rows that were added to a database, or changed in it.
     #[serde(default)]
-    pub(super) added: Vec<String>,
+    pub(super) rows: Vec<String>,
 }
 
 /// Where a session lies.
@@ -168,7 +168,7 @@ impl Engine {
             digest: Digest::of(&bytes).to_string(),
             messages: after.messages().len(),
             grown,
-            added: if reach.way == Way::Rows { added(&fresh, &bytes)? } else { Vec::new() },
+            rows: if reach.way == Way::Rows { rows(&fresh, &bytes)? } else { Vec::new() },
         };
         let output = match (&place, reach.way) {
             (_, Way::Rows) => format!("{}#{new_id}", target.display()),
@@ -257,8 +257,8 @@ pub(crate) fn compacted_mark(session: &str) -> String {
     format!("compacted/{session}")
 }
 
-/// The result with what the session grew by since it was read, and whether it did.
-fn rebased(before: &History, now: &History, after: &History) -> Result<(History, bool)> {
+/// The result with what the session grew by since it was read, and by how many messages.
+fn rebased(before: &History, now: &History, after: &History) -> Result<(History, usize)> {
     let (old, new) = (before.messages(), now.messages());
     let same = |one: &Message, other: &Message| {
         one.role == other.role && one.kind == other.kind && one.parts == other.parts
@@ -269,17 +269,15 @@ fn rebased(before: &History, now: &History, after: &History) -> Result<(History,
     }
     let grown = &new[old.len()..];
     if grown.is_empty() {
-        return Ok((after.clone(), false));
+        return Ok((after.clone(), 0));
     }
     let messages = after.messages().iter().chain(grown).cloned().collect();
-    Ok((History::new(messages, now.meta.clone()), true))
+    Ok((History::new(messages, now.meta.clone()), grown.len()))
 }
 
-/// Ids of the rows that `bytes` has and the session had not.
-fn added(fresh: &Opened, bytes: &[u8]) -> Result<Vec<String>> {
-    let old = fresh.source.bytes(0..fresh.source.len())?;
-    let old = opencode::ids(&old);
-    Ok(opencode::ids(bytes).into_iter().filter(|it| !old.contains(it)).collect())
+/// Ids of the rows that `bytes` has and the session had not, or not so.
+fn rows(fresh: &Opened, bytes: &[u8]) -> Result<Vec<String>> {
+    Ok(opencode::differing(&fresh.source.bytes(0..fresh.source.len())?, bytes))
 }
 
 fn put(

@@ -11,12 +11,13 @@ mod prune;
 mod report;
 mod score;
 mod scorecard;
+mod restore;
 mod split;
 
 use std::sync::Arc;
 
 use crate::answers::{MethodInfo, PrunedInfo, SessionInfo};
-use crate::compact::{Cause, Moment, Op, OutputOp, Request};
+use crate::compact::{Cause, Limits, Moment, Op, OutputOp, Request};
 use crate::config::{Config, StoreAt};
 use crate::error::{Error, Kind, Result};
 use crate::format::{Format, Session};
@@ -29,6 +30,7 @@ pub use compact::Compacted;
 pub(crate) use estimate::words;
 pub use gate::{Known, MinKept};
 pub use open::{Opened, SessionRef};
+pub use restore::Kept;
 pub use scorecard::Subject;
 
 /// Everything that acts.
@@ -39,9 +41,10 @@ pub struct Engine {
     pub store: Arc<dyn Store>,
     /// Milliseconds since 1970; fixed by `--now`.
     pub now: i64,
-    /// Whether the reader of our placeholders can call our `recall` tool.
-    pub recall_tool: bool,
 }
+
+/// How a reader gets an original back, in a shell or by the tool of the same name.
+const RECALL: &str = "epitome recall {handle}";
 
 /// A size: so many tokens, or a share of the messages.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -135,6 +138,8 @@ pub struct Ask {
     pub exclude_tools: Vec<String>,
     /// Only the outputs of these calls.
     pub only: Vec<String>,
+    /// Tokens of what is about to be sent besides.
+    pub next: Option<u64>,
     /// Where the result goes.
     pub to: To,
 }
@@ -160,6 +165,7 @@ impl Ask {
             protect: None,
             exclude_tools: Vec::new(),
             only: Vec::new(),
+            next: None,
             to: To::Plan,
         }
     }
@@ -169,8 +175,7 @@ impl Ask {
 struct Measured<'a> {
     history: &'a History,
     ruler: Ruler,
-    window: Option<u64>,
-    max_output: Option<u64>,
+    limits: Limits<'a>,
     /// Tokens of the messages.
     tokens: u64,
     /// Tokens of system prompt and tools, and of messages in the system's role.
@@ -185,10 +190,10 @@ impl Engine {
             StoreAt::Nowhere => Where::None,
         };
         let store = crate::store::Sqlite::open(&place, crate::secrets::Veil::default())?;
-        Ok(Self { config, store: Arc::new(store), now, recall_tool: false })
+        Ok(Self { config, store: Arc::new(store), now })
     }
 
-    fn measure<'a>(&self, session: &'a Session, ask: &Ask) -> Measured<'a> {
+    fn measure<'a>(&self, session: &'a Session, ask: &'a Ask) -> Measured<'a> {
         let history = &session.history;
         let model = ask.model.as_deref().or(history.meta.model.as_deref());
         let known = model.and_then(tokens::window);
@@ -199,14 +204,17 @@ impl Engine {
             some.map(|it| ruler.message(it)).sum()
         };
         let (tokens, overhead) = (sum(true), ruler.overhead() + sum(false));
-        Measured {
-            history,
-            window: ask.window.or(configured).or(history.meta.window).or(known.map(|it| it.context)),
-            max_output: known.map(|it| it.output),
-            ruler,
-            tokens,
-            overhead,
-        }
+        let given = ask.window.or(configured).or(history.meta.window).filter(|it| *it > 0);
+        let limits = Limits {
+            model,
+            window: given.or(known.map(|it| it.context)),
+            window_given: given.is_some(),
+            // A window that somebody gave stands for the whole input.
+            input: known.and_then(|it| it.input).filter(|_| given.is_none()),
+            output: known.map(|it| it.output),
+            next: ask.next,
+        };
+        Measured { history, limits, ruler, tokens, overhead }
     }
 
     /// Calls `with` with the request of a plan; what it borrows lives as long as the call.
@@ -220,7 +228,6 @@ impl Engine {
     ) -> T {
         let scope = self.scope(measured.history);
         let handle = |text: &str| Handle::of(&scope, &Digest::of(text.as_bytes())).as_str().to_owned();
-        let recall = if self.recall_tool { "recall {handle}" } else { "epitome recall {handle}" };
         with(&Request {
             profile: &ask.profile,
             prune_only,
@@ -231,10 +238,10 @@ impl Engine {
             protect: ask.protect,
             exclude_tools: &ask.exclude_tools,
             only: &ask.only,
-            window: measured.window,
-            max_output: measured.max_output,
+            limits: measured.limits,
+            snapshot: None,
             handle: &handle,
-            recall,
+            recall: RECALL,
         })
     }
 

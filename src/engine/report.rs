@@ -47,7 +47,7 @@ impl Engine {
             title: title(opened),
             about: about(opened, &measured),
             profile: ask.profile.name.clone(),
-            window: measured.window,
+            window: measured.limits.window,
             overhead: measured.ruler.overhead(),
             counted: format!(
                 "Tokens: {} ({}, ±{:.0} %).",
@@ -65,7 +65,7 @@ impl Engine {
 
 fn title(opened: &Opened) -> String {
     let first = opened.session.history.messages().iter().find(|it| it.is_prompt());
-    let words = first.map(|it| super::words(&secrets::mask(&it.plain()), 90)).unwrap_or_default();
+    let words = first.map(|it| super::words(&secrets::mask(&it.plain()), 72)).unwrap_or_default();
     if words.is_empty() { opened.source.name().to_owned() } else { words }
 }
 

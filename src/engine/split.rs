@@ -30,7 +30,12 @@ impl Engine {
         }
         let summarized = found.plan.ops.iter().find_map(|op| match op {
             Op::Summarize { from, to, .. } => Some(*from..*to),
-            Op::Clear(_) | Op::Shorten(_) | Op::Drop { .. } | Op::Move { .. } => None,
+            Op::Clear(_)
+            | Op::Shorten(_)
+            | Op::Drop { .. }
+            | Op::Collapse { .. }
+            | Op::Skip { .. }
+            | Op::Move { .. } => None,
         });
         let fate = |index: usize| {
             if kept[index] {
@@ -59,7 +64,12 @@ impl Engine {
         };
         let why = found.plan.ops.iter().find_map(|op| match op {
             Op::Summarize { why, .. } => Some(why.clone()),
-            Op::Clear(_) | Op::Shorten(_) | Op::Drop { .. } | Op::Move { .. } => None,
+            Op::Clear(_)
+            | Op::Shorten(_)
+            | Op::Drop { .. }
+            | Op::Collapse { .. }
+            | Op::Skip { .. }
+            | Op::Move { .. } => None,
         });
         Ok(SplitAnswer {
             contract: CONTRACT,

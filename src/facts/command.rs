@@ -167,9 +167,7 @@ fn only_looks(words: &[&str]) -> bool {
             let lists = |it: &&str| {
                 ["show", "get-url", "list"].contains(it) || it.starts_with("--") || LISTING.contains(it)
             };
-            rest.first().is_none_or(|it| lists(&it))
-                && !rest.contains(&"--unset")
-                && !rest.contains(&"--delete")
+            rest.first().is_none_or(lists) && !rest.contains(&"--unset") && !rest.contains(&"--delete")
         }
         ("gh", [_, verb, ..]) if ["view", "list", "diff", "checks"].contains(verb) => true,
         (_, [verb, ..]) => {

@@ -209,7 +209,7 @@ impl Work<'_> {
                         || matches!(main, Meaning::Fetch | Meaning::Delegate | Meaning::Other)
                             && output.failed;
                 if reports || !failed {
-                    let text = failed.then(|| flat(clip(output.text.as_str().trim(), 200).0));
+                    let text = failed.then(|| said(output));
                     self.judged(number, &subject, text);
                 }
             }
@@ -318,7 +318,7 @@ impl Work<'_> {
         if outcome.ok.is_none() && !output.cleared && outcome.running.is_none() {
             outcome.ok = Some(!failed(output));
             if outcome.ok == Some(false) {
-                outcome.error = Some(flat(clip(output.text.as_str().trim(), 200).0));
+                outcome.error = Some(said(output));
             }
         }
         if outcome.ok != Some(false) {
@@ -379,6 +379,14 @@ impl Work<'_> {
             self.judged(number, command, text);
         } else if outcome.running.is_none() {
             self.judged(number, command, None);
+            if command.contains("git commit") || command.contains("--continue") {
+                // A merge that stopped goes on when what it stopped at is committed.
+                for error in self.errors.iter_mut().filter(|it| it.text.starts_with("CONFLICT")) {
+                    if let Detail::Error { resolved: resolved @ None, .. } = &mut error.detail {
+                        *resolved = Some(number);
+                    }
+                }
+            }
             if command::discards(command) {
                 let text = format!("changes discarded: {}", flat(clip(command, 200).0));
                 self.facts.push(fact(Topic::Tried, number, Voice::Seen, text, Detail::None));
@@ -449,6 +457,13 @@ fn failed(output: &Output) -> bool {
     output.failed
         || !output.cleared && FAILED.iter().any(|it| start.starts_with(it))
         || start.starts_with("exit code: ") && !start.starts_with("exit code: 0")
+}
+
+/// What a tool says went wrong, without the element that Claude Code puts around it.
+fn said(output: &Output) -> String {
+    let text = output.text.as_str().trim();
+    let text = text.strip_prefix("<tool_use_error>").unwrap_or(text);
+    flat(clip(text.strip_suffix("</tool_use_error>").unwrap_or(text), 200).0)
 }
 
 fn overwrote(output: &Output) -> bool {

@@ -167,26 +167,25 @@ fn goal(desk: &Desk, arguments: &Arguments) -> Result<Goal> {
             ));
         }
     };
-    match (goal, &desk.remote) {
-        (Goal::Plan, _) | (Goal::File, None) => Ok(goal),
-        (Goal::File | Goal::Session, Some(_)) => {
-            let what = "to: this server runs apart from your agent: it writes no files and no sessions for you. Leave `to` \
-                        out and splice `replace` or the `pruned` texts into your messages";
-            Err(Error::new(Kind::Refused, what))
-        }
-        (Goal::Session, None) => {
-            let what = "to: writing back into a session is not possible yet; \"file\" writes the result to a file and says \
-                        its path";
-            Err(Error::new(Kind::Refused, what))
-        }
+    if goal != Goal::Plan && desk.remote.is_some() {
+        let what = "to: this server runs apart from your agent: it writes no files and no sessions for you. Leave `to` out \
+                    and splice `replace` or the `pruned` texts into your messages";
+        return Err(Error::new(Kind::Refused, what));
     }
+    Ok(goal)
 }
 
 /// What a plan costs and where it goes: inline messages are handed back, sessions are planned or written to a file.
 fn target(desk: &Desk, opened: &Opened, goal: Goal) -> Result<To> {
     match goal {
         Goal::Plan if opened.path.is_none() => Ok(To::Bytes),
-        Goal::Plan | Goal::Session => Ok(To::Plan),
+        Goal::Plan => Ok(To::Plan),
+        Goal::Session if opened.path.is_none() => {
+            let what = "to: expected a session that an agent keeps, found messages; leave `to` out and splice `replace`, or \
+                        pass \"file\"";
+            Err(Error::new(Kind::Arguments, what))
+        }
+        Goal::Session => Ok(To::Session),
         Goal::File => {
             let id = opened.session.history.meta.session.as_deref().unwrap_or("messages");
             let lines = opened.path.as_ref().is_some_and(|it| it.extension().is_some_and(|it| it == "jsonl"));
@@ -207,8 +206,7 @@ fn prune(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> 
     ask.to = target(desk, &opened, goal)?;
     let mut answer = engine.prune(&opened, &ask)?;
     if answer.status == "planned" && ask.to == To::Plan {
-        answer.next =
-            again(r#"prune_tool_outputs again with "to": "file""#, "to write the pruned session to a file");
+        answer.next = again(r#"prune_tool_outputs again with "to": "session""#, "to clear them");
     }
     let inline = ask.to == To::Bytes;
     let mut out = fit::pick(
@@ -226,6 +224,8 @@ fn prune(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> 
             "prefix_tokens",
             "handle",
             "output",
+            "session_id",
+            "resume",
             "takes_effect",
             "next",
             "pruned",
@@ -283,8 +283,8 @@ fn summarize(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answ
     ask.to = target(desk, &opened, goal)?;
     let mut made = engine.compact(&opened, &ask)?;
     if made.answer.status == "planned" && ask.to == To::Plan {
-        let what = r#"summarize_history again with "to": "file""#;
-        made.answer.next = again(what, "to write the compacted session to a file");
+        let what = r#"summarize_history again with "to": "session""#;
+        made.answer.next = again(what, "to write it back, or \"file\" to write a copy");
     }
     let mut out = fit::pick(
         &value(&made.answer)?,
@@ -338,6 +338,13 @@ fn summarize(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answ
     let limit = if made.answer.output.is_some() {
         for name in ["summary", "valid_for", "pruned", "native_status"] {
             out.remove(name);
+        }
+        // Of the facts, those that are not all there any more.
+        if let Some(Value::Object(facts)) = out.get_mut("facts") {
+            facts.retain(|_, it| it["kept"] != it["found"]);
+        }
+        if let Some(Value::Object(session)) = out.get_mut("session") {
+            session.remove("path");
         }
         WRITTEN
     } else {

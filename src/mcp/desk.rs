@@ -77,14 +77,20 @@ impl Desk {
             config.agents.inside = Some(Agent::Codex);
             config.agents.session = Some(thread.clone());
         }
-        Ok(Engine { config, store: self.store()?, now: self.now(), recall_tool: true })
+        Ok(Engine { config, store: self.store()?, now: self.now() })
     }
 
     /// The session that a call means.
     pub(crate) fn open(&self, engine: &Engine, arguments: &Arguments) -> Result<Opened> {
         let format = arguments.text("format")?.map(|it| Format::named(&it)).transpose()?;
         if let Some(messages) = arguments.messages("messages")? {
-            return engine.open(&SessionRef::Inline(messages), format, None);
+            let mut opened = engine.open(&SessionRef::Inline(messages), format, None)?;
+            if self.remote.is_none() {
+                // Whoever works here and hands over messages means this project.
+                let here = self.config.agents.cwd.display().to_string();
+                opened.session.history.meta.cwd.get_or_insert(here.into());
+            }
+            return Ok(opened);
         }
         let name = arguments.text("session")?;
         match (&self.remote, name.as_deref()) {

@@ -16,12 +16,15 @@ mod call;
 mod desk;
 mod fit;
 mod http;
+mod prompts;
+mod resources;
 mod server;
 mod splice;
 mod stdio;
 mod tools;
 
-pub use http::{Http, serve as serve_http};
+pub use http::{Http, serve as serve_http, serve_with as serve_http_with};
+pub use server::Server;
 pub use stdio::serve as serve_stdio;
 
 /// Ends when the process is asked to end.

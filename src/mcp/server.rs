@@ -2,16 +2,19 @@
 
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::ServerHandler;
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData,
-    Implementation, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities,
-    ServerConfig, Tool,
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams,
+    CompleteResult, CompletionInfo, ContentBlock, ErrorData, GetPromptRequestParams, GetPromptResponse,
+    GetPromptResult, Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
 };
-use rmcp::service::{RequestContext, RoleServer};
+use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
@@ -19,7 +22,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use super::arguments::Arguments;
 use super::call::{self, Answer};
 use super::desk::{Caller, Desk};
-use super::tools;
+use super::{prompts, resources, tools};
 use crate::error::{Error, Kind, Result};
 
 /// What a client shows of the server before its tools are loaded; some show only the first line.
@@ -37,9 +40,12 @@ const LISTS_MS: u64 = 3_600_000;
 /// The first sign of life of a long call, and how often it is repeated. One client gives up after 30 s without.
 const PROGRESS: Duration = Duration::from_secs(2);
 
+/// How often the folder of prompts is looked at.
+const WATCH: Duration = Duration::from_secs(5);
+
 /// The handler behind every connection; cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Server {
+pub struct Server {
     pub(super) desk: Arc<Desk>,
     tools: Arc<[Tool]>,
     /// Calls that work at the same time; the rest waits, and can be cancelled while it does.
@@ -62,6 +68,36 @@ impl Server {
             caller.thread = context.meta.get("threadId").and_then(Value::as_str).map(str::to_owned);
         }
         caller
+    }
+
+    /// Does something that reads files or the store, away from the threads that talk.
+    async fn aside<T: Send + 'static>(
+        &self,
+        context: &RequestContext<RoleServer>,
+        job: impl FnOnce(&Desk, &Caller) -> T + Send + 'static,
+    ) -> Result<T, ErrorData> {
+        let (desk, caller) = (self.desk.clone(), self.caller(context));
+        let done = tokio::task::spawn_blocking(move || job(&desk, &caller)).await;
+        done.map_err(|_| ErrorData::internal_error(broken().full(), None))
+    }
+
+    fn prompt_folder(&self) -> PathBuf {
+        self.desk.config.config_dir.join("prompts")
+    }
+
+    /// Calls `tell` whenever a prompt file has changed; ends when it says so.
+    async fn watch_prompts<F: Future<Output = bool>>(&self, tell: impl Fn() -> F) {
+        let folder = self.prompt_folder();
+        let mut known = prompts::stamp(&folder);
+        loop {
+            tokio::time::sleep(WATCH).await;
+            let found = prompts::stamp(&folder);
+            let changed = found != known;
+            known = found;
+            if changed && !tell().await {
+                return;
+            }
+        }
     }
 
     /// Counts a call, and writes the line that says who called what: nothing of what was in it.
@@ -166,7 +202,13 @@ pub(super) fn no_cursor(request: Option<PaginatedRequestParams>) -> Result<(), E
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_prompts()
+            .enable_prompts_list_changed()
+            .enable_resources()
+            .enable_completions()
+            .build();
         let about = Implementation::new("epitome", env!("CARGO_PKG_VERSION"))
             .with_title("Epitome")
             .with_description(env!("CARGO_PKG_DESCRIPTION"));
@@ -215,5 +257,105 @@ impl ServerHandler for Server {
         // Nobody waits for a cancelled call; what is returned here is not sent.
         let answer = answer.unwrap_or_else(|| Err(Error::new(Kind::Refused, "the call was cancelled")));
         Ok(result(answer, call::example(&self.desk, tool)).into())
+    }
+
+    async fn list_prompts(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        no_cursor(request)?;
+        let folder = self.prompt_folder();
+        Ok(ListPromptsResult::with_all_items(self.aside(&context, move |_, _| prompts::list(&folder)).await?))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let folder = self.prompt_folder();
+        let name = request.name.clone();
+        let arguments = request.arguments.unwrap_or_default();
+        match self.aside(&context, move |_, _| prompts::get(&folder, &name, &arguments)).await? {
+            Some(Ok(messages)) => Ok(GetPromptResult::new(messages).into()),
+            Some(Err(what)) => Err(ErrorData::invalid_params(what, None)),
+            None => {
+                let what = format!("expected a prompt that prompts/list names, found {:?}", request.name);
+                Err(ErrorData::invalid_params(what, None))
+            }
+        }
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        no_cursor(request)?;
+        Ok(ListResourcesResult::with_all_items(self.aside(&context, resources::list).await?))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        no_cursor(request)?;
+        let mut list = ListResourceTemplatesResult::with_all_items(resources::templates());
+        list.ttl_ms = Some(LISTS_MS);
+        list.cache_scope = Some(CacheScope::Public);
+        Ok(list)
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let contents =
+            self.aside(&context, move |desk, caller| resources::read(desk, caller, &request.uri)).await??;
+        Ok(ReadResourceResult::new(vec![contents]).into())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let argument = request.argument;
+        let job = move |desk: &Desk, caller: &Caller| {
+            resources::complete(desk, caller, &argument.name, &argument.value)
+        };
+        let mut found = self.aside(&context, job).await?;
+        let total = found.len();
+        found.truncate(CompletionInfo::MAX_VALUES);
+        let more = total > found.len();
+        let info = CompletionInfo::with_pagination(found, Some(total as u32), more);
+        info.map(CompleteResult::new).map_err(|what| ErrorData::internal_error(what, None))
+    }
+
+    /// The local user's prompts may change while they work; a team's do not.
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        if self.desk.remote.is_some() {
+            return;
+        }
+        let server = self.clone();
+        tokio::spawn(async move {
+            let peer = &context.peer;
+            server.watch_prompts(|| async { peer.notify_prompt_list_changed().await.is_ok() }).await;
+        });
+    }
+
+    fn accepted_subscription_filter(&self, _requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(SubscriptionFilter::builder().prompts_list_changed().build())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        tokio::select! {
+            () = context.cancelled() => {}
+            () = self.watch_prompts(|| async { context.sink().notify_prompt_list_changed().await.is_ok() }) => {}
+        }
+        Ok(())
     }
 }

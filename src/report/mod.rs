@@ -47,7 +47,7 @@ impl Category {
 
     fn name(self) -> &'static str {
         match self {
-            Self::System => "system and context",
+            Self::System => "system, tools, context",
             Self::Summary => "summaries",
             Self::User => "user",
             Self::Assistant => "assistant",

@@ -19,7 +19,7 @@ pub(super) fn sides(out: &mut String, page: &Page) {
     out.push_str(if none { "<div>\n" } else { "<div class=\"sides\">\n" });
     let _ = write!(
         out,
-        "<section class=\"card side\"><h2>{}</h2><div class=\"soft small\">{} messages</div>\n<div>\n",
+        "<section class=\"card side\"><h2>{}</h2><div class=\"soft small\">{} messages</div>\n<div class=\"scroll\">\n",
         if none { "The messages" } else { "Before" },
         page.before.len()
     );
@@ -30,7 +30,7 @@ pub(super) fn sides(out: &mut String, page: &Page) {
     if !none {
         let _ = write!(
             out,
-            "<section class=\"card side\"><h2>After</h2><div class=\"soft small\">{} messages</div>\n<div>\n",
+            "<section class=\"card side\"><h2>After</h2><div class=\"soft small\">{} messages</div>\n<div class=\"scroll\">\n",
             page.after.len()
         );
         for entry in &page.after {

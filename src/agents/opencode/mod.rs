@@ -32,13 +32,61 @@ pub fn databases(env: &Env) -> Vec<PathBuf> {
     found.map(|it| it.path).collect()
 }
 
-/// The ids of the messages and parts of an export, messages first.
+/// The ids of the messages and parts of an export, in order.
 pub fn ids(export: &[u8]) -> Vec<String> {
-    let document: Value = serde_json::from_str(&crate::json::mend(export)).unwrap_or_default();
-    let messages = document["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let infos = messages.iter().map(|it| &it["info"]);
-    let parts = messages.iter().flat_map(|it| it["parts"].as_array().into_iter().flatten());
-    infos.chain(parts).filter_map(|it| it["id"].as_str().map(str::to_owned)).collect()
+    rows(&parsed(export)).into_iter().map(|it| it.0).collect()
+}
+
+/// Ids of the messages and parts that `new` has and `old` has not, or not so.
+pub fn differing(old: &[u8], new: &[u8]) -> Vec<String> {
+    let (old, new) = (parsed(old), parsed(new));
+    let old: std::collections::BTreeMap<String, &Value> = rows(&old).into_iter().collect();
+    rows(&new).into_iter().filter(|(id, row)| old.get(id) != Some(row)).map(|it| it.0).collect()
+}
+
+/// The export `now` without what the rows of these ids hold: as they were in `original`, or gone if they were not.
+pub fn without(now: &[u8], original: &[u8], ids: &[String]) -> Result<Vec<u8>> {
+    let (mut now, original) = (parsed(now), parsed(original));
+    let old: std::collections::BTreeMap<String, &Value> = rows(&original).into_iter().collect();
+    let undone = |row: &mut Value| {
+        let Some(id) = row["id"].as_str().map(str::to_owned) else { return true };
+        if !ids.contains(&id) {
+            return true;
+        }
+        match old.get(&id) {
+            Some(old) => {
+                row.clone_from(old);
+                true
+            }
+            None => false,
+        }
+    };
+    let Some(messages) = now["messages"].as_array_mut() else {
+        return Err(Error::new(
+            Kind::Input,
+            "undoing in OpenCode's database: expected an export, found something else",
+        ));
+    };
+    for message in messages.iter_mut() {
+        if let Some(parts) = message["parts"].as_array_mut() {
+            parts.retain_mut(undone);
+        }
+    }
+    messages.retain_mut(|it| undone(&mut it["info"]));
+    Ok(crate::json::compact(&now).into_bytes())
+}
+
+fn parsed(export: &[u8]) -> Value {
+    serde_json::from_str(&crate::json::mend(export)).unwrap_or_default()
+}
+
+/// Every message and part with its id, in order.
+fn rows(export: &Value) -> Vec<(String, &Value)> {
+    let messages = export["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let all = messages
+        .iter()
+        .flat_map(|it| std::iter::once(&it["info"]).chain(it["parts"].as_array().into_iter().flatten()));
+    all.filter_map(|it| Some((it["id"].as_str()?.to_owned(), it))).collect()
 }
 
 /// Splits `database#ses_…`.

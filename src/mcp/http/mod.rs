@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::{get, post, put};
+use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
@@ -66,6 +67,17 @@ struct Shared {
 
 /// Serves until a signal comes. `now`: instead of the clock, in milliseconds since 1970. `ready` is told the address.
 pub fn serve(config: Config, now: Option<i64>, http: &Http, ready: impl FnOnce(SocketAddr)) -> Result<()> {
+    serve_with(config, now, http, ready, Server::clone)
+}
+
+/// The same stack around another handler, made of ours: so that the protocol's own suite can bring its tools.
+pub fn serve_with<H: ServerHandler + Clone>(
+    config: Config,
+    now: Option<i64>,
+    http: &Http,
+    ready: impl FnOnce(SocketAddr),
+    handler: impl FnOnce(&Server) -> H,
+) -> Result<()> {
     let address = resolve(&http.address)?;
     let tokens = http.token_file.as_ref().map(|it| Tokens::open(it)).transpose()?;
     if !address.ip().is_loopback() && tokens.is_none() {
@@ -92,7 +104,10 @@ pub fn serve(config: Config, now: Option<i64>, http: &Http, ready: impl FnOnce(S
             listener.local_addr().map_err(|error| Error::new(Kind::Io, "listening").because(error))?;
         let stop = CancellationToken::new();
         let guard = Guard::new(bound, &http.hosts, tokens);
-        let router = router(server, guard, &stop);
+        // The tables of the tokenizer take a while to unfold: not while the first caller waits.
+        tokio::task::spawn_blocking(crate::tokens::exact::preload);
+        let handler = handler(&server);
+        let router = router(server, handler, guard, &stop);
         ready(bound);
         let ending = stop.clone();
         tokio::spawn(async move {
@@ -128,7 +143,12 @@ fn resolved_root(root: &std::path::Path) -> Result<PathBuf> {
         .at(root.display().to_string(), None))
 }
 
-fn router(server: Server, guard: Guard, stop: &CancellationToken) -> Router {
+fn router<H: ServerHandler + Clone>(
+    server: Server,
+    handler: H,
+    guard: Guard,
+    stop: &CancellationToken,
+) -> Router {
     let sessions = Arc::new(LocalSessionManager::default());
     // The guard has looked at host, origin and size already.
     let config = StreamableHttpServerConfig::default()
@@ -137,7 +157,6 @@ fn router(server: Server, guard: Guard, stop: &CancellationToken) -> Router {
         .disable_allowed_hosts()
         .with_max_request_body_bytes(MAX_BODY)
         .with_cancellation_token(stop.child_token());
-    let handler = server.clone();
     let mcp = StreamableHttpService::new(move || Ok(handler.clone()), sessions.clone(), config);
     let shared = Shared {
         metrics: server.desk.metrics.clone(),
