@@ -79,6 +79,10 @@ pub enum Command {
     Prune(PruneArgs),
     /// Compact a session; without --out or --apply a preview that changes nothing
     Compact(CompactArgs),
+    /// What survived a compaction, by class; or a scorecard of all profiles
+    Score(ScoreArgs),
+    /// One page to look at: the context over time, what a compaction cuts, keeps and loses
+    Report(ReportArgs),
     /// The original of a compaction, message or output; with --apply, undo
     Restore(RestoreArgs),
     /// Search in, or read from, what was archived and remembered
@@ -87,8 +91,6 @@ pub enum Command {
     Sessions(SessionsArgs),
     /// What was remembered: list, add, search, forget …
     Memory(MemoryArgs),
-    /// What survived a compaction, by class; or a scorecard of all profiles
-    Score(ScoreArgs),
     /// The profiles as a table, or one as TOML
     Profiles(ProfilesArgs),
     /// JSON Schema of a command's --json
@@ -270,6 +272,19 @@ pub struct ScoreArgs {
     pub(super) corpus: Option<PathBuf>,
     /// Where the scorecard is written
     #[arg(long, short, value_name = "FILE", default_value = "SCORECARD.md", requires = "corpus")]
+    pub(super) out: PathBuf,
+}
+
+/// Arguments of `report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    #[command(flatten)]
+    pub(super) common: Common,
+    /// What the messages may have afterwards: tokens, or percent of now
+    #[arg(long, value_name = "TOKENS|PERCENT%")]
+    pub(super) budget: Option<String>,
+    /// Where the page is written (- for standard output)
+    #[arg(long, short, value_name = "FILE.html", default_value = "epitome-report.html")]
     pub(super) out: PathBuf,
 }
 

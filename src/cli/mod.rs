@@ -13,6 +13,7 @@ mod memory;
 mod paint;
 mod profiles;
 mod prune;
+mod report;
 mod recall;
 mod restore;
 mod schema;
@@ -91,6 +92,7 @@ pub fn run(arguments: Arguments, config: Config, paint: Paint, out: &mut dyn Wri
         Some(Command::Prune(command)) => prune::run(&engine, command, &mut screen),
         Some(Command::Compact(command)) => compact::run(&engine, command, &mut screen),
         Some(Command::Score(command)) => score::run(&engine, command, &mut screen),
+        Some(Command::Report(command)) => report::run(&engine, command, &mut screen),
         Some(Command::Profiles(command)) => profiles::run(&engine, command, &mut screen),
         Some(Command::Schema(command)) => schema::run(command, &mut screen),
         Some(Command::Restore(command)) => restore::run(&engine, command, &mut screen),

@@ -10,9 +10,10 @@ mod hook;
 mod install;
 mod open;
 mod prune;
-mod restore;
+mod report;
 mod score;
 mod scorecard;
+mod restore;
 mod split;
 
 use std::sync::Arc;
@@ -27,6 +28,7 @@ use crate::profile::{Profile, Style};
 use crate::store::{Digest, Handle, Store, Where};
 use crate::tokens::{self, Ruler, Tokenizer};
 
+pub use compact::Compacted;
 pub(crate) use estimate::words;
 pub use gate::{Known, MinKept};
 pub use open::{Opened, SessionRef};
