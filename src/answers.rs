@@ -319,6 +319,12 @@ pub struct PruneAnswer {
     /// File that was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
+    /// What to resume, after it was installed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// One shell command that resumes it, from any directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resume: Option<String>,
     /// `now`, `next_request` or `on_resume`; absent when nothing was installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub takes_effect: Option<String>,
@@ -444,6 +450,29 @@ pub struct CompactAnswer {
     /// `now`, `next_request` or `on_resume`; absent when nothing was installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub takes_effect: Option<String>,
+    /// Who should do what next.
+    pub next: Next,
+    /// What was noticed.
+    pub warnings: Vec<String>,
+}
+
+/// A session put back as it was.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct RestoreAnswer {
+    /// Version of the contract.
+    pub contract: u32,
+    /// The compaction that was undone.
+    pub handle: String,
+    /// `restored`, or `unchanged` where the session is as it was already.
+    pub status: String,
+    /// What to resume.
+    pub session_id: String,
+    /// Where it lies.
+    pub output: String,
+    /// Messages that were said since, and stay.
+    pub later_messages: usize,
+    /// One shell command that resumes it, from any directory.
+    pub resume: String,
     /// Who should do what next.
     pub next: Next,
     /// What was noticed.

@@ -32,6 +32,7 @@ pub mod files;
 pub mod config;
 pub mod answers;
 pub mod engine;
+pub mod mcp;
 pub mod cli;
 
 pub use error::{Error, Result};

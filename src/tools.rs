@@ -263,13 +263,6 @@ pub fn actions(call: &Call) -> Vec<Action> {
     }
 }
 
-/// Whether a tool that runs commands always marks or names a failure, so that an output without either means success:
-/// Claude Code's `Bash` (an error result from exit code 1 on) and Gemini CLI's `run_shell_command` (prints the code
-/// unless it is 0).
-pub fn marks_failure(name: &str) -> bool {
-    ["Bash", "run_shell_command"].contains(&name)
-}
-
 /// The commands of a shell command line, each as its words, without what only changes how they run (`sudo`, `A=b`).
 pub fn programs(command: &str) -> Vec<Vec<String>> {
     shell::programs(command)
@@ -277,7 +270,8 @@ pub fn programs(command: &str) -> Vec<Vec<String>> {
 
 /// The table's own name for a tool and its meaning.
 fn known(name: &str) -> Option<(&'static str, Meaning)> {
-    let name = name.to_ascii_lowercase();
+    // No tool is called longer than APIs allow (64 characters and a server's prefix).
+    let name = name.get(..200).unwrap_or(name).to_ascii_lowercase();
     let find = |it: &str| TABLE.iter().find(|(known, _)| *known == it).copied();
     find(&name).or_else(|| {
         let rest = name.rsplit("__").next().unwrap_or(&name);

@@ -8,16 +8,19 @@
 use std::path::PathBuf;
 
 use epitome::error::Result;
-use epitome::format::{Memory, Mode, Session, Source, Written, pi, swe_agent};
+use epitome::format::{Memory, Mode, Session, Source, Written, opencode, pi, swe_agent};
 use epitome::history::{History, Message};
 
 type Read = fn(&dyn Source) -> Result<Session>;
 type Write = fn(&dyn Source, &Session, &History, Mode) -> Result<Written>;
 
-fn laws(folder: &str, sniff: fn(&str) -> bool, read: Read, write: Write) {
+fn corpus() -> PathBuf {
     let near = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus");
-    let corpus = std::env::var_os("EPITOME_CORPUS").map_or_else(near, PathBuf::from);
-    let Ok(found) = std::fs::read_dir(corpus.join(folder)) else {
+    std::env::var_os("EPITOME_CORPUS").map_or_else(near, PathBuf::from)
+}
+
+fn laws(folder: &str, sniff: fn(&str) -> bool, read: Read, write: Write) {
+    let Ok(found) = std::fs::read_dir(corpus().join(folder)) else {
         eprintln!("SKIPPED: {folder}: no corpus found");
         return;
     };
@@ -56,4 +59,28 @@ fn pi_sessions() {
 #[test]
 fn swe_agent_trajectories() {
     laws("sweagent-traj", swe_agent::sniff, swe_agent::read, swe_agent::write);
+}
+
+#[test]
+fn each_knows_only_its_own() {
+    let Ok(folders) = std::fs::read_dir(corpus()) else {
+        eprintln!("SKIPPED: each_knows_only_its_own: no corpus found");
+        return;
+    };
+    for folder in
+        folders.map(|it| it.unwrap()).filter(|it| it.path().is_dir() && it.file_name() != "licenses")
+    {
+        for path in std::fs::read_dir(folder.path()).unwrap().map(|it| it.unwrap().path()) {
+            let bytes = std::fs::read(&path).unwrap();
+            let head = epitome::json::mend(&bytes[..bytes.len().min(65_536)]);
+            let said = [opencode::sniff(&head), pi::sniff(&head), swe_agent::sniff(&head)];
+            let name = folder.file_name();
+            assert_eq!(
+                said,
+                [name == "opencode", name == "pi", name == "sweagent-traj"],
+                "{}",
+                path.display()
+            );
+        }
+    }
 }

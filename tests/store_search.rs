@@ -1,6 +1,8 @@
 //! Full-text search: words of any script, within the reach that was asked for.
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails like the test")]
 
+use proptest::prelude::*;
+
 use epitome::error::Kind;
 use epitome::secrets::Veil;
 use epitome::store::{
@@ -225,4 +227,39 @@ fn odd_queries_are_answered_or_refused_never_an_accident() {
     let long = "needle ".repeat(10_000);
     assert_eq!(found(&store, &me, &query(&long, Reach::Project)), [1]);
     assert!(store.search(&me, &query(&"a'\"b".repeat(2_000), Reach::Project)).is_ok());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// What stands in a text is found by any stretch of it that is made of whole words, where scripts without spaces
+    /// have a word at every character.
+    #[test]
+    fn any_stretch_of_a_text_is_found(
+        text in "[数据库連接超時設定データベースのカ무결성]{1,12}( [a-z]{1,6}[数据の]{0,3}){0,3}",
+        from in 0usize..12,
+        len in 1usize..12,
+    ) {
+        let store = Sqlite::open(&Where::Memory, Veil::default()).unwrap();
+        let me = scope("me", "/p");
+        put(&store, &me, "s", 1, What::Output, &text);
+        put(&store, &me, "s", 2, What::Output, "other 文章");
+        let run: Vec<char> = text.split(' ').next().unwrap_or_default().chars().collect();
+        let from = from % run.len();
+        let stretch: String = run[from..run.len().min(from + len)].iter().collect();
+        for query_text in [&stretch, &text, &format!("\"{text}\"")] {
+            let found = found(&store, &me, &query(query_text, Reach::Project));
+            prop_assert!(found.contains(&1), "{query_text} in {text}");
+        }
+    }
+
+    #[test]
+    fn no_query_upsets_the_database(text in "(\\PC|[\"'a数 *():^{}+-]|AND|OR|NOT|NEAR){0,30}") {
+        let store = Sqlite::open(&Where::Memory, Veil::default()).unwrap();
+        let me = scope("me", "/p");
+        put(&store, &me, "s", 1, What::Output, "a 数 AND");
+        if let Err(error) = store.search(&me, &query(&text, Reach::Project)) {
+            prop_assert_eq!(error.kind(), Kind::Arguments, "{}", error);
+        }
+    }
 }

@@ -16,9 +16,7 @@ pub fn projects(env: &Env) -> PathBuf {
 /// that is longer than 200, Claude Code keeps 200 and adds a hash that only it computes: what [`is_slug`] allows for.
 pub fn slug(cwd: &Path) -> String {
     let dashed = |it: u16| u8::try_from(it).ok().filter(u8::is_ascii_alphanumeric).map_or('-', char::from);
-    let mut out: String = cwd.to_string_lossy().encode_utf16().map(dashed).collect();
-    out.truncate(LONGEST.max(1) + usize::from(out.len() > LONGEST));
-    out
+    cwd.to_string_lossy().encode_utf16().map(dashed).collect()
 }
 
 const LONGEST: usize = 200;

@@ -26,6 +26,7 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
         }
     };
     ask.to = match arguments.out.as_deref() {
+        _ if arguments.apply => To::Session,
         Some("-") => To::Bytes,
         Some(path) => To::File(path.into()),
         None if screen.json => To::Bytes,
@@ -103,6 +104,14 @@ fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
         screen.line(&paint.faint(&format!("note: {warning}")))?;
     }
     match (&answer.output, &answer.handle) {
+        (Some(path), _) if answer.resume.is_some() => {
+            let resume = answer.resume.as_deref().unwrap_or_default();
+            let when =
+                if answer.takes_effect.as_deref() == Some("next_request") { "at once" } else { "on resume" };
+            screen.note(&format!("applied  {path}, counts {when}"))?;
+            screen.note("undo     epitome restore last --apply")?;
+            screen.line(&format!("resume   {}", paint.strong(resume)))
+        }
         (Some(path), Some(handle)) => {
             screen.note(&format!("written  {path}"))?;
             screen.note(&format!(
@@ -112,7 +121,8 @@ fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
         _ => {
             let session = answer.session.path.as_deref().unwrap_or("SESSION");
             screen.note("Nothing was changed. To write it:")?;
-            screen.note(&format!("  epitome compact {session} --out FILE"))
+            let session = crate::agents::reach::quoted(session);
+            screen.note(&format!("  epitome compact {session} --apply       (or --out FILE)"))
         }
     }
 }

@@ -16,6 +16,9 @@ pub(super) fn run(engine: &Engine, arguments: &PruneArgs, screen: &mut Screen<'_
     if let Some(path) = &arguments.out {
         ask.to = To::File(path.clone());
     }
+    if arguments.apply {
+        ask.to = To::Session;
+    }
     let opened = engine.open(
         &arguments.common.session(),
         arguments.common.format()?,
@@ -46,11 +49,16 @@ pub(super) fn run(engine: &Engine, arguments: &PruneArgs, screen: &mut Screen<'_
     for line in table(&rows, paint) {
         screen.line(&line)?;
     }
+    if let Some(resume) = &answer.resume {
+        screen.note(&format!("{} The originals are archived (epitome recall HANDLE).", answer.next.what))?;
+        screen.note("undo     epitome restore last --apply")?;
+        return screen.line(&format!("resume   {}", paint.strong(resume))).map(|()| 0);
+    }
     match &answer.output {
         Some(path) => {
             screen.note(&format!("written to {path}; the originals are archived (epitome recall HANDLE)"))?
         }
-        None => screen.note("nothing was written; --out FILE writes it")?,
+        None => screen.note("nothing was written; --apply changes the session, --out FILE writes a copy")?,
     }
     Ok(0)
 }

@@ -20,6 +20,8 @@ pub(super) struct Kept {
     pub(super) joined: String,
     /// Position of the first item of the kept end.
     pub(super) tail: usize,
+    /// Whether context in the user's role that stood before the first prompt stays.
+    pub(super) context: bool,
     /// Tokens that the summary may take.
     pub(super) budget: u64,
     /// Why the cut falls there.
@@ -80,7 +82,7 @@ pub(super) fn role(role: SummaryRole) -> Role {
 }
 
 fn plain(step: &Summarize, why: String) -> Kept {
-    Kept { user: Vec::new(), joined: String::new(), tail: 0, budget: step.summary.max_tokens, why }
+    Kept { user: Vec::new(), joined: String::new(), tail: 0, context: true, budget: step.summary.max_tokens, why }
 }
 
 fn made(role: Role, kind: Kind, text: &str) -> Item {
@@ -157,7 +159,7 @@ fn user_messages(draft: &Draft<'_>, rule: &UserMessages, before: &str) -> (Vec<I
         let tokens = draft.native.text(&Text::new(whole.as_str()));
         if tokens <= left {
             left -= tokens;
-            out.push(item.clone());
+            out.push(apart(draft, item));
         } else {
             out.push(made(Role::User, Kind::Said, &cut(&whole, (left * 4) as usize, &rule.cut)));
             left = 0;
@@ -203,9 +205,20 @@ fn is_fenced(text: &str, rule: &UserMessages) -> bool {
 /// Cuts the middle out of a text, to `bytes`.
 fn cut(text: &str, bytes: usize, how: &Cut) -> String {
     match how {
-        Cut::Tokens => middle::codex_by_tokens(text, bytes / 4),
-        Cut::Lines => middle::codex_0_46(text, bytes).0,
+        Cut::Tokens => middle::by_tokens(text, bytes / 4),
+        Cut::Lines => middle::within_bytes(text, bytes).0,
         Cut::Text(mark) => middle::with_mark(text, bytes, mark),
+    }
+}
+
+/// An item that stays although its neighbours go: a message said while a call ran stays as a copy, so that its unit
+/// goes whole.
+fn apart(draft: &Draft<'_>, item: &Item) -> Item {
+    match item {
+        Item::Old(index) if !(draft.history.can_cut(*index) && draft.history.can_cut(index + 1)) => {
+            Item::Made(Message { from: None, ..draft.history.messages()[*index].clone() })
+        }
+        Item::Old(_) | Item::Made(_) | Item::Summary { .. } => item.clone(),
     }
 }
 
@@ -298,7 +311,10 @@ fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) 
     if total <= allowed {
         return refuse("too_small", format!("{total} tokens are within the budget of {allowed} already"));
     }
+    // What clients put in front, they put in front again; it stays unless it crowds out the conversation.
     let fixed: u64 = draft.items[..head].iter().map(|it| draft.size(it)).sum();
+    let context = fixed <= allowed / 5;
+    let fixed = if context { fixed } else { 0 };
     let share = (allowed as f64 * budget.summary) as u64;
     let most = if draft.request.budget.is_some() { share } else { share.min(step.summary.max_tokens) };
     let summary = draft.request.summary_tokens.map_or(most, |it| it.min(allowed));
@@ -314,26 +330,25 @@ fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) 
     let (tail, left) = fitting(draft, head, room);
     let Some(prompt) = prompt.filter(|it| *it < tail) else {
         let why = format!("the newest whole units within {room} tokens stay");
-        return Ok(Kept { tail, budget: summary, ..plain(step, why) });
+        return Ok(Kept { tail, context, budget: summary, ..plain(step, why) });
     };
     // The last turn does not fit: its prompt stays, word for word if it can, then the newest units that still fit.
     let asked = draft.size(&draft.items[prompt]);
     let words = if asked <= room / 2 || asked <= left {
-        draft.items[prompt].clone()
+        apart(draft, &draft.items[prompt])
     } else {
         shortened(draft, prompt, room / 2)
     };
     let room = room.saturating_sub(draft.size(&words));
-    let (mut tail, mut left) = fitting(draft, prompt + 1, room);
+    let (mut tail, _) = fitting(draft, prompt + 1, room);
     if tail == draft.items.len() {
         // Not even the newest unit fits: its outputs are shortened to what does.
         let start = boundary_to(draft, draft.items.len() - 1).max(prompt + 1);
         if start < draft.items.len() {
             squeeze(draft, start, room);
-            (tail, left) = fitting(draft, prompt + 1, room);
+            (tail, _) = fitting(draft, prompt + 1, room);
         }
     }
-    let _ = left;
     let pending =
         draft.items[prompt..].iter().any(|it| draft.message(it).is_some_and(|it| is_pending(draft, it)));
     if tail == draft.items.len() && pending {
@@ -346,7 +361,7 @@ fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) 
     let why = format!(
         "the last turn exceeds the budget: its prompt and its newest units within {room} tokens stay"
     );
-    Ok(Kept { user: vec![words], tail, budget: summary, ..plain(step, why) })
+    Ok(Kept { user: vec![words], tail, context, budget: summary, ..plain(step, why) })
 }
 
 /// Whether a message of the end holds a call that nobody answered.
@@ -477,7 +492,7 @@ fn shortened(draft: &mut Draft<'_>, at: usize, tokens: u64) -> Item {
 }
 
 /// The first position at or after `at` where no unit is cut.
-fn boundary_from(draft: &Draft<'_>, at: usize) -> usize {
+pub(super) fn boundary_from(draft: &Draft<'_>, at: usize) -> usize {
     (at..draft.items.len()).find(|it| is_boundary(draft, *it)).unwrap_or(draft.items.len())
 }
 

@@ -109,8 +109,9 @@ pub fn passes(trigger: &Trigger, context: u64, at: u64) -> bool {
 
 /// Tokens of the context as a profile counts them.
 fn context(history: &History, ruler: &Ruler, trigger: &Trigger) -> u64 {
+    // Instructions in the system's role are overhead, but the model reads them too.
     let messages = history.messages();
-    let all: u64 = messages.iter().filter(|it| super::counts(it)).map(|it| ruler.message(it)).sum();
+    let all: u64 = messages.iter().map(|it| ruler.message(it)).sum();
     let written = if trigger.without_cache_writes {
         messages.iter().rev().find_map(|it| it.usage).map_or(0, |it| it.cache_write)
     } else {

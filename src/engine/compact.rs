@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::{Ask, Engine, Measured, Opened, To, method_info, notes, pruned, session_info};
+use crate::agents::reach::Job;
 use crate::answers::{CONTRACT, CompactAnswer, FactCount, Next, UsageInfo};
 use crate::compact::{self, Cause, Item, Op, Outcome, OutputOp, Plan};
 use crate::error::{Error, Kind, Result};
 use crate::facts::{self, Ledger};
 use crate::format::{self, Format, Mode};
-use crate::history::{History, Message, Part, Text};
+use crate::history::{History, Kind as Why, Message, Part, Text};
 use crate::profile::Summarize;
 use crate::score::{self, Score};
 use crate::store::{Batch, Body, Digest, Handle, NewCompaction, Original, SessionRef, What};
@@ -24,6 +25,14 @@ pub struct Compacted {
     pub score: Option<Score>,
     /// The bytes, with [`To::Bytes`].
     pub bytes: Option<Vec<u8>>,
+}
+
+/// The handles of what was archived.
+pub(super) struct Archived {
+    /// Of the whole session.
+    pub(super) session: String,
+    /// Of the compaction.
+    pub(super) compaction: String,
 }
 
 /// An outcome with what is said about it.
@@ -45,6 +54,14 @@ impl Engine {
             answer.reason_code = plan.reason.code.to_owned();
             answer.reason = plan.reason.text;
             answer.native_status = ask.profile.native.noop.clone();
+            return Ok(Compacted { answer, history: None, score: None, bytes: None });
+        }
+        if ask.to == To::Session
+            && let Some(why) = self.cooling_down(measured.history, ask.profile.trigger.cool_down)
+        {
+            answer.status = "rejected".to_owned();
+            answer.reason_code = "cooling_down".to_owned();
+            answer.reason = why;
             return Ok(Compacted { answer, history: None, score: None, bytes: None });
         }
         let handle = self.session_handle(opened)?;
@@ -101,17 +118,28 @@ impl Engine {
         answer.status = "planned".to_owned();
         let mut bytes = None;
         if ask.to != To::Plan {
-            answer.handle = Some(self.archive(opened, &plan, ask, outcome.tokens, summary.as_deref())?);
-            let made = match ask.messages_as {
-                Some(_) => messages,
-                None => self.written(opened, &outcome.history, Mode::New, &mut answer.warnings)?.0,
+            let archived = self.archive(opened, &plan, ask, outcome.tokens, summary.as_deref())?;
+            answer.handle = Some(archived.session);
+            let made = |warnings: &mut Vec<String>| match ask.messages_as {
+                Some(_) => Ok(messages),
+                None => self.written(opened, &outcome.history, Mode::New, warnings).map(|it| it.0),
             };
             match &ask.to {
                 To::File(path) => {
-                    crate::files::install(path, &made)?;
+                    crate::files::install(path, &made(&mut answer.warnings)?)?;
                     answer.output = Some(path.display().to_string());
                 }
-                To::Bytes => bytes = Some(made),
+                To::Bytes => bytes = Some(made(&mut answer.warnings)?),
+                To::Session => {
+                    let job = if summary.is_some() { Job::Compact } else { Job::Prune };
+                    let after = &outcome.history;
+                    let it = self.install(opened, after, job, &archived.compaction, &mut answer.warnings)?;
+                    answer.output = Some(it.output);
+                    answer.session_id = Some(it.session_id);
+                    answer.resume = Some(it.resume);
+                    answer.takes_effect = Some(it.takes_effect.to_owned());
+                    answer.next = it.next;
+                }
                 To::Plan => {}
             }
             answer.status = "compacted".to_owned();
@@ -135,7 +163,7 @@ impl Engine {
             session: session_info(opened),
             tokens_before: measured.tokens,
             tokens_after: measured.tokens,
-            overhead: measured.ruler.overhead(),
+            overhead: measured.overhead,
             method: method_info(&measured.ruler),
             messages_before: messages,
             messages_after: messages,
@@ -161,7 +189,7 @@ impl Engine {
 
     fn plan(&self, measured: &Measured<'_>, ask: &Ask, summary_tokens: Option<u64>) -> Plan {
         self.with_request(measured, ask, false, summary_tokens, |request| {
-            compact::plan(measured.history, &measured.ruler, request, &self.moment(ask))
+            compact::plan(measured.history, &measured.ruler, request, &self.moment(measured.history, ask))
         })
     }
 
@@ -244,8 +272,7 @@ impl Engine {
         offline::write(measured.history, ledger, &asked, &|text| measured.ruler.text(&Text::new(text)))
     }
 
-    /// Stores the whole session and every output that a plan replaces; synced when this returns. The handle of the
-    /// session.
+    /// Stores the whole session and every output that a plan replaces; synced when this returns.
     pub(super) fn archive(
         &self,
         opened: &Opened,
@@ -253,7 +280,7 @@ impl Engine {
         ask: &Ask,
         tokens_after: u64,
         summary: Option<&str>,
-    ) -> Result<String> {
+    ) -> Result<Archived> {
         let history = &opened.session.history;
         let scope = self.scope(history);
         let texts: Vec<(&OutputOp, String)> = plan
@@ -297,8 +324,10 @@ impl Engine {
             }),
         };
         let stored = self.store.put_all(&scope, &batch)?;
-        let handle = stored.handles.first().map(|it| it.as_str().to_owned());
-        handle.ok_or_else(|| Error::new(Kind::Bug, "archiving a session: expected its handle, found none"))
+        let (Some(session), Some(compaction)) = (stored.handles.first(), stored.compaction) else {
+            return Err(Error::new(Kind::Bug, "archiving a session: expected its handle, found none"));
+        };
+        Ok(Archived { session: session.as_str().to_owned(), compaction: compaction.as_str().to_owned() })
     }
 
     fn session_handle(&self, opened: &Opened) -> Result<String> {
@@ -342,17 +371,16 @@ fn original_text(message: &Message, op: &OutputOp) -> String {
     }
 }
 
-/// What was read back must say what was to be written.
+/// What was read back must say what was to be written. What a client puts there itself is not compared: Codex injects
+/// its context anew, OpenCode stores a summary as a question and its answer.
 fn check_read_back(expected: &History, found: &History) -> Result<()> {
     let said = |history: &History| -> Vec<String> {
         let texts = |it: &Message| -> Vec<String> {
             let outputs = it.outputs().map(|it| it.text.as_str().trim().to_owned());
             it.texts().map(|it| it.as_str().trim().to_owned()).chain(outputs).collect()
         };
-        let work = history
-            .messages()
-            .iter()
-            .filter(|it| compact::counts(it) && it.kind != crate::history::Kind::Context);
+        let own = |it: &Message| matches!(it.kind, Why::Context | Why::Marker);
+        let work = history.messages().iter().filter(|it| compact::counts(it) && !own(it));
         work.flat_map(texts).filter(|it| !it.is_empty()).collect()
     };
     let (expected, found) = (said(expected), said(found));

@@ -23,7 +23,7 @@ impl Engine {
         let measured = self.measure(&opened.session, ask);
         let history = measured.history;
         let ruler = &measured.ruler;
-        let overhead = ruler.overhead();
+        let overhead = measured.overhead;
         let context = measured.tokens + overhead;
         let usable = measured
             .limits
@@ -33,7 +33,7 @@ impl Engine {
         let mut triggers = BTreeMap::new();
         for (name, _) in BUILT_IN {
             let profile = Profile::built_in(name)?;
-            let moment = self.moment(ask);
+            let moment = self.moment(measured.history, ask);
             let limits = compact::Limits { next, ..measured.limits };
             let it = compact::verdict(history, ruler, &profile, &limits, &moment);
             let info =

@@ -4,8 +4,10 @@
 
 mod compact;
 mod estimate;
+mod install;
 mod open;
 mod prune;
+mod restore;
 mod split;
 
 use std::sync::Arc;
@@ -21,6 +23,7 @@ use crate::store::{Digest, Handle, Store, Where};
 use crate::tokens::{self, Ruler, Tokenizer};
 
 pub use open::{Opened, SessionRef};
+pub use restore::Kept;
 
 /// Everything that acts.
 pub struct Engine {
@@ -30,9 +33,10 @@ pub struct Engine {
     pub store: Arc<dyn Store>,
     /// Milliseconds since 1970; fixed by `--now`.
     pub now: i64,
-    /// Whether the reader of our placeholders can call our `recall` tool.
-    pub recall_tool: bool,
 }
+
+/// How a reader gets an original back, in a shell or by the tool of the same name.
+const RECALL: &str = "epitome recall {handle}";
 
 /// A size: so many tokens, or a share of the messages.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -85,6 +89,8 @@ pub enum To {
     File(std::path::PathBuf),
     /// The bytes are handed back.
     Bytes,
+    /// The session itself, so that its agent resumes from it.
+    Session,
 }
 
 /// What a caller asks for, in the words of interface.md.
@@ -164,6 +170,8 @@ struct Measured<'a> {
     limits: Limits<'a>,
     /// Tokens of the messages.
     tokens: u64,
+    /// Tokens of system prompt and tools, and of messages in the system's role.
+    overhead: u64,
 }
 
 impl Engine {
@@ -174,7 +182,7 @@ impl Engine {
             StoreAt::Nowhere => Where::None,
         };
         let store = crate::store::Sqlite::open(&place, crate::secrets::Veil::default())?;
-        Ok(Self { config, store: Arc::new(store), now, recall_tool: false })
+        Ok(Self { config, store: Arc::new(store), now })
     }
 
     fn measure<'a>(&self, session: &'a Session, ask: &'a Ask) -> Measured<'a> {
@@ -183,8 +191,11 @@ impl Engine {
         let known = model.and_then(tokens::window);
         let configured = model.and_then(|it| self.config.windows.get(it).copied());
         let ruler = Ruler::new(history, ask.tokenizer, ask.overhead);
-        let counted = history.messages().iter().filter(|it| crate::compact::counts(it));
-        let tokens = counted.map(|it| ruler.message(it)).sum();
+        let sum = |counted: bool| -> u64 {
+            let some = history.messages().iter().filter(|it| crate::compact::counts(it) == counted);
+            some.map(|it| ruler.message(it)).sum()
+        };
+        let (tokens, overhead) = (sum(true), ruler.overhead() + sum(false));
         let given = ask.window.or(configured).or(history.meta.window).filter(|it| *it > 0);
         let limits = Limits {
             model,
@@ -195,7 +206,7 @@ impl Engine {
             output: known.map(|it| it.output),
             next: ask.next,
         };
-        Measured { history, limits, ruler, tokens }
+        Measured { history, limits, ruler, tokens, overhead }
     }
 
     /// Calls `with` with the request of a plan; what it borrows lives as long as the call.
@@ -209,7 +220,6 @@ impl Engine {
     ) -> T {
         let scope = self.scope(measured.history);
         let handle = |text: &str| Handle::of(&scope, &Digest::of(text.as_bytes())).as_str().to_owned();
-        let recall = if self.recall_tool { "recall {handle}" } else { "epitome recall {handle}" };
         with(&Request {
             profile: &ask.profile,
             prune_only,
@@ -223,7 +233,7 @@ impl Engine {
             limits: measured.limits,
             snapshot: None,
             handle: &handle,
-            recall,
+            recall: RECALL,
         })
     }
 
@@ -233,8 +243,8 @@ impl Engine {
         crate::store::Scope { owner: self.config.owner.clone(), project: project.to_owned() }
     }
 
-    fn moment(&self, ask: &Ask) -> Moment {
-        Moment { now: self.now, cause: ask.cause, last_run: None, failures: 0 }
+    fn moment(&self, history: &History, ask: &Ask) -> Moment {
+        Moment { now: self.now, cause: ask.cause, last_run: self.last_compaction(history), failures: 0 }
     }
 }
 

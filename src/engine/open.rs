@@ -29,6 +29,10 @@ pub struct Opened {
     pub session: Session,
     /// Where it lies, if in a file of the caller's.
     pub path: Option<PathBuf>,
+    /// Its directory, where its agent's folders say it.
+    pub cwd: Option<PathBuf>,
+    /// It is known to be the session that calls.
+    pub live: bool,
 }
 
 impl Engine {
@@ -53,7 +57,9 @@ impl Engine {
     fn open_named(&self, name: &str, format: Option<Format>, agent: Option<&str>) -> Result<Opened> {
         let path = Path::new(name);
         if path.exists() {
-            return open_path(path, format);
+            let opened = open_path(path, format)?;
+            let cwd = agents::directory_of(&self.config.agents, opened.session.format.name(), path);
+            return Ok(Opened { cwd, ..opened });
         }
         if let Some((database, id)) = agents::opencode::split_address(name)
             && database.exists()
@@ -86,10 +92,11 @@ impl Engine {
     }
 
     fn open_found(&self, found: &Found, format: Option<Format>) -> Result<Opened> {
-        match found.agent {
+        let opened = match found.agent {
             Agent::OpenCode => open_database(&found.path, &found.id),
             Agent::ClaudeCode | Agent::Codex | Agent::GeminiCli => open_path(&found.path, format),
-        }
+        }?;
+        Ok(Opened { cwd: found.cwd.clone(), live: found.live, ..opened })
     }
 
     fn named_session(&self, name: &str, agent: Option<&str>) -> Result<Found> {
@@ -171,7 +178,7 @@ fn listed(found: &[Found]) -> String {
     found.iter().map(line).collect()
 }
 
-fn open_database(database: &Path, id: &str) -> Result<Opened> {
+pub(super) fn open_database(database: &Path, id: &str) -> Result<Opened> {
     let bytes = agents::opencode::export(database, id)?;
     let name = format!("{}#{id}", database.display());
     read(Box::new(Memory::new(name.as_str(), bytes)), Some(Format::OpenCode), Some(PathBuf::from(name)))
@@ -187,5 +194,5 @@ pub(super) fn read(
     path: Option<PathBuf>,
 ) -> Result<Opened> {
     let session = format::read(&*source, format)?;
-    Ok(Opened { source, session, path })
+    Ok(Opened { source, session, path, cwd: None, live: false })
 }

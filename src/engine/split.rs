@@ -15,7 +15,12 @@ impl Engine {
             .map(|it| if compact::counts(it) { measured.ruler.message(it) } else { 0 })
             .collect();
         let found = self.with_request(&measured, ask, false, None, |request| {
-            compact::find_split(measured.history, &measured.ruler, request, &self.moment(ask))
+            compact::find_split(
+                measured.history,
+                &measured.ruler,
+                request,
+                &self.moment(measured.history, ask),
+            )
         });
         let mut kept = vec![!found.plan.act; messages.len()];
         for item in &found.plan.layout {

@@ -73,8 +73,10 @@ const SECTIONS: [(&str, Topic); 58] = [
 ];
 
 /// Words that say what was done to a file, in lower case; the first that fits counts.
-const DEEDS: [(&str, Deed); 24] = [
+const DEEDS: [(&str, Deed); 25] = [
     ("created, edited", Deed::Grown),
+    ("edited earlier, read", Deed::Reread),
+    ("read, changes undone", Deed::Restored),
     ("rewritten", Deed::Written),
     ("written", Deed::Written),
     ("deleted", Deed::Deleted),
@@ -82,7 +84,6 @@ const DEEDS: [(&str, Deed); 24] = [
     ("renamed", Deed::Renamed),
     ("moved", Deed::Renamed),
     ("created", Deed::Created),
-    ("new", Deed::Created),
     ("modified", Deed::Edited),
     ("edited", Deed::Edited),
     ("updated", Deed::Edited),
@@ -168,7 +169,13 @@ impl Fold<'_> {
         // Claude Code's summaries hold their analysis first; the summary proper says it again.
         let text = text.split_once("\nSummary:\n").map_or(text, |it| it.1);
         // Without headings all of it is prose; with them, what stands before the first is a frame.
-        let headed = text.lines().any(|it| !it.starts_with([' ', '\t']) && section(it.trim()).is_some());
+        let headed = text.lines().any(|it| {
+            let lead = it.trim();
+            let tag =
+                lead.strip_prefix('<').and_then(|it| it.split_once('>')).map(|it| format!("<{}>", it.0));
+            !it.starts_with([' ', '\t']) && section(lead).is_some()
+                || tag.is_some_and(|it| section(&it).is_some())
+        });
         self.topic = (!headed).then_some(Topic::Findings);
         let mut fenced = false;
         for line in text.lines() {
@@ -183,10 +190,19 @@ impl Fold<'_> {
 
     fn line(&mut self, line: &str) {
         let lead = line.trim();
-        let nested = line.starts_with([' ', '\t']);
         if lead.starts_with("</") {
             return;
         }
+        // `<goal>text</goal>` on one line.
+        if let Some((name, rest)) = lead.strip_prefix('<').and_then(|it| it.split_once('>'))
+            && let Some(body) = rest.strip_suffix(&format!("</{name}>"))
+            && !body.contains('<')
+        {
+            self.line(&format!("<{name}>"));
+            return self.line(body);
+        }
+        // Elements are indented as they are nested; a heading stands at the margin.
+        let nested = line.starts_with([' ', '\t']) && !lead.starts_with('<');
         if !nested && let Some((word, topic, rest)) = section(lead) {
             self.topic = Some(topic);
             self.skip = word == "analysis";
@@ -226,7 +242,8 @@ impl Fold<'_> {
         let checked = ["- [x] ", "- [X] "].iter().any(|it| lead.starts_with(it));
         let body = bare(lead).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
         // A quotation stays as it is.
-        let body = if body.contains('"') { body } else { super::text::unmarked(&body) };
+        let quotes = body.starts_with('"') || body.contains("→ \"");
+        let body = if quotes { body } else { super::text::unmarked(&body) };
         let body = REFS.replace_all(&body, "").into_owned();
         let body = body.trim();
         let lower = body.to_lowercase();
@@ -346,6 +363,16 @@ impl Fold<'_> {
         {
             let whole =
                 |it: &str| root.map_or(it.to_string(), |root| format!("{}/{it}", root.trim_end_matches('/')));
+            // Others say more behind a path between backticks.
+            if let Some(path) = list.split('`').nth(1) {
+                let path = work::path(path, None, self.base);
+                return self.push(
+                    Topic::Files,
+                    Voice::Summary,
+                    &path,
+                    Detail::File { deed: *deed, to: None },
+                );
+            }
             for item in list.split(", ") {
                 let (path, to) = match item.split_once(" → ") {
                     Some((path, to)) => (path, Some(whole(to.trim()))),
@@ -369,7 +396,9 @@ impl Fold<'_> {
         if !named || path.len() < 3 {
             return self.of_file(body);
         }
-        let deed = told(&body[found.end()..]).unwrap_or(Deed::Noted);
+        let rest = &body[found.end()..];
+        let new = rest.trim_start_matches(['`', '*', ' ']).to_lowercase().starts_with("(new");
+        let deed = if new { Deed::Created } else { told(rest).unwrap_or(Deed::Noted) };
         let path = work::path(path, None, self.base);
         self.push(Topic::Files, Voice::Summary, &path, Detail::File { deed, to: None });
         let rest =
@@ -382,12 +411,18 @@ impl Fold<'_> {
 
     /// What a section on files says below a path.
     fn of_file(&mut self, body: &str) {
-        let file =
-            self.facts.iter_mut().rev().find(|it| it.topic == Topic::Files && it.message == self.number);
+        // Not far back: other lines about it may stand between.
+        let file = self
+            .facts
+            .iter_mut()
+            .rev()
+            .take(40)
+            .find(|it| it.topic == Topic::Files && it.message == self.number);
         if let Some(Fact { detail: Detail::File { deed: deed @ Deed::Noted, .. }, .. }) = file
-            && let Some(now) = told(body)
+            && told(body).is_some_and(|it| !matches!(it, Deed::Read | Deed::Noted))
         {
-            *deed = now;
+            // Something in it was added, fixed, removed: the file was changed.
+            *deed = Deed::Edited;
         }
         if body.chars().count() > 24 {
             let text = clip(body, 240).0.to_string();

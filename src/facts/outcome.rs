@@ -57,8 +57,10 @@ static COMMIT: LazyLock<Regex> =
 static PULL: LazyLock<Regex> =
     LazyLock::new(|| compiled(r"https://\S+/(?:pull|merge_requests|issues)/\d+\b"));
 /// Lines that say what went wrong, the surest first.
-static WRONG: LazyLock<[Regex; 3]> = LazyLock::new(|| {
+static WRONG: LazyLock<[Regex; 4]> = LazyLock::new(|| {
     [
+        // A test's name says more than what its assertion printed.
+        compiled(r"(?m)^(?:\(fail\) |--- FAIL: |FAILED \S+::|test \S+ \.\.\. FAILED|not ok \d+ )"),
         compiled(concat!(
             r"(?m)(?:^|\s)(?:error(?:\[\w+\])?:|Error:|ERROR\b|fatal:|FATAL\b|panic:|[a-z]\w*[a-z](?:Error|Exception):|\w+\.?\w*(?:Error|Exception)\b:",
             r"|error TS\d+|thread '.*' (?:\(\d+\) )?panicked|CONFLICT|AssertionError|SyntaxError|undefined reference",
@@ -111,13 +113,14 @@ pub(super) fn read(output: &Output) -> Outcome {
         (true, _) => Some(false),
         (false, Some(code)) => Some(code == 0 && !failures),
         // Nothing says how it ended: the text must.
+        (false, None) if committed.is_some() => Some(true),
         (false, None) if failures => Some(false),
-        (false, None) if passes || committed.is_some() => Some(true),
-        (false, None) if wrong.as_ref().is_some_and(|it| it.1 != 1) => Some(false),
+        (false, None) if passes => Some(true),
+        (false, None) if wrong.as_ref().is_some_and(|it| it.1 != 2) => Some(false),
         (false, None) => None,
     };
     // A pipe into `tail` hides the exit code; a line that reports a failure outweighs the zero.
-    if out.ok == Some(true) && wrong.as_ref().is_some_and(|it| it.1 == 2) && out.result.is_none() {
+    if out.ok == Some(true) && wrong.as_ref().is_some_and(|it| it.1 == 3) && out.result.is_none() {
         out.ok = Some(false);
     }
     if out.ok == Some(false) {
@@ -168,7 +171,10 @@ fn counted(text: &str) -> Option<Counts> {
         .collect();
     let mut totals: Vec<(String, u64)> = tap;
     if totals.is_empty() {
-        let lines: Vec<&str> = text.lines().filter(|it| COUNT.is_match(it) && it.len() < 400).collect();
+        let lines: Vec<&str> = text
+            .lines()
+            .filter(|it| COUNT.is_match(it) && it.len() < 400 && !it.trim_start().starts_with("error"))
+            .collect();
         let results: Vec<&&str> = lines.iter().filter(|it| it.contains("test result:")).collect();
         let tests: Vec<&&str> = lines.iter().filter(|it| it.trim_start().starts_with("Tests")).collect();
         let chosen: Vec<&str> = if !results.is_empty() {
@@ -218,11 +224,26 @@ fn wrong(text: &str) -> Option<(String, usize)> {
                 && !line.starts_with("0 errors")
                 && line.len() > 3
             {
-                return Some((flat(clip(line, 220).0), kind));
+                let before =
+                    if line.starts_with(['×', '✖', '✗', '❌']) { place(&text[..start]) } else { None };
+                let text = before.map_or(line.to_string(), |it| format!("{it}: {line}"));
+                return Some((flat(clip(&text, 220).0), kind));
             }
         }
     }
     None
+}
+
+/// The file that the line above a message names, as linters print it: `src/a.ts:1:2 lint/rule ━━━`.
+fn place(text: &str) -> Option<&str> {
+    let line = text
+        .lines()
+        .rev()
+        .take(3)
+        .map(|it| it.trim().trim_end_matches(['━', '─', ' ']))
+        .find(|it| !it.is_empty())?;
+    let first = line.split_whitespace().next()?;
+    (line.len() < 200 && first.contains(['/', '.']) && !line.ends_with(['.', ':'])).then_some(line)
 }
 
 fn first_line(text: &str) -> Option<String> {
@@ -259,7 +280,11 @@ mod tests {
                 false,
                 "Some(false) None 7 passed, 1 failed | test result: ok. 3 passed; 0 failed;",
             ),
-            (" Tests  2 failed | 6 passed (8)\n", false, "Some(false) None 2 failed, 6 passed | "),
+            (
+                " Tests  2 failed | 6 passed (8)\n",
+                false,
+                "Some(false) None 2 failed, 6 passed | Tests 2 failed | 6 passed (8)",
+            ),
             (
                 "[main 1a2b3c4] fix: error: x\n 1 file changed",
                 false,

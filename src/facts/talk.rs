@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::cues::{CUES, compiled};
-use super::text::{bare, clip, flat, own, sentences, unmarked};
+use super::text::{bare, clip, flat, lines, own, sentences, unmarked};
 use super::{Detail, Fact, Polarity, Topic, Voice};
 use crate::history::{History, Kind, Message, Role};
 
@@ -41,6 +41,8 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
     let mut goal = facts.iter().any(|it| it.topic == Topic::Goal);
     // What the model last said, for the answer that may follow.
     let mut said: Option<usize> = None;
+    // Where its facts begin, until it is concluded from.
+    let mut since: Option<usize> = None;
     let mut last: Option<usize> = None;
     let mut started = goal;
     for (number, message) in messages.iter().enumerate() {
@@ -55,15 +57,20 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
                 for part in &parts {
                     let part = part.trim();
                     facts.push(user(Topic::UserMessages, number, part));
-                    if !small {
+                    // Clients join what was said in a row: each part asks for something or does not.
+                    if !trivial(part) {
                         facts.push(user(Topic::Requests, number, part));
                     }
-                    if !goal && !small {
+                    if !goal && !trivial(part) {
                         facts.push(user(Topic::Goal, number, part));
                     }
                 }
                 goal |= !small;
-                concluded(said.map(|it| (it, &messages[it])), number, facts);
+                if let Some(start) = since.take()
+                    && let Some(said) = said
+                {
+                    concluded(said, &messages[said], start, facts);
+                }
                 ruled(number, &parts, facts);
                 // What starts the work answers nothing, whatever the model asked to be polite.
                 let asked = said.filter(|_| started).map(|it| &messages[it]);
@@ -76,6 +83,7 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
             (Role::Assistant, Kind::Said) => {
                 if message.texts().any(|it| !it.as_str().trim().is_empty()) {
                     said = Some(number);
+                    since = Some(facts.len());
                     told(number, message, facts);
                 }
             }
@@ -268,7 +276,7 @@ fn told(number: usize, message: &Message, facts: &mut Vec<Fact>) {
                 model(Topic::Tried, sentence);
             } else if CUES.untested.is_match(sentence) {
                 model(Topic::Untested, sentence);
-            } else if found < 3 && CUES.found.is_match(sentence) && !plans {
+            } else if found < 3 && sentence.chars().count() >= 40 && CUES.found.is_match(sentence) && !plans {
                 found += 1;
                 model(Topic::Findings, sentence);
             }
@@ -276,18 +284,16 @@ fn told(number: usize, message: &Message, facts: &mut Vec<Fact>) {
     }
 }
 
-/// What the model had come to when the user spoke again: the last thing it said.
-fn concluded(said: Option<(usize, &Message)>, before: usize, facts: &mut Vec<Fact>) {
-    let Some((number, message)) = said.filter(|(it, _)| *it < before) else { return };
-    if facts.iter().rev().any(|it| it.message == number && it.topic == Topic::Current) {
-        return;
-    }
+/// What the model had come to when the user spoke again: the last thing it said, in place of the sentences of it that
+/// are facts already (those from `start` on).
+fn concluded(number: usize, message: &Message, start: usize, facts: &mut Vec<Fact>) {
     let plain = message.plain();
-    let text = run_on(&sentences(&plain), 600);
+    let text = run_on(&lines(&plain), 600);
     // A line that announces the next step says nothing once it is taken.
     if text.chars().count() > 60 && !text.ends_with(':') {
-        // In place of the sentences that it holds.
-        facts.retain(|it| !(it.message == number && it.topic == Topic::Findings && it.voice == Voice::Model));
+        let mut since = facts.split_off(start);
+        since.retain(|it| it.topic != Topic::Findings || it.message != number);
+        facts.append(&mut since);
         facts.push(Fact {
             topic: Topic::Findings,
             message: number,
@@ -315,6 +321,10 @@ fn run_on(sentences: &[&str], chars: usize) -> String {
         }
     }
     let (head, cut) = clip(&out, chars);
+    let head = match head.rfind('`').filter(|_| cut && head.matches('`').count() % 2 == 1) {
+        Some(at) => head[..at].trim_end_matches('`').trim_end(),
+        None => head,
+    };
     format!("{head}{}", if cut { " …" } else { "" })
 }
 
@@ -346,7 +356,7 @@ fn ended(history: &History, last: Option<usize>, said: Option<usize>, facts: &mu
         facts.push(fact(Topic::Last, flat(clip(asked, 400).0)));
     }
     let spoken: Vec<&str> = sentences(&plain);
-    let current = run_on(&spoken, 800);
+    let current = run_on(&lines(&plain), 800);
     if !current.is_empty() {
         facts.push(fact(Topic::Current, current));
     }

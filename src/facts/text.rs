@@ -111,6 +111,20 @@ pub(super) fn sentences(text: &str) -> Vec<&str> {
     out
 }
 
+/// The lines of a text outside code blocks that say something, tables included.
+pub(super) fn lines(text: &str) -> Vec<&str> {
+    let mut fenced = false;
+    let mut out = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if line.starts_with("```") {
+            fenced = !fenced;
+        } else if !fenced && line.chars().any(char::is_alphanumeric) {
+            out.push(line.trim_matches(['|', ' ']));
+        }
+    }
+    out
+}
+
 fn close<'a>(text: &'a str, open: &mut Option<(usize, usize)>, out: &mut Vec<&'a str>) {
     let Some((from, to)) = open.take() else { return };
     let paragraph = bare(&text[from..to]);
@@ -177,25 +191,26 @@ pub(super) fn unmarked(text: &str) -> String {
     text.replace("**", "")
 }
 
-/// At most `chars` characters of a text, cut at a word where one is near. Says whether something was cut.
+/// At most `chars` characters of a text, cut where a word ends: half a path or name is a false one. Text without spaces
+/// is cut where it must be. Says whether something was cut.
 pub(crate) fn clip(text: &str, chars: usize) -> (&str, bool) {
-    let Some((end, _)) = text.char_indices().nth(chars) else { return (text, false) };
+    let Some((end, next)) = text.char_indices().nth(chars) else { return (text, false) };
     let head = &text[..end];
-    // Not past the last fifth: a text without spaces is cut where it must be.
-    let floor = head.char_indices().nth(chars - chars / 5).map_or(0, |(at, _)| at);
-    let at = head.rfind(char::is_whitespace).filter(|it| *it >= floor).unwrap_or(end);
-    (head[..at].trim_end(), true)
+    if next.is_whitespace() || !next.is_ascii() {
+        return (head.trim_end(), true);
+    }
+    let words = head.rfind(char::is_whitespace).filter(|it| *it > 0);
+    (words.map_or(head, |it| &head[..it]).trim_end(), true)
 }
 
-/// The last `chars` characters of a text, begun at a word where one is near.
+/// The last `chars` characters of a text, begun where a word begins.
 pub(crate) fn clip_end(text: &str, chars: usize) -> &str {
     let Some((start, _)) = text.char_indices().rev().nth(chars.saturating_sub(1)) else { return text };
     let tail = &text[start..];
-    let near: usize = tail.chars().take(chars / 5).map(char::len_utf8).sum();
-    match tail[..near].find(char::is_whitespace) {
-        Some(at) => tail[at..].trim_start(),
-        None => tail,
+    if !tail.starts_with(|c: char| c.is_ascii()) || text[..start].ends_with(char::is_whitespace) {
+        return tail.trim_start();
     }
+    tail.find(char::is_whitespace).map_or(tail, |it| tail[it..].trim_start())
 }
 
 /// Runs of white space become one blank.

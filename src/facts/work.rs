@@ -88,17 +88,19 @@ pub(super) fn path(written: &str, dir: Option<&str>, base: Option<&str>) -> Stri
 struct Work<'a> {
     base: Option<&'a str>,
     files: HashMap<String, (usize, Deed, Option<String>)>,
+    /// Numbers of earlier summaries.
+    folded: std::collections::HashSet<usize>,
     /// The file that was read or made last: SWE-agent's `edit` means it.
     open: Option<String>,
     /// Commands that go on in the background, by session.
     background: HashMap<String, String>,
     /// Errors not resolved yet, by what they came from: numbers in `errors`.
     failing: HashMap<String, Vec<usize>>,
+    /// Questions that tools put to the user: where their answer stands in `facts`.
+    questions: HashMap<String, usize>,
     errors: Vec<Fact>,
     commands: Vec<Fact>,
     facts: Vec<Fact>,
-    /// Failed commands are marked in this history, so what is not marked went well.
-    marks: bool,
 }
 
 /// Reads all calls with their outputs.
@@ -106,6 +108,7 @@ pub(super) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>)
     let mut work = Work { base, ..Work::default() };
     for fact in facts.iter() {
         if let Detail::File { deed, to } = &fact.detail {
+            work.folded.insert(fact.message);
             work.files.insert(fact.text.clone(), (fact.message, *deed, to.clone()));
         }
         if let Detail::Error { of: Some(of), resolved: None } = &fact.detail {
@@ -116,7 +119,6 @@ pub(super) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>)
     facts.retain(|it| {
         !matches!(it.detail, Detail::File { .. } | Detail::Error { of: Some(_), resolved: None })
     });
-    work.marks = marks(history);
     let mut open: HashMap<&str, &Call> = HashMap::new();
     for (number, message) in history.messages().iter().enumerate() {
         for part in &message.parts {
@@ -136,6 +138,7 @@ pub(super) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>)
             }
         }
     }
+    same_errors(&mut work.errors);
     // A map has no order of its own.
     let mut files: Vec<_> = work.files.into_iter().collect();
     files.sort_by(|a, b| (a.1.0, &a.0).cmp(&(b.1.0, &b.0)));
@@ -154,13 +157,20 @@ pub(super) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>)
     }));
 }
 
-/// Whether the agent marks failed commands: it does if it ever did.
-fn marks(history: &History) -> bool {
-    let mut runs: std::collections::HashSet<&str> = std::collections::HashSet::new();
-    history.messages().iter().any(|message| {
-        runs.extend(message.calls().filter(|it| tools::meaning(&it.name) == Meaning::Run).map(|it| &*it.id));
-        message.outputs().any(|it| it.failed && !outcome::refused(it) && runs.contains(&*it.id))
-    })
+/// The same line from two commands is the same error: when one of them went well later, it is gone.
+fn same_errors(errors: &mut [Fact]) {
+    let mut gone: HashMap<String, usize> = HashMap::new();
+    for error in errors.iter() {
+        if let Detail::Error { resolved: Some(at), .. } = error.detail {
+            let newest = gone.entry(error.text.clone()).or_default();
+            *newest = at.max(*newest);
+        }
+    }
+    for error in errors {
+        if let Detail::Error { resolved: resolved @ None, .. } = &mut error.detail {
+            *resolved = gone.get(&error.text).copied().filter(|it| *it > error.message);
+        }
+    }
 }
 
 impl Work<'_> {
@@ -172,7 +182,7 @@ impl Work<'_> {
             return;
         }
         match main {
-            Meaning::Run => self.ran(number, &call.name, &actions, output),
+            Meaning::Run => self.ran(number, &actions, output),
             Meaning::Attend => self.attended(number, call, output),
             Meaning::Ask => self.asked(number, call, output),
             Meaning::Read
@@ -199,7 +209,7 @@ impl Work<'_> {
                         || matches!(main, Meaning::Fetch | Meaning::Delegate | Meaning::Other)
                             && output.failed;
                 if reports || !failed {
-                    let text = failed.then(|| flat(clip(output.text.as_str().trim(), 200).0));
+                    let text = failed.then(|| said(output));
                     self.judged(number, &subject, text);
                 }
             }
@@ -249,8 +259,22 @@ impl Work<'_> {
         let before = self.files.get(&name).map(|it| it.1);
         let there = before.is_some_and(|it| !matches!(it, Deed::Deleted | Deed::Renamed));
         let made = matches!(before, Some(Deed::Created | Deed::Grown));
+        let told = self.files.get(&name).is_some_and(|it| self.folded.contains(&it.0));
         let deed = match action.meaning {
-            Meaning::Read if before.is_none_or(|it| matches!(it, Deed::Read | Deed::Noted)) => Deed::Read,
+            Meaning::Read
+                if told
+                    && matches!(
+                        before,
+                        Some(Deed::Edited | Deed::Grown | Deed::Written | Deed::Created | Deed::Reread)
+                    ) =>
+            {
+                Deed::Reread
+            }
+            Meaning::Read
+                if before.is_none_or(|it| matches!(it, Deed::Read | Deed::Noted | Deed::Restored)) =>
+            {
+                Deed::Read
+            }
             Meaning::Edit if made => Deed::Grown,
             Meaning::Edit => Deed::Edited,
             Meaning::Create if made => Deed::Grown,
@@ -275,8 +299,9 @@ impl Work<'_> {
         let to = action.to.as_deref().map(|it| path(it, action.dir.as_deref(), self.base));
         if let Some(to) = to.clone() {
             // What was done to it before is still true of it under its new name.
-            let deed =
-                before.filter(|it| !matches!(it, Deed::Read | Deed::Noted | Deed::Deleted | Deed::Renamed));
+            let deed = before.filter(|it| {
+                !matches!(it, Deed::Read | Deed::Noted | Deed::Restored | Deed::Deleted | Deed::Renamed)
+            });
             if let Some(deed) = deed {
                 self.files.insert(to, (number, deed, None));
             }
@@ -287,16 +312,13 @@ impl Work<'_> {
         self.files.insert(name, (number, deed, to));
     }
 
-    fn ran(&mut self, number: usize, tool: &str, actions: &[Action], output: &Output) {
+    fn ran(&mut self, number: usize, actions: &[Action], output: &Output) {
         let mut outcome = outcome::read(output);
+        // Nothing says how it ended, and nothing in it looks like a failure.
         if outcome.ok.is_none() && !output.cleared && outcome.running.is_none() {
-            outcome.ok = if failed(output) {
-                Some(false)
-            } else {
-                (self.marks || tools::marks_failure(tool)).then_some(true)
-            };
+            outcome.ok = Some(!failed(output));
             if outcome.ok == Some(false) {
-                outcome.error = Some(flat(clip(output.text.as_str().trim(), 200).0));
+                outcome.error = Some(said(output));
             }
         }
         if outcome.ok != Some(false) {
@@ -309,7 +331,7 @@ impl Work<'_> {
             if let Some(session) = &outcome.running {
                 self.background.insert(session.clone(), command.into());
             }
-            self.came_to(number, command, outcome.clone(), output.cleared);
+            self.came_to(number, command, outcome.clone(), output);
         }
     }
 
@@ -323,11 +345,12 @@ impl Work<'_> {
         if outcome.running.is_none()
             && let Some(command) = self.background.remove(&session)
         {
-            self.came_to(number, &command, outcome, output.cleared);
+            self.came_to(number, &command, outcome, output);
         }
     }
 
-    fn came_to(&mut self, number: usize, command: &str, mut outcome: Outcome, cleared: bool) {
+    fn came_to(&mut self, number: usize, command: &str, mut outcome: Outcome, output: &Output) {
+        let marked = output.failed;
         let mut command = command.trim();
         // Where it runs is said once.
         if let Some(base) = self.base
@@ -340,22 +363,39 @@ impl Work<'_> {
             return;
         }
         let looked = command::looks(command);
-        if cleared {
+        if output.cleared {
             outcome = Outcome::default();
         }
         if looked {
             // A search that finds nothing, or finds the word "error", is no error.
-            outcome.error = None;
-            outcome.result = None;
-            outcome.ok = outcome.exit.map(|it| it == 0);
+            let found = outcome.exit.map_or(!marked, |it| it == 0);
+            outcome = Outcome {
+                exit: outcome.exit,
+                ok: (found || outcome.exit != Some(1)).then_some(found),
+                ..Outcome::default()
+            };
         } else if outcome.ok == Some(false) {
             let text = outcome.error.clone().or_else(|| outcome.result.clone());
             self.judged(number, command, text);
         } else if outcome.running.is_none() {
             self.judged(number, command, None);
+            if command.contains("git commit") || command.contains("--continue") {
+                // A merge that stopped goes on when what it stopped at is committed.
+                for error in self.errors.iter_mut().filter(|it| it.text.starts_with("CONFLICT")) {
+                    if let Detail::Error { resolved: resolved @ None, .. } = &mut error.detail {
+                        *resolved = Some(number);
+                    }
+                }
+            }
             if command::discards(command) {
                 let text = format!("changes discarded: {}", flat(clip(command, 200).0));
                 self.facts.push(fact(Topic::Tried, number, Voice::Seen, text, Detail::None));
+            }
+            for named in command::restored(command) {
+                let name = path(&named, None, self.base);
+                if let Some(file) = self.files.get_mut(&name) {
+                    *file = (number, Deed::Restored, None);
+                }
             }
             if command::sets_up(command) {
                 self.facts.push(fact(Topic::Setup, number, Voice::Seen, command.into(), Detail::None));
@@ -394,13 +434,12 @@ impl Work<'_> {
 
     fn asked(&mut self, number: usize, call: &Call, output: &Output) {
         for (question, answer) in super::plan::answers(call, output) {
-            for earlier in &mut self.facts {
-                if let Detail::Choice { asked, superseded, .. } = &mut earlier.detail
-                    && asked.is_some()
-                    && *asked == question
-                {
-                    *superseded = Some(number);
-                }
+            let here = self.facts.len();
+            if let Some(before) = question.clone().and_then(|it| self.questions.insert(it, here))
+                && let Some(Fact { detail: Detail::Choice { superseded, .. }, .. }) =
+                    self.facts.get_mut(before)
+            {
+                *superseded = Some(number);
             }
             let refused = output.failed;
             let detail = Detail::Choice { asked: question, means: None, refused, superseded: None };
@@ -418,6 +457,13 @@ fn failed(output: &Output) -> bool {
     output.failed
         || !output.cleared && FAILED.iter().any(|it| start.starts_with(it))
         || start.starts_with("exit code: ") && !start.starts_with("exit code: 0")
+}
+
+/// What a tool says went wrong, without the element that Claude Code puts around it.
+fn said(output: &Output) -> String {
+    let text = output.text.as_str().trim();
+    let text = text.strip_prefix("<tool_use_error>").unwrap_or(text);
+    flat(clip(text.strip_suffix("</tool_use_error>").unwrap_or(text), 200).0)
 }
 
 fn overwrote(output: &Output) -> bool {

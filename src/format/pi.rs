@@ -354,7 +354,8 @@ fn execution(message: &Value) -> String {
 }
 
 fn usage(usage: &Value) -> Option<Usage> {
-    let get = |key: &str| usage[key].as_u64().unwrap_or_default();
+    // Nothing real comes near this bound; sums of what is below it cannot overflow.
+    let get = |key: &str| usage[key].as_u64().unwrap_or_default().min(1 << 48);
     let out = Usage {
         input: get("input"),
         output: get("output"),

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
+use super::commands::{command_key, only_looks, outcome, says_error, signature, still_runs, strength};
 use super::cues;
 use super::probe::{Class, Fact, FileOp, Outcome, Probe};
-use super::text::{clip, normal, own_words};
+use super::text::{clip, normal, own_words, typed};
 use crate::history::{Call, History, Kind, Output, Part, Role};
 use crate::tools::{self, Action, Meaning};
 
@@ -158,25 +159,55 @@ impl Deeds {
             return;
         }
         let key = command_key(command);
-        if key.is_empty() || only_looks(&key) || output.cleared {
+        if key.is_empty() || output.cleared {
             return;
         }
         let Some(outcome) = outcome(output, command) else { return };
-        self.commands.insert(key.clone(), (number, outcome));
+        if outcome.ok {
+            self.restored(command);
+        }
+        let looks = only_looks(&key);
+        if !looks {
+            self.commands.insert(key.clone(), (number, outcome));
+        }
         if outcome.ok {
             for signature in self.by_command.remove(&key).unwrap_or_default() {
                 if let Some(trouble) = self.errors.get_mut(&signature) {
                     trouble.resolved = Some(number);
                 }
             }
-        } else if let Some(signature) = signature(output.text.as_str()) {
+        } else if let Some(signature) = signature(output.text.as_str()).filter(|it| !looks || says_error(it))
+        {
             self.errors.insert(signature.clone(), Trouble { at: number, resolved: None, unknown: false });
             self.by_command.entry(key).or_default().push(signature);
         }
     }
 
+    /// `git checkout -- FILE` and `git restore FILE` undo what was edited.
+    fn restored(&mut self, command: &str) {
+        for part in command.split(['&', ';', '\n']) {
+            let part = part.trim();
+            let files = match part.strip_prefix("git restore ") {
+                Some(rest) if !rest.contains("--staged") => rest,
+                Some(_) => continue,
+                None if part.starts_with("git checkout ") => match part.split_once(" -- ") {
+                    Some((_, rest)) => rest,
+                    None => continue,
+                },
+                None => continue,
+            };
+            for file in files.split_whitespace().map(|it| it.trim_matches(['"', '\''])) {
+                let path = canonical(file, None, &self.cwd);
+                if let Some(done) = self.files.get_mut(&path) {
+                    done.retain(|(_, op)| *op == FileOp::Read);
+                }
+            }
+        }
+    }
+
     /// Errors that the user pasted. Whether they are gone cannot be seen.
     fn reported(&mut self, number: usize, text: &str) {
+        let text = typed(text);
         let own = own_words(text);
         for (line, own) in text.lines().zip(own.lines()) {
             if own.trim().is_empty() && strength(line.trim()) >= 3 {
@@ -297,8 +328,14 @@ impl Deeds {
 }
 
 /// How answers start that say no without being marked so.
-const FAILED_EDITS: [&str; 5] =
-    ["<tool_use_error>", "apply_patch verification failed", "Error:", "error:", "failed"];
+const FAILED_EDITS: [&str; 6] = [
+    "Your proposed edit has introduced new syntax error",
+    "<tool_use_error>",
+    "apply_patch verification failed",
+    "Error:",
+    "error:",
+    "failed",
+];
 
 /// Whether the user, asked for permission, said no.
 pub(super) fn is_refusal(output: &Output) -> bool {
@@ -335,239 +372,4 @@ pub(super) fn canonical(path: &str, dir: Option<&str>, cwd: &str) -> String {
         Some(rest) if !base.is_empty() => rest.to_string(),
         _ => whole,
     }
-}
-
-/// Codex: the number of the session that a command still runs in.
-fn still_runs(text: &str) -> Option<String> {
-    let head = clip(text, 400);
-    if let Some((_, rest)) = head.split_once("Process running with session ID ") {
-        return Some(rest.chars().take_while(char::is_ascii_alphanumeric).collect());
-    }
-    head.contains("running in background with ID").then(String::new)
-}
-
-/// What names a command: its first line up to a here-document, without `cd … &&` before and filters after it, at most
-/// 120 characters.
-pub(super) fn command_key(command: &str) -> String {
-    let mut rest = command.trim();
-    while let Some(after) = rest
-        .strip_prefix("cd ")
-        .or_else(|| rest.strip_prefix("export "))
-        .and_then(|it| it.split_once("&&").or_else(|| it.split_once(';')))
-    {
-        rest = after.1.trim_start_matches([' ', '\\', '\n']);
-    }
-    rest = rest
-        .lines()
-        .find(|it| !it.trim().is_empty() && !it.trim_start().starts_with('#'))
-        .unwrap_or_default();
-    for mark in ["<<", "\"$(cat"] {
-        if let Some((before, _)) = rest.split_once(mark) {
-            rest = before;
-        }
-    }
-    let mut key = normal(rest);
-    loop {
-        let before = key.len();
-        for filter in
-            [" | tail", " | head", " 2>&1", " 2>/dev/null", " >/dev/null", " > /dev/null", " || true"]
-        {
-            if let Some(at) = key.rfind(filter) {
-                let tail = &key[at + filter.len()..];
-                let plain = tail.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, ' ' | '-' | '+'));
-                if plain && tail.len() <= 12 {
-                    key.truncate(at);
-                }
-            }
-        }
-        for end in [" -m", " -F -", " --body", " -", " \\", ";", " &&"] {
-            if let Some(cut) = key.strip_suffix(end) {
-                key = cut.to_string();
-            }
-        }
-        key.truncate(key.trim_end().len());
-        if key.len() == before {
-            break;
-        }
-    }
-    clip(&key, 120).trim_end_matches([' ', '&', '|', ';']).to_string()
-}
-
-/// Whether a command only looks around, in all its parts.
-fn only_looks(command: &str) -> bool {
-    let mut parts: Vec<String> = vec![String::new()];
-    let mut quote: Option<char> = None;
-    for c in command.chars() {
-        match quote {
-            Some(open) if c == open => quote = None,
-            Some(_) => {}
-            None if c == '"' || c == '\'' => quote = Some(c),
-            None if matches!(c, '|' | ';' | '&' | '\n') => parts.push(String::new()),
-            None => {
-                if let Some(last) = parts.last_mut() {
-                    last.push(c);
-                }
-            }
-        }
-    }
-    parts.iter().all(|part| {
-        let mut words: Vec<&str> =
-            part.split_whitespace().skip_while(|it| it.contains('=') || *it == "rtk").collect();
-        if words.first() == Some(&"git") && words.get(1) == Some(&"-C") {
-            words.drain(1..3.min(words.len()));
-        }
-        let head = words.first().map_or("", |it| it.rsplit('/').next().unwrap_or(it));
-        let two = words.iter().take(2).copied().collect::<Vec<_>>().join(" ");
-        let three = words.iter().take(3).copied().collect::<Vec<_>>().join(" ");
-        let acts = cues::ACTING.iter().any(|it| *it == three);
-        head.is_empty()
-            || head.chars().all(|c| c.is_ascii_digit() || c == '>')
-            || !acts
-                && (cues::LOOKING.contains(&head)
-                    || cues::LOOKING_PAIRS.contains(&two.as_str())
-                    || words.get(1).is_some_and(|it| cues::LOOKING_SECOND.contains(it))
-                    || words.contains(&"--help"))
-    })
-}
-
-/// How a command ended, if its answer tells.
-fn outcome(output: &Output, command: &str) -> Option<Outcome> {
-    let text = output.text.as_str();
-    if output.cleared || clip(text, 200).contains("[Request interrupted") {
-        return None;
-    }
-    let start = clip(text, 400);
-    let end = tail(text, 3_000);
-    let exit = exit_code(start).or_else(|| exit_code(tail(end, 300)));
-    let (passed, failed) = counts(end);
-    let piped = command.contains('|') && signature(text).is_some_and(|it| strength(&it) >= 4);
-    let ok = match exit {
-        Some(code) => code == 0,
-        None => !output.failed,
-    };
-    let ok = ok && failed.is_none_or(|it| it == 0) && !piped;
-    Some(Outcome { ok, exit, passed, failed })
-}
-
-fn tail(text: &str, limit: usize) -> &str {
-    let mut at = text.len().saturating_sub(limit);
-    while !text.is_char_boundary(at) {
-        at += 1;
-    }
-    &text[at..]
-}
-
-/// The exit code in an answer. Phrases of Claude Code 2.1, Codex 0.169, Gemini CLI 0.61, pi 0.50, OpenHands SDK 1.
-fn exit_code(text: &str) -> Option<i64> {
-    const PHRASES: [&str; 7] = [
-        "Exit code ",
-        "exited with code ",
-        "Exit Code: ",
-        "\"exit_code\":",
-        "exit code: ",
-        "exit code ",
-        "exit status ",
-    ];
-    PHRASES.iter().find_map(|phrase| {
-        let (_, rest) = text.split_once(phrase)?;
-        let number: String =
-            rest.trim_start().chars().take_while(|c| c.is_ascii_digit() || *c == '-').collect();
-        number.parse().ok()
-    })
-}
-
-/// Numbers of passed and failed tests in the last line that counts them.
-pub(super) fn counts(text: &str) -> (Option<u64>, Option<u64>) {
-    let (mut passed, mut failed) = (None, None);
-    for line in text.lines().rev().take(40) {
-        let lower = line.to_lowercase();
-        if !lower.contains("pass") && !lower.contains("fail") || lower.contains("file") {
-            continue;
-        }
-        let words: Vec<&str> =
-            lower.split(|c: char| !(c.is_alphanumeric() || c == '#')).filter(|it| !it.is_empty()).collect();
-        for pair in words.windows(2) {
-            let number = |it: &str| it.parse::<u64>().ok();
-            match (pair[0], pair[1]) {
-                (n, "passed" | "pass" | "passing") if passed.is_none() => passed = number(n),
-                (n, "failed" | "fail" | "failing" | "failures") if failed.is_none() => failed = number(n),
-                _ => {}
-            }
-        }
-        if passed.is_some() && failed.is_some() {
-            break;
-        }
-    }
-    (passed, failed)
-}
-
-/// The most telling error line of an answer, in normal form.
-fn signature(text: &str) -> Option<String> {
-    let mut best: Option<(u8, &str)> = None;
-    for line in text.lines().take(4_000) {
-        let line = line.trim();
-        let strength = if line.len() > 1_000 { 0 } else { strength(line) };
-        if strength > best.map_or(0, |it| it.0) {
-            best = Some((strength, line));
-        }
-    }
-    best.map(|(_, line)| normal(clip(line, 160)))
-}
-
-/// How surely a line is an error: 0 not at all; 5 it names its kind and place.
-fn strength(line: &str) -> u8 {
-    let first = line.split_whitespace().next().unwrap_or_default();
-    let kind = first.trim_end_matches(':');
-    let named = first.ends_with(':')
-        && (kind.ends_with("Error") || kind.ends_with("Exception"))
-        && kind.len() > 5
-        && kind.chars().all(|c| c.is_alphanumeric() || c == '.' || c == '_');
-    let placed = placed_message(line);
-    if line.contains("error[E")
-        || line.contains(": error TS")
-        || line.starts_with("--- FAIL")
-        || line.contains("panicked at")
-        || named
-    {
-        5
-    } else if line.starts_with("FAIL ")
-        || line.starts_with("FAILED ")
-        || line.starts_with("(fail)")
-        || line.starts_with("✗ ")
-        || line.starts_with("not ok ")
-        || placed && line.to_lowercase().contains("error")
-        || line.starts_with("CONFLICT ")
-    {
-        4
-    } else if placed
-        || ["error:", "Error:", "ERROR:", "fatal:", "panic:", "npm ERR!", "npm error", "Uncaught "]
-            .iter()
-            .any(|it| line.starts_with(it))
-        || line.contains("Error: ")
-    {
-        3
-    } else if line.contains("command not found")
-        || line.contains("No such file or directory")
-        || line.contains("ermission denied")
-        || line.contains(" error: ")
-        || line.contains(": not found")
-        || line.contains("ERROR ")
-    {
-        2
-    } else {
-        0
-    }
-}
-
-/// `path:line:column: message`, as compilers and linters write.
-fn placed_message(line: &str) -> bool {
-    let mut fields = line.splitn(4, ':');
-    let (path, number, column) = (fields.next(), fields.next(), fields.next());
-    let digits = |it: Option<&str>| {
-        it.is_some_and(|it| !it.is_empty() && it.trim().chars().all(|c| c.is_ascii_digit()))
-    };
-    path.is_some_and(|it| it.contains('.') && !it.contains(' ') && it.len() > 2)
-        && digits(number)
-        && digits(column)
-        && fields.next().is_some_and(|it| it.trim().len() > 3)
 }

@@ -98,7 +98,9 @@ fn in_row(row: &str) -> Vec<(Option<String>, String)> {
         }
     }
     for (index, word) in all.iter().enumerate() {
-        if taken.iter().any(|(from, to)| (*from..*to).contains(&word.at)) {
+        // URLs stand in the order of the row.
+        let url = taken.partition_point(|it| it.0 <= word.at).checked_sub(1).map(|it| taken[it]);
+        if url.is_some_and(|(_, to)| word.at < to) {
             continue;
         }
         let before = index.checked_sub(1).map(|it| all[it].text.trim_start_matches(['#', '$']));
@@ -144,6 +146,15 @@ fn one(
     let text = word.text;
     let key = before.filter(|it| it.chars().any(char::is_alphabetic) && it.len() <= 40).map(normal);
     if is_hash(text) && !row[..word.at].ends_with('#') {
+        return Some((None, text.to_string()));
+    }
+    // Six hex digits of both sorts are a colour without its sign.
+    let sorts = [char::is_ascii_digit as fn(&char) -> bool, char::is_ascii_alphabetic];
+    if text.len() == 6
+        && text.chars().all(|c| c.is_ascii_hexdigit())
+        && sorts.iter().all(|sort| text.chars().any(|c| sort(&c)))
+        && text.chars().filter(char::is_ascii_digit).count() >= 2
+    {
         return Some((None, text.to_string()));
     }
     if let Some(rest) = text.strip_prefix('#') {
@@ -201,9 +212,14 @@ fn one(
         let between = row[..word.at].rsplit(key.as_str()).next().unwrap_or_default().trim();
         let assigned = (between == "=" || between == ":" || between == "`:" || between == "` =")
             && (key.contains('_') || key.chars().skip(1).any(char::is_uppercase));
+        let lower = if lower == "is" && row[..word.at].to_lowercase().ends_with("port is ") {
+            "port".into()
+        } else {
+            lower
+        };
         if ["port", "端口", "ポート", "포트", "puerto", "порт"].contains(&lower.as_str()) || assigned
         {
-            return Some((Some(key), text.to_string()));
+            return Some((Some(if key == "is" { lower } else { key }), text.to_string()));
         }
         if ["pr", "issue", "pull"].contains(&lower.as_str()) {
             return Some((None, format!("#{text}")));

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::said::of_the_user;
-use super::text::{Shape, content, normal, rows, sentences, tokens};
+use super::rules::of_the_user;
+use super::text::{Shape, clip, content, normal, rows, sentences, tokens};
 use crate::history::{Kind, Message, Part, Role};
 
 /// Where a line comes from.
@@ -100,8 +100,11 @@ impl Index {
             for sentence in sentences(&row.text) {
                 let ids = self.ids(&content(&sentence.text));
                 self.stream.extend(&ids);
-                self.by_sentence.push(ids);
-                self.sentences.push((line, sentence.text));
+                for piece in pieces(&sentence.text) {
+                    let ids = self.ids(&content(piece));
+                    self.by_sentence.push(ids);
+                    self.sentences.push((line, piece.to_string()));
+                }
             }
             self.line(Line {
                 text: row.text.clone(),
@@ -195,6 +198,20 @@ impl Index {
     pub(super) fn stretch_with(&self, wanted: &[String], share: f64) -> bool {
         let needle = self.needle(wanted, share);
         holds(&self.stream, &needle)
+    }
+}
+
+/// A sentence, or overlapping pieces of one that goes on for pages: each is read as a whole for every fact it may hold.
+fn pieces(sentence: &str) -> Vec<&str> {
+    let mut out = Vec::new();
+    let mut rest = sentence;
+    loop {
+        let piece = clip(rest, 2_000);
+        out.push(piece);
+        if piece.len() == rest.len() {
+            return out;
+        }
+        rest = &rest[clip(rest, 1_400).len()..];
     }
 }
 

@@ -6,11 +6,17 @@
 //! merit: only facts that were established before it are scored.
 
 pub mod baselines;
+mod commands;
+// Word lists are read by eye: one word a line would hide them.
+#[rustfmt::skip]
 mod cues;
+mod decisions;
 mod done;
 mod idents;
 mod index;
+mod phrases;
 mod probe;
+mod rules;
 mod said;
 mod support;
 mod survive;

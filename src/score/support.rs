@@ -9,8 +9,9 @@ use super::cues;
 use super::done::canonical;
 use super::idents::is_hash;
 use super::index::{Index, Line};
+use super::phrases::looks_like_path;
 use super::probe::{Fact, Probe};
-use super::survive::{looks_like_path, states};
+use super::survive::states;
 use super::text::{Shape, clip, normal, tokens, words};
 use crate::history::{History, Part, Role};
 
@@ -76,6 +77,10 @@ pub(super) fn unsupported(source: &History, probes: &[Probe], index: &Index) -> 
         let spans = code_spans(&line.text);
         for word in words(&line.text) {
             let text = word.text.trim_end_matches([',', ';']);
+            let next = &line.text[word.at + word.text.len()..];
+            if next.starts_with('…') || next.starts_with("...") {
+                continue;
+            }
             if is_hash(text) && !support.has_hash(text) {
                 say(Claim::Hash, text);
             } else if is_file(text) && !support.has_path(text) {
@@ -83,13 +88,12 @@ pub(super) fn unsupported(source: &History, probes: &[Probe], index: &Index) -> 
             }
         }
         for span in spans.iter().filter(|it| is_command(it)) {
-            let shown = span.trim_end_matches(['…', '.', ' ']);
-            if !support.has(&support.all, shown) {
+            if !support.has(&support.all, whole_words(span)) {
                 say(Claim::Command, span);
             }
         }
         for quote in quotes(line, index) {
-            if !support.has(&support.user, quote.trim_end_matches(['…', '.', ' '])) {
+            if !support.has(&support.user, whole_words(&quote)) {
                 say(Claim::Quote, &quote);
             }
         }
@@ -251,6 +255,14 @@ fn shingles(text: &str, mut take: impl FnMut(u64)) {
     }
 }
 
+/// A text without an ellipsis at its end and the word that it may have cut.
+fn whole_words(text: &str) -> &str {
+    match text.strip_suffix('…').or_else(|| text.strip_suffix("...")) {
+        Some(cut) => cut.rsplit_once(' ').map_or(cut, |it| it.0),
+        None => text,
+    }
+}
+
 /// Texts between backticks.
 fn code_spans(line: &str) -> Vec<&str> {
     line.split('`').skip(1).step_by(2).filter(|it| !it.is_empty()).collect()
@@ -318,7 +330,9 @@ fn is_file(word: &str) -> bool {
         || word.starts_with("www.")
         || [".com", ".org", ".io", ".dev", ".net"].iter().any(|it| name.ends_with(it));
     let deep = path.starts_with(['/', '~', '.']) && path.matches('/').count() >= 2;
-    let call = name.contains('(') || path.contains('=');
+    // Node.js, Vue.js.
+    let brand = name.ends_with(".js") && name.starts_with(char::is_uppercase) && !path.contains('/');
+    let call = brand || name.contains('(') || path.contains('=');
     !web && !call
         && looks_like_path(path)
         && (ending && path.contains('/')

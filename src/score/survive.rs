@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Serialize;
 
-use super::cues;
-use super::done::{self, counts};
+use super::done;
 use super::idents::is_hash;
 use super::index::{Index, Line, Origin};
+use super::phrases::{
+    agrees, find_bounded, find_path, ops_in, ops_in_line, outcome_in, status_in, turned_around,
+};
 use super::probe::{Class, Fact, FileOp, Outcome, Polarity, Probe};
-use super::said::polarity;
-use super::text::{Shape, clip, content, fold, is_dense, tokens, words};
+use super::rules::{dequoted, polarity};
+use super::text::{Shape, clip, content, ending, tokens};
 use crate::history::History;
 
 /// Something that the compacted history says and the source contradicts.
@@ -65,12 +67,18 @@ impl<'a> Scene<'a> {
         let mut kept = Kept::default();
         for probe in done::probes(&evicted) {
             match probe.fact {
-                Fact::File { path, op, .. } => drop(kept.files.insert(path, op)),
-                Fact::Command { command, outcome } => drop(kept.commands.insert(command, outcome)),
-                Fact::Error { signature, resolved, .. } => {
-                    drop(kept.errors.insert(signature, resolved.is_some()))
+                Fact::File { path, op, .. } => {
+                    kept.files.insert(path, op);
                 }
-                Fact::Plan { item } => drop(kept.plan.insert(item)),
+                Fact::Command { command, outcome } => {
+                    kept.commands.insert(command, outcome);
+                }
+                Fact::Error { signature, resolved, .. } => {
+                    kept.errors.insert(signature, resolved.is_some());
+                }
+                Fact::Plan { item } => {
+                    kept.plan.insert(item);
+                }
                 Fact::Rule { .. }
                 | Fact::Decision { .. }
                 | Fact::Identifier { .. }
@@ -135,7 +143,9 @@ impl<'a> Scene<'a> {
         for at in self.index.sentences_with(&needle, share) {
             let (line, sentence) = &self.index.sentences[at];
             let line = &self.index.lines[*line];
-            let said = polarity(sentence).or_else(|| self.index.labels(line).find_map(polarity));
+            let said = polarity(sentence)
+                .or_else(|| polarity(&dequoted(sentence)))
+                .or_else(|| self.index.labels(line).find_map(polarity));
             let turned = turned_around(text, sentence)
                 || matches!(
                     (own, said),
@@ -213,12 +223,7 @@ impl<'a> Scene<'a> {
             let Some((from, to)) = aliases.iter().find_map(|it| find_path(&line.text, it)) else { continue };
             let mut said = ops_in_line(&line.text, from, to);
             if said.is_empty() {
-                said = self
-                    .index
-                    .labels(line)
-                    .map(|it| ops_in(it))
-                    .find(|it| !it.is_empty())
-                    .unwrap_or_default();
+                said = self.index.labels(line).map(ops_in).find(|it| !it.is_empty()).unwrap_or_default();
             }
             if said.is_empty() {
                 continue;
@@ -270,8 +275,9 @@ impl<'a> Scene<'a> {
                 continue;
             }
             let Some((from, to)) = self.find_command(&line.text, command) else { continue };
-            let said = outcome_in(&line.text[to..])
-                .or_else(|| outcome_in(&line.text[..from]))
+            let after = self.until_next_command(&line.text[to..]);
+            let said = outcome_in(after)
+                .or_else(|| outcome_in(ending(&line.text[..from], 240)))
                 .or_else(|| self.index.labels(line).find_map(outcome_in));
             match said {
                 Some(said) if agrees(&said, outcome) => kept = true,
@@ -283,6 +289,23 @@ impl<'a> Scene<'a> {
             wrong.into_iter().for_each(says);
         }
         kept
+    }
+
+    /// What follows a command in its line, up to the next one: the next thing in backticks, or, after a comma or
+    /// semicolon, a word that some command starts with.
+    fn until_next_command<'t>(&self, after: &'t str) -> &'t str {
+        let text = after.trim_start_matches('`');
+        let quoted = text.find('`').unwrap_or(text.len());
+        let listed = text.match_indices([',', ';']).map(|it| it.0).find(|at| {
+            let next = text[at + 1..].split_whitespace().next().unwrap_or_default();
+            let from = self.names.commands.partition_point(|it| *it < next);
+            !next.is_empty()
+                && self.names.commands.get(from).is_some_and(|it| it.split(' ').next() == Some(next))
+        });
+        let cut = &text[..quoted.min(listed.unwrap_or(text.len()))];
+        // A mark just before the next command is the next command's.
+        let marks = ['✓', '✔', '✅', '✗', '✘', '❌', ' '];
+        if cut.len() < text.len() { cut.trim_end_matches(marks) } else { cut }
     }
 
     /// Where `command` stands in a line, whole or cut by an ellipsis after 40 characters, and not as the beginning of
@@ -389,235 +412,6 @@ impl<'a> Scene<'a> {
                     self.index.around(&value[..len]).iter().any(|it| find_bounded(&it.text, &value[..len]))
                 })
             }
-    }
-}
-
-fn find_bounded(line: &str, value: &str) -> bool {
-    line.match_indices(value).any(|(at, _)| {
-        let before = line[..at].chars().next_back();
-        let after = line[at + value.len()..].chars().next();
-        let bounded = |it: Option<char>| it.is_none_or(|c| !(c.is_alphanumeric() || c == '_') || is_dense(c));
-        bounded(before) && bounded(after)
-    })
-}
-
-/// Where a path stands in a line as a whole path.
-fn find_path(line: &str, path: &str) -> Option<(usize, usize)> {
-    line.match_indices(path).find_map(|(at, _)| {
-        let before = line[..at].strip_suffix("./").unwrap_or(&line[..at]).chars().next_back();
-        let mut after = line[at + path.len()..].chars();
-        let next = after.next();
-        let part = |c: char| (c.is_alphanumeric() && !is_dense(c)) || matches!(c, '_' | '-' | '/' | '\\');
-        let ends = match next {
-            Some('.') => after.next().is_none_or(|c| !c.is_alphanumeric()),
-            other => other.is_none_or(|c| !part(c)),
-        };
-        (before.is_none_or(|c| !part(c) && c != '.' && c != '~') && ends).then_some((at, at + path.len()))
-    })
-}
-
-/// Operations that a stretch of text names, without those it denies or only intends.
-fn ops_in(text: &str) -> Vec<FileOp> {
-    let all = words(text);
-    let mut out = Vec::new();
-    for (at, word) in all.iter().enumerate() {
-        let word_text = fold(word.text);
-        if word.dense {
-            for (cue, ops) in cues::FILE_WORDS.iter().filter(|it| word.text.contains(it.0)) {
-                if cue.contains(is_dense) {
-                    out.extend(ops.iter().copied());
-                }
-            }
-            continue;
-        }
-        let Some((_, ops)) = cues::FILE_WORDS.iter().find(|it| it.0 == word_text) else { continue };
-        let denied =
-            all[at.saturating_sub(3)..at].iter().any(|it| cues::NEGATORS.contains(&fold(it.text).as_str()));
-        if !denied {
-            out.extend(ops.iter().copied());
-        }
-    }
-    out
-}
-
-/// What a line says was done to the path that stands at `from..to`. With several paths in it, the words before the
-/// first path decide whether operations precede or follow the paths they speak of.
-fn ops_in_line(line: &str, from: usize, to: usize) -> Vec<FileOp> {
-    // `M src/a.rs`, as git writes it.
-    let letter = line.split_whitespace().next().unwrap_or_default();
-    let named = match letter {
-        "M" => Some(FileOp::Edited),
-        "A" => Some(FileOp::Created),
-        "D" => Some(FileOp::Deleted),
-        _ => None,
-    };
-    if let Some(op) = named.filter(|_| line[letter.len()..].trim_start().starts_with(&line[from..to])) {
-        return vec![op];
-    }
-    let others: Vec<(usize, usize)> = words(line)
-        .iter()
-        .filter(|it| {
-            looks_like_path(it.text)
-                && !(from..to).contains(&it.at)
-                && !(it.at..it.at + it.text.len()).contains(&from)
-        })
-        .map(|it| (it.at, it.at + it.text.len()))
-        .collect();
-    if others.is_empty() {
-        let mut out = ops_in(&line[..from]);
-        out.extend(ops_in(&line[to..]));
-        return out;
-    }
-    let first = others.iter().map(|it| it.0).chain([from]).min().unwrap_or(from);
-    let precede = !ops_in(&line[..first]).is_empty();
-    let mut places = others;
-    places.push((from, to));
-    places.sort_unstable();
-    let own = places.iter().position(|it| *it == (from, to)).unwrap_or_default();
-    let gap = |after: usize| -> &str {
-        let start = places[after].1;
-        let end = places.get(after + 1).map_or(line.len(), |it| it.0);
-        line.get(start..end).unwrap_or_default()
-    };
-    let aside = |text: &str| -> (String, String) {
-        match text.trim_start().strip_prefix('(').and_then(|it| it.split_once(')')) {
-            Some((inside, rest)) => (inside.to_string(), rest.to_string()),
-            None => (String::new(), text.to_string()),
-        }
-    };
-    let mut out = Vec::new();
-    if precede {
-        // The nearest operation before it.
-        let mut at = own;
-        loop {
-            let text = if at == 0 { line[..places[0].0].to_string() } else { aside(gap(at - 1)).1 };
-            let found = ops_in(&text);
-            if !found.is_empty() || at == 0 {
-                out = found;
-                break;
-            }
-            at -= 1;
-        }
-        out.extend(ops_in(&aside(gap(own)).0));
-    } else {
-        for at in own..places.len() {
-            out = ops_in(gap(at));
-            if !out.is_empty() {
-                break;
-            }
-        }
-    }
-    out
-}
-
-/// Whether a word can be a path: it has a slash inside, or ends like a file.
-pub(super) fn looks_like_path(word: &str) -> bool {
-    let ending = word.rsplit_once('.').is_some_and(|(stem, ending)| {
-        !stem.is_empty()
-            && (1..=5).contains(&ending.len())
-            && ending.chars().all(|c| c.is_ascii_alphanumeric())
-            && ending.starts_with(|c: char| c.is_ascii_alphabetic())
-    });
-    !word.contains("://") && (word.trim_matches('/').contains('/') || ending)
-}
-
-/// What a text says of how a command ended.
-#[derive(Debug, PartialEq, Eq)]
-struct Told {
-    ok: bool,
-    passed: Option<u64>,
-    failed: Option<u64>,
-    exit: Option<i64>,
-}
-
-fn outcome_in(text: &str) -> Option<Told> {
-    // What is said of this command ends where the next one is named.
-    let text = clip(text, 240);
-    let lower = text.to_lowercase();
-    let (passed, failed) = counts(&lower);
-    let exit = ["exit code ", "exit status ", "exit ", "code "].iter().find_map(|it| {
-        let rest = lower.split_once(it)?.1;
-        rest.chars().take_while(|c| c.is_ascii_digit() || *c == '-').collect::<String>().parse::<i64>().ok()
-    });
-    let all = words(&lower);
-    // The last word that judges counts: "failed twice, then passed".
-    let mut last = None;
-    for (at, word) in all.iter().enumerate() {
-        let good = cues::WENT_WELL.contains(&word.text);
-        let bad = cues::WENT_WRONG.contains(&word.text);
-        if good || bad {
-            let denied = all[at.saturating_sub(2)..at].iter().any(|it| cues::NEGATORS.contains(&it.text));
-            let counted =
-                at.checked_sub(1).is_some_and(|it| all[it].text.parse::<u64>().is_ok_and(|it| it > 0));
-            // "3 passed, 1 failed" is judged by its failures.
-            if !(good && counted && failed.is_some_and(|it| it > 0)) {
-                last = Some(good != denied);
-            }
-        }
-    }
-    let last_sign = |signs: &[&str]| signs.iter().filter_map(|it| text.rfind(it)).max();
-    let signs = match (last_sign(cues::WENT_WELL_ANYWHERE), last_sign(cues::WENT_WRONG_ANYWHERE)) {
-        (None, None) => None,
-        (good, bad) => Some(good > bad),
-    };
-    let counted = failed.map(|it| it == 0).or(passed.map(|_| true));
-    let ok = exit.map(|it| it == 0).or(counted.filter(|it| !it)).or(signs).or(last).or(counted)?;
-    Some(Told { ok, passed, failed, exit })
-}
-
-fn agrees(told: &Told, outcome: &Outcome) -> bool {
-    let same = |told: Option<u64>, known: Option<u64>| told.is_none() || known.is_none() || told == known;
-    told.ok == outcome.ok
-        && same(told.passed, outcome.passed)
-        && same(told.failed, outcome.failed)
-        && (told.exit.is_none()
-            || outcome.exit.is_none()
-            || told.exit == outcome.exit
-            || outcome.exit == Some(0) && !outcome.ok)
-}
-
-fn status_in(text: &str, own: &HashSet<String>) -> Option<bool> {
-    let lower = text.to_lowercase();
-    let all = words(&lower);
-    let mut out = None;
-    for (at, word) in all.iter().enumerate() {
-        if own.contains(word.text) {
-            continue;
-        }
-        let denied = all[at.saturating_sub(2)..at].iter().any(|it| cues::NEGATORS.contains(&it.text));
-        if cues::SETTLED.contains(&word.text) {
-            out = Some(!denied);
-        } else if cues::STILL_OPEN.contains(&word.text) && out.is_none() {
-            out = Some(denied && word.text != "next");
-        }
-    }
-    if cues::STILL_OPEN_ANYWHERE.iter().any(|it| text.contains(it)) {
-        return Some(false);
-    }
-    if cues::SETTLED_ANYWHERE.iter().any(|it| text.contains(it)) {
-        return Some(true);
-    }
-    out
-}
-
-/// Whether two sentences set the same two things against each other the other way round.
-fn turned_around(text: &str, sentence: &str) -> bool {
-    let pair = |text: &str| -> Option<(String, String)> {
-        let lower = text.to_lowercase();
-        let (at, cue) = cues::CONTRAST.iter().find_map(|it| {
-            let mut hits = lower.match_indices(it);
-            hits.find(|(at, _)| {
-                it.contains(is_dense)
-                    || lower[..*at].ends_with([' ', ',']) && lower[*at + it.len()..].starts_with(' ')
-            })
-        })?;
-        let left = content(&lower[..at]).pop()?;
-        let right = content(&lower[at + cue.len()..]).into_iter().next()?;
-        Some((left, right))
-    };
-    match (pair(text), pair(sentence)) {
-        (Some((a, b)), Some((c, d))) => a == d && b == c && a != b,
-        _ => false,
     }
 }
 

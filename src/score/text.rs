@@ -246,10 +246,10 @@ pub(super) fn rows(text: &str) -> Vec<Row> {
 /// Takes a list marker off: `- `, `* `, `• `, `1. `, `1) `, `[ ] `.
 fn item(line: &str) -> (bool, &str) {
     let digits = line.chars().take_while(char::is_ascii_digit).count();
-    if (1..=3).contains(&digits) {
-        if let Some(rest) = line[digits..].strip_prefix(". ").or_else(|| line[digits..].strip_prefix(") ")) {
-            return (true, rest.trim_start());
-        }
+    if (1..=3).contains(&digits)
+        && let Some(rest) = line[digits..].strip_prefix(". ").or_else(|| line[digits..].strip_prefix(") "))
+    {
+        return (true, rest.trim_start());
     }
     for mark in ["- ", "* ", "+ ", "• ", "・", "– "] {
         if let Some(rest) = line.strip_prefix(mark) {
@@ -319,11 +319,15 @@ fn push_sentence(text: &str, out: &mut Vec<Sentence>) {
     }
 }
 
+/// Without the context that editors put before what was typed.
+pub(super) fn typed(text: &str) -> &str {
+    text.split_once(cues::TYPED_AFTER).and_then(|it| it.1.split_once(':')).map_or(text, |it| it.1)
+}
+
 /// What a person says in their own words: without code, quotations, pasted logs, and what clients wrap in tags.
 pub(super) fn own_words(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    // Editors put their context before what was typed.
-    let text = text.split_once(cues::TYPED_AFTER).map_or(text, |it| it.1);
+    let text = typed(text);
     let mut fenced = false;
     let mut tag: Option<&str> = None;
     let mut in_log = false;
@@ -422,6 +426,15 @@ pub(super) fn unquoted(text: &str) -> String {
     }
     out.push_str(rest);
     out
+}
+
+/// The last `limit` bytes or a few less, whole characters.
+pub(super) fn ending(text: &str, limit: usize) -> &str {
+    let mut at = text.len().saturating_sub(limit);
+    while !text.is_char_boundary(at) {
+        at += 1;
+    }
+    &text[at..]
 }
 
 /// The first `limit` characters, whole words where they are spaced.

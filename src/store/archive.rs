@@ -5,207 +5,21 @@ use std::sync::Mutex;
 
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
+use super::content::{corrupted, open, put_content};
 use super::handle::identity;
+use super::item::{ENTRY, NewItem, Place, chosen, entry_of, item, missing, put_item, put_place};
 use super::schema::{failed, write};
 use super::sqlite::locked;
 use super::{
-    Applied, Batch, Body, Compaction, Digest, Entry, Handle, Original, Removed, Scope, SessionRef, Stored,
-    What, search,
+    Applied, Batch, Compaction, Digest, Entry, Handle, Original, Removed, Scope, SessionRef, Stored, What,
+    search,
 };
 use crate::error::{Error, Kind, Result};
 use crate::secrets::Veil;
 
-/// Bytes of an original in one chunk. A session that only grew shares all its chunks but the last.
-const CHUNK: usize = 1 << 20;
-
-/// The compressor's level: its own default, a good bargain for text.
-const LEVEL: i32 = 3;
-
 const STORING: &str = "archiving originals";
 const READING: &str = "reading the archive";
-
-// ── Items: whatever has a handle ──
-
-/// A row of `item` as its reader needs it.
-pub(super) struct Item {
-    pub(super) id: i64,
-    pub(super) handle: Handle,
-    pub(super) project: String,
-    pub(super) sort: String,
-    pub(super) blob: Option<i64>,
-}
-
-/// What a new item is made of.
-pub(super) struct NewItem<'a> {
-    pub(super) scope: &'a Scope,
-    pub(super) sort: &'static str,
-    pub(super) identity: Digest,
-    pub(super) blob: Option<i64>,
-    pub(super) tokens: Option<u64>,
-    pub(super) bytes: u64,
-    pub(super) at: i64,
-}
-
-/// The handle that an identity has, or the first that is free for it.
-fn chosen(connection: &Connection, identity: &Digest) -> Result<(Handle, Option<i64>)> {
-    let mut find = connection
-        .prepare_cached("SELECT id, identity FROM item WHERE handle = ?1")
-        .map_err(failed(READING))?;
-    for n in 0.. {
-        let handle = Handle::nth(identity, n);
-        let found: Option<(i64, [u8; 32])> = find
-            .query_row([handle.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()
-            .map_err(failed(READING))?;
-        match found {
-            None => return Ok((handle, None)),
-            Some((id, same)) if same == identity.0 => return Ok((handle, Some(id))),
-            Some(_) => {}
-        }
-    }
-    Err(Error::new(Kind::Bug, "choosing a handle: expected a free one"))
-}
-
-/// Inserts an item, or makes the one with the same identity new. Says whether it was there.
-pub(super) fn put_item(transaction: &Transaction<'_>, new: &NewItem<'_>) -> Result<(i64, Handle, bool)> {
-    let (handle, found) = chosen(transaction, &new.identity)?;
-    if let Some(id) = found {
-        transaction
-            .prepare_cached(
-                "UPDATE item SET at = max(at, ?2), tokens = ifnull(?3, tokens), blob = ifnull(?4, blob) WHERE id = ?1",
-            )
-            .and_then(|mut it| it.execute(params![id, new.at, new.tokens.map(signed), new.blob]))
-            .map_err(failed(STORING))?;
-        return Ok((id, handle, true));
-    }
-    transaction
-        .prepare_cached(
-            "INSERT INTO item (handle, identity, owner, project, sort, blob, tokens, bytes, at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-        )
-        .and_then(|mut it| {
-            it.execute(params![
-                handle.as_str(),
-                new.identity.0,
-                new.scope.owner,
-                new.scope.project,
-                new.sort,
-                new.blob,
-                new.tokens.map(signed),
-                signed(new.bytes),
-                new.at
-            ])
-        })
-        .map_err(failed(STORING))?;
-    Ok((transaction.last_insert_rowid(), handle, false))
-}
-
-/// Where a session has an item.
-pub(super) struct Place<'a> {
-    pub(super) session: &'a str,
-    pub(super) what: What,
-    pub(super) call_id: &'a str,
-    pub(super) tool: Option<&'a str>,
-    pub(super) message: Option<u32>,
-    pub(super) at: i64,
-}
-
-pub(super) fn put_place(transaction: &Transaction<'_>, item: i64, place: &Place<'_>) -> Result<()> {
-    transaction
-        .prepare_cached(
-            "INSERT INTO place (item, session, what, call_id, tool, message, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-             ON CONFLICT DO UPDATE SET tool = ?5, message = ?6, at = ?7 WHERE at <= ?7",
-        )
-        .and_then(|mut it| {
-            it.execute(params![
-                item,
-                place.session,
-                place.what.name(),
-                place.call_id,
-                place.tool,
-                place.message,
-                place.at
-            ])
-        })
-        .map_err(failed(STORING))?;
-    Ok(())
-}
-
-/// Counters in the database are signed; ours never reach the sign.
-pub(super) fn signed(it: u64) -> i64 {
-    i64::try_from(it).unwrap_or(i64::MAX)
-}
-
-fn unsigned(it: i64) -> u64 {
-    u64::try_from(it).unwrap_or(0)
-}
-
-/// The item of that handle, if the scope may see it.
-pub(super) fn item(connection: &Connection, scope: &Scope, handle: &str) -> Result<Item> {
-    let (item, owner) = any_item(connection, handle)?;
-    let same_project = item.project == scope.project || item.project.is_empty();
-    if owner == scope.owner && same_project { Ok(item) } else { Err(refused(item.handle)) }
-}
-
-fn refused(handle: Handle) -> Error {
-    Error::new(
-        Kind::Refused,
-        format!(
-            "looking up {handle}: expected a handle of this project, found one of another project or user; run it \
-             in that project, or with --scope all if it is yours"
-        ),
-    )
-}
-
-fn any_item(connection: &Connection, handle: &str) -> Result<(Item, String)> {
-    let handle: Handle = handle.parse()?;
-    connection
-        .prepare_cached("SELECT id, project, sort, blob, owner FROM item WHERE handle = ?1")
-        .and_then(|mut it| {
-            it.query_row([handle.as_str()], |row| {
-                let item = Item {
-                    id: row.get(0)?,
-                    handle,
-                    project: row.get(1)?,
-                    sort: row.get(2)?,
-                    blob: row.get(3)?,
-                };
-                Ok((item, row.get(4)?))
-            })
-            .optional()
-        })
-        .map_err(failed(READING))?
-        .ok_or_else(|| missing(handle))
-}
-
-fn missing(handle: Handle) -> Error {
-    Error::new(
-        Kind::Arguments,
-        format!(
-            "looking up {handle}: expected a handle that exists, found none of that name; `epitome recall` lists the \
-             newest ones"
-        ),
-    )
-}
-
-/// Deletes an item and what hangs on it, but not its blob.
-pub(super) fn delete_item(transaction: &Transaction<'_>, id: i64) -> Result<()> {
-    for sql in ["DELETE FROM words WHERE rowid = ?1", "DELETE FROM item WHERE id = ?1"] {
-        transaction
-            .prepare_cached(sql)
-            .and_then(|mut it| it.execute([id]))
-            .map_err(failed("deleting from the store"))?;
-    }
-    Ok(())
-}
-
-/// The scope of any item of this owner.
-pub(super) fn locate(connection: &Connection, handle: &str, owner: &str) -> Result<Scope> {
-    let (item, found) = any_item(connection, handle)?;
-    if found == owner { Ok(Scope { owner: found, project: item.project }) } else { Err(refused(item.handle)) }
-}
 
 pub(super) fn handles(connection: &Connection, scope: &Scope, contents: &[Digest]) -> Result<Vec<Handle>> {
     let handle = |it: &Digest| Ok(chosen(connection, &identity("original", scope, &[&it.0]))?.0);
@@ -341,182 +155,7 @@ fn put_original(
     Ok((id, handle, content.digest))
 }
 
-struct Content {
-    blob: i64,
-    digest: Digest,
-    size: u64,
-    /// Its beginning, as much as is searched.
-    head: Vec<u8>,
-}
-
-/// Stores a content in chunks, in one pass over it, if it is not there.
-fn put_content(transaction: &Transaction<'_>, body: Body<'_>) -> Result<Content> {
-    let mut hasher = Sha256::new();
-    let mut chunks = Vec::new();
-    let mut head = Vec::new();
-    let size = match body {
-        Body::Bytes(bytes) => bytes.len() as u64,
-        Body::Source(source) => source.len(),
-    };
-    let mut add = |bytes: &[u8]| -> Result<()> {
-        hasher.update(bytes);
-        let room = search::SEARCHED.saturating_sub(head.len()).min(bytes.len());
-        head.extend_from_slice(&bytes[..room]);
-        chunks.push(put_chunk(transaction, bytes)?);
-        Ok(())
-    };
-    match body {
-        Body::Bytes(bytes) => bytes.chunks(CHUNK).try_for_each(&mut add)?,
-        Body::Source(source) => {
-            let mut at = 0;
-            while at < size {
-                let end = size.min(at + CHUNK as u64);
-                add(&source.bytes(at..end)?)?;
-                at = end;
-            }
-        }
-    }
-    let digest = Digest(hasher.finalize().into());
-    let found = transaction
-        .prepare_cached("SELECT id FROM blob WHERE sha = ?1")
-        .and_then(|mut it| it.query_row([digest.0], |row| row.get(0)).optional())
-        .map_err(failed(STORING))?;
-    let blob = match found {
-        Some(blob) => blob,
-        None => {
-            transaction
-                .prepare_cached("INSERT INTO blob (sha, size) VALUES (?1, ?2)")
-                .and_then(|mut it| it.execute(params![digest.0, signed(size)]))
-                .map_err(failed(STORING))?;
-            let blob = transaction.last_insert_rowid();
-            for (seq, chunk) in chunks.iter().enumerate() {
-                transaction
-                    .prepare_cached("INSERT INTO piece (blob, seq, chunk) VALUES (?1, ?2, ?3)")
-                    .and_then(|mut it| it.execute(params![blob, seq as i64, chunk]))
-                    .map_err(failed(STORING))?;
-            }
-            blob
-        }
-    };
-    Ok(Content { blob, digest, size, head })
-}
-
-/// The chunk of these bytes. One that is there already is read, because it is about to be relied on, and mended when
-/// the disk has spoilt it.
-fn put_chunk(transaction: &Transaction<'_>, bytes: &[u8]) -> Result<i64> {
-    let digest = Digest::of(bytes);
-    let found: Option<(i64, Vec<u8>)> = transaction
-        .prepare_cached("SELECT id, packed FROM chunk WHERE sha = ?1")
-        .and_then(|mut it| it.query_row([digest.0], |row| Ok((row.get(0)?, row.get(1)?))).optional())
-        .map_err(failed(STORING))?;
-    let pack = || {
-        zstd::bulk::compress(bytes, LEVEL).map_err(|error| {
-            Error::new(Kind::Store, format!("{STORING}: expected to compress")).because(error)
-        })
-    };
-    match found {
-        Some((id, packed)) => {
-            if zstd::bulk::decompress(&packed, bytes.len()).ok().as_deref() != Some(bytes) {
-                transaction
-                    .execute("UPDATE chunk SET packed = ?2 WHERE id = ?1", params![id, pack()?])
-                    .map_err(failed(STORING))?;
-            }
-            Ok(id)
-        }
-        None => {
-            let packed = pack()?;
-            transaction
-                .prepare_cached("INSERT INTO chunk (sha, size, packed) VALUES (?1, ?2, ?3)")
-                .and_then(|mut it| it.execute(params![digest.0, bytes.len() as i64, packed]))
-                .map_err(failed(STORING))?;
-            Ok(transaction.last_insert_rowid())
-        }
-    }
-}
-
 // ── Reading ──
-
-/// Delivers a blob chunk by chunk, each checked before it is.
-pub(super) struct Reader<'a> {
-    connection: &'a Mutex<Connection>,
-    handle: Handle,
-    chunks: std::vec::IntoIter<i64>,
-    now: std::io::Cursor<Vec<u8>>,
-    hasher: Sha256,
-    expected: [u8; 32],
-    ended: bool,
-}
-
-impl Read for Reader<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        loop {
-            let read = self.now.read(buffer)?;
-            if read > 0 || buffer.is_empty() || self.ended {
-                return Ok(read);
-            }
-            match self.chunks.next() {
-                Some(id) => {
-                    let chunk = chunk(&locked(self.connection), id).map_err(std::io::Error::other)?;
-                    let bytes = chunk.ok_or_else(|| std::io::Error::other(corrupted(self.handle)))?;
-                    self.hasher.update(&bytes);
-                    self.now = std::io::Cursor::new(bytes);
-                }
-                None => {
-                    let digest: [u8; 32] = std::mem::take(&mut self.hasher).finalize().into();
-                    if digest != self.expected {
-                        return Err(std::io::Error::other(corrupted(self.handle)));
-                    }
-                    self.ended = true;
-                }
-            }
-        }
-    }
-}
-
-/// A chunk's bytes; `None` when they are not what they were.
-fn chunk(connection: &Connection, id: i64) -> Result<Option<Vec<u8>>> {
-    let found: Option<([u8; 32], i64, Vec<u8>)> = connection
-        .prepare_cached("SELECT sha, size, packed FROM chunk WHERE id = ?1")
-        .and_then(|mut it| it.query_row([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional())
-        .map_err(failed(READING))?;
-    Ok(found.and_then(|(sha, size, packed)| {
-        let size = usize::try_from(size).ok().filter(|it| *it <= CHUNK)?;
-        let bytes = zstd::bulk::decompress(&packed, size).ok()?;
-        (Digest::of(&bytes).0 == sha).then_some(bytes)
-    }))
-}
-
-fn corrupted(handle: Handle) -> Error {
-    Error::new(
-        Kind::Store,
-        format!(
-            "reading {handle}: expected the bytes that were stored, found them corrupted; nothing of it was \
-             restored; `epitome doctor` says what else is damaged"
-        ),
-    )
-}
-
-/// Opens a blob for reading.
-pub(super) fn open<'a>(connection: &'a Mutex<Connection>, handle: Handle, blob: i64) -> Result<Reader<'a>> {
-    let guard = locked(connection);
-    let expected: Option<[u8; 32]> = guard
-        .prepare_cached("SELECT sha FROM blob WHERE id = ?1")
-        .and_then(|mut it| it.query_row([blob], |row| row.get(0)).optional())
-        .map_err(failed(READING))?;
-    let chunks: Vec<i64> = guard
-        .prepare_cached("SELECT chunk FROM piece WHERE blob = ?1 ORDER BY seq")
-        .and_then(|mut it| it.query_map([blob], |row| row.get(0))?.collect())
-        .map_err(failed(READING))?;
-    Ok(Reader {
-        connection,
-        handle,
-        chunks: chunks.into_iter(),
-        now: std::io::Cursor::new(Vec::new()),
-        hasher: Sha256::new(),
-        expected: expected.ok_or_else(|| corrupted(handle))?,
-        ended: false,
-    })
-}
 
 pub(super) fn reader<'a>(
     connection: &'a Mutex<Connection>,
@@ -530,7 +169,7 @@ pub(super) fn reader<'a>(
             let found = "found a compaction of which no session was stored";
             Error::new(Kind::Arguments, format!("reading {}: expected an original, {found}", item.handle))
         })?;
-        item = self::item(&locked(connection), scope, original.as_str())?;
+        item = super::item::item(&locked(connection), scope, original.as_str())?;
     }
     match (item.blob, item.sort.as_str()) {
         (Some(blob), _) => Ok(Box::new(open(connection, item.handle, blob)?)),
@@ -542,56 +181,12 @@ pub(super) fn reader<'a>(
     }
 }
 
-/// The beginning of a blob, as much as is searched; up to what is damaged, which is told when it is read.
-pub(super) fn head(connection: &Connection, blob: i64) -> Result<Vec<u8>> {
-    let chunks: Vec<i64> = connection
-        .prepare_cached("SELECT chunk FROM piece WHERE blob = ?1 ORDER BY seq LIMIT ?2")
-        .and_then(|mut it| {
-            it.query_map(params![blob, search::SEARCHED.div_ceil(CHUNK) as i64], |row| row.get(0))?.collect()
-        })
-        .map_err(failed(READING))?;
-    let mut out = Vec::new();
-    for id in chunks {
-        match chunk(connection, id)? {
-            Some(bytes) => out.extend(bytes),
-            None => break,
-        }
-    }
-    Ok(out)
-}
-
 /// The summary of a compaction.
 pub(super) fn summary(connection: &Connection, item: i64) -> Result<String> {
     connection
         .prepare_cached("SELECT summary FROM compaction WHERE item = ?1")
         .and_then(|mut it| it.query_row([item], |row| row.get(0)))
         .map_err(failed(READING))
-}
-
-/// The columns that [`entry_of`] reads.
-pub(super) const ENTRY: &str =
-    "i.handle, p.what, i.project, p.session, p.message, p.call_id, p.tool, i.tokens, i.bytes, i.at";
-
-pub(super) fn entry_of(row: &Row<'_>) -> rusqlite::Result<Entry> {
-    let handle: String = row.get(0)?;
-    let what: String = row.get(1)?;
-    let odd = |column: usize, what: &str| {
-        let error = format!("found {what:?}");
-        rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, error.into())
-    };
-    let filled = |it: String| Some(it).filter(|it| !it.is_empty());
-    Ok(Entry {
-        handle: Handle::parse(&handle).ok_or_else(|| odd(0, &handle))?,
-        what: What::ALL.into_iter().find(|it| it.name() == what).ok_or_else(|| odd(1, &what))?,
-        project: row.get(2)?,
-        session: filled(row.get(3)?),
-        message: row.get(4)?,
-        call_id: filled(row.get(5)?),
-        tool: row.get(6)?,
-        tokens: row.get::<_, Option<i64>>(7)?.map(unsigned),
-        bytes: unsigned(row.get(8)?),
-        at: row.get(9)?,
-    })
 }
 
 pub(super) fn entry(connection: &Connection, scope: &Scope, handle: &str) -> Result<Entry> {
@@ -703,7 +298,7 @@ pub(super) fn compactions(
 
 #[cfg(test)]
 mod tests {
-    use crate::store::{Sqlite, Store as _, Where};
+    use crate::store::{Body, Sqlite, Store as _, Where};
 
     use super::*;
 

@@ -4,7 +4,8 @@ use std::io::Read as _;
 
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
-use super::archive::{delete_item, open};
+use super::content::open;
+use super::item::delete_item;
 use super::remembered::LINE;
 use super::schema::{VERSION, failed, write};
 use super::{Checked, Collected, Handle, Retention, Stats, sqlite};

@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::archive::{NewItem, item, put_item, signed};
 use super::handle::identity;
+use super::item::{NewItem, item, put_item, signed};
 use super::schema::{failed, write};
 use super::{Handle, Mark, Scope};
 use crate::error::{Error, Kind, Result};

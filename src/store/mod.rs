@@ -20,6 +20,8 @@ pub mod memory;
 pub mod range;
 pub mod words;
 mod archive;
+mod content;
+mod item;
 mod care;
 mod marks;
 mod remembered;

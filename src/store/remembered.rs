@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, Row, Transaction, params};
 
-use super::archive::{self, Item, NewItem, Place, delete_item, item, put_item, put_place};
 use super::handle::identity;
+use super::item::{Item, NewItem, Place, delete_item, item, put_item, put_place};
 use super::memory::duplicates;
 use super::schema::{failed, write};
 use super::{
@@ -227,7 +227,7 @@ pub(super) fn tidy(connection: &mut Connection, scope: &Scope, dry_run: bool) ->
     if dry_run {
         return Ok(found);
     }
-    let id = |handle: &Handle| archive::item(&transaction, scope, handle.as_str()).map(|it| it.id);
+    let id = |handle: &Handle| item(&transaction, scope, handle.as_str()).map(|it| it.id);
     for tidied in &found {
         let kept = id(&tidied.kept)?;
         for old in &tidied.superseded {

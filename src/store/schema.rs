@@ -179,7 +179,6 @@ fn prepare(directory: &Path, file: &Path) -> std::io::Result<()> {
 
 fn set_up(connection: &mut Connection) -> Result<()> {
     let doing = "opening the store";
-    let said = failed(doing);
     connection.busy_timeout(PATIENCE).map_err(failed(doing))?;
     connection.set_prepared_statement_cache_capacity(64);
     // Before anything is changed: is it ours, and do we know it?
@@ -195,34 +194,40 @@ fn set_up(connection: &mut Connection) -> Result<()> {
     } else if application != APPLICATION {
         return Err(foreign());
     }
+    not_newer(version)?;
     journal(connection)?;
     connection
         .execute_batch(
             "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY;
-             PRAGMA journal_size_limit = 16777216;",
+             PRAGMA fullfsync = ON; PRAGMA journal_size_limit = 16777216;",
         )
         .map_err(failed(doing))?;
     if version != VERSION {
         let transaction = write(connection, doing)?;
         // Somebody else may have been faster.
         let (version, _) = state(&transaction)?;
-        if version > VERSION {
-            return Err(Error::new(
-                Kind::Store,
-                format!(
-                    "opening the store: database of a newer version {version}; this is {VERSION}; upgrade epitome, \
-                     or name another store with --store"
-                ),
-            ));
-        }
+        not_newer(version)?;
         for step in STEPS.iter().skip(version as usize) {
             transaction.execute_batch(step).map_err(failed(doing))?;
         }
         transaction.pragma_update(None, "application_id", APPLICATION).map_err(failed(doing))?;
         transaction.pragma_update(None, "user_version", VERSION).map_err(failed(doing))?;
-        transaction.commit().map_err(said)?;
+        transaction.commit().map_err(failed(doing))?;
     }
     Ok(())
+}
+
+fn not_newer(version: u32) -> Result<()> {
+    if version <= VERSION {
+        return Ok(());
+    }
+    Err(Error::new(
+        Kind::Store,
+        format!(
+            "opening the store: database of a newer version {version}; this is {VERSION}; upgrade epitome, or name \
+             another store with --store"
+        ),
+    ))
 }
 
 fn foreign() -> Error {
@@ -318,6 +323,18 @@ mod tests {
         let expected =
             format!("database of a newer version {}; this is {VERSION}; upgrade epitome", VERSION + 7);
         assert!(error.to_string().contains(&expected), "{error}");
+    }
+
+    #[test]
+    fn what_is_committed_is_on_disk() {
+        let directory = tempfile::tempdir().unwrap();
+        let connection = open(&Where::Path(directory.path().into())).unwrap();
+        let pragma = |name: &str| -> String {
+            let sql = format!("SELECT CAST({name} AS TEXT) FROM pragma_{name}");
+            connection.query_row(&sql, [], |row| row.get(0)).unwrap()
+        };
+        assert_eq!((pragma("journal_mode").as_str(), pragma("synchronous").as_str()), ("wal", "2"));
+        assert_eq!(pragma("foreign_keys"), "1");
     }
 
     #[test]

@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 use serde_json::Value;
 
-use super::archive::{ENTRY, entry_of};
+use super::item::{ENTRY, entry_of};
 use super::schema::failed;
 use super::words::{Words, indexed};
-use super::{Found, Hit, Query, Reach, Scope, What, archive, remembered, sqlite};
+use super::{Found, Hit, Query, Reach, Scope, What, archive, content, remembered, sqlite};
 use crate::error::Result;
 
 /// Bytes of a content that are searched: its beginning. Bounds what one giant log can cost.
@@ -161,7 +161,7 @@ fn dressed(store: &sqlite::Sqlite, query: &Query, words: &Words, (id, score): Ma
         (What::Compaction, _) => words.snippet(&archive::summary(&connection, id)?),
         (What::Memory, _) => words.snippet(&remembered::content(&connection, id)?),
         (What::Session | What::Message | What::Output, Some(blob)) => {
-            let head = archive::head(&connection, blob)?;
+            let head = content::head(&connection, blob)?;
             words.snippet(&readable(&head, entry.what))
         }
         (What::Session | What::Message | What::Output, None) => return Ok(None),

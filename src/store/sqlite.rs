@@ -8,8 +8,8 @@ use rusqlite::Connection;
 
 use super::{
     Applied, Batch, Checked, Collected, Compaction, Digest, Entry, Found, Handle, Imported, Mark, Memory,
-    MemoryFilter, Note, Query, Retention, Scope, Stats, Store, Stored, Tidied, Where, archive, care, marks,
-    remembered, schema, search,
+    MemoryFilter, Note, Query, Retention, Scope, Stats, Store, Stored, Tidied, Where, archive, care, item,
+    marks, remembered, schema, search,
 };
 use crate::error::Result;
 use crate::secrets::Veil;
@@ -62,7 +62,7 @@ impl Store for Sqlite {
     }
 
     fn locate(&self, handle: &str, owner: &str) -> Result<Scope> {
-        archive::locate(&self.lock(), handle, owner)
+        item::locate(&self.lock(), handle, owner)
     }
 
     fn entry(&self, scope: &Scope, handle: &str) -> Result<Entry> {

@@ -15,6 +15,9 @@ const MAX_WORD: usize = 128;
 /// Words of a query that count. More only say the same again, and each costs a list of the index.
 const MAX_TERMS: usize = 32;
 
+/// Characters of a query that count.
+const MAX_QUERY: usize = 2_000;
+
 /// A snippet's length in characters, about.
 const SNIPPET: usize = 200;
 
@@ -112,6 +115,8 @@ impl Words {
     /// Reads a query: words, all of which are looked for; `"…"` is a phrase. A query without a letter or digit is
     /// [`Kind::Arguments`].
     pub fn parse(query: &str) -> Result<Self> {
+        let end = query.char_indices().nth(MAX_QUERY).map_or(query.len(), |(at, _)| at);
+        let query = &query[..end];
         let mut terms = Vec::new();
         for (number, part) in query.split('"').enumerate() {
             let quoted = number % 2 == 1;
@@ -217,6 +222,8 @@ fn insensitive(pattern: &str) -> Option<Regex> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -269,5 +276,16 @@ mod tests {
             "{snippet:?}"
         );
         assert_eq!(Words::parse("postgres missing").unwrap().find(&text), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_and_no_query_is_too_odd(text in "\\PC{0,300}", query in "(\\PC|[\"a数 \0\n]){0,40}") {
+            indexed(&text);
+            if let Ok(words) = Words::parse(&query) {
+                prop_assert!(words.snippet(&text).text.chars().count() <= SNIPPET + 4);
+                words.find(&text);
+            }
+        }
     }
 }

@@ -10,6 +10,9 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use toktok::Tokenizer;
 use xxhash_rust::xxh3::xxh3_128;
 
+use super::middle::{ceil, floor};
+use super::shape;
+
 /// An encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Encoding {
@@ -22,14 +25,14 @@ pub enum Encoding {
 /// Tokens of a text. What looks like a special token counts as the text it is.
 pub fn count(encoding: Encoding, text: &str) -> u64 {
     if text.len() < REMEMBERED_FROM {
-        return tokenizer(encoding).map_or(guess(text), |it| it.count(text.as_bytes()) as u64);
+        return fresh(encoding, text);
     }
     let key = (encoding, xxh3_128(text.as_bytes()));
     let memo = MEMO.get_or_init(Mutex::default);
     if let Some(known) = memo.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
         return *known;
     }
-    let counted = tokenizer(encoding).map_or(guess(text), |it| it.count(text.as_bytes()) as u64);
+    let counted = fresh(encoding, text);
     let mut memo = memo.lock().unwrap_or_else(PoisonError::into_inner);
     // A server that lives for months must not grow for months. What is in use is counted again at once.
     if memo.len() >= REMEMBERED_AT_MOST {
@@ -41,18 +44,12 @@ pub fn count(encoding: Encoding, text: &str) -> u64 {
 
 /// The longest beginning of a text that has at most `tokens` tokens, cut between characters.
 pub fn head(encoding: Encoding, text: &str, tokens: u64) -> &str {
-    cut(encoding, text, tokens, |bounds, most| &text[..before(text, bounds[most])])
+    cut(encoding, text, tokens, |bounds, most| &text[..floor(text, bounds[most])])
 }
 
 /// The longest end of a text that has at most `tokens` tokens, cut between characters.
 pub fn tail(encoding: Encoding, text: &str, tokens: u64) -> &str {
-    cut(encoding, text, tokens, |bounds, most| {
-        let start = bounds[bounds.len() - 1 - most];
-        let back = text.len() - start;
-        // From the character that begins at or after `start`.
-        let skip = (0..back).find(|it| text.is_char_boundary(start + it)).unwrap_or(back);
-        &text[start + skip..]
-    })
+    cut(encoding, text, tokens, |bounds, most| &text[ceil(text, bounds[bounds.len() - 1 - most])..])
 }
 
 /// Unfolds the tables of `o200k_base`, so that a later count need not wait. For a thread in the background.
@@ -66,6 +63,13 @@ const REMEMBERED_FROM: usize = 64;
 const REMEMBERED_AT_MOST: usize = 500_000;
 
 static MEMO: OnceLock<Mutex<HashMap<(Encoding, u128), u64>>> = OnceLock::new();
+
+fn fresh(encoding: Encoding, text: &str) -> u64 {
+    match tokenizer(encoding) {
+        Some(it) => it.count(text.as_bytes()) as u64,
+        None => shape::thousandths(text).div_ceil(1_000),
+    }
+}
 
 /// The tables are part of the binary and known to be good; the `Option` is for the library's sake.
 fn tokenizer(encoding: Encoding) -> Option<&'static Tokenizer> {
@@ -92,7 +96,7 @@ fn cut<'a>(
         return text;
     }
     let Some(tokenizer) = tokenizer(encoding) else {
-        return &text[..before(text, most)];
+        return &text[..floor(text, most)];
     };
     let bounds: Vec<usize> =
         tokenizer.encode_with_offsets(text.as_bytes()).1.into_iter().map(|it| it as usize).collect();
@@ -107,15 +111,6 @@ fn cut<'a>(
         }
         most = most.saturating_sub(over);
     }
-}
-
-/// The last place between characters at or before byte `at`.
-fn before(text: &str, at: usize) -> usize {
-    (0..=at).rev().find(|it| text.is_char_boundary(*it)).unwrap_or(0)
-}
-
-fn guess(text: &str) -> u64 {
-    text.len().div_ceil(3) as u64
 }
 
 #[cfg(test)]

@@ -1,21 +1,19 @@
-//! Taking out the middle of a text, as Codex does with tool outputs.
+//! Taking out the middle of a text, as Codex does with tool outputs, and where texts can be cut at all.
 
 /// Codex's estimate: UTF-8 bytes / 4, rounded up.
-pub fn codex_tokens(bytes: usize) -> usize {
+pub fn bytes4(bytes: usize) -> usize {
     bytes.div_ceil(4)
 }
 
 /// Codex of August 2026: at most four bytes for each of `tokens`, half of them from the start and half from the end,
 /// and between them how many tokens are missing. The mark comes on top of the budget.
-pub fn codex_by_tokens(text: &str, tokens: usize) -> String {
+pub fn by_tokens(text: &str, tokens: usize) -> String {
     let budget = tokens.saturating_mul(4);
-    shorten(text, budget, |_| {
-        format!("…{} tokens truncated…", codex_tokens(text.len().saturating_sub(budget)))
-    })
+    shorten(text, budget, |_| format!("…{} tokens truncated…", bytes4(text.len().saturating_sub(budget))))
 }
 
 /// The same by bytes; the mark tells the characters that are missing.
-pub fn codex_by_bytes(text: &str, bytes: usize) -> String {
+pub fn by_bytes(text: &str, bytes: usize) -> String {
     shorten(text, bytes, |missing| format!("…{missing} chars truncated…"))
 }
 
@@ -35,19 +33,18 @@ fn shorten(text: &str, budget: usize, mark: impl Fn(usize) -> String) -> String 
 /// The longest beginning of at most `head` bytes and the longest end of at most `tail` bytes, both whole characters
 /// and without overlap, and how many characters stand between them.
 pub fn split(text: &str, head: usize, tail: usize) -> (usize, &str, &str) {
-    let end = (0..=head.min(text.len())).rev().find(|it| text.is_char_boundary(*it)).unwrap_or(0);
-    let from = text.len().saturating_sub(tail).max(end);
-    let start = (from..=text.len()).find(|it| text.is_char_boundary(*it)).unwrap_or(text.len());
+    let end = floor(text, head);
+    let start = ceil(text, text.len().saturating_sub(tail).max(end));
     (text[end..start].chars().count(), &text[..end], &text[start..])
 }
 
 /// Codex 0.46: at most `bytes` with the mark, cut at line breaks where there are any. Also the estimate of the whole,
 /// if something was cut.
-pub fn codex_0_46(text: &str, bytes: usize) -> (String, Option<usize>) {
+pub fn within_bytes(text: &str, bytes: usize) -> (String, Option<usize>) {
     if text.len() <= bytes {
         return (text.to_owned(), None);
     }
-    let total = codex_tokens(text.len());
+    let total = bytes4(text.len());
     let mark = |tokens: usize| format!("…{tokens} tokens truncated…");
     // The length of the mark depends on the number in it, and that on the length: four rounds settle it.
     let mut tokens = total;
@@ -57,7 +54,7 @@ pub fn codex_0_46(text: &str, bytes: usize) -> (String, Option<usize>) {
             return (mark(total), Some(total));
         }
         let (head, tail) = at_lines(text, room / 2, room - room / 2);
-        let missing = codex_tokens(text.len() - head.len() - tail.len());
+        let missing = bytes4(text.len() - head.len() - tail.len());
         if missing == tokens {
             break;
         }
@@ -74,6 +71,16 @@ fn at_lines(text: &str, head: usize, tail: usize) -> (&str, &str) {
     let head = head.rfind('\n').map_or(head, |at| &head[..=at]);
     let tail = tail.find('\n').map_or(tail, |at| &tail[at + 1..]);
     (head, tail)
+}
+
+/// The last place between characters at or before byte `at`.
+pub(super) fn floor(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|it| text.is_char_boundary(*it)).unwrap_or(0)
+}
+
+/// The first place between characters at or after byte `at`.
+pub(super) fn ceil(text: &str, at: usize) -> usize {
+    (at..text.len()).find(|it| text.is_char_boundary(*it)).unwrap_or(text.len())
 }
 
 #[cfg(test)]
@@ -94,7 +101,7 @@ mod tests {
             ("", 0, ""),
             ("abcd", 1, "abcd"),
         ] {
-            assert_eq!(codex_by_tokens(text, tokens), expected, "{text} {tokens}");
+            assert_eq!(by_tokens(text, tokens), expected, "{text} {tokens}");
         }
         for (text, bytes, expected) in [
             ("example output", 1, "…13 chars truncated…t"),
@@ -102,10 +109,10 @@ mod tests {
             (&two, 30, "this is an exam…51 chars truncated…some other line"),
             (&faces, 20, "😀😀…21 chars truncated…with text\n"),
         ] {
-            assert_eq!(codex_by_bytes(text, bytes), expected, "{text} {bytes}");
+            assert_eq!(by_bytes(text, bytes), expected, "{text} {bytes}");
         }
-        assert_eq!(codex_tokens(faces.len()), 16);
-        assert_eq!((codex_tokens(0), codex_tokens(5)), (0, 2));
+        assert_eq!(bytes4(faces.len()), 16);
+        assert_eq!((bytes4(0), bytes4(5)), (0, 2));
     }
 
     #[test]
@@ -128,13 +135,13 @@ mod tests {
     fn codex_0_46_vectors() {
         let lines: String = (1..=20).map(|it| format!("{it:03}\n")).collect();
         let expected = "001\n002\n003\n004\n…12 tokens truncated…\n017\n018\n019\n020\n";
-        assert_eq!(codex_0_46(&lines, 64), (expected.to_owned(), Some(20)));
-        assert_eq!(codex_0_46(&lines, 80), (lines.clone(), None));
-        assert_eq!(codex_0_46(&lines, 0), ("…20 tokens truncated…".to_owned(), Some(20)));
+        assert_eq!(within_bytes(&lines, 64), (expected.to_owned(), Some(20)));
+        assert_eq!(within_bytes(&lines, 80), (lines.clone(), None));
+        assert_eq!(within_bytes(&lines, 0), ("…20 tokens truncated…".to_owned(), Some(20)));
         // Cut between characters, whatever the budget.
         for bytes in 0..60 {
-            codex_0_46(&"あ".repeat(40), bytes);
-            codex_by_bytes(&"あ".repeat(40), bytes);
+            within_bytes(&"あ".repeat(40), bytes);
+            by_bytes(&"あ".repeat(40), bytes);
         }
     }
 }

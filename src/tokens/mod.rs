@@ -9,6 +9,7 @@ mod ruler;
 mod shape;
 mod window;
 
+pub use exact::preload;
 pub use ruler::Ruler;
 pub use window::{Window, gemini_cli_limit, gemini_cli_limit_0_20, window};
 
@@ -187,5 +188,27 @@ impl Categories {
             + self.tool_outputs
             + self.media
             + self.summary
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_back() {
+        for estimator in Estimator::ALL {
+            assert_eq!(Estimator::named(estimator.name()).ok(), Some(estimator));
+            assert_eq!(Tokenizer::named(estimator.name()).ok(), Some(Tokenizer::Fixed(estimator)));
+        }
+        assert_eq!(Tokenizer::named("auto").ok(), Some(Tokenizer::Auto));
+        let error = Tokenizer::named("o300k").map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("gemini-cli@0.61") && error.contains("o300k"), "{error}");
+    }
+
+    #[test]
+    fn bare_texts() {
+        let counted = Estimator::ALL.map(|it| it.text("Hello world, 你好!"));
+        assert_eq!(counted, [6, 7, 4, 4, 5, 6, 6]);
     }
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::estimate::{self, Heuristic};
 use super::exact::{self, Encoding};
 use super::media;
+use super::middle::{ceil, floor};
 use super::rates::{Maker, Rates};
 use super::{Categories, Estimator, Method, MethodKind, Tokenizer, shape};
-use crate::history::{History, Kind, Message, Opaque, Output, Part, Role, Text};
+use crate::history::{History, Kind, Message, Opaque, Output, Part, Role, Text, Weight};
 
 /// Counts tokens. One ruler serves one plan: trigger, split, budget and acceptance go by the same figures.
 ///
@@ -89,6 +90,28 @@ impl Ruler {
             Basis::Encoding(encoding) => exact::count(encoding, text.as_str()),
             Basis::Heuristic(heuristic) => estimate::text(heuristic, text.weight()),
         }
+    }
+
+    /// The same for a text that is not one of the history's.
+    pub fn str(&self, text: &str) -> u64 {
+        match self.basis {
+            Basis::Shape | Basis::Calibrated => self.scaled(self.short(text)),
+            Basis::Encoding(encoding) => exact::count(encoding, text),
+            Basis::Heuristic(heuristic) => estimate::text(heuristic, Weight::plain(text)),
+        }
+    }
+
+    /// A long beginning of a text that has at most `tokens` tokens, cut between characters.
+    pub fn head<'a>(&self, text: &'a str, tokens: u64) -> &'a str {
+        let at = longest(text.len(), |len| self.str(&text[..floor(text, len)]) <= tokens);
+        &text[..floor(text, at)]
+    }
+
+    /// A long end of a text that has at most `tokens` tokens, cut between characters.
+    pub fn tail<'a>(&self, text: &'a str, tokens: u64) -> &'a str {
+        let from = |len: usize| ceil(text, text.len() - len);
+        let len = longest(text.len(), |len| self.str(&text[from(len)..]) <= tokens);
+        &text[from(len)..]
     }
 
     /// Tokens of a part with its own frame.
@@ -349,6 +372,19 @@ fn reports(history: &History) -> impl Iterator<Item = Report> {
     })
 }
 
+/// A length up to `len` that fits: the longest, where longer never fits better.
+fn longest(len: usize, fits: impl Fn(usize) -> bool) -> usize {
+    if fits(len) {
+        return len;
+    }
+    let (mut short, mut long) = (0, len);
+    while short + 1 < long {
+        let middle = short.midpoint(long);
+        if fits(middle) { short = middle } else { long = middle }
+    }
+    short
+}
+
 /// What the growth between neighbouring reports is to what we see of it: the weighted median, since single steps are
 /// off for reasons of their own (thoughts stripped, reminders not recorded), drawn towards 1, which the priors are.
 /// Shrinking contexts (compactions, rewinds) say nothing.
@@ -508,6 +544,30 @@ mod tests {
         let claude = Ruler::new(&claude, Tokenizer::Auto, None);
         assert_eq!(claude.method().kind, MethodKind::Heuristic);
         assert!(claude.message(&user(PROSE)) > text);
+    }
+
+    #[test]
+    fn pieces_fit_and_are_long() {
+        let text = format!("{}日本語のテキスト😀{}", PROSE.repeat(30), PROSE.repeat(30));
+        let auto = session(1.2);
+        let known = Ruler::new(&auto, Tokenizer::Auto, None);
+        let bare = history("", vec![]);
+        let all = Estimator::ALL.map(|it| Ruler::new(&bare, Tokenizer::Fixed(it), None));
+        for ruler in all.into_iter().chain([known]) {
+            for tokens in [0, 1, 10, 500, 510, 520, 100_000] {
+                let (head, tail) = (ruler.head(&text, tokens), ruler.tail(&text, tokens));
+                assert!(text.starts_with(head) && text.ends_with(tail));
+                for piece in [head, tail] {
+                    let found = ruler.str(piece);
+                    let enough = piece.len() == text.len() || found + 3 >= tokens;
+                    assert!(
+                        found <= tokens && enough,
+                        "{found} of {tokens} by {:?}",
+                        ruler.method().estimator
+                    );
+                }
+            }
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use epitome::compact::{self, Cause, Limits, Op};
 use epitome::history::{Kind, Message, Role};
 use epitome::profile::{Cut, Keep, Pass, Profile};
-use epitome::tokens::middle::{codex_0_46, codex_by_bytes, codex_by_tokens, codex_tokens, split};
+use epitome::tokens::middle::{within_bytes, by_bytes, by_tokens, bytes4, split};
 
 use super::{Rows, Wish, call, due, history, laid_out, model, plan, profile, result, row, texts, user};
 
@@ -47,27 +47,27 @@ fn cuts(out: &mut Rows) {
     let one = "this is an example of a long output that should be truncated".to_owned();
     let two = format!("{one}\nalso some other line");
     let faces = format!("{}\nsecond line with text\n", "😀".repeat(10));
-    let by_tokens: [(String, usize, &str); 5] = [
+    let token_cases: [(String, usize, &str); 5] = [
         ("abcdef".into(), 0, "…2 tokens truncated…"),
         ("example output".into(), 1, "ex…3 tokens truncated…ut"),
         (one.clone(), 5, "this is an…10 tokens truncated… truncated"),
         (two.clone(), 10, "this is an example o…11 tokens truncated…also some other line"),
         (faces.clone(), 8, "😀😀😀😀…8 tokens truncated… line with text\n"),
     ];
-    for (number, (text, tokens, expected)) in by_tokens.into_iter().enumerate() {
+    for (number, (text, tokens, expected)) in token_cases.into_iter().enumerate() {
         row(out, format!("codex.cut.tokens-{}", number + 1), move || {
-            assert_eq!(codex_by_tokens(&text, tokens), expected)
+            assert_eq!(by_tokens(&text, tokens), expected)
         });
     }
-    let by_bytes: [(String, usize, &str); 4] = [
+    let byte_cases: [(String, usize, &str); 4] = [
         ("example output".into(), 1, "…13 chars truncated…t"),
         (one, 30, "this is an exam…30 chars truncated…ld be truncated"),
         (two, 30, "this is an exam…51 chars truncated…some other line"),
         (faces, 20, "😀😀…21 chars truncated…with text\n"),
     ];
-    for (number, (text, bytes, expected)) in by_bytes.into_iter().enumerate() {
+    for (number, (text, bytes, expected)) in byte_cases.into_iter().enumerate() {
         row(out, format!("codex.cut.bytes-{}", number + 1), move || {
-            assert_eq!(codex_by_bytes(&text, bytes), expected)
+            assert_eq!(by_bytes(&text, bytes), expected)
         });
     }
     let five = "😀".repeat(5);
@@ -86,16 +86,16 @@ fn cuts(out: &mut Rows) {
         });
     }
     for (bytes, tokens) in [(0, 0), (5, 2)] {
-        row(out, format!("codex.cut.estimate-{bytes}"), move || assert_eq!(codex_tokens(bytes), tokens));
+        row(out, format!("codex.cut.estimate-{bytes}"), move || assert_eq!(bytes4(bytes), tokens));
     }
-    row(out, "codex.cut.empty", || assert_eq!(codex_by_tokens("", 0), ""));
+    row(out, "codex.cut.empty", || assert_eq!(by_tokens("", 0), ""));
     let lines = || (1..=20).map(|it| format!("{it:03}\n")).collect::<String>();
     row(out, "codex.cut.0_46-lines", move || {
         let expected = "001\n002\n003\n004\n…12 tokens truncated…\n017\n018\n019\n020\n";
-        assert_eq!(codex_0_46(&lines(), 64), (expected.to_owned(), Some(20)));
+        assert_eq!(within_bytes(&lines(), 64), (expected.to_owned(), Some(20)));
     });
     row(out, "codex.cut.0_46-no-room", move || {
-        assert_eq!(codex_0_46(&lines(), 0), ("…20 tokens truncated…".to_owned(), Some(20)));
+        assert_eq!(within_bytes(&lines(), 0), ("…20 tokens truncated…".to_owned(), Some(20)));
     });
 }
 
@@ -175,7 +175,7 @@ fn kept(out: &mut Rows) {
         let history = history(vec![user(&"word ".repeat(200)), model("y")]);
         let found = texts(&laid_out(&history, &plan(&profile, &history, Wish::default())));
         assert_eq!(found.len(), 2);
-        assert_eq!(found[0], codex_by_tokens(&"word ".repeat(200), 16));
+        assert_eq!(found[0], by_tokens(&"word ".repeat(200), 16));
     });
     row(out, "codex.kept.nothing-else", || {
         let messages =
@@ -205,7 +205,7 @@ fn kept(out: &mut Rows) {
             |name| texts(&laid_out(&history, &plan(&profile(name), &history, Wish::default()))).remove(0);
         let seed = found("codex");
         assert!(seed.contains("... [tokens truncated] ...") && seed.len() < 81_000);
-        assert!(found("codex@0.46").contains(&codex_0_46(&long, 80_000).0));
+        assert!(found("codex@0.46").contains(&within_bytes(&long, 80_000).0));
     });
     row(out, "codex.bridge.not-in-a-bridge", || {
         for name in ["codex", "codex@0.46"] {

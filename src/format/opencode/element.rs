@@ -229,14 +229,15 @@ fn signature(metadata: &Value) -> Option<Text> {
 /// `tokens` of a message or step. Some versions count thinking in `output` and some beside it; `total`, where it is
 /// there, settles it. All zeros means that nothing was reported.
 pub(super) fn usage(tokens: &Value) -> Option<Usage> {
-    let get = |it: &Value| it.as_u64().unwrap_or_default();
+    // Nothing real comes near this bound; sums of what is below it cannot overflow.
+    let get = |it: &Value| it.as_u64().unwrap_or_default().min(1 << 48);
     let (input, output, reasoning) =
         (get(&tokens["input"]), get(&tokens["output"]), get(&tokens["reasoning"]));
     let (cache_read, cache_write) = (get(&tokens["cache"]["read"]), get(&tokens["cache"]["write"]));
-    let sent = input.saturating_add(cache_read).saturating_add(cache_write);
-    let output = match tokens["total"].as_u64() {
-        Some(total) if total >= sent.saturating_add(output) => total - sent,
-        _ if reasoning > output => output.saturating_add(reasoning),
+    let sent = input + cache_read + cache_write;
+    let output = match get(&tokens["total"]) {
+        total if total >= sent + output => total - sent,
+        _ if reasoning > output => output + reasoning,
         _ => output,
     };
     (sent > 0 || output > 0).then_some(Usage { input, output, cache_read, cache_write, reasoning })

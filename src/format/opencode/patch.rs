@@ -52,7 +52,7 @@ pub(super) fn patch(
         for (part, new) in outputs {
             let span = parts.get(part).map(|it| it.span.clone()).ok_or_else(|| lost(part, record))?;
             edits.extend(
-                output(export.text, span, new, at.unwrap_or(0) + 1)
+                output(export.text, span, new, at.unwrap_or(0).saturating_add(1))
                     .transpose()
                     .ok_or_else(|| lost(part, record))??,
             );

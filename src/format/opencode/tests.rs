@@ -261,6 +261,21 @@ fn past_compactions_and_usage() {
     let usage = session.history.messages()[1].usage.unwrap();
     assert_eq!((usage.sent(), usage.output, usage.reasoning), (110, 50, 30));
 
+    // Nonsense does not overflow.
+    let mut absurd = says("first");
+    absurd["info"]["tokens"] =
+        json!({ "total": u64::MAX, "input": u64::MAX, "output": u64::MAX, "cache": { "read": u64::MAX } });
+    absurd["info"]["time"] = json!({ "created": i64::MAX });
+    let source = export(vec![
+        user("one"),
+        absurd,
+        marker(true, None),
+        summary("sum", "msg_3"),
+        answer(json!([done("a", "x")])),
+    ]);
+    assert!(read(&source).unwrap().past[0].tokens_before > Some(0));
+    assert!(changed(&source, CLEARED).is_ok());
+
     let session =
         read(&export(vec![user("one"), first, marker(true, Some("msg_2")), summary("sum", "msg_3"), second]))
             .unwrap();

@@ -51,7 +51,7 @@ impl Kind {
             Topic::Goal => Self::Goal,
             Topic::Requests | Topic::UserMessages => Self::Said,
             Topic::Files => match fact.detail {
-                Detail::File { deed: Deed::Read | Deed::Noted, .. } => Self::Read,
+                Detail::File { deed: Deed::Read | Deed::Reread | Deed::Noted, .. } => Self::Read,
                 _ => Self::Changed,
             },
             Topic::Setup => Self::Setup,
@@ -132,13 +132,12 @@ const DETAILED: &[Rung] = &[
     rung(Kind::Goal, 9_000, 80),
     rung(Kind::Last, 9_000, 90),
     rung(Kind::Said, 2_500, 90),
-    rung(Kind::Look, 90, 25),
     rung(Kind::Mended, 300, 50),
     rung(Kind::Name, 300, 100),
     rung(Kind::Symbol, 80, 100),
     rung(Kind::Read, 200, 100),
     rung(Kind::Finding, 500, 100),
-    rung(Kind::Look, 300, 100),
+    rung(Kind::Look, 90, 20),
 ];
 
 /// Files, commands, errors and identifiers first.
@@ -154,13 +153,12 @@ const TECHNICAL: &[Rung] = &[
     rung(Kind::Current, 700, 30),
     rung(Kind::Finding, 400, 40),
     rung(Kind::Done, 200, 30),
-    rung(Kind::Look, 160, 40),
     rung(Kind::Said, 300, 60),
     rung(Kind::Decision, 600, 60),
     rung(Kind::Goal, 9_000, 80),
     rung(Kind::Last, 9_000, 90),
     rung(Kind::Said, 2_500, 100),
-    rung(Kind::Look, 300, 100),
+    rung(Kind::Look, 160, 30),
 ];
 
 /// The rungs of a style, from the top.

@@ -50,7 +50,11 @@ pub(super) fn line(fact: &Fact, chars: usize, manner: &Manner) -> Line {
                 None => "unresolved".into(),
             };
             match of {
-                Some(of) => single(format!("{}: {text} → {state}", command(of, chars.min(110)))),
+                // What is over need not be run again; and a command with an old error beside it reads as failing.
+                Some(of) if resolved.is_none() => {
+                    single(format!("{}: {text} → {state}", command(of, chars.min(110))))
+                }
+                Some(_) => single(format!("{text} → {state}")),
                 None => single(text),
             }
         }
@@ -115,6 +119,8 @@ pub(super) fn deed(deed: Deed) -> &'static str {
         Deed::Edited => "edited",
         Deed::Renamed => "renamed",
         Deed::Deleted => "deleted",
+        Deed::Restored => "read, changes undone",
+        Deed::Reread => "edited earlier, read",
         Deed::Read => "read",
         Deed::Noted => "noted",
     }
@@ -161,15 +167,28 @@ fn words(fact: &Fact, chars: usize) -> String {
     if text.chars().count() <= chars {
         return format!("\"{text}\"");
     }
-    let head = clip(&text, chars * 2 / 3).0;
+    let head = paired(clip(&text, chars * 2 / 3).0);
     let tail = clip_end(&text, chars / 3);
+    // A quotation of code that was opened before the cut would begin with its end.
+    let tail = match tail.find('`').filter(|_| tail.matches('`').count() % 2 == 1) {
+        Some(at) => tail[at..].trim_start_matches('`').trim_start(),
+        None => tail,
+    };
     format!("\"{head}\" … \"{tail}\"")
 }
 
 fn cut(text: &str, chars: usize) -> String {
     let flat = flat(text);
     let (head, cut) = clip(&flat, chars);
-    if cut { format!("{head} …") } else { head.into() }
+    if cut { format!("{} …", paired(head)) } else { head.into() }
+}
+
+/// Without a quotation of code that is opened and not closed.
+fn paired(text: &str) -> &str {
+    match text.rfind('`').filter(|_| text.matches('`').count() % 2 == 1) {
+        Some(at) => text[..at].trim_end_matches('`').trim_end(),
+        None => text,
+    }
 }
 
 /// A command between backticks: its telling line, verbatim as far as it goes.
@@ -199,6 +218,8 @@ fn came_to(outcome: &Outcome, chars: Option<usize>) -> String {
         Some(true) => parts.push("ok".into()),
         Some(false) => parts.push("failed".into()),
         None if outcome.running.is_some() => parts.push("still running".into()),
+        // A search without a match: the code says it all.
+        None if outcome.exit.is_some() => {}
         None => parts.push("ran".into()),
     }
     parts.extend(outcome.exit.map(|it| format!("exit {it}")));

@@ -1,0 +1,301 @@
+//! Writing back into OpenCode's database: from what an export said to what another one says, in one transaction.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::types::Value as Column;
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
+use serde_json::{Map, Value};
+
+use super::failed;
+use crate::error::{Error, Kind, Result};
+
+/// Takes the database from what the export `from` says to what `to` says. Both are documents as
+/// [`export`](super::export) gives them.
+///
+/// Of the same session, messages and parts that only `to` has are inserted, those that only `from` has are deleted,
+/// those that differ are updated. A session of another id is made as a copy of the row of `from`'s session. Rows that
+/// neither document knows, such as later turns, stay: what was changed is undone by swapping the two.
+///
+/// [`Kind::Changed`] if a row is no longer what `from` says: nothing is written then.
+pub fn change(database: &Path, from: &[u8], to: &[u8]) -> Result<()> {
+    let (from, to) = (Rows::of(from)?, Rows::of(to)?);
+    let failed = |it: rusqlite::Error| failed(database, it);
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(database, flags).map_err(failed)?;
+    connection.busy_timeout(Duration::from_secs(5)).map_err(failed)?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
+    let same = from.session == to.session;
+    if !same {
+        copy_session(&transaction, &from.session, &to.info).map_err(failed)?;
+    }
+    let nothing = BTreeMap::new();
+    let old = if same { &from.rows } else { &nothing };
+    // Parts before their messages, which would take them along.
+    for (key, row) in old.iter().rev() {
+        let wanted = to.rows.get(key);
+        if wanted.is_some_and(|it| it.data == row.data) {
+            continue;
+        }
+        let sql = format!("SELECT data FROM {} WHERE id = ?1", key.0.table());
+        let found = transaction.query_row(&sql, [&key.1], |it| Ok(super::text(it, 0)));
+        let found = found.ok().and_then(|it| serde_json::from_str::<Value>(&it).ok());
+        if found.as_ref() != Some(&row.data) {
+            let what = format!("expected {} as it was read, found it changed; read the session again", key.1);
+            return Err(Error::new(Kind::Changed, what).at(database.display().to_string(), None));
+        }
+        let done = match wanted {
+            Some(it) => transaction.execute(
+                &format!("UPDATE {} SET data = ?2 WHERE id = ?1", key.0.table()),
+                params![key.1, crate::json::compact(&it.data)],
+            ),
+            None => transaction.execute(&format!("DELETE FROM {} WHERE id = ?1", key.0.table()), [&key.1]),
+        };
+        done.map_err(failed)?;
+    }
+    // Messages sort before their parts, which refer to them.
+    for (key, row) in to.rows.iter().filter(|it| !old.contains_key(it.0)) {
+        let data = crate::json::compact(&row.data);
+        let done = match key.0 {
+            Table::Message => transaction.execute(
+                "INSERT INTO message (id, session_id, time_created, time_updated, data) VALUES (?1, ?2, ?3, ?3, ?4)",
+                params![key.1, to.session, row.at, data],
+            ),
+            Table::Part => transaction.execute(
+                "INSERT INTO part (id, message_id, session_id, time_created, time_updated, data) \
+                 VALUES (?1, ?2, ?3, ?4, ?4, ?5)",
+                params![key.1, row.message, to.session, row.at, data],
+            ),
+        };
+        done.map_err(failed)?;
+    }
+    transaction.commit().map_err(failed)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Table {
+    Message,
+    Part,
+}
+
+impl Table {
+    fn table(self) -> &'static str {
+        match self {
+            Self::Message => "message",
+            Self::Part => "part",
+        }
+    }
+}
+
+/// A message or part as it is stored: without its ids.
+struct Stored {
+    message: String,
+    at: i64,
+    data: Value,
+}
+
+struct Rows {
+    session: String,
+    info: Value,
+    rows: BTreeMap<(Table, String), Stored>,
+}
+
+impl Rows {
+    fn of(document: &[u8]) -> Result<Self> {
+        let wrong = || {
+            Error::new(
+                Kind::Input,
+                "expected an export of OpenCode with ids everywhere, found something else",
+            )
+        };
+        let mut document: Value =
+            serde_json::from_str(&crate::json::mend(document)).map_err(|it| wrong().because(it))?;
+        let info = document["info"].take();
+        let session = info["id"].as_str().ok_or_else(wrong)?.to_owned();
+        let mut rows = BTreeMap::new();
+        for message in document["messages"].as_array_mut().ok_or_else(wrong)? {
+            let (id, data) = stored(message["info"].take()).ok_or_else(wrong)?;
+            let at = data["time"]["created"].as_i64().unwrap_or_default();
+            for part in message["parts"].as_array_mut().into_iter().flatten() {
+                let (part, data) = stored(part.take()).ok_or_else(wrong)?;
+                rows.insert((Table::Part, part), Stored { message: id.clone(), at, data });
+            }
+            rows.insert((Table::Message, id.clone()), Stored { message: id, at, data });
+        }
+        Ok(Self { session, info, rows })
+    }
+}
+
+/// The id and the rest, without what has a column of its own.
+fn stored(value: Value) -> Option<(String, Value)> {
+    let Value::Object(object) = value else { return None };
+    let id = object.get("id")?.as_str()?.to_owned();
+    let own = |it: &str| matches!(it, "id" | "sessionID" | "messageID");
+    let data: Map<_, _> = object.into_iter().filter(|it| !own(&it.0)).collect();
+    Some((id, Value::Object(data)))
+}
+
+/// A row like the old session's, whatever columns this version has, but for what makes it another session.
+fn copy_session(transaction: &Transaction<'_>, old: &str, info: &Value) -> rusqlite::Result<()> {
+    let text = |key: &str| Column::Text(info[key].as_str().unwrap_or_default().to_owned());
+    let time = |key: &str| Column::Integer(info["time"][key].as_i64().unwrap_or_default());
+    let mut statement = transaction.prepare("SELECT * FROM session WHERE id = ?1")?;
+    let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
+    let values = statement.query_row([old], |row| {
+        names
+            .iter()
+            .enumerate()
+            .map(|(index, name)| {
+                row.get::<_, Column>(index).map(|it| match &**name {
+                    "id" => text("id"),
+                    "slug" => text("slug"),
+                    "title" => text("title"),
+                    "time_created" => time("created"),
+                    "time_updated" => time("updated"),
+                    "parent_id" | "share_url" | "revert" | "time_compacting" | "time_archived" => {
+                        Column::Null
+                    }
+                    name if name.starts_with("tokens_") || name == "cost" => Column::Integer(0),
+                    _ => it,
+                })
+            })
+            .collect::<rusqlite::Result<Vec<Column>>>()
+    })?;
+    let quoted: Vec<_> = names.iter().map(|it| format!("\"{}\"", it.replace('"', "\"\""))).collect();
+    let marks = vec!["?"; names.len()].join(", ");
+    let sql = format!("INSERT INTO session ({}) VALUES ({marks})", quoted.join(", "));
+    transaction.execute(&sql, rusqlite::params_from_iter(values))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agents::opencode::export;
+    use crate::format::{Memory, Mode, opencode};
+    use crate::history::{History, Kind as Said, Message, Part, Role};
+
+    fn database(path: &Path) -> Connection {
+        let db = Connection::open(path).unwrap();
+        db.execute_batch(
+            "CREATE TABLE session (id TEXT PRIMARY KEY, project_id TEXT, parent_id TEXT, slug TEXT, directory TEXT, title TEXT,
+                version TEXT, cost REAL, tokens_input INTEGER, future TEXT, time_created INTEGER, time_updated INTEGER);
+             CREATE TABLE message (id TEXT PRIMARY KEY, session_id TEXT REFERENCES session(id), time_created INTEGER,
+                time_updated INTEGER, data TEXT);
+             CREATE TABLE part (id TEXT PRIMARY KEY, message_id TEXT REFERENCES message(id) ON DELETE CASCADE,
+                session_id TEXT, time_created INTEGER, time_updated INTEGER, data TEXT);
+             INSERT INTO session VALUES ('ses_1', 'global', 'ses_0', 's', '/p', 'T', '1.18.33', 1.5, 7, 'kept', 1, 40);",
+        )
+        .unwrap();
+        let rows = [
+            ("msg_1", 10, r#"{"role":"user","time":{"created":10}}"#, r#"{"type":"text","text":"Fix it"}"#),
+            (
+                "msg_2",
+                20,
+                r#"{"role":"assistant","time":{"created":20}}"#,
+                r#"{"type":"tool","tool":"bash","callID":"c","state":{"status":"completed","input":{},"output":"long","time":{"start":1.50}}}"#,
+            ),
+            ("msg_3", 30, r#"{"role":"user","time":{"created":30}}"#, r#"{"type":"text","text":"Next"}"#),
+        ];
+        for (id, at, info, part) in rows {
+            db.execute("INSERT INTO message VALUES (?1, 'ses_1', ?2, ?2, ?3)", params![id, at, info])
+                .unwrap();
+            let values = params![format!("prt_{id}"), id, at, part];
+            db.execute("INSERT INTO part VALUES (?1, ?2, 'ses_1', ?3, ?3, ?4)", values).unwrap();
+        }
+        db
+    }
+
+    fn written(before: &[u8], mode: Mode) -> Vec<u8> {
+        let source = Memory::new("db", before);
+        let session = opencode::read(&source).unwrap();
+        let mut messages = session.history.messages().to_vec();
+        if mode == Mode::Patch {
+            for part in messages.iter_mut().flat_map(|it| &mut it.parts) {
+                if let Part::Output(output) = part {
+                    output.text = "[gone]".into();
+                }
+            }
+        } else {
+            messages.splice(..3, [Message::text(Role::User, Said::Summary, "sum")]);
+        }
+        let after = History::new(messages, session.history.meta.clone());
+        opencode::write(&source, &session, &after, mode).unwrap().bytes(&source).unwrap()
+    }
+
+    fn dump(db: &Connection) -> String {
+        let mut out = String::new();
+        for table in ["session", "message", "part"] {
+            let mut all = db.prepare(&format!("SELECT * FROM {table} ORDER BY id")).unwrap();
+            let columns = all.column_count();
+            let mut rows = all.query([]).unwrap();
+            while let Some(row) = rows.next().unwrap() {
+                for index in 0..columns {
+                    out.push_str(&format!("{:?} ", row.get::<_, Column>(index).unwrap()));
+                }
+                out.push('\n');
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn there_and_back() {
+        let folder = tempfile::tempdir().unwrap();
+        for mode in [Mode::Patch, Mode::Append] {
+            let path = folder.path().join(format!("{mode:?}.db"));
+            let db = database(&path);
+            let original = dump(&db);
+            let before = export(&path, "ses_1").unwrap();
+            let after = written(&before, mode);
+            change(&path, &before, &after).unwrap();
+            let found: Value = serde_json::from_slice(&export(&path, "ses_1").unwrap()).unwrap();
+            assert_eq!(found["messages"], serde_json::from_slice::<Value>(&after).unwrap()["messages"]);
+            // Doing it again meets rows that are not as they were read; appending the same again, rows that are there.
+            let done = dump(&db);
+            assert!(change(&path, &before, &after).is_err());
+            assert_eq!(dump(&db), done, "nothing is written by halves");
+            // A later turn, then the way back: only the turn is new.
+            db.execute("INSERT INTO message VALUES ('msg_9', 'ses_1', 90, 90, '{}')", []).unwrap();
+            change(&path, &after, &before).unwrap();
+            db.execute("DELETE FROM message WHERE id = 'msg_9'", []).unwrap();
+            assert_eq!(dump(&db).replace("1.5}", "1.50}"), original);
+        }
+    }
+
+    #[test]
+    fn a_session_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.db");
+        let db = database(&path);
+        let before = export(&path, "ses_1").unwrap();
+        let after = written(&before, Mode::New);
+        change(&path, &before, &after).unwrap();
+        assert_eq!(export(&path, "ses_1").unwrap(), before, "the old one is as it was");
+        let info: Value = serde_json::from_slice::<Value>(&after).unwrap()["info"].take();
+        let id = info["id"].as_str().unwrap();
+        let session = opencode::read(&Memory::new("new", export(&path, id).unwrap())).unwrap();
+        let said: Vec<_> = session.history.messages().iter().map(Message::plain).collect();
+        assert_eq!(said, [opencode::MARKER, "sum", "Next"]);
+        let row = |sql: &str| db.query_row(sql, [id], |it| it.get::<_, Option<String>>(0)).unwrap();
+        assert_eq!(row("SELECT future FROM session WHERE id = ?1").as_deref(), Some("kept"));
+        assert_eq!(row("SELECT parent_id FROM session WHERE id = ?1"), None);
+        let other = before.as_slice();
+        assert_eq!(change(&folder.path().join("none.db"), other, other).unwrap_err().kind(), Kind::Input);
+        assert_eq!(change(&path, b"{}", other).unwrap_err().kind(), Kind::Input);
+    }
+
+    #[test]
+    fn what_changed_meanwhile_is_not_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.db");
+        let db = database(&path);
+        let before = export(&path, "ses_1").unwrap();
+        let after = written(&before, Mode::Patch);
+        db.execute("UPDATE part SET data = '{}' WHERE id = 'prt_msg_2'", []).unwrap();
+        let found = dump(&db);
+        assert_eq!(change(&path, &before, &after).unwrap_err().kind(), Kind::Changed);
+        assert_eq!(dump(&db), found);
+    }
+}

@@ -1,0 +1,215 @@
+//! Whatever has a handle, as the database knows it: whose it is, and where a session has it.
+
+use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
+
+use super::schema::failed;
+use super::{Digest, Entry, Handle, Scope, What};
+use crate::error::{Error, Kind, Result};
+
+const STORING: &str = "storing in the archive";
+const READING: &str = "reading the archive";
+
+/// A row of `item` as its reader needs it.
+pub(super) struct Item {
+    pub(super) id: i64,
+    pub(super) handle: Handle,
+    pub(super) project: String,
+    pub(super) sort: String,
+    pub(super) blob: Option<i64>,
+}
+
+/// What a new item is made of.
+pub(super) struct NewItem<'a> {
+    pub(super) scope: &'a Scope,
+    pub(super) sort: &'static str,
+    pub(super) identity: Digest,
+    pub(super) blob: Option<i64>,
+    pub(super) tokens: Option<u64>,
+    pub(super) bytes: u64,
+    pub(super) at: i64,
+}
+
+/// The handle that an identity has, or the first that is free for it.
+pub(super) fn chosen(connection: &Connection, identity: &Digest) -> Result<(Handle, Option<i64>)> {
+    let mut find = connection
+        .prepare_cached("SELECT id, identity FROM item WHERE handle = ?1")
+        .map_err(failed(READING))?;
+    for n in 0.. {
+        let handle = Handle::nth(identity, n);
+        let found: Option<(i64, [u8; 32])> = find
+            .query_row([handle.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()
+            .map_err(failed(READING))?;
+        match found {
+            None => return Ok((handle, None)),
+            Some((id, same)) if same == identity.0 => return Ok((handle, Some(id))),
+            Some(_) => {}
+        }
+    }
+    Err(Error::new(Kind::Bug, "choosing a handle: expected a free one"))
+}
+
+/// Inserts an item, or makes the one with the same identity new. Says whether it was there.
+pub(super) fn put_item(transaction: &Transaction<'_>, new: &NewItem<'_>) -> Result<(i64, Handle, bool)> {
+    let (handle, found) = chosen(transaction, &new.identity)?;
+    if let Some(id) = found {
+        transaction
+            .prepare_cached(
+                "UPDATE item SET at = max(at, ?2), tokens = ifnull(?3, tokens), blob = ifnull(?4, blob) WHERE id = ?1",
+            )
+            .and_then(|mut it| it.execute(params![id, new.at, new.tokens.map(signed), new.blob]))
+            .map_err(failed(STORING))?;
+        return Ok((id, handle, true));
+    }
+    transaction
+        .prepare_cached(
+            "INSERT INTO item (handle, identity, owner, project, sort, blob, tokens, bytes, at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        )
+        .and_then(|mut it| {
+            it.execute(params![
+                handle.as_str(),
+                new.identity.0,
+                new.scope.owner,
+                new.scope.project,
+                new.sort,
+                new.blob,
+                new.tokens.map(signed),
+                signed(new.bytes),
+                new.at
+            ])
+        })
+        .map_err(failed(STORING))?;
+    Ok((transaction.last_insert_rowid(), handle, false))
+}
+
+/// Where a session has an item.
+pub(super) struct Place<'a> {
+    pub(super) session: &'a str,
+    pub(super) what: What,
+    pub(super) call_id: &'a str,
+    pub(super) tool: Option<&'a str>,
+    pub(super) message: Option<u32>,
+    pub(super) at: i64,
+}
+
+pub(super) fn put_place(transaction: &Transaction<'_>, item: i64, place: &Place<'_>) -> Result<()> {
+    transaction
+        .prepare_cached(
+            "INSERT INTO place (item, session, what, call_id, tool, message, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+             ON CONFLICT DO UPDATE SET tool = ?5, message = ?6, at = ?7 WHERE at <= ?7",
+        )
+        .and_then(|mut it| {
+            it.execute(params![
+                item,
+                place.session,
+                place.what.name(),
+                place.call_id,
+                place.tool,
+                place.message,
+                place.at
+            ])
+        })
+        .map_err(failed(STORING))?;
+    Ok(())
+}
+
+/// Counters in the database are signed; ours never reach the sign.
+pub(super) fn signed(it: u64) -> i64 {
+    i64::try_from(it).unwrap_or(i64::MAX)
+}
+
+fn unsigned(it: i64) -> u64 {
+    u64::try_from(it).unwrap_or(0)
+}
+
+/// The item of that handle, if the scope may see it.
+pub(super) fn item(connection: &Connection, scope: &Scope, handle: &str) -> Result<Item> {
+    let (item, owner) = any_item(connection, handle)?;
+    let same_project = item.project == scope.project || item.project.is_empty();
+    if owner == scope.owner && same_project { Ok(item) } else { Err(refused(item.handle)) }
+}
+
+fn refused(handle: Handle) -> Error {
+    Error::new(
+        Kind::Refused,
+        format!(
+            "looking up {handle}: expected a handle of this project, found one of another project or user; run it \
+             in that project, or with --scope all if it is yours"
+        ),
+    )
+}
+
+fn any_item(connection: &Connection, handle: &str) -> Result<(Item, String)> {
+    let handle: Handle = handle.parse()?;
+    connection
+        .prepare_cached("SELECT id, project, sort, blob, owner FROM item WHERE handle = ?1")
+        .and_then(|mut it| {
+            it.query_row([handle.as_str()], |row| {
+                let item = Item {
+                    id: row.get(0)?,
+                    handle,
+                    project: row.get(1)?,
+                    sort: row.get(2)?,
+                    blob: row.get(3)?,
+                };
+                Ok((item, row.get(4)?))
+            })
+            .optional()
+        })
+        .map_err(failed(READING))?
+        .ok_or_else(|| missing(handle))
+}
+
+pub(super) fn missing(handle: Handle) -> Error {
+    Error::new(
+        Kind::Arguments,
+        format!(
+            "looking up {handle}: expected a handle that exists, found none of that name; `epitome recall` lists the \
+             newest ones"
+        ),
+    )
+}
+
+/// Deletes an item and what hangs on it, but not its blob.
+pub(super) fn delete_item(transaction: &Transaction<'_>, id: i64) -> Result<()> {
+    for sql in ["DELETE FROM words WHERE rowid = ?1", "DELETE FROM item WHERE id = ?1"] {
+        transaction
+            .prepare_cached(sql)
+            .and_then(|mut it| it.execute([id]))
+            .map_err(failed("deleting from the store"))?;
+    }
+    Ok(())
+}
+
+/// The scope of any item of this owner.
+pub(super) fn locate(connection: &Connection, handle: &str, owner: &str) -> Result<Scope> {
+    let (item, found) = any_item(connection, handle)?;
+    if found == owner { Ok(Scope { owner: found, project: item.project }) } else { Err(refused(item.handle)) }
+}
+
+/// The columns that [`entry_of`] reads.
+pub(super) const ENTRY: &str =
+    "i.handle, p.what, i.project, p.session, p.message, p.call_id, p.tool, i.tokens, i.bytes, i.at";
+
+pub(super) fn entry_of(row: &Row<'_>) -> rusqlite::Result<Entry> {
+    let handle: String = row.get(0)?;
+    let what: String = row.get(1)?;
+    let odd = |column: usize, what: &str| {
+        let error = format!("found {what:?}");
+        rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, error.into())
+    };
+    let filled = |it: String| Some(it).filter(|it| !it.is_empty());
+    Ok(Entry {
+        handle: Handle::parse(&handle).ok_or_else(|| odd(0, &handle))?,
+        what: What::ALL.into_iter().find(|it| it.name() == what).ok_or_else(|| odd(1, &what))?,
+        project: row.get(2)?,
+        session: filled(row.get(3)?),
+        message: row.get(4)?,
+        call_id: filled(row.get(5)?),
+        tool: row.get(6)?,
+        tokens: row.get::<_, Option<i64>>(7)?.map(unsigned),
+        bytes: unsigned(row.get(8)?),
+        at: row.get(9)?,
+    })
+}
