@@ -3,7 +3,7 @@
 use epitome::compact::{self, Cause, Limits, Op};
 use epitome::history::{Kind, Message, Role};
 use epitome::profile::{Cut, Keep, Pass, Profile};
-use epitome::tokens::middle::{within_bytes, by_bytes, by_tokens, bytes4, split};
+use epitome::tokens::middle::{by_bytes, by_tokens, bytes4, split, within_bytes};
 
 use super::{Rows, Wish, call, due, history, laid_out, model, plan, profile, result, row, texts, user};
 
@@ -278,7 +278,7 @@ fn layouts(out: &mut Rows) {
                 user("d"),
                 model("e"),
             ];
-            let limits = Limits { window: Some(4_500), ..Limits::default() };
+            let limits = Limits { window: Some(1_500), ..Limits::default() };
             let wish = Wish { cause: Cause::Overflow, limits, ..Wish::default() };
             let plan = plan(&profile(name), &history(messages), wish);
             // The first message goes, then the call with its output: the rest fits.
