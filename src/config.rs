@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::agents::{Agent, Env};
+use crate::engine::Hooks;
 use crate::error::{Error, Kind, Result};
 use crate::profile::{BUILT_IN, Profile};
 
@@ -21,7 +22,16 @@ struct Written {
     /// Model → window in tokens.
     windows: BTreeMap<String, u64>,
     store: StoreWritten,
+    hooks: HooksWritten,
     profiles: BTreeMap<String, toml::Value>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+struct HooksWritten {
+    before: Option<String>,
+    after: Option<String>,
+    timeout_seconds: Option<u64>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -109,6 +119,8 @@ pub struct Config {
     pub profiles: BTreeMap<String, String>,
     /// What the environment says of agents and their folders.
     pub agents: Env,
+    /// Commands of the user's around a compaction.
+    pub hooks: Hooks,
     /// Where the values came from.
     pub origins: BTreeMap<&'static str, Origin>,
 }
@@ -129,6 +141,17 @@ impl Config {
             }
         };
         resolve(written, environment, config_dir)
+    }
+
+    /// An agent's own setting: `env:NAME`, or `AGENT:path.in.its.file`.
+    pub fn agent_setting(&self, from: &str) -> Option<serde_json::Value> {
+        match from.split_once(':')? {
+            ("env", name) => self.environment.get(name).map(Into::into),
+            (agent, path) => {
+                // The directory beside ours: where every program keeps its settings.
+                crate::agents::settings::value(&self.agents, self.config_dir.parent()?, agent, path)
+            }
+        }
     }
 
     /// The profile of that name or file: built in, in the configuration, or a `.toml`.
@@ -180,6 +203,10 @@ fn resolve(written: Written, environment: Environment, config_dir: PathBuf) -> R
             return Err(Error::new(Kind::Arguments, what));
         }
     };
+    let mut hooks = Hooks { before: written.hooks.before, after: written.hooks.after, ..Hooks::default() };
+    if let Some(seconds) = written.hooks.timeout_seconds {
+        hooks.limit = std::time::Duration::from_secs(seconds);
+    }
     let mut profiles = BTreeMap::new();
     for (name, value) in written.profiles {
         let text = toml::to_string(&value)
@@ -197,6 +224,7 @@ fn resolve(written: Written, environment: Environment, config_dir: PathBuf) -> R
         tokenizer,
         windows: written.windows,
         profiles,
+        hooks,
         origins,
     })
 }

@@ -16,6 +16,7 @@ pub mod codex;
 pub mod gemini_cli;
 pub mod opencode;
 pub mod reach;
+pub mod settings;
 
 /// An agent whose sessions can be found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

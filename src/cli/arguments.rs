@@ -79,6 +79,8 @@ pub enum Command {
     Sessions(SessionsArgs),
     /// What was remembered: list, add, search, forget …
     Memory(MemoryArgs),
+    /// All profiles on one session, side by side
+    Compare(CompareArgs),
     /// The profiles as a table, or one as TOML
     Profiles(ProfilesArgs),
     /// JSON Schema of a command's --json
@@ -229,6 +231,13 @@ pub struct CompactArgs {
     /// Install the result, so that the agent resumes from it; the original is archived
     #[arg(long, conflicts_with_all = ["out", "messages_as"])]
     pub(super) apply: bool,
+}
+
+/// Arguments of `compare`.
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    #[command(flatten)]
+    pub(super) common: Common,
 }
 
 /// Arguments of `profiles`.

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod compact;
+mod compare;
 mod estimate;
 mod home;
 mod memory;
@@ -72,6 +73,7 @@ pub fn run(arguments: Arguments, config: Config, paint: Paint, out: &mut dyn Wri
         Some(Command::Split(command)) => split::run(&engine, command, &mut screen),
         Some(Command::Prune(command)) => prune::run(&engine, command, &mut screen),
         Some(Command::Compact(command)) => compact::run(&engine, command, &mut screen),
+        Some(Command::Compare(command)) => compare::run(&engine, command, &mut screen),
         Some(Command::Profiles(command)) => profiles::run(&engine, command, &mut screen),
         Some(Command::Schema(command)) => schema::run(command, &mut screen),
         Some(Command::Restore(command)) => restore::run(&engine, command, &mut screen),

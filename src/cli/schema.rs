@@ -2,7 +2,7 @@
 
 use super::Screen;
 use super::arguments::SchemaArgs;
-use crate::answers::{CompactAnswer, EstimateAnswer, PruneAnswer, SplitAnswer};
+use crate::answers::{CompactAnswer, CompareAnswer, EstimateAnswer, PruneAnswer, SplitAnswer};
 use crate::error::{Error, Kind, Result};
 
 pub(super) fn run(arguments: &SchemaArgs, screen: &mut Screen<'_>) -> Result<u8> {
@@ -10,10 +10,11 @@ pub(super) fn run(arguments: &SchemaArgs, screen: &mut Screen<'_>) -> Result<u8>
         "estimate" => schemars::schema_for!(EstimateAnswer),
         "split" => schemars::schema_for!(SplitAnswer),
         "prune" => schemars::schema_for!(PruneAnswer),
+        "compare" => schemars::schema_for!(CompareAnswer),
         "compact" => schemars::schema_for!(CompactAnswer),
         other => {
             let what =
-                format!("expected a command with --json (estimate, split, prune, compact), found {other:?}");
+                format!("expected a command with --json (estimate, split, prune, compact, compare), found {other:?}");
             return Err(Error::new(Kind::Arguments, what));
         }
     };

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::draft::{Draft, How, Item, is_head, json_len};
+use super::draft::{Draft, How, Item, json_len};
 use super::outputs::{ends, thousands};
 use super::{Moment, Op, Plan, Reason, Request, is_work, plan};
 use crate::history::{History, Kind, Message, Part, Role, Text};

@@ -15,7 +15,7 @@ const SUMMARY_SHARE: u64 = 3;
 const SMALLEST_SUMMARY: u64 = 200;
 
 /// Replaces messages by a summary, in the profile's layout.
-pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize) -> Result<(), Reason> {
+pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize, pass: usize) -> Result<(), Reason> {
     keep::nothing_new(draft.history)?;
     let head = draft.items.iter().take_while(|it| draft.message(it).is_some_and(is_head)).count();
     let layout = match draft.moment.cause {
@@ -64,7 +64,7 @@ pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize) -> Result<(), R
     draft.others.push(Op::Summarize { from, to, why });
     if snapshot.is_none() {
         let shown_from = shown(draft, step, from, to);
-        draft.need = Some(Need { from, to, budget: kept.budget, shown_from });
+        draft.need = Some(Need { from, to, budget: kept.budget, shown_from, pass });
     }
     let context = context(draft);
     let tail: Vec<Item> = draft.items.split_off(kept.tail);
