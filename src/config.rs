@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::agents::{Agent, Env};
+use crate::engine::Hooks;
 use crate::error::{Error, Kind, Result};
 use crate::profile::{BUILT_IN, Profile};
 
@@ -33,6 +34,12 @@ struct HooksWritten {
     reminder: Option<bool>,
     /// Block the agent's own compaction, where it can be blocked.
     block_compaction: bool,
+    /// A command to run before a compaction; it may refuse.
+    before: Option<String>,
+    /// A command to run after a compaction.
+    after: Option<String>,
+    /// How long they may take.
+    timeout_seconds: Option<u64>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -124,6 +131,8 @@ pub struct Config {
     pub block_compaction: bool,
     /// What the environment says of agents and their folders.
     pub agents: Env,
+    /// Commands of the user's around a compaction.
+    pub hooks: Hooks,
     /// Where the values came from.
     pub origins: BTreeMap<&'static str, Origin>,
 }
@@ -144,6 +153,17 @@ impl Config {
             }
         };
         resolve(written, environment, config_dir)
+    }
+
+    /// An agent's own setting: `env:NAME`, or `AGENT:path.in.its.file`.
+    pub fn agent_setting(&self, from: &str) -> Option<serde_json::Value> {
+        match from.split_once(':')? {
+            ("env", name) => self.environment.get(name).map(Into::into),
+            (agent, path) => {
+                // The directory beside ours: where every program keeps its settings.
+                crate::agents::own_settings::value(&self.agents, self.config_dir.parent()?, agent, path)
+            }
+        }
     }
 
     /// The profile of that name or file: built in, in the configuration, or a `.toml`.
@@ -195,6 +215,10 @@ fn resolve(written: Written, environment: Environment, config_dir: PathBuf) -> R
             return Err(Error::new(Kind::Arguments, what));
         }
     };
+    let mut hooks = Hooks { before: written.hooks.before, after: written.hooks.after, ..Hooks::default() };
+    if let Some(seconds) = written.hooks.timeout_seconds {
+        hooks.limit = std::time::Duration::from_secs(seconds);
+    }
     let mut profiles = BTreeMap::new();
     for (name, value) in written.profiles {
         let text = toml::to_string(&value)
@@ -214,6 +238,7 @@ fn resolve(written: Written, environment: Environment, config_dir: PathBuf) -> R
         profiles,
         reminder: written.hooks.reminder.unwrap_or(true),
         block_compaction: written.hooks.block_compaction,
+        hooks,
         origins,
     })
 }

@@ -18,6 +18,7 @@ pub mod hooks;
 pub mod install;
 pub mod opencode;
 pub mod reach;
+pub mod own_settings;
 pub mod settings;
 
 /// An agent whose sessions can be found.

@@ -91,6 +91,8 @@ pub enum Command {
     Sessions(SessionsArgs),
     /// What was remembered: list, add, search, forget …
     Memory(MemoryArgs),
+    /// All profiles on one session, side by side
+    Compare(CompareArgs),
     /// The profiles as a table, or one as TOML
     Profiles(ProfilesArgs),
     /// JSON Schema of a command's --json
@@ -286,6 +288,13 @@ pub struct ReportArgs {
     /// Where the page is written (- for standard output)
     #[arg(long, short, value_name = "FILE.html", default_value = "epitome-report.html")]
     pub(super) out: PathBuf,
+}
+
+/// Arguments of `compare`.
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    #[command(flatten)]
+    pub(super) common: Common,
 }
 
 /// Arguments of `profiles`.

@@ -4,6 +4,7 @@ mod arguments;
 mod compact;
 mod completions;
 mod doctor;
+mod compare;
 mod estimate;
 mod handoff;
 mod home;
@@ -93,6 +94,7 @@ pub fn run(arguments: Arguments, config: Config, paint: Paint, out: &mut dyn Wri
         Some(Command::Compact(command)) => compact::run(&engine, command, &mut screen),
         Some(Command::Score(command)) => score::run(&engine, command, &mut screen),
         Some(Command::Report(command)) => report::run(&engine, command, &mut screen),
+        Some(Command::Compare(command)) => compare::run(&engine, command, &mut screen),
         Some(Command::Profiles(command)) => profiles::run(&engine, command, &mut screen),
         Some(Command::Schema(command)) => schema::run(command, &mut screen),
         Some(Command::Restore(command)) => restore::run(&engine, command, &mut screen),

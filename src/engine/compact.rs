@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Amount, Ask, Engine, Known, Measured, Opened, To, method_info, notes, pruned, session_info};
+use super::{Amount, Ask, Engine, Event, Known, Measured, Opened, To, method_info, notes, pruned, session_info};
 use crate::agents::reach::Job;
 use crate::answers::{CONTRACT, CompactAnswer, FactCount, Next, UsageInfo};
 use crate::compact::{self, Cause, Item, Op, Outcome, OutputOp, Plan};
@@ -10,9 +10,9 @@ use crate::error::{Error, Kind, Result};
 use crate::facts::Ledger;
 use crate::format::{self, Format, Mode};
 use crate::history::{History, Kind as Why, Message, Part, Text};
-use crate::profile::Summarize;
+use crate::profile::{Keep, Summarize};
 use crate::score::{self, Score};
-use crate::store::{Batch, Body, Digest, Handle, NewCompaction, Original, SessionRef, What};
+use crate::store::{MemoryFilter, MemoryKind, MemoryScope, Note, Batch, Body, Digest, Handle, NewCompaction, Original, SessionRef, What};
 use crate::summarizer::offline;
 
 /// What a compaction came to: the answer for everybody, and the history for whoever goes on with it.
@@ -44,8 +44,40 @@ pub(super) struct Made {
 }
 
 impl Engine {
-    /// Compacts a session as `ask` says.
+    /// Compacts a session as `ask` says, tells the listener, and runs the user's commands when something is written.
     pub fn compact(&self, opened: &Opened, ask: &Ask) -> Result<Compacted> {
+        let ask = &self.honoured(ask);
+        let measured = self.measure(&opened.session, ask);
+        let writes = ask.to != To::Plan && self.plan(&measured, ask, None).act;
+        if !writes {
+            return self.made(opened, ask);
+        }
+        let started = self.started(opened, ask, &measured);
+        self.tell(&started);
+        if let Err(why) = self.before(&started) {
+            let mut answer = self.blank(opened, ask, &measured);
+            answer.status = "rejected".to_owned();
+            answer.reason_code = "hook_refused".to_owned();
+            answer.reason = why;
+            self.tell(&Self::ended(ask, &answer, None));
+            return Ok(Compacted { answer, history: None, score: None, bytes: None });
+        }
+        let made = self.made(opened, ask);
+        let percent = measured.limits.window.map(|it| (measured.tokens + measured.overhead) * 100 / it.max(1));
+        let ended = match &made {
+            Ok(made) => Self::ended(ask, &made.answer, percent),
+            Err(error) => Event::Failed { reason_code: "failed".to_owned(), reason: error.to_string() },
+        };
+        self.tell(&ended);
+        let warning = self.after(&ended);
+        made.map(|mut made| {
+            made.answer.warnings.extend(warning);
+            made
+        })
+    }
+
+    /// Compacts a session, without any ado.
+    pub(super) fn made(&self, opened: &Opened, ask: &Ask) -> Result<Compacted> {
         let measured = self.measure(&opened.session, ask);
         let mut answer = self.blank(opened, ask, &measured);
         let plan = self.plan(&measured, ask, None);
@@ -78,6 +110,7 @@ impl Engine {
                 answer.native_status = match rejected.code {
                     "grew" => ask.profile.native.grew.clone(),
                     "empty" => ask.profile.native.empty.clone(),
+                    "uncounted" => ask.profile.native.uncounted.clone(),
                     _ => String::new(),
                 };
                 answer.reason_code = rejected.code.to_owned();
@@ -109,7 +142,9 @@ impl Engine {
             answer.reason = format!("this would keep {}; {remedy}", missed.join(", "));
             return Ok(Compacted { answer, history: None, score: Some(score), bytes: None });
         }
-        answer.native_status = ask.profile.native.compacted.clone();
+        let native = &ask.profile.native;
+        let only_outputs = plan.need.is_none() && !native.shortened.is_empty();
+        answer.native_status = if only_outputs { native.shortened.clone() } else { native.compacted.clone() };
         let api = ask.messages_as.unwrap_or(opened.session.format.api());
         let (messages, lost) = format::wire::messages_of(&outcome.history, Some(opened.session.format), api);
         answer.warnings.extend(lost);
@@ -150,9 +185,33 @@ impl Engine {
                 To::Plan => {}
             }
             answer.status = "compacted".to_owned();
+            self.remember(opened, ask, summary.as_deref(), &mut answer.warnings);
         }
         answer.summary = summary;
         Ok(Compacted { answer, history: Some(outcome.history), score: Some(score), bytes })
+    }
+
+    /// Remembers a summary for the project, where the profile does.
+    fn remember(&self, opened: &Opened, ask: &Ask, summary: Option<&str>, warnings: &mut Vec<String>) {
+        let (Some(rule), Some(summary)) = (&ask.profile.remember, summary) else { return };
+        let history = &opened.session.history;
+        let Some(session) = history.meta.session.as_deref() else { return };
+        if summary.chars().count() < rule.least_chars {
+            return;
+        }
+        if let Err(error) = self.store.remember(&self.scope(history), &Note::summary(session, summary), self.now) {
+            warnings.push(format!("the summary could not be remembered: {error}"));
+        }
+    }
+
+    /// What the profile gives the summary of the project's memories, the newest first.
+    fn recalled(&self, history: &History, ask: &Ask) -> Vec<String> {
+        let Some(rule) = &ask.profile.remember else { return Vec::new() };
+        let filter = MemoryFilter { scope: Some(MemoryScope::Project), limit: Some(rule.recalled), ..MemoryFilter::default() };
+        let found = self.store.memories(&self.scope(history), &filter).unwrap_or_default();
+        // A summary of a session is no fact about the project.
+        let notes = found.into_iter().filter(|it| it.kind != MemoryKind::Conversation);
+        notes.map(|it| it.content.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
     }
 
     fn blank(&self, opened: &Opened, ask: &Ask, measured: &Measured<'_>) -> CompactAnswer {
@@ -240,7 +299,7 @@ impl Engine {
             let count = |it: &Message| measured.ruler.message(it);
             score::score_probes(measured.history, probes, &outcome.history, &|_| true, &count)
         };
-        let (Some(step), true) = (ask.profile.summarize(), plan.need.is_some()) else {
+        let Some(step) = plan.need.as_ref().and_then(|it| ask.profile.summarizing(it.pass)) else {
             let outcome = apply(&plan, None)?;
             let score = score(&outcome);
             return Ok(Made { plan, outcome, summary: None, score });
@@ -256,10 +315,11 @@ impl Engine {
             handle,
             plan_end(measured, &plan),
         );
-        let mut summary = write(&plan, &blank);
         let reserved = plan.need.as_ref().map_or(0, |it| it.budget);
+        self.tell(&Event::Asked { summarizer: "offline".to_owned(), budget: reserved });
+        let mut summary = write(&plan, &blank);
         let used = measured.ruler.text(&Text::new(format!("{}{summary}{}", step.before, step.after))) + 8;
-        if used < reserved {
+        if used < reserved && matches!(step.keep, Keep::Budget(_)) {
             let wider = self.plan(measured, ask, Some(used));
             if wider.act && wider.need.is_some() {
                 plan = wider;
@@ -292,13 +352,15 @@ impl Engine {
     ) -> String {
         let Some(need) = &plan.need else { return String::new() };
         let frame = measured.ruler.text(&Text::new(format!("{}{}", step.before, step.after)));
+        let known = self.recalled(measured.history, ask);
+        let pins: Vec<String> = ask.pins.iter().chain(&known).cloned().collect();
         let asked = offline::Ask {
             region: need.from..need.to,
             spec: &step.summary,
             budget: need.budget.saturating_sub(frame + 8),
             style: ask.style,
             focus: ask.focus.as_deref(),
-            pins: &ask.pins,
+            pins: &pins,
             header: Some(header),
         };
         offline::write(measured.history, ledger, &asked, &|text| measured.ruler.text(&Text::new(text)))
@@ -321,6 +383,21 @@ impl Engine {
             .filter_map(|op| if let Op::Clear(op) | Op::Shorten(op) = op { Some(op) } else { None })
             .map(|op| (op, original_text(&history.messages()[op.message], op)))
             .collect();
+        let turns: Vec<(usize, u64, String)> = plan
+            .ops
+            .iter()
+            .filter_map(|op| match op {
+                Op::Collapse { from, to, tokens, .. } => {
+                    Some((*from, *tokens, compact::transcript(&history.messages()[*from..*to])))
+                }
+                Op::Clear(_)
+                | Op::Shorten(_)
+                | Op::Drop { .. }
+                | Op::Summarize { .. }
+                | Op::Skip { .. }
+                | Op::Move { .. } => None,
+            })
+            .collect();
         let whole = Original {
             what: What::Session,
             body: Body::Source(&*opened.source),
@@ -337,6 +414,14 @@ impl Engine {
             tool: Some(op.tool.as_str()).filter(|it| !it.is_empty()),
             tokens: op.tokens_before,
         });
+        let turns = turns.iter().map(|(from, tokens, text)| Original {
+            what: What::Message,
+            body: Body::Bytes(text.as_bytes()),
+            message: Some(*from as u32),
+            call_id: None,
+            tool: None,
+            tokens: *tokens,
+        });
         let info = session_info(opened);
         let batch = Batch {
             session: SessionRef {
@@ -346,7 +431,7 @@ impl Engine {
                 format: info.format,
             },
             at: self.now,
-            originals: std::iter::once(whole).chain(parts).collect(),
+            originals: std::iter::once(whole).chain(parts).chain(turns).collect(),
             compaction: Some(NewCompaction {
                 profile: ask.profile.name.clone(),
                 trigger: cause_name(ask.cause).to_owned(),
@@ -398,7 +483,7 @@ impl CompactAnswer {
     }
 }
 
-fn cause_name(cause: Cause) -> &'static str {
+pub(super) fn cause_name(cause: Cause) -> &'static str {
     match cause {
         Cause::Manual => "manual",
         Cause::Auto => "auto",

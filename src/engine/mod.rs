@@ -4,9 +4,11 @@
 
 mod carry;
 mod compact;
+mod compare;
 mod estimate;
 mod gate;
 mod hook;
+mod events;
 mod install;
 mod open;
 mod prune;
@@ -19,18 +21,19 @@ mod split;
 use std::sync::Arc;
 
 use crate::answers::{MethodInfo, PrunedInfo, SessionInfo};
-use crate::compact::{Cause, Limits, Moment, Op, OutputOp, Request};
+use crate::compact::{Cause, Limits, Moment, Op, OutputOp, Request, Snapshot};
 use crate::config::{Config, StoreAt};
 use crate::error::{Error, Kind, Result};
 use crate::format::{Format, Session};
 use crate::history::History;
-use crate::profile::{Profile, Style};
+use crate::profile::{Pass, Profile, Style};
 use crate::store::{Digest, Handle, Store, Where};
 use crate::tokens::{self, Ruler, Tokenizer};
 
 pub use compact::Compacted;
 pub(crate) use estimate::words;
 pub use gate::{Known, MinKept};
+pub use events::{Event, Hooks, Listener};
 pub use open::{Opened, SessionRef};
 pub use restore::Kept;
 pub use scorecard::Subject;
@@ -43,6 +46,8 @@ pub struct Engine {
     pub store: Arc<dyn Store>,
     /// Milliseconds since 1970; fixed by `--now`.
     pub now: i64,
+    /// Who is told what happens.
+    pub listener: Option<Listener>,
 }
 
 /// How a reader gets an original back, in a shell or by the tool of the same name.
@@ -175,6 +180,15 @@ impl Ask {
     }
 }
 
+/// A snapshot as it is kept.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct StoredSnapshot {
+    text: String,
+    covers: usize,
+    /// Of the messages that it covers; a number that JSON would round.
+    digest: String,
+}
+
 /// A session with the ruler and window it is measured by.
 struct Measured<'a> {
     history: &'a History,
@@ -194,7 +208,7 @@ impl Engine {
             StoreAt::Nowhere => Where::None,
         };
         let store = crate::store::Sqlite::open(&place, crate::secrets::Veil::default())?;
-        Ok(Self { config, store: Arc::new(store), now })
+        Ok(Self { config, store: Arc::new(store), now, listener: None })
     }
 
     fn measure<'a>(&self, session: &'a Session, ask: &'a Ask) -> Measured<'a> {
@@ -221,6 +235,41 @@ impl Engine {
         Measured { history, limits, ruler, tokens, overhead }
     }
 
+    /// The same ask; when it obeys the profile's own trigger, as the agent's own settings would have the profile.
+    fn honoured(&self, ask: &Ask) -> Ask {
+        let mut ask = ask.clone();
+        if ask.auto {
+            ask.profile = ask.profile.honouring(&|from| self.config.agent_setting(from));
+        }
+        ask
+    }
+
+    /// The newest stored summary of a session, if the session still begins with what it covers.
+    fn snapshot(&self, history: &History, profile: &Profile) -> Option<(String, usize)> {
+        let wanted = |it: &Pass| matches!(it, Pass::Summarize(it) if it.snapshot.is_some());
+        if !profile.passes.iter().any(wanted) {
+            return None;
+        }
+        let name = format!("snapshot/{}", history.meta.session.as_deref()?);
+        let mark = self.store.marked(&self.scope(history), &name).ok().flatten()?;
+        let stored: StoredSnapshot = serde_json::from_str(&mark.value).ok()?;
+        let prefix = history.messages().get(..stored.covers)?;
+        let same = crate::compact::prefix_of(prefix).digest.to_string() == stored.digest;
+        same.then_some((stored.text, stored.covers))
+    }
+
+    /// Keeps a summary of the first messages of a session, so that a later compaction can use it.
+    pub fn keep_snapshot(&self, history: &History, covers: usize, text: &str) -> Result<()> {
+        let (Some(session), Some(prefix)) = (history.meta.session.as_deref(), history.messages().get(..covers)) else {
+            let what = format!("a snapshot: expected a session with an id and {covers} messages, found neither or fewer");
+            return Err(Error::new(Kind::Arguments, what));
+        };
+        let digest = crate::compact::prefix_of(prefix).digest.to_string();
+        let stored = StoredSnapshot { text: text.to_owned(), covers, digest };
+        let value = crate::json::compact(&stored);
+        self.store.mark(&self.scope(history), &format!("snapshot/{session}"), &value, self.now)
+    }
+
     /// Calls `with` with the request of a plan; what it borrows lives as long as the call.
     fn with_request<T>(
         &self,
@@ -231,6 +280,7 @@ impl Engine {
         with: impl FnOnce(&Request<'_>) -> T,
     ) -> T {
         let scope = self.scope(measured.history);
+        let snapshot = self.snapshot(measured.history, &ask.profile);
         let handle = |text: &str| Handle::of(&scope, &Digest::of(text.as_bytes())).as_str().to_owned();
         with(&Request {
             profile: &ask.profile,
@@ -243,7 +293,7 @@ impl Engine {
             exclude_tools: &ask.exclude_tools,
             only: &ask.only,
             limits: measured.limits,
-            snapshot: None,
+            snapshot: snapshot.as_ref().map(|(text, covers)| Snapshot { text, covers: *covers }),
             handle: &handle,
             recall: RECALL,
         })
