@@ -199,7 +199,7 @@ static SENT_FIRST: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 static LIMIT_FIRST: LazyLock<Option<Regex>> = LazyLock::new(|| {
     compiled(
-        r"(?i)(?:limit of|maximum(?: context| prompt)? length (?:is|of)|context size is|context length (?:is|of) only) (\d{3,})[^0-9]{0,80}?(\d{3,})?",
+        r"(?i)(?:limit of|maximum(?: context| prompt)? length (?:is|of)|context size is|context length (?:is|of) only) (\d{3,})(?:[^0-9]{0,80}(\d{3,}))?",
     )
 });
 
