@@ -14,22 +14,34 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let engine = Engine::new(config, 0)?;
     let mut messages: Vec<Value> = Vec::new();
     for turn in 0..12 {
-        messages.push(json!({"role": "user", "content": format!("Step {turn}: run the checks. Never push to main.")}));
+        messages.push(
+            json!({"role": "user", "content": format!("Step {turn}: run the checks. Never push to main.")}),
+        );
         let id = format!("call_{turn}");
         let call = json!({"type": "tool_use", "id": id, "name": "Bash", "input": {"command": "just check"}});
         messages.push(json!({"role": "assistant", "content": [call]}));
         let log = format!("check {turn}: ok\n").repeat(150);
-        messages.push(json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": log}]}));
+        messages.push(
+            json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": log}]}),
+        );
         messages.push(json!({"role": "assistant", "content": format!("Step {turn} is done.")}));
 
-        let session = engine.open(&SessionRef::Inline(serde_json::to_vec(&messages)?), Some(Format::Anthropic), None)?;
+        let session = engine.open(
+            &SessionRef::Inline(serde_json::to_vec(&messages)?),
+            Some(Format::Anthropic),
+            None,
+        )?;
         let before = engine.estimate(&session, &ask, None)?.tokens;
         if before > 6_000 {
             let compacted = engine.compact(&session, &ask)?;
             if let Some(history) = compacted.history {
                 messages = serde_json::from_slice(&format::messages(&history, Format::Anthropic).0)?;
             }
-            println!("turn {turn}: {before} → {} tokens, {} messages", compacted.answer.tokens_after, messages.len());
+            println!(
+                "turn {turn}: {before} → {} tokens, {} messages",
+                compacted.answer.tokens_after,
+                messages.len()
+            );
         }
     }
     Ok(())

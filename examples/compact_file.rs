@@ -15,7 +15,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let engine = Engine::new(config, 0)?;
     let session = engine.open(&SessionRef::Named(from), None, None)?;
     let answer = engine.compact(&session, &ask)?.answer;
-    println!("{}: {} → {} tokens; {}", answer.status, answer.tokens_before, answer.tokens_after, answer.reason);
+    println!(
+        "{}: {} → {} tokens; {}",
+        answer.status, answer.tokens_before, answer.tokens_after, answer.reason
+    );
     println!("{}", answer.summary.unwrap_or_default());
     Ok(())
 }

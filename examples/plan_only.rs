@@ -23,8 +23,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         protect: None,
         exclude_tools: &[],
         only: &[],
-        window: None,
-        max_output: None,
+        limits: Default::default(),
+        snapshot: None,
         handle: &|_| "0000000000".to_owned(),
         recall: "epitome recall {handle}",
     };

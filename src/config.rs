@@ -123,7 +123,9 @@ impl Config {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Written::default(),
             Err(error) => {
                 let place = path.display().to_string();
-                return Err(Error::new(Kind::Arguments, "reading the configuration").at(place, None).because(error));
+                return Err(Error::new(Kind::Arguments, "reading the configuration")
+                    .at(place, None)
+                    .because(error));
             }
         };
         resolve(written, environment, config_dir)
@@ -137,8 +139,9 @@ impl Config {
         if BUILT_IN.iter().any(|(it, _)| *it == name) || !name.ends_with(".toml") {
             return Profile::built_in(name);
         }
-        let text = std::fs::read_to_string(name)
-            .map_err(|error| Error::new(Kind::Arguments, "reading a profile").at(name, None).because(error))?;
+        let text = std::fs::read_to_string(name).map_err(|error| {
+            Error::new(Kind::Arguments, "reading a profile").at(name, None).because(error)
+        })?;
         Profile::parse(&text, name)
     }
 }
@@ -225,7 +228,9 @@ fn agents_env(environment: &Environment) -> Env {
 
 /// `$XDG_CONFIG_HOME/epitome`, `~/.config/epitome` (macOS too), `%APPDATA%\epitome`.
 fn config_dir(environment: &Environment) -> PathBuf {
-    if cfg!(windows) && let Some(data) = environment.path("APPDATA") {
+    if cfg!(windows)
+        && let Some(data) = environment.path("APPDATA")
+    {
         return data.join("epitome");
     }
     environment.path("XDG_CONFIG_HOME").unwrap_or_else(|| environment.home().join(".config")).join("epitome")
@@ -233,10 +238,15 @@ fn config_dir(environment: &Environment) -> PathBuf {
 
 /// `$XDG_DATA_HOME/epitome`, `~/.local/share/epitome`, `%LOCALAPPDATA%\epitome`.
 fn data_dir(environment: &Environment) -> PathBuf {
-    if cfg!(windows) && let Some(data) = environment.path("LOCALAPPDATA") {
+    if cfg!(windows)
+        && let Some(data) = environment.path("LOCALAPPDATA")
+    {
         return data.join("epitome");
     }
-    environment.path("XDG_DATA_HOME").unwrap_or_else(|| environment.home().join(".local/share")).join("epitome")
+    environment
+        .path("XDG_DATA_HOME")
+        .unwrap_or_else(|| environment.home().join(".local/share"))
+        .join("epitome")
 }
 
 #[cfg(test)]
@@ -244,7 +254,8 @@ mod tests {
     use super::*;
 
     fn environment(variables: &[(&str, &str)]) -> Environment {
-        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let variables =
+            variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         Environment { variables, cwd: PathBuf::from("/here") }
     }
 
@@ -254,7 +265,8 @@ mod tests {
         let config = resolve(written.clone(), environment(&[("HOME", "/h")]), "/c".into()).unwrap();
         assert_eq!((config.profile.as_str(), config.origins["profile"]), ("codex", Origin::File));
         assert_eq!(config.store, StoreAt::Path("/h/.local/share/epitome".into()));
-        let set = environment(&[("HOME", "/h"), ("EPITOME_PROFILE", "gemini-cli"), ("XDG_DATA_HOME", "relative")]);
+        let set =
+            environment(&[("HOME", "/h"), ("EPITOME_PROFILE", "gemini-cli"), ("XDG_DATA_HOME", "relative")]);
         let config = resolve(written, set, "/c".into()).unwrap();
         assert_eq!((config.profile.as_str(), config.origins["profile"]), ("gemini-cli", Origin::Environment));
         assert_eq!(config.data_dir, PathBuf::from("/h/.local/share/epitome"));

@@ -29,10 +29,13 @@ impl File {
         })?;
         if !found.is_file() {
             let what = if found.is_dir() { "a directory" } else { "a pipe, socket or device" };
-            return Err(Error::new(Kind::Input, format!("expected a session file, found {what}")).at(&name, None));
+            return Err(
+                Error::new(Kind::Input, format!("expected a session file, found {what}")).at(&name, None)
+            );
         }
-        let file = fs::File::open(path)
-            .map_err(|error| Error::new(Kind::Input, "opening a session file").at(&name, None).because(error))?;
+        let file = fs::File::open(path).map_err(|error| {
+            Error::new(Kind::Input, "opening a session file").at(&name, None).because(error)
+        })?;
         let len = file
             .metadata()
             .map_err(|error| Error::new(Kind::Io, "asking for the length").at(&name, None).because(error))?
@@ -53,7 +56,10 @@ impl Source for File {
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
         read_exact_at(&self.file, at, buffer).map_err(|error| {
             if error.kind() == std::io::ErrorKind::UnexpectedEof {
-                let what = format!("expected {} bytes at {at}, found fewer: the file was cut while it was read; try again", buffer.len());
+                let what = format!(
+                    "expected {} bytes at {at}, found fewer: the file was cut while it was read; try again",
+                    buffer.len()
+                );
                 return Error::new(Kind::Changed, what).at(&self.name, None);
             }
             Error::new(Kind::Io, "reading").at(&self.name, None).because(error)
@@ -83,29 +89,132 @@ fn read_exact_at(file: &fs::File, mut at: u64, mut buffer: &mut [u8]) -> std::io
 /// Puts a file in place: written beside it, synced, renamed over it. An existing file's permissions are kept, a new
 /// one is the owner's alone.
 pub fn install(path: &Path, bytes: &[u8]) -> Result<()> {
-    let fail = |what: &str, error: std::io::Error| {
-        Error::new(Kind::Io, format!("{what}; nothing was replaced")).at(path.display().to_string(), None).because(error)
+    let beside = beside(path, bytes, path)?;
+    renamed(&beside, path)
+}
+
+/// Puts a new file in place, with the permissions of `like`. One that is there and holds the same is left as it is.
+///
+/// # Errors
+/// [`Kind::Refused`] if another one is there.
+pub fn create(path: &Path, bytes: &[u8], like: &Path) -> Result<()> {
+    match fs::read(path) {
+        Ok(found) if found == bytes => return Ok(()),
+        Ok(_) => {
+            let what =
+                "expected no file of that name, found one that says something else; nothing was written";
+            return Err(Error::new(Kind::Refused, what).at(path.display().to_string(), None));
+        }
+        Err(_) => {}
+    }
+    let beside = beside(path, bytes, like)?;
+    renamed(&beside, path)
+}
+
+/// Replaces a file of `len` bytes that somebody may be appending to: what was appended while it was replaced is
+/// appended to the new one.
+///
+/// # Errors
+/// [`Kind::Changed`] if it has another length; it is as it was then.
+pub fn replace(path: &Path, len: u64, bytes: &[u8]) -> Result<()> {
+    let place = || path.display().to_string();
+    let fail =
+        |what: &str, error: std::io::Error| Error::new(Kind::Io, what).at(place(), None).because(error);
+    let old =
+        fs::File::open(path).map_err(|it| fail("opening a file to replace it; nothing was changed", it))?;
+    let now = || old.metadata().map(|it| it.len()).map_err(|it| fail("asking for the length", it));
+    let changed = || {
+        Error::new(Kind::Changed, "it was written to meanwhile; nothing was replaced; try again")
+            .at(place(), None)
     };
+    if now()? != len {
+        return Err(changed());
+    }
+    let beside = beside(path, bytes, path)?;
+    if now()? != len {
+        let _ = fs::remove_file(&beside);
+        return Err(changed());
+    }
+    renamed(&beside, path)?;
+    let grown = now()?;
+    if grown > len {
+        let mut rest = vec![0; usize::try_from(grown - len).unwrap_or(0)];
+        read_exact_at(&old, len, &mut rest).map_err(|it| fail("reading what was appended meanwhile", it))?;
+        let add = || fs::OpenOptions::new().append(true).open(path)?.write_all(&rest);
+        add().map_err(|it| fail("appending what was appended meanwhile", it))?;
+    }
+    Ok(())
+}
+
+/// Writes stretches over what stands there: the file keeps its length and its identity, so that a writer that has it
+/// open, or appends to it, loses nothing.
+pub fn overwrite(path: &Path, edits: &[(u64, Vec<u8>)]) -> Result<()> {
+    let write = || {
+        let file = fs::OpenOptions::new().write(true).open(path)?;
+        for (at, bytes) in edits {
+            write_all_at(&file, *at, bytes)?;
+        }
+        file.sync_all()
+    };
+    write().map_err(|error| {
+        Error::new(Kind::Io, "writing into a file").at(path.display().to_string(), None).because(error)
+    })
+}
+
+/// Writes a file beside `path`, synced, with the permissions of `like` if that is there; its name.
+fn beside(path: &Path, bytes: &[u8], like: &Path) -> Result<PathBuf> {
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
-    let beside: PathBuf = folder.join(format!(".{name}.{}.tmp", std::process::id()));
-    let result = (|| {
+    let beside = folder.join(format!(".{name}.{}.tmp", std::process::id()));
+    let write = || {
         let mut file = new_file(&beside)?;
         file.write_all(bytes)?;
-        if let Ok(old) = fs::metadata(path) {
+        if let Ok(old) = fs::metadata(like) {
             file.set_permissions(old.permissions())?;
         }
-        file.sync_all()?;
-        fs::rename(&beside, path)
-    })();
-    if let Err(error) = result {
-        // Whatever is left of it is of no use; that it could not be removed changes nothing.
-        let _ = fs::remove_file(&beside);
-        return Err(fail("writing a file", error));
+        file.sync_all()
+    };
+    match write() {
+        Ok(()) => Ok(beside),
+        Err(error) => {
+            // Whatever is left of it is of no use; that it could not be removed changes nothing.
+            let _ = fs::remove_file(&beside);
+            let what = "writing a file; nothing was replaced";
+            Err(Error::new(Kind::Io, what).at(path.display().to_string(), None).because(error))
+        }
+    }
+}
+
+/// Renames over `path` and syncs the folder.
+fn renamed(beside: &Path, path: &Path) -> Result<()> {
+    let fail = |what: &str, error: std::io::Error| {
+        Error::new(Kind::Io, what).at(path.display().to_string(), None).because(error)
+    };
+    if let Err(error) = fs::rename(beside, path) {
+        let _ = fs::remove_file(beside);
+        return Err(fail("putting a file in place; nothing was replaced", error));
     }
     #[cfg(unix)]
-    if let Ok(folder) = fs::File::open(folder) {
-        folder.sync_all().map_err(|error| fail("syncing its folder", error))?;
+    {
+        let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if let Ok(folder) = fs::File::open(folder) {
+            folder.sync_all().map_err(|error| fail("syncing its folder", error))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn write_all_at(file: &fs::File, at: u64, bytes: &[u8]) -> std::io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, at)
+}
+
+#[cfg(windows)]
+fn write_all_at(file: &fs::File, mut at: u64, mut bytes: &[u8]) -> std::io::Result<()> {
+    while !bytes.is_empty() {
+        let written = std::os::windows::fs::FileExt::seek_write(file, bytes, at)?;
+        at += written as u64;
+        bytes = &bytes[written..];
     }
     Ok(())
 }

@@ -20,6 +20,7 @@ pub mod tokens;
 pub mod tools;
 pub mod facts;
 pub mod score;
+pub mod scorecard;
 pub mod profile;
 pub mod compact;
 pub mod format;
@@ -32,6 +33,7 @@ pub mod files;
 pub mod config;
 pub mod answers;
 pub mod engine;
+pub mod mcp;
 pub mod cli;
 
 pub use error::{Error, Result};

@@ -31,14 +31,15 @@ fn main() -> ExitCode {
 
 /// Logs go to stderr: warnings, with `-v` what is done, with `-vv` how.
 fn init_log(arguments: &Arguments) {
-    let level = match arguments.verbosity() {
-        i8::MIN..0 => tracing::Level::ERROR,
-        0 => tracing::Level::WARN,
-        1 => tracing::Level::INFO,
-        2..=i8::MAX => tracing::Level::DEBUG,
+    // The protocol's own log calls a client's mistakes warnings, and at its loudest shows whole messages.
+    let levels = match arguments.verbosity() {
+        i8::MIN..0 => "error",
+        0 => "warn,rmcp=error",
+        1 => "info,rmcp=warn",
+        2..=i8::MAX => "debug,rmcp=info",
     };
     tracing_subscriber::fmt()
-        .with_max_level(level)
+        .with_env_filter(tracing_subscriber::EnvFilter::new(levels))
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .without_time()

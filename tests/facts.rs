@@ -73,7 +73,7 @@ fn shown(fact: &Fact) -> String {
 }
 
 fn spec() -> SummarySpec {
-    toml::from_str(include_str!("../prompts/epitome/summary.toml")).unwrap()
+    epitome::profile::Profile::built_in("epitome").unwrap().summarize().unwrap().summary.clone()
 }
 
 /// A rough ruler: four bytes a token, rounded up.
@@ -145,11 +145,24 @@ fn styles_change_depth_but_not_what_is_pinned() {
         assert!(
             page.contains("the pin")
                 && page.contains("Tidy up the parser")
-                && page.contains("edited: src/parser.rs")
+                && page.contains("created, edited: src/new.rs")
         );
     }
     assert!(brief.len() < detailed.len());
     assert!(!brief.contains("read: README.md") && technical.contains("read: README.md"));
+}
+
+/// One long prompt is told whole rather than cut and half repeated as rules, where there is room for one of the two.
+#[test]
+fn a_prompt_says_its_own_rules() {
+    let rules: String = (0..12).map(|it| format!("Never touch module number {it} of the plant. ")).collect();
+    let history = session(&format!("@user\nBuild the pump control as described here. {rules}"));
+    let ledger = facts::read(&history);
+    let rules = |page: &str| page.matches("- \"Never touch").count();
+    let tight = summary(&history, &ledger, &spec(), 300, &[]);
+    assert!(tight.contains("number 0 of") && tight.contains("number 11 of") && rules(&tight) == 0, "{tight}");
+    let wide = summary(&history, &ledger, &spec(), 3_000, &[]);
+    assert_eq!(rules(&wide), 12, "{wide}");
 }
 
 #[test]

@@ -278,13 +278,13 @@ fn a_message_that_would_not_be_sent_is_made_one_that_is() {
     let source = of(&[user("u1", "go")]);
     let session = gemini_cli::read(&source).unwrap();
     let after = History::new(
-        vec![Message::text(Role::User, Kind::Summary, "/p was read")],
+        vec![Message::text(Role::User, Kind::Said, "/p was read")],
         session.history.meta.clone(),
     );
     let written = gemini_cli::write(&source, &session, &after, Mode::Append).unwrap();
     assert_eq!(written.warnings.len(), 1);
     let back = gemini_cli::read(&Memory::new("m", written.bytes(&source).unwrap())).unwrap();
-    assert_eq!(texts(&back), ["User Summary Note: /p was read"]);
+    assert_eq!(texts(&back), ["User Said Note: /p was read"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use epitome::compact::{self, Item, Moment, Op, Plan, Request};
+use epitome::compact::{self, Item, Limits, Moment, Op, Plan, Request};
 use epitome::format::{self, Format, Memory, validate, wire};
 use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Reasoning, Role};
 use epitome::profile::{BUILT_IN, Profile};
@@ -20,8 +20,8 @@ fn plan_of(history: &History, ruler: &Ruler, profile: &Profile, budget: Option<u
         protect: None,
         exclude_tools: &[],
         only: &[],
-        window: Some(200_000),
-        max_output: Some(32_000),
+        limits: Limits { window: Some(200_000), output: Some(32_000), ..Limits::default() },
+        snapshot: None,
         handle: &|_| "0000000000".to_owned(),
         recall: "epitome recall {handle}",
     };
@@ -43,7 +43,11 @@ fn check(history: &History, profile: &Profile, share: u64) -> Result<(), String>
         return Err("the same history gives another plan".into());
     }
     if !plan.act {
-        return if plan.reason.code.is_empty() { Err("nothing is done, and nobody says why".into()) } else { Ok(()) };
+        return if plan.reason.code.is_empty() {
+            Err("nothing is done, and nobody says why".into())
+        } else {
+            Ok(())
+        };
     }
     // A summary that fills what was allowed.
     let words = plan.need.as_ref().map_or(0, |it| it.budget.saturating_sub(12) / 2);
@@ -53,7 +57,11 @@ fn check(history: &History, profile: &Profile, share: u64) -> Result<(), String>
         Item::Summary { .. } => None,
     });
     let touched = plan.ops.iter().any(|it| matches!(it, Op::Shorten(_) | Op::Clear(_)));
-    let summary = format!("s{}{}", " s".repeat(words as usize / 2), end.map_or(String::new(), |it| format!(" [end {it}]")));
+    let summary = format!(
+        "s{}{}",
+        " s".repeat(words as usize / 2),
+        end.map_or(String::new(), |it| format!(" [end {it}]"))
+    );
     let outcome = match compact::apply(history, &ruler, profile, &plan, Some(&summary)) {
         Ok(outcome) => outcome,
         Err(rejected) if matches!(rejected.code, "grew") => return Ok(()),
@@ -82,7 +90,9 @@ fn check(history: &History, profile: &Profile, share: u64) -> Result<(), String>
             let said = plan.ops.iter().any(|op| match op {
                 Op::Clear(op) | Op::Shorten(op) => op.message == number,
                 Op::Drop { from, to, .. } | Op::Summarize { from, to, .. } => (*from..*to).contains(&number),
+                Op::Collapse { from, to, .. } => (*from..*to).contains(&number),
                 Op::Move { message, .. } => *message == number,
+                Op::Skip { .. } => false,
             });
             if !same && !said {
                 return Err(format!("message {number} behind the last prompt changed, and no op says so"));
@@ -113,9 +123,13 @@ fn check(history: &History, profile: &Profile, share: u64) -> Result<(), String>
     }
     // A history that grew since belongs to the end.
     let mut grown = history.messages().to_vec();
-    grown.push(Message { from: Some(grown.len() as u32), ..Message::text(Role::User, Kind::Said, "one more thing") });
+    grown.push(Message {
+        from: Some(grown.len() as u32),
+        ..Message::text(Role::User, Kind::Said, "one more thing")
+    });
     let grown = History::new(grown, history.meta.clone());
-    let rebased = compact::apply(&grown, &Ruler::new(&grown, Tokenizer::Auto, None), profile, &plan, Some(&summary));
+    let rebased =
+        compact::apply(&grown, &Ruler::new(&grown, Tokenizer::Auto, None), profile, &plan, Some(&summary));
     match rebased {
         Ok(it) if it.history.messages().last() == grown.messages().last() => Ok(()),
         Ok(_) => Err("what came after the plan is not at the end".into()),
@@ -231,7 +245,8 @@ proptest! {
 #[test]
 fn laws_hold_on_every_session_of_the_corpus() {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let folder = std::env::var_os("EPITOME_CORPUS").map_or_else(|| root.join("../shared/corpus"), PathBuf::from);
+    let folder =
+        std::env::var_os("EPITOME_CORPUS").map_or_else(|| root.join("../shared/corpus"), PathBuf::from);
     let mut sessions = Vec::new();
     for kind in ["claude-code", "codex", "gemini", "opencode", "openai-messages", "pi", "sweagent-traj"] {
         let Ok(entries) = std::fs::read_dir(folder.join(kind)) else { continue };

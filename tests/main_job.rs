@@ -14,7 +14,8 @@ fn root() -> PathBuf {
 
 /// The sessions of the corpus, sorted; none if there is no corpus, which is said.
 fn corpus(test: &str) -> Vec<PathBuf> {
-    let folder = std::env::var_os("EPITOME_CORPUS").map_or_else(|| root().join("../shared/corpus"), PathBuf::from);
+    let folder =
+        std::env::var_os("EPITOME_CORPUS").map_or_else(|| root().join("../shared/corpus"), PathBuf::from);
     let mut out = Vec::new();
     for kind in ["claude-code", "codex", "gemini", "opencode", "openai-messages", "pi", "sweagent-traj"] {
         let Ok(entries) = std::fs::read_dir(folder.join(kind)) else { continue };
@@ -53,7 +54,12 @@ fn json(output: &Output, what: &str) -> Value {
 }
 
 /// Compacts a session to 20 % for each API; what was wrong, and the reasons of no-ops.
-fn compact_everywhere(home: &Path, session: &Path, wrong: &mut Vec<String>, noops: &mut BTreeMap<String, String>) {
+fn compact_everywhere(
+    home: &Path,
+    session: &Path,
+    wrong: &mut Vec<String>,
+    noops: &mut BTreeMap<String, String>,
+) {
     let name = session.file_name().unwrap().to_string_lossy().into_owned();
     let path = session.to_str().unwrap();
     let estimate = epitome(home, &["estimate", path, "--json"]);
@@ -63,14 +69,16 @@ fn compact_everywhere(home: &Path, session: &Path, wrong: &mut Vec<String>, noop
     }
     for api in APIS {
         let out = home.join("out.json");
-        let arguments = ["compact", path, "--budget", "20%", "--as", api, "--out", out.to_str().unwrap(), "--json"];
+        let arguments =
+            ["compact", path, "--budget", "20%", "--as", api, "--out", out.to_str().unwrap(), "--json"];
         let output = epitome(home, &arguments);
         if !output.status.success() {
             wrong.push(format!("{name} as {api}: {}", String::from_utf8_lossy(&output.stderr)));
             continue;
         }
         let answer = json(&output, &name);
-        let (before, after) = (answer["tokens_before"].as_u64().unwrap(), answer["tokens_after"].as_u64().unwrap());
+        let (before, after) =
+            (answer["tokens_before"].as_u64().unwrap(), answer["tokens_after"].as_u64().unwrap());
         match answer["status"].as_str().unwrap() {
             "noop" if before < 2_000 || answer["reason_code"] == "budget_too_small" => {
                 noops.insert(name.clone(), format!("{before} tokens: {}", answer["reason"]));
@@ -79,7 +87,10 @@ fn compact_everywhere(home: &Path, session: &Path, wrong: &mut Vec<String>, noop
                 let valid = answer["valid_for"].as_array().unwrap().iter().any(|it| it == api);
                 let written: Value = serde_json::from_slice(&std::fs::read(&out).unwrap()).unwrap();
                 if after * 5 > before || !valid || written.as_array().is_none_or(Vec::is_empty) {
-                    wrong.push(format!("{name} as {api}: {before} → {after} tokens, valid for {}", answer["valid_for"]));
+                    wrong.push(format!(
+                        "{name} as {api}: {before} → {after} tokens, valid for {}",
+                        answer["valid_for"]
+                    ));
                 }
             }
             other => wrong.push(format!("{name} as {api}: {other}: {}", answer["reason"])),
@@ -121,8 +132,17 @@ fn what_is_printed_can_be_got_back() {
     for session in examples() {
         let path = session.to_str().unwrap();
         let out = home.path().join("compacted.json");
-        let arguments =
-            ["compact", path, "--budget", "20%", "--as", "anthropic", "--out", out.to_str().unwrap(), "--json"];
+        let arguments = [
+            "compact",
+            path,
+            "--budget",
+            "20%",
+            "--as",
+            "anthropic",
+            "--out",
+            out.to_str().unwrap(),
+            "--json",
+        ];
         let answer = json(&epitome(home.path(), &arguments), path);
         let restored = home.path().join("restored");
         let handle = answer["handle"].as_str().unwrap();

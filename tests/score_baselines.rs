@@ -32,6 +32,7 @@ fn baselines_on_the_corpus() {
         .iter()
         .filter_map(|it| corpus::read(&folder, it))
         .filter(|it| it.messages().iter().map(count).sum::<u64>() >= 6_000)
+        .map(|it| (score::probes(&it), it))
         .collect();
     let mut medians = BTreeMap::new();
     for share in [10, 20] {
@@ -39,10 +40,10 @@ fn baselines_on_the_corpus() {
             let mut kept = Vec::new();
             let mut classes: BTreeMap<Class, (usize, usize)> = BTreeMap::new();
             let (mut contradictions, mut unsupported) = (0, 0);
-            for history in &sessions {
+            for (probes, history) in &sessions {
                 let total: u64 = history.messages().iter().map(count).sum();
                 let compacted = baseline.compact(history, total * share / 100, &count);
-                let score = score::score(history, &compacted, &|_| false, &count);
+                let score = score::score_probes(history, probes, &compacted, &|_| false, &count);
                 assert!(score.tokens.after <= total * share / 100, "{} is over its budget", baseline.name());
                 contradictions += score.contradictions.len();
                 unsupported += score.unsupported.len();
@@ -54,12 +55,12 @@ fn baselines_on_the_corpus() {
             }
             kept.sort_by(f64::total_cmp);
             let median = kept[kept.len() / 2];
-            print!("{share}% {:10} median {median:.2} p10 {:.2}", baseline.name(), kept[kept.len() / 10]);
-            print!(" contradictions {contradictions} unsupported {unsupported}");
+            eprint!("{share}% {:10} median {median:.2} p10 {:.2}", baseline.name(), kept[kept.len() / 10]);
+            eprint!(" contradictions {contradictions} unsupported {unsupported}");
             for (class, (kept, found)) in classes {
-                print!(" {class:?} {:.2} of {found}", kept as f64 / found as f64);
+                eprint!(" {class:?} {:.2} of {found}", kept as f64 / found as f64);
             }
-            println!();
+            eprintln!();
             medians.insert((share, baseline), median);
         }
     }

@@ -1,6 +1,8 @@
 //! What is taken for a fact, class by class, and what is not. Each case is a small session as text; the snapshot
 //! lists the facts found.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Role};
 use epitome::score::{self, Class};
 
@@ -55,7 +57,7 @@ fn rules() {
         user: ## Rules⏎- tabs for indentation⏎- two reviewers before a merge⏎⏎## Notes⏎- the moon is far
         user: 不要修改数据库结构。必須使用繁體中文回覆。すべてのコメントは日本語で書くこと。本番環境では絶対に実行しないでください。
         user: 절대 배포하지 마세요. No uses jamás la API antigua. Никогда не удаляй миграции. Ändere niemals die Schnittstelle. Il faut toujours garder les tests.
-        summary: ## User constraints⏎- Never force-push to release⏎⏎## Technical notes⏎- The parser must see every token
+        summary: ## User constraints⏎- Never force-push to release⏎⏎## All user messages⏎- "always run the linter first"⏎⏎## Technical notes⏎- The parser must see every token⏎- The user asked whether it should be faster
     "##
     ));
 }

@@ -4,6 +4,8 @@
 //! as class, message, how many of that class are established there; `judged` rows are facts that the extractor found,
 //! as class, message, hash of their text, and whether a person agrees. No text of a session is in them.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 #[path = "score/corpus.rs"]
 mod corpus;
 
@@ -55,7 +57,7 @@ fn people_agree() {
             });
             let found = here.count();
             if found < *count {
-                println!("missed: {} {class} {message}: {found} of {count}", label.session);
+                eprintln!("missed: {} {class} {message}: {found} of {count}", label.session);
             }
             let row = rows.entry(class.clone()).or_default();
             row.marked += count;
@@ -73,11 +75,11 @@ fn people_agree() {
             }
         }
     }
-    println!("class  marked  found  recall   judged  real  precision  not judged");
+    eprintln!("class  marked  found  recall   judged  real  precision  not judged");
     for (class, it) in &rows {
         let recall = it.found as f64 / it.marked.max(1) as f64;
         let precision = it.real as f64 / it.judged.max(1) as f64;
-        println!(
+        eprintln!(
             "{class:5} {:7} {:6} {recall:7.2} {:8} {:5} {precision:10.2} {:11}",
             it.marked, it.found, it.judged, it.real, it.unjudged
         );
@@ -107,9 +109,9 @@ fn print() {
     #[allow(clippy::disallowed_methods)]
     let wanted = std::env::var("LABEL").unwrap_or_default();
     for name in corpus::names(&folder).iter().filter(|it| wanted.split(',').any(|part| it.contains(part))) {
-        println!("## {name}");
+        eprintln!("## {name}");
         for probe in corpus::read(&folder, name).iter().flat_map(score::probes) {
-            println!("{:?} {} {} {}", probe.class, probe.message(), hash(&probe), probe.text());
+            eprintln!("{:?} {} {} {}", probe.class, probe.message(), hash(&probe), probe.text());
         }
     }
 }

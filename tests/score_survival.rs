@@ -201,6 +201,22 @@ fn what_is_turned_around_is_a_contradiction() {
 }
 
 #[test]
+fn quoted_rules_are_rules() {
+    let bare = "- Never log customer passwords in clear text.\n";
+    for row in [
+        "- \"Never log customer passwords in clear text.\" (#1)\n",
+        "- The user said: \"Never log customer passwords in clear text.\"\n",
+        "> Never log customer passwords in clear text.\n",
+        "- 「Never log customer passwords in clear text.」\n",
+        "1. **Never log customer passwords in clear text** [1]\n",
+    ] {
+        let score = scored(&GOOD.replace(bare, row));
+        assert_eq!(score.classes[&Class::U].kept, 2, "{row}: {:#?}", score.lost);
+        assert!(score.unsupported.is_empty() && score.contradictions.is_empty(), "{row}");
+    }
+}
+
+#[test]
 fn nobody_may_make_things_up() {
     for (line, claim) in [
         ("- Edited src/payment/stripe.rs", score::Claim::Path),
@@ -217,6 +233,7 @@ fn nobody_may_make_things_up() {
         "- The user said \"carry on with the changelog\"",
         "- Read /home/ann/shop/src/login.rs and src/main.rs",
         "- Tests do not pass yet.",
+        "- `cargo test limi…` and src/logi… and `git commit -m lim...`",
         "- See and/or the client/server split, e.g. in Node.js",
     ] {
         let score = scored(&format!("{GOOD}\n{line}\n"));
@@ -242,6 +259,35 @@ fn other_words_for_operations() {
     ] {
         let score = scored(row);
         assert_eq!(score.classes[&Class::F].kept, kept, "{row}: {:#?}", score.lost);
+        assert!(score.contradictions.is_empty(), "{row}: {:#?}", score.contradictions);
+    }
+}
+
+#[test]
+fn other_words_for_outcomes() {
+    for (row, kept) in [
+        ("✗ `cargo test limiter` ✓ `cargo build` ✓ `git commit -m limiter`", 3),
+        (
+            "- `cargo test limiter` → exit 101\n- `cargo build` → exit 0\n- `git commit -m limiter`: success",
+            3,
+        ),
+        (
+            "Failed commands:\n- cargo test limiter\nCommands that passed:\n- cargo build\n- git commit -m limiter",
+            3,
+        ),
+        ("### 失败\n- `cargo test limiter`\n### 成功\n- `cargo build`\n- `git commit -m limiter`", 3),
+        ("- cargo build first failed twice, then passed", 1),
+        ("- cargo build: no errors; cargo test limiter: 2 failed", 2),
+        ("- cargo test limiter, cargo build, git commit -m limiter", 0),
+        // What a command goes on with inside its quotes is no other command, and a heading of several things no outcome.
+        (
+            "## Commands and errors\n- `cargo test limiter 2>&1 | tail -5` → failed\n- `cargo build | head` → ok\n- `git commit -m limiter` → ok",
+            3,
+        ),
+        ("## Commands and errors\n- `cargo test limiter`\n- `cargo build`", 0),
+    ] {
+        let score = scored(row);
+        assert_eq!(score.classes[&Class::X].kept, kept, "{row}: {:#?}", score.lost);
         assert!(score.contradictions.is_empty(), "{row}: {:#?}", score.contradictions);
     }
 }

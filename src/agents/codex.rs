@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{Agent, Env, File, Found, files, first_words, objects, spellings};
+use crate::error::{Error, Kind, Result};
 
 /// Its home.
 pub fn home(env: &Env) -> PathBuf {
@@ -23,6 +24,31 @@ pub fn is_live(env: &Env, thread: &str) -> bool {
         return false;
     }
     fs::File::open(&path).is_ok_and(|it| matches!(it.try_lock_shared(), Err(fs::TryLockError::WouldBlock)))
+}
+
+/// Takes the lock that a running thread holds: while it is held, Codex does not resume the thread.
+pub(super) fn claim(env: &Env, thread: &str) -> Result<fs::File> {
+    let folder = home(env).join("thread-writer-locks");
+    let path = folder.join(format!("{thread}.lock"));
+    let fail = |error: std::io::Error| {
+        let what = "taking Codex's lock on a thread; nothing was changed";
+        Error::new(Kind::Io, what).at(path.display().to_string(), None).because(error)
+    };
+    if !thread.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-') {
+        return Err(Error::new(Kind::Input, format!("expected a thread's id, found {thread:?}")));
+    }
+    fs::create_dir_all(&folder).map_err(fail)?;
+    let file = fs::OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(fail)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(fs::TryLockError::WouldBlock) => {
+            let what = format!(
+                "Codex is writing the thread {thread}; end it, or run this again to make a new thread"
+            );
+            Err(Error::new(Kind::Live, what))
+        }
+        Err(fs::TryLockError::Error(error)) => Err(fail(error)),
+    }
 }
 
 pub(super) fn search(env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<Found> {

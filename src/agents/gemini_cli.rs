@@ -30,6 +30,15 @@ pub fn projects(env: &Env, cwd: &Path) -> Vec<String> {
     out
 }
 
+/// The directory of the project that a session's file belongs to.
+pub(super) fn directory_of(env: &Env, path: &Path) -> Option<PathBuf> {
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let tmp = home(env).join("tmp");
+    let tmp = fs::canonicalize(&tmp).unwrap_or(tmp);
+    let project = path.strip_prefix(tmp).ok()?.iter().next()?.to_str()?;
+    known(env).remove(project)
+}
+
 pub(super) fn search(env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<Found> {
     let known = known(env);
     let tmp = home(env).join("tmp");

@@ -15,6 +15,7 @@ pub mod claude_code;
 pub mod codex;
 pub mod gemini_cli;
 pub mod opencode;
+pub mod reach;
 
 /// An agent whose sessions can be found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,6 +41,16 @@ impl Agent {
             Self::Codex => "codex",
             Self::GeminiCli => "gemini-cli",
             Self::OpenCode => "opencode",
+        }
+    }
+
+    /// The name it goes by among people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "Claude Code",
+            Self::Codex => "Codex",
+            Self::GeminiCli => "Gemini CLI",
+            Self::OpenCode => "OpenCode",
         }
     }
 
@@ -110,6 +121,11 @@ pub fn list(env: &Env, agent: Option<Agent>, cwd: Option<&Path>) -> Vec<Found> {
 /// The sessions of that id: usually one or none.
 pub fn find(env: &Env, id: &str) -> Vec<Found> {
     under_parents(search(env, None, None, Some(id)))
+}
+
+/// The directory of a session's file, where the agent notes it beside its sessions rather than in them.
+pub fn directory_of(env: &Env, agent: &str, path: &Path) -> Option<PathBuf> {
+    (Agent::named(agent)? == Agent::GeminiCli).then(|| gemini_cli::directory_of(env, path)).flatten()
 }
 
 /// The session that calls. Several if they could all be meant: ask, and do nothing. None if no agent is known to call.

@@ -4,6 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use super::memory::MemoryArgs;
+use super::recall::RecallArgs;
+use super::restore::RestoreArgs;
+use super::sessions::SessionsArgs;
 use crate::compact::Cause;
 use crate::config::Config;
 use crate::engine::{Amount, Ask, SessionRef};
@@ -39,6 +43,11 @@ impl Arguments {
         if self.quiet { -1 } else { self.verbose.min(2) as i8 }
     }
 
+    /// `--now`, in milliseconds since 1970.
+    pub(super) fn fixed_now(&self) -> Result<Option<i64>> {
+        self.now.as_ref().map(|_| self.now()).transpose()
+    }
+
     /// `--now` or the clock, in milliseconds since 1970.
     pub(super) fn now(&self) -> Result<i64> {
         match &self.now {
@@ -62,15 +71,27 @@ pub enum Command {
     Prune(PruneArgs),
     /// Compact a session; without --out or --apply a preview that changes nothing
     Compact(CompactArgs),
+    /// The original of a compaction, message or output; with --apply, undo
+    Restore(RestoreArgs),
+    /// Search in, or read from, what was archived and remembered
+    Recall(RecallArgs),
+    /// The sessions found, by agent, with the compactions made of each
+    Sessions(SessionsArgs),
+    /// What was remembered: list, add, search, forget …
+    Memory(MemoryArgs),
+    /// What survived a compaction, by class; or a scorecard of all profiles
+    Score(ScoreArgs),
     /// The profiles as a table, or one as TOML
     Profiles(ProfilesArgs),
     /// JSON Schema of a command's --json
     Schema(SchemaArgs),
+    /// The MCP server
+    Serve(ServeArgs),
 }
 
 /// Which session, and how it is measured.
 #[derive(Debug, Args)]
-pub struct Common {
+pub(super) struct Common {
     /// A session file, a session id, a handle, `current`, `latest`, or `-` for standard input
     pub session: Option<String>,
     /// How to compact: a profile's name or a .toml file
@@ -167,6 +188,9 @@ pub struct PruneArgs {
     /// Write the result to this file
     #[arg(long, short, value_name = "FILE")]
     pub(super) out: Option<PathBuf>,
+    /// Change the session itself, so that its agent goes on from it; the originals are archived
+    #[arg(long, conflicts_with_all = ["out", "messages_as"])]
+    pub(super) apply: bool,
 }
 
 /// Arguments of `compact`.
@@ -201,9 +225,27 @@ pub struct CompactArgs {
     /// Write the compacted session here (- for standard output)
     #[arg(long, short, value_name = "FILE|-")]
     pub(super) out: Option<String>,
-    /// Refuse to keep less than this share of the facts (0.9 or 90%)
+    /// Refuse to keep less than this share of the facts: 0.9, 90%, or of classes U=0.95,F=0.9
     #[arg(long, value_name = "SHARE")]
     pub(super) min_kept: Option<String>,
+    /// Install the result, so that the agent resumes from it; the original is archived
+    #[arg(long, conflicts_with_all = ["out", "messages_as"])]
+    pub(super) apply: bool,
+}
+
+/// Arguments of `score`.
+#[derive(Debug, Args)]
+pub struct ScoreArgs {
+    #[command(flatten)]
+    pub(super) common: Common,
+    /// What was made of it: a file, an id or a handle
+    pub(super) compacted: Option<String>,
+    /// Compact every session below this folder in every way, and write a scorecard
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["session", "compacted"])]
+    pub(super) corpus: Option<PathBuf>,
+    /// Where the scorecard is written
+    #[arg(long, short, value_name = "FILE", default_value = "SCORECARD.md", requires = "corpus")]
+    pub(super) out: PathBuf,
 }
 
 /// Arguments of `profiles`.
@@ -220,6 +262,26 @@ pub struct SchemaArgs {
     pub(super) command: String,
 }
 
+/// Arguments of `serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Over standard input and output
+    #[arg(long, required_unless_present = "http", conflicts_with = "http")]
+    pub(super) stdio: bool,
+    /// Over HTTP on this address (127.0.0.1:8765): /mcp, and /sse for old clients; TLS is a proxy's business
+    #[arg(long, value_name = "ADDR")]
+    pub(super) http: Option<String>,
+    /// Who may call: a line name:token each; read again when it changes. Needed beyond this machine
+    #[arg(long, value_name = "FILE", requires = "http")]
+    pub(super) token_file: Option<PathBuf>,
+    /// Sessions below this folder may be read; may be repeated
+    #[arg(long, value_name = "DIR", requires = "http")]
+    pub(super) allow_root: Vec<PathBuf>,
+    /// A host name that requests may name, besides this machine's own; may be repeated
+    #[arg(long, value_name = "HOST", requires = "http")]
+    pub(super) allow_host: Vec<String>,
+}
+
 /// `--as`: one of the four APIs.
 pub(super) fn wire(name: Option<&str>) -> Result<Option<Format>> {
     let Some(name) = name else { return Ok(None) };
@@ -234,7 +296,8 @@ pub(super) fn wire(name: Option<&str>) -> Result<Option<Format>> {
 /// `--keep`, `--budget`, `--min-kept`.
 pub(super) fn amount(option: &str, text: Option<&str>) -> Result<Option<Amount>> {
     let parse = |text| {
-        Amount::parse(text).map_err(|error| Error::new(Kind::Arguments, format!("{option}: {}", error.detail())))
+        Amount::parse(text)
+            .map_err(|error| Error::new(Kind::Arguments, format!("{option}: {}", error.detail())))
     };
     text.map(parse).transpose()
 }

@@ -3,8 +3,8 @@
 use super::Screen;
 use super::arguments::{CompactArgs, amount, wire};
 use super::paint::size;
-use crate::answers::CompactAnswer;
-use crate::engine::{Amount, Engine, To};
+use crate::answers::{CompactAnswer, LostInfo};
+use crate::engine::{Engine, MinKept, To, words};
 use crate::error::{Error, Kind, Result};
 
 pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<'_>) -> Result<u8> {
@@ -17,21 +17,22 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
     ask.auto = arguments.auto;
     ask.cause = arguments.trigger;
     ask.messages_as = wire(arguments.messages_as.as_deref())?;
-    ask.min_kept = match amount("--min-kept", arguments.min_kept.as_deref())? {
-        None => None,
-        Some(Amount::Share(share)) => Some(share),
-        Some(Amount::Tokens(1)) => Some(1.0),
-        Some(Amount::Tokens(_)) => {
-            return Err(Error::new(Kind::Arguments, "--min-kept: expected a share such as 0.9 or 90%"));
-        }
-    };
+    if let Some(text) = &arguments.min_kept {
+        ask.min_kept = MinKept::parse(text)
+            .map_err(|error| Error::new(Kind::Arguments, format!("--min-kept: {}", error.detail())))?;
+    }
     ask.to = match arguments.out.as_deref() {
+        _ if arguments.apply => To::Session,
         Some("-") => To::Bytes,
         Some(path) => To::File(path.into()),
         None if screen.json => To::Bytes,
         None => To::Plan,
     };
-    let opened = engine.open(&arguments.common.session(), arguments.common.format()?, arguments.common.agent.as_deref())?;
+    let opened = engine.open(
+        &arguments.common.session(),
+        arguments.common.format()?,
+        arguments.common.agent.as_deref(),
+    )?;
     let mut compacted = engine.compact(&opened, &ask)?;
     let refused = compacted.answer.status == "rejected";
     if arguments.out.as_deref() == Some("-") && !screen.json {
@@ -40,9 +41,15 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
             written.map_err(|error| Error::new(Kind::Io, "writing to standard output").because(error))?;
             return Ok(0);
         }
-        return Err(Error::new(Kind::Rejected, format!("nothing was compacted: {}", compacted.answer.reason)));
+        return Err(Error::new(
+            Kind::Rejected,
+            format!("nothing was compacted: {}", compacted.answer.reason),
+        ));
     }
-    if screen.json && ask.to == To::Bytes && let Some(history) = &compacted.history {
+    if screen.json
+        && ask.to == To::Bytes
+        && let Some(history) = &compacted.history
+    {
         let api = ask.messages_as.unwrap_or(opened.session.format.api());
         let (messages, _) = crate::format::messages(history, api);
         compacted.answer.messages = serde_json::from_slice(&messages).ok();
@@ -53,10 +60,27 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
     Ok(u8::from(refused))
 }
 
+/// Lost facts that are listed.
+const LOST: usize = 20;
+
+/// A lost fact on one line.
+pub(super) fn lost_line(lost: &LostInfo) -> String {
+    let at: Vec<String> = lost.messages.iter().rev().take(3).rev().map(|it| format!("#{it}")).collect();
+    let back = if lost.recoverable { "" } else { " (gone)" };
+    format!("  {:<20}{} [{}]{back}", lost.class, words(&lost.text, 100), at.join(" "))
+}
+
 fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
     let paint = screen.paint;
     if answer.status == "noop" || answer.status == "rejected" {
-        return screen.line(&format!("{}: {}", paint.warn(&answer.status), answer.reason));
+        screen.line(&format!("{}: {}", paint.warn(&answer.status), answer.reason))?;
+        for lost in answer.lost.iter().take(LOST) {
+            screen.line(&lost_line(lost))?;
+        }
+        if answer.lost.len() > LOST {
+            screen.line(&format!("  … and {} more", answer.lost.len() - LOST))?;
+        }
+        return Ok(());
     }
     let after = answer.tokens_after as f64 / answer.tokens_before.max(1) as f64;
     let row = |name: &str, share: f64, tokens: u64, messages: usize| {
@@ -76,7 +100,11 @@ fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
             .filter(|(_, it)| it.found > 0)
             .map(|(class, it)| format!("{class} {}/{}", it.kept, it.found))
             .collect();
-        screen.line(&format!("facts   {} kept: {}", paint.strong(&format!("{:.0} %", kept * 100.0)), classes.join(" · ")))?;
+        screen.line(&format!(
+            "facts   {} kept: {}",
+            paint.strong(&format!("{:.0} %", kept * 100.0)),
+            classes.join(" · ")
+        ))?;
     }
     screen.line(&format!("what    {}", answer.reason))?;
     screen.line(&format!("valid   {}", answer.valid_for.join(", ")))?;
@@ -89,14 +117,25 @@ fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
         screen.line(&paint.faint(&format!("note: {warning}")))?;
     }
     match (&answer.output, &answer.handle) {
+        (Some(path), _) if answer.resume.is_some() => {
+            let resume = answer.resume.as_deref().unwrap_or_default();
+            let when =
+                if answer.takes_effect.as_deref() == Some("next_request") { "at once" } else { "on resume" };
+            screen.note(&format!("applied  {path}, counts {when}"))?;
+            screen.note("undo     epitome restore last --apply")?;
+            screen.line(&format!("resume   {}", paint.strong(resume)))
+        }
         (Some(path), Some(handle)) => {
             screen.note(&format!("written  {path}"))?;
-            screen.note(&format!("undo     epitome restore {handle} --out FILE   (the original, byte for byte)"))
+            screen.note(&format!(
+                "undo     epitome restore {handle} --out FILE   (the original, byte for byte)"
+            ))
         }
         _ => {
             let session = answer.session.path.as_deref().unwrap_or("SESSION");
             screen.note("Nothing was changed. To write it:")?;
-            screen.note(&format!("  epitome compact {session} --out FILE"))
+            let session = crate::agents::reach::quoted(session);
+            screen.note(&format!("  epitome compact {session} --apply       (or --out FILE)"))
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use super::Screen;
 use super::arguments::EstimateArgs;
 use super::paint::{size, table};
-use super::Screen;
 use crate::answers::EstimateAnswer;
 use crate::engine::Engine;
 use crate::error::{Error, Kind, Result};
@@ -13,7 +13,11 @@ use crate::tokens::Estimator;
 pub(super) fn run(engine: &Engine, arguments: &EstimateArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let ask = arguments.common.ask(&engine.config)?;
     let next = arguments.next.as_deref().map(|it| next(it)).transpose()?;
-    let opened = engine.open(&arguments.common.session(), arguments.common.format()?, arguments.common.agent.as_deref())?;
+    let opened = engine.open(
+        &arguments.common.session(),
+        arguments.common.format()?,
+        arguments.common.agent.as_deref(),
+    )?;
     let answer = engine.estimate(&opened, &ask, next)?;
     if !screen.json(&answer)? {
         show(&answer, screen)?;
@@ -41,9 +45,14 @@ fn show(answer: &EstimateAnswer, screen: &mut Screen<'_>) -> Result<()> {
     screen.line(&format!("{} {} · {model}", paint.strong(&session.format), name))?;
     if let (Some(window), Some(percent)) = (answer.window, answer.used_percent) {
         let bar = paint.bar(percent / 100.0, 40);
-        screen.line(&format!("{bar} {} of {} tokens ({percent:.0} %)", size(answer.context), size(window)))?;
+        screen.line(&format!(
+            "{bar} {} of {} tokens ({percent:.0} %)",
+            size(answer.context),
+            size(window)
+        ))?;
     } else {
-        screen.line(&format!("{} tokens; the model's window is not known (--window)", size(answer.context)))?;
+        screen
+            .line(&format!("{} tokens; the model's window is not known (--window)", size(answer.context)))?;
     }
     let method = &answer.method;
     let how = match method.kind.as_str() {
@@ -71,14 +80,21 @@ fn show(answer: &EstimateAnswer, screen: &mut Screen<'_>) -> Result<()> {
     let all = answer.context.max(1);
     for (name, tokens) in categories.into_iter().filter(|it| it.1 > 0) {
         let bar = paint.bar(tokens as f64 / all as f64, 20);
-        screen.line(&format!("  {name:<17}{:>6}  {bar} {:>3.0} %", size(tokens), tokens as f64 * 100.0 / all as f64))?;
+        screen.line(&format!(
+            "  {name:<17}{:>6}  {bar} {:>3.0} %",
+            size(tokens),
+            tokens as f64 * 100.0 / all as f64
+        ))?;
     }
     if !answer.largest.is_empty() {
         screen.line("\nlargest")?;
         let rows = answer.largest.iter().take(5);
-        let rows: Vec<_> =
-            rows.map(|it| vec![format!("  {}", size(it.tokens)), format!("#{}", it.message), it.what.clone()]).collect();
-        for line in table(&[vec![vec!["  tokens".into(), "message".into(), "what".into()]], rows].concat(), paint) {
+        let rows: Vec<_> = rows
+            .map(|it| vec![format!("  {}", size(it.tokens)), format!("#{}", it.message), it.what.clone()])
+            .collect();
+        for line in
+            table(&[vec![vec!["  tokens".into(), "message".into(), "what".into()]], rows].concat(), paint)
+        {
             screen.line(&line)?;
         }
     }

@@ -65,8 +65,9 @@ pub(super) fn size(tokens: u64) -> String {
 /// Columns, aligned; the first row is the head. Widths count graphemes, CJK ones double.
 pub(super) fn table(rows: &[Vec<String>], paint: Paint) -> Vec<String> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let widths: Vec<usize> =
-        (0..columns).map(|at| rows.iter().filter_map(|it| it.get(at)).map(|it| width(it)).max().unwrap_or(0)).collect();
+    let widths: Vec<usize> = (0..columns)
+        .map(|at| rows.iter().filter_map(|it| it.get(at)).map(|it| width(it)).max().unwrap_or(0))
+        .collect();
     let row = |(number, cells): (usize, &Vec<String>)| {
         let mut line = String::new();
         for (at, cell) in cells.iter().enumerate() {
@@ -82,6 +83,8 @@ pub(super) fn table(rows: &[Vec<String>], paint: Paint) -> Vec<String> {
 
 /// Columns on a terminal.
 pub(super) fn width(text: &str) -> usize {
-    let wide = |it: &str| it.chars().next().is_some_and(|it| matches!(it as u32, 0x1100..=0x115F | 0x2E80..=0xA4CF | 0xAC00..=0xD7A3 | 0xF900..=0xFAFF | 0xFE30..=0xFE6F | 0xFF00..=0xFF60 | 0xFFE0..=0xFFE6 | 0x1F300..=0x1FAFF | 0x20000..=0x3FFFD));
+    let wide = |it: &str| {
+        it.chars().next().is_some_and(|it| matches!(it as u32, 0x1100..=0x115F | 0x2E80..=0xA4CF | 0xAC00..=0xD7A3 | 0xF900..=0xFAFF | 0xFE30..=0xFE6F | 0xFF00..=0xFF60 | 0xFFE0..=0xFFE6 | 0x1F300..=0x1FAFF | 0x20000..=0x3FFFD))
+    };
     text.graphemes(true).map(|it| if wide(it) { 2 } else { 1 }).sum()
 }

@@ -16,7 +16,14 @@ pub(super) fn run(engine: &Engine, arguments: &PruneArgs, screen: &mut Screen<'_
     if let Some(path) = &arguments.out {
         ask.to = To::File(path.clone());
     }
-    let opened = engine.open(&arguments.common.session(), arguments.common.format()?, arguments.common.agent.as_deref())?;
+    if arguments.apply {
+        ask.to = To::Session;
+    }
+    let opened = engine.open(
+        &arguments.common.session(),
+        arguments.common.format()?,
+        arguments.common.agent.as_deref(),
+    )?;
     let answer = engine.prune(&opened, &ask)?;
     if screen.json(&answer)? {
         return Ok(0);
@@ -35,15 +42,23 @@ pub(super) fn run(engine: &Engine, arguments: &PruneArgs, screen: &mut Screen<'_
     ))?;
     let mut rows = vec![["  message", "tool", "before", "after", "handle"].map(str::to_owned).to_vec()];
     for it in &answer.pruned {
-        let cells = [format!("  #{}", it.message), it.tool.clone(), size(it.tokens_before), size(it.tokens_after)];
+        let cells =
+            [format!("  #{}", it.message), it.tool.clone(), size(it.tokens_before), size(it.tokens_after)];
         rows.push([cells.to_vec(), vec![it.handle.clone()]].concat());
     }
     for line in table(&rows, paint) {
         screen.line(&line)?;
     }
+    if let Some(resume) = &answer.resume {
+        screen.note(&format!("{} The originals are archived (epitome recall HANDLE).", answer.next.what))?;
+        screen.note("undo     epitome restore last --apply")?;
+        return screen.line(&format!("resume   {}", paint.strong(resume))).map(|()| 0);
+    }
     match &answer.output {
-        Some(path) => screen.note(&format!("written to {path}; the originals are archived (epitome recall HANDLE)"))?,
-        None => screen.note("nothing was written; --out FILE writes it")?,
+        Some(path) => {
+            screen.note(&format!("written to {path}; the originals are archived (epitome recall HANDLE)"))?
+        }
+        None => screen.note("nothing was written; --apply changes the session, --out FILE writes a copy")?,
     }
     Ok(0)
 }

@@ -2,7 +2,7 @@
 
 use super::Screen;
 use super::arguments::SchemaArgs;
-use crate::answers::{CompactAnswer, EstimateAnswer, PruneAnswer, SplitAnswer};
+use crate::answers::{CompactAnswer, EstimateAnswer, PruneAnswer, ScoreAnswer, SplitAnswer};
 use crate::error::{Error, Kind, Result};
 
 pub(super) fn run(arguments: &SchemaArgs, screen: &mut Screen<'_>) -> Result<u8> {
@@ -11,8 +11,11 @@ pub(super) fn run(arguments: &SchemaArgs, screen: &mut Screen<'_>) -> Result<u8>
         "split" => schemars::schema_for!(SplitAnswer),
         "prune" => schemars::schema_for!(PruneAnswer),
         "compact" => schemars::schema_for!(CompactAnswer),
+        "score" => schemars::schema_for!(ScoreAnswer),
         other => {
-            let what = format!("expected a command with --json (estimate, split, prune, compact), found {other:?}");
+            let what = format!(
+                "expected a command with --json (estimate, split, prune, compact, score), found {other:?}"
+            );
             return Err(Error::new(Kind::Arguments, what));
         }
     };

@@ -9,14 +9,22 @@ use crate::error::Result;
 pub(super) fn run(engine: &Engine, arguments: &SplitArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut ask = arguments.common.ask(&engine.config)?;
     ask.keep = amount("--keep", arguments.keep.as_deref())?;
-    let opened = engine.open(&arguments.common.session(), arguments.common.format()?, arguments.common.agent.as_deref())?;
+    let opened = engine.open(
+        &arguments.common.session(),
+        arguments.common.format()?,
+        arguments.common.agent.as_deref(),
+    )?;
     let answer = engine.split(&opened, &ask)?;
     if screen.json(&answer)? {
         return Ok(0);
     }
     let paint = screen.paint;
     match answer.split {
-        Some(at) => screen.line(&format!("{} cuts before message {}", answer.profile, paint.strong(&at.to_string())))?,
+        Some(at) => screen.line(&format!(
+            "{} cuts before message {}",
+            answer.profile,
+            paint.strong(&at.to_string())
+        ))?,
         None => screen.line(&format!("{} finds no place to cut", answer.profile))?,
     }
     screen.line(&format!("  {}", answer.reason))?;
@@ -24,7 +32,8 @@ pub(super) fn run(engine: &Engine, arguments: &SplitArgs, screen: &mut Screen<'_
     screen.line(&format!("  compacted  {}", side(answer.compacted)))?;
     screen.line(&format!("  kept       {}", side(answer.kept)))?;
     for it in &answer.alternatives {
-        let what = format!("  or before {} ({} tokens compacted): {}", it.split, size(it.compacted_tokens), it.what);
+        let what =
+            format!("  or before {} ({} tokens compacted): {}", it.split, size(it.compacted_tokens), it.what);
         screen.line(&paint.faint(&what))?;
     }
     Ok(0)

@@ -119,6 +119,11 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// Whether an output of that message was replaced.
+    pub(super) fn is_replaced(&self, message: usize) -> bool {
+        self.replaced.range((message, 0)..(message + 1, 0)).next().is_some()
+    }
+
     /// Replaces an output, if that makes it smaller. `text` gets the handle.
     pub(super) fn replace(&mut self, at: (usize, usize), how: How, why: &str, text: impl Fn(&str) -> String) {
         let Some(output) = self.output(at.0, at.1) else { return };

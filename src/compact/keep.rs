@@ -4,24 +4,28 @@ use serde::Serialize;
 
 use super::draft::{Draft, How, Item, is_head, json_len};
 use super::outputs::{ends, thousands};
-use super::{Moment, Need, Op, Plan, Reason, Request, is_work, plan};
+use super::{Moment, Op, Plan, Reason, Request, is_work, plan};
 use crate::history::{History, Kind, Message, Part, Role, Text};
-use crate::profile::{Budget, Keep, Slot, Snip, Summarize};
-use crate::tokens::Ruler;
+use crate::profile::{Budget, Cut, Keep, Snip, Summarize, SummaryRole, Turns, UserMessages};
+use crate::tokens::{Ruler, middle};
 
 /// Below this, a summary would cost more than it saves. Tokens.
 const SMALLEST: u64 = 2_000;
 
 /// What a summary replaces and what stays.
-struct Kept {
+pub(super) struct Kept {
     /// User messages that stay apart from the end.
-    user: Vec<Item>,
+    pub(super) user: Vec<Item>,
+    /// The same as one text, where the profile joins them.
+    pub(super) joined: String,
     /// Position of the first item of the kept end.
-    tail: usize,
+    pub(super) tail: usize,
+    /// Whether context in the user's role that stood before the first prompt stays.
+    pub(super) context: bool,
     /// Tokens that the summary may take.
-    budget: u64,
+    pub(super) budget: u64,
     /// Why the cut falls there.
-    why: String,
+    pub(super) why: String,
 }
 
 /// Drops messages from the middle.
@@ -37,6 +41,10 @@ pub(super) fn snip(draft: &mut Draft<'_>, step: &Snip) -> Result<(), Reason> {
         let text = "the messages in the middle belong to calls at its edges".to_owned();
         return Err(Reason { code: "nothing_to_compact", text });
     }
+    if draft.items[head..tail].iter().all(|it| draft.message(it).is_some_and(|it| it.kind == Kind::Marker)) {
+        let text = "the middle holds nothing but the mark of what was left out before".to_owned();
+        return Err(Reason { code: "nothing_to_compact", text });
+    }
     let marker = step.marker.replace("{count}", &(tail - head).to_string());
     let why = format!("more than {} messages: the first {head} and last {} stay", step.above, count - tail);
     if let (Some(from), Some(to)) = (number(draft, head), number(draft, tail - 1)) {
@@ -47,72 +55,34 @@ pub(super) fn snip(draft: &mut Draft<'_>, step: &Snip) -> Result<(), Reason> {
     Ok(())
 }
 
-/// Replaces messages by a summary, in the profile's layout.
-pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize) -> Result<(), Reason> {
-    nothing_new(draft.history)?;
-    let head = draft.items.iter().take_while(|it| draft.message(it).is_some_and(is_head)).count();
-    let kept = match &step.keep {
-        Keep::Nothing => whole(draft, step, Vec::new()),
-        Keep::UserMessages(tokens) => {
-            let user = user_messages(draft, *tokens);
-            whole(draft, step, user)
+/// What stays beside a step's summary. `head`: the items of context before the first prompt.
+pub(super) fn kept(draft: &mut Draft<'_>, step: &Summarize, head: usize) -> Result<Kept, Reason> {
+    match &step.keep {
+        Keep::Nothing => Ok(whole(draft, step, Vec::new(), String::new())),
+        Keep::UserMessages(rule) => {
+            let (user, joined) = user_messages(draft, rule, &step.before);
+            Ok(whole(draft, step, user, joined))
         }
-        Keep::ShareBehind(share) => share_behind(draft, step, *share)?,
+        Keep::ShareBehind(share) => share_behind(draft, step, *share),
         Keep::Messages(count) => {
             let tail = boundary_to(draft, draft.items.len().saturating_sub(*count));
             let why = format!("the last {count} messages stay, calls with their outputs");
-            Kept { user: Vec::new(), tail, budget: step.summary.max_tokens, why }
+            Ok(Kept { tail, ..plain(step, why) })
         }
-        Keep::Turns { share, minimum, maximum } => {
-            let usable = draft.request.window.map_or(*maximum, |it| (it as f64 * share).floor() as u64);
-            turns(draft, step, usable.clamp(*minimum, *maximum))
-        }
-        Keep::Budget(budget) => within(draft, step, *budget, head)?,
-    };
-    let region = &draft.items[head.min(kept.tail)..kept.tail];
-    if !region.iter().any(|it| draft.message(it).is_some_and(is_work)) {
-        let text =
-            "what a summary would replace holds no work: only context or an earlier summary".to_owned();
-        return Err(Reason { code: "nothing_to_compact", text });
+        Keep::Turns(rule) => Ok(turns(draft, step, rule)),
+        Keep::Budget(budget) => within(draft, step, *budget, head),
     }
-    let from = number(draft, head).unwrap_or(0);
-    let to = number(draft, kept.tail).unwrap_or(draft.history.messages().len());
-    draft.split = Some(to);
-    draft.others.push(Op::Summarize { from, to, why: kept.why });
-    draft.need = Some(Need { from, to, budget: kept.budget });
-    let tail = draft.items.split_off(kept.tail);
-    let old_head: Vec<Item> = draft.items.drain(..head.min(kept.tail)).collect();
-    let prompt_next = tail
-        .first()
-        .or(kept.user.first())
-        .and_then(|it| draft.message(it))
-        .is_some_and(|it| it.role == Role::User);
-    let mut items = Vec::new();
-    for slot in &step.layout {
-        match slot {
-            Slot::Head => items.extend(old_head.iter().cloned()),
-            Slot::UserMessages => items.extend(kept.user.iter().cloned()),
-            Slot::Summary => items.push(Item::Summary {
-                role: step.role,
-                before: step.before.clone(),
-                after: step.after.clone(),
-            }),
-            Slot::Ack(text) => items.push(made(Role::Assistant, Kind::Ack, text)),
-            Slot::AckPrompt(text) if prompt_next => items.push(made(Role::Assistant, Kind::Ack, text)),
-            Slot::AckPrompt(_) => {}
-            Slot::Marker(text) => items.push(made(Role::User, Kind::Marker, text)),
-            Slot::Continue(text) => items.push(made(Role::User, Kind::Continue, text)),
-            Slot::Tail => {
-                // A last turn too large to keep whole: its prompt stays in front of what is kept of it.
-                if !step.layout.contains(&Slot::UserMessages) {
-                    items.extend(kept.user.iter().cloned());
-                }
-                items.extend(tail.iter().cloned());
-            }
-        }
+}
+
+pub(super) fn role(role: SummaryRole) -> Role {
+    match role {
+        SummaryRole::User => Role::User,
+        SummaryRole::Assistant => Role::Assistant,
     }
-    draft.items = items;
-    Ok(())
+}
+
+fn plain(step: &Summarize, why: String) -> Kept {
+    Kept { user: Vec::new(), joined: String::new(), tail: 0, context: true, budget: step.summary.max_tokens, why }
 }
 
 fn made(role: Role, kind: Kind, text: &str) -> Item {
@@ -135,7 +105,7 @@ pub fn end_mark(messages: &[Message]) -> Option<String> {
 }
 
 /// Whether work follows the last summary. A summary of ours names the end it was made with.
-fn nothing_new(history: &History) -> Result<(), Reason> {
+pub(super) fn nothing_new(history: &History) -> Result<(), Reason> {
     let messages = history.messages();
     let Some(last) = messages.iter().rposition(|it| it.kind == Kind::Summary) else { return Ok(()) };
     let reason = |text: &str| Err(Reason { code: "nothing_to_compact", text: text.to_owned() });
@@ -150,55 +120,106 @@ fn nothing_new(history: &History) -> Result<(), Reason> {
 }
 
 /// Everything becomes the summary, but for some user messages.
-fn whole(draft: &Draft<'_>, step: &Summarize, user: Vec<Item>) -> Kept {
-    let why = match user.len() {
-        0 => "the whole history becomes the summary".to_owned(),
-        count => format!("the whole history becomes the summary; {count} user messages stay"),
+fn whole(draft: &Draft<'_>, step: &Summarize, user: Vec<Item>, joined: String) -> Kept {
+    let why = match (user.len(), joined.is_empty()) {
+        (0, true) => "the whole history becomes the summary".to_owned(),
+        (0, false) => {
+            "the whole history becomes the summary, with what the user wrote in one message".to_owned()
+        }
+        (count, _) => format!("the whole history becomes the summary; {count} user messages stay"),
     };
-    Kept { user, tail: draft.items.len(), budget: step.summary.max_tokens, why }
+    Kept { user, joined, tail: draft.items.len(), ..plain(step, why) }
 }
 
-/// What the user wrote, newest first, within a budget; the message that crosses is cut in the middle.
-fn user_messages(draft: &Draft<'_>, budget: u64) -> Vec<Item> {
-    let mut left = budget;
-    let mut out = Vec::new();
+/// What the user wrote, newest first, within a budget; the message that crosses is cut in the middle. Or all of it as
+/// one text.
+fn user_messages(draft: &Draft<'_>, rule: &UserMessages, before: &str) -> (Vec<Item>, String) {
+    let bytes = (rule.tokens * 4) as usize;
+    let mut left = rule.tokens;
+    let (mut out, mut texts) = (Vec::new(), Vec::new());
     for item in draft.items.iter().rev() {
         let Some(message) = draft.message(item) else { continue };
-        if left == 0 {
+        if left == 0 && !rule.joined {
             break;
+        }
+        if rule.joined && message.kind == Kind::Summary {
+            texts.extend(unjoined(&message.plain(), before));
         }
         if !(message.role == Role::User && message.kind == Kind::Said && message.texts().next().is_some()) {
             continue;
         }
-        let plain = message.plain();
-        let tokens = draft.native.text(&Text::new(plain.as_str()));
+        let whole: String = message.texts().map(Text::as_str).collect();
+        if is_fenced(&whole, rule) {
+            continue;
+        }
+        if rule.joined {
+            texts.push(message.plain());
+            continue;
+        }
+        let tokens = draft.native.text(&Text::new(whole.as_str()));
         if tokens <= left {
             left -= tokens;
-            out.push(item.clone());
+            out.push(apart(draft, item));
         } else {
-            out.push(made(Role::User, Kind::Said, &middle(&plain, left)));
+            out.push(made(Role::User, Kind::Said, &cut(&whole, (left * 4) as usize, &rule.cut)));
             left = 0;
         }
     }
     out.reverse();
-    out
+    texts.reverse();
+    let joined = match (rule.joined, texts.is_empty()) {
+        (false, _) => String::new(),
+        (true, true) => "(none)".to_owned(),
+        (true, false) => {
+            let all = texts.join("\n\n");
+            if all.len() > bytes { cut(&all, bytes, &rule.cut) } else { all }
+        }
+    };
+    (out, joined)
 }
 
-/// Cuts a text in the middle to `tokens` × 4 bytes, at character boundaries, and says how many tokens went (Codex's
-/// rule since November 2025; the marker comes on top).
-pub(super) fn middle(text: &str, tokens: u64) -> String {
-    let budget = (tokens * 4) as usize;
-    if text.len() <= budget {
-        return text.to_owned();
+/// What the user wrote, as it stands in an earlier summary message of the same form, so that it is carried on without
+/// the frame around it.
+fn unjoined(text: &str, before: &str) -> Option<String> {
+    let (start, end) = before.split_once("{user-messages}")?;
+    let inner = text.strip_prefix(start)?;
+    // The last one: what the user wrote may hold anything.
+    let inner = &inner[..inner.rfind(end).filter(|_| !end.is_empty())?];
+    (!inner.is_empty() && inner != "(none)").then(|| inner.to_owned())
+}
+
+/// Whether a text is something else in the user's place: it starts and ends with a fence, or is an earlier summary.
+fn is_fenced(text: &str, rule: &UserMessages) -> bool {
+    let text = text.trim();
+    let starts = |it: &str| text.get(..it.len()).is_some_and(|start| start.eq_ignore_ascii_case(it));
+    let ends = |it: &str| {
+        text.len()
+            .checked_sub(it.len())
+            .and_then(|at| text.get(at..))
+            .is_some_and(|end| end.eq_ignore_ascii_case(it))
+    };
+    rule.fences.iter().any(|(start, end)| starts(start) && ends(end))
+        || rule.summaries.iter().any(|it| text.starts_with(it.as_str()))
+}
+
+/// Cuts the middle out of a text, to `bytes`.
+fn cut(text: &str, bytes: usize, how: &Cut) -> String {
+    match how {
+        Cut::Tokens => middle::by_tokens(text, bytes / 4),
+        Cut::Lines => middle::within_bytes(text, bytes).0,
+        Cut::Text(mark) => middle::with_mark(text, bytes, mark),
     }
-    let left = budget / 2;
-    let head = text.floor_char_boundary(left);
-    let mut tail = text.len() - (budget - left);
-    while !text.is_char_boundary(tail) {
-        tail += 1;
+}
+
+/// An item that stays although its neighbours go: a message said while a call ran stays as a copy, so that its unit
+/// goes whole.
+fn apart(draft: &Draft<'_>, item: &Item) -> Item {
+    match item {
+        Item::Old(index) if !(draft.history.can_cut(*index) && draft.history.can_cut(index + 1)) => {
+            Item::Made(Message { from: None, ..draft.history.messages()[*index].clone() })
+        }
+        Item::Old(_) | Item::Made(_) | Item::Summary { .. } => item.clone(),
     }
-    let gone = (text.len() - budget).div_ceil(4);
-    format!("{}…{gone} tokens truncated…{}", &text[..head], &text[tail.max(head)..])
 }
 
 /// The end from the first prompt behind a share of the history's JSON characters.
@@ -209,8 +230,10 @@ fn share_behind(draft: &Draft<'_>, step: &Summarize, share: f64) -> Result<Kept,
         let text = format!("no user message behind {:.0} % of the characters to cut before", share * 100.0);
         return Err(Reason { code: "nothing_to_compact", text });
     }
+    // The walk looks at user messages only: one may stand between a call and its output.
+    let tail = boundary_to(draft, tail);
     let why = format!("the first user message behind {:.0} % of the characters", share * 100.0);
-    Ok(Kept { user: Vec::new(), tail, budget: step.summary.max_tokens, why })
+    Ok(Kept { tail, ..plain(step, why) })
 }
 
 /// Gemini CLI's `findCompressSplitPoint`: the first user message without function responses before which at least
@@ -235,32 +258,45 @@ pub fn json_share_split(messages: &[&Message], share: f64) -> usize {
     }
 }
 
-/// The newest turns that fit into a budget, and of the next one as much of its end as still fits.
-fn turns(draft: &Draft<'_>, step: &Summarize, budget: u64) -> Kept {
-    let size = |item: &Item| draft.message(item).map_or(0, |it| draft.native.message(it));
-    let (mut left, mut tail) = (budget, draft.items.len());
-    let starts: Vec<usize> = (0..draft.items.len())
-        .filter(|at| draft.message(&draft.items[*at]).is_some_and(Message::is_prompt))
-        .collect();
-    for &start in starts.iter().rev() {
-        let turn: u64 = draft.items[start..tail].iter().map(size).sum();
+/// The newest turns that fit into a budget, and of the next one as much of its end as still fits. Sizes are those of
+/// the messages' JSON, four characters a token, rounded half up (OpenCode 1.18).
+fn turns(draft: &Draft<'_>, step: &Summarize, rule: &Turns) -> Kept {
+    let usable = super::threshold(draft.request.profile, &draft.request.limits);
+    let share = usable.map_or(rule.maximum, |it| (it as f64 * rule.share).floor() as u64);
+    let budget = rule.tokens.unwrap_or(share.clamp(rule.minimum, rule.maximum));
+    let chars: Vec<u64> = draft.items.iter().map(|it| draft.message(it).map_or(0, json_len)).collect();
+    let size = |from: usize, to: usize| (chars[from..to].iter().sum::<u64>() + 2) / 4;
+    let end = draft.items.len();
+    let starts: Vec<usize> =
+        (0..end).filter(|at| draft.message(&draft.items[*at]).is_some_and(begins_turn)).collect();
+    let (mut left, mut tail) = (budget, end);
+    for &start in starts.iter().rev().take(rule.count.unwrap_or(usize::MAX)) {
+        let turn = size(start, tail);
         if turn <= left {
             (left, tail) = (left - turn, start);
             continue;
         }
-        let mut at = tail;
-        while at > start + 1 && size(&draft.items[at - 1]) <= left {
-            left -= size(&draft.items[at - 1]);
-            at -= 1;
-        }
-        tail = boundary_from(draft, at);
+        // The smallest start behind the prompt from which on the rest of the turn fits.
+        let fits = (start + 1..tail).find(|at| size(*at, tail) <= left && is_boundary(draft, *at));
+        tail = fits.unwrap_or(tail);
         break;
     }
-    if tail == 0 {
-        tail = draft.items.len();
+    let head = draft.items.iter().take_while(|it| draft.message(it).is_some_and(is_head)).count();
+    if tail <= head {
+        // All of it fits: then all of it is summarised.
+        tail = end;
     }
-    let why = format!("the newest turns within {budget} tokens stay");
-    Kept { user: Vec::new(), tail, budget: step.summary.max_tokens, why }
+    let why = if tail == end {
+        format!("no turn stays: none, or all of them, fit into {budget} tokens")
+    } else {
+        format!("the newest turns within {budget} tokens stay")
+    };
+    Kept { tail, ..plain(step, why) }
+}
+
+/// Whether a turn begins: somebody, or the client in the user's place, says something that is no compaction mark.
+fn begins_turn(message: &Message) -> bool {
+    message.is_prompt() || (message.role == Role::User && message.kind == Kind::Continue)
 }
 
 /// As much of the end as a budget leaves beside the summary.
@@ -275,7 +311,10 @@ fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) 
     if total <= allowed {
         return refuse("too_small", format!("{total} tokens are within the budget of {allowed} already"));
     }
+    // What clients put in front, they put in front again; it stays unless it crowds out the conversation.
     let fixed: u64 = draft.items[..head].iter().map(|it| draft.size(it)).sum();
+    let context = fixed <= allowed / 5;
+    let fixed = if context { fixed } else { 0 };
     let share = (allowed as f64 * budget.summary) as u64;
     let most = if draft.request.budget.is_some() { share } else { share.min(step.summary.max_tokens) };
     let summary = draft.request.summary_tokens.map_or(most, |it| it.min(allowed));
@@ -291,31 +330,25 @@ fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) 
     let (tail, left) = fitting(draft, head, room);
     let Some(prompt) = prompt.filter(|it| *it < tail) else {
         let why = format!("the newest whole units within {room} tokens stay");
-        return Ok(Kept { user: Vec::new(), tail, budget: summary, why });
+        return Ok(Kept { tail, context, budget: summary, ..plain(step, why) });
     };
     // The last turn does not fit: its prompt stays, word for word if it can, then the newest units that still fit.
     let asked = draft.size(&draft.items[prompt]);
-    let alone = is_boundary(draft, prompt) && is_boundary(draft, prompt + 1);
     let words = if asked <= room / 2 || asked <= left {
-        match draft.message(&draft.items[prompt]) {
-            // Said while a call ran: the call goes without it, so what stays is a copy.
-            Some(message) if !alone => Item::Made(Message { from: None, ..message.clone() }),
-            Some(_) | None => draft.items[prompt].clone(),
-        }
+        apart(draft, &draft.items[prompt])
     } else {
         shortened(draft, prompt, room / 2)
     };
     let room = room.saturating_sub(draft.size(&words));
-    let (mut tail, mut left) = fitting(draft, prompt + 1, room);
+    let (mut tail, _) = fitting(draft, prompt + 1, room);
     if tail == draft.items.len() {
         // Not even the newest unit fits: its outputs are shortened to what does.
         let start = boundary_to(draft, draft.items.len() - 1).max(prompt + 1);
         if start < draft.items.len() {
             squeeze(draft, start, room);
-            (tail, left) = fitting(draft, prompt + 1, room);
+            (tail, _) = fitting(draft, prompt + 1, room);
         }
     }
-    let _ = left;
     let pending =
         draft.items[prompt..].iter().any(|it| draft.message(it).is_some_and(|it| is_pending(draft, it)));
     if tail == draft.items.len() && pending {
@@ -328,15 +361,37 @@ fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) 
     let why = format!(
         "the last turn exceeds the budget: its prompt and its newest units within {room} tokens stay"
     );
-    Ok(Kept { user: vec![words], tail, budget: summary, why })
+    Ok(Kept { user: vec![words], tail, context, budget: summary, ..plain(step, why) })
 }
 
 /// Whether a message of the end holds a call that nobody answered.
 fn is_pending(draft: &Draft<'_>, message: &Message) -> bool {
-    let answered =
-        |id: &str| draft.history.messages().iter().flat_map(Message::outputs).any(|it| *it.id == *id);
     message.from.is_some_and(|it| it as usize + 1 >= draft.history.messages().len())
-        && message.calls().any(|it| !answered(&it.id))
+        && has_unanswered(draft, message)
+}
+
+/// Position from which on the end waits for the outputs of calls; the number of items if nothing waits.
+pub(super) fn pending(draft: &Draft<'_>) -> usize {
+    let end = draft.items.len();
+    match draft.items.last().and_then(|it| draft.message(it)) {
+        Some(last) if last.calls().next().is_some() && is_pending(draft, last) => boundary_to(draft, end - 1),
+        Some(last) if last.outputs().next().is_some() => {
+            let start = boundary_to(draft, end - 1);
+            let waits = draft.items[start..]
+                .iter()
+                .filter_map(|it| draft.message(it))
+                .any(|it| has_unanswered(draft, it));
+            if waits { start } else { end }
+        }
+        Some(_) | None => end,
+    }
+}
+
+/// Whether a message holds a call that nobody answered.
+fn has_unanswered(draft: &Draft<'_>, message: &Message) -> bool {
+    let answered =
+        |id: &str| draft.history.messages().iter().rev().flat_map(Message::outputs).any(|it| *it.id == *id);
+    message.calls().any(|it| !answered(&it.id))
 }
 
 /// From which item on whole units fit into `room` tokens, none before `first`; and what is left of the room.
@@ -437,12 +492,12 @@ fn shortened(draft: &mut Draft<'_>, at: usize, tokens: u64) -> Item {
 }
 
 /// The first position at or after `at` where no unit is cut.
-fn boundary_from(draft: &Draft<'_>, at: usize) -> usize {
+pub(super) fn boundary_from(draft: &Draft<'_>, at: usize) -> usize {
     (at..draft.items.len()).find(|it| is_boundary(draft, *it)).unwrap_or(draft.items.len())
 }
 
 /// The last position at or before `at` where no unit is cut.
-fn boundary_to(draft: &Draft<'_>, at: usize) -> usize {
+pub(super) fn boundary_to(draft: &Draft<'_>, at: usize) -> usize {
     (0..=at).rev().find(|it| is_boundary(draft, *it)).unwrap_or(0)
 }
 
@@ -454,7 +509,7 @@ fn is_boundary(draft: &Draft<'_>, at: usize) -> bool {
 }
 
 /// Number of the message at a position, or of the next one that has a number.
-fn number(draft: &Draft<'_>, at: usize) -> Option<usize> {
+pub(super) fn number(draft: &Draft<'_>, at: usize) -> Option<usize> {
     draft.items.get(at..)?.iter().find_map(|it| if let Item::Old(index) = it { Some(*index) } else { None })
 }
 

@@ -2,29 +2,33 @@
 //!
 //! ```text
 //! History ─▶ plan: trigger ─▶ pass ─▶ pass ─▶ … ─▶ Plan ─▶ [summary] ─▶ apply ─▶ Outcome
-//!                             outputs, snip, summarize: each changes a Draft
+//!                             outputs, snip, collapse, summarize: each changes a Draft
 //! ```
 //!
 //! **Invariants.** A plan is a document: it says what it does and why, and for which history it was made. Units are
 //! never cut. The last prompt and all after it survive word for word, or the plan says why not. An outcome is smaller
 //! than its input or it is rejected. Forced on its own outcome with nothing new, a plan does nothing.
 
+mod collapse;
 mod draft;
 mod keep;
-mod outputs;
+mod layout;
 mod outcome;
+mod outputs;
+mod restore;
 mod trigger;
 
 use serde::{Deserialize, Serialize};
 
 use crate::history::{History, Kind, Role};
 use crate::profile::{Pass, Profile, When};
-use crate::tokens::Ruler;
+use crate::tokens::{Ruler, Tokenizer};
 
+pub use collapse::transcript;
 pub use draft::{Item, json_len};
 pub use keep::{Split, end_mark, find as find_split, json_share_split};
 pub use outcome::{Outcome, Rejected, Replace, apply};
-pub use trigger::{Gate, Verdict, threshold, verdict};
+pub use trigger::{Gate, Limits, Verdict, passes, threshold, verdict};
 
 use draft::Draft;
 
@@ -56,6 +60,15 @@ pub struct Moment {
     pub failures: u32,
 }
 
+/// A summary that was stored earlier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Snapshot<'a> {
+    /// Its text.
+    pub text: &'a str,
+    /// The messages from the first on that it covers.
+    pub covers: usize,
+}
+
 /// What is asked of a plan.
 pub struct Request<'a> {
     /// How to compact.
@@ -76,10 +89,10 @@ pub struct Request<'a> {
     pub exclude_tools: &'a [String],
     /// Only the outputs of these calls.
     pub only: &'a [String],
-    /// The model's context window in tokens, if known.
-    pub window: Option<u64>,
-    /// The model's largest answer in tokens, if known.
-    pub max_output: Option<u64>,
+    /// What the model takes.
+    pub limits: Limits<'a>,
+    /// A stored summary of this session.
+    pub snapshot: Option<Snapshot<'a>>,
     /// The handle under which a text will be archived.
     pub handle: &'a dyn Fn(&str) -> String,
     /// How a reader gets a handle back; `{handle}` is filled in.
@@ -105,6 +118,30 @@ pub enum Op {
     },
     /// Messages are replaced by the summary.
     Summarize {
+        /// First message.
+        from: usize,
+        /// Message after the last.
+        to: usize,
+        /// Why.
+        why: String,
+    },
+    /// A finished turn becomes one line.
+    Collapse {
+        /// First message.
+        from: usize,
+        /// Message after the last.
+        to: usize,
+        /// The line.
+        text: String,
+        /// Where its messages will be.
+        handle: String,
+        /// Their tokens.
+        tokens: u64,
+        /// Why.
+        why: String,
+    },
+    /// Messages that are not shown to a model which is asked for the summary: the input would be too long.
+    Skip {
         /// First message.
         from: usize,
         /// Message after the last.
@@ -162,6 +199,8 @@ pub struct Need {
     pub to: usize,
     /// Tokens that it may take.
     pub budget: u64,
+    /// First message that is shown to a model; the ones before it would make the input too long.
+    pub shown_from: usize,
 }
 
 /// The history that a plan was made for: its length and a digest of it.
@@ -202,9 +241,8 @@ pub struct Plan {
 /// Makes a plan. Never fails: a plan that does nothing says why.
 pub fn plan(history: &History, ruler: &Ruler, request: &Request<'_>, moment: &Moment) -> Plan {
     let profile = request.profile;
-    let native = profile
-        .estimator
-        .map(|it| Ruler::new(history, crate::tokens::Tokenizer::Fixed(it), Some(ruler.overhead())));
+    let native =
+        profile.estimator.map(|it| Ruler::new(history, Tokenizer::Fixed(it), Some(ruler.overhead())));
     let mut draft = Draft::new(history, ruler, native.as_ref().unwrap_or(ruler), request, moment);
     let before = draft.tokens();
     let mut plan = Plan {
@@ -219,40 +257,63 @@ pub fn plan(history: &History, ruler: &Ruler, request: &Request<'_>, moment: &Mo
         split: None,
         tokens_before: before,
     };
-    let due = verdict(history, ruler, profile, request.window, request.max_output, moment);
-    if request.auto
-        && !due.due
-        && moment.cause != Cause::Overflow
-        && request.prune_only == profile.summarize().is_none()
+    let due = verdict(history, ruler, profile, &request.limits, moment);
+    if let Some(window) = request.limits.window
+        && ruler.overhead() >= window
     {
+        let text = format!(
+            "system prompt and tools alone take {} tokens of a window of {window}: nothing that is compacted would help",
+            ruler.overhead()
+        );
+        plan.reason = Reason { code: "window_too_small", text };
+        return plan;
+    }
+    let overflow = moment.cause == Cause::Overflow;
+    let cheap = profile.passes.iter().any(|it| it.when() == When::Always && !is_off(it, request));
+    if request.auto && !due.due && !overflow && (!cheap || due.code == "switched_off") {
         plan.reason = Reason { code: due.code, text: due.reason };
         return plan;
     }
     let mut refusal: Option<Reason> = None;
+    let (mut stays, mut refused) = (false, false);
     for pass in &profile.passes {
+        let called = !request.auto || due.due;
         let runs = match pass.when() {
             When::Always => true,
-            When::Due => !request.auto || due.due || moment.cause == Cause::Overflow,
-            When::Overflow => moment.cause == Cause::Overflow,
+            When::Due => called || overflow,
+            When::Planned => called && !overflow,
+            When::Overflow => overflow,
         };
-        if !runs {
+        if !runs || is_off(pass, request) {
             continue;
         }
         let result = match pass {
             Pass::Outputs(step) => outputs::run(&mut draft, step),
-            Pass::Snip(_) | Pass::Summarize(_) if request.prune_only => continue,
+            Pass::Snip(_) | Pass::Collapse(_) | Pass::Summarize(_) if request.prune_only => continue,
             Pass::Snip(step) => keep::snip(&mut draft, step),
+            Pass::Collapse(step) => collapse::run(&mut draft, step),
             // A second summary of the same history would have nothing left to say.
             Pass::Summarize(_) if draft.need.is_some() => continue,
-            Pass::Summarize(step) => keep::summarize(&mut draft, step),
+            Pass::Summarize(step) => {
+                let result = layout::summarize(&mut draft, step);
+                stays |= result.is_err() && step.or_nothing;
+                result
+            }
         };
         if let Err(reason) = result {
-            // The last pass that had something to say is the one people ask about.
-            refusal = Some(reason);
+            // What the summary waits for is what people ask about; failing that, what the last pass says.
+            let summary = matches!(pass, Pass::Summarize(_));
+            if summary || !refused {
+                refusal = Some(reason);
+            }
+            refused |= summary;
         }
     }
+    if request.auto && !due.due && !overflow && !request.prune_only {
+        refusal = Some(Reason { code: due.code, text: due.reason });
+    }
     plan.ops = draft.ops();
-    plan.act = !plan.ops.is_empty() && (request.prune_only || draft.need.is_some() || refusal.is_none());
+    plan.act = !plan.ops.is_empty() && (request.prune_only || !stays);
     plan.need = draft.need.take();
     plan.split = draft.split;
     plan.reason = match refusal {
@@ -270,6 +331,16 @@ pub fn plan(history: &History, ruler: &Ruler, request: &Request<'_>, moment: &Mo
     plan
 }
 
+/// Whether a pass is switched off. Who asks for a prune, or for outputs by their ids, asks for what is off too.
+fn is_off(pass: &Pass, request: &Request<'_>) -> bool {
+    match pass {
+        Pass::Outputs(step) => step.off && (request.auto || !request.prune_only),
+        Pass::Collapse(step) => !step.on,
+        Pass::Snip(step) => step.off,
+        Pass::Summarize(_) => false,
+    }
+}
+
 /// One sentence for what a plan does.
 fn said(plan: &Plan) -> String {
     let outputs = plan.ops.iter().filter(|it| matches!(it, Op::Clear(_) | Op::Shorten(_))).count();
@@ -283,6 +354,15 @@ fn said(plan: &Plan) -> String {
             need.to.max(1) - 1,
             need.budget
         ));
+    }
+    let turns = plan.ops.iter().filter(|it| matches!(it, Op::Collapse { .. })).count();
+    if turns > 0 {
+        parts.push(format!("{turns} finished turns become a line each"));
+    }
+    if plan.need.is_none() {
+        let why =
+            plan.ops.iter().find_map(|it| if let Op::Summarize { why, .. } = it { Some(why) } else { None });
+        parts.extend(why.cloned());
     }
     if outputs > 0 {
         parts.push(format!("{outputs} tool outputs are cleared or shortened"));

@@ -77,10 +77,22 @@ pub fn apply(
     messages.extend(old[plan.made_for.count..].iter().cloned());
     let before: u64 = old.iter().filter(|it| counts(it)).map(|it| ruler.message(it)).sum();
     let tokens: u64 = messages.iter().filter(|it| counts(it)).map(|it| ruler.message(it)).sum();
-    let must_shrink =
-        profile.passes.iter().any(|it| matches!(it, Pass::Summarize(it) if it.must_shrink));
+    if tokens == 0 && !messages.is_empty() {
+        return Err(Rejected { code: "uncounted", reason: "the new messages count as nothing".to_owned() });
+    }
+    let steps =
+        || profile.passes.iter().filter_map(|it| if let Pass::Summarize(it) = it { Some(it) } else { None });
+    let must_shrink = steps().any(|it| it.must_shrink);
     if tokens > before || (tokens == before && (must_shrink || plan.need.is_none())) {
         return Err(Rejected { code: "grew", reason: format!("{before} tokens would become {tokens}") });
+    }
+    let least = steps().filter_map(|it| it.least_gain).fold(0.0, f64::max);
+    if plan.need.is_some() && ((before - tokens) as f64) < least * before as f64 {
+        let reason = format!(
+            "{before} tokens would become {tokens}: less than the {:.0} % that make it worth while",
+            least * 100.0
+        );
+        return Err(Rejected { code: "too_small", reason });
     }
     let same = |new: &Message, old: &Message| new.from.is_some() && new == old;
     let front = messages.iter().zip(old).take_while(|(new, old)| same(new, old)).count();

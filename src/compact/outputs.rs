@@ -2,7 +2,7 @@
 
 use super::Reason;
 use super::draft::{Draft, How, Item};
-use crate::history::{Kind, Message, Part, Role};
+use crate::history::{Kind, Message, Part, Role, Text};
 use crate::profile::{Outputs, Replace, Select, Stop};
 
 /// An output that a pass looks at.
@@ -31,36 +31,62 @@ pub(super) fn run(draft: &mut Draft<'_>, step: &Outputs) -> Result<(), Reason> {
             return Err(Reason { code: "below_threshold", text });
         }
     }
-    let candidates = scan(draft, step);
-    let (taken, why): (Vec<Candidate>, String) = match step.select {
+    let mut candidates = scan(draft, step);
+    let found = candidates.len();
+    let why = match step.select {
         Select::Beyond(protect) => {
             let protect = draft.request.protect.unwrap_or(protect);
             let mut sum = 0;
-            let beyond = candidates.into_iter().filter(|it| {
+            candidates.retain(|it| {
                 sum += it.tokens;
                 sum > protect
             });
-            (beyond.collect(), format!("older than the newest {protect} tokens of outputs"))
+            format!("older than the newest {protect} tokens of outputs")
         }
+        Select::Unfit(most) => return unfit(draft, step, &candidates, most),
         Select::AllButLast(count) => {
-            (candidates.into_iter().skip(count).collect(), format!("not among the newest {count} outputs"))
+            candidates.drain(..count.min(candidates.len()));
+            format!("not among the newest {count} outputs")
         }
-        Select::Batch(limit) => {
-            (batch(draft, candidates, limit), format!("its batch exceeds {limit} characters"))
-        }
+        Select::Batch(limit) => return batches(draft, step, candidates, limit, true),
+        Select::EachBatch(limit) => return batches(draft, step, candidates, limit, false),
     };
-    let taken: Vec<Candidate> = taken.into_iter().filter(|it| it.chars > step.longer_than).collect();
-    let gain: u64 = taken.iter().map(|it| it.tokens).sum();
-    if taken.is_empty() || gain <= step.minimum {
+    candidates.retain(|it| it.chars > step.longer_than);
+    let gain: u64 = candidates.iter().map(|it| it.tokens).sum();
+    if candidates.is_empty() || gain <= step.minimum {
         let text = format!(
-            "{gain} tokens of outputs could be cleared; worth it above {} ({} outputs found)",
+            "{gain} tokens of outputs could be cleared; worth it above {} ({found} outputs found)",
             step.minimum,
-            taken.len()
         );
         return Err(Reason { code: "too_small", text });
     }
-    let at: Vec<_> = taken.iter().map(|it| it.at).collect();
+    let at: Vec<_> = candidates.iter().map(|it| it.at).collect();
     replace(draft, step, &at, &why)
+}
+
+/// From the newest, each that does not fit into what is left of a budget; what takes its place counts.
+fn unfit(draft: &mut Draft<'_>, step: &Outputs, candidates: &[Candidate], most: u64) -> Result<(), Reason> {
+    let (mut sum, mut done) = (0, 0);
+    let why = format!("does not fit into the {most} tokens for outputs, the newest first");
+    for it in candidates {
+        if sum + it.tokens <= most || it.chars <= step.longer_than {
+            sum += it.tokens;
+            continue;
+        }
+        replace(draft, step, &[it.at], &why)?;
+        match draft.replaced.get(&it.at) {
+            Some((_, op)) => {
+                sum += draft.native.text(&Text::new(op.text.as_str()));
+                done += 1;
+            }
+            None => sum += it.tokens,
+        }
+    }
+    if done > 0 {
+        return Ok(());
+    }
+    let text = format!("{} outputs; none that does not fit could be shortened", candidates.len());
+    Err(Reason { code: "too_small", text })
 }
 
 /// The outputs of the calls that were named.
@@ -123,21 +149,53 @@ fn starts_turn(message: &Message) -> bool {
     message.role == Role::User && message.parts.iter().any(|it| !matches!(it, Part::Output(_)))
 }
 
-/// Of the newest batch of outputs, the largest first until the rest fits.
-fn batch(draft: &Draft<'_>, candidates: Vec<Candidate>, limit: u64) -> Vec<Candidate> {
-    let from =
-        draft.history.messages().iter().rposition(|it| it.outputs().next().is_none()).map_or(0, |it| it + 1);
-    let mut batch: Vec<Candidate> = candidates.into_iter().filter(|it| it.at.0 >= from).collect();
-    let mut sum: u64 = batch.iter().map(|it| it.chars).sum();
-    batch.sort_by_key(|it| (std::cmp::Reverse(it.chars), it.at));
-    batch.retain(|it| {
-        let take = sum > limit;
-        if take {
-            sum -= it.chars;
+/// Of batches of outputs that exceed a size, the largest first until the rest fits.
+fn batches(
+    draft: &mut Draft<'_>,
+    step: &Outputs,
+    candidates: Vec<Candidate>,
+    limit: u64,
+    newest: bool,
+) -> Result<(), Reason> {
+    let messages = draft.history.messages();
+    // Outputs between two messages that hold none are one batch, known by where it ends.
+    let mut ends = vec![0; messages.len()];
+    let mut end = messages.len();
+    for (at, message) in messages.iter().enumerate().rev() {
+        if message.outputs().next().is_none() {
+            end = at;
         }
-        take
-    });
-    batch
+        ends[at] = end;
+    }
+    let mut all: std::collections::BTreeMap<usize, Vec<Candidate>> = std::collections::BTreeMap::new();
+    for it in candidates {
+        let end = ends[it.at.0];
+        if !newest || end == messages.len() {
+            all.entry(end).or_default().push(it);
+        }
+    }
+    let why = format!("its batch exceeds {limit} characters");
+    let (mut largest, mut done) = (0, 0);
+    for mut batch in all.into_values() {
+        let mut sum: u64 = batch.iter().map(|it| it.chars).sum();
+        largest = largest.max(sum);
+        batch.sort_by_key(|it| (std::cmp::Reverse(it.chars), it.at));
+        for it in batch.iter().filter(|it| it.chars > step.longer_than) {
+            if sum <= limit {
+                break;
+            }
+            replace(draft, step, &[it.at], &why)?;
+            if let Some((_, op)) = draft.replaced.get(&it.at) {
+                sum = sum - it.chars + op.text.encode_utf16().count() as u64;
+                done += 1;
+            }
+        }
+    }
+    if done > 0 {
+        return Ok(());
+    }
+    let text = format!("the largest batch of outputs has {largest} characters of {limit}");
+    Err(Reason { code: "too_small", text })
 }
 
 /// Replaces the outputs at these places.
@@ -160,17 +218,44 @@ fn replace(draft: &mut Draft<'_>, step: &Outputs, at: &[(usize, usize)], why: &s
             Replace::Placeholder(text) => {
                 draft.replace(at, How::Clear, why, |handle| fill(text, handle, chars))
             }
-            Replace::Ends { chars: keep, head, before, between, after } => {
-                let Some((first, last, omitted)) = ends(original, *keep, *head) else { continue };
+            Replace::Ends(it) => {
+                let by_lines = it.lines.as_ref().filter(|lines| lines.tools.iter().any(|it| it == tool));
+                let (first, between, last, omitted) = match by_lines {
+                    Some(lines) => {
+                        let Some((first, last, omitted)) = end_lines(original, lines.each) else { continue };
+                        (first, lines.between.as_str(), last, omitted)
+                    }
+                    None => {
+                        let Some((first, last, omitted)) = ends(original, it.chars, it.head) else {
+                            continue;
+                        };
+                        (first, it.between.as_str(), last, omitted)
+                    }
+                };
+                let count = |text: &str| thousands(text.chars().count() as u64);
                 draft.replace(at, How::Shorten, why, |handle| {
                     let [before, between, after] =
-                        [before, between, after].map(|it| fill(it, handle, omitted));
+                        [it.before.as_str(), between, it.after.as_str()].map(|it| {
+                            fill(it, handle, omitted)
+                                .replace("{first}", &count(first))
+                                .replace("{last}", &count(last))
+                        });
                     format!("{before}{first}{between}{last}{after}")
                 });
             }
         }
     }
     Ok(())
+}
+
+/// The first and last lines of a text, `each` of them, and how many are left out. None if nothing would be.
+fn end_lines(text: &str, each: usize) -> Option<(&str, &str, u64)> {
+    let breaks: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
+    let lines = breaks.len() + 1;
+    if each == 0 || lines <= 2 * each {
+        return None;
+    }
+    Some((&text[..breaks[each - 1]], &text[breaks[lines - each - 1] + 1..], (lines - 2 * each) as u64))
 }
 
 /// The first and last characters of a text, `keep` in all, and how many are left out. None if nothing would be.

@@ -4,13 +4,32 @@ use serde::Serialize;
 
 use super::Moment;
 use crate::history::History;
-use crate::profile::Profile;
+use crate::profile::{NextRule, Pass, Profile, Trigger};
 use crate::tokens::Ruler;
+
+/// What a model takes, in tokens, as far as it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits<'a> {
+    /// Its name.
+    pub model: Option<&'a str>,
+    /// The context window.
+    pub window: Option<u64>,
+    /// The user or the session said so; otherwise it is from a table.
+    pub window_given: bool,
+    /// The largest input, where the maker tells it apart.
+    pub input: Option<u64>,
+    /// The largest answer.
+    pub output: Option<u64>,
+    /// Tokens of what is about to be sent, besides the history.
+    pub next: Option<u64>,
+}
 
 /// The gate that decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gate {
+    /// The switch.
+    Switch,
     /// The threshold.
     Threshold,
     /// The smallest size worth it.
@@ -19,8 +38,10 @@ pub enum Gate {
     CoolDown,
     /// The failures in a row.
     Failures,
-    /// The window is unknown.
+    /// The window is unknown, or too small for anything.
     Window,
+    /// The size of the next request.
+    Next,
 }
 
 /// Whether a profile would compact now, and why.
@@ -38,23 +59,65 @@ pub struct Verdict {
     pub reason: String,
 }
 
-/// The size of the context in tokens from which on a profile compacts, for a window and a largest answer.
-pub fn threshold(profile: &Profile, window: Option<u64>, max_output: Option<u64>) -> Option<u64> {
+/// The window that a profile goes by.
+pub(super) fn window(trigger: &Trigger, limits: &Limits<'_>) -> Option<u64> {
+    let named = |name: &str| trigger.windows.iter().find(|(it, _)| it == name).map(|(_, tokens)| *tokens);
+    let own = limits.model.filter(|_| !limits.window_given).and_then(named);
+    let found = own.or(limits.window).or(trigger.window).or_else(|| named("*"));
+    match trigger.window_at_most {
+        Some(most) => Some(found.map_or(most, |it| it.min(most))),
+        None => found,
+    }
+}
+
+/// The size of the context in tokens from which on a profile compacts.
+pub fn threshold(profile: &Profile, limits: &Limits<'_>) -> Option<u64> {
+    /// Shares such as 0.9 are not exact in binary; whole tokens are meant.
+    const ROUNDING: f64 = 1e-6;
     let trigger = &profile.trigger;
-    let window = window.or(trigger.window);
+    let window = window(trigger, limits);
     let mut at: Option<u64> = trigger.tokens;
     let mut lower = |value: u64| at = Some(at.map_or(value, |it| it.min(value)));
     if let (Some(share), Some(window)) = (trigger.share, window) {
-        lower((share * window as f64).ceil() as u64);
+        let exact = share * window as f64;
+        lower(if trigger.whole { (exact + ROUNDING).floor() } else { (exact - ROUNDING).ceil() } as u64);
     }
-    if let Some(window) = window
-        && (trigger.reserve_output.is_some() || trigger.buffer.is_some())
-    {
-        let cap = trigger.reserve_output.unwrap_or(0);
-        let reserve = max_output.filter(|it| *it > 0).map_or(cap, |it| it.min(cap));
-        lower(window.saturating_sub(reserve).saturating_sub(trigger.buffer.unwrap_or(0)));
+    let Some(window) = window else { return at };
+    let output = limits.output.filter(|it| *it > 0);
+    let cap = trigger.reserve_output.unwrap_or(0);
+    let reserve = output.map_or(cap, |it| it.min(cap));
+    if let Some(percent) = trigger.usable_percent {
+        lower((window.saturating_sub(reserve) as f64 * percent / 100.0 + ROUNDING).floor() as u64);
+    }
+    match (trigger.input_buffer, limits.input) {
+        (Some(buffer), Some(input)) => {
+            let buffer = if trigger.input_buffer_fixed { buffer } else { buffer.min(reserve) };
+            lower(input.saturating_sub(buffer));
+        }
+        (Some(_), None) | (None, _) if trigger.reserve_output.is_some() || trigger.buffer.is_some() => {
+            lower(window.saturating_sub(reserve).saturating_sub(trigger.buffer.unwrap_or(0)));
+        }
+        (Some(_), None) | (None, _) => {}
     }
     at
+}
+
+/// Whether a context of so many tokens passes a threshold.
+pub fn passes(trigger: &Trigger, context: u64, at: u64) -> bool {
+    at > 0 && if trigger.strict { context > at } else { context >= at }
+}
+
+/// Tokens of the context as a profile counts them.
+fn context(history: &History, ruler: &Ruler, trigger: &Trigger) -> u64 {
+    // Instructions in the system's role are overhead, but the model reads them too.
+    let messages = history.messages();
+    let all: u64 = messages.iter().map(|it| ruler.message(it)).sum();
+    let written = if trigger.without_cache_writes {
+        messages.iter().rev().find_map(|it| it.usage).map_or(0, |it| it.cache_write)
+    } else {
+        0
+    };
+    (ruler.overhead() + all).saturating_sub(written)
 }
 
 /// Decides.
@@ -62,31 +125,23 @@ pub fn verdict(
     history: &History,
     ruler: &Ruler,
     profile: &Profile,
-    window: Option<u64>,
-    max_output: Option<u64>,
+    limits: &Limits<'_>,
     moment: &Moment,
 ) -> Verdict {
     let trigger = &profile.trigger;
-    let context = ruler.overhead()
-        + history.messages().iter().filter(|it| super::counts(it)).map(|it| ruler.message(it)).sum::<u64>();
-    let no = |gate, at, code, reason| Verdict { due: false, at, gate, code, reason };
-    if let Some(limit) = trigger.chars {
-        let chars: u64 = history.messages().iter().map(super::json_len).sum();
-        let reason = format!("{chars} characters of {limit}");
-        return if chars > limit {
-            Verdict { due: true, at: None, gate: Gate::Threshold, code: "", reason }
-        } else {
-            no(Gate::Threshold, None, "below_threshold", reason)
-        };
+    let at = threshold(profile, limits);
+    let no = |gate, code, reason: String| Verdict { due: false, at, gate, code, reason };
+    if trigger.off {
+        return no(Gate::Switch, "switched_off", "compacting by itself is switched off".to_owned());
     }
-    let Some(at) = threshold(profile, window, max_output) else {
-        let reason = "the model's window is not known; give it with --window".to_owned();
-        return no(Gate::Window, None, "unknown_window", reason);
-    };
+    if profile.passes.iter().any(|it| matches!(it, Pass::Collapse(it) if it.on)) {
+        let reason = "collapsing finished turns is switched on and takes the place of compacting by itself";
+        return no(Gate::Switch, "switched_off", reason.to_owned());
+    }
     if trigger.failures > 0 && moment.failures >= trigger.failures {
         let reason =
             format!("{} compactions failed in a row; it takes {} to stop", moment.failures, trigger.failures);
-        return no(Gate::Failures, Some(at), "switched_off", reason);
+        return no(Gate::Failures, "switched_off", reason);
     }
     if let Some(last) = moment.last_run
         && trigger.cool_down > 0
@@ -94,18 +149,69 @@ pub fn verdict(
     {
         let since = moment.now.saturating_sub(last) / 1000;
         let reason = format!("compacted {since} s ago; not again before {} s", trigger.cool_down);
-        return no(Gate::CoolDown, Some(at), "cooling_down", reason);
+        return no(Gate::CoolDown, "cooling_down", reason);
     }
+    if let Some(limit) = trigger.chars {
+        let chars: u64 = history.messages().iter().map(super::json_len).sum();
+        let due = if trigger.strict { chars > limit } else { chars >= limit };
+        let reason = format!("{chars} characters of {limit}");
+        return Verdict {
+            due,
+            at: None,
+            gate: Gate::Threshold,
+            code: if due { "" } else { "below_threshold" },
+            reason,
+        };
+    }
+    let Some(at) = at else {
+        let reason = if trigger.share.is_none() && trigger.reserve_output.is_none() {
+            "it has no threshold of its own".to_owned()
+        } else {
+            "the model's window is not known; give it with --window".to_owned()
+        };
+        return no(Gate::Window, "unknown_window", reason);
+    };
+    let overhead = ruler.overhead();
+    if at <= overhead {
+        let reason = format!(
+            "system prompt and tools alone take {overhead} tokens of {at}: nothing that is compacted would help"
+        );
+        return no(Gate::Window, "window_too_small", reason);
+    }
+    let context = context(history, ruler, trigger);
     if context < trigger.minimum {
         let reason = format!("{context} tokens; not below {}", trigger.minimum);
-        return no(Gate::Minimum, Some(at), "too_small", reason);
+        return no(Gate::Minimum, "too_small", reason);
     }
-    let percent = if at == 0 { 100 } else { context * 100 / at };
-    let reason = format!("{context} of {at} tokens ({percent} %)");
-    let due = if trigger.strict { context > at } else { context >= at };
-    if due {
-        Verdict { due, at: Some(at), gate: Gate::Threshold, code: "", reason }
+    let mut reason = format!("{context} of {at} tokens ({} %)", context * 100 / at.max(1));
+    if let Some(next) = trigger.next {
+        let left = window(trigger, limits).unwrap_or(0).saturating_sub(context);
+        let most = next.share * left as f64;
+        match limits.next {
+            None => reason.push_str(&format!(
+                "; whether the next request takes over {:.0} % of what is left was not evaluated (--next)",
+                next.share * 100.0
+            )),
+            Some(tokens) => {
+                let large = tokens as f64 > most;
+                let is = if large { "is more" } else { "is not more" };
+                reason.push_str(&format!(
+                    "; the next request with {tokens} {is} than {:.0} % of the {left} left",
+                    next.share * 100.0
+                ));
+                match (next.rule, large) {
+                    (NextRule::Required, false) => return no(Gate::Next, "below_threshold", reason),
+                    (NextRule::EndsBefore, true) => return no(Gate::Next, "next_too_large", reason),
+                    (NextRule::Required, true)
+                    | (NextRule::EndsBefore, false)
+                    | (NextRule::EndsAfter, true | false) => {}
+                }
+            }
+        }
+    }
+    if passes(trigger, context, at) {
+        Verdict { due: true, at: Some(at), gate: Gate::Threshold, code: "", reason }
     } else {
-        no(Gate::Threshold, Some(at), "below_threshold", reason)
+        no(Gate::Threshold, "below_threshold", reason)
     }
 }

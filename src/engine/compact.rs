@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::{Ask, Engine, Measured, Opened, To, method_info, notes, pruned, session_info};
+use super::{Amount, Ask, Engine, Known, Measured, Opened, To, method_info, notes, pruned, session_info};
+use crate::agents::reach::Job;
 use crate::answers::{CONTRACT, CompactAnswer, FactCount, Next, UsageInfo};
 use crate::compact::{self, Cause, Item, Op, Outcome, OutputOp, Plan};
 use crate::error::{Error, Kind, Result};
-use crate::facts::{self, Ledger};
+use crate::facts::Ledger;
 use crate::format::{self, Format, Mode};
-use crate::history::{History, Message, Part, Text};
+use crate::history::{History, Kind as Why, Message, Part, Text};
 use crate::profile::Summarize;
 use crate::score::{self, Score};
 use crate::store::{Batch, Body, Digest, Handle, NewCompaction, Original, SessionRef, What};
@@ -26,12 +27,20 @@ pub struct Compacted {
     pub bytes: Option<Vec<u8>>,
 }
 
+/// The handles of what was archived.
+pub(super) struct Archived {
+    /// Of the whole session.
+    pub(super) session: String,
+    /// Of the compaction.
+    pub(super) compaction: String,
+}
+
 /// An outcome with what is said about it.
-struct Made {
-    plan: Plan,
-    outcome: Outcome,
-    summary: Option<String>,
-    score: Score,
+pub(super) struct Made {
+    pub(super) plan: Plan,
+    pub(super) outcome: Outcome,
+    pub(super) summary: Option<String>,
+    pub(super) score: Score,
 }
 
 impl Engine {
@@ -47,8 +56,17 @@ impl Engine {
             answer.native_status = ask.profile.native.noop.clone();
             return Ok(Compacted { answer, history: None, score: None, bytes: None });
         }
+        if ask.to == To::Session
+            && let Some(why) = self.cooling_down(measured.history, ask.profile.trigger.cool_down)
+        {
+            answer.status = "rejected".to_owned();
+            answer.reason_code = "cooling_down".to_owned();
+            answer.reason = why;
+            return Ok(Compacted { answer, history: None, score: None, bytes: None });
+        }
         let handle = self.session_handle(opened)?;
-        let made = match self.make(&measured, ask, plan, &handle) {
+        let known = Known::default();
+        let made = match self.make(&measured, ask, plan, &handle, &known) {
             Ok(made) => made,
             Err(rejected) => {
                 answer.status = "rejected".to_owned();
@@ -72,17 +90,18 @@ impl Engine {
         answer.facts = fact_counts(&score);
         answer.facts_kept = score.kept.map(round);
         answer.reason = plan.reason.text.clone();
-        if let Some(least) = ask.min_kept
-            && let Some(kept) = score.kept
-            && kept < least
-        {
+        let missed = ask.min_kept.missed(&score);
+        if !missed.is_empty() {
             answer.status = "rejected".to_owned();
             answer.reason_code = "lost_too_much".to_owned();
-            answer.reason = format!(
-                "{:.0} % of the facts would be kept; at least {:.0} % were asked for; a larger --budget keeps more",
-                kept * 100.0,
-                least * 100.0
-            );
+            answer.lost = ask.min_kept.lost(&score);
+            let needed = self.budget_that_keeps(&measured, ask, outcome.tokens, &handle, &known);
+            answer.budget_needed = needed;
+            let remedy = match needed {
+                Some(tokens) => format!("--budget {tokens} would keep it"),
+                None => "no budget below the whole would keep it".to_owned(),
+            };
+            answer.reason = format!("this would keep {}; {remedy}", missed.join(", "));
             return Ok(Compacted { answer, history: None, score: Some(score), bytes: None });
         }
         answer.native_status = ask.profile.native.compacted.clone();
@@ -93,24 +112,36 @@ impl Engine {
         if let Some(first) = broken.first() {
             answer.status = "rejected".to_owned();
             answer.reason_code = "invalid".to_owned();
-            answer.reason = format!("the result breaks {}: message {}: {}", first.rule, first.message, first.what);
+            answer.reason =
+                format!("the result breaks {}: message {}: {}", first.rule, first.message, first.what);
             return Ok(Compacted { answer, history: None, score: Some(score), bytes: None });
         }
         answer.valid_for = valid_for(&outcome.history);
         answer.status = "planned".to_owned();
         let mut bytes = None;
         if ask.to != To::Plan {
-            answer.handle = Some(self.archive(opened, &plan, ask, outcome.tokens, summary.as_deref())?);
-            let made = match ask.messages_as {
-                Some(_) => messages,
-                None => self.written(opened, &outcome.history, Mode::New, &mut answer.warnings)?.0,
+            let archived = self.archive(opened, &plan, ask, outcome.tokens, summary.as_deref())?;
+            answer.handle = Some(archived.session);
+            let made = |warnings: &mut Vec<String>| match ask.messages_as {
+                Some(_) => Ok(messages),
+                None => self.written(opened, &outcome.history, Mode::New, warnings).map(|it| it.0),
             };
             match &ask.to {
                 To::File(path) => {
-                    crate::files::install(path, &made)?;
+                    crate::files::install(path, &made(&mut answer.warnings)?)?;
                     answer.output = Some(path.display().to_string());
                 }
-                To::Bytes => bytes = Some(made),
+                To::Bytes => bytes = Some(made(&mut answer.warnings)?),
+                To::Session => {
+                    let job = if summary.is_some() { Job::Compact } else { Job::Prune };
+                    let after = &outcome.history;
+                    let it = self.install(opened, after, job, &archived.compaction, &mut answer.warnings)?;
+                    answer.output = Some(it.output);
+                    answer.session_id = Some(it.session_id);
+                    answer.resume = Some(it.resume);
+                    answer.takes_effect = Some(it.takes_effect.to_owned());
+                    answer.next = it.next;
+                }
                 To::Plan => {}
             }
             answer.status = "compacted".to_owned();
@@ -134,7 +165,7 @@ impl Engine {
             session: session_info(opened),
             tokens_before: measured.tokens,
             tokens_after: measured.tokens,
-            overhead: measured.ruler.overhead(),
+            overhead: measured.overhead,
             method: method_info(&measured.ruler),
             messages_before: messages,
             messages_after: messages,
@@ -146,6 +177,8 @@ impl Engine {
             valid_for: Vec::new(),
             facts: BTreeMap::new(),
             facts_kept: None,
+            lost: Vec::new(),
+            budget_needed: None,
             first_changed: None,
             prefix_tokens: measured.tokens,
             handle: None,
@@ -158,36 +191,66 @@ impl Engine {
         }
     }
 
-    fn plan(&self, measured: &Measured<'_>, ask: &Ask, summary_tokens: Option<u64>) -> Plan {
+    /// The smallest of some larger budgets at which the gate lets a compaction pass; each is tried.
+    fn budget_that_keeps(
+        &self,
+        measured: &Measured<'_>,
+        ask: &Ask,
+        refused: u64,
+        handle: &str,
+        known: &Known,
+    ) -> Option<u64> {
+        let budgets = [5, 10, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90].map(|it| measured.tokens * it / 100);
+        budgets.into_iter().filter(|it| *it > refused).find(|budget| {
+            let ask = Ask { budget: Some(Amount::Tokens(*budget)), ..ask.clone() };
+            let plan = self.plan(measured, &ask, None);
+            plan.act
+                && self
+                    .make(measured, &ask, plan, handle, known)
+                    .is_ok_and(|it| ask.min_kept.missed(&it.score).is_empty())
+        })
+    }
+
+    pub(super) fn plan(&self, measured: &Measured<'_>, ask: &Ask, summary_tokens: Option<u64>) -> Plan {
         self.with_request(measured, ask, false, summary_tokens, |request| {
-            compact::plan(measured.history, &measured.ruler, request, &self.moment(ask))
+            compact::plan(measured.history, &measured.ruler, request, &self.moment(measured.history, ask))
         })
     }
 
     /// Writes the summary and carries the plan out. Where the summary needs less than was reserved, the kept end
     /// grows; then the first line is written again with what it came to.
-    fn make(
+    pub(super) fn make(
         &self,
         measured: &Measured<'_>,
         ask: &Ask,
         mut plan: Plan,
         handle: &str,
+        known: &Known,
     ) -> Result<Made, compact::Rejected> {
-        let ledger = facts::read(measured.history);
         let apply = |plan: &Plan, summary: Option<&str>| {
             compact::apply(measured.history, &measured.ruler, &ask.profile, plan, summary)
         };
         let score = |outcome: &Outcome| {
-            score::score(measured.history, &outcome.history, &|_| true, &|it| measured.ruler.message(it))
+            let probes = known.probes(measured.history);
+            let count = |it: &Message| measured.ruler.message(it);
+            score::score_probes(measured.history, probes, &outcome.history, &|_| true, &count)
         };
         let (Some(step), true) = (ask.profile.summarize(), plan.need.is_some()) else {
             let outcome = apply(&plan, None)?;
             let score = score(&outcome);
             return Ok(Made { plan, outcome, summary: None, score });
         };
-        let write = |plan: &Plan, header: &str| self.summary(measured, ask, step, &ledger, plan, header);
+        let ledger = known.ledger(measured.history);
+        let write = |plan: &Plan, header: &str| self.summary(measured, ask, step, ledger, plan, header);
         // As long as the real one will be.
-        let blank = header(measured.tokens, measured.tokens / 5, 1.0, measured.history, handle, plan_end(measured, &plan));
+        let blank = header(
+            measured.tokens,
+            measured.tokens / 5,
+            1.0,
+            measured.history,
+            handle,
+            plan_end(measured, &plan),
+        );
         let mut summary = write(&plan, &blank);
         let reserved = plan.need.as_ref().map_or(0, |it| it.budget);
         let used = measured.ruler.text(&Text::new(format!("{}{summary}{}", step.before, step.after))) + 8;
@@ -200,8 +263,14 @@ impl Engine {
         }
         let outcome = apply(&plan, Some(&summary))?;
         let found = score(&outcome);
-        let header =
-            header(measured.tokens, outcome.tokens, found.kept.unwrap_or(1.0), measured.history, handle, plan_end(measured, &plan));
+        let header = header(
+            measured.tokens,
+            outcome.tokens,
+            found.kept.unwrap_or(1.0),
+            measured.history,
+            handle,
+            plan_end(measured, &plan),
+        );
         let summary = summary.replacen(&blank, &header, 1);
         let outcome = apply(&plan, Some(&summary))?;
         Ok(Made { plan, outcome, summary: Some(summary), score: found })
@@ -230,8 +299,7 @@ impl Engine {
         offline::write(measured.history, ledger, &asked, &|text| measured.ruler.text(&Text::new(text)))
     }
 
-    /// Stores the whole session and every output that a plan replaces; synced when this returns. The handle of the
-    /// session.
+    /// Stores the whole session and every output that a plan replaces; synced when this returns.
     pub(super) fn archive(
         &self,
         opened: &Opened,
@@ -239,7 +307,7 @@ impl Engine {
         ask: &Ask,
         tokens_after: u64,
         summary: Option<&str>,
-    ) -> Result<String> {
+    ) -> Result<Archived> {
         let history = &opened.session.history;
         let scope = self.scope(history);
         let texts: Vec<(&OutputOp, String)> = plan
@@ -283,8 +351,10 @@ impl Engine {
             }),
         };
         let stored = self.store.put_all(&scope, &batch)?;
-        let handle = stored.handles.first().map(|it| it.as_str().to_owned());
-        handle.ok_or_else(|| Error::new(Kind::Bug, "archiving a session: expected its handle, found none"))
+        let (Some(session), Some(compaction)) = (stored.handles.first(), stored.compaction) else {
+            return Err(Error::new(Kind::Bug, "archiving a session: expected its handle, found none"));
+        };
+        Ok(Archived { session: session.as_str().to_owned(), compaction: compaction.as_str().to_owned() })
     }
 
     fn session_handle(&self, opened: &Opened) -> Result<String> {
@@ -302,7 +372,10 @@ impl Engine {
     ) -> Result<(Vec<u8>, format::Written)> {
         let written = format::write(&*opened.source, &opened.session, after, mode)?;
         let bytes = written.bytes(&*opened.source)?;
-        let again = format::read(&format::Memory::new("what was written", bytes.as_slice()), Some(opened.session.format))?;
+        let again = format::read(
+            &format::Memory::new("what was written", bytes.as_slice()),
+            Some(opened.session.format),
+        )?;
         check_read_back(after, &again.history)?;
         warnings.extend(written.warnings.iter().cloned());
         Ok((bytes, written))
@@ -325,14 +398,16 @@ fn original_text(message: &Message, op: &OutputOp) -> String {
     }
 }
 
-/// What was read back must say what was to be written.
+/// What was read back must say what was to be written. What a client puts there itself is not compared: Codex injects
+/// its context anew, OpenCode stores a summary as a question and its answer.
 fn check_read_back(expected: &History, found: &History) -> Result<()> {
     let said = |history: &History| -> Vec<String> {
         let texts = |it: &Message| -> Vec<String> {
             let outputs = it.outputs().map(|it| it.text.as_str().trim().to_owned());
             it.texts().map(|it| it.as_str().trim().to_owned()).chain(outputs).collect()
         };
-        let work = history.messages().iter().filter(|it| compact::counts(it) && it.kind != crate::history::Kind::Context);
+        let own = |it: &Message| matches!(it.kind, Why::Context | Why::Marker);
+        let work = history.messages().iter().filter(|it| compact::counts(it) && !own(it));
         work.flat_map(texts).filter(|it| !it.is_empty()).collect()
     };
     let (expected, found) = (said(expected), said(found));
@@ -372,7 +447,14 @@ fn plan_end(measured: &Measured<'_>, plan: &Plan) -> Option<String> {
 }
 
 /// The first line: who compacted what, what is left, how to get the rest back.
-fn header(before: u64, after: u64, kept: f64, history: &History, handle: &str, end: Option<String>) -> String {
+fn header(
+    before: u64,
+    after: u64,
+    kept: f64,
+    history: &History,
+    handle: &str,
+    end: Option<String>,
+) -> String {
     let k = |tokens: u64| match tokens {
         0..1000 => tokens.to_string(),
         1000..10_000 => format!("{:.1}k", tokens as f64 / 1000.0),
@@ -388,14 +470,12 @@ fn header(before: u64, after: u64, kept: f64, history: &History, handle: &str, e
     )
 }
 
-fn fact_counts(score: &Score) -> BTreeMap<String, FactCount> {
-    let count = |it: &score::Tally| FactCount {
-        found: it.found,
-        kept: it.kept,
-        recoverable: it.recoverable,
-        lost: it.lost,
-    };
-    score.classes.iter().map(|(class, it)| (class.name().to_owned(), count(it))).collect()
+pub(super) fn fact_counts(score: &Score) -> BTreeMap<String, FactCount> {
+    score.classes.iter().map(|(class, it)| (class.name().to_owned(), fact_count(it))).collect()
+}
+
+pub(super) fn fact_count(it: &score::Tally) -> FactCount {
+    FactCount { found: it.found, kept: it.kept, recoverable: it.recoverable, lost: it.lost }
 }
 
 /// The APIs that would accept a history.
@@ -406,6 +486,6 @@ fn valid_for(history: &History) -> Vec<String> {
         .collect()
 }
 
-fn round(share: f64) -> f64 {
+pub(super) fn round(share: f64) -> f64 {
     (share * 1000.0).round() / 1000.0
 }

@@ -23,17 +23,22 @@ impl Engine {
         let measured = self.measure(&opened.session, ask);
         let history = measured.history;
         let ruler = &measured.ruler;
-        let overhead = ruler.overhead();
+        let overhead = measured.overhead;
         let context = measured.tokens + overhead;
-        let usable = measured.window.map(|it| it.saturating_sub(measured.max_output.unwrap_or(0).min(20_000)));
-        let used = measured.window.filter(|it| *it > 0).map(|it| context as f64 * 100.0 / it as f64);
+        let usable = measured
+            .limits
+            .window
+            .map(|it| it.saturating_sub(measured.limits.output.unwrap_or(0).min(20_000)));
+        let used = measured.limits.window.filter(|it| *it > 0).map(|it| context as f64 * 100.0 / it as f64);
         let mut triggers = BTreeMap::new();
         for (name, _) in BUILT_IN {
             let profile = Profile::built_in(name)?;
-            let moment = self.moment(ask);
-            let it = compact::verdict(history, ruler, &profile, measured.window, measured.max_output, &moment);
-            let info = TriggerInfo { due: it.due, at: it.at, reason_code: it.code.to_owned(), reason: it.reason };
-            triggers.insert(name.to_owned(), info);
+            let moment = self.moment(measured.history, ask);
+            let limits = compact::Limits { next, ..measured.limits };
+            let it = compact::verdict(history, ruler, &profile, &limits, &moment);
+            let info =
+                TriggerInfo { due: it.due, at: it.at, reason_code: it.code.to_owned(), reason: it.reason };
+            triggers.insert((*name).to_owned(), info);
         }
         Ok(EstimateAnswer {
             contract: CONTRACT,
@@ -48,7 +53,7 @@ impl Engine {
                 turns: history.messages().iter().filter(|it| it.is_prompt()).count(),
                 tool_calls: history.messages().iter().map(|it| it.calls().count()).sum(),
             },
-            window: measured.window,
+            window: measured.limits.window,
             usable,
             used_percent: used.map(|it| (it * 10.0).round() / 10.0),
             reported: ruler.reported().map(|(message, tokens)| Reported { tokens, message }),
@@ -56,7 +61,8 @@ impl Engine {
             compactions: opened.session.past.iter().map(past).collect(),
             triggers,
             advice: advice(&measured, used),
-            next: next.map(|tokens| NextInfo { tokens, fits: usable.is_none_or(|it| context + tokens <= it) }),
+            next: next
+                .map(|tokens| NextInfo { tokens, fits: usable.is_none_or(|it| context + tokens <= it) }),
             warnings: notes(opened),
         })
     }
@@ -117,7 +123,7 @@ fn largest(measured: &Measured<'_>) -> Vec<Large> {
 }
 
 /// The first words of a text, on one line.
-pub(super) fn words(text: &str, most: usize) -> String {
+pub(crate) fn words(text: &str, most: usize) -> String {
     let mut out = String::new();
     for word in text.split_whitespace() {
         let long = out.chars().count() + word.chars().count() + 1 > most;
@@ -144,7 +150,8 @@ fn advice(measured: &Measured<'_>, used: Option<f64>) -> Advice {
         Some(_) | None => "room",
     };
     let messages = measured.history.messages();
-    let answered = |id: &str| messages.iter().rev().take(50).flat_map(Message::outputs).any(|it| *it.id == *id);
+    let answered =
+        |id: &str| messages.iter().rev().take(50).flat_map(Message::outputs).any(|it| *it.id == *id);
     let pending = messages.iter().rev().take(50).flat_map(Message::calls).any(|it| !answered(&it.id));
     let (good_moment, why) = if pending {
         (false, "a tool call waits for its output".to_owned())
@@ -153,7 +160,7 @@ fn advice(measured: &Measured<'_>, used: Option<f64>) -> Advice {
     } else {
         (false, "work is under way: no plan item was just finished and no error just resolved".to_owned())
     };
-    let filled = match (used, measured.window) {
+    let filled = match (used, measured.limits.window) {
         (Some(used), Some(window)) => format!("{used:.0} % of {window} tokens"),
         _ => "the model's window is not known".to_owned(),
     };

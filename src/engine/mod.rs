@@ -4,14 +4,19 @@
 
 mod compact;
 mod estimate;
+mod gate;
+mod install;
 mod open;
 mod prune;
+mod restore;
+mod score;
+mod scorecard;
 mod split;
 
 use std::sync::Arc;
 
 use crate::answers::{MethodInfo, PrunedInfo, SessionInfo};
-use crate::compact::{Cause, Moment, Op, OutputOp, Request};
+use crate::compact::{Cause, Limits, Moment, Op, OutputOp, Request};
 use crate::config::{Config, StoreAt};
 use crate::error::{Error, Kind, Result};
 use crate::format::{Format, Session};
@@ -20,7 +25,11 @@ use crate::profile::{Profile, Style};
 use crate::store::{Digest, Handle, Store, Where};
 use crate::tokens::{self, Ruler, Tokenizer};
 
+pub(crate) use estimate::words;
+pub use gate::{Known, MinKept};
 pub use open::{Opened, SessionRef};
+pub use restore::Kept;
+pub use scorecard::Subject;
 
 /// Everything that acts.
 pub struct Engine {
@@ -30,9 +39,10 @@ pub struct Engine {
     pub store: Arc<dyn Store>,
     /// Milliseconds since 1970; fixed by `--now`.
     pub now: i64,
-    /// Whether the reader of our placeholders can call our `recall` tool.
-    pub recall_tool: bool,
 }
+
+/// How a reader gets an original back, in a shell or by the tool of the same name.
+const RECALL: &str = "epitome recall {handle}";
 
 /// A size: so many tokens, or a share of the messages.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -51,7 +61,8 @@ impl Amount {
             Error::new(Kind::Arguments, what)
         };
         let text = text.trim();
-        let share = |value: f64| (0.0 < value && value <= 1.0).then_some(Self::Share(value)).ok_or_else(wrong);
+        let share =
+            |value: f64| (0.0 < value && value <= 1.0).then_some(Self::Share(value)).ok_or_else(wrong);
         if let Some(percent) = text.strip_suffix('%') {
             return share(percent.trim().parse::<f64>().map_err(|_| wrong())? / 100.0);
         }
@@ -84,6 +95,8 @@ pub enum To {
     File(std::path::PathBuf),
     /// The bytes are handed back.
     Bytes,
+    /// The session itself, so that its agent resumes from it.
+    Session,
 }
 
 /// What a caller asks for, in the words of interface.md.
@@ -115,14 +128,16 @@ pub struct Ask {
     pub cause: Cause,
     /// Plain messages of this API instead of the session's own format.
     pub messages_as: Option<Format>,
-    /// Refuse to lose more than this share of the facts.
-    pub min_kept: Option<f64>,
+    /// Refuse to keep less of the facts than this.
+    pub min_kept: MinKept,
     /// Instead of the profile's protected tokens of newest outputs.
     pub protect: Option<u64>,
     /// Tools whose outputs stay.
     pub exclude_tools: Vec<String>,
     /// Only the outputs of these calls.
     pub only: Vec<String>,
+    /// Tokens of what is about to be sent besides.
+    pub next: Option<u64>,
     /// Where the result goes.
     pub to: To,
 }
@@ -144,10 +159,11 @@ impl Ask {
             auto: false,
             cause: Cause::Manual,
             messages_as: None,
-            min_kept: None,
+            min_kept: MinKept::default(),
             protect: None,
             exclude_tools: Vec::new(),
             only: Vec::new(),
+            next: None,
             to: To::Plan,
         }
     }
@@ -157,10 +173,11 @@ impl Ask {
 struct Measured<'a> {
     history: &'a History,
     ruler: Ruler,
-    window: Option<u64>,
-    max_output: Option<u64>,
+    limits: Limits<'a>,
     /// Tokens of the messages.
     tokens: u64,
+    /// Tokens of system prompt and tools, and of messages in the system's role.
+    overhead: u64,
 }
 
 impl Engine {
@@ -171,24 +188,31 @@ impl Engine {
             StoreAt::Nowhere => Where::None,
         };
         let store = crate::store::Sqlite::open(&place, crate::secrets::Veil::default())?;
-        Ok(Self { config, store: Arc::new(store), now, recall_tool: false })
+        Ok(Self { config, store: Arc::new(store), now })
     }
 
-    fn measure<'a>(&self, session: &'a Session, ask: &Ask) -> Measured<'a> {
+    fn measure<'a>(&self, session: &'a Session, ask: &'a Ask) -> Measured<'a> {
         let history = &session.history;
         let model = ask.model.as_deref().or(history.meta.model.as_deref());
         let known = model.and_then(tokens::window);
         let configured = model.and_then(|it| self.config.windows.get(it).copied());
         let ruler = Ruler::new(history, ask.tokenizer, ask.overhead);
-        let counted = history.messages().iter().filter(|it| crate::compact::counts(it));
-        let tokens = counted.map(|it| ruler.message(it)).sum();
-        Measured {
-            history,
-            window: ask.window.or(configured).or(history.meta.window).or(known.map(|it| it.context)),
-            max_output: known.map(|it| it.output),
-            ruler,
-            tokens,
-        }
+        let sum = |counted: bool| -> u64 {
+            let some = history.messages().iter().filter(|it| crate::compact::counts(it) == counted);
+            some.map(|it| ruler.message(it)).sum()
+        };
+        let (tokens, overhead) = (sum(true), ruler.overhead() + sum(false));
+        let given = ask.window.or(configured).or(history.meta.window).filter(|it| *it > 0);
+        let limits = Limits {
+            model,
+            window: given.or(known.map(|it| it.context)),
+            window_given: given.is_some(),
+            // A window that somebody gave stands for the whole input.
+            input: known.and_then(|it| it.input).filter(|_| given.is_none()),
+            output: known.map(|it| it.output),
+            next: ask.next,
+        };
+        Measured { history, limits, ruler, tokens, overhead }
     }
 
     /// Calls `with` with the request of a plan; what it borrows lives as long as the call.
@@ -202,7 +226,6 @@ impl Engine {
     ) -> T {
         let scope = self.scope(measured.history);
         let handle = |text: &str| Handle::of(&scope, &Digest::of(text.as_bytes())).as_str().to_owned();
-        let recall = if self.recall_tool { "recall {handle}" } else { "epitome recall {handle}" };
         with(&Request {
             profile: &ask.profile,
             prune_only,
@@ -213,10 +236,10 @@ impl Engine {
             protect: ask.protect,
             exclude_tools: &ask.exclude_tools,
             only: &ask.only,
-            window: measured.window,
-            max_output: measured.max_output,
+            limits: measured.limits,
+            snapshot: None,
             handle: &handle,
-            recall,
+            recall: RECALL,
         })
     }
 
@@ -226,8 +249,8 @@ impl Engine {
         crate::store::Scope { owner: self.config.owner.clone(), project: project.to_owned() }
     }
 
-    fn moment(&self, ask: &Ask) -> Moment {
-        Moment { now: self.now, cause: ask.cause, last_run: None, failures: 0 }
+    fn moment(&self, history: &History, ask: &Ask) -> Moment {
+        Moment { now: self.now, cause: ask.cause, last_run: self.last_compaction(history), failures: 0 }
     }
 }
 
@@ -264,15 +287,21 @@ fn pruned(ops: &[Op]) -> Vec<PrunedInfo> {
         text: op.text.clone(),
         handle: op.handle.clone(),
     };
-    ops.iter().filter_map(|op| if let Op::Clear(op) | Op::Shorten(op) = op { Some(info(op)) } else { None }).collect()
+    ops.iter()
+        .filter_map(|op| if let Op::Clear(op) | Op::Shorten(op) = op { Some(info(op)) } else { None })
+        .collect()
 }
 
 /// What could not be read, as warnings; the first few and a count.
 fn notes(opened: &Opened) -> Vec<String> {
     let notes = &opened.session.notes;
-    let mut out: Vec<String> = notes.iter().take(5).map(|it| format!("line {}: {}", it.line, it.what)).collect();
+    let mut out: Vec<String> =
+        notes.iter().take(5).map(|it| format!("line {}: {}", it.line, it.what)).collect();
     if notes.len() > 5 {
-        out.push(format!("… and {} more lines that were not understood and are kept as they are", notes.len() - 5));
+        out.push(format!(
+            "… and {} more lines that were not understood and are kept as they are",
+            notes.len() - 5
+        ));
     }
     out
 }

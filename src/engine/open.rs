@@ -29,13 +29,19 @@ pub struct Opened {
     pub session: Session,
     /// Where it lies, if in a file of the caller's.
     pub path: Option<PathBuf>,
+    /// Its directory, where its agent's folders say it.
+    pub cwd: Option<PathBuf>,
+    /// It is known to be the session that calls.
+    pub live: bool,
 }
 
 impl Engine {
     /// Finds and reads a session.
     pub fn open(&self, what: &SessionRef, format: Option<Format>, agent: Option<&str>) -> Result<Opened> {
         match what {
-            SessionRef::Inline(bytes) => read(Box::new(Memory::new("messages", bytes.as_slice())), format, None),
+            SessionRef::Inline(bytes) => {
+                read(Box::new(Memory::new("messages", bytes.as_slice())), format, None)
+            }
             SessionRef::Named(name) if name == "-" => {
                 let mut bytes = Vec::new();
                 std::io::stdin()
@@ -51,7 +57,9 @@ impl Engine {
     fn open_named(&self, name: &str, format: Option<Format>, agent: Option<&str>) -> Result<Opened> {
         let path = Path::new(name);
         if path.exists() {
-            return open_path(path, format);
+            let opened = open_path(path, format)?;
+            let cwd = agents::directory_of(&self.config.agents, opened.session.format.name(), path);
+            return Ok(Opened { cwd, ..opened });
         }
         if let Some((database, id)) = agents::opencode::split_address(name)
             && database.exists()
@@ -84,16 +92,20 @@ impl Engine {
     }
 
     fn open_found(&self, found: &Found, format: Option<Format>) -> Result<Opened> {
-        match found.agent {
+        let opened = match found.agent {
             Agent::OpenCode => open_database(&found.path, &found.id),
             Agent::ClaudeCode | Agent::Codex | Agent::GeminiCli => open_path(&found.path, format),
-        }
+        }?;
+        Ok(Opened { cwd: found.cwd.clone(), live: found.live, ..opened })
     }
 
     fn named_session(&self, name: &str, agent: Option<&str>) -> Result<Found> {
         if name == "current" {
             let found = agents::current(&self.config.agents);
-            return one(found, "expected the session of the agent that calls, found none: no agent is known to call");
+            return one(
+                found,
+                "expected the session of the agent that calls, found none: no agent is known to call",
+            );
         }
         let newest = self.sessions(agent, true)?.into_iter().find(|it| it.parent.is_none());
         newest.ok_or_else(|| {
@@ -122,9 +134,13 @@ impl Engine {
         }
         let anywhere: Vec<Found> = self.sessions(agent, false)?.into_iter().take(5).collect();
         if anywhere.is_empty() {
-            return Err(Error::new(Kind::Input, "which session? No agent's sessions were found here; give a file"));
+            return Err(Error::new(
+                Kind::Input,
+                "which session? No agent's sessions were found here; give a file",
+            ));
         }
-        let what = format!("which session? None is of this directory. The newest elsewhere:{}", listed(&anywhere));
+        let what =
+            format!("which session? None is of this directory. The newest elsewhere:{}", listed(&anywhere));
         Err(Error::new(Kind::Input, what))
     }
 }
@@ -151,12 +167,18 @@ fn one(mut found: Vec<Found>, none: &str) -> Result<Found> {
 fn listed(found: &[Found]) -> String {
     let line = |it: &Found| {
         let changed = format::derive::time(it.changed_ms);
-        format!("\n  {} {}  {}  {:?}", it.agent.name(), it.id, changed.get(..16).unwrap_or_default(), it.first_words)
+        format!(
+            "\n  {} {}  {}  {:?}",
+            it.agent.name(),
+            it.id,
+            changed.get(..16).unwrap_or_default(),
+            it.first_words
+        )
     };
     found.iter().map(line).collect()
 }
 
-fn open_database(database: &Path, id: &str) -> Result<Opened> {
+pub(super) fn open_database(database: &Path, id: &str) -> Result<Opened> {
     let bytes = agents::opencode::export(database, id)?;
     let name = format!("{}#{id}", database.display());
     read(Box::new(Memory::new(name.as_str(), bytes)), Some(Format::OpenCode), Some(PathBuf::from(name)))
@@ -172,5 +194,5 @@ pub(super) fn read(
     path: Option<PathBuf>,
 ) -> Result<Opened> {
     let session = format::read(&*source, format)?;
-    Ok(Opened { source, session, path })
+    Ok(Opened { source, session, path, cwd: None, live: false })
 }

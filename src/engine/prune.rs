@@ -1,6 +1,7 @@
 //! Which tool outputs a profile clears.
 
 use super::{Ask, Engine, Opened, To, notes, pruned, session_info};
+use crate::agents::reach::Job;
 use crate::answers::{CONTRACT, Next, PruneAnswer};
 use crate::compact;
 use crate::error::Result;
@@ -10,7 +11,7 @@ impl Engine {
     /// Clears, shortens or moves away tool outputs as `ask.profile` does.
     pub fn prune(&self, opened: &Opened, ask: &Ask) -> Result<PruneAnswer> {
         let measured = self.measure(&opened.session, ask);
-        let moment = self.moment(ask);
+        let moment = self.moment(measured.history, ask);
         let plan = self.with_request(&measured, ask, true, None, |request| {
             compact::plan(measured.history, &measured.ruler, request, &moment)
         });
@@ -28,6 +29,8 @@ impl Engine {
             prefix_tokens: plan.tokens_before,
             handle: None,
             output: None,
+            session_id: None,
+            resume: None,
             takes_effect: None,
             next: Next { who: "nobody".to_owned(), what: String::new() },
             warnings: notes(opened),
@@ -48,10 +51,27 @@ impl Engine {
         answer.first_changed = Some(outcome.first_changed);
         answer.prefix_tokens = outcome.prefix_tokens;
         answer.status = "planned".to_owned();
+        if ask.to == To::Session {
+            let archived = self.archive(opened, &plan, ask, outcome.tokens, None)?;
+            let after = &outcome.history;
+            let it = self.install(opened, after, Job::Prune, &archived.compaction, &mut answer.warnings)?;
+            answer.handle = Some(archived.session);
+            answer.status = "pruned".to_owned();
+            answer.output = Some(it.output);
+            answer.session_id = Some(it.session_id);
+            answer.resume = Some(it.resume);
+            answer.takes_effect = Some(it.takes_effect.to_owned());
+            answer.next = it.next;
+        }
+        // Whoever gets the edits will make them: the originals must be there then.
+        if matches!(ask.to, To::File(_) | To::Bytes) {
+            answer.handle = Some(self.archive(opened, &plan, ask, outcome.tokens, None)?.session);
+        }
         if let To::File(path) = &ask.to {
-            answer.handle = Some(self.archive(opened, &plan, ask, outcome.tokens, None)?);
             let bytes = match ask.messages_as {
-                Some(api) => crate::format::wire::messages_of(&outcome.history, Some(opened.session.format), api).0,
+                Some(api) => {
+                    crate::format::wire::messages_of(&outcome.history, Some(opened.session.format), api).0
+                }
                 None => self.written(opened, &outcome.history, Mode::Patch, &mut answer.warnings)?.0,
             };
             crate::files::install(path, &bytes)?;

@@ -15,7 +15,12 @@ impl Engine {
             .map(|it| if compact::counts(it) { measured.ruler.message(it) } else { 0 })
             .collect();
         let found = self.with_request(&measured, ask, false, None, |request| {
-            compact::find_split(measured.history, &measured.ruler, request, &self.moment(ask))
+            compact::find_split(
+                measured.history,
+                &measured.ruler,
+                request,
+                &self.moment(measured.history, ask),
+            )
         });
         let mut kept = vec![!found.plan.act; messages.len()];
         for item in &found.plan.layout {
@@ -25,7 +30,12 @@ impl Engine {
         }
         let summarized = found.plan.ops.iter().find_map(|op| match op {
             Op::Summarize { from, to, .. } => Some(*from..*to),
-            Op::Clear(_) | Op::Shorten(_) | Op::Drop { .. } | Op::Move { .. } => None,
+            Op::Clear(_)
+            | Op::Shorten(_)
+            | Op::Drop { .. }
+            | Op::Collapse { .. }
+            | Op::Skip { .. }
+            | Op::Move { .. } => None,
         });
         let fate = |index: usize| {
             if kept[index] {
@@ -54,14 +64,23 @@ impl Engine {
         };
         let why = found.plan.ops.iter().find_map(|op| match op {
             Op::Summarize { why, .. } => Some(why.clone()),
-            Op::Clear(_) | Op::Shorten(_) | Op::Drop { .. } | Op::Move { .. } => None,
+            Op::Clear(_)
+            | Op::Shorten(_)
+            | Op::Drop { .. }
+            | Op::Collapse { .. }
+            | Op::Skip { .. }
+            | Op::Move { .. } => None,
         });
         Ok(SplitAnswer {
             contract: CONTRACT,
             session: session_info(opened),
             profile: ask.profile.name.clone(),
             split: found.split,
-            split_id: found.split.and_then(|it| messages.get(it)).and_then(|it| it.id.as_deref()).map(str::to_owned),
+            split_id: found
+                .split
+                .and_then(|it| messages.get(it))
+                .and_then(|it| it.id.as_deref())
+                .map(str::to_owned),
             compacted: side(false),
             kept: side(true),
             ranges,

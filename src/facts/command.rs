@@ -61,6 +61,9 @@ const LOOKERS: [&str; 54] = [
     "insert",
 ];
 
+/// Flags with which git lists branches and remotes.
+const LISTING: [&str; 6] = ["-a", "-r", "-v", "-vv", "-l", "-av"];
+
 /// Subcommands that only look, whatever the program.
 const ASKING: [&str; 9] = ["status", "statuses", "list", "show", "view", "info", "where", "help", "ls"];
 
@@ -73,27 +76,19 @@ const LOOKING: [(&str, &[&str]); 5] = [
             "diff",
             "log",
             "show",
-            "branch",
-            "remote",
             "rev-parse",
             "ls-files",
             "grep",
             "blame",
             "merge-base",
-            "config",
             "ls-tree",
             "cat-file",
             "describe",
             "reflog",
             "for-each-ref",
-            "ls-remote",
             "rev-list",
             "show-ref",
             "symbolic-ref",
-            "tag",
-            "fetch",
-            "-C",
-            "--no-pager",
         ],
     ),
     ("sed", &["-n", "-ne"]),
@@ -153,19 +148,34 @@ pub(super) fn key(command: &str) -> String {
 pub(super) fn looks(command: &str) -> bool {
     let programs = tools::programs(command);
     !programs.is_empty()
-        && programs.iter().all(|words| {
-            let head = words[0].rsplit('/').next().unwrap_or(&words[0]);
-            let second = words.get(1).map(String::as_str).unwrap_or_default();
-            let sub = LOOKING.iter().find(|(program, _)| *program == head);
-            let shown = head == "gh"
-                && words.get(2).is_some_and(|it| ["view", "list", "diff", "checks"].contains(&it.as_str()));
-            let asks = words.iter().any(|it| it == "--help" || it == "--version")
-                || ASKING.contains(&second) && head != "git";
-            (asks || LOOKERS.contains(&head) || shown || sub.is_some_and(|(_, subs)| subs.contains(&second)))
-                && !(head == "git"
-                    && second == "-C"
-                    && !words.iter().any(|it| ["status", "diff", "log", "show"].contains(&it.as_str())))
-        })
+        && programs.iter().all(|words| only_looks(&words.iter().map(String::as_str).collect::<Vec<_>>()))
+}
+
+fn only_looks(words: &[&str]) -> bool {
+    let [head, rest @ ..] = words else { return true };
+    let head = head.rsplit('/').next().unwrap_or(head);
+    if rest.iter().any(|it| ["--help", "--version"].contains(it)) || LOOKERS.contains(&head) {
+        return true;
+    }
+    let rest = match rest {
+        ["-C", _, rest @ ..] | ["--no-pager", rest @ ..] if head == "git" => rest,
+        rest => rest,
+    };
+    match (head, rest) {
+        // Without a name or with a flag that only lists, these show what there is.
+        ("git", ["branch" | "tag" | "remote" | "config", rest @ ..]) => {
+            let lists = |it: &&str| {
+                ["show", "get-url", "list"].contains(it) || it.starts_with("--") || LISTING.contains(it)
+            };
+            rest.first().is_none_or(lists) && !rest.contains(&"--unset") && !rest.contains(&"--delete")
+        }
+        ("gh", [_, verb, ..]) if ["view", "list", "diff", "checks"].contains(verb) => true,
+        (_, [verb, ..]) => {
+            ASKING.contains(verb) && head != "git"
+                || LOOKING.iter().any(|(program, verbs)| *program == head && verbs.contains(verb))
+        }
+        (_, []) => false,
+    }
 }
 
 /// Whether a project is built, checked or run by it.
@@ -192,4 +202,55 @@ pub(super) fn discards(command: &str) -> bool {
             _ => false,
         }
     })
+}
+
+/// The files whose changes a command throws away, as far as it names them.
+pub(super) fn restored(command: &str) -> Vec<String> {
+    let named = |words: &[&str]| -> Vec<String> {
+        words.iter().filter(|it| !it.starts_with('-') && **it != ".").map(|it| it.to_string()).collect()
+    };
+    tools::programs(command)
+        .iter()
+        .flat_map(|words| {
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            match words[..] {
+                ["git", "checkout", "--", ref rest @ ..] | ["git", "checkout", _, "--", ref rest @ ..] => {
+                    named(rest)
+                }
+                ["git", "restore", ref rest @ ..] if !rest.contains(&"--staged") => named(rest),
+                _ => Vec::new(),
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_looking_from_doing() {
+        for (command, expected) in [
+            ("git status --short && git log -3", true),
+            ("git -C /x diff | head", true),
+            ("git -C /x push", false),
+            ("git branch -a", true),
+            ("git branch", true),
+            ("git branch -D old", false),
+            ("git remote set-url origin x", false),
+            ("git config user.name x", false),
+            ("sed -n 1,5p a; rg x | wc -l", true),
+            ("sed -i s/a/b/ x", false),
+            ("bd show x", true),
+            ("cargo --help", true),
+            ("cargo test", false),
+            ("", false),
+        ] {
+            assert_eq!(looks(command), expected, "{command}");
+        }
+        assert_eq!(key("cd /a && cargo test 2>&1 | tail -5"), key("cargo test"));
+        assert_eq!(key("git add . && git commit -m 'a'"), key("git add . && git commit -m 'b'"));
+        assert_eq!(restored("git checkout -- a.rs b.rs && git restore c.rs"), ["a.rs", "b.rs", "c.rs"]);
+        assert!(discards("git reset --hard HEAD~1") && !discards("git restore --staged x"));
+    }
 }

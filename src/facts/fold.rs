@@ -73,9 +73,10 @@ const SECTIONS: [(&str, Topic); 58] = [
 ];
 
 /// Words that say what was done to a file, in lower case; the first that fits counts.
-const DEEDS: [(&str, Deed); 24] = [
+const DEEDS: [(&str, Deed); 25] = [
     ("created, edited", Deed::Grown),
     ("edited earlier, read", Deed::Reread),
+    ("read, changes undone", Deed::Restored),
     ("rewritten", Deed::Written),
     ("written", Deed::Written),
     ("deleted", Deed::Deleted),
@@ -241,7 +242,8 @@ impl Fold<'_> {
         let checked = ["- [x] ", "- [X] "].iter().any(|it| lead.starts_with(it));
         let body = bare(lead).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
         // A quotation stays as it is.
-        let body = if body.contains('"') { body } else { super::text::unmarked(&body) };
+        let quotes = body.starts_with('"') || body.contains("→ \"");
+        let body = if quotes { body } else { super::text::unmarked(&body) };
         let body = REFS.replace_all(&body, "").into_owned();
         let body = body.trim();
         let lower = body.to_lowercase();

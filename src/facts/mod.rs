@@ -108,6 +108,8 @@ pub enum Deed {
     Renamed,
     /// Removed.
     Deleted,
+    /// Its changes were thrown away: it is as it was.
+    Restored,
     /// Changed before an earlier compaction, as its summary says; only read since.
     Reread,
     /// Only read.

@@ -224,11 +224,26 @@ fn wrong(text: &str) -> Option<(String, usize)> {
                 && !line.starts_with("0 errors")
                 && line.len() > 3
             {
-                return Some((flat(clip(line, 220).0), kind));
+                let before =
+                    if line.starts_with(['×', '✖', '✗', '❌']) { place(&text[..start]) } else { None };
+                let text = before.map_or(line.to_string(), |it| format!("{it}: {line}"));
+                return Some((flat(clip(&text, 220).0), kind));
             }
         }
     }
     None
+}
+
+/// The file that the line above a message names, as linters print it: `src/a.ts:1:2 lint/rule ━━━`.
+fn place(text: &str) -> Option<&str> {
+    let line = text
+        .lines()
+        .rev()
+        .take(3)
+        .map(|it| it.trim().trim_end_matches(['━', '─', ' ']))
+        .find(|it| !it.is_empty())?;
+    let first = line.split_whitespace().next()?;
+    (line.len() < 200 && first.contains(['/', '.']) && !line.ends_with(['.', ':'])).then_some(line)
 }
 
 fn first_line(text: &str) -> Option<String> {

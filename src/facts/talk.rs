@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::cues::{CUES, compiled};
-use super::text::{bare, clip, flat, own, sentences, unmarked};
+use super::text::{bare, clip, flat, lines, own, sentences, unmarked};
 use super::{Detail, Fact, Polarity, Topic, Voice};
 use crate::history::{History, Kind, Message, Role};
 
@@ -57,10 +57,11 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
                 for part in &parts {
                     let part = part.trim();
                     facts.push(user(Topic::UserMessages, number, part));
-                    if !small {
+                    // Clients join what was said in a row: each part asks for something or does not.
+                    if !trivial(part) {
                         facts.push(user(Topic::Requests, number, part));
                     }
-                    if !goal && !small {
+                    if !goal && !trivial(part) {
                         facts.push(user(Topic::Goal, number, part));
                     }
                 }
@@ -275,7 +276,7 @@ fn told(number: usize, message: &Message, facts: &mut Vec<Fact>) {
                 model(Topic::Tried, sentence);
             } else if CUES.untested.is_match(sentence) {
                 model(Topic::Untested, sentence);
-            } else if found < 3 && CUES.found.is_match(sentence) && !plans {
+            } else if found < 3 && sentence.chars().count() >= 40 && CUES.found.is_match(sentence) && !plans {
                 found += 1;
                 model(Topic::Findings, sentence);
             }
@@ -287,7 +288,7 @@ fn told(number: usize, message: &Message, facts: &mut Vec<Fact>) {
 /// are facts already (those from `start` on).
 fn concluded(number: usize, message: &Message, start: usize, facts: &mut Vec<Fact>) {
     let plain = message.plain();
-    let text = run_on(&sentences(&plain), 600);
+    let text = run_on(&lines(&plain), 600);
     // A line that announces the next step says nothing once it is taken.
     if text.chars().count() > 60 && !text.ends_with(':') {
         let mut since = facts.split_off(start);
@@ -355,7 +356,7 @@ fn ended(history: &History, last: Option<usize>, said: Option<usize>, facts: &mu
         facts.push(fact(Topic::Last, flat(clip(asked, 400).0)));
     }
     let spoken: Vec<&str> = sentences(&plain);
-    let current = run_on(&spoken, 800);
+    let current = run_on(&lines(&plain), 800);
     if !current.is_empty() {
         facts.push(fact(Topic::Current, current));
     }

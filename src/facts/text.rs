@@ -111,6 +111,20 @@ pub(super) fn sentences(text: &str) -> Vec<&str> {
     out
 }
 
+/// The lines of a text outside code blocks that say something, tables included.
+pub(super) fn lines(text: &str) -> Vec<&str> {
+    let mut fenced = false;
+    let mut out = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if line.starts_with("```") {
+            fenced = !fenced;
+        } else if !fenced && line.chars().any(char::is_alphanumeric) {
+            out.push(line.trim_matches(['|', ' ']));
+        }
+    }
+    out
+}
+
 fn close<'a>(text: &'a str, open: &mut Option<(usize, usize)>, out: &mut Vec<&'a str>) {
     let Some((from, to)) = open.take() else { return };
     let paragraph = bare(&text[from..to]);

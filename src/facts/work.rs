@@ -209,7 +209,7 @@ impl Work<'_> {
                         || matches!(main, Meaning::Fetch | Meaning::Delegate | Meaning::Other)
                             && output.failed;
                 if reports || !failed {
-                    let text = failed.then(|| flat(clip(output.text.as_str().trim(), 200).0));
+                    let text = failed.then(|| said(output));
                     self.judged(number, &subject, text);
                 }
             }
@@ -270,7 +270,11 @@ impl Work<'_> {
             {
                 Deed::Reread
             }
-            Meaning::Read if before.is_none_or(|it| matches!(it, Deed::Read | Deed::Noted)) => Deed::Read,
+            Meaning::Read
+                if before.is_none_or(|it| matches!(it, Deed::Read | Deed::Noted | Deed::Restored)) =>
+            {
+                Deed::Read
+            }
             Meaning::Edit if made => Deed::Grown,
             Meaning::Edit => Deed::Edited,
             Meaning::Create if made => Deed::Grown,
@@ -295,8 +299,9 @@ impl Work<'_> {
         let to = action.to.as_deref().map(|it| path(it, action.dir.as_deref(), self.base));
         if let Some(to) = to.clone() {
             // What was done to it before is still true of it under its new name.
-            let deed =
-                before.filter(|it| !matches!(it, Deed::Read | Deed::Noted | Deed::Deleted | Deed::Renamed));
+            let deed = before.filter(|it| {
+                !matches!(it, Deed::Read | Deed::Noted | Deed::Restored | Deed::Deleted | Deed::Renamed)
+            });
             if let Some(deed) = deed {
                 self.files.insert(to, (number, deed, None));
             }
@@ -313,7 +318,7 @@ impl Work<'_> {
         if outcome.ok.is_none() && !output.cleared && outcome.running.is_none() {
             outcome.ok = Some(!failed(output));
             if outcome.ok == Some(false) {
-                outcome.error = Some(flat(clip(output.text.as_str().trim(), 200).0));
+                outcome.error = Some(said(output));
             }
         }
         if outcome.ok != Some(false) {
@@ -374,9 +379,23 @@ impl Work<'_> {
             self.judged(number, command, text);
         } else if outcome.running.is_none() {
             self.judged(number, command, None);
+            if command.contains("git commit") || command.contains("--continue") {
+                // A merge that stopped goes on when what it stopped at is committed.
+                for error in self.errors.iter_mut().filter(|it| it.text.starts_with("CONFLICT")) {
+                    if let Detail::Error { resolved: resolved @ None, .. } = &mut error.detail {
+                        *resolved = Some(number);
+                    }
+                }
+            }
             if command::discards(command) {
                 let text = format!("changes discarded: {}", flat(clip(command, 200).0));
                 self.facts.push(fact(Topic::Tried, number, Voice::Seen, text, Detail::None));
+            }
+            for named in command::restored(command) {
+                let name = path(&named, None, self.base);
+                if let Some(file) = self.files.get_mut(&name) {
+                    *file = (number, Deed::Restored, None);
+                }
             }
             if command::sets_up(command) {
                 self.facts.push(fact(Topic::Setup, number, Voice::Seen, command.into(), Detail::None));
@@ -438,6 +457,13 @@ fn failed(output: &Output) -> bool {
     output.failed
         || !output.cleared && FAILED.iter().any(|it| start.starts_with(it))
         || start.starts_with("exit code: ") && !start.starts_with("exit code: 0")
+}
+
+/// What a tool says went wrong, without the element that Claude Code puts around it.
+fn said(output: &Output) -> String {
+    let text = output.text.as_str().trim();
+    let text = text.strip_prefix("<tool_use_error>").unwrap_or(text);
+    flat(clip(text.strip_suffix("</tool_use_error>").unwrap_or(text), 200).0)
 }
 
 fn overwrote(output: &Output) -> bool {

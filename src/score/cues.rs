@@ -357,8 +357,8 @@ pub(super) const ASKING_ANYWHERE: &[&str] = &[
     "wait why", "shouldn't we", "should we", "whether", "or should",
 ];
 
-/// The heading under which editors put what was typed.
-pub(super) const TYPED_AFTER: &str = "## My request for Codex:";
+/// The heading, up to the model's name, under which the editors' extension of Codex 0.39 puts what was typed.
+pub(super) const TYPED_AFTER: &str = "## My request for ";
 
 /// From here on a client speaks, to the end of the text.
 pub(super) const ENDS_OWN_WORDS: &[&str] = &["Operation stopped by hook", "[Request interrupted"];
@@ -466,6 +466,13 @@ pub(super) const OF_THE_USER: &[&str] = &[
     "огранич", "правил", "требован",
     "инструкц", "benutzer", "nutzer", "vorgabe", "regel", "einschränk", "anforder", "utilisateur",
     "contrainte", "règle", "consigne", "exigence",
+];
+
+/// Labels under which earlier summaries give the user's rules or words.
+pub(super) const RULE_LABELS: &[&str] = &[
+    "constraint", "rule", "instruction", "preference", "user message", "user said", "user's word", "must", "never", "always",
+    "don't", "do not", "guideline", "standing", "约束", "約束", "限制", "规则", "規則", "偏好", "用户原话", "制約", "ルール",
+    "守る", "제약", "규칙", "restric", "regla", "огранич", "правил", "vorgabe", "einschränk", "contrainte", "consigne",
 ];
 
 /// What was done to a file, by word. Words of dense script are looked for anywhere in the row.

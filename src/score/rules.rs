@@ -25,7 +25,7 @@ pub(super) fn probes(source: &History) -> Vec<Probe> {
             if matches!(row.shape, Shape::Code) || row.shape == Shape::Quote && !summary {
                 continue;
             }
-            if summary && !of_the_user(&all, row) {
+            if summary && !gives_rules(&all, row) {
                 continue;
             }
             let inherited = row
@@ -36,7 +36,8 @@ pub(super) fn probes(source: &History) -> Vec<Probe> {
                 .and_then(|it| all.get(*it))
                 .filter(|it| row.shape == Shape::Item && names_rules(&it.text))
                 .map(|it| polarity(&it.text).unwrap_or(Polarity::Require));
-            for sentence in sentences(&row.text) {
+            let spoken = if summary { dequoted(&row.text) } else { row.text.clone() };
+            for sentence in sentences(&spoken) {
                 let inherited =
                     inherited.filter(|_| weight(&sentence.text) >= 2 && sentence.text.chars().count() <= 300);
                 if row.shape == Shape::Label && sentence.text.ends_with([':', '：']) {
@@ -106,6 +107,20 @@ pub(super) fn of_the_user(rows: &[Row], row: &Row) -> bool {
         .iter()
         .any(|it| lower.contains(it))
     }
+}
+
+/// Whether a row of an earlier summary gives the user's rules: it stands under a label for them, or quotes the user.
+fn gives_rules(rows: &[Row], row: &Row) -> bool {
+    let labelled = row.labels.iter().flatten().filter_map(|it| rows.get(*it)).any(|it| {
+        let lower = it.text.to_lowercase();
+        cues::RULE_LABELS.iter().any(|word| lower.contains(word))
+    });
+    labelled || of_the_user(&[], row) && row.text.contains(['"', '“', '「'])
+}
+
+/// A text without its quotation marks: where the user is quoted, what the quotation says is what the user says.
+pub(super) fn dequoted(text: &str) -> String {
+    text.replace(['"', '“', '”', '「', '」'], " ").trim().to_string()
 }
 
 /// Whether a label heads a list of rules.

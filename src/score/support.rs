@@ -31,6 +31,19 @@ pub enum Claim {
     Success,
 }
 
+impl Claim {
+    /// Its name, as in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Path => "path",
+            Self::Command => "command",
+            Self::Hash => "hash",
+            Self::Quote => "quote",
+            Self::Success => "success",
+        }
+    }
+}
+
 /// A statement without support.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unsupported {
@@ -77,6 +90,10 @@ pub(super) fn unsupported(source: &History, probes: &[Probe], index: &Index) -> 
         let spans = code_spans(&line.text);
         for word in words(&line.text) {
             let text = word.text.trim_end_matches([',', ';']);
+            let next = &line.text[word.at + word.text.len()..];
+            if next.starts_with('…') || next.starts_with("...") {
+                continue;
+            }
             if is_hash(text) && !support.has_hash(text) {
                 say(Claim::Hash, text);
             } else if is_file(text) && !support.has_path(text) {
@@ -84,13 +101,12 @@ pub(super) fn unsupported(source: &History, probes: &[Probe], index: &Index) -> 
             }
         }
         for span in spans.iter().filter(|it| is_command(it)) {
-            let shown = span.trim_end_matches(['…', '.', ' ']);
-            if !support.has(&support.all, shown) {
+            if !support.has(&support.all, whole_words(span)) {
                 say(Claim::Command, span);
             }
         }
         for quote in quotes(line, index) {
-            if !support.has(&support.user, quote.trim_end_matches(['…', '.', ' '])) {
+            if !support.has(&support.user, whole_words(&quote)) {
                 say(Claim::Quote, &quote);
             }
         }
@@ -249,6 +265,14 @@ fn shingles(text: &str, mut take: impl FnMut(u64)) {
             word.hash(&mut hasher);
             take(hasher.finish());
         }
+    }
+}
+
+/// A text without an ellipsis at its end and the word that it may have cut.
+fn whole_words(text: &str) -> &str {
+    match text.strip_suffix('…').or_else(|| text.strip_suffix("...")) {
+        Some(cut) => cut.rsplit_once(' ').map_or(cut, |it| it.0),
+        None => text,
     }
 }
 

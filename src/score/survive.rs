@@ -11,7 +11,7 @@ use super::phrases::{
     agrees, find_bounded, find_path, ops_in, ops_in_line, outcome_in, status_in, turned_around,
 };
 use super::probe::{Class, Fact, FileOp, Outcome, Polarity, Probe};
-use super::rules::polarity;
+use super::rules::{dequoted, polarity};
 use super::text::{Shape, clip, content, ending, tokens};
 use crate::history::History;
 
@@ -143,7 +143,9 @@ impl<'a> Scene<'a> {
         for at in self.index.sentences_with(&needle, share) {
             let (line, sentence) = &self.index.sentences[at];
             let line = &self.index.lines[*line];
-            let said = polarity(sentence).or_else(|| self.index.labels(line).find_map(polarity));
+            let said = polarity(sentence)
+                .or_else(|| polarity(&dequoted(sentence)))
+                .or_else(|| self.index.labels(line).find_map(polarity));
             let turned = turned_around(text, sentence)
                 || matches!(
                     (own, said),
@@ -273,9 +275,10 @@ impl<'a> Scene<'a> {
                 continue;
             }
             let Some((from, to)) = self.find_command(&line.text, command) else { continue };
-            let said = outcome_in(&line.text[to..])
+            let after = self.until_next_command(behind_its_quotes(&line.text, from, to));
+            let said = outcome_in(after)
                 .or_else(|| outcome_in(ending(&line.text[..from], 240)))
-                .or_else(|| self.index.labels(line).find_map(outcome_in));
+                .or_else(|| self.index.labels(line).filter(|it| !lists(it)).find_map(outcome_in));
             match said {
                 Some(said) if agrees(&said, outcome) => kept = true,
                 Some(_) if line.fresh => wrong.push(line),
@@ -286,6 +289,23 @@ impl<'a> Scene<'a> {
             wrong.into_iter().for_each(says);
         }
         kept
+    }
+
+    /// What follows a command in its line, up to the next one: the next thing in backticks, or, after a comma or
+    /// semicolon, a word that some command starts with.
+    fn until_next_command<'t>(&self, after: &'t str) -> &'t str {
+        let text = after.trim_start_matches('`');
+        let quoted = text.find('`').unwrap_or(text.len());
+        let listed = text.match_indices([',', ';']).map(|it| it.0).find(|at| {
+            let next = text[at + 1..].split_whitespace().next().unwrap_or_default();
+            let from = self.names.commands.partition_point(|it| *it < next);
+            !next.is_empty()
+                && self.names.commands.get(from).is_some_and(|it| it.split(' ').next() == Some(next))
+        });
+        let cut = &text[..quoted.min(listed.unwrap_or(text.len()))];
+        // A mark just before the next command is the next command's.
+        let marks = ['✓', '✔', '✅', '✗', '✘', '❌', ' '];
+        if cut.len() < text.len() { cut.trim_end_matches(marks) } else { cut }
     }
 
     /// Where `command` stands in a line, whole or cut by an ellipsis after 40 characters, and not as the beginning of
@@ -393,6 +413,21 @@ impl<'a> Scene<'a> {
                 })
             }
     }
+}
+
+/// The line from `to` on; where a command at `from..to` goes on within its backticks, from where they close.
+fn behind_its_quotes(line: &str, from: usize, to: usize) -> &str {
+    let rest = &line[to..];
+    let open = line[..from].matches('`').count() % 2 == 1;
+    match rest.find('`') {
+        Some(at) if open => &rest[at..],
+        Some(_) | None => rest,
+    }
+}
+
+/// Whether a heading names several things, as "Commands and errors": it says of none how it ended.
+fn lists(heading: &str) -> bool {
+    heading.contains([',', '&', '/']) || tokens(heading).iter().any(|it| it == "and" || it == "or")
 }
 
 /// Contradictions once each, in order.

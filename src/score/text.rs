@@ -321,7 +321,7 @@ fn push_sentence(text: &str, out: &mut Vec<Sentence>) {
 
 /// Without the context that editors put before what was typed.
 pub(super) fn typed(text: &str) -> &str {
-    text.split_once(cues::TYPED_AFTER).map_or(text, |it| it.1)
+    text.split_once(cues::TYPED_AFTER).and_then(|it| it.1.split_once(':')).map_or(text, |it| it.1)
 }
 
 /// What a person says in their own words: without code, quotations, pasted logs, and what clients wrap in tags.

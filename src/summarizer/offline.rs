@@ -9,7 +9,7 @@ mod line;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
-use crate::facts::{Detail, Fact, Ledger, Topic};
+use crate::facts::{Detail, Fact, Ledger, Topic, Voice};
 use crate::history::History;
 use crate::profile::{Shape, Style, SummarySpec};
 
@@ -110,17 +110,18 @@ fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
     said.extend(goal.iter().chain(&last).chain(&answers));
     let mut out = Vec::new();
     for &fact in &facts {
-        let Some(section) = section(fact.topic) else { continue };
+        let Some(place) = section(fact.topic) else { continue };
         let me = (fact.message, fact.text.as_str());
         let twice = match fact.topic {
             Topic::Requests | Topic::UserMessages => !said.insert(me),
             Topic::Last => goal.contains(&me),
+            // With its outcome it stands among the commands, where there is a place for them.
+            Topic::Setup => fact.voice == Voice::Seen && section(Topic::Commands).is_some(),
             Topic::Goal
             | Topic::Constraints
             | Topic::Decisions
             | Topic::Files
             | Topic::Directory
-            | Topic::Setup
             | Topic::Commands
             | Topic::Errors
             | Topic::Tried
@@ -139,7 +140,7 @@ fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
         let kind = if fact.topic == Topic::Goal && last.contains(&me) { Kind::Last } else { Kind::of(fact) };
         let lower = if focus.is_empty() { String::new() } else { fact.text.to_lowercase() };
         let focused = focus.iter().any(|it| lower.contains(it));
-        out.push(Item { fact, kind, section, focused, now: None });
+        out.push(Item { fact, kind, section: place, focused, now: None });
     }
     out
 }
@@ -167,6 +168,14 @@ fn root(ledger: &Ledger, ask: &Ask) -> Option<String> {
     let best =
         holds.into_iter().filter(|(_, n)| *n >= 4 && *n * 2 >= paths.len()).max_by_key(|(it, _)| it.len())?;
     Some(best.0.to_string())
+}
+
+/// How much of the room a last request may take that is told whole, in percent: files and the plan need some too.
+const WHOLE: u64 = 70;
+
+/// Whether a rule stands in a prompt.
+fn says(prompt: &Fact, rule: &Fact) -> bool {
+    rule.message == prompt.message && prompt.text.contains(&rule.text)
 }
 
 struct Page<'a, 'c> {
@@ -201,13 +210,27 @@ impl Page<'_, '_> {
         for numbers in by_kind.values_mut() {
             numbers.sort_by_key(|it| (!items[*it].focused, ladder::rank(items[*it].fact)));
         }
+        if let Some((number, line, cost)) = self.whole(items) {
+            let fact = items[number].fact;
+            if let Some(rules) = by_kind.get_mut(&Kind::Rule) {
+                rules.retain(|it| !says(fact, items[*it].fact));
+            }
+            let title = self.title(items[number].section);
+            let cost = cost + self.measure(&title);
+            self.used += cost;
+            spent.insert(items[number].kind, cost);
+            open.insert(items[number].section);
+            order.push(number);
+            items[number].now = Some((line, cost));
+        }
         for rung in ladder::ladder(self.ask.style) {
             let Some(numbers) = by_kind.get(&rung.kind) else { continue };
             let cap = self.ask.budget * rung.share / 100;
             for &number in numbers {
                 let item = &items[number];
                 let line = line::line(item.fact, rung.chars, &self.manner);
-                if item.now.as_ref().is_some_and(|it| it.0 == line) {
+                // Only ever longer.
+                if item.now.as_ref().is_some_and(|it| it.0.text.len() >= line.text.len()) {
                     continue;
                 }
                 let label = line.label.clone().map(|it| (item.section, it, line.group.clone()));
@@ -232,6 +255,23 @@ impl Page<'_, '_> {
             }
         }
         order
+    }
+
+    /// The last request, if it fits whole but not together with the rules that stand in it: then it says them itself.
+    fn whole(&mut self, items: &[Item]) -> Option<(usize, Line, u64)> {
+        let room = self.ask.budget.saturating_sub(self.used) * WHOLE / 100;
+        let asked = |it: &Item| it.kind == Kind::Last && it.fact.voice == Voice::User;
+        let number = items.iter().rposition(asked)?;
+        let fact = items[number].fact;
+        let line = line::line(fact, usize::MAX, &self.manner);
+        let cost = self.cost(&line, false);
+        let rules: Vec<&Fact> = items
+            .iter()
+            .filter(|it| it.kind == Kind::Rule && says(fact, it.fact))
+            .map(|it| it.fact)
+            .collect();
+        let apart: u64 = rules.iter().map(|it| self.cost(&line::line(it, 450, &self.manner), false)).sum();
+        (apart > 0 && cost <= room && cost + apart > room).then_some((number, line, cost))
     }
 
     fn cost(&mut self, line: &Line, joins: bool) -> u64 {

@@ -17,6 +17,11 @@ pub fn by_bytes(text: &str, bytes: usize) -> String {
     shorten(text, bytes, |missing| format!("…{missing} chars truncated…"))
 }
 
+/// The same by bytes with a mark that tells nothing.
+pub fn with_mark(text: &str, bytes: usize, mark: &str) -> String {
+    shorten(text, bytes, |_| mark.to_owned())
+}
+
 fn shorten(text: &str, budget: usize, mark: impl Fn(usize) -> String) -> String {
     if text.is_empty() || (budget > 0 && text.len() <= budget) {
         return text.to_owned();
@@ -27,7 +32,7 @@ fn shorten(text: &str, budget: usize, mark: impl Fn(usize) -> String) -> String 
 
 /// The longest beginning of at most `head` bytes and the longest end of at most `tail` bytes, both whole characters
 /// and without overlap, and how many characters stand between them.
-fn split(text: &str, head: usize, tail: usize) -> (usize, &str, &str) {
+pub fn split(text: &str, head: usize, tail: usize) -> (usize, &str, &str) {
     let end = floor(text, head);
     let start = ceil(text, text.len().saturating_sub(tail).max(end));
     (text[end..start].chars().count(), &text[..end], &text[start..])

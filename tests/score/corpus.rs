@@ -6,7 +6,7 @@ use epitome::format::{self, Memory};
 use epitome::history::History;
 
 /// Where the corpus lies: `EPITOME_CORPUS`, else beside the crate; nothing, said in one line, if it is not there.
-pub fn folder(test: &str) -> Option<PathBuf> {
+pub(crate) fn folder(test: &str) -> Option<PathBuf> {
     #[allow(clippy::disallowed_methods)]
     let given = std::env::var_os("EPITOME_CORPUS").map(PathBuf::from);
     let path = given.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus"));
@@ -18,7 +18,7 @@ pub fn folder(test: &str) -> Option<PathBuf> {
 }
 
 /// A session of the corpus by its path in it, such as `codex/NAME.jsonl`.
-pub fn read(folder: &Path, name: &str) -> Option<History> {
+pub(crate) fn read(folder: &Path, name: &str) -> Option<History> {
     let bytes = std::fs::read(folder.join(name)).ok()?;
     let source = Memory::new(name, bytes);
     let read = match name.split('/').next()? {
@@ -34,7 +34,7 @@ pub fn read(folder: &Path, name: &str) -> Option<History> {
 }
 
 /// Names of all sessions that [`read`] reads, sorted.
-pub fn names(folder: &Path) -> Vec<String> {
+pub(crate) fn names(folder: &Path) -> Vec<String> {
     let mut out = Vec::new();
     for agent in ["claude-code", "codex", "gemini", "opencode", "pi", "sweagent-traj"] {
         let files = std::fs::read_dir(folder.join(agent)).into_iter().flatten().flatten();

@@ -15,9 +15,14 @@ mod change;
 
 pub use change::change;
 
+/// Its data folder.
+pub fn home(env: &Env) -> PathBuf {
+    env.data.clone().unwrap_or_else(|| env.home.join(".local/share")).join("opencode")
+}
+
 /// The databases that may hold sessions: the one that `OPENCODE_DB` names, else those of all release channels.
 pub fn databases(env: &Env) -> Vec<PathBuf> {
-    let data = env.data.clone().unwrap_or_else(|| env.home.join(".local/share")).join("opencode");
+    let data = home(env);
     if let Some(named) = env.opencode_db.as_deref().filter(|it| !it.is_empty()) {
         // An absolute path replaces the folder when it is joined. `:memory:` is a file that is not there.
         return vec![data.join(named)];
@@ -25,6 +30,63 @@ pub fn databases(env: &Env) -> Vec<PathBuf> {
     let is_database = |it: &str| it.starts_with("opencode") && it.ends_with(".db");
     let found = super::files(&data, 0).into_iter().filter(|it| is_database(it.name()));
     found.map(|it| it.path).collect()
+}
+
+/// The ids of the messages and parts of an export, in order.
+pub fn ids(export: &[u8]) -> Vec<String> {
+    rows(&parsed(export)).into_iter().map(|it| it.0).collect()
+}
+
+/// Ids of the messages and parts that `new` has and `old` has not, or not so.
+pub fn differing(old: &[u8], new: &[u8]) -> Vec<String> {
+    let (old, new) = (parsed(old), parsed(new));
+    let old: std::collections::BTreeMap<String, &Value> = rows(&old).into_iter().collect();
+    rows(&new).into_iter().filter(|(id, row)| old.get(id) != Some(row)).map(|it| it.0).collect()
+}
+
+/// The export `now` without what the rows of these ids hold: as they were in `original`, or gone if they were not.
+pub fn without(now: &[u8], original: &[u8], ids: &[String]) -> Result<Vec<u8>> {
+    let (mut now, original) = (parsed(now), parsed(original));
+    let old: std::collections::BTreeMap<String, &Value> = rows(&original).into_iter().collect();
+    let undone = |row: &mut Value| {
+        let Some(id) = row["id"].as_str().map(str::to_owned) else { return true };
+        if !ids.contains(&id) {
+            return true;
+        }
+        match old.get(&id) {
+            Some(old) => {
+                row.clone_from(old);
+                true
+            }
+            None => false,
+        }
+    };
+    let Some(messages) = now["messages"].as_array_mut() else {
+        return Err(Error::new(
+            Kind::Input,
+            "undoing in OpenCode's database: expected an export, found something else",
+        ));
+    };
+    for message in messages.iter_mut() {
+        if let Some(parts) = message["parts"].as_array_mut() {
+            parts.retain_mut(undone);
+        }
+    }
+    messages.retain_mut(|it| undone(&mut it["info"]));
+    Ok(crate::json::compact(&now).into_bytes())
+}
+
+fn parsed(export: &[u8]) -> Value {
+    serde_json::from_str(&crate::json::mend(export)).unwrap_or_default()
+}
+
+/// Every message and part with its id, in order.
+fn rows(export: &Value) -> Vec<(String, &Value)> {
+    let messages = export["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let all = messages
+        .iter()
+        .flat_map(|it| std::iter::once(&it["info"]).chain(it["parts"].as_array().into_iter().flatten()));
+    all.filter_map(|it| Some((it["id"].as_str()?.to_owned(), it))).collect()
 }
 
 /// Splits `database#ses_…`.
@@ -90,11 +152,16 @@ pub(super) fn search(env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<Fou
 
 /// Whether the newest tool part of the session is a call that is still running.
 pub(super) fn is_calling(found: &Found) -> bool {
+    is_running(&found.path, &found.id)
+}
+
+/// The same, by database and id.
+pub(super) fn is_running(database: &Path, id: &str) -> bool {
     let newest = || {
-        let connection = open(&found.path).ok()?;
+        let connection = open(database).ok()?;
         let sql = "SELECT data FROM part WHERE session_id = ?1 ORDER BY time_created DESC, id DESC LIMIT 20";
         let mut parts = connection.prepare(sql).ok()?;
-        let rows = parts.query_map([&found.id], |row| Ok(text(row, 0))).ok()?;
+        let rows = parts.query_map([id], |row| Ok(text(row, 0))).ok()?;
         let parts = rows.flatten().filter_map(|it| serde_json::from_str::<Value>(&it).ok());
         parts.into_iter().find(|it| it["type"] == "tool")
     };

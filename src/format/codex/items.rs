@@ -10,6 +10,10 @@ pub(super) const API: &str = "openai-responses";
 /// How Codex's own summary begins (Codex since 0.58, `summary_prefix`).
 pub(super) const SUMMARY_PREFIX: &str = "Another language model started to solve this problem";
 
+/// Frames a summary of ours. Codex takes what stands in an `external_` frame for injected context: it is sent, but its
+/// own next compaction does not keep it as if the user had said it (Codex 0.169).
+const OURS: (&str, &str) = ("<external_epitome>\n", "\n</external_epitome>");
+
 /// Fields of an item that are not sent, and belong to its place in the rollout.
 pub(super) const NOT_SENT: [&str; 2] = ["metadata", "internal_chat_message_metadata_passthrough"];
 
@@ -33,6 +37,8 @@ pub(super) enum Family {
 pub(super) struct Item {
     pub(super) message: Message,
     pub(super) pair: Pair,
+    /// A summary of ours: to Codex it is injected context, and begins no turn.
+    pub(super) ours: bool,
 }
 
 /// Reads a response item. `tag` is its type where it stands around the item (`{"Message":{…}}`), else the item says it.
@@ -50,7 +56,8 @@ pub(super) fn parse(body: &str, tag: Option<&str>) -> Result<Option<Item>, Strin
     let sealed = || opaque(&tag, &fields.with(&NOT_SENT.map(|it| (it, None))));
     let mut kind = Kind::Said;
     let mut pair = Pair::None;
-    let (role, parts) = match (tag.as_str(), call_id) {
+    let mut ours = false;
+    let (role, mut parts) = match (tag.as_str(), call_id) {
         ("message", _) => {
             let parts = content(&fields);
             let role = match fields.text("role").as_deref() {
@@ -151,8 +158,13 @@ pub(super) fn parse(body: &str, tag: Option<&str>) -> Result<Option<Item>, Strin
         // web_search_call, image_generation_call, and what is newer than this reader.
         _ => (Role::Assistant, vec![sealed()]),
     };
+    if let (Role::User, [Part::Text(text)]) = (role, parts.as_mut_slice())
+        && let Some(inner) = text.as_str().strip_prefix(OURS.0).and_then(|it| it.strip_suffix(OURS.1))
+    {
+        (*text, kind, ours) = (inner.into(), Kind::Summary, true);
+    }
     let message = Message { id: id.map(Into::into), ..Message::new(role, kind, parts) };
-    Ok(Some(Item { message, pair }))
+    Ok(Some(Item { message, pair, ours }))
 }
 
 /// What Codex takes a message for by its texts.
@@ -363,6 +375,9 @@ pub(super) fn items(
     };
     for part in &message.parts {
         match part {
+            Part::Text(text) if role == "user" && message.kind == Kind::Summary => {
+                said.push(text_item(false, &format!("{}{}{}", OURS.0, text.as_str(), OURS.1)));
+            }
             Part::Text(text) => said.push(text_item(role == "assistant", text.as_str())),
             Part::Media(media) => said.push(media_item(media)),
             Part::Opaque(it) if &*it.api == API => match is_item(it) {

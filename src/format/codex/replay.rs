@@ -168,7 +168,7 @@ impl Rollout {
             }
             _ => parse(payload, None).map(|it| (it, payload)),
         };
-        let Ok((Some(Item { mut message, pair }), body)) = found else { return Ok(None) };
+        let Ok((Some(Item { mut message, pair, .. }), body)) = found else { return Ok(None) };
         message.at = fields.text("timestamp").and_then(|it| derive::parse_time(&it));
         Ok(Some(Live { message, record: number, at: self.at(number, &text, body), pair, starts_turn: false }))
     }
@@ -190,14 +190,14 @@ impl Rollout {
         let kinds = payload.object("epitome").and_then(|it| it.object("kinds"));
         let mut out = Vec::new();
         for (index, raw) in payload.list("replacement_history").unwrap_or_default().into_iter().enumerate() {
-            let Ok(Some(Item { mut message, pair })) = parse(raw, None) else { continue };
+            let Ok(Some(Item { mut message, pair, ours })) = parse(raw, None) else { continue };
             // As Codex sees it, not as we know it.
-            let starts_turn = message.role == Role::User && message.kind != Kind::Context;
+            let starts_turn = message.role == Role::User && message.kind != Kind::Context && !ours;
             if message.role == Role::User && summary.is_some() && summary == Some(message.plain()) {
                 message.kind = Kind::Summary;
             }
-            let ours = kinds.as_ref().and_then(|it| it.text(&index.to_string()));
-            if let Some(kind) = ours.and_then(|it| kind_named(&it)) {
+            let noted = kinds.as_ref().and_then(|it| it.text(&index.to_string()));
+            if let Some(kind) = noted.and_then(|it| kind_named(&it)) {
                 message.kind = kind;
             }
             out.push(Live { message, record: number, at: self.at(number, &text, raw), pair, starts_turn });

@@ -153,8 +153,12 @@ impl Compaction {
                 None => None,
             };
             let new = raw.map_or_else(|| items(it, &freeform, warnings), |it| vec![it]);
+            // The frame of a summary says what it is.
+            let framed = it.role == Role::User
+                && it.kind == Kind::Summary
+                && matches!(it.parts.as_slice(), [Part::Text(_)]);
             let is_message = it.role == Role::User && it.kind == Kind::Summary && it.plain() == message;
-            let read_back = if is_message { Kind::Summary } else { read_back(it) };
+            let read_back = if is_message || framed { Kind::Summary } else { read_back(it) };
             for raw in new {
                 if it.kind != read_back {
                     kinds.insert(history.len(), it.kind);

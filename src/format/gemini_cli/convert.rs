@@ -48,6 +48,18 @@ pub(super) enum Which {
     Results,
 }
 
+/// Begin and end of a summary as Gemini CLI knows its own: its next compression merges it into the new one.
+pub(super) const SNAPSHOT: (&str, &str) = ("<state_snapshot>\n", "\n</state_snapshot>");
+
+/// A summary of ours without its frame: the record says that it is one.
+fn unframed(parts: &mut [Part]) {
+    if let [Part::Text(text)] = parts
+        && let Some(inner) = text.as_str().strip_prefix(SNAPSHOT.0).and_then(|it| it.strip_suffix(SNAPSHOT.1))
+    {
+        *text = inner.into();
+    }
+}
+
 /// Whether a text is a summary by Gemini CLI.
 pub(super) fn is_snapshot(text: &str) -> bool {
     text.contains("<state_snapshot>") && text.trim_end().ends_with("</state_snapshot>")
@@ -190,7 +202,7 @@ fn push(
     if raw.is_empty() || (role == Which::User && raw.iter().all(|it| shown(it).trim().is_empty())) {
         return;
     }
-    let parts: Vec<Part> = raw.iter().map(part).collect();
+    let mut parts: Vec<Part> = raw.iter().map(part).collect();
     // What the client acknowledged was its summary, whatever stands around the snapshot.
     if let (Some(last), true) = (out.last_mut(), role == Which::Model && is_text(&parts, ACK))
         && last.role == Which::User
@@ -201,6 +213,9 @@ fn push(
     let side = if role == Which::Model { "model" } else { "user" };
     let wire = text_json::compact(&json!({ "role": side, "parts": raw }));
     let text = |key| record.get(key).and_then(Value::as_str);
+    if role == Which::User && text(super::KIND_FIELD) == Some("summary") {
+        unframed(&mut parts);
+    }
     let message = Message {
         id: text("id").map(Into::into),
         at: text("timestamp").and_then(derive::parse_time),

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use serde_json::{Map, Value, json};
 
-use super::convert::{API, Live, Which, read_kind, starts_ignored};
+use super::convert::{API, Live, SNAPSHOT, Which, read_kind, starts_ignored};
 use super::{KIND_FIELD, KINDS, Read};
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::format::raw::{Fields, array, list, place, quoted, spliced, text};
@@ -253,6 +253,12 @@ impl Writer<'_> {
                 "a message that begins like a command would not be sent by Gemini CLI; it now begins with \"Note: \"".into(),
             );
             *first = json!({ "text": said });
+        }
+        let mut kind = kind;
+        if let (crate::history::Kind::Summary, [Part::Text(said)]) = (message.kind, message.parts.as_slice())
+        {
+            parts = vec![json!({ "text": format!("{}{}{}", SNAPSHOT.0, said.as_str(), SNAPSHOT.1) })];
+            kind = Some("summary");
         }
         let at = derive::time(message.at.unwrap_or(self.ms));
         let id = self.id(own.map(|(_, id)| id), message, index);

@@ -132,13 +132,12 @@ const DETAILED: &[Rung] = &[
     rung(Kind::Goal, 9_000, 80),
     rung(Kind::Last, 9_000, 90),
     rung(Kind::Said, 2_500, 90),
-    rung(Kind::Look, 90, 25),
     rung(Kind::Mended, 300, 50),
     rung(Kind::Name, 300, 100),
     rung(Kind::Symbol, 80, 100),
     rung(Kind::Read, 200, 100),
     rung(Kind::Finding, 500, 100),
-    rung(Kind::Look, 300, 100),
+    rung(Kind::Look, 90, 20),
 ];
 
 /// Files, commands, errors and identifiers first.
@@ -154,13 +153,12 @@ const TECHNICAL: &[Rung] = &[
     rung(Kind::Current, 700, 30),
     rung(Kind::Finding, 400, 40),
     rung(Kind::Done, 200, 30),
-    rung(Kind::Look, 160, 40),
     rung(Kind::Said, 300, 60),
     rung(Kind::Decision, 600, 60),
     rung(Kind::Goal, 9_000, 80),
     rung(Kind::Last, 9_000, 90),
     rung(Kind::Said, 2_500, 100),
-    rung(Kind::Look, 300, 100),
+    rung(Kind::Look, 160, 30),
 ];
 
 /// The rungs of a style, from the top.

@@ -119,6 +119,7 @@ pub(super) fn deed(deed: Deed) -> &'static str {
         Deed::Edited => "edited",
         Deed::Renamed => "renamed",
         Deed::Deleted => "deleted",
+        Deed::Restored => "read, changes undone",
         Deed::Reread => "edited earlier, read",
         Deed::Read => "read",
         Deed::Noted => "noted",

@@ -1,0 +1,246 @@
+//! `epitome memory`: what was remembered of the user and the project.
+
+use std::io::Read;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::Screen;
+use super::paint::table;
+use crate::answers::CONTRACT;
+use crate::engine::Engine;
+use crate::error::{Error, Kind, Result};
+use crate::format::derive;
+use crate::store::{Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Query, Reach, Retention, What, memory};
+
+/// Arguments of `memory`.
+#[derive(Debug, Args)]
+pub struct MemoryArgs {
+    #[command(subcommand)]
+    command: MemoryCommand,
+    /// Whose: user (in every project) or project [default: both; new ones are the project's]
+    #[arg(long, global = true, value_name = "user|project")]
+    scope: Option<String>,
+    /// Only of this type: project-config, architecture, error-solution, preference, learned-pattern, conversation
+    #[arg(long = "type", global = true, value_name = "TYPE")]
+    kind: Option<String>,
+    /// At most so many
+    #[arg(long, global = true)]
+    limit: Option<u32>,
+}
+
+#[derive(Debug, Subcommand)]
+enum MemoryCommand {
+    /// The newest first
+    List {
+        /// Only those that go into every summary
+        #[arg(long)]
+        pinned: bool,
+    },
+    /// One, whole
+    Show {
+        /// Its handle
+        handle: String,
+    },
+    /// Remember something (- reads standard input)
+    Add {
+        /// The text; what is between <private> and </private>, and what looks like a secret, is left out
+        #[arg(required = true)]
+        text: Vec<String>,
+        /// Put it into every summary
+        #[arg(long)]
+        pin: bool,
+        /// A label; may be repeated
+        #[arg(long)]
+        tag: Vec<String>,
+    },
+    /// Put one into every summary, or no longer
+    Pin {
+        /// Its handle
+        handle: String,
+        /// No longer
+        #[arg(long)]
+        off: bool,
+    },
+    /// Delete one
+    Forget {
+        /// Its handle
+        handle: String,
+    },
+    /// Those that hold these words
+    Search {
+        /// The words
+        #[arg(required = true)]
+        query: Vec<String>,
+    },
+    /// All as JSON, or as Markdown
+    Export {
+        /// Markdown instead of JSON
+        #[arg(long)]
+        markdown: bool,
+    },
+    /// Remember what `export` wrote (- reads standard input)
+    Import {
+        /// The file
+        file: String,
+    },
+    /// Merge those that say the same, and let go of what is older than --before
+    Gc {
+        /// Originals and compactions last stored before this time go too (RFC 3339)
+        #[arg(long, value_name = "TIME")]
+        before: Option<String>,
+        /// The oldest originals go until all take at most so many bytes
+        #[arg(long, value_name = "BYTES")]
+        max_bytes: Option<u64>,
+        /// Only say what would go
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+pub(super) fn run(engine: &Engine, arguments: &MemoryArgs, screen: &mut Screen<'_>) -> Result<u8> {
+    let here = engine.project();
+    let whose = arguments.scope.as_deref().map(whose).transpose()?;
+    let kind = arguments.kind.as_deref().map(MemoryKind::named).transpose()?;
+    let store = &engine.store;
+    match &arguments.command {
+        MemoryCommand::List { pinned } => {
+            let filter = MemoryFilter { scope: whose, kind, pinned: *pinned, limit: arguments.limit.or(Some(50)), offset: 0 };
+            let all = store.memories(&here, &filter)?;
+            if !screen.json(&json!({ "contract": CONTRACT, "memories": all }))? {
+                list(&all, screen)?;
+            }
+        }
+        MemoryCommand::Show { handle } => {
+            let scope = store.locate(handle, &engine.config.owner)?;
+            let it = store.memory(&scope, handle)?;
+            if !screen.json(&json!({ "contract": CONTRACT, "memory": it }))? {
+                screen.note(&screen.paint.faint(&about(&it)))?;
+                screen.line(&it.content)?;
+            }
+        }
+        MemoryCommand::Add { text, pin, tag } => {
+            let content = if text.as_slice() == ["-"] { input("-")? } else { text.join(" ") };
+            let note = Note {
+                content,
+                kind: kind.unwrap_or_default(),
+                scope: whose.unwrap_or_default(),
+                pinned: *pin,
+                tags: tag.clone(),
+                session: None,
+                created: None,
+            };
+            let it = store.remember(&here, &note, engine.now)?;
+            if !screen.json(&json!({ "contract": CONTRACT, "memory": it }))? {
+                screen.line(&format!("remembered as {}", screen.paint.strong(it.id.as_str())))?;
+            }
+        }
+        MemoryCommand::Pin { handle, off } => {
+            let scope = store.locate(handle, &engine.config.owner)?;
+            store.pin(&scope, handle, !*off)?;
+            let it = store.memory(&scope, handle)?;
+            if !screen.json(&json!({ "contract": CONTRACT, "memory": it }))? {
+                screen.line(if *off { "no longer in every summary" } else { "in every summary from now on" })?;
+            }
+        }
+        MemoryCommand::Forget { handle } => {
+            let scope = store.locate(handle, &engine.config.owner)?;
+            store.forget(&scope, handle)?;
+            if !screen.json(&json!({ "contract": CONTRACT, "forgotten": handle }))? {
+                screen.line("forgotten")?;
+            }
+        }
+        MemoryCommand::Search { query } => {
+            let limit = arguments.limit.unwrap_or(10);
+            let query = Query { text: query.join(" "), reach: Reach::Project, only: vec![What::Memory], limit, offset: 0 };
+            let found = store.search(&here, &query)?;
+            if !screen.json(&json!({ "contract": CONTRACT, "hits": found.hits, "partial": found.partial }))? {
+                for hit in &found.hits {
+                    screen.line(&format!("{}  {}", screen.paint.strong(hit.entry.handle.as_str()), hit.snippet.text))?;
+                }
+            }
+        }
+        MemoryCommand::Export { markdown } => {
+            let all = store.memories(&here, &MemoryFilter { scope: whose, kind, ..MemoryFilter::default() })?;
+            let text = if *markdown { memory::to_markdown(&all) } else { memory::to_json(&all) };
+            screen.line(text.trim_end())?;
+        }
+        MemoryCommand::Import { file } => {
+            let notes = memory::from_json(&input(file)?)?;
+            let done = store.import(&here, &notes, engine.now)?;
+            if !screen.json(&json!({ "contract": CONTRACT, "imported": done }))? {
+                screen.line(&format!("{} remembered, {} known before, {} refused", done.added, done.known, done.refused.len()))?;
+                for (number, why) in &done.refused {
+                    screen.line(&format!("  note {number}: {why}"))?;
+                }
+            }
+            return Ok(u8::from(!done.refused.is_empty()));
+        }
+        MemoryCommand::Gc { before, max_bytes, dry_run } => {
+            let before = before.as_deref().map(time).transpose()?;
+            let tidied = store.tidy(&here, *dry_run)?;
+            let gone = store.collect(&Retention { before, max_bytes: *max_bytes }, engine.now, *dry_run)?;
+            if !dry_run && gone.bytes > 0 {
+                store.vacuum()?;
+            }
+            if !screen.json(&json!({ "contract": CONTRACT, "tidied": tidied, "collected": gone, "dry_run": dry_run }))? {
+                let would = if *dry_run { "would be " } else { "" };
+                for it in &tidied {
+                    screen.line(&format!("{} {would}merged into {}: {}", it.superseded.len(), it.kept, it.why))?;
+                }
+                screen.line(&format!(
+                    "{} compactions, {} originals, {} memories, {} expired marks {would}gone: {} bytes",
+                    gone.compactions, gone.originals, gone.memories, gone.expired, gone.bytes
+                ))?;
+            }
+        }
+    }
+    Ok(0)
+}
+
+fn whose(name: &str) -> Result<MemoryScope> {
+    match name {
+        "user" => Ok(MemoryScope::User),
+        "project" => Ok(MemoryScope::Project),
+        other => Err(Error::new(Kind::Arguments, format!("--scope: expected user or project, found {other:?}"))),
+    }
+}
+
+fn time(text: &str) -> Result<i64> {
+    derive::parse_time(text).ok_or_else(|| {
+        let what = format!("--before: expected a time such as 2026-01-31T12:00:00Z, found {text:?}");
+        Error::new(Kind::Arguments, what)
+    })
+}
+
+fn input(name: &str) -> Result<String> {
+    let mut text = String::new();
+    let read = match name {
+        "-" => std::io::stdin().read_to_string(&mut text).map(drop),
+        path => std::fs::read_to_string(path).map(|it| text = it),
+    };
+    read.map_err(|error| Error::new(Kind::Input, "reading what to remember").at(name, None).because(error))?;
+    Ok(text)
+}
+
+fn about(it: &Memory) -> String {
+    let whose = if it.scope == MemoryScope::User { "user" } else { "project" };
+    let pinned = if it.pinned { " · pinned" } else { "" };
+    let created = derive::time(it.created);
+    format!("{} · {whose} · {}{pinned}", it.kind.name(), created.get(..16).unwrap_or_default().replace('T', " "))
+}
+
+fn list(all: &[Memory], screen: &mut Screen<'_>) -> Result<()> {
+    if all.is_empty() {
+        return screen.line("nothing is remembered of this project; `epitome memory add TEXT` remembers");
+    }
+    let mut rows = vec![["handle", "what", "text"].map(str::to_owned).to_vec()];
+    for it in all {
+        let words: String = it.content.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(90).collect();
+        rows.push(vec![it.id.as_str().to_owned(), about(it), words]);
+    }
+    for line in table(&rows, screen.paint) {
+        screen.line(&line)?;
+    }
+    Ok(())
+}

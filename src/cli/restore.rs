@@ -1,0 +1,72 @@
+//! `epitome restore`.
+
+use clap::Args;
+
+use super::Screen;
+use crate::answers::RestoreAnswer;
+use crate::engine::Engine;
+use crate::error::{Error, Kind, Result};
+use crate::store::What;
+
+/// Arguments of `restore`.
+#[derive(Debug, Args)]
+pub struct RestoreArgs {
+    /// A handle, or `last`: the newest compaction of this directory
+    handle: String,
+    /// Write the original here (- for standard output)
+    #[arg(long, short, value_name = "FILE|-", conflicts_with = "apply")]
+    out: Option<String>,
+    /// Put the session back as it was; what was said since stays
+    #[arg(long)]
+    apply: bool,
+}
+
+pub(super) fn run(engine: &Engine, arguments: &RestoreArgs, screen: &mut Screen<'_>) -> Result<u8> {
+    if arguments.apply {
+        let answer = engine.undo(&arguments.handle)?;
+        if !screen.json(&answer)? {
+            show(&answer, screen)?;
+        }
+        return Ok(0);
+    }
+    let kept = engine.kept(&arguments.handle)?;
+    let handle = kept.entry.handle.as_str();
+    match arguments.out.as_deref() {
+        None | Some("-") if arguments.out.is_some() || matches!(kept.entry.what, What::Message | What::Output | What::Memory) => {
+            let mut reader = engine.store.reader(&kept.scope, handle)?;
+            std::io::copy(&mut reader, screen.out).map_err(crate::store::unwrapped)?;
+        }
+        Some(path) => {
+            let bytes = engine.store.restore(&kept.scope, handle)?;
+            crate::files::install(path.as_ref(), &bytes)?;
+            screen.note(&format!("{} bytes written to {path}", bytes.len()))?;
+        }
+        None => {
+            let what = format!(
+                "{handle} is a {} of {} bytes: --apply puts the session back as it was, --out FILE writes the original",
+                kept.entry.what.name(),
+                kept.entry.bytes
+            );
+            return Err(Error::new(Kind::Arguments, what));
+        }
+    }
+    Ok(0)
+}
+
+fn show(answer: &RestoreAnswer, screen: &mut Screen<'_>) -> Result<()> {
+    let paint = screen.paint;
+    let later = match answer.later_messages {
+        0 => String::new(),
+        1 => ", with the message said since".to_owned(),
+        many => format!(", with the {many} messages said since"),
+    };
+    let what = match answer.status.as_str() {
+        "unchanged" => "the session is as it was before already; nothing was written".to_owned(),
+        _ => format!("{} {}{later}", paint.good("put back"), answer.output),
+    };
+    screen.line(&what)?;
+    for warning in &answer.warnings {
+        screen.line(&paint.faint(&format!("note: {warning}")))?;
+    }
+    screen.line(&format!("resume   {}", paint.strong(&answer.resume)))
+}

@@ -1,0 +1,331 @@
+//! Putting a result where the agent resumes from it: claim, look again, write, read back, install.
+//!
+//! The plan was made without a lock. Here the agent's own lock is taken, the session is read again, and what it grew by
+//! belongs to the end; if anything else changed, nothing is written. What will stand there is put down in the archive
+//! before it stands there, so that a restore knows what it finds even if this process dies in between.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::open::open_path;
+use super::{Engine, Opened};
+use crate::agents::reach::{self, Job, Reach, Way};
+use crate::agents::{Agent, opencode};
+use crate::answers::Next;
+use crate::error::{Error, Kind, Result};
+use crate::format::{Format, Mode, Piece, Written};
+use crate::history::{History, Message};
+use crate::store::{Applied, Digest, Scope};
+
+/// How long after a compaction a session is not compacted again, unless its profile says more: 30 seconds, the
+/// cool-down of opencode-supermemory 2.0.
+const COOL_DOWN_MS: i64 = 30_000;
+
+/// What was installed.
+pub(super) struct Installed {
+    /// What was written: a file, or `database#session`.
+    pub(super) output: String,
+    /// What to resume.
+    pub(super) session_id: String,
+    /// The command that does.
+    pub(super) resume: String,
+    /// When it counts.
+    pub(super) takes_effect: &'static str,
+    /// Who should do what next.
+    pub(super) next: Next,
+}
+
+/// What a restore needs to know of what was written. It is the fingerprint in [`Applied`].
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(super) struct Mark {
+    /// Bytes of the file.
+    pub(super) len: u64,
+    /// Their SHA-256.
+    pub(super) digest: String,
+    /// Live messages in it.
+    pub(super) messages: usize,
+    /// Of these, how many came after the session was archived.
+    pub(super) grown: usize,
+    /// Ids of rows that were added to a database, or changed in it.
+    #[serde(default)]
+    pub(super) rows: Vec<String>,
+}
+
+/// Where a session lies.
+pub(super) enum Place {
+    /// In a file.
+    File(PathBuf),
+    /// In OpenCode's database.
+    Rows(PathBuf, String),
+}
+
+impl Place {
+    /// Of a session that was opened.
+    pub(super) fn of(path: Option<&Path>) -> Result<Self> {
+        let Some(path) = path else {
+            let what =
+                "applying: expected a session that an agent keeps, found messages; write them with --out";
+            return Err(Error::new(Kind::Arguments, what));
+        };
+        let address = path.to_string_lossy();
+        Ok(match opencode::split_address(&address).filter(|_| !path.exists()) {
+            Some((database, id)) => Self::Rows(database.to_owned(), id.to_owned()),
+            None => Self::File(path.to_owned()),
+        })
+    }
+
+    /// The file or database.
+    fn path(&self) -> &Path {
+        match self {
+            Self::File(path) | Self::Rows(path, _) => path,
+        }
+    }
+}
+
+/// The agent that keeps sessions of this format.
+pub(super) fn agent_of(format: Format) -> Result<Agent> {
+    Agent::named(format.name()).ok_or_else(|| {
+        let what = format!(
+            "applying: expected the session of an agent, found {}; write it with --out",
+            format.name()
+        );
+        Error::new(Kind::Arguments, what)
+    })
+}
+
+impl Engine {
+    /// Whether the session is in use, as far as it can be told.
+    pub(super) fn is_live(&self, opened: &Opened) -> bool {
+        let (Ok(agent), Ok(place)) = (agent_of(opened.session.format), Place::of(opened.path.as_deref()))
+        else {
+            return false;
+        };
+        let id = opened.session.history.meta.session.as_deref().unwrap_or_default();
+        opened.live || reach::is_live(&self.config.agents, agent, id, place.path())
+    }
+
+    /// When a session was last compacted by us or, as a hook told, by its agent; ms since 1970.
+    pub(super) fn last_compaction(&self, history: &History) -> Option<i64> {
+        let name = compacted_mark(history.meta.session.as_deref()?);
+        self.store.marked(&self.scope(history), &name).ok().flatten().map(|it| it.at)
+    }
+
+    /// Why a session may not be compacted again yet, if so.
+    pub(super) fn cooling_down(&self, history: &History, profile_seconds: u64) -> Option<String> {
+        let wait = COOL_DOWN_MS.max(i64::try_from(profile_seconds).unwrap_or(0).saturating_mul(1000));
+        let since = self.now.saturating_sub(self.last_compaction(history)?);
+        (0..wait).contains(&since).then(|| {
+            format!(
+                "this session was compacted {} s ago; not again before {} s; `epitome restore last --apply` takes it back",
+                since / 1000,
+                wait / 1000
+            )
+        })
+    }
+
+    /// Puts `after` in the place of `opened`. `compaction`: the handle under which it was archived.
+    pub(super) fn install(
+        &self,
+        opened: &Opened,
+        after: &History,
+        job: Job,
+        compaction: &str,
+        warnings: &mut Vec<String>,
+    ) -> Result<Installed> {
+        let agent = agent_of(opened.session.format)?;
+        let place = Place::of(opened.path.as_deref())?;
+        let export = agent == Agent::OpenCode && matches!(place, Place::File(_));
+        let live = self.is_live(opened);
+        let reach = reach::reach(agent, job, live, export)?;
+        if !self.store.keeps() {
+            let what = "applying: the configuration says that nothing is archived (persistence = \"none\"), and nothing is \
+                        replaced without its original; use --out";
+            return Err(Error::new(Kind::Refused, what));
+        }
+        if !export {
+            self.in_reach(agent, &place)?;
+        }
+        let id = opened.session.history.meta.session.as_deref().unwrap_or_default().to_owned();
+        let _claim = match reach.way {
+            Way::Replace if !live => Some(reach::claim(&self.config.agents, agent, &id)?),
+            Way::Replace | Way::InPlace | Way::Beside | Way::Rows => None,
+        };
+        let fresh = match &place {
+            Place::File(path) => open_path(path, Some(opened.session.format))?,
+            Place::Rows(database, id) => super::open::open_database(database, id)?,
+        };
+        let (after, grown) = rebased(&opened.session.history, &fresh.session.history, after)?;
+        let (bytes, written) = self.written(&fresh, &after, reach.mode, warnings)?;
+        let new_id = written.session.clone().unwrap_or(id);
+        let target = match (&place, reach.way, &written.file_name) {
+            (Place::File(path), Way::Beside, Some(name)) => path.with_file_name(name),
+            _ => place.path().to_owned(),
+        };
+        let scope = self.scope(&opened.session.history);
+        let mark = Mark {
+            len: bytes.len() as u64,
+            digest: Digest::of(&bytes).to_string(),
+            messages: after.messages().len(),
+            grown,
+            rows: if reach.way == Way::Rows { rows(&fresh, &bytes)? } else { Vec::new() },
+        };
+        let output = match (&place, reach.way) {
+            (_, Way::Rows) => format!("{}#{new_id}", target.display()),
+            _ => target.display().to_string(),
+        };
+        self.note_applied(&scope, compaction, &reach, &output, written.session.as_deref(), &mark)?;
+        put(&place, &target, reach.way, &fresh, &written, &bytes)?;
+        if job == Job::Compact {
+            for id in [Some(&*new_id), opened.session.history.meta.session.as_deref()].into_iter().flatten() {
+                self.store.mark(&scope, &compacted_mark(id), compaction, self.now)?;
+            }
+        }
+        let cwd =
+            opened.cwd.clone().or_else(|| opened.session.history.meta.cwd.as_deref().map(PathBuf::from));
+        if cwd.is_none() {
+            warnings.push("the session does not say its directory: resume it from there".to_owned());
+        }
+        let env = &self.config.agents;
+        let resume = match export {
+            true => reach::resume_file(env, agent, &target, &new_id, cwd.as_deref()),
+            false => reach::resume(env, agent, &new_id, cwd.as_deref()),
+        };
+        let next = next(reach.takes_effect, live, written.session.is_some(), &resume);
+        Ok(Installed { output, session_id: new_id, resume, takes_effect: reach.takes_effect, next })
+    }
+
+    /// Only sessions that the agent itself would find, in files that may be replaced.
+    fn in_reach(&self, agent: Agent, place: &Place) -> Result<()> {
+        let path = place.path();
+        let refuse = |what: String| Err(Error::new(Kind::Refused, what).at(path.display().to_string(), None));
+        let about = std::fs::symlink_metadata(path).map_err(|error| {
+            Error::new(Kind::Input, "applying").at(path.display().to_string(), None).because(error)
+        })?;
+        if about.is_symlink() {
+            let target = std::fs::read_link(path).unwrap_or_default();
+            return refuse(format!(
+                "applying to a symbolic link would cut it; name its target: {}",
+                target.display()
+            ));
+        }
+        if about.permissions().readonly() {
+            return refuse(
+                "applying: the file may not be written (chmod u+w), or write the result with --out"
+                    .to_owned(),
+            );
+        }
+        let whole = |it: &Path| std::fs::canonicalize(it).unwrap_or_else(|_| it.to_owned());
+        let home = reach::home(&self.config.agents, agent);
+        if !whole(path).starts_with(whole(&home)) && self.config.agents.opencode_db.is_none() {
+            return refuse(format!(
+                "applying: {} would not find it there; expected it below {}; write the result with --out",
+                agent.title(),
+                home.display()
+            ));
+        }
+        Ok(())
+    }
+
+    fn note_applied(
+        &self,
+        scope: &Scope,
+        compaction: &str,
+        reach: &Reach,
+        output: &str,
+        session: Option<&str>,
+        mark: &Mark,
+    ) -> Result<()> {
+        let mode = match reach.mode {
+            Mode::Patch => "patch",
+            Mode::Append => "append",
+            Mode::New => "new",
+        };
+        let fingerprint = serde_json::to_string(mark).unwrap_or_default();
+        let applied = Applied {
+            path: Some(output.to_owned()),
+            session: session.map(str::to_owned),
+            mode: mode.to_owned(),
+            fingerprint,
+        };
+        self.store.finish(scope, compaction, &applied)
+    }
+}
+
+/// Under this name the store knows when a session was compacted.
+pub(crate) fn compacted_mark(session: &str) -> String {
+    format!("compacted/{session}")
+}
+
+/// The result with what the session grew by since it was read, and by how many messages.
+fn rebased(before: &History, now: &History, after: &History) -> Result<(History, usize)> {
+    let (old, new) = (before.messages(), now.messages());
+    let same = |one: &Message, other: &Message| {
+        one.role == other.role && one.kind == other.kind && one.parts == other.parts
+    };
+    if new.len() < old.len() || !old.iter().zip(new).all(|(one, other)| same(one, other)) {
+        let what = "the session is not what it was when it was read; nothing was changed; run this again";
+        return Err(Error::new(Kind::Changed, what));
+    }
+    let grown = &new[old.len()..];
+    if grown.is_empty() {
+        return Ok((after.clone(), 0));
+    }
+    let messages = after.messages().iter().chain(grown).cloned().collect();
+    Ok((History::new(messages, now.meta.clone()), grown.len()))
+}
+
+/// Ids of the rows that `bytes` has and the session had not, or not so.
+fn rows(fresh: &Opened, bytes: &[u8]) -> Result<Vec<String>> {
+    Ok(opencode::differing(&fresh.source.bytes(0..fresh.source.len())?, bytes))
+}
+
+fn put(
+    place: &Place,
+    target: &Path,
+    way: Way,
+    fresh: &Opened,
+    written: &Written,
+    bytes: &[u8],
+) -> Result<()> {
+    match (way, place) {
+        (Way::InPlace, _) => crate::files::overwrite(target, &edits(written, fresh)?),
+        (Way::Replace, _) => crate::files::replace(target, fresh.source.len(), bytes),
+        (Way::Beside, _) => crate::files::create(target, bytes, place.path()),
+        (Way::Rows, _) => opencode::change(target, &fresh.source.bytes(0..fresh.source.len())?, bytes),
+    }
+}
+
+/// The stretches that differ. Each must be as long as what it replaces.
+fn edits(written: &Written, fresh: &Opened) -> Result<Vec<(u64, Vec<u8>)>> {
+    let mut out = Vec::new();
+    let mut at = 0;
+    for piece in &written.pieces {
+        match piece {
+            Piece::Keep(range) if range.start == at => at = range.end,
+            Piece::New(bytes) => {
+                out.push((at, bytes.clone()));
+                at += bytes.len() as u64;
+            }
+            Piece::Keep(_) => {
+                let what = "a placeholder is longer than the output it replaces, and nothing may move in a file that its \
+                            client appends to; leave that output out (--only), or compact instead";
+                return Err(Error::new(Kind::Refused, what));
+            }
+        }
+    }
+    if at != fresh.source.len() {
+        return Err(Error::new(Kind::Refused, "the file would change its length; nothing was written"));
+    }
+    Ok(out)
+}
+
+fn next(takes_effect: &str, live: bool, new: bool, resume: &str) -> Next {
+    let (who, what) = match (takes_effect, live, new) {
+        ("next_request", _, _) => ("nobody", "Go on: the next request is the smaller one.".to_owned()),
+        (_, true, true) => ("user", format!("End this session and go on in the compacted one: {resume}")),
+        (_, true, false) => ("user", format!("It counts when the session is resumed: {resume}")),
+        (_, false, _) => ("user", format!("Go on with: {resume}")),
+    };
+    Next { who: who.to_owned(), what }
+}

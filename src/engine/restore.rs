@@ -1,0 +1,383 @@
+//! Undo: a session put back as it was, what was said since behind it.
+//!
+//! Nothing that was said is lost in either direction. Where the session is still what was written, the original's own
+//! bytes come back. Where it went on, the original's messages and the later turns are written as the agent itself
+//! would go on. Where a new session was made, the old one was never touched.
+
+use std::path::{Path, PathBuf};
+
+use super::install::{Mark, Place, agent_of, compacted_mark};
+use super::open::{open_database, open_path};
+use super::{Engine, Opened};
+use crate::agents::reach::{self, Job, Way};
+use crate::agents::{Agent, opencode};
+use crate::answers::{CONTRACT, Next, RestoreAnswer};
+use crate::error::{Error, Kind, Result};
+use crate::format::{self, Format, Memory, Mode, Session, Source};
+use crate::history::{History, Message};
+use crate::store::{Applied, Compaction, Digest, Entry, Scope, What};
+
+/// How many of a project's compactions are looked through for one.
+const LOOKED_THROUGH: u32 = 500;
+
+/// What was found in the archive.
+pub struct Kept {
+    /// Whose it is.
+    pub scope: Scope,
+    /// What is known of it.
+    pub entry: Entry,
+}
+
+impl Engine {
+    /// What a handle, or `last`, names: `last` is the newest compaction of this directory.
+    pub fn kept(&self, name: &str) -> Result<Kept> {
+        if name == "last" {
+            let (scope, compaction) = self.last(|_| true)?;
+            let entry = self.store.entry(&scope, compaction.handle.as_str())?;
+            return Ok(Kept { scope, entry });
+        }
+        let scope = self.store.locate(name, &self.config.owner)?;
+        let entry = self.store.entry(&scope, name)?;
+        Ok(Kept { scope, entry })
+    }
+
+    /// The projects that this directory may be the one of: itself and what it is a link to.
+    pub(crate) fn projects(&self) -> Vec<Scope> {
+        let cwd = self.config.agents.cwd.clone();
+        let real = std::fs::canonicalize(&cwd).ok().filter(|it| *it != cwd);
+        let scope =
+            |it: PathBuf| Scope { owner: self.config.owner.clone(), project: it.display().to_string() };
+        std::iter::once(cwd).chain(real).map(scope).collect()
+    }
+
+    /// The project of this directory, under the name by which agents record it: symbolic links followed.
+    pub(crate) fn project(&self) -> Scope {
+        let cwd = &self.config.agents.cwd;
+        let real = std::fs::canonicalize(cwd).unwrap_or_else(|_| cwd.clone());
+        Scope { owner: self.config.owner.clone(), project: real.display().to_string() }
+    }
+
+    /// The newest compaction of this directory that is wanted.
+    fn last(&self, wanted: impl Fn(&Compaction) -> bool) -> Result<(Scope, Compaction)> {
+        let mut found: Option<(Scope, Compaction)> = None;
+        for scope in self.projects() {
+            let newest = self.store.compactions(&scope, None, LOOKED_THROUGH)?.into_iter().find(&wanted);
+            if let Some(newest) = newest
+                && found.as_ref().is_none_or(|(_, it)| it.at < newest.at)
+            {
+                found = Some((scope, newest));
+            }
+        }
+        found.ok_or_else(|| {
+            let what = "expected a compaction of this directory, found none; name one by its handle (`epitome sessions` \
+                        lists them), or go to the session's directory";
+            Error::new(Kind::Arguments, what)
+        })
+    }
+
+    /// The compaction that is to be undone: `last`, its own handle, or that of the session it replaced.
+    fn applied(&self, name: &str) -> Result<(Scope, Compaction, Applied)> {
+        let (scope, compaction) = if name == "last" {
+            self.last(|it| it.applied.is_some())?
+        } else {
+            let Kept { scope, entry } = self.kept(name)?;
+            let compaction = match entry.what {
+                What::Compaction => self.store.compaction(&scope, name)?,
+                What::Session => {
+                    let all = self.store.compactions(&scope, None, LOOKED_THROUGH)?;
+                    let of =
+                        |it: &Compaction| it.original.as_ref() == Some(&entry.handle) && it.applied.is_some();
+                    all.into_iter().find(of).ok_or_else(|| never_applied(name))?
+                }
+                What::Message | What::Output | What::Memory => {
+                    let what = format!(
+                        "{name}: expected a compaction to undo, found a {}; read it with recall",
+                        entry.what.name()
+                    );
+                    return Err(Error::new(Kind::Arguments, what));
+                }
+            };
+            (scope, compaction)
+        };
+        let applied = compaction.applied.clone().ok_or_else(|| never_applied(name))?;
+        Ok((scope, compaction, applied))
+    }
+
+    /// Puts a session back as it was before a compaction or a prune; later turns stay.
+    pub fn undo(&self, name: &str) -> Result<RestoreAnswer> {
+        let (scope, compaction, applied) = self.applied(name)?;
+        let mark: Mark = serde_json::from_str(&applied.fingerprint).map_err(|error| {
+            Error::new(
+                Kind::Store,
+                "undoing: expected to know what was written, found it unreadable; use --out",
+            )
+            .because(error)
+        })?;
+        let original = compaction.original.as_ref().ok_or_else(|| {
+            Error::new(Kind::Store, "undoing: expected the original in the archive, found none")
+        })?;
+        let bytes = self.store.restore(&scope, original.as_str())?;
+        let format = Format::named(&compaction.session.format)?;
+        let source = Memory::new("the archived original", bytes);
+        let session = format::read(&source, Some(format))?;
+        let undo = Undo { engine: self, compaction: &compaction, applied: &applied, mark, source, session };
+        let done = undo.run()?;
+        for id in [Some(compaction.session.id.as_str()), applied.session.as_deref(), Some(&done.id)]
+            .into_iter()
+            .flatten()
+        {
+            self.store.unmark(&scope, &compacted_mark(id))?;
+        }
+        let agent = agent_of(format)?;
+        let cwd = Some(scope.project.as_str()).filter(|it| !it.is_empty()).map(Path::new);
+        let export = agent == Agent::OpenCode && !done.output.contains('#');
+        let env = &self.config.agents;
+        let resume = match export {
+            true => reach::resume_file(env, agent, Path::new(&done.output), &done.id, cwd),
+            false => reach::resume(env, agent, &done.id, cwd),
+        };
+        Ok(RestoreAnswer {
+            contract: CONTRACT,
+            handle: compaction.handle.as_str().to_owned(),
+            status: done.status.to_owned(),
+            session_id: done.id,
+            output: done.output,
+            later_messages: done.later,
+            next: Next { who: "user".to_owned(), what: format!("Go on with: {resume}") },
+            resume,
+            warnings: done.warnings,
+        })
+    }
+}
+
+fn never_applied(name: &str) -> Error {
+    let what = format!(
+        "{name}: expected a compaction that was applied, found one that was only planned or written to a file; \
+                        nothing is to be undone"
+    );
+    Error::new(Kind::Arguments, what)
+}
+
+struct Undo<'a> {
+    engine: &'a Engine,
+    compaction: &'a Compaction,
+    applied: &'a Applied,
+    mark: Mark,
+    source: Memory,
+    session: Session,
+}
+
+/// What was done.
+struct Done {
+    status: &'static str,
+    id: String,
+    output: String,
+    later: usize,
+    warnings: Vec<String>,
+}
+
+impl Undo<'_> {
+    fn run(&self) -> Result<Done> {
+        let written = self.applied.path.clone().unwrap_or_default();
+        let target = Place::of(Some(Path::new(&written)))?;
+        match (self.applied.mode.as_str(), target) {
+            ("new", target) => self.leave(&target),
+            (_, Place::Rows(database, id)) => self.rows(&database, &id),
+            ("append", Place::File(path)) => self.append(&path),
+            ("patch", Place::File(path)) => self.patch(&path),
+            (mode, _) => Err(Error::new(
+                Kind::Store,
+                format!("undoing: expected a known way of writing, found {mode:?}"),
+            )),
+        }
+    }
+
+    fn id(&self) -> String {
+        self.compaction.session.id.clone()
+    }
+
+    fn done(&self, status: &'static str, output: &Path) -> Done {
+        Done { status, id: self.id(), output: output.display().to_string(), later: 0, warnings: Vec::new() }
+    }
+
+    /// The original with what was said since, as messages: those that `now` still has keep their place in it.
+    fn after(&self, now: &Session) -> Result<(History, usize)> {
+        let messages = now.history.messages();
+        let said = messages.get(self.mark.messages.saturating_sub(self.mark.grown)..).ok_or_else(|| {
+            let what = "undoing: expected at least the messages that were written, found fewer: the session was compacted or \
+                        rewound since; undo that first, or restore the original with --out";
+            Error::new(Kind::Changed, what)
+        })?;
+        let mut next = 0;
+        let same = |one: &Message, other: &Message| {
+            one.role == other.role && one.kind == other.kind && one.parts == other.parts
+        };
+        let mut all: Vec<Message> = Vec::new();
+        for old in self.session.history.messages() {
+            let found = messages[next..].iter().position(|it| same(it, old));
+            let mut message = Message { from: None, usage: None, wire_len: None, ..old.clone() };
+            if let Some(found) = found {
+                message = messages[next + found].clone();
+                next += found + 1;
+            }
+            all.push(message);
+        }
+        // What stood at the end of both was matched above.
+        let later: Vec<Message> =
+            said.iter().filter(|it| it.from.is_none_or(|it| it as usize >= next)).cloned().collect();
+        let count = later.len();
+        all.extend(later);
+        Ok((History::new(all, now.history.meta.clone()), count))
+    }
+
+    /// A compaction that was appended: the old bytes where nothing came since, else the old messages once more.
+    fn append(&self, path: &Path) -> Result<Done> {
+        let agent = agent_of(self.session.format)?;
+        let env = &self.engine.config.agents;
+        let live = reach::is_live(env, agent, &self.compaction.session.id, path);
+        let export = agent == Agent::OpenCode;
+        let reach = reach::reach(agent, Job::Restore, live, export)?;
+        let _claim = if live { None } else { Some(reach::claim(env, agent, &self.compaction.session.id)?) };
+        let now = open_path(path, Some(self.session.format))?;
+        let bytes = now.source.bytes(0..now.source.len())?;
+        let original = self.source.bytes(0..self.source.len())?;
+        if bytes == original {
+            return Ok(self.done("unchanged", path));
+        }
+        if !live && self.mark.grown == 0 && Digest::of(&bytes).to_string() == self.mark.digest {
+            crate::files::replace(path, now.source.len(), &original)?;
+            return Ok(self.done("restored", path));
+        }
+        let (after, later) = self.after(&now.session)?;
+        let mut warnings = Vec::new();
+        let (made, written) = self.engine.written(&now, &after, reach.mode, &mut warnings)?;
+        let mut done = self.done("restored", path);
+        match (reach.way, &written.file_name) {
+            (Way::Beside, Some(name)) => {
+                let beside = path.with_file_name(name);
+                crate::files::create(&beside, &made, path)?;
+                done.output = beside.display().to_string();
+            }
+            _ => crate::files::replace(path, now.source.len(), &made)?,
+        }
+        done.id = written.session.unwrap_or(done.id);
+        Ok(Done { later, warnings, ..done })
+    }
+
+    /// Outputs that were replaced where they stand: their old bytes again, nothing else.
+    fn patch(&self, path: &Path) -> Result<Done> {
+        let now = open_path(path, Some(self.session.format))?;
+        let len = self.source.len();
+        if now.source.len() < len || now.source.len() < self.mark.len {
+            return Err(changed(path));
+        }
+        let original = self.source.bytes(0..len)?;
+        let bytes = now.source.bytes(0..len)?;
+        if bytes == original {
+            return Ok(self.done("unchanged", path));
+        }
+        if Digest::of(&now.source.bytes(0..self.mark.len)?).to_string() != self.mark.digest {
+            return Err(changed(path));
+        }
+        let range = |it: &format::Record| (it.range().start as usize, it.range().end as usize);
+        let edits: Vec<(u64, Vec<u8>)> = self
+            .session
+            .records
+            .iter()
+            .map(range)
+            .filter(|(from, to)| original.get(*from..*to) != bytes.get(*from..*to))
+            .filter_map(|(from, to)| Some((from as u64, original.get(from..to)?.to_vec())))
+            .collect();
+        crate::files::overwrite(path, &edits)?;
+        let later = now
+            .session
+            .history
+            .messages()
+            .len()
+            .saturating_sub(self.mark.messages - self.mark.grown.min(self.mark.messages));
+        Ok(Done { later, ..self.done("restored", path) })
+    }
+
+    /// Rows of a database: those that were added go, those that were changed are what they were.
+    fn rows(&self, database: &Path, id: &str) -> Result<Done> {
+        let now = opencode::export(database, id)?;
+        let original = self.source.bytes(0..self.source.len())?;
+        let output = format!("{}#{id}", database.display());
+        let before = opencode::without(&now, &original, &self.mark.rows)?;
+        if opencode::ids(&before) == opencode::ids(&now) && before == now {
+            return Ok(self.done("unchanged", Path::new(&output)));
+        }
+        opencode::change(database, &now, &before)?;
+        let known = opencode::ids(&original);
+        let later =
+            opencode::ids(&before).iter().filter(|it| it.starts_with("msg") && !known.contains(it)).count();
+        Ok(Done { later, ..self.done("restored", Path::new(&output)) })
+    }
+
+    /// A session of its own: the old one was never touched. What was said in the new one follows it in a third.
+    fn leave(&self, target: &Place) -> Result<Done> {
+        let old = self.compaction.session.path.clone().unwrap_or_default();
+        let old = Place::of(Some(Path::new(&old)))?;
+        let new = match target {
+            Place::File(path) => open_path(path, Some(self.session.format)),
+            Place::Rows(database, id) => open_database(database, id),
+        };
+        let later: Vec<Message> = match &new {
+            Ok(new) => new
+                .session
+                .history
+                .messages()
+                .iter()
+                .skip(self.mark.messages - self.mark.grown.min(self.mark.messages))
+                .cloned()
+                .collect(),
+            // Never written, or deleted since.
+            Err(_) => Vec::new(),
+        };
+        if later.is_empty() {
+            return self.old(&old);
+        }
+        let mut all = self.session.history.messages().to_vec();
+        let count = later.len();
+        all.extend(later.into_iter().map(|it| Message { from: None, ..it }));
+        let after = History::new(all, self.session.history.meta.clone());
+        let source: Box<dyn Source + Send> = Box::new(self.source.clone());
+        let opened = Opened { source, session: self.session.clone(), path: None, cwd: None, live: false };
+        let mut warnings = Vec::new();
+        let (bytes, written) = self.engine.written(&opened, &after, Mode::New, &mut warnings)?;
+        let id = written.session.unwrap_or_default();
+        let output = match (&old, &written.file_name) {
+            (Place::Rows(database, _), _) => {
+                opencode::change(database, &self.source.bytes(0..self.source.len())?, &bytes)?;
+                format!("{}#{id}", database.display())
+            }
+            (Place::File(path), Some(name)) => {
+                let beside = path.with_file_name(name);
+                crate::files::create(&beside, &bytes, path)?;
+                beside.display().to_string()
+            }
+            (Place::File(path), None) => path.display().to_string(),
+        };
+        Ok(Done { status: "restored", id, output, later: count, warnings })
+    }
+
+    /// The old session, made anew if it is gone.
+    fn old(&self, old: &Place) -> Result<Done> {
+        match old {
+            Place::File(path) if path.exists() => Ok(self.done("unchanged", path)),
+            Place::File(path) => {
+                crate::files::create(path, &self.source.bytes(0..self.source.len())?, path)?;
+                Ok(self.done("restored", path))
+            }
+            Place::Rows(database, id) => {
+                Ok(self.done("unchanged", Path::new(&format!("{}#{id}", database.display()))))
+            }
+        }
+    }
+}
+
+fn changed(path: &Path) -> Error {
+    let what = "undoing: the session was changed since in other ways than by later turns; undo those first (newest first), or \
+                restore the original with --out";
+    Error::new(Kind::Changed, what).at(path.display().to_string(), None)
+}

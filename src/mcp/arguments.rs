@@ -1,0 +1,146 @@
+//! Arguments of a call, as a model writes them: numbers as text, lists as one text, messages as a text of JSON. What
+//! can be understood is; what cannot is an error that says what was expected and what was found.
+
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+
+use crate::error::{Error, Kind, Result};
+
+/// The arguments as JSON text each: messages of many megabytes are not parsed twice.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Arguments(pub(crate) BTreeMap<String, Box<RawValue>>);
+
+impl Arguments {
+    /// From parsed JSON.
+    pub(crate) fn of(arguments: serde_json::Map<String, serde_json::Value>) -> Self {
+        let raw = |(name, value): (String, serde_json::Value)| {
+            Some((name, serde_json::value::to_raw_value(&value).ok()?))
+        };
+        Self(arguments.into_iter().filter_map(raw).collect())
+    }
+
+    /// The JSON of an argument that was given; null is not given.
+    fn raw(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(|it| it.get().trim()).filter(|it| *it != "null")
+    }
+
+    /// A text; a number counts as one. Empty is not given.
+    pub(crate) fn text(&self, name: &str) -> Result<Option<String>> {
+        let Some(raw) = self.raw(name) else { return Ok(None) };
+        let text = if raw.starts_with('"') {
+            decoded(raw).ok_or_else(|| wrong(name, "a text", raw))?
+        } else if raw.starts_with(['{', '[', 't', 'f']) {
+            return Err(wrong(name, "a text", raw));
+        } else {
+            raw.to_owned()
+        };
+        Ok(Some(text).filter(|it| !it.trim().is_empty()))
+    }
+
+    /// A whole number, also as a text.
+    pub(crate) fn number(&self, name: &str) -> Result<Option<u64>> {
+        let Some(raw) = self.raw(name) else { return Ok(None) };
+        let text = raw.trim_matches('"').trim();
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let whole = text.strip_suffix(".0").unwrap_or(text);
+        whole.parse().map(Some).map_err(|_| wrong(name, "a whole number", raw))
+    }
+
+    /// Yes or no, also as a text.
+    pub(crate) fn flag(&self, name: &str) -> Result<bool> {
+        let Some(raw) = self.raw(name) else { return Ok(false) };
+        match raw.trim_matches('"') {
+            "true" => Ok(true),
+            "false" | "" => Ok(false),
+            _ => Err(wrong(name, "true or false", raw)),
+        }
+    }
+
+    /// A list of texts; a text alone is a list of one, and is split at commas if `split`.
+    pub(crate) fn texts(&self, name: &str, split: bool) -> Result<Vec<String>> {
+        let Some(raw) = self.raw(name) else { return Ok(Vec::new()) };
+        if raw.starts_with('[') {
+            return serde_json::from_str(&crate::json::mend(raw.as_bytes()))
+                .map_err(|_| wrong(name, "a list of texts", raw));
+        }
+        let text = self.text(name)?.unwrap_or_default();
+        let texts: Vec<String> =
+            if split { text.split(',').map(|it| it.trim().to_owned()).collect() } else { vec![text] };
+        Ok(texts.into_iter().filter(|it| !it.is_empty()).collect())
+    }
+
+    /// Messages: an array, an object that holds one, or either as a text.
+    pub(crate) fn messages(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        let Some(raw) = self.raw(name) else { return Ok(None) };
+        if raw.starts_with('"') {
+            let text = decoded(raw).ok_or_else(|| wrong(name, "an array of messages", raw))?;
+            return Ok(Some(text.into_bytes()).filter(|it| !it.is_empty()));
+        }
+        if raw.starts_with(['[', '{']) {
+            Ok(Some(raw.as_bytes().to_vec()))
+        } else {
+            Err(wrong(name, "an array of messages", raw))
+        }
+    }
+}
+
+/// The text of a JSON string; half an emoji in it is no reason to refuse the rest.
+fn decoded(raw: &str) -> Option<String> {
+    serde_json::from_str(&crate::json::mend(raw.as_bytes())).ok()
+}
+
+fn wrong(name: &str, expected: &str, raw: &str) -> Error {
+    let found: String = raw.chars().take(60).collect();
+    Error::new(Kind::Arguments, format!("{name}: expected {expected}, found {found}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(json: serde_json::Value) -> Arguments {
+        Arguments::of(json.as_object().unwrap().clone())
+    }
+
+    #[test]
+    fn understands_what_models_write() {
+        let it = arguments(serde_json::json!({
+            "limit": "5", "budget": 4000, "auto": "true", "only": "a, b", "pin": "one, whole", "session": "",
+            "messages": "[{\"role\":\"user\",\"content\":\"hi\"}]", "focus": null,
+        }));
+        assert_eq!(it.number("limit").unwrap(), Some(5));
+        assert_eq!(it.text("budget").unwrap().as_deref(), Some("4000"));
+        assert!(it.flag("auto").unwrap());
+        assert_eq!(it.texts("only", true).unwrap(), ["a", "b"]);
+        assert_eq!(it.texts("pin", false).unwrap(), ["one, whole"]);
+        assert_eq!(it.text("session").unwrap(), None);
+        assert_eq!(it.text("focus").unwrap(), None);
+        assert!(it.messages("messages").unwrap().unwrap().starts_with(b"[{"));
+    }
+
+    #[test]
+    fn says_what_it_found() {
+        let it =
+            arguments(serde_json::json!({"limit": "many", "text": {"a": 1}, "messages": 7, "auto": "maybe"}));
+        assert_eq!(
+            it.number("limit").unwrap_err().detail(),
+            "limit: expected a whole number, found \"many\""
+        );
+        assert_eq!(it.text("text").unwrap_err().detail(), "text: expected a text, found {\"a\":1}");
+        assert_eq!(
+            it.messages("messages").unwrap_err().detail(),
+            "messages: expected an array of messages, found 7"
+        );
+        assert!(it.flag("auto").is_err());
+    }
+
+    #[test]
+    fn survives_half_an_emoji() {
+        let raw = RawValue::from_string(r#""a \ud83d b""#.to_owned()).unwrap();
+        let it = Arguments([("text".to_owned(), raw)].into());
+        assert_eq!(it.text("text").unwrap().as_deref(), Some("a \u{fffd} b"));
+    }
+}

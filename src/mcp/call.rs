@@ -1,0 +1,549 @@
+//! A call becomes a question to the engine, its answer becomes what the model sees.
+
+use serde_json::{Map, Value, json};
+
+use super::arguments::Arguments;
+use super::desk::{Caller, Desk};
+use super::fit::{self, ANSWER, PLAN, WRITTEN};
+use super::splice;
+use crate::answers::{CONTRACT, Next};
+use crate::engine::{Amount, Ask, Engine, Opened, To};
+use crate::error::{Error, Kind, Result};
+use crate::history::{History, Meta, Text};
+use crate::profile::Style;
+use crate::store::{Handle, Query, Range, Reach, Scope};
+use crate::tokens::{Estimator, Ruler, Tokenizer};
+
+/// What a tool answers.
+pub(super) type Answer = Map<String, Value>;
+
+/// Calls a tool. An error is for the model: it can mend its arguments.
+pub(super) fn call(desk: &Desk, caller: &Caller, tool: &str, arguments: &Arguments) -> Result<Answer> {
+    match tool {
+        "estimate_tokens" => estimate(desk, caller, arguments),
+        "find_split_point" => split(desk, caller, arguments),
+        "prune_tool_outputs" => prune(desk, caller, arguments),
+        "summarize_history" => summarize(desk, caller, arguments),
+        "recall" => recall(desk, caller, arguments),
+        other => Err(Error::new(Kind::Arguments, format!("expected a tool of this server, found {other:?}"))),
+    }
+}
+
+/// A call of this tool that works, for an error.
+pub(super) fn example(desk: &Desk, tool: &str) -> &'static str {
+    match (tool, desk.remote.is_some()) {
+        ("recall", _) => r#"recall {"query": "failing test"}"#,
+        ("estimate_tokens", true) => {
+            r#"estimate_tokens {"messages": [{"role": "user", "content": "hello"}]}"#
+        }
+        ("estimate_tokens", false) => r#"estimate_tokens {"session": "latest"}"#,
+        ("find_split_point", true) => {
+            r#"find_split_point {"messages": [{"role": "user", "content": "hello"}]}"#
+        }
+        ("find_split_point", false) => r#"find_split_point {"session": "latest"}"#,
+        ("prune_tool_outputs", true) => {
+            r#"prune_tool_outputs {"messages": [{"role": "user", "content": "hello"}]}"#
+        }
+        ("prune_tool_outputs", false) => r#"prune_tool_outputs {"session": "latest"}"#,
+        (_, true) => {
+            r#"summarize_history {"messages": [{"role": "user", "content": "hello"}], "budget": "20%"}"#
+        }
+        (_, false) => r#"summarize_history {"session": "latest", "budget": "20%"}"#,
+    }
+}
+
+/// Whether a call is so small that handing it to another thread would take longer than doing it.
+pub(super) fn is_quick(tool: &str, arguments: &Arguments) -> bool {
+    let text = arguments.0.get("text").map(|it| it.get().len());
+    tool == "estimate_tokens" && text.is_some_and(|it| it < 4096) && arguments.0.len() <= 2
+}
+
+fn estimate(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
+    let detailed = arguments.text("detail")?.as_deref() == Some("detailed");
+    let given = arguments.text("session")?.is_some() || arguments.messages("messages")?.is_some();
+    if let (Some(text), false) = (arguments.text("text")?, given) {
+        return text_alone(desk, arguments, &text);
+    }
+    let engine = desk.engine(caller)?;
+    let opened = desk.open(&engine, arguments)?;
+    let answer = value(&engine.estimate(&opened, &ask(desk, arguments)?, None)?)?;
+    let mut out = fit::pick(
+        &answer,
+        &[
+            "contract",
+            "session",
+            "tokens",
+            "overhead",
+            "context",
+            "window",
+            "usable",
+            "used_percent",
+            "method",
+            "by_category",
+            "counts",
+            "reported",
+            "advice",
+            "largest",
+            "triggers",
+            "compactions",
+            "warnings",
+        ],
+    );
+    if !detailed {
+        fit::first(&mut out, "largest", 3);
+        fit::first(&mut out, "compactions", 1);
+        fit::first(&mut out, "warnings", 2);
+        if let Some(Value::Object(triggers)) = out.get_mut("triggers") {
+            for trigger in triggers.values_mut() {
+                *trigger = Value::Object(fit::pick(trigger, &["due", "at"]));
+            }
+        }
+    }
+    fit::fit(&mut out, ANSWER, &["largest", "compactions", "warnings"], &[], "");
+    Ok(out)
+}
+
+fn text_alone(desk: &Desk, arguments: &Arguments, text: &str) -> Result<Answer> {
+    let model = arguments.text("model")?.map(Into::into);
+    let nothing = History::new(Vec::new(), Meta { model, ..Meta::default() });
+    let ruler = Ruler::new(&nothing, tokenizer(desk, arguments)?, None);
+    let tokens = ruler.text(&Text::new(text));
+    let method = ruler.method();
+    let mut out = Answer::new();
+    out.insert("contract".to_owned(), json!(CONTRACT));
+    out.insert("tokens".to_owned(), json!(tokens));
+    out.insert(
+        "method".to_owned(),
+        json!({"kind": method.kind.name(), "estimator": method.estimator.name(), "margin_percent": method.margin_percent}),
+    );
+    Ok(out)
+}
+
+fn split(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
+    let engine = desk.engine(caller)?;
+    let opened = desk.open(&engine, arguments)?;
+    let answer = value(&engine.split(&opened, &ask(desk, arguments)?)?)?;
+    let mut out = fit::pick(
+        &answer,
+        &[
+            "contract",
+            "session",
+            "profile",
+            "split",
+            "split_id",
+            "compacted",
+            "kept",
+            "boundary",
+            "reason_code",
+            "reason",
+            "ranges",
+            "alternatives",
+        ],
+    );
+    out.entry("reason").or_insert(json!(""));
+    fit::first(&mut out, "ranges", 20);
+    fit::first(&mut out, "alternatives", 5);
+    fit::fit(&mut out, PLAN, &["ranges", "alternatives"], &[], "");
+    Ok(out)
+}
+
+/// Where a result goes, in the words of the tools.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Goal {
+    Plan,
+    File,
+    Session,
+}
+
+fn goal(desk: &Desk, arguments: &Arguments) -> Result<Goal> {
+    let goal = match arguments.text("to")?.as_deref() {
+        None | Some("plan") => Goal::Plan,
+        Some("file") => Goal::File,
+        Some("session") => Goal::Session,
+        Some(other) => {
+            return Err(Error::new(
+                Kind::Arguments,
+                format!("to: expected plan, file or session, found {other:?}"),
+            ));
+        }
+    };
+    if goal != Goal::Plan && desk.remote.is_some() {
+        let what = "to: this server runs apart from your agent: it writes no files and no sessions for you. Leave `to` out \
+                    and splice `replace` or the `pruned` texts into your messages";
+        return Err(Error::new(Kind::Refused, what));
+    }
+    Ok(goal)
+}
+
+/// What a plan costs and where it goes: inline messages are handed back, sessions are planned or written to a file.
+fn target(desk: &Desk, opened: &Opened, goal: Goal) -> Result<To> {
+    match goal {
+        Goal::Plan if opened.path.is_none() => Ok(To::Bytes),
+        Goal::Plan => Ok(To::Plan),
+        Goal::Session if opened.path.is_none() => {
+            let what = "to: expected a session that an agent keeps, found messages; leave `to` out and splice `replace`, or \
+                        pass \"file\"";
+            Err(Error::new(Kind::Arguments, what))
+        }
+        Goal::Session => Ok(To::Session),
+        Goal::File => {
+            let id = opened.session.history.meta.session.as_deref().unwrap_or("messages");
+            let lines = opened.path.as_ref().is_some_and(|it| it.extension().is_some_and(|it| it == "jsonl"));
+            Ok(To::File(desk.result_file(id, if lines { "jsonl" } else { "json" })?))
+        }
+    }
+}
+
+fn prune(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
+    let goal = goal(desk, arguments)?;
+    let mut ask = ask(desk, arguments)?;
+    ask.protect = arguments.number("protect_tokens")?;
+    ask.exclude_tools = arguments.texts("exclude_tools", true)?;
+    ask.only = arguments.texts("only", true)?;
+    ask.auto = arguments.flag("auto")?;
+    let engine = desk.engine(caller)?;
+    let opened = desk.open(&engine, arguments)?;
+    ask.to = target(desk, &opened, goal)?;
+    let mut answer = engine.prune(&opened, &ask)?;
+    if answer.status == "planned" && ask.to == To::Plan {
+        answer.next = again(r#"prune_tool_outputs again with "to": "session""#, "to clear them");
+    }
+    let inline = ask.to == To::Bytes;
+    let mut out = fit::pick(
+        &value(&answer)?,
+        &[
+            "contract",
+            "status",
+            "session",
+            "profile",
+            "tokens_before",
+            "tokens_after",
+            "reason_code",
+            "reason",
+            "first_changed",
+            "prefix_tokens",
+            "handle",
+            "output",
+            "session_id",
+            "resume",
+            "takes_effect",
+            "next",
+            "pruned",
+            "warnings",
+        ],
+    );
+    drop_nobody(&mut out);
+    if !inline && let Some(Value::Array(pruned)) = out.get_mut("pruned") {
+        // Who only plans wants to know how much it is; what stands there afterwards is of use to who splices.
+        for it in &mut *pruned {
+            *it = Value::Object(fit::pick(
+                it,
+                &["message", "call_id", "tool", "tokens_before", "tokens_after"],
+            ));
+        }
+        pruned.sort_by_key(|it| std::cmp::Reverse(it["tokens_before"].as_u64()));
+    }
+    let limit = if inline {
+        ANSWER
+    } else if answer.output.is_some() {
+        fit::first(&mut out, "pruned", 3);
+        WRITTEN
+    } else {
+        PLAN
+    };
+    fit::fit(&mut out, limit, &["pruned", "warnings"], &[], "");
+    Ok(out)
+}
+
+fn summarize(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
+    let goal = goal(desk, arguments)?;
+    if arguments.text("answer")?.is_some() {
+        let what = "answer: expected the handle of an ask that waits for it, found none; call without handle and answer to \
+                    have the summary written";
+        return Err(Error::new(Kind::Arguments, what));
+    }
+    match arguments.text("summarizer")?.as_deref() {
+        None | Some("offline" | "auto") => {}
+        Some(other) => {
+            let what = format!(
+                "summarizer: expected one that this server's configuration names (offline), found {other:?}"
+            );
+            return Err(Error::new(Kind::Arguments, what));
+        }
+    }
+    let mut ask = ask(desk, arguments)?;
+    ask.budget = amount(arguments, "budget")?;
+    ask.focus = arguments.text("focus")?;
+    ask.style = style(arguments)?;
+    ask.pins = arguments.texts("pin", false)?;
+    ask.pins.extend(arguments.text("previous_summary")?);
+    ask.auto = arguments.flag("auto")?;
+    let engine = desk.engine(caller)?;
+    let opened = desk.open(&engine, arguments)?;
+    ask.to = target(desk, &opened, goal)?;
+    let mut made = engine.compact(&opened, &ask)?;
+    if made.answer.status == "planned" && ask.to == To::Plan {
+        let what = r#"summarize_history again with "to": "session""#;
+        made.answer.next = again(what, "to write it back, or \"file\" to write a copy");
+    }
+    let mut out = fit::pick(
+        &value(&made.answer)?,
+        &[
+            "contract",
+            "status",
+            "native_status",
+            "session",
+            "profile",
+            "summarizer",
+            "tokens_before",
+            "tokens_after",
+            "messages_before",
+            "messages_after",
+            "split",
+            "reason_code",
+            "reason",
+            "facts",
+            "facts_kept",
+            "first_changed",
+            "prefix_tokens",
+            "handle",
+            "output",
+            "session_id",
+            "resume",
+            "takes_effect",
+            "valid_for",
+            "next",
+            "summary",
+            "pruned",
+            "warnings",
+        ],
+    );
+    drop_nobody(&mut out);
+    if let Some(Value::Object(facts)) = out.get_mut("facts") {
+        facts.retain(|_, it| it["found"].as_u64() != Some(0));
+    }
+    if let Some(Value::Array(pruned)) = out.get_mut("pruned") {
+        for it in &mut *pruned {
+            *it =
+                Value::Object(fit::pick(it, &["message", "tool", "tokens_before", "tokens_after", "handle"]));
+        }
+        pruned.sort_by_key(|it| std::cmp::Reverse(it["tokens_before"].as_u64()));
+        fit::first(&mut out, "pruned", 5);
+    }
+    if let (To::Bytes, Some(after)) = (&ask.to, &made.bytes) {
+        let before = opened.source.bytes(0..opened.source.len())?;
+        add_replace(&mut out, splice::replace(&before, after));
+        return Ok(out);
+    }
+    let limit = if made.answer.output.is_some() {
+        for name in ["summary", "valid_for", "pruned", "native_status"] {
+            out.remove(name);
+        }
+        // Of the facts, those that are not all there any more.
+        if let Some(Value::Object(facts)) = out.get_mut("facts") {
+            facts.retain(|_, it| it["kept"] != it["found"]);
+        }
+        if let Some(Value::Object(session)) = out.get_mut("session") {
+            session.remove("path");
+        }
+        WRITTEN
+    } else {
+        PLAN
+    };
+    fit::fit(&mut out, limit, &["pruned", "warnings"], &["summary"], r#""to": "file" writes all of it"#);
+    Ok(out)
+}
+
+/// The edit takes the summary's place: the summary is in it.
+fn add_replace(out: &mut Answer, replace: Option<Value>) {
+    let Some(replace) = replace else {
+        return fit::fit(
+            out,
+            ANSWER,
+            &["pruned", "warnings"],
+            &["summary"],
+            "the messages could not be spliced",
+        );
+    };
+    let summary = out.remove("summary");
+    let mut with = out.clone();
+    with.insert("replace".to_owned(), replace);
+    let mut probe = with.clone();
+    fit::fit(&mut probe, ANSWER, &["pruned", "warnings"], &[], "");
+    let size = serde_json::to_string(&probe).map_or(0, |it| Estimator::O200k.text(&it));
+    if size <= ANSWER {
+        *out = probe;
+        return;
+    }
+    out.extend(summary.map(|it| ("summary".to_owned(), it)));
+    let what = format!(
+        "replace has {size} tokens, more than an answer may ({ANSWER}); a smaller budget or keep makes it fit, or \"to\": \
+         \"file\" writes all messages to a file"
+    );
+    out.insert("warnings".to_owned(), json!([what]));
+    fit::fit(out, ANSWER, &["pruned"], &["summary"], "see warnings");
+}
+
+fn again(call: &str, why: &str) -> Next {
+    Next { who: "model".to_owned(), what: format!("call {call} {why}") }
+}
+
+/// `next` is left out where there is nothing to do.
+fn drop_nobody(out: &mut Answer) {
+    if out.get("next").is_some_and(|it| it["who"] == "nobody") {
+        out.remove("next");
+    }
+}
+
+fn recall(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
+    let engine = desk.engine(caller)?;
+    let query = arguments.text("query")?;
+    // A handle that was given as what to look for is meant as a handle.
+    let as_handle =
+        |it: &String| Handle::parse(it).is_some() && engine.store.locate(it, &caller.owner).is_ok();
+    let handle = arguments.text("handle")?.or_else(|| query.clone().filter(as_handle));
+    match (handle, query) {
+        (Some(handle), _) => recall_handle(&engine, caller, arguments, handle.trim()),
+        (None, Some(query)) => recall_query(desk, &engine, caller, arguments, &query),
+        (None, None) => {
+            let limit = arguments.number("limit")?.unwrap_or(10).clamp(1, 100) as u32;
+            let scope = desk.scope(caller);
+            let newest = engine.store.newest(&scope, arguments.text("session")?.as_deref(), limit, 0)?;
+            let hits: Vec<Value> = newest.iter().map(|it| hit(value(it).unwrap_or_default())).collect();
+            let mut out = Answer::new();
+            out.insert("contract".to_owned(), json!(CONTRACT));
+            out.insert("hits".to_owned(), json!(hits));
+            fit::fit(&mut out, ANSWER, &["hits"], &[], "");
+            Ok(out)
+        }
+    }
+}
+
+/// Tokens of an original in one answer, unless the call says otherwise.
+const READ: u64 = 4_000;
+
+fn recall_handle(engine: &Engine, caller: &Caller, arguments: &Arguments, handle: &str) -> Result<Answer> {
+    let scope = engine.store.locate(handle, &caller.owner)?;
+    let range = arguments.text("range")?.map_or(Ok(Range::WHOLE), |it| Range::parse(&it))?;
+    // Escaping and the other fields need room too.
+    let limit = arguments.number("limit")?.unwrap_or(READ).clamp(50, ANSWER * 3 / 4);
+    let count = |text: &str| Estimator::O200k.text(text);
+    let slice = engine.store.recall(&scope, handle, &range, limit, &count)?;
+    let entry = value(&engine.store.entry(&scope, handle)?)?;
+    let mut out = Answer::new();
+    out.insert("contract".to_owned(), json!(CONTRACT));
+    out.extend(fit::pick(
+        &entry,
+        &["handle", "kind", "session", "message", "tool", "call_id", "tokens", "bytes"],
+    ));
+    out.insert("text".to_owned(), json!(slice.text));
+    if let Some(next) = slice.next {
+        out.insert("next".to_owned(), json!(next));
+    }
+    fit::fit(&mut out, ANSWER, &[], &["text"], "ask for a smaller range");
+    Ok(out)
+}
+
+fn recall_query(
+    desk: &Desk,
+    engine: &Engine,
+    caller: &Caller,
+    arguments: &Arguments,
+    query: &str,
+) -> Result<Answer> {
+    let limit = arguments.number("limit")?.unwrap_or(5).clamp(1, 100) as u32;
+    let said = arguments.text("scope")?;
+    let session = arguments.text("session")?;
+    let scope = desk.scope(caller);
+    let search = |reach: Reach, scope: &Scope| {
+        engine
+            .store
+            .search(scope, &Query { text: query.to_owned(), reach, only: Vec::new(), limit, offset: 0 })
+    };
+    let (found, reach) = match said.as_deref() {
+        Some("all") => (search(Reach::All, &scope)?, "all"),
+        Some("session") => {
+            let opened = desk.open(engine, arguments)?;
+            let id =
+                opened.session.history.meta.session.as_deref().or(session.as_deref()).unwrap_or_default();
+            (search(Reach::Session(id.to_owned()), &engine.scope(&opened.session.history))?, "session")
+        }
+        Some("project") => (search(Reach::Project, &scope)?, "project"),
+        // Unsaid: what is near, else whatever there is.
+        None => match search(Reach::Project, &scope)? {
+            found if found.hits.is_empty() => (search(Reach::All, &scope)?, "all"),
+            found => (found, "project"),
+        },
+        Some(other) => {
+            return Err(Error::new(
+                Kind::Arguments,
+                format!("scope: expected session, project or all, found {other:?}"),
+            ));
+        }
+    };
+    let hits: Vec<Value> = found.hits.iter().map(|it| hit(value(it).unwrap_or_default())).collect();
+    let mut out = Answer::new();
+    out.insert("contract".to_owned(), json!(CONTRACT));
+    out.insert("scope".to_owned(), json!(reach));
+    if found.partial && !hits.is_empty() {
+        out.insert("partial".to_owned(), json!("nothing holds all words; these hold some"));
+    }
+    if hits.is_empty() {
+        let what = "nothing archived holds these words; try fewer or other words, or scope \"all\"";
+        out.insert("text".to_owned(), json!(what));
+    }
+    out.insert("hits".to_owned(), json!(hits));
+    fit::fit(&mut out, ANSWER, &["hits"], &[], "");
+    Ok(out)
+}
+
+/// One line of a list of originals.
+fn hit(entry: Value) -> Value {
+    let names = ["handle", "kind", "tool", "message", "session", "tokens", "snippet"];
+    Value::Object(fit::pick(&entry, &names))
+}
+
+/// What all tools share of a question.
+fn ask(desk: &Desk, arguments: &Arguments) -> Result<Ask> {
+    let name = arguments.text("profile")?.unwrap_or_else(|| desk.config.profile.clone());
+    if desk.remote.is_some() && name.ends_with(".toml") {
+        let what =
+            "profile: expected the name of a profile, found a file; this server reads no files of yours";
+        return Err(Error::new(Kind::Refused, what));
+    }
+    let mut ask = Ask::new(desk.config.profile(&name)?);
+    ask.model = arguments.text("model")?;
+    ask.tokenizer = tokenizer(desk, arguments)?;
+    ask.keep = amount(arguments, "keep")?;
+    Ok(ask)
+}
+
+fn tokenizer(desk: &Desk, arguments: &Arguments) -> Result<Tokenizer> {
+    let name = arguments.text("tokenizer")?;
+    Tokenizer::named(name.as_deref().unwrap_or(&desk.config.tokenizer))
+}
+
+fn amount(arguments: &Arguments, name: &str) -> Result<Option<Amount>> {
+    let parse = |text: String| {
+        Amount::parse(&text)
+            .map_err(|error| Error::new(Kind::Arguments, format!("{name}: {}", error.detail())))
+    };
+    arguments.text(name)?.map(parse).transpose()
+}
+
+fn style(arguments: &Arguments) -> Result<Style> {
+    match arguments.text("style")?.as_deref() {
+        None => Ok(Style::default()),
+        Some("brief") => Ok(Style::Brief),
+        Some("detailed") => Ok(Style::Detailed),
+        Some("technical") => Ok(Style::Technical),
+        Some(other) => Err(Error::new(
+            Kind::Arguments,
+            format!("style: expected brief, detailed or technical, found {other:?}"),
+        )),
+    }
+}
+
+fn value<T: serde::Serialize>(answer: &T) -> Result<Value> {
+    serde_json::to_value(answer).map_err(|error| Error::new(Kind::Bug, "writing JSON").because(error))
+}

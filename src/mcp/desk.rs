@@ -1,0 +1,180 @@
+//! What the tools, prompts and resources stand on: the configuration, the store (opened when it is first needed, since
+//! a client waits a second at most for the handshake) and the rules of who may reach what.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::arguments::Arguments;
+use super::http::Metrics;
+use crate::agents::{self, Agent};
+use crate::config::{Config, StoreAt};
+use crate::engine::{Engine, Opened, SessionRef};
+use crate::error::{Error, Kind, Result};
+use crate::format::Format;
+use crate::store::{Handle, Scope, Store, Where};
+
+/// Who calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Caller {
+    /// Whose archive and memory it is.
+    pub(crate) owner: String,
+    /// The thread that the call comes from, where the client says it with each call.
+    pub(crate) thread: Option<String>,
+}
+
+/// The rules of a server that others than the local user reach.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Remote {
+    /// Only sessions below these folders are read from the server's disk; resolved, so that no link leads out.
+    pub(crate) roots: Vec<PathBuf>,
+}
+
+pub(crate) struct Desk {
+    pub(crate) config: Config,
+    /// For tests and `--now`; the clock otherwise.
+    now: Option<i64>,
+    pub(crate) remote: Option<Remote>,
+    /// What has been called.
+    pub(crate) metrics: Arc<Metrics>,
+    store: Mutex<Option<Arc<dyn Store>>>,
+}
+
+impl Desk {
+    pub(crate) fn new(config: Config, now: Option<i64>, remote: Option<Remote>) -> Self {
+        Self { config, now, remote, metrics: Arc::default(), store: Mutex::new(None) }
+    }
+
+    pub(crate) fn now(&self) -> i64 {
+        self.now.unwrap_or_else(|| jiff::Timestamp::now().as_millisecond())
+    }
+
+    /// The local user, who owns what the command line stores too.
+    pub(crate) fn local(&self) -> Caller {
+        Caller { owner: self.config.owner.clone(), thread: None }
+    }
+
+    /// Opened once; tried again by the next call when it could not be.
+    fn store(&self) -> Result<Arc<dyn Store>> {
+        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(open) = &*store {
+            return Ok(open.clone());
+        }
+        let place = match &self.config.store {
+            StoreAt::Path(path) => Where::Path(path.clone()),
+            StoreAt::Nowhere => Where::None,
+        };
+        let open: Arc<dyn Store> =
+            Arc::new(crate::store::Sqlite::open(&place, crate::secrets::Veil::default())?);
+        *store = Some(open.clone());
+        Ok(open)
+    }
+
+    /// An engine for one call.
+    pub(crate) fn engine(&self, caller: &Caller) -> Result<Engine> {
+        let mut config = self.config.clone();
+        config.owner.clone_from(&caller.owner);
+        if let Some(thread) = &caller.thread {
+            config.agents.inside = Some(Agent::Codex);
+            config.agents.session = Some(thread.clone());
+        }
+        Ok(Engine { config, store: self.store()?, now: self.now() })
+    }
+
+    /// The session that a call means.
+    pub(crate) fn open(&self, engine: &Engine, arguments: &Arguments) -> Result<Opened> {
+        let format = arguments.text("format")?.map(|it| Format::named(&it)).transpose()?;
+        if let Some(messages) = arguments.messages("messages")? {
+            let mut opened = engine.open(&SessionRef::Inline(messages), format, None)?;
+            if self.remote.is_none() {
+                // Whoever works here and hands over messages means this project.
+                let here = self.config.agents.cwd.display().to_string();
+                opened.session.history.meta.cwd.get_or_insert(here.into());
+            }
+            return Ok(opened);
+        }
+        let name = arguments.text("session")?;
+        match (&self.remote, name.as_deref()) {
+            (Some(remote), name) => open_remote(engine, remote, name, format),
+            (None, Some("-")) => Err(Error::new(
+                Kind::Arguments,
+                "session: expected a file, an id or a handle, found -; standard input is the protocol's",
+            )),
+            (None, Some(name)) => engine.open(&SessionRef::Named(name.to_owned()), format, None),
+            (None, None) => engine.open(&SessionRef::Unsaid, format, None),
+        }
+    }
+
+    /// Where the caller's things are archived when no session says it.
+    pub(crate) fn scope(&self, caller: &Caller) -> Scope {
+        let project = match &self.remote {
+            Some(_) => String::new(),
+            None => self.config.agents.cwd.display().to_string(),
+        };
+        Scope { owner: caller.owner.clone(), project }
+    }
+
+    /// A file of ours for a result that is too large for an answer.
+    pub(crate) fn result_file(&self, what: &str, extension: &str) -> Result<PathBuf> {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let folder = self.config.data_dir.join("results");
+        make_private(&folder)?;
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let plain: String =
+            what.chars().filter(|it| it.is_ascii_alphanumeric() || *it == '-').take(64).collect();
+        Ok(folder.join(format!("{plain}-{}-{}-{number}.{extension}", self.now(), std::process::id())))
+    }
+}
+
+fn make_private(folder: &Path) -> Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder).map_err(|error| {
+        Error::new(Kind::Io, "making a folder for results")
+            .at(folder.display().to_string(), None)
+            .because(error)
+    })
+}
+
+/// What a server that cannot see the caller's machine says of `current` and its like.
+const ELSEWHERE: &str = "this server runs apart from your agent and cannot see its sessions. Pass `messages`, or store a \
+history with PUT /sessions (same token) and pass the handle it returns as `session`. To work on live sessions, install \
+locally: epitome install claude-code (or codex, gemini-cli, opencode)";
+
+fn open_remote(
+    engine: &Engine,
+    remote: &Remote,
+    name: Option<&str>,
+    format: Option<Format>,
+) -> Result<Opened> {
+    let name = match name {
+        None | Some("current" | "latest") => return Err(Error::new(Kind::Refused, ELSEWHERE)),
+        Some(name) => name,
+    };
+    if Handle::parse(name).is_some()
+        && let Ok(scope) = engine.store.locate(name, &engine.config.owner)
+    {
+        let bytes = engine.store.restore(&scope, name)?;
+        return engine.open(&SessionRef::Inline(bytes), format, None);
+    }
+    // The same words whether the file is missing or not allowed: nobody learns what else is on this disk.
+    let refused = || {
+        let what = "expected a handle of yours, or a session file below a folder this server allows, found neither; \
+                    pass `messages`, or PUT /sessions and pass its handle";
+        Error::new(Kind::Refused, what).at(name, None)
+    };
+    let (path, id) = match agents::opencode::split_address(name) {
+        Some((database, id)) => (database, Some(id)),
+        None => (Path::new(name), None),
+    };
+    let allowed = remote.roots.iter().find_map(|root| {
+        let found = std::fs::canonicalize(root.join(path)).ok()?;
+        found.starts_with(root).then_some(found)
+    });
+    let found = allowed.ok_or_else(refused)?;
+    let found = found.to_str().ok_or_else(refused)?;
+    let address = id.map_or_else(|| found.to_owned(), |id| format!("{found}#{id}"));
+    engine.open(&SessionRef::Named(address), format, None)
+}

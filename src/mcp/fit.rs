@@ -1,0 +1,124 @@
+//! Keeps answers small: chooses fields, cuts long lists and texts, and says what was cut.
+
+use serde_json::{Map, Value, json};
+
+use crate::tokens::Estimator;
+
+/// No answer is larger than this, in tokens.
+pub(super) const ANSWER: u64 = 8_000;
+/// A plan, in tokens.
+pub(super) const PLAN: u64 = 1_500;
+/// What is said after something was written, in tokens.
+pub(super) const WRITTEN: u64 = 400;
+
+/// Tokens of an answer as a client shows it. Short ones are not counted: no text has a token for less than two and a
+/// half bytes on average, and the tokenizer's tables take a quarter of a second to unfold.
+fn tokens(answer: &Map<String, Value>, limit: u64) -> u64 {
+    let text = serde_json::to_string(answer).unwrap_or_default();
+    let most = text.len() as u64 * 2 / 5;
+    if most <= limit { most } else { Estimator::O200k.text(&text) }
+}
+
+/// The named fields of an answer, in that order.
+pub(super) fn pick(answer: &Value, names: &[&str]) -> Map<String, Value> {
+    let field = |name: &&str| Some(((*name).to_owned(), answer.get(*name)?.clone()));
+    names.iter().filter_map(field).filter(|(_, it)| !is_empty(it)).collect()
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(it) => it.is_empty(),
+        Value::Array(it) => it.is_empty(),
+        Value::Object(it) => it.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Cuts the largest of the named lists and texts until the answer has at most `limit` tokens. `cut` says how many
+/// entries a list has in all; a cut text says how to get the rest.
+pub(super) fn fit(answer: &mut Map<String, Value>, limit: u64, lists: &[&str], texts: &[&str], rest: &str) {
+    let mut over = tokens(answer, limit);
+    while over > limit {
+        let size = |name: &str| answer.get(name).map_or(0, |it| it.to_string().len());
+        let floor = |name: &str| match answer.get(name) {
+            Some(Value::Array(it)) => !it.is_empty(),
+            Some(Value::String(it)) => it.len() > 200,
+            _ => false,
+        };
+        let largest = lists.iter().chain(texts).filter(|it| floor(it)).max_by_key(|it| size(it)).copied();
+        let Some(name) = largest else { return };
+        let share = (limit as f64 / over as f64 * 0.9).clamp(0.1, 0.9);
+        match answer.get_mut(name) {
+            Some(Value::Array(list)) => {
+                let all = list.len();
+                list.truncate((all as f64 * share) as usize);
+                note(answer, name, all);
+            }
+            Some(Value::String(text)) => *text = shortened(text, share, rest),
+            _ => return,
+        }
+        over = tokens(answer, limit);
+    }
+}
+
+/// A list cut to `most` entries.
+pub(super) fn first(answer: &mut Map<String, Value>, name: &str, most: usize) {
+    if let Some(Value::Array(list)) = answer.get_mut(name)
+        && list.len() > most
+    {
+        let all = list.len();
+        list.truncate(most);
+        note(answer, name, all);
+    }
+}
+
+/// Notes how many entries a list had before it was first cut.
+fn note(answer: &mut Map<String, Value>, name: &str, all: usize) {
+    let cut = answer.entry("cut").or_insert_with(|| json!({}));
+    if let Value::Object(cut) = cut {
+        cut.entry(name).or_insert(json!(all));
+    }
+}
+
+const CUT: &str = "\n[… cut; ";
+
+fn shortened(text: &str, share: f64, rest: &str) -> String {
+    let text = text.rfind(CUT).map_or(text, |at| &text[..at]);
+    let mut end = ((text.len() as f64 * share) as usize).min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}{CUT}{rest}]", text[..end].trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_to_the_limit_and_says_so() {
+        let list: Vec<Value> = (0..2000).map(|it| json!({"message": it, "tool": "Bash"})).collect();
+        let answer =
+            json!({"status": "planned", "pruned": list, "summary": "word und Wörter 日本 ".repeat(2000)});
+        let mut answer = answer.as_object().unwrap().clone();
+        fit(&mut answer, PLAN, &["pruned"], &["summary"], "ask for a file");
+        assert!(Estimator::O200k.text(&serde_json::to_string(&answer).unwrap()) <= PLAN);
+        assert_eq!(answer["cut"]["pruned"], 2000);
+        let summary = answer["summary"].as_str().unwrap();
+        assert!(summary.ends_with("[… cut; ask for a file]"), "{summary}");
+        assert_eq!(summary.matches(CUT).count(), 1);
+    }
+
+    #[test]
+    fn leaves_small_answers_alone() {
+        let mut answer =
+            json!({"status": "noop", "pruned": [], "summary": "short"}).as_object().unwrap().clone();
+        let before = answer.clone();
+        fit(&mut answer, PLAN, &["pruned"], &["summary"], "");
+        assert_eq!(answer, before);
+        // Nothing that may be cut is left: it ends all the same.
+        fit(&mut answer, 1, &["pruned"], &["summary"], "");
+        assert_eq!(answer, before);
+    }
+}

@@ -1,0 +1,161 @@
+//! Takes connections: so many at once, each with time limits that axum's own loop does not have.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::ConnectInfo;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// A request's headers must arrive within this time.
+const HEADERS: Duration = Duration::from_secs(10);
+/// A client that takes nothing for this long is gone.
+const STALLED: Duration = Duration::from_secs(30);
+/// Connections at once, as far as the descriptor limit allows.
+const MOST: usize = 2_048;
+/// Descriptors that the rest of the process needs.
+const RESERVED: usize = 64;
+
+/// Serves until `stop`; then requests at work have `last` to end.
+pub(super) async fn accept(listener: TcpListener, router: Router, stop: CancellationToken, last: Duration) {
+    let slots = Arc::new(Semaphore::new(connections()));
+    let open = TaskTracker::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = stop.cancelled() => break,
+        };
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            // Out of descriptors, or the client is gone already: others may follow.
+            Err(_) => {
+                sleep(Duration::from_millis(20)).await;
+                continue;
+            }
+        };
+        match slots.clone().try_acquire_owned() {
+            Ok(slot) => {
+                let connection = connection(stream, peer, router.clone(), stop.clone());
+                open.spawn(async move {
+                    connection.await;
+                    drop(slot);
+                });
+            }
+            Err(_) => refuse(stream),
+        }
+    }
+    drop(listener);
+    open.close();
+    // Whoever has not ended by then is cut off with the process.
+    let _ = tokio::time::timeout(last, open.wait()).await;
+}
+
+/// How many connections the descriptor limit leaves room for.
+fn connections() -> usize {
+    // Without `unsafe` the limit can only be read where the system shows it as a file.
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let line = limits.lines().find(|it| it.starts_with("Max open files"));
+    let limit = line.and_then(|it| it.split_whitespace().nth(3)?.parse::<usize>().ok());
+    // The common default where nothing is known (macOS: 256).
+    limit.unwrap_or(256).saturating_sub(RESERVED).clamp(16, MOST)
+}
+
+async fn connection(stream: TcpStream, peer: SocketAddr, router: Router, stop: CancellationToken) {
+    // Without it, an answer in two packets waits 40 ms for the other side's acknowledgement.
+    let _ = stream.set_nodelay(true);
+    let router = router.layer(axum::Extension(ConnectInfo(peer)));
+    let service = TowerToHyperService::new(router);
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEADERS).max_buf_size(64 * 1024);
+    let connection = builder.serve_connection(TokioIo::new(Patient::new(stream)), service);
+    tokio::pin!(connection);
+    tokio::select! {
+        // A client that breaks off is its own business.
+        _ = connection.as_mut() => return,
+        () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
+}
+
+/// Says that there is no room, as far as that goes without waiting.
+fn refuse(mut stream: TcpStream) {
+    tokio::spawn(async move {
+        let answer = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        let _ = tokio::time::timeout(Duration::from_secs(1), stream.write_all(answer)).await;
+    });
+}
+
+/// A connection whose writes do not wait for ever.
+struct Patient {
+    stream: TcpStream,
+    /// When a write that waits is given up.
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl Patient {
+    fn new(stream: TcpStream) -> Self {
+        Self { stream, stalled: None }
+    }
+
+    fn wait<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + STALLED)));
+        match stalled.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl AsyncRead for Patient {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Patient {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.wait(cx, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bytes);
+        self.wait(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,177 @@
+//! MCP over HTTP: streamable HTTP at `/mcp` (sessions for the older protocol, none for 2026-07-28), HTTP+SSE at `/sse`
+//! for clients that know nothing newer, histories at `PUT /sessions`, `/health` and `/metrics`.
+//!
+//! **Invariants.** Nothing but `/health` is reached without passing [`guard`]: host, origin, size, token, rate. Beyond
+//! this machine a token is needed. Everything a client can hold on to is bounded: connections, sessions, bodies, the
+//! time to send a request and to take its answer. TLS is a proxy's business.
+
+mod guard;
+mod histories;
+mod listen;
+mod metrics;
+mod sse;
+mod tokens;
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::{get, post, put};
+use rmcp::ServerHandler;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio_util::sync::CancellationToken;
+
+use super::desk::{Desk, Remote};
+use super::server::Server;
+use crate::config::Config;
+use crate::error::{Error, Kind, Result};
+use guard::Guard;
+pub(crate) use metrics::Metrics;
+use sse::Streams;
+use tokens::Tokens;
+
+/// A larger request is refused; larger histories are files below `--allow-root`.
+const MAX_BODY: usize = 64 << 20;
+/// Bodies that are held at the same time, together.
+const ALL_BODIES: usize = 128 << 20;
+/// Sessions of the older protocol that are open at the same time; idle ones end after five minutes.
+const MAX_SESSIONS: usize = 1_000;
+/// How long requests that are at work may keep the process when it is asked to end.
+const LAST: Duration = Duration::from_secs(10);
+
+/// How the server is to be reached.
+#[derive(Debug, Clone, Default)]
+pub struct Http {
+    /// `host:port`; port 0 for any.
+    pub address: String,
+    /// Who may call: a line `name:token` each.
+    pub token_file: Option<PathBuf>,
+    /// Sessions below these folders may be read.
+    pub roots: Vec<PathBuf>,
+    /// Host names that requests may name, besides this machine's own.
+    pub hosts: Vec<String>,
+}
+
+/// What the routes share.
+#[derive(Clone)]
+struct Shared {
+    server: Server,
+    guard: Arc<Guard>,
+    sessions: Arc<LocalSessionManager>,
+    streams: Arc<Streams>,
+    metrics: Arc<Metrics>,
+}
+
+/// Serves until a signal comes. `now`: instead of the clock, in milliseconds since 1970. `ready` is told the address.
+pub fn serve(config: Config, now: Option<i64>, http: &Http, ready: impl FnOnce(SocketAddr)) -> Result<()> {
+    serve_with(config, now, http, ready, Server::clone)
+}
+
+/// The same stack around another handler, made of ours: so that the protocol's own suite can bring its tools.
+pub fn serve_with<H: ServerHandler + Clone>(
+    config: Config,
+    now: Option<i64>,
+    http: &Http,
+    ready: impl FnOnce(SocketAddr),
+    handler: impl FnOnce(&Server) -> H,
+) -> Result<()> {
+    let address = resolve(&http.address)?;
+    let tokens = http.token_file.as_ref().map(|it| Tokens::open(it)).transpose()?;
+    if !address.ip().is_loopback() && tokens.is_none() {
+        let what = format!(
+            "--http {}: expected --token-file, since others than this machine could call, found none; a line is name:token, \
+             with a token of at least {} characters",
+            http.address,
+            tokens::SHORTEST
+        );
+        return Err(Error::new(Kind::Arguments, what));
+    }
+    let roots = http.roots.iter().map(|it| resolved_root(it)).collect::<Result<_>>()?;
+    let server = Server::new(Desk::new(config, now, Some(Remote { roots })));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .max_blocking_threads(32)
+        .build()
+        .map_err(|error| Error::new(Kind::Io, "starting the server").because(error))?;
+    let served = runtime.block_on(async {
+        let listener = tokio::net::TcpListener::bind(address)
+            .await
+            .map_err(|error| Error::new(Kind::Io, format!("listening on {address}")).because(error))?;
+        let bound =
+            listener.local_addr().map_err(|error| Error::new(Kind::Io, "listening").because(error))?;
+        let stop = CancellationToken::new();
+        let guard = Guard::new(bound, &http.hosts, tokens);
+        // The tables of the tokenizer take a while to unfold: not while the first caller waits.
+        tokio::task::spawn_blocking(crate::tokens::exact::preload);
+        let handler = handler(&server);
+        let router = router(server, handler, guard, &stop);
+        ready(bound);
+        let ending = stop.clone();
+        tokio::spawn(async move {
+            super::signal().await;
+            ending.cancel();
+        });
+        listen::accept(listener, router, stop, LAST).await;
+        Ok(())
+    });
+    runtime.shutdown_background();
+    served
+}
+
+fn resolve(address: &str) -> Result<SocketAddr> {
+    let wrong = || {
+        let what = format!("--http: expected an address such as 127.0.0.1:8765, found {address:?}");
+        Error::new(Kind::Arguments, what)
+    };
+    let found = address.to_socket_addrs().map_err(|error| wrong().because(error))?.next();
+    found.ok_or_else(wrong)
+}
+
+fn resolved_root(root: &std::path::Path) -> Result<PathBuf> {
+    let found = std::fs::canonicalize(root).map_err(|error| {
+        Error::new(Kind::Arguments, "--allow-root: expected a folder")
+            .at(root.display().to_string(), None)
+            .because(error)
+    })?;
+    if found.is_dir() {
+        return Ok(found);
+    }
+    Err(Error::new(Kind::Arguments, "--allow-root: expected a folder, found a file")
+        .at(root.display().to_string(), None))
+}
+
+fn router<H: ServerHandler + Clone>(
+    server: Server,
+    handler: H,
+    guard: Guard,
+    stop: &CancellationToken,
+) -> Router {
+    let sessions = Arc::new(LocalSessionManager::default());
+    // The guard has looked at host, origin and size already.
+    let config = StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(true)
+        .with_json_response(true)
+        .disable_allowed_hosts()
+        .with_max_request_body_bytes(MAX_BODY)
+        .with_cancellation_token(stop.child_token());
+    let mcp = StreamableHttpService::new(move || Ok(handler.clone()), sessions.clone(), config);
+    let shared = Shared {
+        metrics: server.desk.metrics.clone(),
+        server,
+        guard: Arc::new(guard),
+        sessions,
+        streams: Arc::new(Streams::new(stop.clone())),
+    };
+    Router::new()
+        .route_service("/mcp", mcp)
+        .route("/sse", get(sse::open))
+        .route("/messages", post(sse::message))
+        .route("/sessions", put(histories::store))
+        .route("/metrics", get(metrics::show))
+        .layer(axum::middleware::from_fn_with_state(shared.clone(), guard::check))
+        .route("/health", get(|| async { axum::Json(serde_json::json!({"status": "ok"})) }))
+        .with_state(shared)
+}

@@ -1,0 +1,235 @@
+//! Prompts, which clients show as slash commands: ours, and the user's own files in the configuration directory.
+//!
+//! A file `prompts/NAME.md` may begin with `description` and `argument-hint` between two lines `---`; `$ARGUMENTS` in
+//! it stands for all that was typed, `$1` to `$9` for its words. That is what coding agents use for their own commands.
+
+use std::path::Path;
+use std::time::SystemTime;
+
+use rmcp::model::{JsonObject, Prompt, PromptArgument, PromptMessage, Role};
+use serde_json::Value;
+
+/// A prompt file is read up to this size, in bytes.
+const LARGEST: u64 = 64 * 1024;
+/// More files are not listed.
+const MOST: usize = 100;
+
+/// A prompt of ours: its name, what it does, its argument, and what is said to the model.
+struct Own {
+    name: &'static str,
+    about: &'static str,
+    /// Name, what it is, whether it must be given.
+    argument: Option<(&'static str, &'static str, bool)>,
+    /// What is said; `{}` is where the argument goes.
+    with: &'static str,
+    without: &'static str,
+}
+
+const OWN: [Own; 3] = [
+    Own {
+        name: "compact",
+        about: "Compact this session without losing what matters",
+        argument: Some(("focus", "What the summary should look at", false)),
+        with: "Compact this session: call summarize_history with {\"focus\": {}, \"to\": \"session\"}. Then tell me how many \
+               tokens it had and has, which facts were lost if any, and what its `next` says to do.",
+        without: "Compact this session: call summarize_history with {\"to\": \"session\"}. Then tell me how many tokens it had \
+                  and has, which facts were lost if any, and what its `next` says to do.",
+    },
+    Own {
+        name: "handoff",
+        about: "Write the first prompt of a new session that goes on with a goal",
+        argument: Some(("goal", "What the new session is to do", true)),
+        with: "I want to go on in a new session with this goal: {}. Call summarize_history with that goal as `focus` and give \
+               me its summary, preceded by the goal, as one text that I can paste as the first prompt of the new session.",
+        without: "I want to go on in a new session. Call summarize_history and give me its summary as one text that I can \
+                  paste as the first prompt of the new session.",
+    },
+    Own {
+        name: "context",
+        about: "How full the context is and what fills it",
+        argument: None,
+        with: "",
+        without: "Call estimate_tokens and tell me in a few lines how full the context is, what fills it most, and whether now \
+                  is a good moment to compact.",
+    },
+];
+
+/// What can be asked for, ours first, then the user's by name.
+pub(super) fn list(folder: &Path) -> Vec<Prompt> {
+    let own = OWN.iter().map(|it| {
+        let argument = |(name, what, required): (&str, &str, bool)| {
+            PromptArgument::new(name).with_description(what).with_required(required)
+        };
+        Prompt::new(it.name, Some(it.about), it.argument.map(|it| vec![argument(it)]))
+    });
+    let user = user_files(folder).into_iter().map(|(name, file)| {
+        let hint = file.hint.unwrap_or_else(|| "What to say".to_owned());
+        let argument = PromptArgument::new("arguments").with_description(hint).with_required(false);
+        let takes =
+            file.text.contains("$ARGUMENTS") || (1..=9).any(|it| file.text.contains(&format!("${it}")));
+        Prompt::new(name, file.description, takes.then(|| vec![argument]))
+    });
+    own.chain(user).collect()
+}
+
+/// What is said to the model; `None` if there is no prompt of that name, an error if an argument is missing.
+pub(super) fn get(
+    folder: &Path,
+    name: &str,
+    arguments: &JsonObject,
+) -> Option<Result<Vec<PromptMessage>, String>> {
+    let given =
+        |name: &str| arguments.get(name).and_then(Value::as_str).map(str::trim).filter(|it| !it.is_empty());
+    let said = |text: String| vec![PromptMessage::new_text(Role::User, text)];
+    if let Some(own) = OWN.iter().find(|it| it.name == name) {
+        return Some(match own.argument {
+            None => Ok(said(own.without.to_owned())),
+            Some((argument, what, required)) => match given(argument) {
+                Some(value) => Ok(said(own.with.replace("{}", &Value::from(value).to_string()))),
+                None if required => Err(format!("expected the argument {argument} ({what}), found none")),
+                None => Ok(said(own.without.to_owned())),
+            },
+        });
+    }
+    let (_, file) = user_files(folder).into_iter().find(|(it, _)| it == name)?;
+    Some(Ok(said(filled(&file.text, given("arguments").unwrap_or_default()))))
+}
+
+/// Changes whenever a prompt file is added, removed or written.
+pub(super) fn stamp(folder: &Path) -> Vec<(String, Option<SystemTime>)> {
+    let mut out: Vec<_> = std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .take(MOST * 2)
+        .map(|it| {
+            (it.file_name().to_string_lossy().into_owned(), it.metadata().and_then(|it| it.modified()).ok())
+        })
+        .collect();
+    out.sort();
+    out
+}
+
+/// A prompt file.
+#[derive(Debug, PartialEq)]
+struct File {
+    description: Option<String>,
+    hint: Option<String>,
+    text: String,
+}
+
+fn user_files(folder: &Path) -> Vec<(String, File)> {
+    let mut out = Vec::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let name = path.file_stem().and_then(|it| it.to_str()).unwrap_or_default().to_owned();
+        let plain = !name.is_empty()
+            && name.len() <= 64
+            && name.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_.".contains(&it));
+        let fits = std::fs::metadata(&path).is_ok_and(|it| it.is_file() && it.len() <= LARGEST);
+        if !plain
+            || !fits
+            || path.extension().is_none_or(|it| it != "md")
+            || OWN.iter().any(|it| it.name == name)
+        {
+            continue;
+        }
+        if let Ok(text) = std::fs::read_to_string(&path) {
+            out.push((name, parsed(&text)));
+        }
+    }
+    out.sort_by(|one, other| one.0.cmp(&other.0));
+    out.truncate(MOST);
+    out
+}
+
+fn parsed(text: &str) -> File {
+    let text = text.trim_start_matches('\u{feff}');
+    let mut file = File { description: None, hint: None, text: text.trim().to_owned() };
+    let mut lines = text.split_inclusive('\n');
+    if lines.next().map(str::trim_end) != Some("---") {
+        return file;
+    }
+    let mut at = text.find('\n').map_or(text.len(), |it| it + 1);
+    for line in lines {
+        at += line.len();
+        if line.trim_end() == "---" {
+            file.text = text[at..].trim().to_owned();
+            return file;
+        }
+        let Some((key, value)) = line.split_once(':') else { continue };
+        let value = value.trim().trim_matches(['"', '\'']).to_owned();
+        match key.trim() {
+            "description" => file.description = Some(value),
+            "argument-hint" => file.hint = Some(value),
+            _ => {}
+        }
+    }
+    // The head never ends: then it is none.
+    File { description: None, hint: None, ..file }
+}
+
+/// The text with what was typed in its places; what was typed is not looked at again.
+fn filled(text: &str, typed: &str) -> String {
+    const ALL: &str = "$ARGUMENTS";
+    let words: Vec<&str> = typed.split_whitespace().collect();
+    let mut out = String::with_capacity(text.len() + typed.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let number = rest[1..].chars().next().and_then(|it| it.to_digit(10)).filter(|it| *it > 0);
+        if rest.starts_with(ALL) {
+            out.push_str(typed);
+            rest = &rest[ALL.len()..];
+        } else if let Some(number) = number {
+            out.push_str(words.get(number as usize - 1).copied().unwrap_or_default());
+            rest = &rest[2..];
+        } else {
+            out.push('$');
+            rest = &rest[1..];
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_prompt_files() {
+        let file = parsed(
+            "---\r\ndescription: \"Goes: on\"\r\nargument-hint: [topic]\r\nmodel: x\r\n---\r\n\r\nSay $1.\r\n",
+        );
+        assert_eq!(file.description.as_deref(), Some("Goes: on"));
+        assert_eq!(file.hint.as_deref(), Some("[topic]"));
+        assert_eq!(file.text, "Say $1.");
+        assert_eq!(parsed("---\nno end").text, "---\nno end");
+        assert_eq!(parsed("plain").text, "plain");
+    }
+
+    #[test]
+    fn fills_in_once() {
+        assert_eq!(
+            filled("$1 and $2, all: $ARGUMENTS, cost $5.0 $x $", "a $1 b"),
+            "a and $1, all: a $1 b, cost .0 $x $"
+        );
+        assert_eq!(filled("$1|$ARGUMENTS|", ""), "||");
+    }
+
+    #[test]
+    fn our_prompts_stand_first_and_cannot_be_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("compact.md"), "mine").unwrap();
+        std::fs::write(folder.path().join("tidy.md"), "Tidy $ARGUMENTS").unwrap();
+        std::fs::write(folder.path().join("notes.txt"), "no").unwrap();
+        let names: Vec<String> = list(folder.path()).into_iter().map(|it| it.name).collect();
+        assert_eq!(names, ["compact", "handoff", "context", "tidy"]);
+        let missing = get(folder.path(), "handoff", &JsonObject::new()).unwrap().unwrap_err();
+        assert!(missing.contains("goal"), "{missing}");
+        assert!(get(folder.path(), "nope", &JsonObject::new()).is_none());
+        assert!(get(folder.path(), "../x", &JsonObject::new()).is_none());
+    }
+}

@@ -1,0 +1,135 @@
+//! Resources: sessions by their figures, summaries and originals by their handles, the profiles.
+
+use rmcp::model::{ErrorData, Resource, ResourceContents, ResourceTemplate};
+use serde_json::json;
+
+use super::arguments::Arguments;
+use super::call;
+use super::desk::{Caller, Desk};
+use crate::error::{Error, Kind, Result};
+use crate::profile::{BUILT_IN, Profile};
+
+const SCHEME: &str = "epitome://";
+/// Sessions and snapshots that are listed; completion and tools find the others.
+const LISTED: usize = 10;
+
+pub(super) fn templates() -> Vec<ResourceTemplate> {
+    let template = |uri: &str, name: &str, what: &str, mime: &str| {
+        ResourceTemplate::new(format!("{SCHEME}{uri}"), name).with_description(what).with_mime_type(mime)
+    };
+    vec![
+        template(
+            "archive/{handle}",
+            "archive",
+            "The original of a compaction, message or tool output",
+            "text/plain",
+        ),
+        template("session/{id}", "session", "How full a session is and what fills it", "application/json"),
+        template("snapshot/{handle}", "snapshot", "The summary of a compaction", "text/markdown"),
+    ]
+}
+
+/// The profiles, the newest sessions of this directory, the newest summaries.
+pub(super) fn list(desk: &Desk, caller: &Caller) -> Vec<Resource> {
+    let mut out = vec![
+        Resource::new(format!("{SCHEME}profiles"), "profiles")
+            .with_description("The ways to compact that are built in")
+            .with_mime_type("application/json"),
+    ];
+    let Ok(engine) = desk.engine(caller) else { return out };
+    if desk.remote.is_none() {
+        let sessions = engine.sessions(None, true).unwrap_or_default();
+        out.extend(sessions.iter().take(LISTED).map(|it| {
+            Resource::new(format!("{SCHEME}session/{}", it.id), it.id.as_str())
+                .with_description(format!("{}: {}", it.agent.name(), it.first_words))
+                .with_mime_type("application/json")
+        }));
+    }
+    let snapshots = engine.store.compactions(&desk.scope(caller), None, LISTED as u32).unwrap_or_default();
+    out.extend(snapshots.iter().map(|it| {
+        Resource::new(format!("{SCHEME}snapshot/{}", it.handle), it.handle.as_str())
+            .with_description(format!("{} → {} tokens by {}", it.tokens_before, it.tokens_after, it.profile))
+            .with_mime_type("text/markdown")
+    }));
+    out
+}
+
+/// The contents of one.
+pub(super) fn read(desk: &Desk, caller: &Caller, uri: &str) -> Result<ResourceContents, ErrorData> {
+    let found = uri.strip_prefix(SCHEME).and_then(|it| it.split_once('/').or(Some((it, ""))));
+    let contents = match found {
+        Some(("profiles", "")) => profiles().map(|it| (it, "application/json")),
+        Some(("session", id)) if !id.is_empty() => {
+            let arguments = one("session", id);
+            call::call(desk, caller, "estimate_tokens", &arguments)
+                .map(|it| (serde_json::Value::Object(it).to_string(), "application/json"))
+        }
+        Some(("snapshot", handle)) if !handle.is_empty() => {
+            snapshot(desk, caller, handle).map(|it| (it, "text/markdown"))
+        }
+        Some(("archive", handle)) if !handle.is_empty() => {
+            let answer = call::call(desk, caller, "recall", &one("handle", handle));
+            answer.map(|it| {
+                let text = it.get("text").and_then(|it| it.as_str()).unwrap_or_default();
+                let more = it.get("next").and_then(|it| it.as_str());
+                let more = more.map(|it| {
+                    format!("\n[… goes on: recall {{\"handle\": \"{handle}\", \"range\": \"{it}\"}}]")
+                });
+                (format!("{text}{}", more.unwrap_or_default()), "text/plain")
+            })
+        }
+        _ => Err(Error::new(
+            Kind::Arguments,
+            "expected epitome://profiles, session/ID, snapshot/HANDLE or archive/HANDLE, found something else",
+        )),
+    };
+    match contents {
+        Ok((text, mime)) => Ok(ResourceContents::text(text, uri).with_mime_type(mime)),
+        Err(error) => Err(ErrorData::resource_not_found(error.full(), Some(json!({"uri": uri})))),
+    }
+}
+
+fn one(name: &str, value: &str) -> Arguments {
+    let mut arguments = serde_json::Map::new();
+    arguments.insert(name.to_owned(), json!(value));
+    Arguments::of(arguments)
+}
+
+fn snapshot(desk: &Desk, caller: &Caller, handle: &str) -> Result<String> {
+    let engine = desk.engine(caller)?;
+    let scope = engine.store.locate(handle, &caller.owner)?;
+    Ok(engine.store.compaction(&scope, handle)?.summary)
+}
+
+fn profiles() -> Result<String> {
+    let mut out = Vec::new();
+    for (name, _) in BUILT_IN {
+        let profile = Profile::built_in(name)?;
+        out.push(json!({"name": profile.name, "about": profile.about, "follows": profile.follows}));
+    }
+    Ok(json!({"profiles": out}).to_string())
+}
+
+/// What an argument of that name may be, as far as it has been typed.
+pub(super) fn complete(desk: &Desk, caller: &Caller, argument: &str, typed: &str) -> Vec<String> {
+    let all: Vec<String> = match argument {
+        "id" | "session" if desk.remote.is_none() => {
+            let sessions = desk.engine(caller).and_then(|it| it.sessions(None, false)).unwrap_or_default();
+            sessions.into_iter().map(|it| it.id).collect()
+        }
+        "handle" => {
+            let Ok(engine) = desk.engine(caller) else { return Vec::new() };
+            let scope = desk.scope(caller);
+            let snapshots = engine.store.compactions(&scope, None, 100).unwrap_or_default();
+            let originals = engine.store.newest(&scope, None, 100, 0).unwrap_or_default();
+            let sessions = snapshots.iter().filter_map(|it| it.original.as_ref());
+            let handles = sessions
+                .chain(snapshots.iter().map(|it| &it.handle))
+                .chain(originals.iter().map(|it| &it.handle));
+            handles.map(|it| it.as_str().to_owned()).collect()
+        }
+        "profile" => BUILT_IN.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        _ => Vec::new(),
+    };
+    all.into_iter().filter(|it| it.starts_with(typed)).collect()
+}

@@ -1,0 +1,361 @@
+//! What rmcp asks of a server.
+
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::ServerHandler;
+use rmcp::model::{
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams,
+    CompleteResult, CompletionInfo, ContentBlock, ErrorData, GetPromptRequestParams, GetPromptResponse,
+    GetPromptResult, Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
+};
+use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+use super::arguments::Arguments;
+use super::call::{self, Answer};
+use super::desk::{Caller, Desk};
+use super::{prompts, resources, tools};
+use crate::error::{Error, Kind, Result};
+
+/// What a client shows of the server before its tools are loaded; some show only the first line.
+const INSTRUCTIONS: &str = "\
+Epitome compacts coding-agent sessions when the context window fills up: nothing is lost, every original can be recalled.
+- How full is the context, what fills it: estimate_tokens.
+- Context full, or a handoff to a new session: summarize_history (focus says what for).
+- Only free space: prune_tool_outputs. Where to cut: find_split_point.
+- What was cut or said earlier: recall.
+Without arguments the current session is meant.";
+
+/// How long a list may be kept, in milliseconds: they change only when the server is replaced.
+const LISTS_MS: u64 = 3_600_000;
+
+/// The first sign of life of a long call, and how often it is repeated. One client gives up after 30 s without.
+const PROGRESS: Duration = Duration::from_secs(2);
+
+/// How often the folder of prompts is looked at.
+const WATCH: Duration = Duration::from_secs(5);
+
+/// The handler behind every connection; cheap to clone.
+#[derive(Clone)]
+pub struct Server {
+    pub(super) desk: Arc<Desk>,
+    tools: Arc<[Tool]>,
+    /// Calls that work at the same time; the rest waits, and can be cancelled while it does.
+    working: Arc<Semaphore>,
+}
+
+impl Server {
+    pub(super) fn new(desk: Desk) -> Self {
+        // No provider can be configured yet, so no call leaves this machine.
+        let tools = tools::all(false).into();
+        Self { desk: Arc::new(desk), tools, working: Arc::new(Semaphore::new(at_once())) }
+    }
+
+    /// Who calls: over HTTP whoever the token belongs to, otherwise the local user.
+    fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
+        let parts = || context.extensions.get::<axum::http::request::Parts>()?.extensions.get::<Caller>();
+        let caller = context.extensions.get::<Caller>().or_else(parts);
+        let mut caller = caller.cloned().unwrap_or_else(|| self.desk.local());
+        if self.desk.remote.is_none() {
+            caller.thread = context.meta.get("threadId").and_then(Value::as_str).map(str::to_owned);
+        }
+        caller
+    }
+
+    /// Does something that reads files or the store, away from the threads that talk.
+    async fn aside<T: Send + 'static>(
+        &self,
+        context: &RequestContext<RoleServer>,
+        job: impl FnOnce(&Desk, &Caller) -> T + Send + 'static,
+    ) -> Result<T, ErrorData> {
+        let (desk, caller) = (self.desk.clone(), self.caller(context));
+        let done = tokio::task::spawn_blocking(move || job(&desk, &caller)).await;
+        done.map_err(|_| ErrorData::internal_error(broken().full(), None))
+    }
+
+    fn prompt_folder(&self) -> PathBuf {
+        self.desk.config.config_dir.join("prompts")
+    }
+
+    /// Calls `tell` whenever a prompt file has changed; ends when it says so.
+    async fn watch_prompts<F: Future<Output = bool>>(&self, tell: impl Fn() -> F) {
+        let folder = self.prompt_folder();
+        let mut known = prompts::stamp(&folder);
+        loop {
+            tokio::time::sleep(WATCH).await;
+            let found = prompts::stamp(&folder);
+            let changed = found != known;
+            known = found;
+            if changed && !tell().await {
+                return;
+            }
+        }
+    }
+
+    /// Counts a call, and writes the line that says who called what: nothing of what was in it.
+    fn note(&self, owner: &str, tool: &str, answer: Option<&Result<Answer>>, took: Duration) {
+        if self.desk.remote.is_none() {
+            return;
+        }
+        let outcome = match answer {
+            Some(Ok(_)) => "ok",
+            Some(Err(error)) => error.code(),
+            None => "cancelled",
+        };
+        self.desk.metrics.call(tool, outcome, took);
+        let at = crate::format::derive::time(self.desk.now());
+        let milliseconds = took.as_secs_f64() * 1000.0;
+        let line = serde_json::json!({"at": at, "caller": owner, "tool": tool, "outcome": outcome, "ms": milliseconds});
+        // A log that cannot be written must not stop the server.
+        let _ = writeln!(std::io::stderr().lock(), "{line}");
+    }
+
+    /// Calls a tool on a thread of its own, with signs of life, until it is done or nobody waits any more.
+    async fn work(
+        &self,
+        caller: Caller,
+        tool: String,
+        arguments: Arc<Arguments>,
+        context: &RequestContext<RoleServer>,
+    ) -> Option<Result<Answer>> {
+        let desk = self.desk.clone();
+        let job = move || guarded(|| call::call(&desk, &caller, &tool, &arguments));
+        let permit = tokio::select! {
+            permit = self.working.clone().acquire_owned() => permit.ok()?,
+            () = context.ct.cancelled() => return None,
+        };
+        let mut done = tokio::task::spawn_blocking(move || {
+            let answer = job();
+            drop(permit);
+            answer
+        });
+        let mut alive = interval_at(Instant::now() + PROGRESS, PROGRESS);
+        alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let token = context.meta.get_progress_token();
+        let mut step = 0.0;
+        loop {
+            tokio::select! {
+                done = &mut done => return Some(done.unwrap_or_else(|_| Err(broken()))),
+                () = context.ct.cancelled() => return None,
+                _ = alive.tick(), if token.is_some() => {
+                    if let Some(token) = token.clone() {
+                        step += 1.0;
+                        let sign = ProgressNotificationParam::new(token, step).with_message("working on the session");
+                        // Who does not want to hear of it any more is noticed by the cancellation.
+                        let _ = context.peer.notify_progress(sign).await;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Half of what the machine has may be busy with calls, at least two: readers must not starve.
+fn at_once() -> usize {
+    std::thread::available_parallelism().map_or(2, |it| it.get().clamp(2, 8))
+}
+
+/// A panic is a bug of ours, and no reason to leave a client without an answer.
+fn guarded<T>(job: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|_| Err(broken()))
+}
+
+fn broken() -> Error {
+    Error::new(
+        Kind::Bug,
+        "this call ran into a bug of epitome; others still work. Please report it with the server's log",
+    )
+}
+
+fn result(answer: Result<Answer>, example: &str) -> CallToolResult {
+    match answer {
+        Ok(answer) => CallToolResult::structured(Value::Object(answer)),
+        Err(error) => {
+            let mut text = error.full();
+            if matches!(error.kind(), Kind::Arguments | Kind::Input | Kind::Ambiguous) {
+                text.push_str(&format!("\nA call that works: {example}"));
+            }
+            // Text alone: structured content would have to be what the output schema says.
+            CallToolResult::error(vec![ContentBlock::text(text)])
+        }
+    }
+}
+
+/// We never hand out a cursor, so whoever brings one has it from elsewhere.
+pub(super) fn no_cursor(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
+    match request.and_then(|it| it.cursor) {
+        None => Ok(()),
+        Some(cursor) => Err(ErrorData::invalid_params(
+            format!("expected no cursor: lists come whole; found {cursor:?}"),
+            None,
+        )),
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_prompts()
+            .enable_prompts_list_changed()
+            .enable_resources()
+            .enable_completions()
+            .build();
+        let about = Implementation::new("epitome", env!("CARGO_PKG_VERSION"))
+            .with_title("Epitome")
+            .with_description(env!("CARGO_PKG_DESCRIPTION"));
+        ServerConfig::new(capabilities).with_server_info(about).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        no_cursor(request)?;
+        let mut list = ListToolsResult::with_all_items(self.tools.to_vec());
+        list.ttl_ms = Some(LISTS_MS);
+        list.cache_scope = Some(CacheScope::Public);
+        Ok(list)
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.tools.iter().find(|it| it.name == name).cloned()
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let tool = request.name.as_ref();
+        if !self.tools.iter().any(|it| it.name == tool) {
+            let names: Vec<&str> = self.tools.iter().map(|it| it.name.as_ref()).collect();
+            let what = format!("expected a tool of this server ({}), found {tool:?}", names.join(", "));
+            return Err(ErrorData::invalid_params(what, None));
+        }
+        let caller = self.caller(&context);
+        let arguments = match context.extensions.get::<Arc<Arguments>>() {
+            Some(arguments) => arguments.clone(),
+            None => Arc::new(Arguments::of(request.arguments.unwrap_or_default())),
+        };
+        let (started, owner) = (Instant::now(), caller.owner.clone());
+        let answer = if call::is_quick(tool, &arguments) {
+            Some(guarded(|| call::call(&self.desk, &caller, tool, &arguments)))
+        } else {
+            self.work(caller, tool.to_owned(), arguments, &context).await
+        };
+        self.note(&owner, tool, answer.as_ref(), started.elapsed());
+        // Nobody waits for a cancelled call; what is returned here is not sent.
+        let answer = answer.unwrap_or_else(|| Err(Error::new(Kind::Refused, "the call was cancelled")));
+        Ok(result(answer, call::example(&self.desk, tool)).into())
+    }
+
+    async fn list_prompts(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        no_cursor(request)?;
+        let folder = self.prompt_folder();
+        Ok(ListPromptsResult::with_all_items(self.aside(&context, move |_, _| prompts::list(&folder)).await?))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let folder = self.prompt_folder();
+        let name = request.name.clone();
+        let arguments = request.arguments.unwrap_or_default();
+        match self.aside(&context, move |_, _| prompts::get(&folder, &name, &arguments)).await? {
+            Some(Ok(messages)) => Ok(GetPromptResult::new(messages).into()),
+            Some(Err(what)) => Err(ErrorData::invalid_params(what, None)),
+            None => {
+                let what = format!("expected a prompt that prompts/list names, found {:?}", request.name);
+                Err(ErrorData::invalid_params(what, None))
+            }
+        }
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        no_cursor(request)?;
+        Ok(ListResourcesResult::with_all_items(self.aside(&context, resources::list).await?))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        no_cursor(request)?;
+        let mut list = ListResourceTemplatesResult::with_all_items(resources::templates());
+        list.ttl_ms = Some(LISTS_MS);
+        list.cache_scope = Some(CacheScope::Public);
+        Ok(list)
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let contents =
+            self.aside(&context, move |desk, caller| resources::read(desk, caller, &request.uri)).await??;
+        Ok(ReadResourceResult::new(vec![contents]).into())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let argument = request.argument;
+        let job = move |desk: &Desk, caller: &Caller| {
+            resources::complete(desk, caller, &argument.name, &argument.value)
+        };
+        let mut found = self.aside(&context, job).await?;
+        let total = found.len();
+        found.truncate(CompletionInfo::MAX_VALUES);
+        let more = total > found.len();
+        let info = CompletionInfo::with_pagination(found, Some(total as u32), more);
+        info.map(CompleteResult::new).map_err(|what| ErrorData::internal_error(what, None))
+    }
+
+    /// The local user's prompts may change while they work; a team's do not.
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        if self.desk.remote.is_some() {
+            return;
+        }
+        let server = self.clone();
+        tokio::spawn(async move {
+            let peer = &context.peer;
+            server.watch_prompts(|| async { peer.notify_prompt_list_changed().await.is_ok() }).await;
+        });
+    }
+
+    fn accepted_subscription_filter(&self, _requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(SubscriptionFilter::builder().prompts_list_changed().build())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        tokio::select! {
+            () = context.cancelled() => {}
+            () = self.watch_prompts(|| async { context.sink().notify_prompt_list_changed().await.is_ok() }) => {}
+        }
+        Ok(())
+    }
+}

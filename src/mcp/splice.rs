@@ -1,0 +1,58 @@
+//! The edit that turns the caller's messages into the compacted ones: history[..from] + with + history[to..].
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// Where a request body or its like holds the messages.
+const KEYS: [&str; 4] = ["messages", "input", "contents", "history"];
+
+/// The smallest edit between two arrays of messages, or objects that hold one. What is equal at the beginning and at
+/// the end stays where it is.
+pub(super) fn replace(before: &[u8], after: &[u8]) -> Option<Value> {
+    let (before, after) = (std::str::from_utf8(before).ok()?, std::str::from_utf8(after).ok()?);
+    let (before, after) = (array(before)?, array(after)?);
+    let same = |one: &&RawValue, other: &&RawValue| one.get() == other.get();
+    let shorter = before.len().min(after.len());
+    let from = before.iter().zip(&after).take_while(|(one, other)| same(one, other)).count();
+    let tail =
+        before.iter().rev().zip(after.iter().rev()).take_while(|(one, other)| same(one, other)).count();
+    let tail = tail.min(shorter - from);
+    let with: Option<Vec<Value>> =
+        after[from..after.len() - tail].iter().map(|it| serde_json::from_str(it.get()).ok()).collect();
+    Some(serde_json::json!({"from": from, "to": before.len() - tail, "with": with?}))
+}
+
+fn array(text: &str) -> Option<Vec<&RawValue>> {
+    if text.trim_start().starts_with('[') {
+        return serde_json::from_str(text).ok();
+    }
+    let object: std::collections::BTreeMap<String, &RawValue> = serde_json::from_str(text).ok()?;
+    KEYS.iter().find_map(|key| serde_json::from_str(object.get(*key)?.get()).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn keeps_both_ends() {
+        let edit = replace(b"[1,2,3,4,5]", br#"[1,"summary",5]"#).unwrap();
+        assert_eq!(edit, serde_json::json!({"from": 1, "to": 4, "with": ["summary"]}));
+        let edit = replace(br#"{"system":"x","messages":[1,2]}"#, br#"{"messages":[2]}"#).unwrap();
+        assert_eq!(edit, serde_json::json!({"from": 0, "to": 1, "with": []}));
+        assert_eq!(replace(b"nonsense", b"[]"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn splicing_gives_the_result(before in proptest::collection::vec(0..3u8, 0..12), after in proptest::collection::vec(0..3u8, 0..12)) {
+            let json = |it: &[u8]| serde_json::to_vec(it).unwrap();
+            let edit = replace(&json(&before), &json(&after)).unwrap();
+            let (from, to) = (edit["from"].as_u64().unwrap() as usize, edit["to"].as_u64().unwrap() as usize);
+            prop_assert!(from <= to && to <= before.len());
+            let with: Vec<u8> = edit["with"].as_array().unwrap().iter().map(|it| it.as_u64().unwrap() as u8).collect();
+            prop_assert_eq!([&before[..from], &with[..], &before[to..]].concat(), after);
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! What the model is offered: names, descriptions and schemas of the tools.
+//!
+//! **Invariants.** Every parameter is optional. Schemas are flat: no `$ref`, no `anyOf`, no boolean schemas, no formats,
+//! since one client drops all tools of a server for one schema it cannot read. Unknown arguments are tolerated: one
+//! client adds its own. Everything here is paid for by the model in every request, so a test counts it.
+
+use std::sync::Arc;
+
+use rmcp::model::{MetaObject, Tool, ToolAnnotations};
+use serde_json::{Value, json};
+
+/// Where a client that defers tools shows what a tool is for.
+const SEARCH_HINT: &str = "anthropic/searchHint";
+/// Keeps a tool loaded in a client that defers tools.
+const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
+/// Up to this many characters a client shows a result in place.
+const RESULT_CHARS: &str = "anthropic/maxResultSizeChars";
+
+/// No answer has more characters than this: 8,000 tokens of the most compact text.
+const MOST_CHARS: u64 = 80_000;
+
+/// The tools, in the order in which they are listed. `open_world`: whether a model's provider may be asked, fixed when
+/// the server starts.
+pub(super) fn all(open_world: bool) -> Vec<Tool> {
+    vec![estimate_tokens(), find_split_point(), prune_tool_outputs(), recall(), summarize_history(open_world)]
+}
+
+fn estimate_tokens() -> Tool {
+    let input = object(&[
+        session(),
+        messages(),
+        ("text", text("Count only this text.")),
+        format(),
+        ("model", text("Model to count for.")),
+        ("tokenizer", text("auto, o200k, cl100k, chars4, bytes4, …")),
+        ("detail", choice(&["concise", "detailed"])),
+    ]);
+    let output = object(&[
+        ("tokens", integer()),
+        ("overhead", integer()),
+        ("context", integer()),
+        ("window", integer()),
+        ("used_percent", number()),
+        ("method", any_object()),
+        ("by_category", any_object()),
+        ("largest", objects()),
+        ("triggers", any_object()),
+        ("advice", any_object()),
+    ]);
+    let what = "How full the context window is: tokens by category, the largest tool outputs, who would compact now, \
+                whether this is a good moment. With text or messages, counts these.";
+    tool("estimate_tokens", "Estimate tokens", what, input, required(output, &["tokens"]), read_only())
+        .with_meta(meta("context window usage, token count, how full", false))
+}
+
+fn find_split_point() -> Tool {
+    let input = object(&[session(), messages(), format(), profile(), keep()]);
+    let output = object(&[
+        ("split", integer()),
+        ("boundary", text("")),
+        ("compacted", any_object()),
+        ("kept", any_object()),
+        ("reason", text("")),
+        ("ranges", objects()),
+        ("alternatives", objects()),
+    ]);
+    let what = "Where to cut a conversation so that its old part can be compacted and no tool call loses its result.";
+    let output = required(output, &["boundary", "reason"]);
+    tool("find_split_point", "Find the split point", what, input, output, read_only())
+        .with_meta(meta("where to split or cut a conversation history", false))
+}
+
+fn prune_tool_outputs() -> Tool {
+    let input = object(&[
+        session(),
+        messages(),
+        format(),
+        profile(),
+        ("protect_tokens", whole("Newest outputs that stay, in tokens.")),
+        ("exclude_tools", texts("Tools whose outputs stay.")),
+        ("only", texts("Only these call ids.")),
+        auto(),
+        to(),
+    ]);
+    let output = object(&[
+        ("status", text("")),
+        ("tokens_before", integer()),
+        ("tokens_after", integer()),
+        ("pruned", objects()),
+        ("reason", text("")),
+        ("next", any_object()),
+    ]);
+    let what =
+        "Frees context by clearing old, large tool outputs. Originals are archived; recall brings them back.";
+    let output = required(output, &["status", "tokens_before", "tokens_after"]);
+    tool("prune_tool_outputs", "Prune tool outputs", what, input, output, writes(false).idempotent(true))
+        .with_meta(meta("clear old tool results, prune, free context", false))
+}
+
+fn recall() -> Tool {
+    let input = object(&[
+        ("query", text("Words to search for.")),
+        ("handle", text("Read this original.")),
+        session(),
+        ("scope", choice(&["session", "project", "all"])),
+        ("range", text("Of the original: lines 10-40, bytes b0-4096, or /regex/±2.")),
+        ("limit", whole("Most hits, or with handle most tokens.")),
+    ]);
+    let output = object(&[("hits", objects()), ("text", text("")), ("next", text("")), ("handle", text(""))]);
+    let what = "Searches what compaction or pruning removed, or reads it back word for word by its handle.";
+    tool("recall", "Recall", what, input, output, read_only())
+        .with_meta(meta("find or restore compacted, cleared or forgotten earlier output", false))
+}
+
+fn summarize_history(open_world: bool) -> Tool {
+    let input = object(&[
+        session(),
+        messages(),
+        format(),
+        profile(),
+        ("focus", text("What the summary is for: a topic, or the goal of the next session.")),
+        ("style", choice(&["brief", "detailed", "technical"])),
+        ("budget", text("Size afterwards: 4000, 20%.")),
+        keep(),
+        ("pin", texts("Facts to carry word for word.")),
+        ("previous_summary", text("An earlier summary to carry on.")),
+        ("summarizer", text("offline (default), host, auto or a provider.")),
+        ("handle", text("With answer: the ask it answers.")),
+        ("answer", text("The summary that was asked for.")),
+        auto(),
+        to(),
+    ]);
+    let output = object(&[
+        ("status", text("")),
+        ("tokens_before", integer()),
+        ("tokens_after", integer()),
+        ("summary", text("")),
+        ("replace", any_object()),
+        ("facts", any_object()),
+        ("handle", text("")),
+        ("output", text("")),
+        ("session_id", text("")),
+        ("reason", text("")),
+        ("next", any_object()),
+    ]);
+    let what = "Compacts (compresses) a long conversation when the context window fills up, or writes a handoff for a \
+                new session: a summary that keeps goals, decisions, errors and files. For messages it returns replace: \
+                history[..from] + with + history[to..].";
+    let output = required(output, &["status", "tokens_before", "tokens_after"]);
+    tool("summarize_history", "Compact the conversation", what, input, output, writes(open_world))
+        .with_meta(meta("compact, compress, summarize, context full, handoff", true))
+}
+
+type Property = (&'static str, Value);
+
+fn session() -> Property {
+    ("session", text("File, id, handle, latest or current (default)."))
+}
+
+fn messages() -> Property {
+    let what = "Instead of a session: messages of any LLM API.";
+    ("messages", json!({"type": "array", "items": {"type": "object"}, "description": what}))
+}
+
+fn format() -> Property {
+    ("format", text("If not detected."))
+}
+
+fn profile() -> Property {
+    ("profile", text("Strategy; default epitome."))
+}
+
+fn keep() -> Property {
+    ("keep", text("End to keep: 8000, 30%."))
+}
+
+fn auto() -> Property {
+    ("auto", json!({"type": "boolean", "description": "Only if due."}))
+}
+
+fn to() -> Property {
+    ("to", choice(&["plan", "file", "session"]))
+}
+
+fn text(what: &str) -> Value {
+    if what.is_empty() { json!({"type": "string"}) } else { json!({"type": "string", "description": what}) }
+}
+
+fn whole(what: &str) -> Value {
+    json!({"type": "integer", "description": what})
+}
+
+fn integer() -> Value {
+    json!({"type": "integer"})
+}
+
+fn number() -> Value {
+    json!({"type": "number"})
+}
+
+fn any_object() -> Value {
+    json!({"type": "object"})
+}
+
+fn objects() -> Value {
+    json!({"type": "array", "items": {"type": "object"}})
+}
+
+fn texts(what: &str) -> Value {
+    json!({"type": "array", "items": {"type": "string"}, "description": what})
+}
+
+fn choice(values: &[&str]) -> Value {
+    json!({"type": "string", "enum": values})
+}
+
+fn object(properties: &[Property]) -> serde_json::Map<String, Value> {
+    let properties: serde_json::Map<String, Value> =
+        properties.iter().map(|(name, schema)| ((*name).to_owned(), schema.clone())).collect();
+    let mut out = serde_json::Map::new();
+    out.insert("type".to_owned(), json!("object"));
+    out.insert("properties".to_owned(), Value::Object(properties));
+    out
+}
+
+fn required(mut schema: serde_json::Map<String, Value>, names: &[&str]) -> serde_json::Map<String, Value> {
+    schema.insert("required".to_owned(), json!(names));
+    schema
+}
+
+fn read_only() -> ToolAnnotations {
+    ToolAnnotations::new().read_only(true).destructive(false).idempotent(true).open_world(false)
+}
+
+/// Adds, never destroys. One client refuses a tool that is not read-only unless all three are said.
+fn writes(open_world: bool) -> ToolAnnotations {
+    ToolAnnotations::new().read_only(false).destructive(false).idempotent(false).open_world(open_world)
+}
+
+fn tool(
+    name: &'static str,
+    title: &str,
+    what: &'static str,
+    input: serde_json::Map<String, Value>,
+    output: serde_json::Map<String, Value>,
+    hints: ToolAnnotations,
+) -> Tool {
+    Tool::new(name, what, Arc::new(input))
+        .with_title(title)
+        .with_raw_output_schema(Arc::new(output))
+        .with_annotations(hints)
+}
+
+fn meta(search_hint: &str, always: bool) -> MetaObject {
+    let mut meta = serde_json::Map::new();
+    meta.insert(SEARCH_HINT.to_owned(), json!(search_hint));
+    meta.insert(RESULT_CHARS.to_owned(), json!(MOST_CHARS));
+    if always {
+        meta.insert(ALWAYS_LOAD.to_owned(), json!(true));
+    }
+    MetaObject(meta)
+}

@@ -1,0 +1,86 @@
+//! The profiles and prompts that come with the program: all from `prompts/`.
+
+macro_rules! profiles {
+    ($($name:literal),* $(,)?) => {
+        /// The built-in profiles: name and text, in the order of the table.
+        pub const BUILT_IN: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!("../../prompts/", $name, "/profile.toml")))),*];
+    };
+}
+
+profiles!(
+    "epitome",
+    "claude-code",
+    "codex",
+    "codex@0.46",
+    "codex@0.169",
+    "gemini-cli",
+    "gemini-cli@0.20",
+    "gemini-cli@0.61",
+    "opencode",
+    "opencode@1.18",
+    "learn-claude-code",
+    "learn-claude-code@7891c25",
+    "supermemory",
+    "supermemory@2.0",
+);
+
+macro_rules! prompts {
+    ($($name:literal),* $(,)?) => {
+        const PROMPTS: &[(&str, &str)] = &[$(($name, include_str!(concat!("../../prompts/", $name)))),*];
+    };
+}
+
+prompts!(
+    "claude-code/system.md",
+    "claude-code/ask.md",
+    "codex/ask.md",
+    "codex@0.169/ask.md",
+    "gemini-cli/system.md",
+    "gemini-cli/ask.md",
+    "gemini-cli@0.61/system.md",
+    "gemini-cli@0.61/ask.md",
+    "gemini-cli@0.61/again.md",
+    "gemini-cli@0.61/verify.md",
+    "opencode/system.md",
+    "opencode/ask.md",
+    "opencode@1.18/system.md",
+    "opencode@1.18/ask.md",
+    "opencode@1.18/again.md",
+    "learn-claude-code/ask.md",
+    "supermemory/ask.md",
+);
+
+/// The model that is asked for a summary in a session of `model`; nothing where the profile does not say.
+pub fn model_for<'a>(prompts: &'a super::Prompts, model: &str) -> Option<&'a str> {
+    let find = |name: &str| prompts.models.iter().find(|(it, _)| it == name).map(|(_, to)| to.as_str());
+    find(model).or_else(|| find("*"))
+}
+
+/// A prompt by the name that profiles give it: one that comes with the program, or else the text itself.
+pub fn prompt(name: &str) -> &str {
+    PROMPTS.iter().find(|(it, _)| *it == name).map_or(name, |(_, text)| *text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{Pass, Profile};
+
+    #[test]
+    fn every_prompt_that_a_profile_names_is_there_and_used() {
+        let mut used = std::collections::BTreeSet::new();
+        for (name, _) in BUILT_IN {
+            for pass in Profile::built_in(name).unwrap().passes {
+                let Pass::Summarize(step) = pass else { continue };
+                let prompts = step.prompts;
+                for it in [prompts.system, prompts.ask, prompts.again, prompts.verify].into_iter().flatten() {
+                    assert_ne!(prompt(&it), it, "{name} names {it}, which is not there");
+                    used.insert(it);
+                }
+            }
+        }
+        let unused: Vec<_> = PROMPTS.iter().filter(|it| !used.contains(it.0)).map(|it| it.0).collect();
+        assert_eq!(unused, Vec::<&str>::new());
+    }
+}

@@ -1,0 +1,143 @@
+//! Where a profile contradicts itself.
+
+use super::settings::layouts;
+use super::{Budget, Keep, Pass, Profile, Replace, Select, Slot, Summarize, TooLong, Turns};
+
+/// A contradiction.
+pub(super) struct Problem {
+    /// Line in the text, where it is known.
+    pub(super) line: Option<u64>,
+    /// A sentence.
+    pub(super) what: String,
+}
+
+/// All contradictions of a profile, in the order of its text.
+pub(super) fn problems(profile: &Profile, text: &str) -> Vec<Problem> {
+    let mut out = Vec::new();
+    trigger(profile, &mut |what| out.push(Problem { line: line_of(text, "[trigger]", 0), what }));
+    if profile.passes.is_empty() {
+        out.push(Problem { line: None, what: "pass: expected at least one, found none".to_owned() });
+    }
+    for (number, pass) in profile.passes.iter().enumerate() {
+        let line = line_of(text, "[[pass]]", number);
+        let place = match line {
+            Some(line) => format!("pass {} (line {line})", number + 1),
+            None => format!("pass {}", number + 1),
+        };
+        let mut say = |what: String| out.push(Problem { line, what: format!("{place}: {what}") });
+        match pass {
+            Pass::Outputs(step) => {
+                if let Replace::Ends(ends) = &step.replace {
+                    share("replace.ends.head", ends.head, &mut say);
+                }
+                if let Select::Beyond(protect) | Select::Unfit(protect) = step.select
+                    && protect < step.minimum
+                {
+                    say(format!("protects {protect} tokens, fewer than the minimum of {}", step.minimum));
+                }
+            }
+            Pass::Snip(step) => {
+                if step.head + step.tail > step.above {
+                    let kept = step.head + step.tail;
+                    say(format!("keeps {kept} messages of histories above {}", step.above));
+                }
+            }
+            Pass::Collapse(step) => {
+                if !step.line.contains("{recall}") {
+                    say("line: expected {recall}, without which a turn could not be undone".to_owned());
+                }
+            }
+            Pass::Summarize(step) => summarize(profile, step, &mut say),
+        }
+    }
+    out
+}
+
+fn trigger(profile: &Profile, say: &mut dyn FnMut(String)) {
+    let trigger = &profile.trigger;
+    if let Some(value) = trigger.share {
+        share("trigger.share", value, say);
+    }
+    for (name, value) in [("tokens", trigger.tokens), ("chars", trigger.chars), ("window", trigger.window)] {
+        if value == Some(0) {
+            say(format!("trigger.{name}: expected more than 0, at which every history would be compacted"));
+        }
+    }
+    if let Some(next) = trigger.next {
+        share("trigger.next.share", next.share, say);
+    }
+    if let (Some(window), Some(reserve)) = (trigger.window, trigger.reserve_output)
+        && reserve + trigger.buffer.unwrap_or(0) >= window
+    {
+        say(format!("trigger: keeps {reserve} tokens or more free of a window of {window}"));
+    }
+}
+
+fn summarize(profile: &Profile, step: &Summarize, say: &mut dyn FnMut(String)) {
+    for layout in layouts(step) {
+        let summaries = layout.iter().filter(|it| **it == Slot::Summary).count();
+        if summaries != 1 {
+            say(format!("its layout: expected one place for the summary, found {summaries}"));
+        }
+    }
+    if step.summary.sections.is_empty() {
+        say("its summary has no sections".to_owned());
+    }
+    if step.summary.max_tokens == 0 {
+        say("summary.max-tokens: expected more than 0".to_owned());
+    }
+    if let Some(value) = step.least_gain {
+        share("least-gain", value, say);
+    }
+    if let TooLong::Rounds(rounds) = step.too_long {
+        share("too-long.rounds.share", rounds.share, say);
+    }
+    let most = match &step.keep {
+        Keep::ShareBehind(value) => {
+            if !(0.0 < *value && *value < 1.0) {
+                say(format!("keep.share-behind: expected a share above 0 and below 1, found {value}"));
+            }
+            0
+        }
+        Keep::Budget(budget) => {
+            share("keep.budget.share", budget.share, say);
+            share("keep.budget.summary", budget.summary, say);
+            budget.maximum
+        }
+        Keep::Turns(turns) => {
+            share("keep.turns.share", turns.share, say);
+            turns.tokens.unwrap_or(turns.maximum)
+        }
+        Keep::UserMessages(kept) => {
+            if kept.joined != step.before.contains("{user-messages}") {
+                say("keep.user-messages.joined: expected {user-messages} in `before` with it, and none without".into());
+            }
+            kept.tokens
+        }
+        Keep::Nothing | Keep::Messages(_) => 0,
+    };
+    if let Keep::Budget(Budget { minimum, maximum, .. }) | Keep::Turns(Turns { minimum, maximum, .. }) =
+        step.keep
+        && minimum > maximum
+    {
+        say(format!("keeps at least {minimum} but at most {maximum} tokens"));
+    }
+    let room = [profile.trigger.tokens, profile.trigger.window, profile.trigger.window_at_most];
+    if let Some(room) = room.into_iter().flatten().min()
+        && most >= room
+    {
+        say(format!("keeps {most} tokens, more than the {room} at which it compacts"));
+    }
+}
+
+fn share(what: &str, value: f64, say: &mut dyn FnMut(String)) {
+    if !(0.0 < value && value <= 1.0) {
+        say(format!("{what}: expected a share above 0 and up to 1, found {value}"));
+    }
+}
+
+/// The 1-based line of the `number`-th line that reads `head`.
+fn line_of(text: &str, head: &str, number: usize) -> Option<u64> {
+    let found = text.lines().enumerate().filter(|(_, line)| line.trim() == head).nth(number);
+    found.map(|(at, _)| at as u64 + 1)
+}

@@ -1,0 +1,97 @@
+//! What a summary holds and how it looks.
+
+use serde::{Deserialize, Serialize};
+
+use crate::facts::Topic;
+
+/// How the summary is written.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SummarySpec {
+    /// Markdown headings or XML elements.
+    #[serde(default)]
+    pub shape: Shape,
+    /// With XML, the element around all sections.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<String>,
+    /// Its sections, in order.
+    pub sections: Vec<Section>,
+    /// Upper bound in tokens, unless the budget says otherwise.
+    #[serde(default = "default_max_tokens")]
+    pub max_tokens: u64,
+    /// Keep a section whose topics are empty (with "(none)"), because a reader expects it.
+    #[serde(default)]
+    pub keep_empty: bool,
+    /// Of files, only those that one of these globs fits (`*` within a name, `**` across folders); empty: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub only_files: Vec<String>,
+    /// Globs of the files that come first, the most important one first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub first_files: Vec<String>,
+    /// Cuts what is summarised into stretches of so many minutes, each under its own heading. 0: not at all.
+    #[serde(default)]
+    pub slice_minutes: u64,
+}
+
+fn default_max_tokens() -> u64 {
+    2_000
+}
+
+/// The shape of a summary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shape {
+    /// `## Title` and bullets.
+    #[default]
+    Markdown,
+    /// `<name>` … `</name>`, text escaped.
+    Xml,
+    /// `Title:` and bullets.
+    Plain,
+}
+
+/// A section of a summary.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Section {
+    /// Heading or element name.
+    pub title: String,
+    /// What of the ledger goes into it, in order.
+    pub holds: Vec<Topic>,
+}
+
+/// The texts that a model is asked with: names of Markdown files beside the profiles, such as `NAME/system.md`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Prompts {
+    /// What the summarizer is told first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
+    /// What it is asked for after the messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ask: Option<String>,
+    /// The same where an earlier summary is among the messages, to be merged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub again: Option<String>,
+    /// A second call that checks the first draft.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verify: Option<String>,
+    /// Which model is asked: the session's model, and the one in its place; `*` is any other.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<(String, String)>,
+}
+
+/// How deep a summary goes. Never changes what is pinned.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Style {
+    /// Pinned facts and one line for the rest.
+    Brief,
+    /// Everything that fits.
+    #[default]
+    Detailed,
+    /// Files, commands, errors and identifiers first.
+    Technical,
+}

@@ -1,0 +1,143 @@
+"""More flows with the real clients, on the kit's own library (its `lib` folder is on PYTHONPATH).
+
+more.py CLIENT FLOW EPITOME   CLIENT: codex claude gemini opencode; EPITOME: the program's absolute path
+  undo    compact, resume and say something, restore: the old output is back, and what was said since is there
+  limit   the session reports that it is full; compacted, it is resumed and the client does not compact again by itself
+          (`control` instead of EPITOME leaves it as it is: then the client must compact)
+  nested  compact, then let the client compact by its own means: our summary is not carried along as it was
+  prune   clear the old output where it stands
+"""
+
+import json, os, re, subprocess, sys
+
+import flows, report
+
+SUMMARY = "Earlier conversation compacted"
+OLD = r"1001\s+1002"
+
+
+class More(flows.Flow):
+    def __init__(self, client, flow, epitome):
+        super().__init__(flows.options([client, "resume"]))
+        self.epitome, self.flow = epitome, flow
+        self.o.flow = flow
+
+    def address(self):
+        """How the session is named to epitome."""
+        a = self.a
+        return f"{a.session()}#{a.id}" if a.name == "opencode" else a.session()
+
+    def call(self, what, *arguments):
+        """Runs epitome as the user would, in the project; a new session id is taken over."""
+        a = self.a
+        p = subprocess.run(
+            [self.epitome, *arguments], cwd=a.cwd, env={"HOME": a.home, "PATH": "/usr/bin:/bin"}, capture_output=True, text=True
+        )
+        if not self.check(f"{what}: epitome {arguments[0]} ends with 0", p.returncode == 0):
+            print(report.cut(p.stdout + p.stderr, 2000))
+            return {}
+        answer = json.loads(p.stdout)
+        if answer.get("session_id"):
+            a.id = answer["session_id"]
+        return answer
+
+    def compact(self):
+        answer = self.call("compact", "compact", self.address(), "--budget", "900", "--apply", "--json")
+        self.check("compact: it is installed", answer.get("status") == "compacted" and answer.get("resume"))
+        return answer
+
+    def resumed(self, phase, prompt):
+        """Resumes; the history that the model received, and whether the client compacted by itself."""
+        self.start(phase)
+        self.run(phase, prompt, True)
+        reqs = report.load(self.log)
+        m = report.main_requests(reqs)
+        own = any(str(r["chosen"]).startswith("rule:own") for r in reqs)
+        return (report.conversation(m[-1]) if m else ""), own
+
+    def flow_undo(self):
+        self.a.setup()
+        self.base()
+        self.stop()
+        self.compact()
+        h, _ = self.resumed("3-compacted", "AFTER-U4 continue")
+        self.check("compacted: the summary is sent", SUMMARY in h)
+        self.check("compacted: the old output is not", not re.search(OLD, h))
+        self.stop()
+        answer = self.call("restore", "restore", "last", "--apply", "--json")
+        self.check("restore: it was put back", answer.get("status") == "restored")
+        h, _ = self.resumed("4-restored", "AFTER-U5 go on")
+        self.check("restored: the old output is sent", re.search(OLD, h))
+        self.check("restored: the summary is not", SUMMARY not in h)
+        self.check("restored: what was said since is sent", "AFTER-U4" in h and "AFTER-ANSWER" in h)
+        self.check("restored: the new prompt is sent", "AFTER-U5" in h)
+        self.check("restored: nothing is sent twice", h.count("BASE-U1") == 1 and h.count("AFTER-U4") == 1)
+
+    def flow_limit(self):
+        a = self.a
+        a.own = True
+        a.setup()
+        full = {"codex": 50000, "gemini": 60000, "claude": 97000, "opencode": 97000}[a.name]
+        self.start("1-base", [
+            {"text": "BASE-A1 looking.", "calls": a.look()},
+            {"text": "BASE-A1 final answer about the notes."},
+            {"text": "BASE-A2 final answer.", "usage": {"input": full, "output": 10}},
+        ])
+        env = {"env": a.own_env()} if a.name == "claude" else {}
+        self.run("base session", "BASE-U1 read the notes", **env)
+        self.run("second prompt", "BASE-U2 and then", True, **env)
+        self.stop()
+        if self.epitome != "control":
+            self.compact()
+        self.start("3-after")
+        self.run("resume", "AFTER-U4 continue", True, **env)
+        own = any(str(r["chosen"]).startswith("rule:own") for r in report.load(self.log))
+        if self.epitome == "control":
+            self.check("control: uncompacted, the client compacts by itself", own)
+        else:
+            self.check("the client does not compact again by itself", not own)
+
+    def flow_nested(self):
+        a = self.a
+        a.own = True
+        a.setup()
+        self.base()
+        self.stop()
+        self.compact()
+        self.own_script("3-own")
+        k = {"env": a.own_env()} if a.name == "claude" and self.o.auto else {}
+        self.run("first prompt", "OWN-U1 read the notes", True, **k)
+        if a.name == "claude":
+            self.run("/compact", "/compact keep it short", True)
+        if a.name in ("opencode", "gemini"):
+            self.run("second prompt", "OWN-U2 go on", True)
+        own = [r for r in report.load(self.log) if str(r["chosen"]).startswith("rule:own")]
+        if self.check("the client compacts by its own means", own):
+            self.check("its model is sent our summary to work from", SUMMARY in report.whole(own[0]))
+        h, _ = self.resumed("4-after", "AFTER-U5 continue")
+        self.check("after its own compaction: its summary is sent", "OWN-SUMMARY" in h)
+        self.check("after its own compaction: ours is not carried along", SUMMARY not in h)
+
+    def flow_prune(self):
+        look = [*self.a.look()[:-1], self.a.shell("cat notes.txt; seq 1000 2800")]
+        self.a.look = lambda: look
+        self.a.setup()
+        self.base()
+        self.stop()
+        answer = self.call("prune", "prune", self.address(), "--protect", "0", "--apply", "--json")
+        self.check("prune: outputs were cleared", answer.get("status") == "pruned" and answer.get("pruned"))
+        h, own = self.resumed("3-pruned", "AFTER-U4 continue")
+        self.check("pruned: the old output is not sent", h and not re.search(OLD, h))
+        self.check("pruned: a placeholder is", "epitome recall" in h)
+        self.check("pruned: all turns are", all(it in h for it in ("BASE-U1", "BASE-U2", "BASE-A2", "AFTER-U4")))
+        self.check("the client did not compact by itself", not own)
+        self.stop()
+        answer = self.call("restore", "restore", "last", "--apply", "--json")
+        h, _ = self.resumed("4-restored", "AFTER-U5 go on")
+        self.check("restored: the old output is sent", re.search(OLD, h))
+        self.check("restored: what was said since is sent once", h.count("AFTER-U4") == 1)
+
+
+if __name__ == "__main__":
+    client, flow, epitome = sys.argv[1:4]
+    sys.exit(More(client, flow, epitome).go())
