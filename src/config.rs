@@ -3,6 +3,8 @@
 //! `config.toml` in the configuration directory, then `EPITOME_*`, then flags; the later wins. No project's own file is
 //! read: a hostile repository must not be able to send a history anywhere.
 
+mod summarizer;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +13,8 @@ use serde::Deserialize;
 use crate::agents::{Agent, Env};
 use crate::error::{Error, Kind, Result};
 use crate::profile::{BUILT_IN, Profile};
+
+pub use summarizer::{Choice, Summarizers};
 
 /// What stands in `config.toml`; everything is optional.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -21,6 +25,7 @@ struct Written {
     /// Model → window in tokens.
     windows: BTreeMap<String, u64>,
     store: StoreWritten,
+    summarizer: summarizer::Written,
     profiles: BTreeMap<String, toml::Value>,
 }
 
@@ -105,6 +110,8 @@ pub struct Config {
     pub tokenizer: String,
     /// Windows of models, over the table.
     pub windows: BTreeMap<String, u64>,
+    /// Who writes summaries.
+    pub summarizers: Summarizers,
     /// The user's own profiles: name → TOML.
     pub profiles: BTreeMap<String, String>,
     /// What the environment says of agents and their folders.
@@ -186,7 +193,9 @@ fn resolve(written: Written, environment: Environment, config_dir: PathBuf) -> R
             .map_err(|error| Error::new(Kind::Arguments, format!("profile {name}")).because(error))?;
         profiles.insert(name, text);
     }
+    let summarizers = Summarizers::resolve(written.summarizer, &environment)?;
     Ok(Config {
+        summarizers,
         agents: agents_env(&environment),
         environment,
         config_dir,

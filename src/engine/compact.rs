@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::summarize::{Drafted, Heard};
 use super::{Amount, Ask, Engine, Known, Measured, Opened, To, method_info, notes, pruned, session_info};
 use crate::agents::reach::Job;
 use crate::answers::{CONTRACT, CompactAnswer, FactCount, Next, UsageInfo};
@@ -46,7 +47,18 @@ pub(super) struct Made {
 impl Engine {
     /// Compacts a session as `ask` says.
     pub fn compact(&self, opened: &Opened, ask: &Ask) -> Result<Compacted> {
-        let measured = self.measure(&opened.session, ask);
+        self.compact_from(opened, ask, None)
+    }
+
+    /// Compacts; with the answer of the calling agent's model, by the plan that it was asked for.
+    pub(super) fn compact_from(&self, opened: &Opened, ask: &Ask, heard: Option<&Heard>) -> Result<Compacted> {
+        let whole = &opened.session.history;
+        let base = heard.map(|it| {
+            let messages = whole.messages().iter().take(it.count()).cloned().collect();
+            History::new(messages, whole.meta.clone())
+        });
+        let mut measured = self.measure_history(base.as_ref().unwrap_or(whole), ask);
+        measured.grown = base.is_some().then_some(whole);
         let mut answer = self.blank(opened, ask, &measured);
         let plan = self.plan(&measured, ask, None);
         answer.split = plan.split;
@@ -65,7 +77,28 @@ impl Engine {
             return Ok(Compacted { answer, history: None, score: None, bytes: None });
         }
         let handle = self.session_handle(opened)?;
-        let known = Known::default();
+        let mut known = Known::default();
+        match self.written_summary(opened, &measured, ask, &plan, &known, heard)? {
+            Drafted::Offline(why) => answer.warnings.extend(why),
+            Drafted::Text(drafted) => {
+                answer.summarizer = drafted.who;
+                answer.usage = drafted.usage;
+                answer.warnings.extend(drafted.notes);
+                known.summary = Some(drafted.text);
+            }
+            Drafted::Asked { handle, ask, next } => {
+                answer.status = "needs_answer".to_owned();
+                answer.summarizer = "host".to_owned();
+                answer.reason = plan.reason.text;
+                answer.handle = Some(handle);
+                answer.ask = Some(ask);
+                answer.next = next;
+                return Ok(Compacted { answer, history: None, score: None, bytes: None });
+            }
+        }
+        if let Some(edit) = &ask.edit {
+            known.summary = self.edited(&measured, ask, &plan, &known, edit)?;
+        }
         let made = match self.make(&measured, ask, plan, &handle, &known) {
             Ok(made) => made,
             Err(rejected) => {
@@ -151,7 +184,9 @@ impl Engine {
     }
 
     fn blank(&self, opened: &Opened, ask: &Ask, measured: &Measured<'_>) -> CompactAnswer {
-        let messages = measured.history.messages().len();
+        let messages = measured.whole().messages().len();
+        let some = measured.whole().messages().iter().filter(|it| compact::counts(it));
+        let tokens = some.map(|it| measured.ruler.message(it)).sum();
         CompactAnswer {
             contract: CONTRACT,
             status: "noop".to_owned(),
@@ -163,8 +198,8 @@ impl Engine {
             summarizer: "offline".to_owned(),
             usage: UsageInfo::default(),
             session: session_info(opened),
-            tokens_before: measured.tokens,
-            tokens_after: measured.tokens,
+            tokens_before: tokens,
+            tokens_after: tokens,
             overhead: measured.overhead,
             method: method_info(&measured.ruler),
             messages_before: messages,
@@ -182,6 +217,7 @@ impl Engine {
             first_changed: None,
             prefix_tokens: measured.tokens,
             handle: None,
+            ask: None,
             output: None,
             session_id: None,
             resume: None,
@@ -228,12 +264,12 @@ impl Engine {
         known: &Known,
     ) -> Result<Made, compact::Rejected> {
         let apply = |plan: &Plan, summary: Option<&str>| {
-            compact::apply(measured.history, &measured.ruler, &ask.profile, plan, summary)
+            compact::apply(measured.whole(), &measured.ruler, &ask.profile, plan, summary)
         };
         let score = |outcome: &Outcome| {
-            let probes = known.probes(measured.history);
+            let probes = known.probes(measured.whole());
             let count = |it: &Message| measured.ruler.message(it);
-            score::score_probes(measured.history, probes, &outcome.history, &|_| true, &count)
+            score::score_probes(measured.whole(), probes, &outcome.history, &|_| true, &count)
         };
         let (Some(step), true) = (ask.profile.summarize(), plan.need.is_some()) else {
             let outcome = apply(&plan, None)?;
@@ -241,7 +277,10 @@ impl Engine {
             return Ok(Made { plan, outcome, summary: None, score });
         };
         let ledger = known.ledger(measured.history);
-        let write = |plan: &Plan, header: &str| self.summary(measured, ask, step, ledger, plan, header);
+        let write = |plan: &Plan, header: &str| match &known.summary {
+            Some(text) => format!("{header}\n{text}"),
+            None => self.summary(measured, ask, step, ledger, plan, Some(header)),
+        };
         // As long as the real one will be.
         let blank = header(
             measured.tokens,
@@ -276,14 +315,14 @@ impl Engine {
         Ok(Made { plan, outcome, summary: Some(summary), score: found })
     }
 
-    fn summary(
+    pub(super) fn summary(
         &self,
         measured: &Measured<'_>,
         ask: &Ask,
         step: &Summarize,
         ledger: &Ledger,
         plan: &Plan,
-        header: &str,
+        header: Option<&str>,
     ) -> String {
         let Some(need) = &plan.need else { return String::new() };
         let frame = measured.ruler.text(&Text::new(format!("{}{}", step.before, step.after)));
@@ -294,7 +333,7 @@ impl Engine {
             style: ask.style,
             focus: ask.focus.as_deref(),
             pins: &ask.pins,
-            header: Some(header),
+            header,
         };
         offline::write(measured.history, ledger, &asked, &|text| measured.ruler.text(&Text::new(text)))
     }
@@ -425,6 +464,9 @@ fn check_read_back(expected: &History, found: &History) -> Result<()> {
 
 /// The end that an outcome of this plan will have, as the summary names it.
 fn plan_end(measured: &Measured<'_>, plan: &Plan) -> Option<String> {
+    if let Some(last) = measured.grown.and_then(|it| it.messages().get(measured.history.messages().len()..)?.last()) {
+        return compact::end_mark(std::slice::from_ref(last));
+    }
     let last = match plan.layout.last()? {
         Item::Old(index) => &measured.history.messages()[*index],
         Item::Made(message) => message,

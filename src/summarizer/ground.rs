@@ -201,7 +201,7 @@ pub fn protected(fact: &Fact) -> bool {
                 | Deed::Edited
                 | Deed::Renamed
                 | Deed::Deleted => true,
-                Deed::Reread | Deed::Read | Deed::Noted => false,
+                Deed::Restored | Deed::Reread | Deed::Read | Deed::Noted => false,
             },
             Detail::None
             | Detail::Rule(_)

@@ -150,7 +150,7 @@ impl Http {
         let mut reader = sse::Reader::default();
         let mut whole = Vec::new();
         let mut bytes = 0;
-        let mut event = |draft: &mut Draft, data: &[u8]| -> Result<(), Failure> {
+        let event = |draft: &mut Draft, data: &[u8]| -> Result<(), Failure> {
             if data == b"[DONE]" {
                 draft.finished = true;
                 return Ok(());
