@@ -457,6 +457,9 @@ pub struct CompactAnswer {
     /// Handle of the original session, once archived.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handle: Option<String>,
+    /// With `needs_answer`: what the calling agent's model is to write, and in which form.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ask: Option<String>,
     /// File that was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,

@@ -3,6 +3,8 @@
 //! `config.toml` in the configuration directory, then `EPITOME_*`, then flags; the later wins. No project's own file is
 //! read: a hostile repository must not be able to send a history anywhere.
 
+mod summarizer;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +14,8 @@ use crate::agents::{Agent, Env};
 use crate::engine::Hooks;
 use crate::error::{Error, Kind, Result};
 use crate::profile::{BUILT_IN, Profile};
+
+pub use summarizer::{Choice, Summarizers};
 
 /// What stands in `config.toml`; everything is optional.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -23,6 +27,7 @@ struct Written {
     windows: BTreeMap<String, u64>,
     store: StoreWritten,
     hooks: HooksWritten,
+    summarizer: summarizer::Written,
     profiles: BTreeMap<String, toml::Value>,
 }
 
@@ -123,6 +128,8 @@ pub struct Config {
     pub tokenizer: String,
     /// Windows of models, over the table.
     pub windows: BTreeMap<String, u64>,
+    /// Who writes summaries.
+    pub summarizers: Summarizers,
     /// The user's own profiles: name → TOML.
     pub profiles: BTreeMap<String, String>,
     /// Whether hooks say that the context is nearly full.
@@ -225,7 +232,9 @@ fn resolve(written: Written, environment: Environment, config_dir: PathBuf) -> R
             .map_err(|error| Error::new(Kind::Arguments, format!("profile {name}")).because(error))?;
         profiles.insert(name, text);
     }
+    let summarizers = Summarizers::resolve(written.summarizer, &environment)?;
     Ok(Config {
+        summarizers,
         agents: agents_env(&environment),
         environment,
         config_dir,

@@ -238,6 +238,18 @@ pub struct CompactArgs {
     /// How deep the summary goes
     #[arg(long, value_enum, default_value_t)]
     pub(super) style: Style,
+    /// Who writes the summary: offline, host, auto, anthropic, openai, gemini, openai-compatible
+    #[arg(long, value_name = "NAME")]
+    pub(super) summarizer: Option<String>,
+    /// With --summarizer host, the second call: the handle that the first one gave
+    #[arg(long, value_name = "HANDLE", requires = "answer")]
+    pub(super) handle: Option<String>,
+    /// With --handle: a file with what the model wrote (- for standard input)
+    #[arg(long, value_name = "FILE|-", requires = "handle")]
+    pub(super) answer: Option<String>,
+    /// Open the summary in $EDITOR before it is used
+    #[arg(long)]
+    pub(super) edit: bool,
     /// A fact to carry word for word; may be repeated
     #[arg(long, value_name = "TEXT")]
     pub(super) pin: Vec<String>,

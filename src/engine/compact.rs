@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::summarize::{Drafted, Heard};
 use super::{Amount, Ask, Engine, Event, Known, Measured, Opened, To, method_info, notes, pruned, session_info};
 use crate::agents::reach::Job;
 use crate::answers::{CONTRACT, CompactAnswer, FactCount, Next, UsageInfo};
@@ -78,7 +79,18 @@ impl Engine {
 
     /// Compacts a session, without any ado.
     pub(super) fn made(&self, opened: &Opened, ask: &Ask) -> Result<Compacted> {
-        let measured = self.measure(&opened.session, ask);
+        self.compact_from(opened, ask, None)
+    }
+
+    /// Compacts; with the answer of the calling agent's model, by the plan that it was asked for.
+    pub(super) fn compact_from(&self, opened: &Opened, ask: &Ask, heard: Option<&Heard>) -> Result<Compacted> {
+        let whole = &opened.session.history;
+        let base = heard.map(|it| {
+            let messages = whole.messages().iter().take(it.count()).cloned().collect();
+            History::new(messages, whole.meta.clone())
+        });
+        let mut measured = self.measure_history(base.as_ref().unwrap_or(whole), ask);
+        measured.grown = base.is_some().then_some(whole);
         let mut answer = self.blank(opened, ask, &measured);
         let plan = self.plan(&measured, ask, None);
         answer.split = plan.split;
@@ -102,7 +114,28 @@ impl Engine {
             return Ok(Compacted { answer, history: None, score: None, bytes: None });
         }
         let handle = self.session_handle(opened)?;
-        let known = Known::default();
+        let mut known = Known::default();
+        match self.written_summary(opened, &measured, ask, &plan, &known, heard)? {
+            Drafted::Offline(why) => answer.warnings.extend(why),
+            Drafted::Text(drafted) => {
+                answer.summarizer = drafted.who;
+                answer.usage = drafted.usage;
+                answer.warnings.extend(drafted.notes);
+                known.summary = Some(drafted.text);
+            }
+            Drafted::Asked { handle, ask, next } => {
+                answer.status = "needs_answer".to_owned();
+                answer.summarizer = "host".to_owned();
+                answer.reason = plan.reason.text;
+                answer.handle = Some(handle);
+                answer.ask = Some(ask);
+                answer.next = next;
+                return Ok(Compacted { answer, history: None, score: None, bytes: None });
+            }
+        }
+        if let Some(edit) = &ask.edit {
+            known.summary = self.edited(&measured, ask, &plan, &known, edit)?;
+        }
         let made = match self.make(&measured, ask, plan, &handle, &known) {
             Ok(made) => made,
             Err(rejected) => {
@@ -215,7 +248,9 @@ impl Engine {
     }
 
     fn blank(&self, opened: &Opened, ask: &Ask, measured: &Measured<'_>) -> CompactAnswer {
-        let messages = measured.history.messages().len();
+        let messages = measured.whole().messages().len();
+        let some = measured.whole().messages().iter().filter(|it| compact::counts(it));
+        let tokens = some.map(|it| measured.ruler.message(it)).sum();
         CompactAnswer {
             contract: CONTRACT,
             status: "noop".to_owned(),
@@ -227,8 +262,8 @@ impl Engine {
             summarizer: "offline".to_owned(),
             usage: UsageInfo::default(),
             session: session_info(opened),
-            tokens_before: measured.tokens,
-            tokens_after: measured.tokens,
+            tokens_before: tokens,
+            tokens_after: tokens,
             overhead: measured.overhead,
             method: method_info(&measured.ruler),
             messages_before: messages,
@@ -246,6 +281,7 @@ impl Engine {
             first_changed: None,
             prefix_tokens: measured.tokens,
             handle: None,
+            ask: None,
             output: None,
             session_id: None,
             resume: None,
@@ -292,12 +328,12 @@ impl Engine {
         known: &Known,
     ) -> Result<Made, compact::Rejected> {
         let apply = |plan: &Plan, summary: Option<&str>| {
-            compact::apply(measured.history, &measured.ruler, &ask.profile, plan, summary)
+            compact::apply(measured.whole(), &measured.ruler, &ask.profile, plan, summary)
         };
         let score = |outcome: &Outcome| {
-            let probes = known.probes(measured.history);
+            let probes = known.probes(measured.whole());
             let count = |it: &Message| measured.ruler.message(it);
-            score::score_probes(measured.history, probes, &outcome.history, &|_| true, &count)
+            score::score_probes(measured.whole(), probes, &outcome.history, &|_| true, &count)
         };
         let Some(step) = plan.need.as_ref().and_then(|it| ask.profile.summarizing(it.pass)) else {
             let outcome = apply(&plan, None)?;
@@ -305,7 +341,10 @@ impl Engine {
             return Ok(Made { plan, outcome, summary: None, score });
         };
         let ledger = known.ledger(measured.history);
-        let write = |plan: &Plan, header: &str| self.summary(measured, ask, step, ledger, plan, header);
+        let write = |plan: &Plan, header: &str| match &known.summary {
+            Some(text) => format!("{header}\n{text}"),
+            None => self.summary(measured, ask, step, ledger, plan, Some(header)),
+        };
         // As long as the real one will be.
         let blank = header(
             measured.tokens,
@@ -341,14 +380,14 @@ impl Engine {
         Ok(Made { plan, outcome, summary: Some(summary), score: found })
     }
 
-    fn summary(
+    pub(super) fn summary(
         &self,
         measured: &Measured<'_>,
         ask: &Ask,
         step: &Summarize,
         ledger: &Ledger,
         plan: &Plan,
-        header: &str,
+        header: Option<&str>,
     ) -> String {
         let Some(need) = &plan.need else { return String::new() };
         let frame = measured.ruler.text(&Text::new(format!("{}{}", step.before, step.after)));
@@ -361,7 +400,7 @@ impl Engine {
             style: ask.style,
             focus: ask.focus.as_deref(),
             pins: &pins,
-            header: Some(header),
+            header,
         };
         offline::write(measured.history, ledger, &asked, &|text| measured.ruler.text(&Text::new(text)))
     }
@@ -532,6 +571,9 @@ fn check_read_back(expected: &History, found: &History) -> Result<()> {
 
 /// The end that an outcome of this plan will have, as the summary names it.
 fn plan_end(measured: &Measured<'_>, plan: &Plan) -> Option<String> {
+    if let Some(last) = measured.grown.and_then(|it| it.messages().get(measured.history.messages().len()..)?.last()) {
+        return compact::end_mark(std::slice::from_ref(last));
+    }
     let last = match plan.layout.last()? {
         Item::Old(index) => &measured.history.messages()[*index],
         Item::Made(message) => message,
