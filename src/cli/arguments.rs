@@ -79,6 +79,10 @@ pub enum Command {
     Prune(PruneArgs),
     /// Compact a session; without --out or --apply a preview that changes nothing
     Compact(CompactArgs),
+    /// What survived a compaction, by class; or a scorecard of all profiles
+    Score(ScoreArgs),
+    /// One page to look at: the context over time, what a compaction cuts, keeps and loses
+    Report(ReportArgs),
     /// The original of a compaction, message or output; with --apply, undo
     Restore(RestoreArgs),
     /// Search in, or read from, what was archived and remembered
@@ -87,8 +91,8 @@ pub enum Command {
     Sessions(SessionsArgs),
     /// What was remembered: list, add, search, forget …
     Memory(MemoryArgs),
-    /// What survived a compaction, by class; or a scorecard of all profiles
-    Score(ScoreArgs),
+    /// All profiles on one session, side by side
+    Compare(CompareArgs),
     /// The profiles as a table, or one as TOML
     Profiles(ProfilesArgs),
     /// JSON Schema of a command's --json
@@ -107,6 +111,10 @@ pub enum Command {
     Serve(ServeArgs),
     /// What the agents' hooks call; reads the agent's JSON
     Hook,
+    /// Completions for a shell, to be sourced
+    Completions(CompletionsArgs),
+    /// The manual
+    Man(ManArgs),
 }
 
 /// Which session, and how it is measured.
@@ -230,6 +238,18 @@ pub struct CompactArgs {
     /// How deep the summary goes
     #[arg(long, value_enum, default_value_t)]
     pub(super) style: Style,
+    /// Who writes the summary: offline, host, auto, anthropic, openai, gemini, openai-compatible
+    #[arg(long, value_name = "NAME")]
+    pub(super) summarizer: Option<String>,
+    /// With --summarizer host, the second call: the handle that the first one gave
+    #[arg(long, value_name = "HANDLE", requires = "answer")]
+    pub(super) handle: Option<String>,
+    /// With --handle: a file with what the model wrote (- for standard input)
+    #[arg(long, value_name = "FILE|-", requires = "handle")]
+    pub(super) answer: Option<String>,
+    /// Open the summary in $EDITOR before it is used
+    #[arg(long)]
+    pub(super) edit: bool,
     /// A fact to carry word for word; may be repeated
     #[arg(long, value_name = "TEXT")]
     pub(super) pin: Vec<String>,
@@ -269,6 +289,26 @@ pub struct ScoreArgs {
     pub(super) out: PathBuf,
 }
 
+/// Arguments of `report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    #[command(flatten)]
+    pub(super) common: Common,
+    /// What the messages may have afterwards: tokens, or percent of now
+    #[arg(long, value_name = "TOKENS|PERCENT%")]
+    pub(super) budget: Option<String>,
+    /// Where the page is written (- for standard output)
+    #[arg(long, short, value_name = "FILE.html", default_value = "epitome-report.html")]
+    pub(super) out: PathBuf,
+}
+
+/// Arguments of `compare`.
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    #[command(flatten)]
+    pub(super) common: Common,
+}
+
 /// Arguments of `profiles`.
 #[derive(Debug, Args)]
 pub struct ProfilesArgs {
@@ -281,6 +321,21 @@ pub struct ProfilesArgs {
 pub struct SchemaArgs {
     /// The command whose --json is described
     pub(super) command: String,
+}
+
+/// Arguments of `completions`.
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell
+    pub(super) shell: clap_complete::Shell,
+}
+
+/// Arguments of `man`.
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// Write a page for each command into this folder
+    #[arg(long, short, value_name = "FOLDER")]
+    pub(super) out: Option<PathBuf>,
 }
 
 /// Arguments of `serve`.

@@ -2,7 +2,9 @@
 
 mod arguments;
 mod compact;
+mod completions;
 mod doctor;
+mod compare;
 mod estimate;
 mod handoff;
 mod home;
@@ -12,6 +14,7 @@ mod memory;
 mod paint;
 mod profiles;
 mod prune;
+mod report;
 mod recall;
 mod restore;
 mod schema;
@@ -68,9 +71,12 @@ impl Screen<'_> {
 pub fn run(arguments: Arguments, config: Config, paint: Paint, out: &mut dyn Write) -> Result<u8> {
     let mut screen = Screen { out, paint, json: arguments.json, quiet: arguments.quiet };
     let now = arguments.now()?;
-    // A server opens the store when it first needs it: its client waits for the handshake.
-    if let Some(Command::Serve(command)) = &arguments.command {
-        return serve::run(config, command, arguments.fixed_now()?);
+    // What needs no store does not open it; a server does so when it first needs it: its client waits for the handshake.
+    match &arguments.command {
+        Some(Command::Serve(command)) => return serve::run(config, command, arguments.fixed_now()?),
+        Some(Command::Completions(command)) => return completions::run(command, &mut screen),
+        Some(Command::Man(command)) => return completions::man(command, &mut screen),
+        _ => {}
     }
     // These do their work without an archive, or with one that is broken.
     match &arguments.command {
@@ -87,6 +93,8 @@ pub fn run(arguments: Arguments, config: Config, paint: Paint, out: &mut dyn Wri
         Some(Command::Prune(command)) => prune::run(&engine, command, &mut screen),
         Some(Command::Compact(command)) => compact::run(&engine, command, &mut screen),
         Some(Command::Score(command)) => score::run(&engine, command, &mut screen),
+        Some(Command::Report(command)) => report::run(&engine, command, &mut screen),
+        Some(Command::Compare(command)) => compare::run(&engine, command, &mut screen),
         Some(Command::Profiles(command)) => profiles::run(&engine, command, &mut screen),
         Some(Command::Schema(command)) => schema::run(command, &mut screen),
         Some(Command::Restore(command)) => restore::run(&engine, command, &mut screen),
@@ -96,7 +104,7 @@ pub fn run(arguments: Arguments, config: Config, paint: Paint, out: &mut dyn Wri
         Some(Command::Handoff(command)) => handoff::run(&engine, command, &mut screen),
         Some(Command::Watch(command)) => watch::run(&engine, command, &mut screen),
         Some(
-            Command::Serve(_) | Command::Hook | Command::Doctor | Command::Install(_) | Command::Uninstall(_),
+            Command::Serve(_) | Command::Completions(_) | Command::Man(_) | Command::Hook | Command::Doctor | Command::Install(_) | Command::Uninstall(_),
         ) => Ok(0),
         None => home::run(&engine, &mut screen),
     }

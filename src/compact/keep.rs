@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::draft::{Draft, How, Item, is_head, json_len};
+use super::draft::{Draft, How, Item, json_len};
 use super::outputs::{ends, thousands};
 use super::{Moment, Op, Plan, Reason, Request, is_work, plan};
 use crate::history::{History, Kind, Message, Part, Role, Text};
@@ -82,7 +82,14 @@ pub(super) fn role(role: SummaryRole) -> Role {
 }
 
 fn plain(step: &Summarize, why: String) -> Kept {
-    Kept { user: Vec::new(), joined: String::new(), tail: 0, context: true, budget: step.summary.max_tokens, why }
+    Kept {
+        user: Vec::new(),
+        joined: String::new(),
+        tail: 0,
+        context: true,
+        budget: step.summary.max_tokens,
+        why,
+    }
 }
 
 fn made(role: Role, kind: Kind, text: &str) -> Item {
@@ -281,9 +288,9 @@ fn turns(draft: &Draft<'_>, step: &Summarize, rule: &Turns) -> Kept {
         tail = fits.unwrap_or(tail);
         break;
     }
-    let head = draft.items.iter().take_while(|it| draft.message(it).is_some_and(is_head)).count();
-    if tail <= head {
-        // All of it fits: then all of it is summarised.
+    let first = draft.items.iter().position(|it| draft.message(it).is_some_and(is_work));
+    if first.is_some_and(|it| tail <= it) {
+        // All of it fits, but for an earlier summary: then all of it is summarised.
         tail = end;
     }
     let why = if tail == end {

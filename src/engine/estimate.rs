@@ -39,7 +39,7 @@ impl Engine {
         let used = measured.limits.window.filter(|it| *it > 0).map(|it| context as f64 * 100.0 / it as f64);
         let mut triggers = BTreeMap::new();
         for (name, _) in BUILT_IN {
-            let profile = Profile::built_in(name)?;
+            let profile = Profile::built_in(name)?.honouring(&|from| self.config.agent_setting(from));
             let moment = self.moment(measured.history, ask);
             let limits = compact::Limits { next, ..measured.limits };
             let it = compact::verdict(history, ruler, &profile, &limits, &moment);
