@@ -15,3 +15,7 @@ deny:
 
 bench:
     cargo bench
+
+# What each profile keeps on the sessions of a folder, written to SCORECARD.md.
+scorecard corpus="../shared/corpus":
+    cargo run --release -- score --corpus {{corpus}}

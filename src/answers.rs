@@ -360,6 +360,19 @@ pub struct FactCount {
     pub lost: usize,
 }
 
+/// A fact that is not said any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LostInfo {
+    /// Its class.
+    pub class: String,
+    /// It, in one line.
+    pub text: String,
+    /// Numbers of the messages that it stands in.
+    pub messages: Vec<usize>,
+    /// Whether a handle brings one of them back.
+    pub recoverable: bool,
+}
+
 /// The edit that turns the old messages into the new ones: history[..from] + with + history[to..].
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ReplaceInfo {
@@ -430,6 +443,12 @@ pub struct CompactAnswer {
     /// Weighted share of the facts that is still said, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub facts_kept: Option<f64>,
+    /// With `lost_too_much`: what would not be said any more of what was to be kept.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<LostInfo>,
+    /// With `lost_too_much`: the smallest budget found that keeps what was asked for, in tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget_needed: Option<u64>,
     /// First message that is not as it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_changed: Option<usize>,
@@ -543,4 +562,72 @@ pub struct CompareAnswer {
     pub tokens_before: u64,
     /// A row for each profile.
     pub rows: Vec<CompareRow>,
+}
+
+/// A statement of the compacted messages that the original does not bear out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct DoubtInfo {
+    /// What kind of statement: `contradiction`, or what is claimed without support.
+    pub kind: String,
+    /// It.
+    pub text: String,
+}
+
+/// A rule of an API that messages break.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct BrokenInfo {
+    /// The rule.
+    pub rule: String,
+    /// Number of the message.
+    pub message: usize,
+    /// What was expected and what was found.
+    pub what: String,
+}
+
+/// What survived a compaction.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ScoreAnswer {
+    /// Version of the contract.
+    pub contract: u32,
+    /// Version of the rules by which facts are found; scores of different versions cannot be compared.
+    pub rules: u32,
+    /// The original.
+    pub session: SessionInfo,
+    /// What was made of it.
+    pub compacted: SessionInfo,
+    /// Weighted share of the facts that is still said, 0 to 1; absent when nothing was evicted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept: Option<f64>,
+    /// The same, with half a point for what a handle brings back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept_or_recoverable: Option<f64>,
+    /// `kept`, less the share of facts that are contradicted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept_less_contradicted: Option<f64>,
+    /// What became of the facts before the verbatim end, by class.
+    pub facts: BTreeMap<String, FactCount>,
+    /// Last request and open question; here being in the verbatim end counts.
+    pub last_request: FactCount,
+    /// Tokens of the original's messages.
+    pub tokens_before: u64,
+    /// Of the compacted ones.
+    pub tokens_after: u64,
+    /// Of the verbatim end that both have.
+    pub tokens_tail: u64,
+    /// Messages of the original.
+    pub messages_before: usize,
+    /// Of the compacted one.
+    pub messages_after: usize,
+    /// Of the verbatim end that both have.
+    pub messages_tail: usize,
+    /// What is not said any more.
+    pub lost: Vec<LostInfo>,
+    /// What is asserted against the original.
+    pub contradictions: Vec<DoubtInfo>,
+    /// What is asserted without support in the original.
+    pub unsupported: Vec<DoubtInfo>,
+    /// The API whose rules the compacted messages were checked against.
+    pub api: String,
+    /// The rules that they break.
+    pub invalid: Vec<BrokenInfo>,
 }

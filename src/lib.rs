@@ -20,6 +20,7 @@ pub mod tokens;
 pub mod tools;
 pub mod facts;
 pub mod score;
+pub mod scorecard;
 pub mod profile;
 pub mod compact;
 pub mod format;

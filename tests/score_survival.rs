@@ -279,6 +279,12 @@ fn other_words_for_outcomes() {
         ("- cargo build first failed twice, then passed", 1),
         ("- cargo build: no errors; cargo test limiter: 2 failed", 2),
         ("- cargo test limiter, cargo build, git commit -m limiter", 0),
+        // What a command goes on with inside its quotes is no other command, and a heading of several things no outcome.
+        (
+            "## Commands and errors\n- `cargo test limiter 2>&1 | tail -5` → failed\n- `cargo build | head` → ok\n- `git commit -m limiter` → ok",
+            3,
+        ),
+        ("## Commands and errors\n- `cargo test limiter`\n- `cargo build`", 0),
     ] {
         let score = scored(row);
         assert_eq!(score.classes[&Class::X].kept, kept, "{row}: {:#?}", score.lost);

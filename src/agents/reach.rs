@@ -176,7 +176,8 @@ mod tests {
                     Err(error) => error.code().to_owned(),
                 };
                 let running = if live { "running" } else { "idle" };
-                out.push_str(&format!("{:<12}{running:<8}{job:<10?}{cell}\n", agent.name()));
+                let job = format!("{job:?}");
+                out.push_str(&format!("{:<12}{running:<8}{job:<10}{cell}\n", agent.name()));
             }
         }
         insta::assert_snapshot!(out, @r"

@@ -81,6 +81,8 @@ pub enum Command {
     Memory(MemoryArgs),
     /// All profiles on one session, side by side
     Compare(CompareArgs),
+    /// What survived a compaction, by class; or a scorecard of all profiles
+    Score(ScoreArgs),
     /// The profiles as a table, or one as TOML
     Profiles(ProfilesArgs),
     /// JSON Schema of a command's --json
@@ -225,7 +227,7 @@ pub struct CompactArgs {
     /// Write the compacted session here (- for standard output)
     #[arg(long, short, value_name = "FILE|-")]
     pub(super) out: Option<String>,
-    /// Refuse to keep less than this share of the facts (0.9 or 90%)
+    /// Refuse to keep less than this share of the facts: 0.9, 90%, or of classes U=0.95,F=0.9
     #[arg(long, value_name = "SHARE")]
     pub(super) min_kept: Option<String>,
     /// Install the result, so that the agent resumes from it; the original is archived
@@ -238,6 +240,21 @@ pub struct CompactArgs {
 pub struct CompareArgs {
     #[command(flatten)]
     pub(super) common: Common,
+}
+
+/// Arguments of `score`.
+#[derive(Debug, Args)]
+pub struct ScoreArgs {
+    #[command(flatten)]
+    pub(super) common: Common,
+    /// What was made of it: a file, an id or a handle
+    pub(super) compacted: Option<String>,
+    /// Compact every session below this folder in every way, and write a scorecard
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["session", "compacted"])]
+    pub(super) corpus: Option<PathBuf>,
+    /// Where the scorecard is written
+    #[arg(long, short, value_name = "FILE", default_value = "SCORECARD.md", requires = "corpus")]
+    pub(super) out: PathBuf,
 }
 
 /// Arguments of `profiles`.

@@ -3,8 +3,8 @@
 use super::Screen;
 use super::arguments::{CompactArgs, amount, wire};
 use super::paint::size;
-use crate::answers::CompactAnswer;
-use crate::engine::{Amount, Engine, To};
+use crate::answers::{CompactAnswer, LostInfo};
+use crate::engine::{Engine, MinKept, To, words};
 use crate::error::{Error, Kind, Result};
 
 pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<'_>) -> Result<u8> {
@@ -17,14 +17,10 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
     ask.auto = arguments.auto;
     ask.cause = arguments.trigger;
     ask.messages_as = wire(arguments.messages_as.as_deref())?;
-    ask.min_kept = match amount("--min-kept", arguments.min_kept.as_deref())? {
-        None => None,
-        Some(Amount::Share(share)) => Some(share),
-        Some(Amount::Tokens(1)) => Some(1.0),
-        Some(Amount::Tokens(_)) => {
-            return Err(Error::new(Kind::Arguments, "--min-kept: expected a share such as 0.9 or 90%"));
-        }
-    };
+    if let Some(text) = &arguments.min_kept {
+        ask.min_kept = MinKept::parse(text)
+            .map_err(|error| Error::new(Kind::Arguments, format!("--min-kept: {}", error.detail())))?;
+    }
     ask.to = match arguments.out.as_deref() {
         _ if arguments.apply => To::Session,
         Some("-") => To::Bytes,
@@ -64,10 +60,27 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
     Ok(u8::from(refused))
 }
 
+/// Lost facts that are listed.
+const LOST: usize = 20;
+
+/// A lost fact on one line.
+pub(super) fn lost_line(lost: &LostInfo) -> String {
+    let at: Vec<String> = lost.messages.iter().rev().take(3).rev().map(|it| format!("#{it}")).collect();
+    let back = if lost.recoverable { "" } else { " (gone)" };
+    format!("  {:<20}{} [{}]{back}", lost.class, words(&lost.text, 100), at.join(" "))
+}
+
 fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
     let paint = screen.paint;
     if answer.status == "noop" || answer.status == "rejected" {
-        return screen.line(&format!("{}: {}", paint.warn(&answer.status), answer.reason));
+        screen.line(&format!("{}: {}", paint.warn(&answer.status), answer.reason))?;
+        for lost in answer.lost.iter().take(LOST) {
+            screen.line(&lost_line(lost))?;
+        }
+        if answer.lost.len() > LOST {
+            screen.line(&format!("  … and {} more", answer.lost.len() - LOST))?;
+        }
+        return Ok(());
     }
     let after = answer.tokens_after as f64 / answer.tokens_before.max(1) as f64;
     let row = |name: &str, share: f64, tokens: u64, messages: usize| {

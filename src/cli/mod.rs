@@ -12,6 +12,7 @@ mod prune;
 mod recall;
 mod restore;
 mod schema;
+mod score;
 mod serve;
 mod sessions;
 mod split;
@@ -74,6 +75,7 @@ pub fn run(arguments: Arguments, config: Config, paint: Paint, out: &mut dyn Wri
         Some(Command::Prune(command)) => prune::run(&engine, command, &mut screen),
         Some(Command::Compact(command)) => compact::run(&engine, command, &mut screen),
         Some(Command::Compare(command)) => compare::run(&engine, command, &mut screen),
+        Some(Command::Score(command)) => score::run(&engine, command, &mut screen),
         Some(Command::Profiles(command)) => profiles::run(&engine, command, &mut screen),
         Some(Command::Schema(command)) => schema::run(command, &mut screen),
         Some(Command::Restore(command)) => restore::run(&engine, command, &mut screen),

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{Ask, Engine, Event, Measured, Opened, To, method_info, notes, pruned, session_info};
+use super::{Amount, Ask, Engine, Event, Known, Measured, Opened, To, method_info, notes, pruned, session_info};
 use crate::agents::reach::Job;
 use crate::answers::{CONTRACT, CompactAnswer, FactCount, Next, UsageInfo};
 use crate::compact::{self, Cause, Item, Op, Outcome, OutputOp, Plan};
 use crate::error::{Error, Kind, Result};
-use crate::facts::{self, Ledger};
+use crate::facts::Ledger;
 use crate::format::{self, Format, Mode};
 use crate::history::{History, Kind as Why, Message, Part, Text};
 use crate::profile::{Keep, Summarize};
@@ -36,11 +36,11 @@ pub(super) struct Archived {
 }
 
 /// An outcome with what is said about it.
-struct Made {
-    plan: Plan,
-    outcome: Outcome,
-    summary: Option<String>,
-    score: Score,
+pub(super) struct Made {
+    pub(super) plan: Plan,
+    pub(super) outcome: Outcome,
+    pub(super) summary: Option<String>,
+    pub(super) score: Score,
 }
 
 impl Engine {
@@ -97,7 +97,8 @@ impl Engine {
             return Ok(Compacted { answer, history: None, score: None, bytes: None });
         }
         let handle = self.session_handle(opened)?;
-        let made = match self.make(&measured, ask, plan, &handle) {
+        let known = Known::default();
+        let made = match self.make(&measured, ask, plan, &handle, &known) {
             Ok(made) => made,
             Err(rejected) => {
                 answer.status = "rejected".to_owned();
@@ -122,17 +123,18 @@ impl Engine {
         answer.facts = fact_counts(&score);
         answer.facts_kept = score.kept.map(round);
         answer.reason = plan.reason.text.clone();
-        if let Some(least) = ask.min_kept
-            && let Some(kept) = score.kept
-            && kept < least
-        {
+        let missed = ask.min_kept.missed(&score);
+        if !missed.is_empty() {
             answer.status = "rejected".to_owned();
             answer.reason_code = "lost_too_much".to_owned();
-            answer.reason = format!(
-                "{:.0} % of the facts would be kept; at least {:.0} % were asked for; a larger --budget keeps more",
-                kept * 100.0,
-                least * 100.0
-            );
+            answer.lost = ask.min_kept.lost(&score);
+            let needed = self.budget_that_keeps(&measured, ask, outcome.tokens, &handle, &known);
+            answer.budget_needed = needed;
+            let remedy = match needed {
+                Some(tokens) => format!("--budget {tokens} would keep it"),
+                None => "no budget below the whole would keep it".to_owned(),
+            };
+            answer.reason = format!("this would keep {}; {remedy}", missed.join(", "));
             return Ok(Compacted { answer, history: None, score: Some(score), bytes: None });
         }
         let native = &ask.profile.native;
@@ -234,6 +236,8 @@ impl Engine {
             valid_for: Vec::new(),
             facts: BTreeMap::new(),
             facts_kept: None,
+            lost: Vec::new(),
+            budget_needed: None,
             first_changed: None,
             prefix_tokens: measured.tokens,
             handle: None,
@@ -246,7 +250,27 @@ impl Engine {
         }
     }
 
-    fn plan(&self, measured: &Measured<'_>, ask: &Ask, summary_tokens: Option<u64>) -> Plan {
+    /// The smallest of some larger budgets at which the gate lets a compaction pass; each is tried.
+    fn budget_that_keeps(
+        &self,
+        measured: &Measured<'_>,
+        ask: &Ask,
+        refused: u64,
+        handle: &str,
+        known: &Known,
+    ) -> Option<u64> {
+        let budgets = [5, 10, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90].map(|it| measured.tokens * it / 100);
+        budgets.into_iter().filter(|it| *it > refused).find(|budget| {
+            let ask = Ask { budget: Some(Amount::Tokens(*budget)), ..ask.clone() };
+            let plan = self.plan(measured, &ask, None);
+            plan.act
+                && self
+                    .make(measured, &ask, plan, handle, known)
+                    .is_ok_and(|it| ask.min_kept.missed(&it.score).is_empty())
+        })
+    }
+
+    pub(super) fn plan(&self, measured: &Measured<'_>, ask: &Ask, summary_tokens: Option<u64>) -> Plan {
         self.with_request(measured, ask, false, summary_tokens, |request| {
             compact::plan(measured.history, &measured.ruler, request, &self.moment(measured.history, ask))
         })
@@ -254,26 +278,29 @@ impl Engine {
 
     /// Writes the summary and carries the plan out. Where the summary needs less than was reserved, the kept end
     /// grows; then the first line is written again with what it came to.
-    fn make(
+    pub(super) fn make(
         &self,
         measured: &Measured<'_>,
         ask: &Ask,
         mut plan: Plan,
         handle: &str,
+        known: &Known,
     ) -> Result<Made, compact::Rejected> {
-        let ledger = facts::read(measured.history);
         let apply = |plan: &Plan, summary: Option<&str>| {
             compact::apply(measured.history, &measured.ruler, &ask.profile, plan, summary)
         };
         let score = |outcome: &Outcome| {
-            score::score(measured.history, &outcome.history, &|_| true, &|it| measured.ruler.message(it))
+            let probes = known.probes(measured.history);
+            let count = |it: &Message| measured.ruler.message(it);
+            score::score_probes(measured.history, probes, &outcome.history, &|_| true, &count)
         };
         let Some(step) = plan.need.as_ref().and_then(|it| ask.profile.summarizing(it.pass)) else {
             let outcome = apply(&plan, None)?;
             let score = score(&outcome);
             return Ok(Made { plan, outcome, summary: None, score });
         };
-        let write = |plan: &Plan, header: &str| self.summary(measured, ask, step, &ledger, plan, header);
+        let ledger = known.ledger(measured.history);
+        let write = |plan: &Plan, header: &str| self.summary(measured, ask, step, ledger, plan, header);
         // As long as the real one will be.
         let blank = header(
             measured.tokens,
@@ -528,14 +555,12 @@ fn header(
     )
 }
 
-fn fact_counts(score: &Score) -> BTreeMap<String, FactCount> {
-    let count = |it: &score::Tally| FactCount {
-        found: it.found,
-        kept: it.kept,
-        recoverable: it.recoverable,
-        lost: it.lost,
-    };
-    score.classes.iter().map(|(class, it)| (class.name().to_owned(), count(it))).collect()
+pub(super) fn fact_counts(score: &Score) -> BTreeMap<String, FactCount> {
+    score.classes.iter().map(|(class, it)| (class.name().to_owned(), fact_count(it))).collect()
+}
+
+pub(super) fn fact_count(it: &score::Tally) -> FactCount {
+    FactCount { found: it.found, kept: it.kept, recoverable: it.recoverable, lost: it.lost }
 }
 
 /// The APIs that would accept a history.
@@ -546,6 +571,6 @@ fn valid_for(history: &History) -> Vec<String> {
         .collect()
 }
 
-fn round(share: f64) -> f64 {
+pub(super) fn round(share: f64) -> f64 {
     (share * 1000.0).round() / 1000.0
 }

@@ -123,7 +123,7 @@ fn largest(measured: &Measured<'_>) -> Vec<Large> {
 }
 
 /// The first words of a text, on one line.
-pub(super) fn words(text: &str, most: usize) -> String {
+pub(crate) fn words(text: &str, most: usize) -> String {
     let mut out = String::new();
     for word in text.split_whitespace() {
         let long = out.chars().count() + word.chars().count() + 1 > most;

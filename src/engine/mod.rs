@@ -6,10 +6,13 @@ mod compact;
 mod compare;
 mod estimate;
 mod events;
+mod gate;
 mod install;
 mod open;
 mod prune;
 mod restore;
+mod score;
+mod scorecard;
 mod split;
 
 use std::sync::Arc;
@@ -25,8 +28,11 @@ use crate::store::{Digest, Handle, Store, Where};
 use crate::tokens::{self, Ruler, Tokenizer};
 
 pub use events::{Event, Hooks, Listener};
+pub(crate) use estimate::words;
+pub use gate::{Known, MinKept};
 pub use open::{Opened, SessionRef};
 pub use restore::Kept;
+pub use scorecard::Subject;
 
 /// Everything that acts.
 pub struct Engine {
@@ -127,8 +133,8 @@ pub struct Ask {
     pub cause: Cause,
     /// Plain messages of this API instead of the session's own format.
     pub messages_as: Option<Format>,
-    /// Refuse to lose more than this share of the facts.
-    pub min_kept: Option<f64>,
+    /// Refuse to keep less of the facts than this.
+    pub min_kept: MinKept,
     /// Instead of the profile's protected tokens of newest outputs.
     pub protect: Option<u64>,
     /// Tools whose outputs stay.
@@ -158,7 +164,7 @@ impl Ask {
             auto: false,
             cause: Cause::Manual,
             messages_as: None,
-            min_kept: None,
+            min_kept: MinKept::default(),
             protect: None,
             exclude_tools: Vec::new(),
             only: Vec::new(),

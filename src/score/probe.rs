@@ -41,6 +41,22 @@ impl Class {
         }
     }
 
+    /// Its letter, as in JSON and in tables.
+    pub fn letter(self) -> &'static str {
+        match self {
+            Self::U => "U",
+            Self::D => "D",
+            Self::L => "L",
+            Self::F => "F",
+            Self::X => "X",
+            Self::E => "E",
+            Self::P => "P",
+            Self::G => "G",
+            Self::T => "T",
+            Self::I => "I",
+        }
+    }
+
     /// What people call it, in the plural.
     pub fn name(self) -> &'static str {
         match self {

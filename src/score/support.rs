@@ -31,6 +31,19 @@ pub enum Claim {
     Success,
 }
 
+impl Claim {
+    /// Its name, as in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Path => "path",
+            Self::Command => "command",
+            Self::Hash => "hash",
+            Self::Quote => "quote",
+            Self::Success => "success",
+        }
+    }
+}
+
 /// A statement without support.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unsupported {

@@ -275,10 +275,10 @@ impl<'a> Scene<'a> {
                 continue;
             }
             let Some((from, to)) = self.find_command(&line.text, command) else { continue };
-            let after = self.until_next_command(&line.text[to..]);
+            let after = self.until_next_command(behind_its_quotes(&line.text, from, to));
             let said = outcome_in(after)
                 .or_else(|| outcome_in(ending(&line.text[..from], 240)))
-                .or_else(|| self.index.labels(line).find_map(outcome_in));
+                .or_else(|| self.index.labels(line).filter(|it| !lists(it)).find_map(outcome_in));
             match said {
                 Some(said) if agrees(&said, outcome) => kept = true,
                 Some(_) if line.fresh => wrong.push(line),
@@ -413,6 +413,21 @@ impl<'a> Scene<'a> {
                 })
             }
     }
+}
+
+/// The line from `to` on; where a command at `from..to` goes on within its backticks, from where they close.
+fn behind_its_quotes(line: &str, from: usize, to: usize) -> &str {
+    let rest = &line[to..];
+    let open = line[..from].matches('`').count() % 2 == 1;
+    match rest.find('`') {
+        Some(at) if open => &rest[at..],
+        Some(_) | None => rest,
+    }
+}
+
+/// Whether a heading names several things, as "Commands and errors": it says of none how it ended.
+fn lists(heading: &str) -> bool {
+    heading.contains([',', '&', '/']) || tokens(heading).iter().any(|it| it == "and" || it == "or")
 }
 
 /// Contradictions once each, in order.

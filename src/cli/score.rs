@@ -1,0 +1,100 @@
+//! `epitome score`.
+
+use super::Screen;
+use super::arguments::ScoreArgs;
+use super::compact::lost_line;
+use super::paint::{size, table};
+use crate::answers::ScoreAnswer;
+use crate::engine::{Engine, SessionRef};
+use crate::error::{Error, Kind, Result};
+
+pub(super) fn run(engine: &Engine, arguments: &ScoreArgs, screen: &mut Screen<'_>) -> Result<u8> {
+    let ask = arguments.common.ask(&engine.config)?;
+    if let Some(directory) = &arguments.corpus {
+        let card = engine.scorecard(directory, &ask, &mut |what| tracing::info!("{what}"))?;
+        if !screen.json(&card)? {
+            crate::files::install(&arguments.out, card.markdown().as_bytes())?;
+            screen.line(&format!(
+                "{} sessions; written to {}",
+                card.sessions.len(),
+                arguments.out.display()
+            ))?;
+        }
+        return Ok(0);
+    }
+    let Some(compacted) = &arguments.compacted else {
+        return Err(Error::new(Kind::Arguments, "expected SESSION COMPACTED, or --corpus DIR"));
+    };
+    let format = arguments.common.format()?;
+    let before = engine.open(&arguments.common.session(), format, arguments.common.agent.as_deref())?;
+    // What was made of it may be written down otherwise than the original.
+    let after = engine.open(&SessionRef::Named(compacted.clone()), None, None)?;
+    let answer = engine.score(&before, &after, &ask);
+    if !screen.json(&answer)? {
+        show(&answer, screen)?;
+    }
+    Ok(0)
+}
+
+/// Lines of a list that are shown.
+const LISTED: usize = 20;
+
+fn show(answer: &ScoreAnswer, screen: &mut Screen<'_>) -> Result<()> {
+    let paint = screen.paint;
+    let percent =
+        |it: Option<f64>| it.map_or_else(|| "–".to_owned(), |it| format!("{:.0} %", (it * 100.0).floor()));
+    screen.line(&format!(
+        "{} of the facts are still said · {} → {} tokens · {} → {} messages, the last {} word for word",
+        paint.strong(&percent(answer.kept)),
+        size(answer.tokens_before),
+        size(answer.tokens_after),
+        answer.messages_before,
+        answer.messages_after,
+        answer.messages_tail,
+    ))?;
+    if answer.kept.is_none() {
+        screen.line("nothing was evicted that holds a fact")?;
+    }
+    let mut rows = vec![["", "found", "kept", "recoverable", "lost", ""].map(str::to_owned).to_vec()];
+    for (class, it) in &answer.facts {
+        let share = it.kept as f64 / it.found.max(1) as f64;
+        let numbers = [it.found, it.kept, it.recoverable, it.lost].map(|it| it.to_string());
+        // Full is good here; the bar's colour warns of what is full.
+        let bar = paint.bar(share * 0.79, 20);
+        rows.push([vec![format!("  {class}")], numbers.to_vec(), vec![bar]].concat());
+    }
+    if rows.len() > 1 {
+        for line in table(&rows, paint) {
+            screen.line(&line)?;
+        }
+    }
+    if !answer.lost.is_empty() {
+        screen.line("not said any more")?;
+        for lost in answer.lost.iter().take(LISTED) {
+            screen.line(&lost_line(lost))?;
+        }
+        if answer.lost.len() > LISTED {
+            screen.line(&format!("  … and {} more (--json has all)", answer.lost.len() - LISTED))?;
+        }
+    }
+    for (name, doubts) in [
+        ("contradicts the original", &answer.contradictions),
+        ("without support in the original", &answer.unsupported),
+    ] {
+        if !doubts.is_empty() {
+            screen.line(&paint.warn(name))?;
+            for it in doubts.iter().take(LISTED) {
+                screen.line(&format!("  {}", it.text))?;
+            }
+        }
+    }
+    match answer.invalid.first() {
+        None => screen.line(&format!("valid for {}", answer.api)),
+        Some(it) => {
+            screen.line(&paint.warn(&format!(
+                "invalid for {}: {}: message {}: {}",
+                answer.api, it.rule, it.message, it.what
+            )))
+        }
+    }
+}

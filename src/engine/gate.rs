@@ -1,0 +1,125 @@
+//! The gate: what a compaction must keep of the facts, and what a refusal says.
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+
+use super::Amount;
+use crate::answers::LostInfo;
+use crate::error::{Error, Kind, Result};
+use crate::facts::{self, Ledger};
+use crate::history::History;
+use crate::score::{self, Class, Loss, Probe, Score};
+
+/// How much of the facts must be kept, 0 to 1: of all by weight, and of single classes.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct MinKept {
+    /// Of all.
+    pub all: Option<f64>,
+    /// Of a class.
+    pub classes: BTreeMap<Class, f64>,
+}
+
+impl MinKept {
+    /// Reads `0.9`, `90%`, `U=0.95,F=0.9`, or both: `0.9,U=1`.
+    pub fn parse(text: &str) -> Result<Self> {
+        let wrong = |found: &str| {
+            let letters: Vec<&str> = Class::ALL.iter().map(|it| it.letter()).collect();
+            let what = format!(
+                "expected a share (0.9, 90%), also of a class ({}) as in U=0.95,F=0.9; found {found:?}",
+                letters.join(" ")
+            );
+            Error::new(Kind::Arguments, what)
+        };
+        let share = |text: &str| match Amount::parse(text) {
+            Ok(Amount::Share(share)) => Ok(share),
+            // `1` is a count elsewhere; here it can only mean all.
+            Ok(Amount::Tokens(1)) => Ok(1.0),
+            Ok(Amount::Tokens(_)) | Err(_) => Err(wrong(text)),
+        };
+        let mut out = Self::default();
+        for part in text.split(',').map(str::trim) {
+            match part.split_once('=') {
+                None => out.all = Some(share(part)?),
+                Some((name, value)) => {
+                    let same = |it: &Class| it.letter().eq_ignore_ascii_case(name.trim());
+                    let class = Class::ALL.into_iter().find(same).ok_or_else(|| wrong(part))?;
+                    out.classes.insert(class, share(value)?);
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// What a score falls short of, in words; nothing if it passes.
+    pub(super) fn missed(&self, score: &Score) -> Vec<String> {
+        let short = |name: &str, kept: Option<f64>, least: f64| {
+            let kept = kept.filter(|it| *it < least)?;
+            // Rounded down: 89.9 % must not be called 90.
+            Some(format!(
+                "{:.1} % of {name} where {:.1} % were asked for",
+                (kept * 1000.0).floor() / 10.0,
+                least * 100.0
+            ))
+        };
+        let all = self.all.and_then(|least| short("the facts", score.kept, least));
+        let of_class = |(class, least): (&Class, &f64)| {
+            short(class.name(), score.classes.get(class).and_then(score::Tally::share), *least)
+        };
+        all.into_iter().chain(self.classes.iter().filter_map(of_class)).collect()
+    }
+
+    /// Whether a loss counts for what was asked.
+    fn concerns(&self, loss: &Loss) -> bool {
+        self.all.is_some() || self.classes.contains_key(&loss.class)
+    }
+
+    /// What would be lost of what was asked to be kept.
+    pub(super) fn lost(&self, score: &Score) -> Vec<LostInfo> {
+        score.lost.iter().filter(|it| self.concerns(it)).map(lost).collect()
+    }
+}
+
+/// A lost fact, as answers have it.
+pub(super) fn lost(it: &Loss) -> LostInfo {
+    LostInfo {
+        class: it.class.name().to_owned(),
+        text: it.text.clone(),
+        messages: it.messages.clone(),
+        recoverable: it.recoverable,
+    }
+}
+
+/// What is read from a history without a model, when it is first asked for and once for all that is made of it.
+#[derive(Debug, Default)]
+pub struct Known {
+    pub(super) ledger: OnceCell<Ledger>,
+    pub(super) probes: OnceCell<Vec<Probe>>,
+}
+
+impl Known {
+    /// The facts that the summary is written from.
+    pub(super) fn ledger(&self, history: &History) -> &Ledger {
+        self.ledger.get_or_init(|| facts::read(history))
+    }
+
+    /// The facts that it is measured by.
+    pub fn probes(&self, history: &History) -> &[Probe] {
+        self.probes.get_or_init(|| score::probes(history))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_shares_of_all_and_of_classes() {
+        assert_eq!(MinKept::parse("90%").unwrap(), MinKept { all: Some(0.9), ..MinKept::default() });
+        let both = MinKept::parse("0.8, u=1,F=0.9").unwrap();
+        assert_eq!(both.all, Some(0.8));
+        assert_eq!(both.classes, BTreeMap::from([(Class::U, 1.0), (Class::F, 0.9)]));
+        for wrong in ["", "2", "U", "Z=0.9", "U=0", "U=1.5", "0.9,,"] {
+            assert_eq!(MinKept::parse(wrong).unwrap_err().kind(), Kind::Arguments, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Compacting many sessions in many ways, to see what each keeps. Nothing is archived or written.
+
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use super::gate::Known;
+use super::{Amount, Ask, Engine, open};
+use crate::error::{Error, Kind, Result};
+use crate::format::{self, Format, Session, validate};
+use crate::history::{History, Message};
+use crate::profile::{BUILT_IN, Profile};
+use crate::score::{self, Probe, baselines::Baseline, synthetic};
+use crate::scorecard::{Card, Chain, Link, Row, Trial};
+
+/// Sessions below are too small to be worth compacting, in tokens.
+const SMALL: u64 = 6_000;
+/// Sizes at which ways are compared, in percent of the tokens.
+const PERCENTS: [u64; 3] = [5, 10, 20];
+/// Compactions of a chain.
+const CYCLES: usize = 5;
+/// A handle of the usual length stands in the first line, as if the session were archived.
+const HANDLE: &str = "0000000000";
+
+/// A session that is compacted many times, read once.
+pub struct Subject {
+    /// What it is called.
+    pub name: String,
+    /// Tokens of its messages.
+    pub tokens: u64,
+    session: Session,
+    known: Known,
+}
+
+impl Engine {
+    /// Scores all built-in profiles and the baselines on every session below a directory.
+    pub fn scorecard(&self, directory: &Path, ask: &Ask, said: &mut dyn FnMut(&str)) -> Result<Card> {
+        let mut card = Card::default();
+        let mut subjects = Vec::new();
+        for path in files(directory)? {
+            let name = path.strip_prefix(directory).unwrap_or(&path).display().to_string();
+            let subject = open::open_path(&path, None)
+                .ok()
+                .map(|it| self.subject(name.replace('\\', "/"), it.session, ask));
+            match subject.filter(|it| it.tokens >= SMALL) {
+                Some(it) => subjects.push(it),
+                None => card.left_out += 1,
+            }
+        }
+        card.sessions = subjects.iter().map(|it| (it.name.clone(), it.tokens)).collect();
+        let mut profiles = Vec::new();
+        for (name, _) in BUILT_IN {
+            profiles.push(Profile::built_in(name)?);
+        }
+        let planted: Vec<Subject> = (1..=8).map(|seed| self.planted(seed, ask)).collect();
+        for percent in PERCENTS {
+            for profile in &profiles {
+                said(&format!("{} at {percent} %", profile.name));
+                let ask = Ask { profile: profile.clone(), ..ask.clone() };
+                let row = |subjects: &[Subject]| Row {
+                    way: profile.name.clone(),
+                    percent,
+                    trials: subjects.iter().map(|it| self.trial(it, &ask, percent)).collect(),
+                };
+                card.rows.push(row(&subjects));
+                card.planted.push(row(&planted));
+            }
+            for baseline in Baseline::ALL {
+                said(&format!("{} at {percent} %", baseline.name()));
+                let row = |subjects: &[Subject]| Row {
+                    way: baseline.name().to_owned(),
+                    percent,
+                    trials: subjects.iter().map(|it| self.baseline(it, baseline, ask, percent)).collect(),
+                };
+                card.rows.push(row(&subjects));
+                card.planted.push(row(&planted));
+            }
+        }
+        for percent in PERCENTS {
+            for profile in &profiles {
+                said(&format!("{}, five times at {percent} %", profile.name));
+                let ask = Ask { profile: profile.clone(), ..ask.clone() };
+                let links = subjects.iter().filter_map(|it| self.chained(it, &ask, percent)).collect();
+                card.chains.push(Chain { way: profile.name.clone(), percent, links });
+            }
+        }
+        Ok(card)
+    }
+
+    /// A session to try ways on.
+    pub fn subject(&self, name: impl Into<String>, session: Session, ask: &Ask) -> Subject {
+        let tokens = self.measure(&session, ask).tokens;
+        Subject { name: name.into(), tokens, session, known: Known::default() }
+    }
+
+    fn planted(&self, seed: u64, ask: &Ask) -> Subject {
+        let it = synthetic::planted(seed, 40);
+        let known = Known { probes: OnceCell::from(it.probes), ..Known::default() };
+        Subject { known, ..self.subject(format!("planted {seed}"), session(it.history), ask) }
+    }
+
+    /// Compacts a session to a percentage of its tokens and scores the outcome.
+    pub fn trial(&self, subject: &Subject, ask: &Ask, percent: u64) -> Trial {
+        let ask = Ask { budget: Some(Amount::Share(percent as f64 / 100.0)), ..ask.clone() };
+        let budget = subject.tokens * percent / 100;
+        let measured = self.measure(&subject.session, &ask);
+        subject.known.ledger(measured.history);
+        subject.known.probes(measured.history);
+        let start = Instant::now();
+        let plan = self.plan(&measured, &ask, None);
+        if !plan.act {
+            return Trial::refused(&subject.name, plan.reason.text, subject.tokens, budget);
+        }
+        let made = match self.make(&measured, &ask, plan, HANDLE, &subject.known) {
+            Ok(made) => made,
+            Err(it) => return Trial::refused(&subject.name, it.reason, subject.tokens, budget),
+        };
+        let millis = start.elapsed().as_secs_f64() * 1000.0;
+        let format = subject.session.format;
+        let (messages, _) = format::wire::messages_of(&made.outcome.history, Some(format), format.api());
+        let invalid = validate::check(format.api(), &messages).len();
+        Trial::new(&subject.name, &made.score, budget, invalid, millis)
+    }
+
+    /// The same by a baseline.
+    pub fn baseline(&self, subject: &Subject, way: Baseline, ask: &Ask, percent: u64) -> Trial {
+        let measured = self.measure(&subject.session, ask);
+        let budget = subject.tokens * percent / 100;
+        let count = |it: &Message| measured.ruler.message(it);
+        let start = Instant::now();
+        let after = way.compact(measured.history, budget, &count);
+        let millis = start.elapsed().as_secs_f64() * 1000.0;
+        let probes = subject.known.probes(measured.history);
+        let score = score::score_probes(measured.history, probes, &after, &|_| false, &count);
+        // As it is, unmended: our own writers would put calls and outputs right.
+        let invalid = usize::from(after.messages().first().is_some_and(|it| it.outputs().next().is_some()));
+        Trial::new(&subject.name, &score, budget, invalid, millis)
+    }
+
+    /// Five compactions in a row, each to `percent` of the whole session's tokens. Nothing if no fact of the first part
+    /// still holds at the end, or nothing was compacted.
+    pub fn chained(&self, subject: &Subject, ask: &Ask, percent: u64) -> Option<Link> {
+        let source = &subject.session.history;
+        let ask = Ask { budget: Some(Amount::Tokens(subject.tokens * percent / 100)), ..ask.clone() };
+        let cuts: Vec<usize> =
+            (0..=CYCLES).map(|it| source.cut_at_or_before(source.messages().len() * it / CYCLES)).collect();
+        let first: Vec<Probe> =
+            subject.known.probes(source).iter().filter(|it| it.message() < cuts[1]).cloned().collect();
+        let measured = self.measure(&subject.session, &ask);
+        let count = |it: &Message| measured.ruler.message(it);
+        let mut messages: Vec<Message> = Vec::new();
+        let mut kept_first: Vec<Probe> = Vec::new();
+        let mut share = None;
+        for cycle in 0..CYCLES {
+            messages.extend(source.messages()[cuts[cycle]..cuts[cycle + 1]].iter().cloned());
+            let so_far = Session {
+                history: History::new(numbered(std::mem::take(&mut messages)), source.meta.clone()),
+                format: subject.session.format,
+                ..session(History::default())
+            };
+            let measured = self.measure(&so_far, &ask);
+            let plan = self.plan(&measured, &ask, None);
+            let known = Known::default();
+            let made = plan.act.then(|| self.make(&measured, &ask, plan, HANDLE, &known).ok()).flatten();
+            messages = made.map_or_else(
+                || so_far.history.messages().to_vec(),
+                |it| it.outcome.history.messages().to_vec(),
+            );
+            if cycle == 0 {
+                let source = History::new(source.messages()[..cuts[1]].to_vec(), source.meta.clone());
+                let after = History::new(messages.clone(), source.meta.clone());
+                let score = score::score_probes(&source, &first, &after, &|_| false, &count);
+                let lost: Vec<&str> = score.lost.iter().map(|it| it.text.as_str()).collect();
+                kept_first = first.iter().filter(|it| !lost.contains(&it.text().as_str())).cloned().collect();
+                share = score.kept;
+            }
+        }
+        let after = History::new(messages, source.meta.clone());
+        let last = score::score_probes(source, &kept_first, &after, &|_| false, &count);
+        Some(Link { first: share?, left: last.kept? })
+    }
+}
+
+/// A history without a file.
+fn session(history: History) -> Session {
+    Session {
+        format: Format::Anthropic,
+        records: Vec::new(),
+        of_message: Vec::new(),
+        notes: Vec::new(),
+        past: Vec::new(),
+        history,
+    }
+}
+
+/// As a reader numbers messages.
+fn numbered(messages: Vec<Message>) -> Vec<Message> {
+    messages.into_iter().enumerate().map(|(at, it)| Message { from: Some(at as u32), ..it }).collect()
+}
+
+/// All files below a directory, sorted.
+fn files(directory: &Path) -> Result<Vec<PathBuf>> {
+    let mut out = Vec::new();
+    let mut folders = vec![directory.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries = std::fs::read_dir(&folder).map_err(|error| {
+            Error::new(Kind::Input, "listing sessions").at(folder.display().to_string(), None).because(error)
+        })?;
+        for entry in entries.flatten() {
+            let path = entry.path();
+            // Links are not followed: they could lead in a circle.
+            match entry.file_type() {
+                Ok(it) if it.is_dir() => folders.push(path),
+                Ok(it) if it.is_file() => out.push(path),
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+    out.sort();
+    Ok(out)
+}
