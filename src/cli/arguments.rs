@@ -221,6 +221,9 @@ pub struct CompactArgs {
     /// Why it runs; selects a profile's emergency paths
     #[arg(long, value_enum, default_value_t)]
     pub(super) trigger: Cause,
+    /// With --auto: what comes next, tokens or a file to count
+    #[arg(long, value_name = "TOKENS|FILE")]
+    pub(super) next: Option<String>,
     /// Write plain messages of this API (anthropic, openai-chat, openai-responses, gemini)
     #[arg(long = "as", value_name = "FORMAT")]
     pub(super) messages_as: Option<String>,

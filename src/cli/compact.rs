@@ -16,6 +16,7 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
     ask.pins.clone_from(&arguments.pin);
     ask.auto = arguments.auto;
     ask.cause = arguments.trigger;
+    ask.next = arguments.next.as_deref().map(super::estimate::next).transpose()?;
     ask.messages_as = wire(arguments.messages_as.as_deref())?;
     if let Some(text) = &arguments.min_kept {
         ask.min_kept = MinKept::parse(text)
