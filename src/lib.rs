@@ -25,6 +25,7 @@ pub mod profile;
 pub mod compact;
 pub mod format;
 pub mod secrets;
+pub mod report;
 pub mod summarizer;
 
 pub mod store;

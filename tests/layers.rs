@@ -60,7 +60,7 @@ const PURE: [&str; 14] = [
     "format/",
     "secrets.rs",
     "scorecard.rs",
-    "report.rs",
+    "report/",
     "summarizer/offline",
 ];
 

@@ -30,7 +30,7 @@ fn baselines_on_the_corpus() {
     let Some(folder) = corpus::folder("baselines_on_the_corpus") else { return };
     let sessions: Vec<_> = corpus::names(&folder)
         .iter()
-        .filter_map(|it| corpus::read(&folder, it))
+        .filter_map(|it| Some(corpus::read(&folder, it)?.history))
         .filter(|it| it.messages().iter().map(count).sum::<u64>() >= 6_000)
         .map(|it| (score::probes(&it), it))
         .collect();

@@ -47,7 +47,7 @@ fn people_agree() {
     let Some(folder) = corpus::folder("people_agree") else { return };
     let mut rows: BTreeMap<String, Row> = BTreeMap::new();
     for label in labels() {
-        let history = corpus::read(&folder, &label.session).expect(&label.session);
+        let history = corpus::read(&folder, &label.session).expect(&label.session).history;
         let probes = score::probes(&history);
         for (class, message, count) in &label.marked {
             let here = probes.iter().filter(|it| {
@@ -110,7 +110,7 @@ fn print() {
     let wanted = std::env::var("LABEL").unwrap_or_default();
     for name in corpus::names(&folder).iter().filter(|it| wanted.split(',').any(|part| it.contains(part))) {
         eprintln!("## {name}");
-        for probe in corpus::read(&folder, name).iter().flat_map(score::probes) {
+        for probe in corpus::read(&folder, name).iter().flat_map(|it| score::probes(&it.history)) {
             eprintln!("{:?} {} {} {}", probe.class, probe.message(), hash(&probe), probe.text());
         }
     }

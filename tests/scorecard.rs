@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 
 use epitome::config::{Config, Environment, StoreAt};
 use epitome::engine::{Ask, Engine};
-use epitome::format::{self, Memory};
 use epitome::profile::Profile;
 use epitome::score::Class;
 use epitome::scorecard::{Chain, Link, Row, Trial};
@@ -30,8 +29,7 @@ fn measure(folder: &std::path::Path, names: &[&String]) -> Vec<Measured> {
     let ask = Ask::new(Profile::built_in("epitome").unwrap());
     let mut out = Vec::new();
     for name in names {
-        let bytes = std::fs::read(folder.join(name)).unwrap();
-        let session = format::read(&Memory::new(name.as_str(), bytes), None).unwrap();
+        let session = corpus::read(folder, name).unwrap();
         let subject = engine.subject(name.as_str(), session, &ask);
         if subject.tokens >= 6_000 {
             let trials = [10, 20].map(|percent| engine.trial(&subject, &ask, percent)).to_vec();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::summarize::{Drafted, Heard};
 use super::{Amount, Ask, Engine, Event, Known, Measured, Opened, To, method_info, notes, pruned, session_info};
 use crate::agents::reach::Job;
 use crate::answers::{CONTRACT, CompactAnswer, FactCount, Next, UsageInfo};
@@ -81,7 +82,18 @@ impl Engine {
 
     /// Compacts a session, without any ado.
     pub(super) fn made(&self, opened: &Opened, ask: &Ask) -> Result<Compacted> {
-        let measured = self.measure(&opened.session, ask);
+        self.compact_from(opened, ask, None)
+    }
+
+    /// Compacts; with the answer of the calling agent's model, by the plan that it was asked for.
+    pub(super) fn compact_from(&self, opened: &Opened, ask: &Ask, heard: Option<&Heard>) -> Result<Compacted> {
+        let whole = &opened.session.history;
+        let base = heard.map(|it| {
+            let messages = whole.messages().iter().take(it.count()).cloned().collect();
+            History::new(messages, whole.meta.clone())
+        });
+        let mut measured = self.measure_history(base.as_ref().unwrap_or(whole), ask);
+        measured.grown = base.is_some().then_some(whole);
         let mut answer = self.blank(opened, ask, &measured);
         let plan = self.plan(&measured, ask, None);
         answer.split = plan.split;
@@ -89,6 +101,11 @@ impl Engine {
             answer.reason_code = plan.reason.code.to_owned();
             answer.reason = plan.reason.text;
             answer.native_status = ask.profile.native.noop.clone();
+            if let To::Agent(agent) = ask.to {
+                // There is nothing to compact, but it is to go over all the same.
+                let it = self.carry(opened, measured.history, agent, &mut answer.warnings)?;
+                answer.installed(it);
+            }
             return Ok(Compacted { answer, history: None, score: None, bytes: None });
         }
         if ask.to == To::Session
@@ -100,7 +117,28 @@ impl Engine {
             return Ok(Compacted { answer, history: None, score: None, bytes: None });
         }
         let handle = self.session_handle(opened)?;
-        let known = Known::default();
+        let mut known = Known::default();
+        match self.written_summary(opened, &measured, ask, &plan, &known, heard)? {
+            Drafted::Offline(why) => answer.warnings.extend(why),
+            Drafted::Text(drafted) => {
+                answer.summarizer = drafted.who;
+                answer.usage = drafted.usage;
+                answer.warnings.extend(drafted.notes);
+                known.summary = Some(drafted.text);
+            }
+            Drafted::Asked { handle, ask, next } => {
+                answer.status = "needs_answer".to_owned();
+                answer.summarizer = "host".to_owned();
+                answer.reason = plan.reason.text;
+                answer.handle = Some(handle);
+                answer.ask = Some(ask);
+                answer.next = next;
+                return Ok(Compacted { answer, history: None, score: None, bytes: None });
+            }
+        }
+        if let Some(edit) = &ask.edit {
+            known.summary = self.edited(&measured, ask, &plan, &known, edit)?;
+        }
         let made = match self.make(&measured, ask, plan, &handle, &known) {
             Ok(made) => made,
             Err(rejected) => {
@@ -170,15 +208,15 @@ impl Engine {
                     answer.output = Some(path.display().to_string());
                 }
                 To::Bytes => bytes = Some(made(&mut answer.warnings)?),
+                To::Agent(agent) => {
+                    let it = self.carry(opened, &outcome.history, *agent, &mut answer.warnings)?;
+                    answer.installed(it);
+                }
                 To::Session => {
                     let job = if summary.is_some() { Job::Compact } else { Job::Prune };
                     let after = &outcome.history;
                     let it = self.install(opened, after, job, &archived.compaction, &mut answer.warnings)?;
-                    answer.output = Some(it.output);
-                    answer.session_id = Some(it.session_id);
-                    answer.resume = Some(it.resume);
-                    answer.takes_effect = Some(it.takes_effect.to_owned());
-                    answer.next = it.next;
+                    answer.installed(it);
                 }
                 To::Plan => {}
             }
@@ -213,7 +251,9 @@ impl Engine {
     }
 
     fn blank(&self, opened: &Opened, ask: &Ask, measured: &Measured<'_>) -> CompactAnswer {
-        let messages = measured.history.messages().len();
+        let messages = measured.whole().messages().len();
+        let some = measured.whole().messages().iter().filter(|it| compact::counts(it));
+        let tokens = some.map(|it| measured.ruler.message(it)).sum();
         CompactAnswer {
             contract: CONTRACT,
             status: "noop".to_owned(),
@@ -225,8 +265,8 @@ impl Engine {
             summarizer: "offline".to_owned(),
             usage: UsageInfo::default(),
             session: session_info(opened),
-            tokens_before: measured.tokens,
-            tokens_after: measured.tokens,
+            tokens_before: tokens,
+            tokens_after: tokens,
             overhead: measured.overhead,
             method: method_info(&measured.ruler),
             messages_before: messages,
@@ -244,6 +284,7 @@ impl Engine {
             first_changed: None,
             prefix_tokens: measured.tokens,
             handle: None,
+            ask: None,
             output: None,
             session_id: None,
             resume: None,
@@ -290,12 +331,12 @@ impl Engine {
         known: &Known,
     ) -> Result<Made, compact::Rejected> {
         let apply = |plan: &Plan, summary: Option<&str>| {
-            compact::apply(measured.history, &measured.ruler, &ask.profile, plan, summary)
+            compact::apply(measured.whole(), &measured.ruler, &ask.profile, plan, summary)
         };
         let score = |outcome: &Outcome| {
-            let probes = known.probes(measured.history);
+            let probes = known.probes(measured.whole());
             let count = |it: &Message| measured.ruler.message(it);
-            score::score_probes(measured.history, probes, &outcome.history, &|_| true, &count)
+            score::score_probes(measured.whole(), probes, &outcome.history, &|_| true, &count)
         };
         let Some(step) = plan.need.as_ref().and_then(|it| ask.profile.summarizing(it.pass)) else {
             let outcome = apply(&plan, None)?;
@@ -303,7 +344,10 @@ impl Engine {
             return Ok(Made { plan, outcome, summary: None, score });
         };
         let ledger = known.ledger(measured.history);
-        let write = |plan: &Plan, header: &str| self.summary(measured, ask, step, ledger, plan, header);
+        let write = |plan: &Plan, header: &str| match &known.summary {
+            Some(text) => format!("{header}\n{text}"),
+            None => self.summary(measured, ask, step, ledger, plan, Some(header)),
+        };
         // As long as the real one will be.
         let blank = header(
             measured.tokens,
@@ -339,14 +383,14 @@ impl Engine {
         Ok(Made { plan, outcome, summary: Some(summary), score: found })
     }
 
-    fn summary(
+    pub(super) fn summary(
         &self,
         measured: &Measured<'_>,
         ask: &Ask,
         step: &Summarize,
         ledger: &Ledger,
         plan: &Plan,
-        header: &str,
+        header: Option<&str>,
     ) -> String {
         let Some(need) = &plan.need else { return String::new() };
         let frame = measured.ruler.text(&Text::new(format!("{}{}", step.before, step.after)));
@@ -359,7 +403,7 @@ impl Engine {
             style: ask.style,
             focus: ask.focus.as_deref(),
             pins: &pins,
-            header: Some(header),
+            header,
         };
         offline::write(measured.history, ledger, &asked, &|text| measured.ruler.text(&Text::new(text)))
     }
@@ -470,6 +514,17 @@ impl Engine {
     }
 }
 
+impl CompactAnswer {
+    /// Says where it went.
+    fn installed(&mut self, it: super::install::Installed) {
+        self.output = Some(it.output);
+        self.session_id = Some(it.session_id);
+        self.resume = Some(it.resume);
+        self.takes_effect = Some(it.takes_effect.to_owned());
+        self.next = it.next;
+    }
+}
+
 pub(super) fn cause_name(cause: Cause) -> &'static str {
     match cause {
         Cause::Manual => "manual",
@@ -484,6 +539,12 @@ fn original_text(message: &Message, op: &OutputOp) -> String {
         Some(Part::Output(output)) if !op.call_id.is_empty() => output.text.as_str().to_owned(),
         Some(_) | None => message.plain(),
     }
+}
+
+/// What another agent's format was given must be there: the words and outputs, in order. How it cuts them into messages is
+/// its own.
+pub(super) fn check_carried(expected: &History, found: &History) -> Result<()> {
+    check_read_back(expected, found)
 }
 
 /// What was read back must say what was to be written. What a client puts there itself is not compared: Codex injects
@@ -513,6 +574,9 @@ fn check_read_back(expected: &History, found: &History) -> Result<()> {
 
 /// The end that an outcome of this plan will have, as the summary names it.
 fn plan_end(measured: &Measured<'_>, plan: &Plan) -> Option<String> {
+    if let Some(last) = measured.grown.and_then(|it| it.messages().get(measured.history.messages().len()..)?.last()) {
+        return compact::end_mark(std::slice::from_ref(last));
+    }
     let last = match plan.layout.last()? {
         Item::Old(index) => &measured.history.messages()[*index],
         Item::Made(message) => message,

@@ -2,34 +2,42 @@
 //!
 //! Faces translate their arguments into an [`Ask`], call one of four verbs, and show the answer.
 
+mod carry;
 mod compact;
 mod compare;
 mod estimate;
-mod events;
 mod gate;
+mod hook;
+mod events;
 mod install;
 mod open;
 mod prune;
-mod restore;
+mod report;
 mod score;
 mod scorecard;
+mod restore;
 mod split;
+mod summarize;
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::answers::{MethodInfo, PrunedInfo, SessionInfo};
 use crate::compact::{Cause, Limits, Moment, Op, OutputOp, Request, Snapshot};
-use crate::config::{Config, StoreAt};
+use crate::config::{Choice, Config, StoreAt};
 use crate::error::{Error, Kind, Result};
 use crate::format::{Format, Session};
 use crate::history::History;
 use crate::profile::{Pass, Profile, Style};
 use crate::store::{Digest, Handle, Store, Where};
+use crate::summarizer::run::Watch;
 use crate::tokens::{self, Ruler, Tokenizer};
 
-pub use events::{Event, Hooks, Listener};
+pub use compact::Compacted;
 pub(crate) use estimate::words;
 pub use gate::{Known, MinKept};
+pub use events::{Event, Hooks, Listener};
 pub use open::{Opened, SessionRef};
 pub use restore::Kept;
 pub use scorecard::Subject;
@@ -50,7 +58,7 @@ pub struct Engine {
 const RECALL: &str = "epitome recall {handle}";
 
 /// A size: so many tokens, or a share of the messages.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Amount {
     /// Tokens.
     Tokens(u64),
@@ -91,7 +99,7 @@ impl Amount {
 }
 
 /// What is to be done with a result.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum To {
     /// Nothing is written.
     #[default]
@@ -102,6 +110,8 @@ pub enum To {
     Bytes,
     /// The session itself, so that its agent resumes from it.
     Session,
+    /// A new session of this agent.
+    Agent(crate::agents::Agent),
 }
 
 /// What a caller asks for, in the words of interface.md.
@@ -145,6 +155,24 @@ pub struct Ask {
     pub next: Option<u64>,
     /// Where the result goes.
     pub to: To,
+    /// Who writes the summary.
+    pub summarizer: Choice,
+    /// The user asks, who may name any provider; otherwise only what the configuration names is asked.
+    pub trusted: bool,
+    /// Whoever watches while a model writes.
+    pub watch: Watch,
+    /// Lets the user change the summary before it is used.
+    pub edit: Option<Edit>,
+}
+
+/// Gets a summary and gives back what the user made of it.
+#[derive(Clone)]
+pub struct Edit(pub Arc<dyn Fn(&str) -> Result<String> + Send + Sync>);
+
+impl std::fmt::Debug for Edit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Edit")
+    }
 }
 
 impl Ask {
@@ -170,6 +198,10 @@ impl Ask {
             only: Vec::new(),
             next: None,
             to: To::Plan,
+            summarizer: Choice::Offline,
+            trusted: false,
+            watch: Watch::default(),
+            edit: None,
         }
     }
 }
@@ -183,9 +215,18 @@ struct StoredSnapshot {
     digest: String,
 }
 
+impl Measured<'_> {
+    /// What a plan is carried out on.
+    fn whole(&self) -> &History {
+        self.grown.unwrap_or(self.history)
+    }
+}
+
 /// A session with the ruler and window it is measured by.
 struct Measured<'a> {
     history: &'a History,
+    /// What a plan is carried out on, where that has grown since.
+    grown: Option<&'a History>,
     ruler: Ruler,
     limits: Limits<'a>,
     /// Tokens of the messages.
@@ -206,7 +247,10 @@ impl Engine {
     }
 
     fn measure<'a>(&self, session: &'a Session, ask: &'a Ask) -> Measured<'a> {
-        let history = &session.history;
+        self.measure_history(&session.history, ask)
+    }
+
+    fn measure_history<'a>(&self, history: &'a History, ask: &'a Ask) -> Measured<'a> {
         let model = ask.model.as_deref().or(history.meta.model.as_deref());
         let known = model.and_then(tokens::window);
         let configured = model.and_then(|it| self.config.windows.get(it).copied());
@@ -226,7 +270,7 @@ impl Engine {
             output: known.map(|it| it.output),
             next: ask.next,
         };
-        Measured { history, limits, ruler, tokens, overhead }
+        Measured { history, grown: None, limits, ruler, tokens, overhead }
     }
 
     /// The same ask; when it obeys the profile's own trigger, as the agent's own settings would have the profile.

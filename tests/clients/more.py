@@ -5,7 +5,9 @@ more.py CLIENT FLOW EPITOME   CLIENT: codex claude gemini opencode; EPITOME: the
   limit   the session reports that it is full; compacted, it is resumed and the client does not compact again by itself
           (`control` instead of EPITOME leaves it as it is: then the client must compact)
   nested  compact, then let the client compact by its own means: our summary is not carried along as it was
-  prune   clear the old output where it stands
+  prune   clear the old output where it stands, then put it back
+  install `epitome install`: the client lists the server as connected, the hooks run and what they say reaches the
+          model; before that, install, install again and uninstall leave every byte as it was
 """
 
 import json, os, re, subprocess, sys
@@ -43,7 +45,8 @@ class More(flows.Flow):
 
     def compact(self):
         answer = self.call("compact", "compact", self.address(), "--budget", "900", "--apply", "--json")
-        self.check("compact: it is installed", answer.get("status") == "compacted" and answer.get("resume"))
+        if not self.check("compact: it is installed", answer.get("status") == "compacted" and answer.get("resume")):
+            print("     ", answer.get("status"), answer.get("reason_code"), answer.get("reason"))
         return answer
 
     def resumed(self, phase, prompt):
@@ -75,20 +78,27 @@ class More(flows.Flow):
 
     def flow_limit(self):
         a = self.a
-        a.own = True
+        # Gemini CLI estimates the size itself on resume, so it is told its limit when the session is there.
+        a.own = a.name != "gemini"
         a.setup()
+        if a.name == "opencode":  # it would compact at the end of the turn that is full
+            f = a.cwd + "/opencode.json"
+            with open(f) as h:
+                c = json.load(h)
+            with open(f, "w") as h:
+                json.dump({**c, "compaction": {"auto": False}}, h)
         full = {"codex": 50000, "gemini": 60000, "claude": 97000, "opencode": 97000}[a.name]
-        self.start("1-base", [
-            {"text": "BASE-A1 looking.", "calls": a.look()},
-            {"text": "BASE-A1 final answer about the notes."},
-            {"text": "BASE-A2 final answer.", "usage": {"input": full, "output": 10}},
-        ])
+        look = [a.look()[0], a.shell("seq 1000 5000")] if a.name == "gemini" else a.look()
+        last = {"text": "BASE-A2 final answer.", "usage": {"input": full, "output": 10}}
+        self.start("1-base", [{"text": "BASE-A1 looking.", "calls": look}, {"text": "BASE-A1 final answer about the notes."}, last])
         env = {"env": a.own_env()} if a.name == "claude" else {}
         self.run("base session", "BASE-U1 read the notes", **env)
         self.run("second prompt", "BASE-U2 and then", True, **env)
         self.stop()
         if self.epitome != "control":
             self.compact()
+        a.own = True
+        a.setup()
         self.start("3-after")
         self.run("resume", "AFTER-U4 continue", True, **env)
         own = any(str(r["chosen"]).startswith("rule:own") for r in report.load(self.log))
@@ -99,11 +109,13 @@ class More(flows.Flow):
 
     def flow_nested(self):
         a = self.a
-        a.own = True
+        a.own = a.name != "gemini"
         a.setup()
         self.base()
         self.stop()
         self.compact()
+        a.own = True
+        a.setup()
         self.own_script("3-own")
         k = {"env": a.own_env()} if a.name == "claude" and self.o.auto else {}
         self.run("first prompt", "OWN-U1 read the notes", True, **k)
@@ -136,6 +148,61 @@ class More(flows.Flow):
         h, _ = self.resumed("4-restored", "AFTER-U5 go on")
         self.check("restored: the old output is sent", re.search(OLD, h))
         self.check("restored: what was said since is sent once", h.count("AFTER-U4") == 1)
+
+    def files(self):
+        """Every file of settings below the home, with its bytes."""
+        out = {}
+        for folder, _, names in os.walk(self.a.home):
+            for name in names:
+                path = os.path.join(folder, name)
+                if "/epitome/" not in path:
+                    out[path] = open(path, "rb").read()
+        return out
+
+    def flow_install(self):
+        a, o = self.a, self.o
+        name = {"codex": "codex", "gemini": "gemini-cli", "claude": "claude-code", "opencode": "opencode"}[a.name]
+        a.own = a.name != "gemini"
+        a.setup(register=False)
+        before = self.files()
+        trust = ["--trust"] if a.name == "gemini" else []
+        self.call("install", "install", name, *trust, "--json")
+        once = self.files()
+        self.check("install: something changed", once != before)
+        self.call("install again", "install", name, *trust, "--json")
+        self.check("install again: nothing changed", self.files() == once)
+        self.call("uninstall", "uninstall", name, "--json")
+        self.check("uninstall: every byte is as before", self.files() == before)
+        self.call("install", "install", name, *trust, "--json")
+        o.name = "epitome"
+        rc, out = a.exec(["mcp", "list"])
+        connected = "epitome" in out if a.name == "codex" else re.search(r"epitome.*[Cc]onnected", out)
+        if not self.check("the client lists the server" + ("" if a.name == "codex" else " as connected"), rc == 0 and connected):
+            print(report.cut(out, 1500))
+        if a.name == "codex":
+            o.client_arg.append("--dangerously-bypass-hook-trust")
+        if a.name == "gemini":
+            self.start("1-own", [{"text": "OWN-ANSWER"}])
+            self.run("first prompt", "OWN-U1 hello")
+            self.run("second prompt", "OWN-U2 hello", True)
+            m = self.main()
+            self.check("no user message is lost", m and "OWN-U1" in report.conversation(m[-1]))
+            return
+        self.make_own()
+        reqs = report.load(self.log)
+        own = [r for r in reqs if str(r["chosen"]).startswith("rule:own")]
+        if a.name in ("claude", "opencode"):
+            self.check("what must survive is in the compaction prompt", own and "Carry these facts" in report.whole(own[0]))
+        if a.name == "codex":
+            self.check("what the summary left out reaches the model", "The summary left these out" in report.whole(self.main()[-1]))
+        h, _ = self.resumed("2-after", "AFTER-U4 continue")
+        m = self.main()
+        if a.name == "claude":
+            self.check("what the summary left out reaches the model", m and "The summary left these out" in report.whole(m[-1]))
+            self.check("what was open reaches the model", m and "From before the compaction" in report.whole(m[-1]))
+        if a.name in ("claude", "opencode"):
+            p = subprocess.run([self.epitome, "memory", "list"], cwd=a.cwd, env={"HOME": a.home}, capture_output=True, text=True)
+            self.check("the client's summary is remembered", "OWN-SUMMARY" in p.stdout)
 
 
 if __name__ == "__main__":

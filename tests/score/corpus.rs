@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use epitome::format::{self, Memory};
-use epitome::history::History;
+use epitome::format::{self, Memory, Session};
 
 /// Where the corpus lies: `EPITOME_CORPUS`, else beside the crate; nothing, said in one line, if it is not there.
 pub(crate) fn folder(test: &str) -> Option<PathBuf> {
@@ -18,7 +17,7 @@ pub(crate) fn folder(test: &str) -> Option<PathBuf> {
 }
 
 /// A session of the corpus by its path in it, such as `codex/NAME.jsonl`.
-pub(crate) fn read(folder: &Path, name: &str) -> Option<History> {
+pub(crate) fn read(folder: &Path, name: &str) -> Option<Session> {
     let bytes = std::fs::read(folder.join(name)).ok()?;
     let source = Memory::new(name, bytes);
     let read = match name.split('/').next()? {
@@ -30,7 +29,7 @@ pub(crate) fn read(folder: &Path, name: &str) -> Option<History> {
         "sweagent-traj" => format::swe_agent::read(&source),
         _ => return None,
     };
-    read.ok().map(|it| it.history)
+    read.ok()
 }
 
 /// Names of all sessions that [`read`] reads, sorted.

@@ -1,0 +1,187 @@
+//! The values of a session's page.
+
+use std::collections::HashMap;
+
+use super::{Ask, Compacted, Engine, Measured, Opened, To, method_info};
+use crate::error::Result;
+use crate::history::{History, Kind, Message, Part, Role};
+use crate::report::{Category, Entry, Fact, Fate, Mark, Page, Remains, Tokens};
+use crate::score::{self, Class};
+use crate::secrets;
+use crate::tokens::Ruler;
+
+/// Characters of a message that are given to the page.
+const LONG: usize = 4_000;
+
+impl Engine {
+    /// What a page of a session shows: its context now, and what a compaction would make of it. Nothing is changed.
+    pub fn report(&self, opened: &Opened, ask: &Ask) -> Result<Page> {
+        let made = self.compact(opened, &Ask { to: To::Plan, ..ask.clone() })?;
+        let measured = self.measure(&opened.session, ask);
+        let history = measured.history;
+        let after = made.history.as_ref().map_or(&[][..], History::messages);
+        let stays: HashMap<u32, &Message> = after.iter().filter_map(|it| Some((it.from?, it))).collect();
+        let fates: Vec<Fate> = history
+            .messages()
+            .iter()
+            .enumerate()
+            .map(|(at, message)| match stays.get(&(at as u32)) {
+                Some(it) if it.parts == message.parts => Fate::Kept,
+                Some(_) => Fate::Cleared,
+                None => Fate::Summarized,
+            })
+            .collect();
+        let tools = tool_names(history);
+        let entry = |(message, fate): (&Message, Fate)| entry(&measured.ruler, &tools, message, fate);
+        let before = history.messages().iter().zip(fates.iter().copied()).map(entry).collect();
+        let after = after
+            .iter()
+            .map(|it| {
+                let fate = it.from.and_then(|at| fates.get(at as usize)).copied().unwrap_or(Fate::Kept);
+                entry((it, fate))
+            })
+            .collect();
+        let marks = opened.session.past.iter().map(mark).collect();
+        let method = method_info(&measured.ruler);
+        Ok(Page {
+            title: title(opened),
+            about: about(opened, &measured),
+            profile: ask.profile.name.clone(),
+            window: measured.limits.window,
+            overhead: measured.ruler.overhead(),
+            counted: format!(
+                "Tokens: {} ({}, ±{:.0} %).",
+                method.kind, method.estimator, method.margin_percent
+            ),
+            marks,
+            before,
+            after,
+            kept: made.score.as_ref().and_then(|it| it.kept),
+            facts: facts(history, &made),
+            reason: made.answer.reason,
+        })
+    }
+}
+
+fn title(opened: &Opened) -> String {
+    let first = opened.session.history.messages().iter().find(|it| it.is_prompt());
+    let words = first.map(|it| super::words(&secrets::mask(&it.plain()), 72)).unwrap_or_default();
+    if words.is_empty() { opened.source.name().to_owned() } else { words }
+}
+
+fn about(opened: &Opened, measured: &Measured<'_>) -> Vec<String> {
+    let meta = &measured.history.meta;
+    let mut out = vec![opened.session.format.name().to_owned()];
+    out.extend(meta.model.as_deref().map(str::to_owned));
+    out.extend(meta.session.as_deref().map(str::to_owned));
+    if let Some((first, last)) = meta.times {
+        let day = |at: i64| crate::format::derive::time(at).get(..16).map(|it| it.replace('T', " "));
+        if let (Some(first), Some(last)) = (day(first), day(last)) {
+            out.push(format!("{first} to {last}"));
+        }
+    }
+    out
+}
+
+fn mark(it: &crate::format::PastCompaction) -> Mark {
+    let size = |tokens: u64| format!("{}k", (tokens + 500) / 1_000);
+    let what = match (it.tokens_before, it.tokens_after) {
+        (Some(before), Some(after)) => format!("compacted {} → {}", size(before), size(after)),
+        (Some(before), None) => format!("compacted from {}", size(before)),
+        (None, _) => "compacted".to_owned(),
+    };
+    Mark { message: it.message.unwrap_or(0), what }
+}
+
+/// The name of the tool of each call.
+fn tool_names(history: &History) -> HashMap<&str, &str> {
+    history.messages().iter().flat_map(Message::calls).map(|it| (&*it.id, &*it.name)).collect()
+}
+
+fn entry(ruler: &Ruler, tools: &HashMap<&str, &str>, message: &Message, fate: Fate) -> Entry {
+    let it = ruler.by_category(&History::new(vec![message.clone()], crate::history::Meta::default()));
+    let tokens: Tokens = [
+        it.system.saturating_sub(ruler.overhead()),
+        it.summary,
+        it.user,
+        it.assistant,
+        it.reasoning,
+        it.tool_calls,
+        it.tool_outputs,
+        it.media,
+    ];
+    let most = tokens.iter().enumerate().max_by_key(|(at, tokens)| (**tokens, std::cmp::Reverse(*at)));
+    let category = most.map_or(Category::System, |(at, _)| Category::ALL[at]);
+    let mut who: Vec<&str> = Vec::new();
+    let mut text = String::new();
+    for part in &message.parts {
+        let piece = match part {
+            Part::Text(it) => it.as_str(),
+            Part::Reasoning(it) => it.text.as_str(),
+            Part::Call(it) => {
+                who.push(&it.name);
+                it.input.as_str()
+            }
+            Part::Output(it) => {
+                who.push(tools.get(&*it.id).copied().or(it.name.as_deref()).unwrap_or("tool"));
+                it.text.as_str()
+            }
+            Part::Media(it) => &it.mime,
+            Part::Opaque(it) => &it.kind,
+        };
+        if !piece.is_empty() && text.chars().count() < LONG {
+            if !text.is_empty() {
+                text.push_str("\n\n");
+            }
+            text.extend(piece.chars().take(LONG));
+        }
+    }
+    let summary = message.kind == Kind::Summary;
+    if summary {
+        text = message.plain();
+    }
+    let role = match (message.kind, message.role) {
+        (Kind::Summary, _) => "summary",
+        (Kind::Context, _) => "context",
+        (Kind::Marker | Kind::Continue, _) => "client",
+        (_, Role::System) => "system",
+        (_, Role::User) => "user",
+        (_, Role::Assistant) => "assistant",
+        (_, Role::Tool) => "output",
+    };
+    who.dedup();
+    who.truncate(3);
+    let who = if who.is_empty() { role.to_owned() } else { format!("{role} · {}", who.join(", ")) };
+    Entry {
+        number: message.from.map(|it| it as usize),
+        who,
+        category,
+        tokens,
+        text: secrets::mask(&text).into_owned(),
+        fate,
+        summary,
+    }
+}
+
+/// All facts of the history and what became of them.
+fn facts(history: &History, made: &Compacted) -> Vec<Fact> {
+    let Some(score) = &made.score else { return Vec::new() };
+    let split = history.messages().len() - score.tail_messages;
+    let lost: HashMap<(Class, &str), bool> =
+        score.lost.iter().map(|it| ((it.class, it.text.as_str()), it.recoverable)).collect();
+    let remains = |probe: &score::Probe| match lost.get(&(probe.class, probe.text().as_str())) {
+        _ if probe.message() >= split => Remains::InTail,
+        None => Remains::Kept,
+        Some(true) => Remains::Recoverable,
+        Some(false) => Remains::Lost,
+    };
+    score::probes(history)
+        .iter()
+        .map(|it| Fact {
+            class: it.class,
+            text: secrets::mask(&super::words(&it.text(), 240)).into_owned(),
+            messages: it.messages.clone(),
+            remains: remains(it),
+        })
+        .collect()
+}

@@ -1,0 +1,253 @@
+//! The context over the session, as areas by category.
+
+use std::fmt::Write as _;
+
+use super::{Category, Entry, Fate, Page, Tokens, escape, size};
+
+/// Steps of the drawing: more messages than this share one.
+const STEPS: usize = 400;
+/// Units of the drawing's own width and height; it is stretched to its place.
+const WIDE: f64 = 1000.0;
+const HIGH: f64 = 1000.0;
+
+/// A column of the drawing: the context after the messages of it.
+struct Step {
+    /// Message after its last.
+    to: usize,
+    sum: Tokens,
+}
+
+/// Draws the card.
+pub(super) fn context(out: &mut String, page: &Page) {
+    if page.before.is_empty() {
+        return;
+    }
+    let steps = steps(page);
+    let top_sum: u64 = steps.last().map_or(0, |it| it.sum.iter().sum());
+    // A window that is far away would press everything to the ground; then only its distance is told.
+    let window = page.window.filter(|it| *it <= top_sum.saturating_mul(5) / 2);
+    let top = (top_sum.max(window.unwrap_or(0)) as f64 * 1.06).max(1.0);
+    let y = |tokens: u64| tokens as f64 / top;
+    out.push_str("<section class=\"card\">\n<h2>The context, message by message</h2>\n");
+    let past = match page.marks.len() {
+        0 => String::new(),
+        1 => " One compaction was made before.".to_owned(),
+        n => format!(" {n} compactions were made before."),
+    };
+    let next = if page.after.is_empty() {
+        String::new()
+    } else {
+        format!(" At the right, what the profile “{}” would make of it now.", escape(&page.profile))
+    };
+    let _ = writeln!(out, "<div class=\"soft small\">What the model is sent, as it grew.{past}{next}</div>");
+    legend(out, &steps);
+    out.push_str("<div class=\"plot\">\n<div class=\"y\">");
+    for line in grid(top) {
+        let _ = write!(out, "<span style=\"bottom:{:.2}%\">{}</span>", y(line) * 100.0, size(line));
+    }
+    out.push_str("</div>\n<div class=\"area\">");
+    areas(out, page, &steps, &y, top);
+    if let Some(window) = window {
+        let _ = write!(
+            out,
+            "<div class=\"ceiling\" style=\"bottom:{:.2}%\"><span>window {}</span></div>",
+            y(window) * 100.0,
+            size(window)
+        );
+    }
+    for mark in &page.marks {
+        let at = mark.message as f64 / page.before.len() as f64;
+        let late = if at > 0.5 { " late" } else { "" };
+        let _ = write!(
+            out,
+            "<div class=\"mark{late}\" style=\"left:{:.2}%\"><span>{}</span></div>",
+            at * 100.0,
+            escape(&mark.what)
+        );
+    }
+    out.push_str("</div>\n<div class=\"then\">");
+    then(out, page, &y);
+    out.push_str("</div>\n");
+    strip(out, page);
+    let last = page.before.len() - 1;
+    let end = if page.after.is_empty() { "" } else { "after" };
+    let _ = write!(
+        out,
+        "<div class=\"x\"><span>#0</span><span>{}</span><span>#{last}</span></div><div class=\"x end\">{end}</div>\n</div>\n",
+        if page.after.is_empty() { "" } else { "what becomes of each message" }
+    );
+    if !page.after.is_empty() {
+        out.push_str("<ul class=\"legend\">");
+        for fate in [Fate::Summarized, Fate::Cleared, Fate::Kept] {
+            let count = page.before.iter().filter(|it| it.fate == fate).count();
+            if count > 0 {
+                let _ = write!(
+                    out,
+                    "<li><i class=\"fate-{}\"></i>{} <b>{count}</b></li>",
+                    fate.name(),
+                    match fate {
+                        Fate::Kept => "kept word for word",
+                        Fate::Cleared => "kept, an output cleared or shortened",
+                        Fate::Summarized => "replaced by the summary",
+                    }
+                );
+            }
+        }
+        out.push_str("</ul>\n");
+    }
+    out.push_str("</section>\n");
+}
+
+/// The context after each message, or after each of [`STEPS`] stretches.
+fn steps(page: &Page) -> Vec<Step> {
+    let all = page.before.len();
+    let count = all.min(STEPS);
+    let mut sum = Tokens::default();
+    sum[0] = page.overhead;
+    let mut out = vec![Step { to: 0, sum }];
+    let mut at = 0;
+    for step in 1..=count {
+        let to = all * step / count;
+        for entry in &page.before[at..to] {
+            add(&mut sum, entry);
+        }
+        at = to;
+        out.push(Step { to, sum });
+    }
+    out
+}
+
+fn add(sum: &mut Tokens, entry: &Entry) {
+    for (slot, tokens) in sum.iter_mut().zip(entry.tokens) {
+        *slot += tokens;
+    }
+}
+
+fn legend(out: &mut String, steps: &[Step]) {
+    let Some(last) = steps.last() else { return };
+    let all: u64 = last.sum.iter().sum();
+    out.push_str("<ul class=\"legend\">");
+    for (category, tokens) in Category::ALL.into_iter().zip(last.sum) {
+        if tokens > 0 {
+            let _ = write!(
+                out,
+                "<li><i style=\"background:var(--{})\"></i>{} <b>{}</b> {:.0} %</li>",
+                category.colour(),
+                category.name(),
+                size(tokens),
+                tokens as f64 * 100.0 / all.max(1) as f64
+            );
+        }
+    }
+    out.push_str("</ul>\n");
+}
+
+/// Round numbers of tokens, four or five of them.
+fn grid(top: f64) -> Vec<u64> {
+    let rough = top / 4.0;
+    let power = 10f64.powf(rough.log10().floor());
+    let step = [1.0, 2.0, 2.5, 5.0, 10.0].map(|it| it * power).into_iter().find(|it| *it >= rough);
+    let step = step.unwrap_or(rough).max(1.0);
+    (0..=5).map(|it| (f64::from(it) * step) as u64).filter(|it| (*it as f64) < top * 0.97).collect()
+}
+
+fn areas(out: &mut String, page: &Page, steps: &[Step], y: &dyn Fn(u64) -> f64, top: f64) {
+    let _ = write!(
+        out,
+        "<svg viewBox=\"0 0 {WIDE} {HIGH}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"context by category\">"
+    );
+    let x = |to: usize| to as f64 * WIDE / page.before.len().max(1) as f64;
+    for line in grid(top).into_iter().filter(|it| *it > 0) {
+        let at = HIGH - y(line) * HIGH;
+        let _ = write!(
+            out,
+            "<line x1=\"0\" x2=\"{WIDE}\" y1=\"{at:.1}\" y2=\"{at:.1}\" stroke=\"var(--line)\" vector-effect=\"non-scaling-stroke\"/>"
+        );
+    }
+    for (index, category) in Category::ALL.into_iter().enumerate() {
+        if steps.iter().all(|it| it.sum[index] == 0) {
+            continue;
+        }
+        let below = |it: &Step| HIGH - y(it.sum[..index].iter().sum()) * HIGH;
+        let above = |it: &Step| HIGH - y(it.sum[..=index].iter().sum()) * HIGH;
+        let mut path = String::new();
+        for step in steps {
+            let _ = write!(path, "{:.1},{:.1} ", x(step.to), above(step));
+        }
+        for step in steps.iter().rev() {
+            let _ = write!(path, "{:.1},{:.1} ", x(step.to), below(step));
+        }
+        let _ =
+            write!(out, "<polygon points=\"{}\" fill=\"var(--{})\"/>", path.trim_end(), category.colour());
+    }
+    // What a pointer meets: each column leads to its message.
+    for pair in steps.windows(2) {
+        let [from, to] = pair else { continue };
+        let Some(entry) = page.before.get(from.to) else { continue };
+        let all: u64 = to.sum.iter().sum();
+        let _ = write!(
+            out,
+            "<a href=\"#m{0}\"><rect x=\"{1:.1}\" width=\"{2:.1}\" y=\"0\" height=\"{HIGH}\" fill=\"transparent\"><title>#{0} {3}: +{4} tokens, context {5}</title></rect></a>",
+            from.to,
+            x(from.to),
+            x(to.to) - x(from.to),
+            escape(&entry.who),
+            size(all - from.sum.iter().sum::<u64>()),
+            size(all)
+        );
+    }
+    out.push_str("</svg>");
+}
+
+/// The context after the compaction, as one column.
+fn then(out: &mut String, page: &Page, y: &dyn Fn(u64) -> f64) {
+    if page.after.is_empty() {
+        return;
+    }
+    let mut sum = Tokens::default();
+    sum[0] = page.overhead;
+    for entry in &page.after {
+        add(&mut sum, entry);
+    }
+    let mut below = 0;
+    for (category, tokens) in Category::ALL.into_iter().zip(sum).filter(|it| it.1 > 0) {
+        let _ = write!(
+            out,
+            "<div style=\"bottom:{:.2}%;height:{:.2}%;background:var(--{})\" title=\"{} {}\"></div>",
+            y(below) * 100.0,
+            y(tokens) * 100.0,
+            category.colour(),
+            category.name(),
+            size(tokens)
+        );
+        below += tokens;
+    }
+    let _ = write!(out, "<b style=\"bottom:calc({:.2}% + 3px)\">{}</b>", y(below) * 100.0, size(below));
+}
+
+/// One line below the drawing: what becomes of each message.
+fn strip(out: &mut String, page: &Page) {
+    if page.after.is_empty() {
+        return;
+    }
+    let all = page.before.len() as f64;
+    let _ = write!(
+        out,
+        "<div class=\"strip\"><svg viewBox=\"0 0 {WIDE} 10\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"what becomes of each message\">"
+    );
+    let mut at = 0;
+    for run in page.before.chunk_by(|a, b| a.fate == b.fate) {
+        let fate = run.first().map_or(Fate::Kept, |it| it.fate);
+        let _ = write!(
+            out,
+            "<a href=\"#m{at}\"><rect class=\"fate-{}\" x=\"{:.2}\" width=\"{:.2}\" y=\"0\" height=\"10\"><title>#{at} to #{}: {}</title></rect></a>",
+            fate.name(),
+            at as f64 * WIDE / all,
+            run.len() as f64 * WIDE / all,
+            at + run.len() - 1,
+            fate.name()
+        );
+        at += run.len();
+    }
+    out.push_str("</svg></div>\n");
+}

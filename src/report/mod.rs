@@ -1,0 +1,457 @@
+//! A page from values: one HTML file that needs no network and runs no script.
+
+mod chart;
+mod side;
+
+use std::fmt::Write as _;
+
+use crate::score::Class;
+
+/// Tokens by category, in the order of [`Category::ALL`].
+pub type Tokens = [u64; Category::ALL.len()];
+
+/// What tokens are spent on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Category {
+    /// Instructions, client context and tool definitions.
+    #[default]
+    System,
+    /// Earlier summaries.
+    Summary,
+    /// What the user said.
+    User,
+    /// What the model said.
+    Assistant,
+    /// What it thought.
+    Reasoning,
+    /// Tool calls.
+    Calls,
+    /// Tool outputs.
+    Outputs,
+    /// Images and the like.
+    Media,
+}
+
+impl Category {
+    /// All, from the bottom of a stack to its top.
+    pub const ALL: [Self; 8] = [
+        Self::System,
+        Self::Summary,
+        Self::User,
+        Self::Assistant,
+        Self::Reasoning,
+        Self::Calls,
+        Self::Outputs,
+        Self::Media,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::System => "system, tools, context",
+            Self::Summary => "summaries",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Reasoning => "reasoning",
+            Self::Calls => "tool calls",
+            Self::Outputs => "tool outputs",
+            Self::Media => "media",
+        }
+    }
+
+    /// The name of its colour in the style sheet.
+    fn colour(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Summary => "summary",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Reasoning => "reasoning",
+            Self::Calls => "calls",
+            Self::Outputs => "outputs",
+            Self::Media => "media",
+        }
+    }
+}
+
+/// What becomes of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It stays word for word.
+    Kept,
+    /// It stays, an output in it is cleared or shortened.
+    Cleared,
+    /// The summary stands in its place.
+    Summarized,
+}
+
+impl Fate {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Cleared => "cleared",
+            Self::Summarized => "summarized",
+        }
+    }
+}
+
+/// A message, before or after.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its number in the original; nothing for one that was made.
+    pub number: Option<usize>,
+    /// Who speaks, with the tool: `user`, `Bash`.
+    pub who: String,
+    /// What most of it is.
+    pub category: Category,
+    /// Its tokens by category.
+    pub tokens: Tokens,
+    /// Its beginning.
+    pub text: String,
+    /// What becomes of it.
+    pub fate: Fate,
+    /// It is the summary: `text` is all of it, in Markdown.
+    pub summary: bool,
+}
+
+/// Something that happened to the context before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark {
+    /// The message at which it shows.
+    pub message: usize,
+    /// What, in a few words.
+    pub what: String,
+}
+
+/// What became of a fact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Remains {
+    /// It is not said any more, and nothing brings it back.
+    Lost,
+    /// Not said any more, but behind a handle.
+    Recoverable,
+    /// Said in what replaces the messages.
+    Kept,
+    /// It stands in the messages that stay.
+    InTail,
+}
+
+impl Remains {
+    fn class(self) -> &'static str {
+        match self {
+            Self::Lost => "is-lost",
+            Self::Recoverable => "is-back",
+            Self::Kept => "is-kept",
+            Self::InTail => "is-tail",
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Lost => "lost",
+            Self::Recoverable => "recoverable, but not said any more",
+            Self::Kept => "kept in the summary",
+            Self::InTail => "in the messages that stay",
+        }
+    }
+}
+
+/// A fact.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fact {
+    /// Its kind.
+    pub class: Class,
+    /// It, in one line.
+    pub text: String,
+    /// The messages it stands in.
+    pub messages: Vec<usize>,
+    /// What became of it.
+    pub remains: Remains,
+}
+
+/// What a page shows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Page {
+    /// The session's name.
+    pub title: String,
+    /// Agent, model, dates: what stands below the name.
+    pub about: Vec<String>,
+    /// The profile that the compaction follows.
+    pub profile: String,
+    /// The model's window in tokens, if known.
+    pub window: Option<u64>,
+    /// Tokens of system prompt and tools outside the messages.
+    pub overhead: u64,
+    /// How tokens were counted.
+    pub counted: String,
+    /// What happened before.
+    pub marks: Vec<Mark>,
+    /// The messages.
+    pub before: Vec<Entry>,
+    /// What they become; empty if nothing would be done.
+    pub after: Vec<Entry>,
+    /// Why nothing would be done.
+    pub reason: String,
+    /// Weighted share of the facts that is still said.
+    pub kept: Option<f64>,
+    /// The facts.
+    pub facts: Vec<Fact>,
+}
+
+impl Page {
+    /// The HTML document.
+    pub fn html(&self) -> String {
+        let mut out = String::from("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+        out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
+        // Session text is hostile: nothing but this file's own style may do anything.
+        out.push_str("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n");
+        let title = escape(&self.title);
+        let _ =
+            write!(out, "<title>{title} · epitome</title>\n<style>\n{}</style>\n", include_str!("style.css"));
+        let _ = write!(out, "</head>\n<body>\n<main>\n<h1>{title}</h1>\n");
+        let about: Vec<String> = self.about.iter().map(|it| escape(it)).collect();
+        let _ = writeln!(out, "<div class=\"soft\">{}</div>", about.join(" · "));
+        self.figures(&mut out);
+        chart::context(&mut out, self);
+        self.facts(&mut out);
+        side::sides(&mut out, self);
+        let _ = writeln!(
+            out,
+            "<footer class=\"soft small\">Made by epitome, offline. {} A fact that is said was found again by its words; whether a model will use it is another matter.</footer>\n</main>\n</body>\n</html>",
+            escape(&self.counted)
+        );
+        out
+    }
+
+    fn total(&self, entries: &[Entry]) -> u64 {
+        entries.iter().map(|it| it.tokens.iter().sum::<u64>()).sum()
+    }
+
+    fn figures(&self, out: &mut String) {
+        let (before, after) = (self.total(&self.before), self.total(&self.after));
+        out.push_str("<section class=\"figures\">\n");
+        let box_of = |out: &mut String, big: String, small: String, gauge: String| {
+            let _ = writeln!(
+                out,
+                "<div class=\"figure\"><b>{big}</b><span class=\"soft\">{small}</span>{gauge}</div>"
+            );
+        };
+        let bars = |wide: f64, narrow: f64| {
+            format!(
+                "<div class=\"gauge\"><span style=\"width:{:.1}%\"></span><span style=\"width:{:.1}%\"></span></div>",
+                wide.min(1.0) * 100.0,
+                narrow.min(1.0) * 100.0
+            )
+        };
+        let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
+        if self.after.is_empty() {
+            box_of(out, size(before), "tokens of messages".into(), String::new());
+            box_of(out, "nothing to do".into(), escape(&self.reason), String::new());
+        } else {
+            let saved = 100.0 * (1.0 - share(after, before));
+            let big = format!("{}<i>→</i>{}", size(before), size(after));
+            box_of(out, big, format!("tokens of messages, −{saved:.0} %"), bars(1.0, share(after, before)));
+            match self.kept {
+                Some(kept) => {
+                    let small = "of the facts that go are still said, by weight".to_owned();
+                    box_of(out, format!("{:.0} %", (kept * 100.0).floor()), small, bars(0.0, kept));
+                }
+                None => box_of(out, "–".into(), "no fact stands in what goes".into(), String::new()),
+            }
+        }
+        match self.window {
+            Some(window) => {
+                let used = |it: u64| share(it + self.overhead, window);
+                let then = if self.after.is_empty() { before } else { after };
+                let arrow = if self.after.is_empty() {
+                    String::new()
+                } else {
+                    format!("<i>→</i>{:.0} %", used(after) * 100.0)
+                };
+                let big = format!("{:.0} %{arrow}", used(before) * 100.0);
+                let small = format!("of the window of {} tokens", size(window));
+                box_of(out, big, small, bars(used(before), used(then)));
+            }
+            None => {
+                box_of(out, "?".into(), "the model's window is not known".into(), String::new());
+            }
+        }
+        out.push_str("</section>\n");
+    }
+
+    fn facts(&self, out: &mut String) {
+        if self.facts.is_empty() || self.after.is_empty() {
+            return;
+        }
+        out.push_str("<section class=\"card\">\n<h2>What becomes of the facts</h2>\n");
+        out.push_str("<div class=\"soft small\">Rules, decisions, files, commands, errors: read from the original by the scorer, looked for in the result. Open a line to see them; numbers lead to the messages.</div>\n<ul class=\"legend\">");
+        for it in [Remains::InTail, Remains::Kept, Remains::Recoverable, Remains::Lost] {
+            let _ = write!(out, "<li><i class=\"{}\"></i>{}</li>", it.class(), it.name());
+        }
+        out.push_str("</ul>\n");
+        for class in Class::ALL {
+            let mut facts: Vec<&Fact> = self.facts.iter().filter(|it| it.class == class).collect();
+            if facts.is_empty() {
+                continue;
+            }
+            // What is not there any more is what one looks for.
+            facts.sort_by_key(|it| it.remains);
+            let count = |remains: Remains| facts.iter().filter(|it| it.remains == remains).count();
+            let mut name = class.name().to_owned();
+            if let Some(first) = name.get_mut(..1) {
+                first.make_ascii_uppercase();
+            }
+            let gone = count(Remains::Lost) + count(Remains::Recoverable);
+            let _ = write!(
+                out,
+                "<details class=\"class\"><summary><span class=\"name\">{name}</span><span class=\"bar\">"
+            );
+            for it in [Remains::InTail, Remains::Kept, Remains::Recoverable, Remains::Lost] {
+                if count(it) > 0 {
+                    let _ =
+                        write!(out, "<span class=\"{}\" style=\"flex:{}\"></span>", it.class(), count(it));
+                }
+            }
+            let _ = write!(
+                out,
+                "</span><span class=\"share\">{} of {}</span></summary>\n<ul class=\"list\">",
+                facts.len() - gone,
+                facts.len()
+            );
+            for fact in facts.iter().take(LISTED) {
+                let _ = write!(
+                    out,
+                    "<li><i class=\"{}\" title=\"{}\"></i><span>{}</span><nav>",
+                    fact.remains.class(),
+                    fact.remains.name(),
+                    escape(&fact.text)
+                );
+                // The first that says it and the last few that changed it.
+                let newest = fact.messages.len().saturating_sub(2).max(1);
+                for it in fact.messages.iter().take(1).chain(fact.messages.iter().skip(newest)) {
+                    let _ = write!(out, " <a href=\"#m{it}\">#{it}</a>");
+                }
+                out.push_str("</nav></li>");
+            }
+            if facts.len() > LISTED {
+                let _ = write!(
+                    out,
+                    "<li><i></i><span>… and {} more</span><nav></nav></li>",
+                    facts.len() - LISTED
+                );
+            }
+            out.push_str("</ul></details>\n");
+        }
+        out.push_str("</section>\n");
+    }
+}
+
+/// Facts of a class that are listed.
+const LISTED: usize = 150;
+
+/// A text as HTML content or a quoted attribute. Control characters, which could hide text, are left out.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 16);
+    for it in text.chars() {
+        match it {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\n' | '\t' => out.push(it),
+            // Marks that turn the direction of writing around would mix up the page.
+            '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => {}
+            _ if it.is_control() => {}
+            _ => out.push(it),
+        }
+    }
+    out
+}
+
+/// A size for people: 950, 8.2k, 182k, 1.2M.
+fn size(tokens: u64) -> String {
+    match tokens {
+        0..1_000 => tokens.to_string(),
+        1_000..10_000 => format!("{:.1}k", tokens as f64 / 1e3),
+        10_000..1_000_000 => format!("{}k", (tokens + 500) / 1_000),
+        _ => format!("{:.1}M", tokens as f64 / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(number: usize, text: &str, fate: Fate) -> Entry {
+        Entry {
+            number: Some(number),
+            who: "user".into(),
+            category: Category::User,
+            tokens: [0, 0, 100, 0, 0, 0, 0, 0],
+            text: text.into(),
+            fate,
+            summary: false,
+        }
+    }
+
+    fn page(text: &str) -> Page {
+        let summary = Entry {
+            number: None,
+            summary: true,
+            ..entry(0, &format!("## Goal\n- {text} `a` [#0]"), Fate::Kept)
+        };
+        Page {
+            title: text.into(),
+            about: vec![text.into()],
+            profile: "epitome".into(),
+            window: Some(1_000),
+            overhead: 10,
+            counted: String::new(),
+            marks: vec![Mark { message: 1, what: text.into() }],
+            before: vec![
+                entry(0, text, Fate::Summarized),
+                entry(1, text, Fate::Cleared),
+                entry(2, text, Fate::Kept),
+            ],
+            after: vec![summary, entry(2, text, Fate::Kept)],
+            reason: String::new(),
+            kept: Some(0.5),
+            facts: vec![Fact {
+                class: Class::U,
+                text: text.into(),
+                messages: vec![0, 1, 2],
+                remains: Remains::Lost,
+            }],
+        }
+    }
+
+    #[test]
+    fn nothing_of_a_session_becomes_markup() {
+        let hostile = "<script>alert('x')</script>\"'&<img src=x onerror=y>\u{202E}[#1]";
+        let html = page(hostile).html();
+        assert!(!html.contains("<script"), "{html}");
+        assert!(!html.contains("<img"));
+        assert!(!html.contains('\u{202E}'));
+        assert!(!html.contains("http://") && !html.contains("https://"));
+    }
+
+    #[test]
+    fn numbers_lead_to_messages_that_are_there() {
+        let html = page("plain").html();
+        let targets: Vec<&str> =
+            html.split("href=\"#").skip(1).filter_map(|it| it.split('"').next()).collect();
+        assert!(targets.len() > 4, "{targets:?}");
+        for target in targets {
+            assert!(html.contains(&format!("id=\"{target}\"")), "{target}");
+        }
+    }
+
+    #[test]
+    fn empty_histories_have_a_page() {
+        let html =
+            Page { before: Vec::new(), after: Vec::new(), facts: Vec::new(), window: None, ..page("x") }
+                .html();
+        assert!(html.contains("nothing to do"));
+        assert!(!html.contains("NaN"));
+    }
+}

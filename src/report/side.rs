@@ -1,0 +1,158 @@
+//! Before and after, side by side.
+
+use std::fmt::Write as _;
+
+use super::{Entry, Fate, Page, escape, size};
+
+/// Characters of all messages' beginnings together, so that the page of a long session still opens at once.
+const BUDGET: usize = 900_000;
+/// Characters that a message shows before it is opened.
+const SHOWN: usize = 260;
+
+/// Draws both columns.
+pub(super) fn sides(out: &mut String, page: &Page) {
+    if page.before.is_empty() {
+        return;
+    }
+    let most = (BUDGET / page.before.len()).clamp(SHOWN, 4_000);
+    let none = page.after.is_empty();
+    out.push_str(if none { "<div>\n" } else { "<div class=\"sides\">\n" });
+    let _ = write!(
+        out,
+        "<section class=\"card side\"><h2>{}</h2><div class=\"soft small\">{} messages</div>\n<div class=\"scroll\">\n",
+        if none { "The messages" } else { "Before" },
+        page.before.len()
+    );
+    for (at, entry) in page.before.iter().enumerate() {
+        message(out, entry, Some(at), most, none, page.before.len());
+    }
+    out.push_str("</div></section>\n");
+    if !none {
+        let _ = write!(
+            out,
+            "<section class=\"card side\"><h2>After</h2><div class=\"soft small\">{} messages</div>\n<div class=\"scroll\">\n",
+            page.after.len()
+        );
+        for entry in &page.after {
+            message(out, entry, None, most, false, page.before.len());
+        }
+        out.push_str("</div></section>\n");
+    }
+    out.push_str("</div>\n");
+}
+
+/// A message. `anchor`: the name it can be reached by.
+fn message(
+    out: &mut String,
+    entry: &Entry,
+    anchor: Option<usize>,
+    most: usize,
+    plain: bool,
+    messages: usize,
+) {
+    let fate = if anchor.is_some() && !plain { format!(" is-{}", entry.fate.name()) } else { String::new() };
+    let id = anchor.map(|it| format!(" id=\"m{it}\"")).unwrap_or_default();
+    let _ = write!(
+        out,
+        "<article class=\"m{fate}\"{id} style=\"--of:var(--{})\"><header>",
+        entry.category.colour()
+    );
+    match (anchor, entry.number) {
+        (Some(at), _) => {
+            let _ = write!(out, "<a href=\"#m{at}\">#{at}</a>");
+        }
+        (None, Some(number)) => {
+            let _ = write!(out, "<a href=\"#m{number}\">#{number}</a>");
+        }
+        (None, None) => out.push_str("<span class=\"tag\">new</span>"),
+    }
+    let _ = write!(out, "<b>{}</b>", escape(&entry.who));
+    let tag = match (anchor.is_some() && !plain, entry.fate) {
+        (true, Fate::Kept) => "<span class=\"tag kept\">kept</span> ",
+        (_, Fate::Cleared) => "<span class=\"tag cleared\">output cleared</span> ",
+        (_, Fate::Kept | Fate::Summarized) => "",
+    };
+    let _ = write!(out, "<span class=\"end\">{tag}{}</span></header>", size(entry.tokens.iter().sum()));
+    if entry.summary {
+        prose(out, &entry.text, messages);
+    } else {
+        text(out, &entry.text, most);
+    }
+    out.push_str("</article>\n");
+}
+
+fn text(out: &mut String, text: &str, most: usize) {
+    let text = text.trim();
+    let (short, cut) = head(text, SHOWN);
+    if !cut {
+        let _ = write!(out, "<p>{}</p>", escape(short));
+        return;
+    }
+    let (long, more) = head(text, most);
+    let rest = escape(long.get(short.len()..).unwrap_or_default());
+    let _ = write!(
+        out,
+        "<details><summary><p>{}<span class=\"more\"> … more</span></p></summary><p>…{rest}{}</p></details>",
+        escape(short),
+        if more { " …" } else { "" }
+    );
+}
+
+/// The first characters of a text, and whether there are more.
+fn head(text: &str, most: usize) -> (&str, bool) {
+    match text.char_indices().nth(most) {
+        Some((at, _)) => (&text[..at], true),
+        None => (text, false),
+    }
+}
+
+/// A summary: headings, points, code, and numbers that lead to the messages.
+fn prose(out: &mut String, text: &str, messages: usize) {
+    out.push_str("<div class=\"prose\">");
+    for line in text.lines().filter(|it| !it.trim().is_empty()) {
+        if let Some(title) = line.strip_prefix('#') {
+            let _ = write!(out, "<h4>{}</h4>", escape(title.trim_start_matches('#').trim()));
+        } else if let Some(point) = line.trim_start().strip_prefix("- ") {
+            let _ = write!(out, "<div>{}</div>", inline(point, messages));
+        } else {
+            let _ = write!(out, "<p>{}</p>", inline(line, messages));
+        }
+    }
+    out.push_str("</div>");
+}
+
+/// Code and numbers of messages in a line.
+fn inline(line: &str, messages: usize) -> String {
+    let mut out = String::new();
+    let pieces: Vec<&str> = line.split('`').collect();
+    for (at, piece) in pieces.iter().enumerate() {
+        // A backtick without its fellow is only a character.
+        let code = at % 2 == 1 && at + 1 < pieces.len();
+        if code {
+            let _ = write!(out, "<code>{}</code>", escape(piece));
+        } else {
+            if at % 2 == 1 {
+                out.push('`');
+            }
+            numbers(&mut out, piece, messages);
+        }
+    }
+    out
+}
+
+fn numbers(out: &mut String, text: &str, messages: usize) {
+    let mut rest = text;
+    while let Some(at) = rest.find("#") {
+        let digits = rest[at + 1..].chars().take_while(char::is_ascii_digit).count();
+        let number = rest[at + 1..at + 1 + digits].parse::<usize>().ok().filter(|it| *it < messages);
+        out.push_str(&escape(&rest[..at]));
+        match number {
+            Some(number) => {
+                let _ = write!(out, "<a class=\"soft\" href=\"#m{number}\">#{number}</a>");
+            }
+            None => out.push_str(&escape(&rest[at..at + 1 + digits])),
+        }
+        rest = &rest[at + 1 + digits..];
+    }
+    out.push_str(&escape(rest));
+}
