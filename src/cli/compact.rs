@@ -23,6 +23,7 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
     ask.pins.clone_from(&arguments.pin);
     ask.auto = arguments.auto;
     ask.cause = arguments.trigger;
+    ask.next = arguments.next.as_deref().map(super::estimate::next).transpose()?;
     let carried = arguments.messages_as.as_deref().filter(|_| arguments.apply).map(agent).transpose()?;
     if carried.is_none() {
         ask.messages_as = wire(arguments.messages_as.as_deref())?;

@@ -70,6 +70,9 @@ impl Engine {
             Err(error) => Event::Failed { reason_code: "failed".to_owned(), reason: error.to_string() },
         };
         self.tell(&ended);
+        if ask.auto || matches!(ended, Event::Compacted { .. }) {
+            self.count_failure(measured.history, matches!(ended, Event::Failed { .. }))?;
+        }
         let warning = self.after(&ended);
         made.map(|mut made| {
             made.answer.warnings.extend(warning);

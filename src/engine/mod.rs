@@ -308,6 +308,24 @@ impl Engine {
         self.store.mark(&self.scope(history), &format!("snapshot/{session}"), &value, self.now)
     }
 
+    /// Compactions of a session that ran by themselves and failed in a row.
+    fn failures(&self, history: &History) -> u32 {
+        let Some(session) = history.meta.session.as_deref() else { return 0 };
+        let mark = self.store.marked(&self.scope(history), &format!("failed/{session}")).ok().flatten();
+        mark.and_then(|it| it.value.parse().ok()).unwrap_or(0)
+    }
+
+    /// Counts a compaction that ran by itself: a failure more, or none any more.
+    fn count_failure(&self, history: &History, failed: bool) -> Result<()> {
+        let Some(session) = history.meta.session.as_deref() else { return Ok(()) };
+        let (scope, name) = (self.scope(history), format!("failed/{session}"));
+        match (failed, self.failures(history)) {
+            (true, before) => self.store.mark(&scope, &name, &(before + 1).to_string(), self.now),
+            (false, 0) => Ok(()),
+            (false, _) => self.store.unmark(&scope, &name),
+        }
+    }
+
     /// Calls `with` with the request of a plan; what it borrows lives as long as the call.
     fn with_request<T>(
         &self,
@@ -344,7 +362,7 @@ impl Engine {
     }
 
     fn moment(&self, history: &History, ask: &Ask) -> Moment {
-        Moment { now: self.now, cause: ask.cause, last_run: self.last_compaction(history), failures: 0 }
+        Moment { now: self.now, cause: ask.cause, last_run: self.last_compaction(history), failures: self.failures(history) }
     }
 }
 
