@@ -113,7 +113,7 @@ fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
         let Some(place) = section(fact.topic) else { continue };
         let me = (fact.message, fact.text.as_str());
         let twice = match fact.topic {
-            Topic::Requests | Topic::UserMessages => !said.insert(me),
+            Topic::Requests | Topic::UserMessages => !said.insert(me) || told_by_rules(fact, &facts),
             Topic::Last => goal.contains(&me),
             // With its outcome it stands among the commands, where there is a place for them.
             Topic::Setup => fact.voice == Voice::Seen && section(Topic::Commands).is_some(),
@@ -143,6 +143,13 @@ fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
         out.push(Item { fact, kind, section: place, focused, now: None });
     }
     out
+}
+
+/// Whether what the user said stands among the rules, but for a word or two.
+fn told_by_rules(said: &Fact, facts: &[&Fact]) -> bool {
+    let rules = facts.iter().filter(|it| it.topic == Topic::Constraints && says(said, it));
+    let told: usize = rules.map(|it| it.text.chars().count()).sum();
+    told * 5 >= said.text.chars().count() * 4
 }
 
 /// A directory outside the working directory that holds at least four files: their paths are written from there when

@@ -167,6 +167,18 @@ fn words(fact: &Fact, chars: usize) -> String {
     if text.chars().count() <= chars {
         return format!("\"{text}\"");
     }
+    let prose = unpasted(&fact.text);
+    let spoken: usize = prose.iter().map(|it| it.chars().count() + 5).sum();
+    if prose.len() > 1 && spoken <= chars {
+        let quotes: Vec<String> = prose.iter().map(|it| format!("\"{it}\"")).collect();
+        return quotes.join(" … ");
+    }
+    // What was typed first says what is wanted; code between its sentences can be looked up.
+    if let Some(text) = prose.first().filter(|it| prose.len() > 1 && it.chars().count() < chars * 2 / 3) {
+        let room = chars - text.chars().count();
+        let next = paired(clip(&prose[1], room).0);
+        return format!("\"{text}\" … \"{next}\"");
+    }
     let head = paired(clip(&text, chars * 2 / 3).0);
     let tail = clip_end(&text, chars / 3);
     // A quotation of code that was opened before the cut would begin with its end.
@@ -175,6 +187,22 @@ fn words(fact: &Fact, chars: usize) -> String {
         None => tail,
     };
     format!("\"{head}\" … \"{tail}\"")
+}
+
+/// The stretches of a text between fenced blocks of code, each on one line.
+fn unpasted(text: &str) -> Vec<String> {
+    let mut out = vec![String::new()];
+    let mut code = false;
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            code = !code;
+            out.push(String::new());
+        } else if !code && let Some(last) = out.last_mut() {
+            last.push_str(line);
+            last.push('\n');
+        }
+    }
+    out.into_iter().map(|it| flat(&it)).filter(|it| !it.is_empty()).collect()
 }
 
 fn cut(text: &str, chars: usize) -> String {
@@ -206,9 +234,29 @@ fn command(text: &str, chars: usize) -> String {
     let line = text.lines().find(|it| !idle(it)).unwrap_or(text).trim();
     // A backtick would end the quotation.
     let plain = line.split('`').next().unwrap_or(line).trim_end().trim_end_matches('\\').trim_end();
-    let (head, cut) = clip(plain, chars);
-    let more = if cut || !whole || head.len() < text.len() { " …" } else { "" };
+    let more = !whole || plain.len() < text.len();
+    let (head, cut) = clip(unfiltered(plain), chars);
+    let more = if cut || more { " …" } else { "" };
     format!("`{head}`{more}")
+}
+
+/// Without what only shortens what is shown of the output: `2>&1 | tail -20`.
+fn unfiltered(command: &str) -> &str {
+    let mut rest = command.trim_end();
+    loop {
+        let shorter = ["2>&1", "2>/dev/null"].iter().find_map(|it| rest.strip_suffix(it));
+        let shorter = shorter.or_else(|| {
+            let (before, filter) = rest.rsplit_once('|')?;
+            let mut words = filter.split_whitespace();
+            let shows = matches!(words.next(), Some("head" | "tail" | "cat" | "less"));
+            // `head -20 FILE` would read something else.
+            (shows && words.all(|it| it.starts_with('-') || it.parse::<u32>().is_ok())).then_some(before)
+        });
+        match shorter.map(str::trim_end).filter(|it| !it.is_empty() && !it.ends_with('|')) {
+            Some(it) => rest = it,
+            None => return rest,
+        }
+    }
 }
 
 /// An outcome in a few words, with the error if so many characters are given for it.
