@@ -172,6 +172,7 @@ fn only_the_region_is_told() {
     let spec = spec();
     let ask = Ask {
         region: 0..2,
+        cleared: &[],
         spec: &spec,
         budget: 1_000,
         style: Style::Detailed,

@@ -287,8 +287,14 @@ impl Engine {
     ) -> String {
         let Some(need) = &plan.need else { return String::new() };
         let frame = measured.ruler.text(&Text::new(format!("{}{}", step.before, step.after)));
+        let cleared: Vec<usize> = plan
+            .ops
+            .iter()
+            .filter_map(|op| if let Op::Clear(op) | Op::Shorten(op) = op { Some(op.message) } else { None })
+            .collect();
         let asked = offline::Ask {
             region: need.from..need.to,
+            cleared: &cleared,
             spec: &step.summary,
             budget: need.budget.saturating_sub(frame + 8),
             style: ask.style,

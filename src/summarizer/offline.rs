@@ -21,6 +21,8 @@ use line::{Line, Manner};
 pub struct Ask<'a> {
     /// The messages it replaces.
     pub region: Range<usize>,
+    /// Messages that stay but lose their outputs: what came of commands there would be told nowhere else. Rising.
+    pub cleared: &'a [usize],
     /// Its sections and shape.
     pub spec: &'a SummarySpec,
     /// Upper bound in tokens of the ruler, all of it included.
@@ -97,7 +99,12 @@ fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
                 .collect()
         })
         .unwrap_or_default();
-    let within = |it: &&Fact| ask.region.contains(&it.message) && section(it.topic).is_some();
+    let cleared = |it: &Fact| {
+        matches!(it.topic, Topic::Commands | Topic::Errors | Topic::Identifiers)
+            && ask.cleared.binary_search(&it.message).is_ok()
+    };
+    let within =
+        |it: &&Fact| (ask.region.contains(&it.message) || cleared(it)) && section(it.topic).is_some();
     let facts: Vec<&Fact> = ledger.facts.iter().filter(within).collect();
     let words = |topic: Topic| {
         facts.iter().filter(move |it| it.topic == topic).map(|it| (it.message, it.text.as_str()))

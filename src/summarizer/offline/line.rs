@@ -164,20 +164,12 @@ fn words(fact: &Fact, chars: usize) -> String {
     if fact.voice != Voice::User {
         return cut(&text, chars);
     }
+    let (typed, pasted) = unpasted(&fact.text);
+    if !typed.is_empty() && !pasted.is_empty() {
+        return apart(&typed, &pasted, chars);
+    }
     if text.chars().count() <= chars {
         return format!("\"{text}\"");
-    }
-    let prose = unpasted(&fact.text);
-    let spoken: usize = prose.iter().map(|it| it.chars().count() + 5).sum();
-    if prose.len() > 1 && spoken <= chars {
-        let quotes: Vec<String> = prose.iter().map(|it| format!("\"{it}\"")).collect();
-        return quotes.join(" … ");
-    }
-    // What was typed first says what is wanted; code between its sentences can be looked up.
-    if let Some(text) = prose.first().filter(|it| prose.len() > 1 && it.chars().count() < chars * 2 / 3) {
-        let room = chars - text.chars().count();
-        let next = paired(clip(&prose[1], room).0);
-        return format!("\"{text}\" … \"{next}\"");
     }
     let head = paired(clip(&text, chars * 2 / 3).0);
     let tail = clip_end(&text, chars / 3);
@@ -189,20 +181,43 @@ fn words(fact: &Fact, chars: usize) -> String {
     format!("\"{head}\" … \"{tail}\"")
 }
 
-/// The stretches of a text between fenced blocks of code, each on one line.
-fn unpasted(text: &str) -> Vec<String> {
-    let mut out = vec![String::new()];
+/// What was typed, then what was pasted between it in blocks of code: what is wanted comes first.
+fn apart(typed: &[String], pasted: &[String], chars: usize) -> String {
+    let mut left = chars;
+    let mut out = String::new();
+    let mut quote = |before: &str, text: &str, least: usize| {
+        if left < least {
+            return;
+        }
+        let (head, short) = clip(text, left);
+        let head = if short { paired(head) } else { head };
+        left = if short { 0 } else { left - text.chars().count() };
+        out.push_str(&format!("{before}\"{head}\"{}", if short { " …" } else { "" }));
+    };
+    for (at, text) in typed.iter().enumerate() {
+        quote(if at == 0 { "" } else { " … " }, text, 1);
+    }
+    for text in pasted {
+        quote("; pasted: ", text, 60);
+    }
+    out
+}
+
+/// The stretches of a text outside and inside of fenced blocks of code, each on one line.
+fn unpasted(text: &str) -> (Vec<String>, Vec<String>) {
+    let (mut typed, mut pasted) = (vec![String::new()], Vec::new());
     let mut code = false;
     for line in text.lines() {
         if line.trim_start().starts_with("```") {
             code = !code;
-            out.push(String::new());
-        } else if !code && let Some(last) = out.last_mut() {
+            if code { &mut pasted } else { &mut typed }.push(String::new());
+        } else if let Some(last) = if code { pasted.last_mut() } else { typed.last_mut() } {
             last.push_str(line);
             last.push('\n');
         }
     }
-    out.into_iter().map(|it| flat(&it)).filter(|it| !it.is_empty()).collect()
+    let kept = |all: Vec<String>| all.iter().map(|it| flat(it)).filter(|it| !it.is_empty()).collect();
+    (kept(typed), kept(pasted))
 }
 
 fn cut(text: &str, chars: usize) -> String {
