@@ -259,6 +259,9 @@ pub struct CompactArgs {
     /// Why it runs; selects a profile's emergency paths
     #[arg(long, value_enum, default_value_t)]
     pub(super) trigger: Cause,
+    /// With --auto: what comes next, tokens or a file to count
+    #[arg(long, value_name = "TOKENS|FILE")]
+    pub(super) next: Option<String>,
     /// As plain messages of an API (anthropic, openai-chat, openai-responses, gemini), or, with --apply, as a session of
     /// another agent (claude-code, codex, gemini-cli, opencode)
     #[arg(long = "as", value_name = "FORMAT")]

@@ -102,6 +102,7 @@ impl Engine {
             self.store.pinned(&self.scope(history))?.into_iter().map(|it| it.content).collect();
         let ask = offline::Ask {
             region: 0..history.messages().len(),
+            cleared: &[],
             spec: &spec,
             budget,
             style: Style::Detailed,

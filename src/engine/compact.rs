@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::summarize::{Drafted, Heard};
-use super::{Amount, Ask, Engine, Event, Known, Measured, Opened, To, method_info, notes, pruned, session_info};
+use super::{
+    Amount, Ask, Engine, Event, Known, Measured, Opened, To, method_info, notes, pruned, session_info,
+};
 use crate::agents::reach::Job;
 use crate::answers::{CONTRACT, CompactAnswer, FactCount, Next, UsageInfo};
 use crate::compact::{self, Cause, Item, Op, Outcome, OutputOp, Plan};
@@ -13,7 +15,10 @@ use crate::format::{self, Format, Mode};
 use crate::history::{History, Kind as Why, Message, Part, Text};
 use crate::profile::{Keep, Summarize};
 use crate::score::{self, Score};
-use crate::store::{MemoryFilter, MemoryKind, MemoryScope, Note, Batch, Body, Digest, Handle, NewCompaction, Original, SessionRef, What};
+use crate::store::{
+    Batch, Body, Digest, Handle, MemoryFilter, MemoryKind, MemoryScope, NewCompaction, Note, Original,
+    SessionRef, What,
+};
 use crate::summarizer::offline;
 
 /// What a compaction came to: the answer for everybody, and the history for whoever goes on with it.
@@ -64,12 +69,16 @@ impl Engine {
             return Ok(Compacted { answer, history: None, score: None, bytes: None });
         }
         let made = self.made(opened, ask);
-        let percent = measured.limits.window.map(|it| (measured.tokens + measured.overhead) * 100 / it.max(1));
+        let percent =
+            measured.limits.window.map(|it| (measured.tokens + measured.overhead) * 100 / it.max(1));
         let ended = match &made {
             Ok(made) => Self::ended(ask, &made.answer, percent),
             Err(error) => Event::Failed { reason_code: "failed".to_owned(), reason: error.to_string() },
         };
         self.tell(&ended);
+        if ask.auto || matches!(ended, Event::Compacted { .. }) {
+            self.count_failure(measured.history, matches!(ended, Event::Failed { .. }))?;
+        }
         let warning = self.after(&ended);
         made.map(|mut made| {
             made.answer.warnings.extend(warning);
@@ -83,7 +92,12 @@ impl Engine {
     }
 
     /// Compacts; with the answer of the calling agent's model, by the plan that it was asked for.
-    pub(super) fn compact_from(&self, opened: &Opened, ask: &Ask, heard: Option<&Heard>) -> Result<Compacted> {
+    pub(super) fn compact_from(
+        &self,
+        opened: &Opened,
+        ask: &Ask,
+        heard: Option<&Heard>,
+    ) -> Result<Compacted> {
         let whole = &opened.session.history;
         let base = heard.map(|it| {
             let messages = whole.messages().iter().take(it.count()).cloned().collect();
@@ -232,7 +246,9 @@ impl Engine {
         if summary.chars().count() < rule.least_chars {
             return;
         }
-        if let Err(error) = self.store.remember(&self.scope(history), &Note::summary(session, summary), self.now) {
+        if let Err(error) =
+            self.store.remember(&self.scope(history), &Note::summary(session, summary), self.now)
+        {
             warnings.push(format!("the summary could not be remembered: {error}"));
         }
     }
@@ -240,7 +256,11 @@ impl Engine {
     /// What the profile gives the summary of the project's memories, the newest first.
     pub(super) fn recalled(&self, history: &History, ask: &Ask) -> Vec<String> {
         let Some(rule) = &ask.profile.remember else { return Vec::new() };
-        let filter = MemoryFilter { scope: Some(MemoryScope::Project), limit: Some(rule.recalled), ..MemoryFilter::default() };
+        let filter = MemoryFilter {
+            scope: Some(MemoryScope::Project),
+            limit: Some(rule.recalled),
+            ..MemoryFilter::default()
+        };
         let found = self.store.memories(&self.scope(history), &filter).unwrap_or_default();
         // A summary of a session is no fact about the project.
         let notes = found.into_iter().filter(|it| it.kind != MemoryKind::Conversation);
@@ -393,8 +413,14 @@ impl Engine {
         let frame = measured.ruler.text(&Text::new(format!("{}{}", step.before, step.after)));
         let known = self.recalled(measured.history, ask);
         let pins: Vec<String> = ask.pins.iter().chain(&known).cloned().collect();
+        let cleared: Vec<usize> = plan
+            .ops
+            .iter()
+            .filter_map(|op| if let Op::Clear(op) | Op::Shorten(op) = op { Some(op.message) } else { None })
+            .collect();
         let asked = offline::Ask {
             region: need.from..need.to,
+            cleared: &cleared,
             spec: &step.summary,
             budget: need.budget.saturating_sub(frame + 8),
             style: ask.style,
@@ -580,7 +606,9 @@ fn compared(expected: &[String], found: &[String]) -> Result<()> {
 
 /// The end that an outcome of this plan will have, as the summary names it.
 fn plan_end(measured: &Measured<'_>, plan: &Plan) -> Option<String> {
-    if let Some(last) = measured.grown.and_then(|it| it.messages().get(measured.history.messages().len()..)?.last()) {
+    if let Some(last) =
+        measured.grown.and_then(|it| it.messages().get(measured.history.messages().len()..)?.last())
+    {
         return compact::end_mark(std::slice::from_ref(last));
     }
     let last = match plan.layout.last()? {

@@ -179,6 +179,7 @@ impl Engine {
         let ledger = facts::read(history);
         let ask = offline::Ask {
             region: 0..history.messages().len(),
+            cleared: &[],
             spec: &spec,
             budget,
             style: Style::Detailed,

@@ -36,8 +36,8 @@ use crate::tokens::{self, Ruler, Tokenizer};
 
 pub use compact::Compacted;
 pub(crate) use estimate::words;
-pub use gate::{Known, MinKept};
 pub use events::{Event, Hooks, Listener};
+pub use gate::{Known, MinKept};
 pub use open::{Opened, SessionRef};
 pub use restore::Kept;
 pub use scorecard::Subject;
@@ -298,14 +298,36 @@ impl Engine {
 
     /// Keeps a summary of the first messages of a session, so that a later compaction can use it.
     pub fn keep_snapshot(&self, history: &History, covers: usize, text: &str) -> Result<()> {
-        let (Some(session), Some(prefix)) = (history.meta.session.as_deref(), history.messages().get(..covers)) else {
-            let what = format!("a snapshot: expected a session with an id and {covers} messages, found neither or fewer");
+        let (Some(session), Some(prefix)) =
+            (history.meta.session.as_deref(), history.messages().get(..covers))
+        else {
+            let what = format!(
+                "a snapshot: expected a session with an id and {covers} messages, found neither or fewer"
+            );
             return Err(Error::new(Kind::Arguments, what));
         };
         let digest = crate::compact::prefix_of(prefix).digest.to_string();
         let stored = StoredSnapshot { text: text.to_owned(), covers, digest };
         let value = crate::json::compact(&stored);
         self.store.mark(&self.scope(history), &format!("snapshot/{session}"), &value, self.now)
+    }
+
+    /// Compactions of a session that ran by themselves and failed in a row.
+    fn failures(&self, history: &History) -> u32 {
+        let Some(session) = history.meta.session.as_deref() else { return 0 };
+        let mark = self.store.marked(&self.scope(history), &format!("failed/{session}")).ok().flatten();
+        mark.and_then(|it| it.value.parse().ok()).unwrap_or(0)
+    }
+
+    /// Counts a compaction that ran by itself: a failure more, or none any more.
+    fn count_failure(&self, history: &History, failed: bool) -> Result<()> {
+        let Some(session) = history.meta.session.as_deref() else { return Ok(()) };
+        let (scope, name) = (self.scope(history), format!("failed/{session}"));
+        match (failed, self.failures(history)) {
+            (true, before) => self.store.mark(&scope, &name, &(before + 1).to_string(), self.now),
+            (false, 0) => Ok(()),
+            (false, _) => self.store.unmark(&scope, &name),
+        }
     }
 
     /// Calls `with` with the request of a plan; what it borrows lives as long as the call.
@@ -344,7 +366,12 @@ impl Engine {
     }
 
     fn moment(&self, history: &History, ask: &Ask) -> Moment {
-        Moment { now: self.now, cause: ask.cause, last_run: self.last_compaction(history), failures: 0 }
+        Moment {
+            now: self.now,
+            cause: ask.cause,
+            last_run: self.last_compaction(history),
+            failures: self.failures(history),
+        }
     }
 }
 
