@@ -117,7 +117,7 @@ fn all(client: &str, profile: &str) {
         let env = [("HOOK_CMD", hook.as_str()), ("HOOK_WANT", "-"), ("HOOK_PRE_WANT", "-")];
         kit.flow(client, "hooks", &env, false, &mut failed);
     }
-    for flow in ["install", "undo", "prune", "nested", "limit"] {
+    for flow in ["install", "undo", "prune", "nested", "limit", "carry", "kill"] {
         kit.more(client, flow, EPITOME, &mut failed);
     }
     kit.more(client, "limit", "control", &mut failed);

@@ -254,7 +254,7 @@ impl Engine {
     }
 
     /// What the profile gives the summary of the project's memories, the newest first.
-    fn recalled(&self, history: &History, ask: &Ask) -> Vec<String> {
+    pub(super) fn recalled(&self, history: &History, ask: &Ask) -> Vec<String> {
         let Some(rule) = &ask.profile.remember else { return Vec::new() };
         let filter = MemoryFilter {
             scope: Some(MemoryScope::Project),

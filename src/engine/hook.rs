@@ -39,9 +39,9 @@ impl Engine {
                 self.note_caller(&scope, event)?;
                 self.after_compaction(event, &scope)
             }
-            Moment::BeforeCompaction => self.before_compaction(event),
+            Moment::BeforeCompaction => self.before_compaction(event, &scope),
             Moment::BeforeCheck => {
-                self.keep_original(&self.hook_session(event)?)?;
+                self.keep_original(&self.hook_session(event)?, &scope)?;
                 Ok(String::new())
             }
             Moment::AfterCompaction => {
@@ -86,8 +86,8 @@ impl Engine {
         })
     }
 
-    /// Archives a session as it is; the same again is stored once.
-    fn keep_original(&self, opened: &Opened) -> Result<()> {
+    /// Archives a session as it is, and notes under which handle; the same again is stored once.
+    fn keep_original(&self, opened: &Opened, scope: &Scope) -> Result<()> {
         let history = &opened.session.history;
         let info = super::session_info(opened);
         let batch = Batch {
@@ -110,22 +110,27 @@ impl Engine {
         };
         let stored = self.store.put_all(&self.scope(history), &batch)?;
         if let (Some(handle), Some(id)) = (stored.handles.first(), &history.meta.session) {
-            self.store.mark(&self.scope(history), &format!("before/{id}"), handle.as_str(), self.now)?;
+            self.store.mark(scope, &format!("before/{id}"), handle.as_str(), self.now)?;
         }
         Ok(())
     }
 
-    fn before_compaction(&self, event: &Event) -> Result<String> {
+    fn before_compaction(&self, event: &Event, scope: &Scope) -> Result<String> {
         let opened = self.hook_session(event)?;
-        self.keep_original(&opened)?;
+        self.keep_original(&opened, scope)?;
         let history = &opened.session.history;
         let sections = [
             ("Must hold", vec![Topic::Constraints, Topic::Decisions]),
             ("Last request and what is open", vec![Topic::Last, Topic::Active, Topic::Open]),
         ];
         let mut text = self.facts(history, &sections, PINNED - 40)?;
-        if event.agent == Agent::OpenCode && !self.profile_template().is_empty() {
-            text = format!("{}\n\n{text}", self.profile_template());
+        if event.agent == Agent::OpenCode {
+            // It has no files for its instructions to be taken from: the sections, and what the profile recalls.
+            text = [self.profile_template(), self.recalled_memories(history)?, text]
+                .into_iter()
+                .filter(|it| !it.trim().is_empty())
+                .collect::<Vec<_>>()
+                .join("\n\n");
         }
         if text.trim().is_empty() {
             return Ok(String::new());
@@ -141,6 +146,17 @@ impl Engine {
         let Some(step) = profile.summarize() else { return String::new() };
         let titles: Vec<String> = step.summary.sections.iter().map(|it| format!("## {}", it.title)).collect();
         format!("Use these sections:\n{}", titles.join("\n"))
+    }
+
+    /// What the configured profile gives a summary of the project's memories.
+    fn recalled_memories(&self, history: &History) -> Result<String> {
+        let ask = Ask::new(self.config.profile(&self.config.profile)?);
+        let lines: Vec<String> = self.recalled(history, &ask).iter().map(|it| format!("- {it}")).collect();
+        Ok(if lines.is_empty() {
+            String::new()
+        } else {
+            format!("Known of the project:\n{}", lines.join("\n"))
+        })
     }
 
     /// Pinned memories and facts of a history, within so many tokens.
@@ -202,7 +218,7 @@ impl Engine {
         let Some(mark) = self.store.marked(scope, &format!("before/{}", event.session))? else {
             return Ok(None);
         };
-        let bytes = self.store.restore(scope, &mark.value)?;
+        let bytes = self.store.restore(&self.store.locate(&mark.value, &self.config.owner)?, &mark.value)?;
         let session = crate::format::read(&crate::format::Memory::new("archived", bytes), None)?;
         Ok(Some(session.history))
     }
