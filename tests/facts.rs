@@ -83,7 +83,16 @@ fn count(text: &str) -> u64 {
 
 fn summary(history: &History, ledger: &Ledger, spec: &SummarySpec, budget: u64, pins: &[String]) -> String {
     let region = 0..history.messages().len();
-    let ask = Ask { region, spec, budget, style: Style::Detailed, focus: None, pins, header: Some("Head.") };
+    let ask = Ask {
+        region,
+        cleared: &[],
+        spec,
+        budget,
+        style: Style::Detailed,
+        focus: None,
+        pins,
+        header: Some("Head."),
+    };
     offline::write(history, ledger, &ask, &count)
 }
 
@@ -131,6 +140,7 @@ fn styles_change_depth_but_not_what_is_pinned() {
         let region = 0..history.messages().len();
         let ask = Ask {
             region,
+            cleared: &[],
             spec: &spec,
             budget: 5_000,
             style,
