@@ -375,7 +375,9 @@ impl Engine {
             plan_end(measured, &plan),
         );
         let reserved = plan.need.as_ref().map_or(0, |it| it.budget);
-        self.tell(&Event::Asked { summarizer: "offline".to_owned(), budget: reserved });
+        if known.summary.is_none() {
+            self.tell(&Event::Asked { summarizer: "offline".to_owned(), budget: reserved });
+        }
         let mut summary = write(&plan, &blank);
         let used = measured.ruler.text(&Text::new(format!("{}{summary}{}", step.before, step.after))) + 8;
         if used < reserved && matches!(step.keep, Keep::Budget(_)) {

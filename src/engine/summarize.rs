@@ -1,8 +1,11 @@
 //! Who writes the summary of a plan: nobody (the offline summary), a provider, or the calling agent's model in two calls.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use serde::{Deserialize, Serialize};
 
-use super::{Amount, Ask, Edit, Engine, Known, Measured, Opened, SessionRef, To, session_info};
+use super::{Amount, Ask, Edit, Engine, Event, Known, Measured, Opened, SessionRef, To, session_info};
 use crate::answers::{Next, UsageInfo};
 use crate::compact::{self, Cause, Need, Plan};
 use crate::config::Choice;
@@ -17,7 +20,7 @@ use crate::summarizer::model::{Api, Endpoint, Prefix, Reply};
 use crate::summarizer::price::{self, Form, Sizes};
 use crate::summarizer::prompt::Own;
 use crate::summarizer::render;
-use crate::summarizer::run;
+use crate::summarizer::run::{self, Progress, Watch};
 use crate::summarizer::talk::{self, Material, RUNGS, Rung, Step, Talk};
 use crate::tokens::Tokenizer;
 
@@ -207,7 +210,9 @@ impl Engine {
     fn by_provider(&self, material: &Material<'_>, endpoint: &Endpoint, ask: &Ask) -> Result<Drafted> {
         let mut talk = Talk::new(self.now.unsigned_abs());
         let limits = self.config.summarizers.limits;
-        let result = run::with_provider(&mut talk, material, endpoint, limits, &ask.watch)?;
+        self.tell(&Event::Asked { summarizer: endpoint.label(), budget: material.budget });
+        let watch = self.watching(&ask.watch, material.bounds.tries);
+        let result = run::with_provider(&mut talk, material, endpoint, limits, &watch)?;
         self.count_sent(talk.sent)?;
         let usage = usage(&talk);
         match result {
@@ -231,6 +236,27 @@ impl Engine {
                 Ok(Drafted::Offline(notes))
             }
         }
+    }
+
+    /// The caller's watch, which also tells the listener of each retry.
+    fn watching(&self, watch: &Watch, tries: u32) -> Watch {
+        let Some(listener) = self.listener.clone() else { return watch.clone() };
+        let (progress, number) = (watch.progress.clone(), AtomicU32::new(0));
+        let tell = move |it: &Progress| {
+            match it {
+                Progress::Waiting(why) => {
+                    let number = number.fetch_add(1, Ordering::Relaxed) + 1;
+                    listener(&Event::Retry { number, of: tries.saturating_sub(1), why: why.clone() });
+                }
+                // It answers: the next failure is another request's first.
+                Progress::Writing(..) => number.store(0, Ordering::Relaxed),
+                Progress::Asking(_) => {}
+            }
+            if let Some(progress) = &progress {
+                progress(it);
+            }
+        };
+        Watch { progress: Some(Arc::new(tell)), cancel: watch.cancel.clone() }
     }
 
     /// What was sent where, and what that cost, as far as the price is known.

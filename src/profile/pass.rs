@@ -20,6 +20,7 @@ pub enum When {
 }
 
 /// One step of a profile.
+#[expect(clippy::large_enum_variant, reason = "a profile has a handful of them")]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case")]
 pub enum Pass {
