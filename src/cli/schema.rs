@@ -3,7 +3,8 @@
 use super::Screen;
 use super::arguments::SchemaArgs;
 use crate::answers::{
-    CompactAnswer, CompareAnswer, EstimateAnswer, HandoffAnswer, PruneAnswer, RestoreAnswer, ScoreAnswer, SplitAnswer,
+    CompactAnswer, CompareAnswer, EstimateAnswer, HandoffAnswer, PruneAnswer, RestoreAnswer, ScoreAnswer,
+    SplitAnswer,
 };
 use crate::error::{Error, Kind, Result};
 
