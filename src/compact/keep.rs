@@ -12,6 +12,9 @@ use crate::tokens::{Ruler, middle};
 /// Below this, a summary would cost more than it saves. Tokens.
 const SMALLEST: u64 = 2_000;
 
+/// Below this, there is no room for a summary's first line, one rule and the last request. Tokens.
+const LEAST: u64 = 150;
+
 /// What a summary replaces and what stays.
 pub(super) struct Kept {
     /// User messages that stay apart from the end.
@@ -316,6 +319,10 @@ fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) 
     }
     let own = ((total as f64 * budget.share) as u64).clamp(budget.minimum, budget.maximum);
     let allowed = draft.request.budget.unwrap_or(own);
+    if allowed < LEAST {
+        let text = format!("{allowed} tokens; a summary and the last request need at least {LEAST}");
+        return refuse("budget_too_small", text);
+    }
     if total <= allowed {
         return refuse("too_small", format!("{total} tokens are within the budget of {allowed} already"));
     }
