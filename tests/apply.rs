@@ -1,6 +1,15 @@
 //! Applying, killed at any moment, beside a writer, and undone. How often: `EPITOME_ROUNDS` (by default few; 200 for the
 //! figures that are reported).
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a test may stop"
+)]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;

@@ -2,6 +2,15 @@
 //! `EPITOME_CLIENTS` names (else `../shared/clients`), and those of `tests/clients/more.py`. Skipped, with the reason, where
 //! the kit or its clients are not installed, or a network namespace cannot be made.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a test may stop"
+)]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
