@@ -330,7 +330,7 @@ fn a_writer_beside_loses_nothing() {
             while !stop.load(Ordering::Relaxed) {
                 let n = written.load(Ordering::Relaxed);
                 let line = format!("{{\"type\":\"queue-operation\",\"sessionId\":\"s\",\"n\":{n}}}\n");
-                if n % 2 == 0 {
+                if n.is_multiple_of(2) {
                     open.write_all(line.as_bytes()).unwrap();
                 } else {
                     fs::OpenOptions::new()
