@@ -1,5 +1,6 @@
 //! Profiles in the engine: what is told meanwhile, the user's own commands, the agents' own settings, what is
 //! remembered, and all of them side by side.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test fails by it")]
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -45,12 +46,18 @@ fn session(home: &Path, turns: usize) -> String {
     };
     for turn in 0..turns {
         let id = format!("call_{turn}");
-        item(say("user", format!("Please look at module {turn}. The port is {} and must not change.", 4000 + turn)));
+        item(say(
+            "user",
+            format!("Please look at module {turn}. The port is {} and must not change.", 4000 + turn),
+        ));
         item(serde_json::json!({"type": "function_call", "name": "shell", "call_id": id,
             "arguments": format!("{{\"command\":[\"cat\",\"src/module_{turn}.rs\"]}}")}));
         item(serde_json::json!({"type": "function_call_output", "call_id": id,
             "output": format!("fn part_{turn}() -> Clock {{ todo(); }}\n").repeat(300)}));
-        item(say("assistant", format!("Module {turn} keeps the clock; I changed src/module_{turn}.rs accordingly.")));
+        item(say(
+            "assistant",
+            format!("Module {turn} keeps the clock; I changed src/module_{turn}.rs accordingly."),
+        ));
     }
     out
 }
@@ -87,8 +94,13 @@ fn what_happens_is_told_with_the_real_percentage() {
     assert_eq!(made.answer.status, "compacted", "{}", made.answer.reason);
     assert_eq!(names(&heard), ["started", "asked", "compacted"]);
     let heard = heard.lock().unwrap();
-    let Event::Started { percent, notice, profile, trigger, .. } = &heard[0] else { panic!("{:?}", heard[0]) };
-    assert_eq!((profile.as_str(), trigger.as_str(), *percent), ("supermemory", "auto", Some(context / 1_000)));
+    let Event::Started { percent, notice, profile, trigger, .. } = &heard[0] else {
+        panic!("{:?}", heard[0])
+    };
+    assert_eq!(
+        (profile.as_str(), trigger.as_str(), *percent),
+        ("supermemory", "auto", Some(context / 1_000))
+    );
     assert!(notice.contains(&format!("Context at {}%", context / 1_000)), "{notice}");
     let Event::Compacted { tokens_before, tokens_after, handle, notice, .. } = &heard[2] else { panic!() };
     assert!(tokens_after < tokens_before && handle.is_some() && notice.starts_with("Compaction Complete"));
@@ -97,7 +109,8 @@ fn what_happens_is_told_with_the_real_percentage() {
 #[test]
 fn a_preview_tells_nothing_but_asks() {
     let home = tempfile::tempdir().unwrap();
-    let mut engine = engine(home.path(), &[], &[(".config/epitome/config.toml", "[hooks]\nbefore = \"exit 1\"\n")]);
+    let mut engine =
+        engine(home.path(), &[], &[(".config/epitome/config.toml", "[hooks]\nbefore = \"exit 1\"\n")]);
     let heard = listening(&mut engine);
     let opened = open(&engine, &session(home.path(), 20));
     let made = engine.compact(&opened, &Ask { to: To::Plan, ..ask("codex") }).unwrap();
@@ -110,19 +123,31 @@ fn a_preview_tells_nothing_but_asks() {
 fn the_users_commands_run_and_may_refuse() {
     let home = tempfile::tempdir().unwrap();
     let [before, after] = ["before", "after"].map(|it| home.path().join(it));
-    let config = format!("[hooks]\nbefore = \"cat > {}\"\nafter = \"cat > {}\"\n", before.display(), after.display());
+    let config =
+        format!("[hooks]\nbefore = \"cat > {}\"\nafter = \"cat > {}\"\n", before.display(), after.display());
     let mut engine = engine(home.path(), &[], &[(".config/epitome/config.toml", &config)]);
     let opened = open(&engine, &session(home.path(), 20));
     assert_eq!(engine.compact(&opened, &ask("opencode")).unwrap().answer.status, "compacted");
-    let read = |path: &Path| -> serde_json::Value { serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap() };
-    assert_eq!((read(&before)["event"].as_str(), read(&before)["profile"].as_str()), (Some("started"), Some("opencode")));
+    let read =
+        |path: &Path| -> serde_json::Value { serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap() };
+    assert_eq!(
+        (read(&before)["event"].as_str(), read(&before)["profile"].as_str()),
+        (Some("started"), Some("opencode"))
+    );
     assert_eq!(read(&after)["event"], "compacted");
 
     engine.config.hooks.before = Some("echo not now >&2; exit 3".to_owned());
     let heard = listening(&mut engine);
     let refused = engine.compact(&opened, &ask("opencode")).unwrap();
-    assert_eq!((refused.answer.status.as_str(), refused.answer.reason_code.as_str()), ("rejected", "hook_refused"));
-    assert!(refused.answer.reason.contains("not now") && refused.bytes.is_none(), "{}", refused.answer.reason);
+    assert_eq!(
+        (refused.answer.status.as_str(), refused.answer.reason_code.as_str()),
+        ("rejected", "hook_refused")
+    );
+    assert!(
+        refused.answer.reason.contains("not now") && refused.bytes.is_none(),
+        "{}",
+        refused.answer.reason
+    );
     assert_eq!(names(&heard), ["started", "failed"]);
 
     engine.config.hooks.before = Some("exec sleep 60".to_owned());
@@ -161,7 +186,8 @@ fn the_agents_own_settings_hold_under_auto_and_ours_win() {
         assert_eq!((found.status.as_str(), found.reason_code.as_str()), ("noop", "switched_off"), "{name}");
         assert_eq!(run(built_in(name), false).status, "planned", "{name}");
     }
-    let triggers = engine.estimate(&opened, &Ask { window: Some(100_000), ..ask("epitome") }, None).unwrap().triggers;
+    let triggers =
+        engine.estimate(&opened, &Ask { window: Some(100_000), ..ask("epitome") }, None).unwrap().triggers;
     assert_eq!(triggers["claude-code"].reason_code, "switched_off");
     assert_eq!(triggers["gemini-cli"].at, Some(90_000));
     assert_eq!(triggers.len(), BUILT_IN.len());
@@ -171,7 +197,8 @@ fn the_agents_own_settings_hold_under_auto_and_ours_win() {
 fn a_summary_is_remembered_without_what_is_private() {
     let home = tempfile::tempdir().unwrap();
     let engine = engine(home.path(), &[], &[]);
-    let text = session(home.path(), 20).replace("Please look at module 3.", "Please look <private>at my salary</private>.");
+    let text = session(home.path(), 20)
+        .replace("Please look at module 3.", "Please look <private>at my salary</private>.");
     let opened = open(&engine, &text);
     let made = engine.compact(&opened, &ask("supermemory")).unwrap();
     assert_eq!(made.answer.status, "compacted", "{}", made.answer.reason);
@@ -218,7 +245,11 @@ fn a_window_smaller_than_what_is_fixed_is_said_and_nothing_loops() {
             let wish = Ask { window: Some(5_000), overhead: Some(8_000), auto, ..ask(name) };
             let found = engine.compact(&opened, &wish).unwrap().answer;
             assert_eq!(found.status, "noop", "{name}");
-            assert!(found.reason.contains("system prompt and tools alone") || found.reason.contains("characters"), "{name}: {}", found.reason);
+            assert!(
+                found.reason.contains("system prompt and tools alone") || found.reason.contains("characters"),
+                "{name}: {}",
+                found.reason
+            );
         }
     }
 }
@@ -237,7 +268,10 @@ fn collapsed_turns_are_archived_under_their_handles() {
     let line = made.history.unwrap().messages()[0].plain();
     assert!(line.starts_with("[turn collapsed: Please look at module 0."), "{line}");
     let handle = line.trim_end_matches(']').rsplit(' ').next().unwrap().to_owned();
-    let scope = Scope { owner: engine.config.owner.clone(), project: home.path().join("project").display().to_string() };
+    let scope = Scope {
+        owner: engine.config.owner.clone(),
+        project: home.path().join("project").display().to_string(),
+    };
     let original = String::from_utf8(engine.store.restore(&scope, &handle).unwrap()).unwrap();
     assert!(original.contains("Please look at module 0.") && original.contains("fn part_0()"), "{handle}");
 }

@@ -139,7 +139,10 @@ pub fn check(text: &str) -> Result<()> {
     let value = root(text).filter(|it| text.as_bytes().get(it.start) == Some(&b'{'));
     match value {
         Some(value) if children(text, &value).is_some() => Ok(()),
-        _ => Err(Error::new(Kind::Input, "expected a JSON object, with or without comments, found something else; mend it first")),
+        _ => Err(Error::new(
+            Kind::Input,
+            "expected a JSON object, with or without comments, found something else; mend it first",
+        )),
     }
 }
 
@@ -175,7 +178,9 @@ pub fn remove_elements(text: &str, path: &[&str], wanted: impl Fn(&str) -> bool)
     let mut text = text.to_owned();
     while let Some(at) = find(&text, path) {
         let Some(all) = children(&text, &at) else { break };
-        let Some(number) = all.iter().position(|it| text.get(it.value.clone()).is_some_and(&wanted)) else { break };
+        let Some(number) = all.iter().position(|it| text.get(it.value.clone()).is_some_and(&wanted)) else {
+            break;
+        };
         let Some(shorter) = cut(&text, &at, &all, number) else { break };
         text = shorter;
     }
@@ -259,7 +264,18 @@ mod tests {
 
     #[test]
     fn what_is_no_json_is_refused() {
-        for file in ["", "[]", "{\"a\"}", "{\"a\":1", "{\"a\":\"", "{a:1}", "{\"a\":1}}", "{\"a\":{\"b\":1]", "\u{1F600}", "/*"] {
+        for file in [
+            "",
+            "[]",
+            "{\"a\"}",
+            "{\"a\":1",
+            "{\"a\":\"",
+            "{a:1}",
+            "{\"a\":1}}",
+            "{\"a\":{\"b\":1]",
+            "\u{1F600}",
+            "/*",
+        ] {
             assert!(check(file).is_err(), "{file}");
         }
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));

@@ -17,7 +17,19 @@ pub(super) fn run(engine: &Engine, arguments: &CompareArgs, screen: &mut Screen<
     if screen.json(&answer)? {
         return Ok(0);
     }
-    let head = ["profile", "now", "cut", "pruned", "tokens", "saved", "facts kept", "behind handle", "lost", "valid for", "ms"];
+    let head = [
+        "profile",
+        "now",
+        "cut",
+        "pruned",
+        "tokens",
+        "saved",
+        "facts kept",
+        "behind handle",
+        "lost",
+        "valid for",
+        "ms",
+    ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for it in &answer.rows {
         let name = it.profile.clone();

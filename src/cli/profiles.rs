@@ -28,7 +28,14 @@ pub(super) fn run(engine: &Engine, arguments: &ProfilesArgs, screen: &mut Screen
     let head = ["profile", "by itself", "passes", "summary", "rebuilt as", "follows"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for it in &profiles {
-        rows.push(vec![it.name.clone(), trigger(&it.trigger), passes(it), summary(it), layout(it), it.follows.clone()]);
+        rows.push(vec![
+            it.name.clone(),
+            trigger(&it.trigger),
+            passes(it),
+            summary(it),
+            layout(it),
+            it.follows.clone(),
+        ]);
     }
     for line in table(&rows, screen.paint) {
         screen.line(line.trim_end())?;
@@ -38,7 +45,11 @@ pub(super) fn run(engine: &Engine, arguments: &ProfilesArgs, screen: &mut Screen
 }
 
 fn thousands(tokens: u64) -> String {
-    if tokens >= 1_000 && tokens.is_multiple_of(1_000) { format!("{}k", tokens / 1_000) } else { tokens.to_string() }
+    if tokens >= 1_000 && tokens.is_multiple_of(1_000) {
+        format!("{}k", tokens / 1_000)
+    } else {
+        tokens.to_string()
+    }
 }
 
 fn trigger(trigger: &Trigger) -> String {

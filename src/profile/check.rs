@@ -149,7 +149,8 @@ fn line_of(text: &str, head: &str, number: usize) -> Option<u64> {
 mod tests {
     use crate::profile::Profile;
 
-    const SUMMARY: &str = "layout = [\"summary\"]\n[pass.summary]\nsections = [{ title = \"a\", holds = [\"goal\"] }]\n";
+    const SUMMARY: &str =
+        "layout = [\"summary\"]\n[pass.summary]\nsections = [{ title = \"a\", holds = [\"goal\"] }]\n";
 
     fn mistake(text: &str) -> (String, Option<u64>) {
         let text = format!("name = \"x\"\nabout = \"\"\nfollows = \"\"\n{text}");
