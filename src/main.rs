@@ -27,7 +27,13 @@ fn main() -> ExitCode {
             // There is nobody left to tell if this fails.
             let _ = writeln!(stderr, "epitome: {}", error.full());
             // A hook must not stop its agent because of us: 2 would. Only what the user configured does.
-            if hook && error.kind() != Kind::Refused { ExitCode::SUCCESS } else if hook { ExitCode::from(2) } else { ExitCode::from(error.exit_code()) }
+            if hook && error.kind() != Kind::Refused {
+                ExitCode::SUCCESS
+            } else if hook {
+                ExitCode::from(2)
+            } else {
+                ExitCode::from(error.exit_code())
+            }
         }
     }
 }

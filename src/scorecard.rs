@@ -36,8 +36,15 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// With a score.
-    pub fn new(session: &str, score: &Score, budget: u64, invalid: usize, millis: f64) -> Self {
+    /// With a score. `tokens`: before and after.
+    pub fn new(
+        session: &str,
+        score: &Score,
+        tokens: (u64, u64),
+        budget: u64,
+        invalid: usize,
+        millis: f64,
+    ) -> Self {
         Self {
             session: session.to_owned(),
             refused: None,
@@ -48,7 +55,7 @@ impl Trial {
             unsupported: score.unsupported.len(),
             invalid,
             budget,
-            tokens: (score.tokens.before, score.tokens.after),
+            tokens,
             millis,
         }
     }

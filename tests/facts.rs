@@ -83,7 +83,16 @@ fn count(text: &str) -> u64 {
 
 fn summary(history: &History, ledger: &Ledger, spec: &SummarySpec, budget: u64, pins: &[String]) -> String {
     let region = 0..history.messages().len();
-    let ask = Ask { region, spec, budget, style: Style::Detailed, focus: None, pins, header: Some("Head.") };
+    let ask = Ask {
+        region,
+        cleared: &[],
+        spec,
+        budget,
+        style: Style::Detailed,
+        focus: None,
+        pins,
+        header: Some("Head."),
+    };
     offline::write(history, ledger, &ask, &count)
 }
 
@@ -131,6 +140,7 @@ fn styles_change_depth_but_not_what_is_pinned() {
         let region = 0..history.messages().len();
         let ask = Ask {
             region,
+            cleared: &[],
             spec: &spec,
             budget: 5_000,
             style,
@@ -172,6 +182,7 @@ fn only_the_region_is_told() {
     let spec = spec();
     let ask = Ask {
         region: 0..2,
+        cleared: &[],
         spec: &spec,
         budget: 1_000,
         style: Style::Detailed,
@@ -413,8 +424,21 @@ fn a_users_spec_chooses_files_and_slices_time() {
     let mut messages = Vec::new();
     for (number, path) in ["src/a.rs", "docs/b.md", "src/deep/c.rs", "web/d.ts"].iter().enumerate() {
         let input = format!(r#"{{"file_path":"/repo/{path}","old_string":"x","new_string":"y"}}"#);
-        let call = Call { id: number.to_string().into(), name: "Edit".into(), input: input.as_str().into(), freeform: false, signature: None };
-        let output = Output { id: number.to_string().into(), name: None, text: "ok".into(), media: vec![], failed: false, cleared: false };
+        let call = Call {
+            id: number.to_string().into(),
+            name: "Edit".into(),
+            input: input.as_str().into(),
+            freeform: false,
+            signature: None,
+        };
+        let output = Output {
+            id: number.to_string().into(),
+            name: None,
+            text: "ok".into(),
+            media: vec![],
+            failed: false,
+            cleared: false,
+        };
         messages.push(Message::text(Role::User, Kind::Said, format!("change {path}")));
         messages.push(Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)]));
         messages.push(Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]));
@@ -432,7 +456,10 @@ fn a_users_spec_chooses_files_and_slices_time() {
     assert!(!files.contains("b.md"), "{text}");
     spec.slice_minutes = 60;
     let sliced = summary(&history, &ledger, &spec, 500, &[]);
-    assert!(sliced.starts_with("# Minutes 0 to 60\nHead.") && sliced.contains("# Minutes 60 to 120\n"), "{sliced}");
+    assert!(
+        sliced.starts_with("# Minutes 0 to 60\nHead.") && sliced.contains("# Minutes 60 to 120\n"),
+        "{sliced}"
+    );
     assert!(count(&sliced) <= 500);
     let late = sliced.split("# Minutes 60 to 120").nth(1).unwrap();
     assert!(late.contains("web/d.ts") && !late.contains("src/a.rs"), "{sliced}");

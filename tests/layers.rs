@@ -70,18 +70,51 @@ fn is_pure(file: &str) -> bool {
 
 #[test]
 fn the_pure_half_has_no_effects() {
-    let effects = ["tokio", "reqwest", "rmcp", "std::fs", "std::env", "SystemTime", "Instant::now", "rusqlite", "rand::"];
+    let effects = [
+        "tokio",
+        "reqwest",
+        "rmcp",
+        "std::fs",
+        "std::env",
+        "SystemTime",
+        "Instant::now",
+        "rusqlite",
+        "rand::",
+    ];
     assert_eq!(found(is_pure, &effects), Vec::<String>::new());
 }
 
 #[test]
 fn neighbours_do_not_know_each_other() {
     let pairs: [(&str, &[&str]); 9] = [
-        ("compact/", &["crate::format", "crate::facts", "crate::score", "crate::summarizer", "crate::engine"]),
+        (
+            "compact/",
+            &["crate::format", "crate::facts", "crate::score", "crate::summarizer", "crate::engine"],
+        ),
         ("format/", &["crate::compact", "crate::facts", "crate::score", "crate::profile", "crate::engine"]),
         ("facts/", &["crate::score", "crate::compact", "crate::format", "crate::engine", "crate::profile"]),
-        ("score/", &["crate::facts", "crate::compact", "crate::summarizer", "crate::format", "crate::profile", "crate::engine"]),
-        ("tokens/", &["crate::facts", "crate::score", "crate::compact", "crate::format", "crate::profile", "crate::engine"]),
+        (
+            "score/",
+            &[
+                "crate::facts",
+                "crate::compact",
+                "crate::summarizer",
+                "crate::format",
+                "crate::profile",
+                "crate::engine",
+            ],
+        ),
+        (
+            "tokens/",
+            &[
+                "crate::facts",
+                "crate::score",
+                "crate::compact",
+                "crate::format",
+                "crate::profile",
+                "crate::engine",
+            ],
+        ),
         ("history.rs", &["crate::"]),
         ("profile/", &["crate::compact", "crate::format", "crate::engine", "crate::score"]),
         ("tools.rs", &["crate::facts", "crate::score", "crate::compact", "crate::format", "crate::engine"]),

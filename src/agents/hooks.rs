@@ -59,9 +59,11 @@ pub fn read(text: &str, inside: Option<Agent>) -> Option<Event> {
     let file = path.as_deref().and_then(Path::file_name).and_then(|it| it.to_str()).unwrap_or_default();
     let agent = match (field("client").as_deref().and_then(Agent::named), name.as_str()) {
         (Some(agent), _) => agent,
-        (None, "PreCompress" | "BeforeAgent" | "AfterAgent" | "BeforeModel" | "AfterModel" | "BeforeTool" | "AfterTool") => {
-            Agent::GeminiCli
-        }
+        (
+            None,
+            "PreCompress" | "BeforeAgent" | "AfterAgent" | "BeforeModel" | "AfterModel" | "BeforeTool"
+            | "AfterTool",
+        ) => Agent::GeminiCli,
         (None, _) if file.starts_with("rollout-") => Agent::Codex,
         (None, _) if file.starts_with("session-") => Agent::GeminiCli,
         (None, _) => inside.unwrap_or(Agent::ClaudeCode),
@@ -80,13 +82,22 @@ pub fn read(text: &str, inside: Option<Agent>) -> Option<Event> {
         let inner = it.split_once("<summary>").map_or(it.as_str(), |(_, rest)| rest);
         inner.split_once("</summary>").map_or(inner, |(inner, _)| inner).trim().to_owned()
     });
-    Some(Event { agent, moment, name, session: field("session_id")?, path, cwd: field("cwd").map(PathBuf::from), summary })
+    Some(Event {
+        agent,
+        moment,
+        name,
+        session: field("session_id")?,
+        path,
+        cwd: field("cwd").map(PathBuf::from),
+        summary,
+    })
 }
 
 impl Event {
     /// What to print so that `text` reaches the model, or nothing where it cannot.
     pub fn answer(&self, text: &str) -> String {
-        let plain = self.moment == Moment::BeforeCompaction && matches!(self.agent, Agent::ClaudeCode | Agent::OpenCode);
+        let plain = self.moment == Moment::BeforeCompaction
+            && matches!(self.agent, Agent::ClaudeCode | Agent::OpenCode);
         let deaf = match self.agent {
             Agent::GeminiCli => self.moment != Moment::Turn,
             Agent::Codex => matches!(self.moment, Moment::BeforeCompaction | Moment::AfterCompaction),
@@ -122,7 +133,12 @@ pub fn reported(agent: Agent, path: &Path) -> Option<(u64, Option<String>)> {
             Agent::ClaudeCode => {
                 let usage = &line["message"]["usage"];
                 let part = |key: &str| usage[key].as_u64().unwrap_or(0);
-                let parts = ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens"];
+                let parts = [
+                    "input_tokens",
+                    "cache_read_input_tokens",
+                    "cache_creation_input_tokens",
+                    "output_tokens",
+                ];
                 let sum = parts.iter().map(|it| part(it)).sum::<u64>();
                 let own = line["isSidechain"] != true;
                 (sum > 0 && own).then(|| (sum, line["message"]["model"].as_str().map(str::to_owned)))
@@ -154,7 +170,9 @@ pub fn window(path: &Path) -> Option<u64> {
     let text = crate::json::mend(&bytes);
     let found = text.lines().rev().filter(|it| it.contains("model_context_window"));
     found.filter_map(|it| serde_json::from_str::<Value>(it).ok()).find_map(|it| {
-        it["payload"]["info"]["model_context_window"].as_u64().or_else(|| it["payload"]["model_context_window"].as_u64())
+        it["payload"]["info"]["model_context_window"]
+            .as_u64()
+            .or_else(|| it["payload"]["model_context_window"].as_u64())
     })
 }
 
@@ -165,17 +183,28 @@ mod tests {
     #[test]
     fn who_asks_and_how_it_is_answered() {
         let event = |text: &str| read(text, None).unwrap();
-        let claude = event(r#"{"session_id":"s","transcript_path":"/p/s.jsonl","hook_event_name":"PreCompact","trigger":"auto"}"#);
+        let claude = event(
+            r#"{"session_id":"s","transcript_path":"/p/s.jsonl","hook_event_name":"PreCompact","trigger":"auto"}"#,
+        );
         assert_eq!((claude.agent, claude.moment), (Agent::ClaudeCode, Moment::BeforeCompaction));
         assert_eq!(claude.answer("keep"), "keep\n");
-        let codex = event(r#"{"session_id":"s","transcript_path":"/p/rollout-x-s.jsonl","hook_event_name":"SessionStart","source":"compact"}"#);
+        let codex = event(
+            r#"{"session_id":"s","transcript_path":"/p/rollout-x-s.jsonl","hook_event_name":"SessionStart","source":"compact"}"#,
+        );
         assert_eq!((codex.agent, codex.moment), (Agent::Codex, Moment::StartCompacted));
-        assert_eq!(codex.answer("keep"), "{\"hookSpecificOutput\":{\"hookEventName\":\"SessionStart\",\"additionalContext\":\"keep\"}}\n");
-        let gemini = event(r#"{"session_id":"s","transcript_path":"/p/session-x.jsonl","hook_event_name":"SessionStart","source":"startup"}"#);
+        assert_eq!(
+            codex.answer("keep"),
+            "{\"hookSpecificOutput\":{\"hookEventName\":\"SessionStart\",\"additionalContext\":\"keep\"}}\n"
+        );
+        let gemini = event(
+            r#"{"session_id":"s","transcript_path":"/p/session-x.jsonl","hook_event_name":"SessionStart","source":"startup"}"#,
+        );
         assert_eq!((gemini.agent, gemini.answer("keep")), (Agent::GeminiCli, String::new()));
         let opencode = event(r#"{"client":"opencode","session_id":"ses_1","hook_event_name":"PreCompact"}"#);
         assert_eq!((opencode.agent, opencode.answer("keep")), (Agent::OpenCode, "keep\n".to_owned()));
-        let after = event(r#"{"session_id":"s","hook_event_name":"PostCompact","compact_summary":"<analysis>x</analysis><summary>\nS\n</summary>"}"#);
+        let after = event(
+            r#"{"session_id":"s","hook_event_name":"PostCompact","compact_summary":"<analysis>x</analysis><summary>\nS\n</summary>"}"#,
+        );
         assert_eq!((after.summary.as_deref(), after.answer("x")), (Some("S"), String::new()));
         for broken in ["", "[]", "{}", "{\"hook_event_name\":3}", "null", "{\"hook_event_name\":\"Stop\"}"] {
             assert_eq!(read(broken, None), None, "{broken}");
@@ -187,9 +216,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s.jsonl");
         let write = |text: &str| std::fs::write(&path, text).unwrap();
-        write("cut\",\"x\":1}\n{\"message\":{\"model\":\"m\",\"usage\":{\"input_tokens\":5,\"cache_read_input_tokens\":90,\"output_tokens\":5}}}\n{\"type\":\"user\",\"text\":\"tokens\"}\n");
+        write(
+            "cut\",\"x\":1}\n{\"message\":{\"model\":\"m\",\"usage\":{\"input_tokens\":5,\"cache_read_input_tokens\":90,\"output_tokens\":5}}}\n{\"type\":\"user\",\"text\":\"tokens\"}\n",
+        );
         assert_eq!(reported(Agent::ClaudeCode, &path), Some((100, Some("m".into()))));
-        write("{\"type\":\"event_msg\",\"payload\":{\"type\":\"token_count\",\"info\":{\"last_token_usage\":{\"total_tokens\":7},\"model_context_window\":1000}}}\n");
+        write(
+            "{\"type\":\"event_msg\",\"payload\":{\"type\":\"token_count\",\"info\":{\"last_token_usage\":{\"total_tokens\":7},\"model_context_window\":1000}}}\n",
+        );
         assert_eq!((reported(Agent::Codex, &path), window(&path)), (Some((7, None)), Some(1000)));
         write("{\"type\":\"gemini\",\"model\":\"g\",\"tokens\":{\"total\":9}}\n");
         assert_eq!(reported(Agent::GeminiCli, &path), Some((9, Some("g".into()))));

@@ -44,7 +44,9 @@ pub type Made = BTreeMap<String, Vec<String>>;
 /// The hook events that are used: what they do and what they cost.
 pub fn events(agent: Agent) -> &'static [&'static str] {
     match agent {
-        Agent::ClaudeCode => &["SessionStart", "PreCompact", "PostCompact", "UserPromptSubmit", "PostToolUse"],
+        Agent::ClaudeCode => {
+            &["SessionStart", "PreCompact", "PostCompact", "UserPromptSubmit", "PostToolUse"]
+        }
         Agent::Codex => &["SessionStart", "PreCompact", "PostCompact", "UserPromptSubmit", "PostToolUse"],
         Agent::GeminiCli => &["SessionStart", "PreCompress", "BeforeAgent"],
         Agent::OpenCode => &[],
@@ -80,7 +82,9 @@ fn files(env: &Env, config: &Path, agent: Agent) -> (PathBuf, PathBuf) {
             None => (env.home.join(".claude.json"), env.home.join(".claude/settings.json")),
         },
         Agent::Codex => (codex::home(env).join("config.toml"), codex::home(env).join("config.toml")),
-        Agent::GeminiCli => (gemini_cli::home(env).join("settings.json"), gemini_cli::home(env).join("settings.json")),
+        Agent::GeminiCli => {
+            (gemini_cli::home(env).join("settings.json"), gemini_cli::home(env).join("settings.json"))
+        }
         Agent::OpenCode => {
             let folder = config.join("opencode");
             let jsonc = folder.join("opencode.jsonc");
@@ -94,9 +98,9 @@ fn text_of(path: &Path) -> Result<Option<String>> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => {
-            Err(Error::new(Kind::Input, "reading settings").at(path.display().to_string(), None).because(error))
-        }
+        Err(error) => Err(Error::new(Kind::Input, "reading settings")
+            .at(path.display().to_string(), None)
+            .because(error)),
     }
 }
 
@@ -163,7 +167,8 @@ pub fn uninstall(env: &Env, config: &Path, agent: Agent, made: &Made) -> Result<
         // What was made goes when nothing else came into it; the innermost first.
         for section in sections.iter().rev().filter(|it| !it.is_empty()) {
             let keys: Vec<&str> = section.split('/').collect();
-            let empty = settings::get(&after, &keys).is_some_and(|it| matches!(it.replace(char::is_whitespace, "").as_str(), "{}" | "[]"));
+            let empty = settings::get(&after, &keys)
+                .is_some_and(|it| matches!(it.replace(char::is_whitespace, "").as_str(), "{}" | "[]"));
             if empty && let Some(shorter) = settings::remove(&after, &keys) {
                 after = shorter;
             }
@@ -192,8 +197,9 @@ pub fn installed(env: &Env, config: &Path, agent: Agent) -> (bool, bool) {
         Agent::OpenCode => (settings::get(&text(&server), &["mcp", NAME]).is_some(), hooks.exists()),
         Agent::ClaudeCode | Agent::GeminiCli => {
             let hooks = text(&hooks);
-            let ours = |event: &&str| settings::elements(&hooks, &["hooks", event]).iter().any(|it| is_ours(it));
-            (settings::get(&text(&server), &["mcpServers", NAME]).is_some(), events(agent).iter().any(|it| ours(it)))
+            let ours =
+                |event: &&str| settings::elements(&hooks, &["hooks", event]).iter().any(|it| is_ours(it));
+            (settings::get(&text(&server), &["mcpServers", NAME]).is_some(), events(agent).iter().any(ours))
         }
     }
 }
@@ -223,8 +229,11 @@ fn edit(
     let at = || path.display().to_string();
     settings::check(&text).map_err(|error| error.at(at(), None))?;
     let after = with(&text, sections).ok_or_else(|| {
-        Error::new(Kind::Input, "expected objects and lists where settings have them, found something else; nothing was changed")
-            .at(at(), None)
+        Error::new(
+            Kind::Input,
+            "expected objects and lists where settings have them, found something else; nothing was changed",
+        )
+        .at(at(), None)
     })?;
     settings::check(&after).map_err(|error| error.at(at(), None))?;
     edited.insert(path.to_owned(), Change { after: Some(after), ..change });
@@ -253,7 +262,9 @@ fn without_hooks(text: &str, agent: Agent) -> String {
 fn is_ours(element: &str) -> bool {
     let commands = |it: &serde_json::Value| {
         let all = it["hooks"].as_array().cloned().unwrap_or_default();
-        all.iter().any(|it| it["command"].as_str().is_some_and(|it| it.ends_with(" hook") && it.contains("epitome")))
+        all.iter().any(|it| {
+            it["command"].as_str().is_some_and(|it| it.ends_with(" hook") && it.contains("epitome"))
+        })
     };
     serde_json::from_str(element).is_ok_and(|it| commands(&it))
 }
@@ -265,8 +276,12 @@ fn command(program: &Path) -> String {
 fn entry(agent: Agent, wanted: &Wanted) -> String {
     let program = wanted.program.display().to_string();
     let value = match agent {
-        Agent::OpenCode => json!({"type": "local", "command": [program, "serve", "--stdio"], "enabled": true}),
-        Agent::GeminiCli if wanted.trust => json!({"command": program, "args": ["serve", "--stdio"], "trust": true}),
+        Agent::OpenCode => {
+            json!({"type": "local", "command": [program, "serve", "--stdio"], "enabled": true})
+        }
+        Agent::GeminiCli if wanted.trust => {
+            json!({"command": program, "args": ["serve", "--stdio"], "trust": true})
+        }
         Agent::GeminiCli => json!({"command": program, "args": ["serve", "--stdio"]}),
         Agent::ClaudeCode | Agent::Codex => {
             json!({"type": "stdio", "command": program, "args": ["serve", "--stdio"]})
@@ -294,14 +309,17 @@ fn codex_change(path: &Path, wanted: &Wanted, made: &mut Made) -> Result<Change>
     let text = before.clone().unwrap_or_default();
     let text = settings::remove_block(&text).unwrap_or(text);
     let refuse = |what: String| Error::new(Kind::Input, what).at(path.display().to_string(), None);
-    let parsed: toml::Table = toml::from_str(&text).map_err(|error| refuse(format!("expected TOML, found: {}", error.message())))?;
+    let parsed: toml::Table = toml::from_str(&text)
+        .map_err(|error| refuse(format!("expected TOML, found: {}", error.message())))?;
     if parsed.get("mcp_servers").and_then(|it| it.get(NAME)).is_some() {
-        let what = "a server of this name is registered by hand already; remove it first: codex mcp remove epitome";
+        let what =
+            "a server of this name is registered by hand already; remove it first: codex mcp remove epitome";
         return Err(Error::new(Kind::Refused, what).at(path.display().to_string(), None));
     }
     let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
     let program = wanted.program.display().to_string();
-    let mut block = format!("[mcp_servers.{NAME}]\ncommand = {}\nargs = [\"serve\", \"--stdio\"]\n", quoted(&program));
+    let mut block =
+        format!("[mcp_servers.{NAME}]\ncommand = {}\nargs = [\"serve\", \"--stdio\"]\n", quoted(&program));
     if wanted.hooks {
         let command = quoted(&command(&wanted.program));
         for event in events(Agent::Codex) {
@@ -323,9 +341,17 @@ pub fn snippet(client: &str, program: &Path) -> Option<(&'static str, String)> {
     let args = json!(["serve", "--stdio"]);
     let pretty = |value: serde_json::Value| serde_json::to_string_pretty(&value).unwrap_or_default();
     Some(match client {
-        "cursor" => ("~/.cursor/mcp.json", pretty(json!({"mcpServers": {NAME: {"command": program, "args": args}}}))),
-        "vscode" => (".vscode/mcp.json", pretty(json!({"servers": {NAME: {"type": "stdio", "command": program, "args": args}}}))),
-        "zed" => ("~/.config/zed/settings.json", pretty(json!({"context_servers": {NAME: {"command": program, "args": args}}}))),
+        "cursor" => {
+            ("~/.cursor/mcp.json", pretty(json!({"mcpServers": {NAME: {"command": program, "args": args}}})))
+        }
+        "vscode" => (
+            ".vscode/mcp.json",
+            pretty(json!({"servers": {NAME: {"type": "stdio", "command": program, "args": args}}})),
+        ),
+        "zed" => (
+            "~/.config/zed/settings.json",
+            pretty(json!({"context_servers": {NAME: {"command": program, "args": args}}})),
+        ),
         "goose" => (
             "~/.config/goose/config.yaml",
             format!(
@@ -381,8 +407,12 @@ mod tests {
                 // Something there, with comments and no order.
                 let (server, other) = files(&env, &config, agent);
                 let text = match agent {
-                    Agent::Codex => "# mine\nmodel = \"x\"\n[mcp_servers.other]\ncommand = \"y\"\n[[hooks.PreCompact]]\n[[hooks.PreCompact.hooks]]\ntype = \"command\"\ncommand = \"z\"",
-                    _ => "{\n  // mine\n  \"mcpServers\": {\"other\": {\"command\": \"y\"}},\n  \"hooks\" : {\"PreCompact\":[ {\"hooks\":[{\"command\":\"z\"}]} ], },\n  \"model\":\"x\" }",
+                    Agent::Codex => {
+                        "# mine\nmodel = \"x\"\n[mcp_servers.other]\ncommand = \"y\"\n[[hooks.PreCompact]]\n[[hooks.PreCompact.hooks]]\ntype = \"command\"\ncommand = \"z\""
+                    }
+                    _ => {
+                        "{\n  // mine\n  \"mcpServers\": {\"other\": {\"command\": \"y\"}},\n  \"hooks\" : {\"PreCompact\":[ {\"hooks\":[{\"command\":\"z\"}]} ], },\n  \"model\":\"x\" }"
+                    }
                 };
                 for path in [&server, &other] {
                     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -402,7 +432,12 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let env = Env { home: home.path().to_owned(), ..Env::default() };
         let wanted = Wanted { program: "/e".into(), hooks: true, trust: true };
-        for (agent, text) in [(Agent::ClaudeCode, "{\"a\":"), (Agent::GeminiCli, "[]"), (Agent::Codex, "a = "), (Agent::GeminiCli, "{\"hooks\":3}")] {
+        for (agent, text) in [
+            (Agent::ClaudeCode, "{\"a\":"),
+            (Agent::GeminiCli, "[]"),
+            (Agent::Codex, "a = "),
+            (Agent::GeminiCli, "{\"hooks\":3}"),
+        ] {
             let (server, _) = files(&env, home.path(), agent);
             std::fs::create_dir_all(server.parent().unwrap()).unwrap();
             std::fs::write(&server, text).unwrap();

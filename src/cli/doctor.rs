@@ -60,11 +60,19 @@ pub(super) fn run(config: Config, now: i64, screen: &mut Screen<'_>) -> Result<u
     let values = vec![
         value(&config, "profile", config.profile.clone()),
         value(&config, "tokenizer", config.tokenizer.clone()),
-        value(&config, "store.path", match &config.store {
-            StoreAt::Path(path) => path.display().to_string(),
-            StoreAt::Nowhere => "nowhere".to_owned(),
-        }),
-        value(&config, "store.persistence", if config.store == StoreAt::Nowhere { "none" } else { "disk" }.to_owned()),
+        value(
+            &config,
+            "store.path",
+            match &config.store {
+                StoreAt::Path(path) => path.display().to_string(),
+                StoreAt::Nowhere => "nowhere".to_owned(),
+            },
+        ),
+        value(
+            &config,
+            "store.persistence",
+            if config.store == StoreAt::Nowhere { "none" } else { "disk" }.to_owned(),
+        ),
     ];
     if let Err(error) = config.profile(&config.profile) {
         problems.push(Problem { what: error.full(), remedy: "epitome profiles lists them".to_owned() });
@@ -89,13 +97,22 @@ pub(super) fn run(config: Config, now: i64, screen: &mut Screen<'_>) -> Result<u
             let checked = engine.store.check(false)?;
             let stats = engine.store.stats()?;
             for it in &checked.problems {
-                problems.push(Problem { what: it.clone(), remedy: "keep the file, and restore it from a backup".to_owned() });
+                problems.push(Problem {
+                    what: it.clone(),
+                    remedy: "keep the file, and restore it from a backup".to_owned(),
+                });
             }
             let whole = checked.problems.is_empty();
-            Stored { path: values[2].value.clone(), items: stats.items.values().sum(), bytes: stats.file_bytes, whole }
+            Stored {
+                path: values[2].value.clone(),
+                items: stats.items.values().sum(),
+                bytes: stats.file_bytes,
+                whole,
+            }
         }
         Err(error) => {
-            problems.push(Problem { what: error.full(), remedy: "see [store] path in config.toml".to_owned() });
+            problems
+                .push(Problem { what: error.full(), remedy: "see [store] path in config.toml".to_owned() });
             Stored { path: values[2].value.clone(), items: 0, bytes: 0, whole: false }
         }
     };
@@ -136,8 +153,13 @@ fn others(config: &Config, folder: &Path, problems: &mut Vec<Problem>) {
                 "set compactionThreshold to 1 in supermemory.jsonc, or use our profile supermemory without it",
             );
         }
-        if settings::get(&file, &["mcp", install::NAME]).is_some() && settings::get(&file, &["compaction", "auto"]) != Some("false") {
-            problem("OpenCode compacts by itself when the window is full", "\"compaction\": {\"auto\": false} in opencode.json, if you want only ours");
+        if settings::get(&file, &["mcp", install::NAME]).is_some()
+            && settings::get(&file, &["compaction", "auto"]) != Some("false")
+        {
+            problem(
+                "OpenCode compacts by itself when the window is full",
+                "\"compaction\": {\"auto\": false} in opencode.json, if you want only ours",
+            );
         }
     }
     let gemini = text(&gemini_cli::home(&config.agents).join("settings.json"));
@@ -155,7 +177,9 @@ fn show(answer: &Answer, screen: &mut Screen<'_>) -> Result<()> {
     let paint = screen.paint;
     let table = |rows: &[Vec<String>]| super::paint::table(rows, paint);
     let mut rows = vec![["setting", "value", "from"].map(str::to_owned).to_vec()];
-    rows.extend(answer.config.iter().map(|it| vec![it.name.to_owned(), it.value.clone(), it.from.to_owned()]));
+    rows.extend(
+        answer.config.iter().map(|it| vec![it.name.to_owned(), it.value.clone(), it.from.to_owned()]),
+    );
     for line in table(&rows) {
         screen.line(&line)?;
     }
@@ -168,10 +192,17 @@ fn show(answer: &Answer, screen: &mut Screen<'_>) -> Result<()> {
     for line in table(&rows) {
         screen.line(&line)?;
     }
-    let keys = if answer.keys.is_empty() { "none (the offline summarizer needs none)".to_owned() } else { answer.keys.join(", ") };
+    let keys = if answer.keys.is_empty() {
+        "none (the offline summarizer needs none)".to_owned()
+    } else {
+        answer.keys.join(", ")
+    };
     screen.line(&format!("\nkeys     {keys}"))?;
     let state = if answer.store.whole { paint.good("whole") } else { paint.warn("not whole") };
-    screen.line(&format!("archive  {state}: {} items, {} bytes in {}", answer.store.items, answer.store.bytes, answer.store.path))?;
+    screen.line(&format!(
+        "archive  {state}: {} items, {} bytes in {}",
+        answer.store.items, answer.store.bytes, answer.store.path
+    ))?;
     for it in &answer.problems {
         screen.line(&format!("\n{} {}\n  {}", paint.warn("!"), it.what, paint.strong(&it.remedy)))?;
     }

@@ -56,7 +56,9 @@ pub(super) fn run(engine: &Engine, arguments: &HandoffArgs, screen: &mut Screen<
     }
     match (&answer.resume, &arguments.out) {
         (Some(resume), _) => screen.line(&format!("resume   {}", screen.paint.strong(resume)))?,
-        (None, Some(path)) => screen.note(&format!("{} tokens written to {}", answer.tokens, path.display()))?,
+        (None, Some(path)) => {
+            screen.note(&format!("{} tokens written to {}", answer.tokens, path.display()))?
+        }
         (None, None) => screen.line(answer.brief.trim_end())?,
     }
     Ok(0)

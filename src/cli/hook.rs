@@ -15,7 +15,8 @@ const MOST: u64 = 16 << 20;
 pub(super) fn run(config: Config, now: i64, screen: &mut Screen<'_>) -> Result<u8> {
     let mut bytes = Vec::new();
     let read = std::io::stdin().lock().take(MOST).read_to_end(&mut bytes);
-    let Some(event) = read.ok().and_then(|_| hooks::read(&crate::json::mend(&bytes), config.agents.inside)) else {
+    let Some(event) = read.ok().and_then(|_| hooks::read(&crate::json::mend(&bytes), config.agents.inside))
+    else {
         return Ok(0);
     };
     if config.block_compaction && event.moment == Moment::BeforeCompaction {

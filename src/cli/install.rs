@@ -74,7 +74,9 @@ pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
     match agent {
         Agent::Codex if wanted.hooks => screen.note("Codex asks once whether it may run the hooks.")?,
         Agent::GeminiCli if !wanted.trust => {
-            screen.note("Gemini CLI asks before each call, and offers no tools with -p: --trust lets them run.")?;
+            screen.note(
+                "Gemini CLI asks before each call, and offers no tools with -p: --trust lets them run.",
+            )?;
         }
         Agent::ClaudeCode | Agent::Codex | Agent::GeminiCli | Agent::OpenCode => {}
     }
@@ -112,7 +114,8 @@ fn named(name: &str) -> Result<Agent> {
 
 /// This program, absolute, as it was called: not what a link to it points to, which an update would move.
 fn program() -> Result<PathBuf> {
-    std::env::current_exe().map_err(|error| Error::new(Kind::Io, "asking where this program lies").because(error))
+    std::env::current_exe()
+        .map_err(|error| Error::new(Kind::Io, "asking where this program lies").because(error))
 }
 
 /// The folder of the user's configurations.
@@ -132,14 +135,18 @@ fn write_records(config: &Config, records: &Records) -> Result<()> {
     if records.is_empty() && !path.exists() {
         return Ok(());
     }
-    let fail = |error| Error::new(Kind::Io, "noting what is installed").at(path.display().to_string(), None).because(error);
+    let fail = |error| {
+        Error::new(Kind::Io, "noting what is installed").at(path.display().to_string(), None).because(error)
+    };
     std::fs::create_dir_all(&config.data_dir).map_err(fail)?;
     crate::files::install(&path, crate::json::compact(records).as_bytes())
 }
 
 fn apply(changes: &[Change]) -> Result<()> {
     for it in changes.iter().filter(|it| it.before != it.after) {
-        let fail = |error| Error::new(Kind::Io, "writing settings").at(it.path.display().to_string(), None).because(error);
+        let fail = |error| {
+            Error::new(Kind::Io, "writing settings").at(it.path.display().to_string(), None).because(error)
+        };
         match &it.after {
             Some(text) => {
                 // A link stays a link: what it points to is written.
@@ -174,7 +181,8 @@ fn show(screen: &mut Screen<'_>, changes: &[Change], dry_run: bool) -> Result<()
             (_, _, true) => "would change",
         };
         screen.line(&format!("{}  {what}", paint.strong(&it.path.display().to_string())))?;
-        let (before, after) = (it.before.as_deref().unwrap_or_default(), it.after.as_deref().unwrap_or_default());
+        let (before, after) =
+            (it.before.as_deref().unwrap_or_default(), it.after.as_deref().unwrap_or_default());
         for line in before.lines().filter(|it| !after.lines().any(|other| other == *it)) {
             screen.line(&paint.warn(&format!("  - {line}")))?;
         }

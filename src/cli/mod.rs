@@ -104,7 +104,13 @@ pub fn run(arguments: Arguments, config: Config, paint: Paint, out: &mut dyn Wri
         Some(Command::Handoff(command)) => handoff::run(&engine, command, &mut screen),
         Some(Command::Watch(command)) => watch::run(&engine, command, &mut screen),
         Some(
-            Command::Serve(_) | Command::Completions(_) | Command::Man(_) | Command::Hook | Command::Doctor | Command::Install(_) | Command::Uninstall(_),
+            Command::Serve(_)
+            | Command::Completions(_)
+            | Command::Man(_)
+            | Command::Hook
+            | Command::Doctor
+            | Command::Install(_)
+            | Command::Uninstall(_),
         ) => Ok(0),
         None => home::run(&engine, &mut screen),
     }

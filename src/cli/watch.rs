@@ -65,11 +65,16 @@ fn say(
     screen: &mut Screen<'_>,
 ) -> Result<()> {
     let folder = engine.config.data_dir.join("prepared");
-    let name: String = id.chars().map(|it| if it.is_ascii_alphanumeric() || it == '-' { it } else { '_' }).collect();
+    let name: String =
+        id.chars().map(|it| if it.is_ascii_alphanumeric() || it == '-' { it } else { '_' }).collect();
     let copy = folder.join(format!("{name}.session"));
-    let fail = |error| Error::new(Kind::Io, "preparing a compacted copy").at(folder.display().to_string(), None).because(error);
+    let fail = |error| {
+        Error::new(Kind::Io, "preparing a compacted copy")
+            .at(folder.display().to_string(), None)
+            .because(error)
+    };
     std::fs::create_dir_all(&folder).map_err(fail)?;
-    ask.to = To::File(copy.clone());
+    ask.to = To::File(copy);
     let answer = engine.compact(opened, ask)?.answer;
     let command = format!("epitome compact {} --apply", quoted(id));
     let message = format!("{id}: {reason}; compacted it has {} tokens: {command}", answer.tokens_after);

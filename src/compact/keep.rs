@@ -310,7 +310,8 @@ fn begins_turn(message: &Message) -> bool {
 fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) -> Result<Kept, Reason> {
     let total = draft.tokens();
     let refuse = |code, text| Err(Reason { code, text });
-    if total < SMALLEST {
+    // Who names a budget wants it; whether it gains something shows when it is done.
+    if draft.request.budget.is_none() && total < SMALLEST {
         return refuse("too_small", format!("{total} tokens; below {SMALLEST} a summary would save nothing"));
     }
     let own = ((total as f64 * budget.share) as u64).clamp(budget.minimum, budget.maximum);
@@ -325,6 +326,9 @@ fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) 
     let share = (allowed as f64 * budget.summary) as u64;
     let most = if draft.request.budget.is_some() { share } else { share.min(step.summary.max_tokens) };
     let summary = draft.request.summary_tokens.map_or(most, |it| it.min(allowed));
+    // What the end leaves goes back to the summary: units are whole, lines are small.
+    let known = draft.request.summary_tokens.is_some();
+    let budget = |left: u64| if known { (summary + left).min(most.max(summary)) } else { summary };
     let Some(mut room) = allowed.checked_sub(fixed + summary) else {
         let text =
             format!("{allowed} tokens; context before the first prompt takes {fixed}, the summary {summary}");
@@ -337,7 +341,7 @@ fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) 
     let (tail, left) = fitting(draft, head, room);
     let Some(prompt) = prompt.filter(|it| *it < tail) else {
         let why = format!("the newest whole units within {room} tokens stay");
-        return Ok(Kept { tail, context, budget: summary, ..plain(step, why) });
+        return Ok(Kept { tail, context, budget: budget(left), ..plain(step, why) });
     };
     // The last turn does not fit: its prompt stays, word for word if it can, then the newest units that still fit.
     let asked = draft.size(&draft.items[prompt]);
@@ -347,13 +351,13 @@ fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) 
         shortened(draft, prompt, room / 2)
     };
     let room = room.saturating_sub(draft.size(&words));
-    let (mut tail, _) = fitting(draft, prompt + 1, room);
+    let (mut tail, mut left) = fitting(draft, prompt + 1, room);
     if tail == draft.items.len() {
         // Not even the newest unit fits: its outputs are shortened to what does.
         let start = boundary_to(draft, draft.items.len() - 1).max(prompt + 1);
         if start < draft.items.len() {
             squeeze(draft, start, room);
-            (tail, _) = fitting(draft, prompt + 1, room);
+            (tail, left) = fitting(draft, prompt + 1, room);
         }
     }
     let pending =
@@ -368,7 +372,7 @@ fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) 
     let why = format!(
         "the last turn exceeds the budget: its prompt and its newest units within {room} tokens stay"
     );
-    Ok(Kept { user: vec![words], tail, context, budget: summary, ..plain(step, why) })
+    Ok(Kept { user: vec![words], tail, context, budget: budget(left), ..plain(step, why) })
 }
 
 /// Whether a message of the end holds a call that nobody answered.

@@ -297,7 +297,8 @@ pub fn plan(history: &History, ruler: &Ruler, request: &Request<'_>, moment: &Mo
             // A second summary of the same history would have nothing left to say.
             Pass::Summarize(_) if draft.need.is_some() => continue,
             Pass::Summarize(step) if step.not_after_failure && request.auto && moment.failures > 0 => {
-                let text = "the last compaction failed; no summary is tried again unless somebody asks".to_owned();
+                let text =
+                    "the last compaction failed; no summary is tried again unless somebody asks".to_owned();
                 Err(Reason { code: "switched_off", text })
             }
             Pass::Summarize(step) => {

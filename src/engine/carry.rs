@@ -20,7 +20,13 @@ const BRIEF: u64 = 3_000;
 
 impl Engine {
     /// Makes a new session of `agent` that starts with `after`.
-    pub(super) fn carry(&self, opened: &Opened, after: &History, agent: Agent, warnings: &mut Vec<String>) -> Result<Installed> {
+    pub(super) fn carry(
+        &self,
+        opened: &Opened,
+        after: &History,
+        agent: Agent,
+        warnings: &mut Vec<String>,
+    ) -> Result<Installed> {
         let to = Format::named(agent.name())?;
         let written = format::carry(&*opened.source, &opened.session, after, to)?;
         let bytes = written.bytes(&*opened.source)?;
@@ -29,14 +35,17 @@ impl Engine {
         warnings.extend(written.warnings.iter().cloned());
         let id = written.session.clone().unwrap_or_default();
         let name = written.file_name.clone().unwrap_or_default();
-        let cwd = opened.cwd.clone().or_else(|| opened.session.history.meta.cwd.as_deref().map(PathBuf::from));
+        let cwd =
+            opened.cwd.clone().or_else(|| opened.session.history.meta.cwd.as_deref().map(PathBuf::from));
         let cwd = cwd.unwrap_or_else(|| self.config.agents.cwd.clone());
         let env = &self.config.agents;
         let placed = reach::place(env, agent, &cwd, &name)?;
         let path = placed.clone().unwrap_or_else(|| self.config.data_dir.join("carried").join(&name));
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(|error| {
-                Error::new(Kind::Io, "making the folder of a session").at(folder.display().to_string(), None).because(error)
+                Error::new(Kind::Io, "making the folder of a session")
+                    .at(folder.display().to_string(), None)
+                    .because(error)
             })?;
         }
         crate::files::create(&path, &bytes, &path)?;
@@ -45,17 +54,24 @@ impl Engine {
             None => reach::resume_file(env, agent, &path, &id, Some(&cwd)),
         };
         let next = Next { who: "user".to_owned(), what: format!("Go on with: {resume}") };
-        Ok(Installed { output: path.display().to_string(), session_id: id, resume, takes_effect: "on_resume", next })
+        Ok(Installed {
+            output: path.display().to_string(),
+            session_id: id,
+            resume,
+            takes_effect: "on_resume",
+            next,
+        })
     }
 
     /// A brief of a session, ordered by a goal: the first prompt of a new one.
     pub fn brief(&self, opened: &Opened, goal: &str) -> Result<String> {
         use crate::facts::Topic::{
-            Active, Commands, Constraints, Current, Decisions, Directory, Done, Errors, Files, Findings, Goal, Identifiers,
-            Last, Open, Tried, Untested,
+            Active, Commands, Constraints, Current, Decisions, Directory, Done, Errors, Files, Findings,
+            Goal, Identifiers, Last, Open, Tried, Untested,
         };
         let history = &opened.session.history;
-        let section = |title: &str, holds: &[facts::Topic]| Section { title: title.to_owned(), holds: holds.to_vec() };
+        let section =
+            |title: &str, holds: &[facts::Topic]| Section { title: title.to_owned(), holds: holds.to_vec() };
         let spec = SummarySpec {
             shape: Shape::Markdown,
             root: None,
@@ -75,14 +91,18 @@ impl Engine {
             slice_minutes: 0,
         };
         let session = history.meta.session.as_deref().unwrap_or("an earlier session");
-        let start = format!("# Task\n\n{goal}\n\nWhat follows is from the session {session}; its files may have changed since.\n\n");
+        let start = format!(
+            "# Task\n\n{goal}\n\nWhat follows is from the session {session}; its files may have changed since.\n\n"
+        );
         let count = |text: &str| Estimator::O200k.text(text);
         let budget = BRIEF.checked_sub(count(&start) + 8).ok_or_else(|| {
             Error::new(Kind::Arguments, format!("--goal: expected a goal of less than {BRIEF} tokens"))
         })?;
-        let pins: Vec<String> = self.store.pinned(&self.scope(history))?.into_iter().map(|it| it.content).collect();
+        let pins: Vec<String> =
+            self.store.pinned(&self.scope(history))?.into_iter().map(|it| it.content).collect();
         let ask = offline::Ask {
             region: 0..history.messages().len(),
+            cleared: &[],
             spec: &spec,
             budget,
             style: Style::Detailed,
@@ -95,13 +115,22 @@ impl Engine {
     }
 
     /// A new session of `agent` (the session's own if none is named) whose first prompt is `brief`.
-    pub fn hand_off(&self, opened: &Opened, brief: &str, agent: Option<Agent>) -> Result<crate::answers::HandoffAnswer> {
+    pub fn hand_off(
+        &self,
+        opened: &Opened,
+        brief: &str,
+        agent: Option<Agent>,
+    ) -> Result<crate::answers::HandoffAnswer> {
         let agent = match agent {
             Some(agent) => agent,
             None => super::install::agent_of(opened.session.format)?,
         };
         let message = Message::text(Role::User, crate::history::Kind::Said, Text::new(brief));
-        let answer = Message::text(Role::Assistant, crate::history::Kind::Said, Text::new("Understood. I will go on from there."));
+        let answer = Message::text(
+            Role::Assistant,
+            crate::history::Kind::Said,
+            Text::new("Understood. I will go on from there."),
+        );
         let after = History::new(vec![message, answer], opened.session.history.meta.clone());
         let mut warnings = Vec::new();
         let it = self.carry(opened, &after, agent, &mut warnings)?;

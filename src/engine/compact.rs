@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::summarize::{Drafted, Heard};
-use super::{Amount, Ask, Engine, Event, Known, Measured, Opened, To, method_info, notes, pruned, session_info};
+use super::{
+    Amount, Ask, Engine, Event, Known, Measured, Opened, To, method_info, notes, pruned, session_info,
+};
 use crate::agents::reach::Job;
 use crate::answers::{CONTRACT, CompactAnswer, FactCount, Next, UsageInfo};
 use crate::compact::{self, Cause, Item, Op, Outcome, OutputOp, Plan};
@@ -13,7 +15,10 @@ use crate::format::{self, Format, Mode};
 use crate::history::{History, Kind as Why, Message, Part, Text};
 use crate::profile::{Keep, Summarize};
 use crate::score::{self, Score};
-use crate::store::{MemoryFilter, MemoryKind, MemoryScope, Note, Batch, Body, Digest, Handle, NewCompaction, Original, SessionRef, What};
+use crate::store::{
+    Batch, Body, Digest, Handle, MemoryFilter, MemoryKind, MemoryScope, NewCompaction, Note, Original,
+    SessionRef, What,
+};
 use crate::summarizer::offline;
 
 /// What a compaction came to: the answer for everybody, and the history for whoever goes on with it.
@@ -64,7 +69,8 @@ impl Engine {
             return Ok(Compacted { answer, history: None, score: None, bytes: None });
         }
         let made = self.made(opened, ask);
-        let percent = measured.limits.window.map(|it| (measured.tokens + measured.overhead) * 100 / it.max(1));
+        let percent =
+            measured.limits.window.map(|it| (measured.tokens + measured.overhead) * 100 / it.max(1));
         let ended = match &made {
             Ok(made) => Self::ended(ask, &made.answer, percent),
             Err(error) => Event::Failed { reason_code: "failed".to_owned(), reason: error.to_string() },
@@ -86,7 +92,12 @@ impl Engine {
     }
 
     /// Compacts; with the answer of the calling agent's model, by the plan that it was asked for.
-    pub(super) fn compact_from(&self, opened: &Opened, ask: &Ask, heard: Option<&Heard>) -> Result<Compacted> {
+    pub(super) fn compact_from(
+        &self,
+        opened: &Opened,
+        ask: &Ask,
+        heard: Option<&Heard>,
+    ) -> Result<Compacted> {
         let whole = &opened.session.history;
         let base = heard.map(|it| {
             let messages = whole.messages().iter().take(it.count()).cloned().collect();
@@ -235,15 +246,21 @@ impl Engine {
         if summary.chars().count() < rule.least_chars {
             return;
         }
-        if let Err(error) = self.store.remember(&self.scope(history), &Note::summary(session, summary), self.now) {
+        if let Err(error) =
+            self.store.remember(&self.scope(history), &Note::summary(session, summary), self.now)
+        {
             warnings.push(format!("the summary could not be remembered: {error}"));
         }
     }
 
     /// What the profile gives the summary of the project's memories, the newest first.
-    fn recalled(&self, history: &History, ask: &Ask) -> Vec<String> {
+    pub(super) fn recalled(&self, history: &History, ask: &Ask) -> Vec<String> {
         let Some(rule) = &ask.profile.remember else { return Vec::new() };
-        let filter = MemoryFilter { scope: Some(MemoryScope::Project), limit: Some(rule.recalled), ..MemoryFilter::default() };
+        let filter = MemoryFilter {
+            scope: Some(MemoryScope::Project),
+            limit: Some(rule.recalled),
+            ..MemoryFilter::default()
+        };
         let found = self.store.memories(&self.scope(history), &filter).unwrap_or_default();
         // A summary of a session is no fact about the project.
         let notes = found.into_iter().filter(|it| it.kind != MemoryKind::Conversation);
@@ -398,8 +415,14 @@ impl Engine {
         let frame = measured.ruler.text(&Text::new(format!("{}{}", step.before, step.after)));
         let known = self.recalled(measured.history, ask);
         let pins: Vec<String> = ask.pins.iter().chain(&known).cloned().collect();
+        let cleared: Vec<usize> = plan
+            .ops
+            .iter()
+            .filter_map(|op| if let Op::Clear(op) | Op::Shorten(op) = op { Some(op.message) } else { None })
+            .collect();
         let asked = offline::Ask {
             region: need.from..need.to,
+            cleared: &cleared,
             spec: &step.summary,
             budget: need.budget.saturating_sub(frame + 8),
             style: ask.style,
@@ -543,29 +566,38 @@ fn original_text(message: &Message, op: &OutputOp) -> String {
     }
 }
 
-/// What another agent's format was given must be there: the words and outputs, in order. How it cuts them into messages is
-/// its own.
-pub(super) fn check_carried(expected: &History, found: &History) -> Result<()> {
-    check_read_back(expected, found)
-}
-
 /// What was read back must say what was to be written. What a client puts there itself is not compared: Codex injects
 /// its context anew, OpenCode stores a summary as a question and its answer.
 fn check_read_back(expected: &History, found: &History) -> Result<()> {
-    let said = |history: &History| -> Vec<String> {
-        let texts = |it: &Message| -> Vec<String> {
-            let outputs = it.outputs().map(|it| it.text.as_str().trim().to_owned());
-            it.texts().map(|it| it.as_str().trim().to_owned()).chain(outputs).collect()
-        };
-        let own = |it: &Message| matches!(it.kind, Why::Context | Why::Marker);
-        let work = history.messages().iter().filter(|it| compact::counts(it) && !own(it));
-        work.flat_map(texts).filter(|it| !it.is_empty()).collect()
+    compared(&said(expected), &said(found))
+}
+
+/// The same for another agent's format, which may put an output next to its call, before words that stood between.
+pub(super) fn check_carried(expected: &History, found: &History) -> Result<()> {
+    let sorted = |history: &History| {
+        let mut all = said(history);
+        all.sort_unstable();
+        all
     };
-    let (expected, found) = (said(expected), said(found));
+    compared(&sorted(expected), &sorted(found))
+}
+
+/// The words and outputs of a history, in order.
+fn said(history: &History) -> Vec<String> {
+    let texts = |it: &Message| -> Vec<String> {
+        let outputs = it.outputs().map(|it| it.text.as_str().trim().to_owned());
+        it.texts().map(|it| it.as_str().trim().to_owned()).chain(outputs).collect()
+    };
+    let own = |it: &Message| matches!(it.kind, Why::Context | Why::Marker);
+    let work = history.messages().iter().filter(|it| compact::counts(it) && !own(it));
+    work.flat_map(texts).filter(|it| !it.is_empty()).collect()
+}
+
+fn compared(expected: &[String], found: &[String]) -> Result<()> {
     if expected == found {
         return Ok(());
     }
-    let at = expected.iter().zip(&found).take_while(|(one, other)| one == other).count();
+    let at = expected.iter().zip(found).take_while(|(one, other)| one == other).count();
     let what = format!(
         "reading back what was written: expected {} texts, found {}; the first difference is at {at}; nothing was replaced",
         expected.len(),
@@ -576,7 +608,9 @@ fn check_read_back(expected: &History, found: &History) -> Result<()> {
 
 /// The end that an outcome of this plan will have, as the summary names it.
 fn plan_end(measured: &Measured<'_>, plan: &Plan) -> Option<String> {
-    if let Some(last) = measured.grown.and_then(|it| it.messages().get(measured.history.messages().len()..)?.last()) {
+    if let Some(last) =
+        measured.grown.and_then(|it| it.messages().get(measured.history.messages().len()..)?.last())
+    {
         return compact::end_mark(std::slice::from_ref(last));
     }
     let last = match plan.layout.last()? {

@@ -4,8 +4,8 @@
 
 use super::install::compacted_mark;
 use super::{Ask, Engine, Opened, SessionRef};
-use crate::agents::hooks::{self, Event, Moment};
 use crate::agents::Agent;
+use crate::agents::hooks::{self, Event, Moment};
 use crate::error::Result;
 use crate::facts::{self, Topic};
 use crate::history::{History, Kind, Message, Role, Text};
@@ -39,9 +39,9 @@ impl Engine {
                 self.note_caller(&scope, event)?;
                 self.after_compaction(event, &scope)
             }
-            Moment::BeforeCompaction => self.before_compaction(event),
+            Moment::BeforeCompaction => self.before_compaction(event, &scope),
             Moment::BeforeCheck => {
-                self.keep_original(&self.hook_session(event)?)?;
+                self.keep_original(&self.hook_session(event)?, &scope)?;
                 Ok(String::new())
             }
             Moment::AfterCompaction => {
@@ -86,8 +86,8 @@ impl Engine {
         })
     }
 
-    /// Archives a session as it is; the same again is stored once.
-    fn keep_original(&self, opened: &Opened) -> Result<()> {
+    /// Archives a session as it is, and notes under which handle; the same again is stored once.
+    fn keep_original(&self, opened: &Opened, scope: &Scope) -> Result<()> {
         let history = &opened.session.history;
         let info = super::session_info(opened);
         let batch = Batch {
@@ -110,27 +110,34 @@ impl Engine {
         };
         let stored = self.store.put_all(&self.scope(history), &batch)?;
         if let (Some(handle), Some(id)) = (stored.handles.first(), &history.meta.session) {
-            self.store.mark(&self.scope(history), &format!("before/{id}"), handle.as_str(), self.now)?;
+            self.store.mark(scope, &format!("before/{id}"), handle.as_str(), self.now)?;
         }
         Ok(())
     }
 
-    fn before_compaction(&self, event: &Event) -> Result<String> {
+    fn before_compaction(&self, event: &Event, scope: &Scope) -> Result<String> {
         let opened = self.hook_session(event)?;
-        self.keep_original(&opened)?;
+        self.keep_original(&opened, scope)?;
         let history = &opened.session.history;
         let sections = [
             ("Must hold", vec![Topic::Constraints, Topic::Decisions]),
             ("Last request and what is open", vec![Topic::Last, Topic::Active, Topic::Open]),
         ];
         let mut text = self.facts(history, &sections, PINNED - 40)?;
-        if event.agent == Agent::OpenCode && !self.profile_template().is_empty() {
-            text = format!("{}\n\n{text}", self.profile_template());
+        if event.agent == Agent::OpenCode {
+            // It has no files for its instructions to be taken from: the sections, and what the profile recalls.
+            text = [self.profile_template(), self.recalled_memories(history)?, text]
+                .into_iter()
+                .filter(|it| !it.trim().is_empty())
+                .collect::<Vec<_>>()
+                .join("\n\n");
         }
         if text.trim().is_empty() {
             return Ok(String::new());
         }
-        Ok(format!("Carry these facts into the summary word for word; they were checked against the conversation:\n\n{text}"))
+        Ok(format!(
+            "Carry these facts into the summary word for word; they were checked against the conversation:\n\n{text}"
+        ))
     }
 
     /// The sections that the configured profile wants, for a client that takes them into its own prompt.
@@ -141,10 +148,24 @@ impl Engine {
         format!("Use these sections:\n{}", titles.join("\n"))
     }
 
+    /// What the configured profile gives a summary of the project's memories.
+    fn recalled_memories(&self, history: &History) -> Result<String> {
+        let ask = Ask::new(self.config.profile(&self.config.profile)?);
+        let lines: Vec<String> = self.recalled(history, &ask).iter().map(|it| format!("- {it}")).collect();
+        Ok(if lines.is_empty() {
+            String::new()
+        } else {
+            format!("Known of the project:\n{}", lines.join("\n"))
+        })
+    }
+
     /// Pinned memories and facts of a history, within so many tokens.
     fn facts(&self, history: &History, sections: &[(&str, Vec<Topic>)], budget: u64) -> Result<String> {
-        let pins: Vec<String> = self.store.pinned(&self.scope(history))?.into_iter().map(|it| it.content).collect();
-        let sections = sections.iter().map(|(title, holds)| Section { title: (*title).to_owned(), holds: holds.clone() });
+        let pins: Vec<String> =
+            self.store.pinned(&self.scope(history))?.into_iter().map(|it| it.content).collect();
+        let sections = sections
+            .iter()
+            .map(|(title, holds)| Section { title: (*title).to_owned(), holds: holds.clone() });
         let spec = SummarySpec {
             shape: Shape::Markdown,
             root: None,
@@ -158,6 +179,7 @@ impl Engine {
         let ledger = facts::read(history);
         let ask = offline::Ask {
             region: 0..history.messages().len(),
+            cleared: &[],
             spec: &spec,
             budget,
             style: Style::Detailed,
@@ -193,8 +215,10 @@ impl Engine {
 
     /// The history that was archived before the agent compacted.
     fn original(&self, scope: &Scope, event: &Event) -> Result<Option<History>> {
-        let Some(mark) = self.store.marked(scope, &format!("before/{}", event.session))? else { return Ok(None) };
-        let bytes = self.store.restore(scope, &mark.value)?;
+        let Some(mark) = self.store.marked(scope, &format!("before/{}", event.session))? else {
+            return Ok(None);
+        };
+        let bytes = self.store.restore(&self.store.locate(&mark.value, &self.config.owner)?, &mark.value)?;
         let session = crate::format::read(&crate::format::Memory::new("archived", bytes), None)?;
         Ok(Some(session.history))
     }
@@ -236,8 +260,12 @@ impl Engine {
         }
         let Some(path) = event.path.as_deref() else { return Ok(String::new()) };
         let Some((context, model)) = hooks::reported(event.agent, path) else { return Ok(String::new()) };
-        let known = model.as_deref().and_then(|it| self.config.windows.get(it).copied().or(tokens::window(it).map(|it| it.context)));
-        let Some(window) = hooks::window(path).or(known).filter(|it| *it > 0) else { return Ok(String::new()) };
+        let known = model
+            .as_deref()
+            .and_then(|it| self.config.windows.get(it).copied().or(tokens::window(it).map(|it| it.context)));
+        let Some(window) = hooks::window(path).or(known).filter(|it| *it > 0) else {
+            return Ok(String::new());
+        };
         let share = context as f64 / window as f64;
         let name = format!("reminded/{}", event.session);
         let last = self.store.marked(scope, &name)?;
@@ -248,7 +276,8 @@ impl Engine {
             return Ok(String::new());
         }
         self.store.mark(scope, &name, &format!("{share:.2}"), self.now)?;
-        let prunable = self.prunable(event).map(|it| format!(", {it} of them in old tool outputs")).unwrap_or_default();
+        let prunable =
+            self.prunable(event).map(|it| format!(", {it} of them in old tool outputs")).unwrap_or_default();
         Ok(format!(
             "The context is {:.0} % full ({context} of {window} tokens{prunable}). At a good moment call prune_tool_outputs or \
              summarize_history with \"to\": \"session\".",

@@ -36,8 +36,8 @@ use crate::tokens::{self, Ruler, Tokenizer};
 
 pub use compact::Compacted;
 pub(crate) use estimate::words;
-pub use gate::{Known, MinKept};
 pub use events::{Event, Hooks, Listener};
+pub use gate::{Known, MinKept};
 pub use open::{Opened, SessionRef};
 pub use restore::Kept;
 pub use scorecard::Subject;
@@ -298,8 +298,12 @@ impl Engine {
 
     /// Keeps a summary of the first messages of a session, so that a later compaction can use it.
     pub fn keep_snapshot(&self, history: &History, covers: usize, text: &str) -> Result<()> {
-        let (Some(session), Some(prefix)) = (history.meta.session.as_deref(), history.messages().get(..covers)) else {
-            let what = format!("a snapshot: expected a session with an id and {covers} messages, found neither or fewer");
+        let (Some(session), Some(prefix)) =
+            (history.meta.session.as_deref(), history.messages().get(..covers))
+        else {
+            let what = format!(
+                "a snapshot: expected a session with an id and {covers} messages, found neither or fewer"
+            );
             return Err(Error::new(Kind::Arguments, what));
         };
         let digest = crate::compact::prefix_of(prefix).digest.to_string();
@@ -362,7 +366,12 @@ impl Engine {
     }
 
     fn moment(&self, history: &History, ask: &Ask) -> Moment {
-        Moment { now: self.now, cause: ask.cause, last_run: self.last_compaction(history), failures: self.failures(history) }
+        Moment {
+            now: self.now,
+            cause: ask.cause,
+            last_run: self.last_compaction(history),
+            failures: self.failures(history),
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use super::gate::Known;
 use super::{Amount, Ask, Engine, open};
+use crate::compact;
 use crate::error::{Error, Kind, Result};
 use crate::format::{self, Format, Session, validate};
 use crate::history::{History, Message};
@@ -119,14 +120,16 @@ impl Engine {
         let format = subject.session.format;
         let (messages, _) = format::wire::messages_of(&made.outcome.history, Some(format), format.api());
         let invalid = validate::check(format.api(), &messages).len();
-        Trial::new(&subject.name, &made.score, budget, invalid, millis)
+        let tokens = (subject.tokens, made.outcome.tokens);
+        Trial::new(&subject.name, &made.score, tokens, budget, invalid, millis)
     }
 
     /// The same by a baseline.
     pub fn baseline(&self, subject: &Subject, way: Baseline, ask: &Ask, percent: u64) -> Trial {
         let measured = self.measure(&subject.session, ask);
         let budget = subject.tokens * percent / 100;
-        let count = |it: &Message| measured.ruler.message(it);
+        // Instructions in the system's role are overhead.
+        let count = |it: &Message| if compact::counts(it) { measured.ruler.message(it) } else { 0 };
         let start = Instant::now();
         let after = way.compact(measured.history, budget, &count);
         let millis = start.elapsed().as_secs_f64() * 1000.0;
@@ -134,7 +137,8 @@ impl Engine {
         let score = score::score_probes(measured.history, probes, &after, &|_| false, &count);
         // As it is, unmended: our own writers would put calls and outputs right.
         let invalid = usize::from(after.messages().first().is_some_and(|it| it.outputs().next().is_some()));
-        Trial::new(&subject.name, &score, budget, invalid, millis)
+        let tokens = (subject.tokens, score.tokens.after);
+        Trial::new(&subject.name, &score, tokens, budget, invalid, millis)
     }
 
     /// Five compactions in a row, each to `percent` of the whole session's tokens. Nothing if no fact of the first part

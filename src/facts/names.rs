@@ -195,6 +195,16 @@ fn trimmed(kind: Name, text: &str) -> &str {
     }
 }
 
+/// Whether a name ends as files do: `git checkout src/client.rs` names no branch.
+fn is_file(name: &str) -> bool {
+    let last = name.rsplit('/').next().unwrap_or(name);
+    last.rsplit_once('.').is_some_and(|(stem, ending)| {
+        !stem.is_empty()
+            && (1..=5).contains(&ending.len())
+            && ending.bytes().all(|it| it.is_ascii_alphabetic())
+    })
+}
+
 /// Whether a find says something: a hash needs digits and letters, a branch is more than a word.
 fn telling(kind: Name, text: &str) -> bool {
     match kind {
@@ -204,7 +214,7 @@ fn telling(kind: Name, text: &str) -> bool {
                 && text.bytes().any(|b| b.is_ascii_lowercase())
         }
         Name::Branch => {
-            text.contains(['/', '-']) && text.len() >= 5 && !text.ends_with(['.', '/'])
+            text.contains(['/', '-']) && text.len() >= 5 && !text.ends_with(['.', '/']) && !is_file(text)
                 || text == "main"
                 || text == "master"
                 || text == "dev"

@@ -125,6 +125,8 @@ pub(super) fn read(output: &Output) -> Outcome {
     }
     if out.ok == Some(false) {
         out.error = wrong.map(|it| it.0).or_else(|| first_line(head));
+        let panicked = out.error.as_deref().and_then(|it| panicked(it, head).or_else(|| panicked(it, &tail)));
+        out.error = panicked.or(out.error);
     }
     out
 }
@@ -234,6 +236,16 @@ fn wrong(text: &str) -> Option<(String, usize)> {
     None
 }
 
+/// Of a Rust test that failed, where and why it panicked: that says the test's name too.
+fn panicked(error: &str, text: &str) -> Option<String> {
+    let name = error.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
+    let start = text.find(&format!("thread '{name}' "))?;
+    let mut lines = text[start..].lines();
+    let place = lines.next().filter(|it| it.contains("panicked at"))?;
+    let why = lines.next().unwrap_or_default();
+    Some(flat(clip(&format!("{place} {why}"), 220).0))
+}
+
 /// The file that the line above a message names, as linters print it: `src/a.ts:1:2 lint/rule ━━━`.
 fn place(text: &str) -> Option<&str> {
     let line = text
@@ -289,6 +301,11 @@ mod tests {
                 "[main 1a2b3c4] fix: error: x\n 1 file changed",
                 false,
                 "Some(true) None committed 1a2b3c4 on main | ",
+            ),
+            (
+                "test a::b ... FAILED\n\n---- a::b ----\nthread 'a::b' panicked at src/a.rs:8:9:\nassertion failed: x",
+                true,
+                "Some(false) None  | thread 'a::b' panicked at src/a.rs:8:9: assertion failed: x",
             ),
             ("0 issues.", false, "None None 0 issues | "),
             (

@@ -75,6 +75,9 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
                 // What starts the work answers nothing, whatever the model asked to be polite.
                 let asked = said.filter(|_| started).map(|it| &messages[it]);
                 chosen(number, &parts, asked, facts);
+                if started {
+                    objected(number, &whole, &messages[..number], facts);
+                }
                 started |= !small;
                 if !small || last.is_none() {
                     last = Some(number);
@@ -101,6 +104,36 @@ fn words(message: &Message) -> Vec<&str> {
 
 fn user(topic: Topic, message: usize, text: &str) -> Fact {
     Fact { topic, message, voice: Voice::User, text: text.into(), detail: Detail::None }
+}
+
+/// What the model said it would do, and the user forbade at once: tried and given up, with the reason.
+fn objected(number: usize, prompt: &str, before: &[Message], facts: &mut Vec<Fact>) {
+    let Some(no) = sentences(prompt).first().copied().filter(|it| polarity(it) == Some(Polarity::Forbid))
+    else {
+        return;
+    };
+    let stems = |text: &str| -> Vec<String> {
+        let words = text.split(|c: char| !c.is_alphanumeric()).filter(|it| it.chars().count() >= 5);
+        words.map(|it| it.to_lowercase().chars().take(6).collect()).collect()
+    };
+    let against = stems(no);
+    let turn = before.iter().rev().take_while(|it| !it.is_prompt());
+    let said = turn.filter(|it| it.role == Role::Assistant && it.kind == Kind::Said);
+    let texts: Vec<String> = said.map(Message::plain).collect();
+    let meant = texts.iter().flat_map(|it| sentences(it)).find(|it| {
+        let own = stems(it);
+        it.chars().count() <= RULE && against.iter().any(|word| own.contains(word))
+    });
+    if let Some(meant) = meant {
+        let text = format!("{} → \"{}\"", flat(meant), flat(clip(no, 200).0));
+        facts.push(Fact {
+            topic: Topic::Tried,
+            message: number,
+            voice: Voice::Seen,
+            text,
+            detail: Detail::None,
+        });
+    }
 }
 
 /// Whether a prompt asks for nothing by itself: "yes", "continue", "hi".

@@ -170,6 +170,15 @@ impl Deeds {
         if !looks {
             self.commands.insert(key.clone(), (number, outcome));
         }
+        let concludes =
+            ["git commit", "git merge --continue", "git rebase --continue", "git cherry-pick --continue"];
+        if outcome.ok && concludes.iter().any(|it| command.contains(it)) {
+            // Git commits nothing while a conflict stands.
+            let conflicts = self.errors.iter_mut().filter(|it| it.0.starts_with("CONFLICT"));
+            for (_, trouble) in conflicts.filter(|it| it.1.resolved.is_none()) {
+                trouble.resolved = Some(number);
+            }
+        }
         if outcome.ok {
             for signature in self.by_command.remove(&key).unwrap_or_default() {
                 if let Some(trouble) = self.errors.get_mut(&signature) {

@@ -207,7 +207,10 @@ pub(super) fn status_in(text: &str, own: &HashSet<String>) -> Option<bool> {
         if own.contains(word.text) {
             continue;
         }
-        let denied = all[at.saturating_sub(2)..at].iter().any(|it| cues::NEGATORS.contains(&it.text));
+        // "not found → unresolved": what stands before an arrow or a stop denies nothing behind it.
+        let apart = |from: usize| lower[from..word.at].contains(['→', ':', ';', '.', '=']);
+        let denied =
+            all[at.saturating_sub(2)..at].iter().any(|it| cues::NEGATORS.contains(&it.text) && !apart(it.at));
         if cues::SETTLED.contains(&word.text) {
             out = Some(!denied);
         } else if cues::STILL_OPEN.contains(&word.text) && out.is_none() {

@@ -57,6 +57,9 @@ pub struct Unsupported {
     pub message: usize,
 }
 
+/// So many claims are looked up letter for letter. A summary with more is no summary of this source.
+const LOOKED_UP: usize = 100;
+
 /// What the source can support.
 struct Support {
     paths: HashSet<u64>,
@@ -77,7 +80,7 @@ pub(super) fn unsupported(source: &History, probes: &[Probe], index: &Index) -> 
         return Vec::new();
     }
     let support = Support::new(source, probes);
-    let mut out = Vec::new();
+    let mut out: Vec<Unsupported> = Vec::new();
     for line in index.lines.iter().filter(|it| states(it)) {
         let mut say = |claim: Claim, text: &str| {
             out.push(Unsupported {
@@ -117,7 +120,26 @@ pub(super) fn unsupported(source: &History, probes: &[Probe], index: &Index) -> 
             say(Claim::Success, phrase);
         }
     }
+    // What stands in the source letter for letter is supported, however oddly it is written.
+    if out.len() <= LOOKED_UP {
+        out.retain(|it| it.claim == Claim::Quote || !stands(source, it));
+    }
     out
+}
+
+/// Whether the claim, or for a success the whole line, stands in a text of the source.
+fn stands(source: &History, it: &Unsupported) -> bool {
+    let line = it.line.trim_start_matches(['-', '*', ' ']);
+    let line = line.rfind(" [#").map_or(line, |at| &line[..at]);
+    let needle = if it.claim == Claim::Success { line } else { it.text.as_str() };
+    let found = |text: &str| text.contains(needle);
+    source.messages().iter().flat_map(|it| &it.parts).any(|part| match part {
+        Part::Text(it) => found(it.as_str()),
+        Part::Call(it) => found(it.input.as_str()),
+        Part::Output(it) => found(it.text.as_str()),
+        Part::Reasoning(it) => found(it.text.as_str()),
+        Part::Media(_) | Part::Opaque(_) => false,
+    })
 }
 
 impl Support {

@@ -6,7 +6,7 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::model::{Endpoint, text};
+use super::model::{Endpoint, Key, text};
 use crate::secrets;
 
 /// What helps.
@@ -151,11 +151,17 @@ impl Failure {
                 "raise summarizer.idle-seconds or total-seconds, or name a faster model".to_owned()
             }
         };
-        let text = format!("asking {} at {host}: {}; {todo}", endpoint.label(), self.found);
-        // A provider may repeat the key it refuses.
-        match &endpoint.key {
-            Some(key) if !key.expose().is_empty() => text.replace(key.expose(), "[key]"),
-            Some(_) | None => text,
+        format!("asking {} at {host}: {}; {todo}", endpoint.label(), self.found)
+    }
+
+    /// Without the key, which a provider may repeat when it refuses it.
+    #[must_use]
+    pub fn without(self, key: Option<&Key>) -> Self {
+        match key {
+            Some(key) if !key.expose().is_empty() => {
+                Self { found: self.found.replace(key.expose(), "[key]"), ..self }
+            }
+            Some(_) | None => self,
         }
     }
 }

@@ -292,6 +292,7 @@ fn added(missing: &Ledger, ground: &Ground<'_>) -> String {
     };
     let ask = offline::Ask {
         region: ground.region.clone(),
+        cleared: &[],
         spec: &spec,
         budget: ground.budget * ADDED_SHARE / 100,
         style: Style::Detailed,

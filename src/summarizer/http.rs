@@ -69,7 +69,7 @@ impl Http {
     pub async fn send(&self, endpoint: &Endpoint, ask: &Ask, seen: &dyn Fn(usize)) -> Result<Reply, Failure> {
         let until = Instant::now() + self.limits.total;
         match timeout(self.limits.total, self.sent(endpoint, ask, seen, until)).await {
-            Ok(result) => result,
+            Ok(result) => result.map_err(|it| it.without(endpoint.key.as_ref())),
             Err(_) => Err(self.slow(true)),
         }
     }

@@ -21,6 +21,8 @@ use line::{Line, Manner};
 pub struct Ask<'a> {
     /// The messages it replaces.
     pub region: Range<usize>,
+    /// Messages that stay but lose their outputs: what came of commands there would be told nowhere else. Rising.
+    pub cleared: &'a [usize],
     /// Its sections and shape.
     pub spec: &'a SummarySpec,
     /// Upper bound in tokens of the ruler, all of it included.
@@ -107,7 +109,8 @@ fn slices(history: &History, ask: &Ask) -> Vec<(String, Range<usize>)> {
 /// Which of some globs fits a path first: `*` within a name, `**` across folders, from any folder on.
 fn fitting(globs: &[String], path: &str) -> Option<usize> {
     globs.iter().position(|glob| {
-        let pattern = regex::escape(glob).replace(r"\*\*/", "(.*/)?").replace(r"\*\*", ".*").replace(r"\*", "[^/]*");
+        let pattern =
+            regex::escape(glob).replace(r"\*\*/", "(.*/)?").replace(r"\*\*", ".*").replace(r"\*", "[^/]*");
         regex::Regex::new(&format!("(^|/){pattern}$")).is_ok_and(|it| it.is_match(path))
     })
 }
@@ -162,10 +165,17 @@ fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
         })
         .unwrap_or_default();
     let wanted = |it: &Fact| {
-        it.topic != Topic::Files || ask.spec.only_files.is_empty() || fitting(&ask.spec.only_files, &it.text).is_some()
+        it.topic != Topic::Files
+            || ask.spec.only_files.is_empty()
+            || fitting(&ask.spec.only_files, &it.text).is_some()
     };
-    let within =
-        |it: &&Fact| ask.region.contains(&it.message) && section(it.topic).is_some() && wanted(it);
+    let cleared = |it: &Fact| {
+        matches!(it.topic, Topic::Commands | Topic::Errors | Topic::Identifiers)
+            && ask.cleared.binary_search(&it.message).is_ok()
+    };
+    let within = |it: &&Fact| {
+        (ask.region.contains(&it.message) || cleared(it)) && section(it.topic).is_some() && wanted(it)
+    };
     let facts: Vec<&Fact> = ledger.facts.iter().filter(within).collect();
     let words = |topic: Topic| {
         facts.iter().filter(move |it| it.topic == topic).map(|it| (it.message, it.text.as_str()))
@@ -181,7 +191,7 @@ fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
         let Some(place) = section(fact.topic) else { continue };
         let me = (fact.message, fact.text.as_str());
         let twice = match fact.topic {
-            Topic::Requests | Topic::UserMessages => !said.insert(me),
+            Topic::Requests | Topic::UserMessages => !said.insert(me) || told_by_rules(fact, &facts),
             Topic::Last => goal.contains(&me),
             // With its outcome it stands among the commands, where there is a place for them.
             Topic::Setup => fact.voice == Voice::Seen && section(Topic::Commands).is_some(),
@@ -211,6 +221,13 @@ fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
         out.push(Item { fact, kind, section: place, focused, now: None });
     }
     out
+}
+
+/// Whether what the user said stands among the rules, but for a word or two.
+fn told_by_rules(said: &Fact, facts: &[&Fact]) -> bool {
+    let rules = facts.iter().filter(|it| it.topic == Topic::Constraints && says(said, it));
+    let told: usize = rules.map(|it| it.text.chars().count()).sum();
+    told * 5 >= said.text.chars().count() * 4
 }
 
 /// A directory outside the working directory that holds at least four files: their paths are written from there when
@@ -278,7 +295,11 @@ impl Page<'_, '_> {
         for numbers in by_kind.values_mut() {
             let first = |fact: &Fact| {
                 let globs = &self.ask.spec.first_files;
-                if fact.topic == Topic::Files { fitting(globs, &fact.text).unwrap_or(usize::MAX) } else { usize::MAX }
+                if fact.topic == Topic::Files {
+                    fitting(globs, &fact.text).unwrap_or(usize::MAX)
+                } else {
+                    usize::MAX
+                }
             };
             numbers.sort_by_cached_key(|it| {
                 let fact = items[*it].fact;

@@ -531,6 +531,7 @@ impl Talk {
     fn facts(&self, material: &Material<'_>) -> Vec<Passage> {
         let ask = offline::Ask {
             region: material.region.clone(),
+            cleared: &[],
             spec: material.spec,
             budget: material.budget,
             style: material.style,

@@ -6,11 +6,14 @@ more.py CLIENT FLOW EPITOME   CLIENT: codex claude gemini opencode; EPITOME: the
           (`control` instead of EPITOME leaves it as it is: then the client must compact)
   nested  compact, then let the client compact by its own means: our summary is not carried along as it was
   prune   clear the old output where it stands, then put it back
+  kill    killed at random moments while it applies, EPITOME_ROUNDS times (3): each time the client resumes the session
+          either as it was or as compacted
+  carry   a session of another agent is carried over, and a brief handed off
   install `epitome install`: the client lists the server as connected, the hooks run and what they say reaches the
           model; before that, install, install again and uninstall leave every byte as it was
 """
 
-import json, os, re, subprocess, sys
+import glob, json, os, random, re, shutil, subprocess, sys, time
 
 import flows, report
 
@@ -203,6 +206,69 @@ class More(flows.Flow):
         if a.name in ("claude", "opencode"):
             p = subprocess.run([self.epitome, "memory", "list"], cwd=a.cwd, env={"HOME": a.home}, capture_output=True, text=True)
             self.check("the client's summary is remembered", "OWN-SUMMARY" in p.stdout)
+
+    def flow_kill(self):
+        a = self.a
+        a.setup()
+        self.base()
+        self.stop()
+        saved = self.W + "/saved-home"
+        shutil.copytree(a.home, saved, symlinks=True)
+        first = a.id
+        arguments = [self.epitome, "compact", self.address(), "--budget", "900", "--apply"]
+        env = {"HOME": a.home, "PATH": "/usr/bin:/bin"}
+        t0 = time.time()
+        subprocess.run(arguments, cwd=a.cwd, env=env, capture_output=True)
+        whole = time.time() - t0
+        chance = random.Random(1)
+        found = {"before": 0, "after": 0}
+        for n in range(int(os.environ.get("EPITOME_ROUNDS", 3))):
+            shutil.rmtree(a.home)
+            shutil.copytree(saved, a.home, symlinks=True)
+            a.id = first
+            known = set(glob.glob(a.home + "/.claude/projects/*/*.jsonl"))
+            p = subprocess.Popen(arguments, cwd=a.cwd, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(whole * chance.uniform(0.5, 1.05))
+            p.kill()
+            p.wait()
+            new = set(glob.glob(a.home + "/.claude/projects/*/*.jsonl")) - known
+            if new:  # Claude Code: the compacted session is a new one
+                a.id = os.path.basename(new.pop())[:-6]
+            h, _ = self.resumed(f"killed-{n}", "AFTER-U4 continue")
+            before, after = bool(re.search(OLD, h)), SUMMARY in h
+            self.check(f"killed, round {n}: resumed as before or as compacted", before != after and "AFTER-U4" in h and "BASE-A2" in h)
+            found["after" if after else "before"] += 1
+            self.stop()
+        print("      killed:", found["before"], "as before,", found["after"], "as compacted")
+
+    def flow_carry(self):
+        """A session of another agent is carried over, and a brief handed off."""
+        a = self.a
+        name = {"codex": "codex", "gemini": "gemini-cli", "claude": "claude-code", "opencode": "opencode"}[a.name]
+        a.setup()
+        example = "codex.jsonl" if a.name == "claude" else "claude-code.jsonl"
+        here = os.path.dirname(os.path.abspath(__file__))
+        source = self.W + "/" + example
+        with open(f"{here}/../../examples/sessions/{example}") as i, open(source, "w") as o:
+            o.write(i.read().replace("/home/ada/checkout", os.path.realpath(a.cwd)))
+        for what, words, arguments in (
+            ("carried", SUMMARY, ["compact", source, "--budget", "30%", "--as", name, "--apply", "--json"]),
+            ("handed off", "# Task", ["handoff", source, "--goal", "Write the replay test", "--as", name, "--apply", "--json"]),
+        ):
+            answer = self.call(what, *arguments)
+            self.check(f"{what}: the command begins in the directory", answer.get("resume", "").startswith("cd " + os.path.realpath(a.cwd)))
+            if a.name == "opencode":
+                rc, out = a.exec(["import", answer["output"]])
+                self.check(f"{what}: opencode import", rc == 0)
+            if a.name == "gemini":
+                self.start(what)
+                rc, out = a.exec(["-m", "gemini-2.5-flash", "--yolo", "--session-file", answer["output"], "-p", "AFTER-U4 continue"])
+                m = self.main()
+                h = report.conversation(m[-1]) if m else ""
+            else:
+                h, _ = self.resumed(what, "AFTER-U4 continue")
+            self.check(f"{what}: the model is sent it, and the new prompt", words in h and "AFTER-U4" in h)
+            self.check(f"{what}: what matters is in it", "cargo test --lib" in h and "idempotency" in h)
 
 
 if __name__ == "__main__":

@@ -119,6 +119,7 @@ fn summary(
         .find_map(|it| if let Pass::Summarize(it) = it { Some(&it.summary) } else { None })?;
     let ask = offline::Ask {
         region: need.from..need.to,
+        cleared: &[],
         spec,
         budget: need.budget,
         style: Style::default(),

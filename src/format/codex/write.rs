@@ -350,7 +350,9 @@ pub fn fresh(session: &Session, after: &History) -> Written {
         }
         let time = message.at.map_or(at.clone(), |it| quoted(&derive::time(it)));
         for item in items(&message, &freeform, &mut written.warnings) {
-            lines.push_str(&format!("{{\"timestamp\":{time},\"type\":\"response_item\",\"payload\":{item}}}\n"));
+            lines.push_str(&format!(
+                "{{\"timestamp\":{time},\"type\":\"response_item\",\"payload\":{item}}}\n"
+            ));
         }
     }
     if let Some(said) = first_prompt {

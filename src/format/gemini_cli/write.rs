@@ -104,11 +104,13 @@ pub fn fresh(session: &Session, after: &History) -> Result<Written> {
         .filter(|it| !it.parts.is_empty())
         .collect();
     let after = History::new(messages, after.meta.clone());
-    let writer = Writer { source: &nothing, live: &[], old, ms, ids: HashSet::new(), warnings: &mut written.warnings };
+    let writer =
+        Writer { source: &nothing, live: &[], old, ms, ids: HashSet::new(), warnings: &mut written.warnings };
     let records = writer.records(&after)?;
     let at = derive::time(ms);
     let id = derive::uuid(derive::digest(old, "session", 0, &records.join("\n")));
-    let first = json!({"sessionId": id, "projectHash": "", "startTime": at, "lastUpdated": at, "kind": "main"});
+    let first =
+        json!({"sessionId": id, "projectHash": "", "startTime": at, "lastUpdated": at, "kind": "main"});
     written.pieces = vec![Piece::New(format!("{first}\n{}\n", records.join("\n")).into_bytes())];
     let stamp = at.get(..16).unwrap_or_default().replace(':', "-");
     written.file_name = Some(format!("session-{stamp}-{}.jsonl", id.get(..8).unwrap_or_default()));

@@ -164,6 +164,10 @@ fn words(fact: &Fact, chars: usize) -> String {
     if fact.voice != Voice::User {
         return cut(&text, chars);
     }
+    let (typed, pasted) = unpasted(&fact.text);
+    if !typed.is_empty() && !pasted.is_empty() {
+        return apart(&typed, &pasted, chars);
+    }
     if text.chars().count() <= chars {
         return format!("\"{text}\"");
     }
@@ -175,6 +179,45 @@ fn words(fact: &Fact, chars: usize) -> String {
         None => tail,
     };
     format!("\"{head}\" … \"{tail}\"")
+}
+
+/// What was typed, then what was pasted between it in blocks of code: what is wanted comes first.
+fn apart(typed: &[String], pasted: &[String], chars: usize) -> String {
+    let mut left = chars;
+    let mut out = String::new();
+    let mut quote = |before: &str, text: &str, least: usize| {
+        if left < least {
+            return;
+        }
+        let (head, short) = clip(text, left);
+        let head = if short { paired(head) } else { head };
+        left = if short { 0 } else { left - text.chars().count() };
+        out.push_str(&format!("{before}\"{head}\"{}", if short { " …" } else { "" }));
+    };
+    for (at, text) in typed.iter().enumerate() {
+        quote(if at == 0 { "" } else { " … " }, text, 1);
+    }
+    for text in pasted {
+        quote("; pasted: ", text, 60);
+    }
+    out
+}
+
+/// The stretches of a text outside and inside of fenced blocks of code, each on one line.
+fn unpasted(text: &str) -> (Vec<String>, Vec<String>) {
+    let (mut typed, mut pasted) = (vec![String::new()], Vec::new());
+    let mut code = false;
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            code = !code;
+            if code { &mut pasted } else { &mut typed }.push(String::new());
+        } else if let Some(last) = if code { pasted.last_mut() } else { typed.last_mut() } {
+            last.push_str(line);
+            last.push('\n');
+        }
+    }
+    let kept = |all: Vec<String>| all.iter().map(|it| flat(it)).filter(|it| !it.is_empty()).collect();
+    (kept(typed), kept(pasted))
 }
 
 fn cut(text: &str, chars: usize) -> String {
@@ -206,9 +249,29 @@ fn command(text: &str, chars: usize) -> String {
     let line = text.lines().find(|it| !idle(it)).unwrap_or(text).trim();
     // A backtick would end the quotation.
     let plain = line.split('`').next().unwrap_or(line).trim_end().trim_end_matches('\\').trim_end();
-    let (head, cut) = clip(plain, chars);
-    let more = if cut || !whole || head.len() < text.len() { " …" } else { "" };
+    let more = !whole || plain.len() < text.len();
+    let (head, cut) = clip(unfiltered(plain), chars);
+    let more = if cut || more { " …" } else { "" };
     format!("`{head}`{more}")
+}
+
+/// Without what only shortens what is shown of the output: `2>&1 | tail -20`.
+fn unfiltered(command: &str) -> &str {
+    let mut rest = command.trim_end();
+    loop {
+        let shorter = ["2>&1", "2>/dev/null"].iter().find_map(|it| rest.strip_suffix(it));
+        let shorter = shorter.or_else(|| {
+            let (before, filter) = rest.rsplit_once('|')?;
+            let mut words = filter.split_whitespace();
+            let shows = matches!(words.next(), Some("head" | "tail" | "cat" | "less"));
+            // `head -20 FILE` would read something else.
+            (shows && words.all(|it| it.starts_with('-') || it.parse::<u32>().is_ok())).then_some(before)
+        });
+        match shorter.map(str::trim_end).filter(|it| !it.is_empty() && !it.ends_with('|')) {
+            Some(it) => rest = it,
+            None => return rest,
+        }
+    }
 }
 
 /// An outcome in a few words, with the error if so many characters are given for it.
