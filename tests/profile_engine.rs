@@ -1,5 +1,6 @@
 //! Profiles in the engine: what is told meanwhile, the user's own commands, the agents' own settings, what is
 //! remembered, and all of them side by side.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test fails by it")]
 
 #![allow(
     clippy::unwrap_used,
