@@ -457,6 +457,9 @@ pub struct CompactAnswer {
     /// Handle of the original session, once archived.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handle: Option<String>,
+    /// With `needs_answer`: what the calling agent's model is to write, and in which form.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ask: Option<String>,
     /// File that was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
@@ -469,6 +472,29 @@ pub struct CompactAnswer {
     /// `now`, `next_request` or `on_resume`; absent when nothing was installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub takes_effect: Option<String>,
+    /// Who should do what next.
+    pub next: Next,
+    /// What was noticed.
+    pub warnings: Vec<String>,
+}
+
+/// A session put back as it was.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct RestoreAnswer {
+    /// Version of the contract.
+    pub contract: u32,
+    /// The compaction that was undone.
+    pub handle: String,
+    /// `restored`, or `unchanged` where the session is as it was already.
+    pub status: String,
+    /// What to resume.
+    pub session_id: String,
+    /// Where it lies.
+    pub output: String,
+    /// Messages that were said since, and stay.
+    pub later_messages: usize,
+    /// One shell command that resumes it, from any directory.
+    pub resume: String,
     /// Who should do what next.
     pub next: Next,
     /// What was noticed.
@@ -543,25 +569,90 @@ pub struct ScoreAnswer {
     pub invalid: Vec<BrokenInfo>,
 }
 
-/// A session put back as it was.
+/// A brief for a new session.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct RestoreAnswer {
+pub struct HandoffAnswer {
     /// Version of the contract.
     pub contract: u32,
-    /// The compaction that was undone.
-    pub handle: String,
-    /// `restored`, or `unchanged` where the session is as it was already.
-    pub status: String,
-    /// What to resume.
-    pub session_id: String,
+    /// It, as Markdown: the first prompt of the new session.
+    pub brief: String,
+    /// Its tokens (o200k).
+    pub tokens: u64,
+    /// What to resume, where a session was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
     /// Where it lies.
-    pub output: String,
-    /// Messages that were said since, and stay.
-    pub later_messages: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
     /// One shell command that resumes it, from any directory.
-    pub resume: String,
-    /// Who should do what next.
-    pub next: Next,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resume: Option<String>,
     /// What was noticed.
     pub warnings: Vec<String>,
+}
+
+/// What one profile would make of a session.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct CompareRow {
+    /// Its name.
+    pub profile: String,
+    /// Whether it would compact by itself now.
+    pub due: bool,
+    /// From which size of the context on, in tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<u64>,
+    /// Why, or why not.
+    pub due_reason: String,
+    /// What comes of it when it is asked for: `planned`, `noop` or `rejected`.
+    pub status: String,
+    /// The profile's own name for it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub native_status: String,
+    /// Why nothing would be done; empty otherwise.
+    pub reason_code: String,
+    /// A sentence with the numbers.
+    pub reason: String,
+    /// Messages before the cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub split: Option<usize>,
+    /// Outputs that are cleared or shortened.
+    pub pruned: usize,
+    /// Tokens of the messages before.
+    pub tokens_before: u64,
+    /// And after.
+    pub tokens_after: u64,
+    /// Messages after.
+    pub messages_after: usize,
+    /// Weighted share of the facts that is still said, 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub facts_kept: Option<f64>,
+    /// Facts that are still said.
+    pub kept: usize,
+    /// Facts that are behind a handle.
+    pub recoverable: usize,
+    /// Facts that are gone.
+    pub lost: usize,
+    /// The APIs whose rules the result obeys.
+    pub valid_for: Vec<String>,
+    /// How long it took.
+    pub milliseconds: u64,
+    /// An earlier row that says the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub same_as: Option<String>,
+    /// Why it does.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub why_same: String,
+}
+
+/// All profiles on one session.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct CompareAnswer {
+    /// Version of the contract.
+    pub contract: u32,
+    /// Which session.
+    pub session: SessionInfo,
+    /// Tokens of the messages.
+    pub tokens_before: u64,
+    /// A row for each profile.
+    pub rows: Vec<CompareRow>,
 }

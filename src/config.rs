@@ -3,14 +3,19 @@
 //! `config.toml` in the configuration directory, then `EPITOME_*`, then flags; the later wins. No project's own file is
 //! read: a hostile repository must not be able to send a history anywhere.
 
+mod summarizer;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
 use crate::agents::{Agent, Env};
+use crate::engine::Hooks;
 use crate::error::{Error, Kind, Result};
 use crate::profile::{BUILT_IN, Profile};
+
+pub use summarizer::{Choice, Summarizers};
 
 /// What stands in `config.toml`; everything is optional.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -21,7 +26,25 @@ struct Written {
     /// Model → window in tokens.
     windows: BTreeMap<String, u64>,
     store: StoreWritten,
+    hooks: HooksWritten,
+    summarizer: summarizer::Written,
     profiles: BTreeMap<String, toml::Value>,
+}
+
+/// What stands under `[hooks]`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+struct HooksWritten {
+    /// Say when the context is nearly full; on unless switched off.
+    reminder: Option<bool>,
+    /// Block the agent's own compaction, where it can be blocked.
+    block_compaction: bool,
+    /// A command to run before a compaction; it may refuse.
+    before: Option<String>,
+    /// A command to run after a compaction.
+    after: Option<String>,
+    /// How long they may take.
+    timeout_seconds: Option<u64>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -105,10 +128,18 @@ pub struct Config {
     pub tokenizer: String,
     /// Windows of models, over the table.
     pub windows: BTreeMap<String, u64>,
+    /// Who writes summaries.
+    pub summarizers: Summarizers,
     /// The user's own profiles: name → TOML.
     pub profiles: BTreeMap<String, String>,
+    /// Whether hooks say that the context is nearly full.
+    pub reminder: bool,
+    /// Whether the hook blocks the agent's own compaction.
+    pub block_compaction: bool,
     /// What the environment says of agents and their folders.
     pub agents: Env,
+    /// Commands of the user's around a compaction.
+    pub hooks: Hooks,
     /// Where the values came from.
     pub origins: BTreeMap<&'static str, Origin>,
 }
@@ -129,6 +160,17 @@ impl Config {
             }
         };
         resolve(written, environment, config_dir)
+    }
+
+    /// An agent's own setting: `env:NAME`, or `AGENT:path.in.its.file`.
+    pub fn agent_setting(&self, from: &str) -> Option<serde_json::Value> {
+        match from.split_once(':')? {
+            ("env", name) => self.environment.get(name).map(Into::into),
+            (agent, path) => {
+                // The directory beside ours: where every program keeps its settings.
+                crate::agents::own_settings::value(&self.agents, self.config_dir.parent()?, agent, path)
+            }
+        }
     }
 
     /// The profile of that name or file: built in, in the configuration, or a `.toml`.
@@ -180,13 +222,19 @@ fn resolve(written: Written, environment: Environment, config_dir: PathBuf) -> R
             return Err(Error::new(Kind::Arguments, what));
         }
     };
+    let mut hooks = Hooks { before: written.hooks.before, after: written.hooks.after, ..Hooks::default() };
+    if let Some(seconds) = written.hooks.timeout_seconds {
+        hooks.limit = std::time::Duration::from_secs(seconds);
+    }
     let mut profiles = BTreeMap::new();
     for (name, value) in written.profiles {
         let text = toml::to_string(&value)
             .map_err(|error| Error::new(Kind::Arguments, format!("profile {name}")).because(error))?;
         profiles.insert(name, text);
     }
+    let summarizers = Summarizers::resolve(written.summarizer, &environment)?;
     Ok(Config {
+        summarizers,
         agents: agents_env(&environment),
         environment,
         config_dir,
@@ -197,8 +245,29 @@ fn resolve(written: Written, environment: Environment, config_dir: PathBuf) -> R
         tokenizer,
         windows: written.windows,
         profiles,
+        reminder: written.hooks.reminder.unwrap_or(true),
+        block_compaction: written.hooks.block_compaction,
+        hooks,
         origins,
     })
+}
+
+/// The processes that lead to this one, nearest first: shells that an agent starts a hook through, and the agent.
+pub fn ancestors() -> Vec<u32> {
+    const MOST: usize = 6;
+    let mut out = Vec::new();
+    #[cfg(unix)]
+    {
+        let mut process = std::os::unix::process::parent_id();
+        while process > 1 && out.len() < MOST {
+            out.push(process);
+            // `pid (name) state parent …`; the name may hold anything, so what counts is behind its last bracket.
+            let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+            let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+            process = rest.split_whitespace().nth(1).and_then(|it| it.parse().ok()).unwrap_or(0);
+        }
+    }
+    out
 }
 
 /// What the environment says of agents.

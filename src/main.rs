@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use epitome::cli::{self, Arguments};
 use epitome::config::{Config, Environment};
+use epitome::error::Kind;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -14,6 +15,7 @@ fn main() -> ExitCode {
     let stdout = std::io::stdout();
     let style = cli::Paint::new(stdout.is_terminal() && environment.get("NO_COLOR").is_none());
     let mut out = std::io::BufWriter::new(stdout.lock());
+    let hook = arguments.is_hook();
     let result = Config::load(environment).and_then(|config| cli::run(arguments, config, style, &mut out));
     let flushed = out.flush();
     match result {
@@ -24,7 +26,14 @@ fn main() -> ExitCode {
             let mut stderr = std::io::stderr().lock();
             // There is nobody left to tell if this fails.
             let _ = writeln!(stderr, "epitome: {}", error.full());
-            ExitCode::from(error.exit_code())
+            // A hook must not stop its agent because of us: 2 would. Only what the user configured does.
+            if hook && error.kind() != Kind::Refused {
+                ExitCode::SUCCESS
+            } else if hook {
+                ExitCode::from(2)
+            } else {
+                ExitCode::from(error.exit_code())
+            }
         }
     }
 }

@@ -418,3 +418,56 @@ fn holds_on_real_sessions() {
         }
     }
 }
+
+#[test]
+fn a_users_spec_chooses_files_and_slices_time() {
+    let mut messages = Vec::new();
+    for (number, path) in ["src/a.rs", "docs/b.md", "src/deep/c.rs", "web/d.ts"].iter().enumerate() {
+        let input = format!(r#"{{"file_path":"/repo/{path}","old_string":"x","new_string":"y"}}"#);
+        let call = Call {
+            id: number.to_string().into(),
+            name: "Edit".into(),
+            input: input.as_str().into(),
+            freeform: false,
+            signature: None,
+        };
+        let output = Output {
+            id: number.to_string().into(),
+            name: None,
+            text: "ok".into(),
+            media: vec![],
+            failed: false,
+            cleared: false,
+        };
+        messages.push(Message::text(Role::User, Kind::Said, format!("change {path}")));
+        messages.push(Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)]));
+        messages.push(Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]));
+    }
+    for (number, message) in (0i64..).zip(&mut messages) {
+        message.at = Some(1_700_000_000_000 + number * 10 * 60_000);
+    }
+    let history = History::new(messages, Meta { cwd: Some("/repo".into()), ..Meta::default() });
+    let ledger = facts::read(&history);
+    let mut spec = spec();
+    spec.only_files = vec!["src/**/*.rs".into(), "*.ts".into()];
+    let text = summary(&history, &ledger, &spec, 500, &[]);
+    let files = text.split("## Files").nth(1).unwrap().split("##").next().unwrap();
+    assert!(files.contains("a.rs") && files.contains("c.rs") && files.contains("d.ts"), "{text}");
+    assert!(!files.contains("b.md"), "{text}");
+    spec.slice_minutes = 60;
+    let sliced = summary(&history, &ledger, &spec, 500, &[]);
+    assert!(
+        sliced.starts_with("# Minutes 0 to 60\nHead.") && sliced.contains("# Minutes 60 to 120\n"),
+        "{sliced}"
+    );
+    assert!(count(&sliced) <= 500);
+    let late = sliced.split("# Minutes 60 to 120").nth(1).unwrap();
+    assert!(late.contains("web/d.ts") && !late.contains("src/a.rs"), "{sliced}");
+    // What comes first stays when space is short.
+    spec.slice_minutes = 0;
+    spec.only_files = Vec::new();
+    spec.first_files = vec!["docs/**".into()];
+    let shown = (60..200).step_by(10).map(|budget| summary(&history, &ledger, &spec, budget, &[]));
+    let first = shown.filter_map(|it| it.split("## Files").nth(1).map(str::to_owned)).next().unwrap();
+    assert!(first.contains("b.md"), "{first}");
+}

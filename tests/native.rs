@@ -50,14 +50,21 @@ fn history(name: &str, text: &str) -> Option<History> {
     format::read(&Memory::new(name, text), None).ok().map(|it| it.history)
 }
 
-/// The compactions in a session of lines. `is` finds the line of one; `also` so many lines after it belong to it.
-fn in_lines(name: &str, text: &str, is: impl Fn(&str) -> Option<Cause>, also: usize) -> Vec<Event> {
+/// The compactions in a session of lines. `is` finds the line of one. `whole`: what was kept is only told by lines that
+/// follow, so the session is read up to the next one.
+fn in_lines(name: &str, text: &str, is: impl Fn(&str) -> Option<Cause>, whole: bool) -> Vec<Event> {
     let lines: Vec<&str> = text.lines().collect();
     let mut out = Vec::new();
     for (number, line) in lines.iter().enumerate() {
         let Some(cause) = is(line) else { continue };
         let until = |to: usize| history(name, &(lines[..to.min(lines.len())].join("\n") + "\n"));
-        if let (Some(before), Some(after)) = (until(number), until(number + 1 + also)) {
+        let next = lines.iter().skip(number + 1).position(|it| is(it).is_some());
+        let end = match (whole, next) {
+            (false, _) => number + 1,
+            (true, Some(next)) => number + 1 + next,
+            (true, None) => lines.len(),
+        };
+        if let (Some(before), Some(after)) = (until(number), until(end)) {
             out.push(Event { name: format!("{name}:{}", number + 1), before, after, cause });
         }
     }
@@ -66,11 +73,11 @@ fn in_lines(name: &str, text: &str, is: impl Fn(&str) -> Option<Cause>, also: us
 
 fn claude(name: &str, text: &str) -> Vec<Event> {
     let cause = |line: &str| if line.contains(r#""trigger":"manual""#) { Cause::Manual } else { Cause::Auto };
-    in_lines(name, text, |it| it.contains(r#""subtype":"compact_boundary""#).then(|| cause(it)), 1)
+    in_lines(name, text, |it| it.contains(r#""subtype":"compact_boundary""#).then(|| cause(it)), true)
 }
 
 fn codex(name: &str, text: &str) -> Vec<Event> {
-    in_lines(name, text, |it| it.contains(r#""type":"compacted""#).then_some(Cause::Auto), 0)
+    in_lines(name, text, |it| it.contains(r#""type":"compacted""#).then_some(Cause::Auto), false)
 }
 
 fn gemini(name: &str, text: &str) -> Vec<Event> {
@@ -78,7 +85,7 @@ fn gemini(name: &str, text: &str) -> Vec<Event> {
         name,
         text,
         |it| (it.starts_with(r#"{"$set""#) && it.contains("<state_snapshot>")).then_some(Cause::Auto),
-        0,
+        false,
     );
     // A resume writes the whole history anew: a snapshot that was there before is no new compression.
     let mut seen = Vec::new();
@@ -185,7 +192,11 @@ fn compared(event: &Event, plan: &Plan) -> Compared {
 }
 
 /// Why an event differs, where it does: name, and what the reason is.
-const CAUSES: [(&str, &str); 2] = [
+const CAUSES: [(&str, &str); 3] = [
+    (
+        "claude/own-compaction-then-resumed.jsonl",
+        "2.1.328 also keeps the last messages, by a rule that is not published (`preservedMessages`)",
+    ),
     (
         "codex/agent-sessions--small.jsonl",
         "cut down for a test: most texts read the same, histories of several sessions are put together",

@@ -14,11 +14,15 @@ use serde_json::Value;
 pub mod claude_code;
 pub mod codex;
 pub mod gemini_cli;
+pub mod hooks;
+pub mod install;
 pub mod opencode;
 pub mod reach;
+pub mod own_settings;
+pub mod settings;
 
 /// An agent whose sessions can be found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Agent {
     /// Claude Code.
     ClaudeCode,

@@ -111,6 +111,30 @@ pub fn home(env: &Env, agent: Agent) -> PathBuf {
     }
 }
 
+/// Where a new session of an agent goes, so that it is found. `None`: the agent takes it in from any file.
+///
+/// # Errors
+/// [`Kind::Refused`] where the agent's name for the directory cannot be told.
+pub fn place(env: &Env, agent: Agent, cwd: &Path, file_name: &str) -> Result<Option<PathBuf>> {
+    match agent {
+        Agent::ClaudeCode => {
+            let slug = claude_code::slug(cwd);
+            if !claude_code::is_slug(&slug, cwd) {
+                let what = "Claude Code's name for so long a directory is not known; start Claude Code there once, or use --out";
+                return Err(Error::new(Kind::Refused, what).at(cwd.display().to_string(), None));
+            }
+            Ok(Some(claude_code::projects(env).join(slug).join(file_name)))
+        }
+        Agent::Codex => {
+            // `rollout-YYYY-MM-DD…` lies in `YYYY/MM/DD`.
+            let date = file_name.trim_start_matches("rollout-").get(..10).unwrap_or_default();
+            let folder: PathBuf = date.split('-').collect();
+            Ok(Some(codex::home(env).join("sessions").join(folder).join(file_name)))
+        }
+        Agent::GeminiCli | Agent::OpenCode => Ok(None),
+    }
+}
+
 /// One shell command that resumes a session, from any directory: resuming elsewhere silently starts a new one.
 pub fn resume(env: &Env, agent: Agent, id: &str, cwd: Option<&Path>) -> String {
     let variable = |name: &str, value: &Option<PathBuf>| {

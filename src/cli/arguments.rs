@@ -4,10 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use super::handoff::HandoffArgs;
+use super::install::{InstallArgs, UninstallArgs};
 use super::memory::MemoryArgs;
 use super::recall::RecallArgs;
 use super::restore::RestoreArgs;
 use super::sessions::SessionsArgs;
+use super::watch::WatchArgs;
 use crate::compact::Cause;
 use crate::config::Config;
 use crate::engine::{Amount, Ask, SessionRef};
@@ -41,6 +44,11 @@ impl Arguments {
     /// Below zero quiet, above zero verbose.
     pub fn verbosity(&self) -> i8 {
         if self.quiet { -1 } else { self.verbose.min(2) as i8 }
+    }
+
+    /// Whether an agent's hook calls: then nothing may fail.
+    pub fn is_hook(&self) -> bool {
+        matches!(self.command, Some(Command::Hook))
     }
 
     /// `--now`, in milliseconds since 1970.
@@ -83,12 +91,30 @@ pub enum Command {
     Sessions(SessionsArgs),
     /// What was remembered: list, add, search, forget …
     Memory(MemoryArgs),
+    /// All profiles on one session, side by side
+    Compare(CompareArgs),
     /// The profiles as a table, or one as TOML
     Profiles(ProfilesArgs),
     /// JSON Schema of a command's --json
     Schema(SchemaArgs),
+    /// A brief for a goal, ready as the first prompt of a new session
+    Handoff(HandoffArgs),
+    /// Say when a session passes a profile's threshold
+    Watch(WatchArgs),
+    /// Register the MCP server and the hooks with an agent
+    Install(InstallArgs),
+    /// Take out again what `install` put in
+    Uninstall(UninstallArgs),
+    /// Check configuration, agents, other compactors and the archive
+    Doctor,
     /// The MCP server
     Serve(ServeArgs),
+    /// What the agents' hooks call; reads the agent's JSON
+    Hook,
+    /// Completions for a shell, to be sourced
+    Completions(CompletionsArgs),
+    /// The manual
+    Man(ManArgs),
 }
 
 /// Which session, and how it is measured.
@@ -212,6 +238,18 @@ pub struct CompactArgs {
     /// How deep the summary goes
     #[arg(long, value_enum, default_value_t)]
     pub(super) style: Style,
+    /// Who writes the summary: offline, host, auto, anthropic, openai, gemini, openai-compatible
+    #[arg(long, value_name = "NAME")]
+    pub(super) summarizer: Option<String>,
+    /// With --summarizer host, the second call: the handle that the first one gave
+    #[arg(long, value_name = "HANDLE", requires = "answer")]
+    pub(super) handle: Option<String>,
+    /// With --handle: a file with what the model wrote (- for standard input)
+    #[arg(long, value_name = "FILE|-", requires = "handle")]
+    pub(super) answer: Option<String>,
+    /// Open the summary in $EDITOR before it is used
+    #[arg(long)]
+    pub(super) edit: bool,
     /// A fact to carry word for word; may be repeated
     #[arg(long, value_name = "TEXT")]
     pub(super) pin: Vec<String>,
@@ -221,7 +259,11 @@ pub struct CompactArgs {
     /// Why it runs; selects a profile's emergency paths
     #[arg(long, value_enum, default_value_t)]
     pub(super) trigger: Cause,
-    /// Write plain messages of this API (anthropic, openai-chat, openai-responses, gemini)
+    /// With --auto: what comes next, tokens or a file to count
+    #[arg(long, value_name = "TOKENS|FILE")]
+    pub(super) next: Option<String>,
+    /// As plain messages of an API (anthropic, openai-chat, openai-responses, gemini), or, with --apply, as a session of
+    /// another agent (claude-code, codex, gemini-cli, opencode)
     #[arg(long = "as", value_name = "FORMAT")]
     pub(super) messages_as: Option<String>,
     /// Write the compacted session here (- for standard output)
@@ -231,7 +273,7 @@ pub struct CompactArgs {
     #[arg(long, value_name = "SHARE")]
     pub(super) min_kept: Option<String>,
     /// Install the result, so that the agent resumes from it; the original is archived
-    #[arg(long, conflicts_with_all = ["out", "messages_as"])]
+    #[arg(long, conflicts_with = "out")]
     pub(super) apply: bool,
 }
 
@@ -263,6 +305,13 @@ pub struct ReportArgs {
     pub(super) out: PathBuf,
 }
 
+/// Arguments of `compare`.
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    #[command(flatten)]
+    pub(super) common: Common,
+}
+
 /// Arguments of `profiles`.
 #[derive(Debug, Args)]
 pub struct ProfilesArgs {
@@ -275,6 +324,21 @@ pub struct ProfilesArgs {
 pub struct SchemaArgs {
     /// The command whose --json is described
     pub(super) command: String,
+}
+
+/// Arguments of `completions`.
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell
+    pub(super) shell: clap_complete::Shell,
+}
+
+/// Arguments of `man`.
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// Write a page for each command into this folder
+    #[arg(long, short, value_name = "FOLDER")]
+    pub(super) out: Option<PathBuf>,
 }
 
 /// Arguments of `serve`.

@@ -1,11 +1,18 @@
 //! `epitome compact`.
 
+use std::io::{Read, Write};
+use std::sync::Arc;
+
 use super::Screen;
 use super::arguments::{CompactArgs, amount, wire};
+use super::handoff::agent;
 use super::paint::size;
 use crate::answers::{CompactAnswer, LostInfo};
-use crate::engine::{Engine, MinKept, To, words};
+use crate::config::Choice;
+use crate::engine::{Compacted, Edit, Engine, MinKept, To, words};
 use crate::error::{Error, Kind, Result};
+use crate::format::Format;
+use crate::summarizer::run::{Progress, Watch};
 
 pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut ask = arguments.common.ask(&engine.config)?;
@@ -16,24 +23,105 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
     ask.pins.clone_from(&arguments.pin);
     ask.auto = arguments.auto;
     ask.cause = arguments.trigger;
-    ask.messages_as = wire(arguments.messages_as.as_deref())?;
+    ask.next = arguments.next.as_deref().map(super::estimate::next).transpose()?;
+    let carried = arguments.messages_as.as_deref().filter(|_| arguments.apply).map(agent).transpose()?;
+    if carried.is_none() {
+        ask.messages_as = wire(arguments.messages_as.as_deref())?;
+    }
     if let Some(text) = &arguments.min_kept {
         ask.min_kept = MinKept::parse(text)
             .map_err(|error| Error::new(Kind::Arguments, format!("--min-kept: {}", error.detail())))?;
     }
     ask.to = match arguments.out.as_deref() {
-        _ if arguments.apply => To::Session,
+        _ if arguments.apply => carried.map_or(To::Session, To::Agent),
         Some("-") => To::Bytes,
         Some(path) => To::File(path.into()),
         None if screen.json => To::Bytes,
         None => To::Plan,
     };
+    ask.trusted = true;
+    ask.summarizer = match &arguments.summarizer {
+        Some(name) => Choice::named(name)
+            .map_err(|error| Error::new(Kind::Arguments, format!("--summarizer: {}", error.detail())))?,
+        None => engine.config.summarizers.default.clone(),
+    };
+    ask.watch = watch(screen.quiet);
+    if arguments.edit {
+        ask.edit = Some(editor(engine)?);
+    }
+    if let (Some(handle), Some(file)) = (&arguments.handle, &arguments.answer) {
+        let (compacted, _) = engine.answered(handle, &read(file)?, Some(ask.to))?;
+        return finish(compacted, arguments, screen, None);
+    }
     let opened = engine.open(
         &arguments.common.session(),
         arguments.common.format()?,
         arguments.common.agent.as_deref(),
     )?;
-    let mut compacted = engine.compact(&opened, &ask)?;
+    let compacted = engine.compact(&opened, &ask)?;
+    let api = ask.messages_as.unwrap_or(opened.session.format.api());
+    finish(compacted, arguments, screen, (ask.to == To::Bytes).then_some(api))
+}
+
+/// The line on standard error that says what a model is doing.
+fn watch(quiet: bool) -> Watch {
+    let say = |progress: &Progress| {
+        // There is nobody left to tell if this fails.
+        let _ = writeln!(std::io::stderr().lock(), "epitome: {}", progress.words("the model"));
+    };
+    Watch { progress: (!quiet).then(|| Arc::new(say) as _), ..Watch::default() }
+}
+
+fn read(file: &str) -> Result<String> {
+    let mut text = String::new();
+    let read = match file {
+        "-" => std::io::stdin().read_to_string(&mut text).map(drop),
+        _ => std::fs::read_to_string(file).map(|it| text = it),
+    };
+    read.map_err(|error| Error::new(Kind::Input, "reading the answer").at(file, None).because(error))?;
+    Ok(text)
+}
+
+/// Opens a text in the user's editor and gives back what they made of it.
+fn editor(engine: &Engine) -> Result<Edit> {
+    let environment = &engine.config.environment;
+    let command = environment.get("VISUAL").or_else(|| environment.get("EDITOR"));
+    let Some(command) = command.map(str::to_owned) else {
+        return Err(Error::new(
+            Kind::Arguments,
+            "--edit: expected an editor in $EDITOR or $VISUAL, found none",
+        ));
+    };
+    let file = engine.config.data_dir.join(format!("summary-{}.md", std::process::id()));
+    Ok(Edit(Arc::new(move |text| {
+        let failed = |error: std::io::Error| {
+            Error::new(Kind::Io, format!("editing the summary with {command:?}")).because(error)
+        };
+        crate::files::install(&file, text.as_bytes())?;
+        // As git does it: the editor may have arguments, so a shell takes it apart.
+        let (shell, flag) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
+        let line = if cfg!(windows) {
+            format!("{command} \"{}\"", file.display())
+        } else {
+            format!("{command} \"$1\"")
+        };
+        let status = std::process::Command::new(shell).arg(flag).arg(line).arg("epitome").arg(&file).status();
+        let edited = status.and_then(|it| match it.success() {
+            true => std::fs::read_to_string(&file),
+            false => Err(std::io::Error::other(format!("it ended with {it}"))),
+        });
+        // The summary is the user's business; a copy that cannot be removed is no reason to fail.
+        let _ = std::fs::remove_file(&file);
+        edited.map_err(failed)
+    })))
+}
+
+fn finish(
+    mut compacted: Compacted,
+    arguments: &CompactArgs,
+    screen: &mut Screen<'_>,
+    api: Option<Format>,
+) -> Result<u8> {
     let refused = compacted.answer.status == "rejected";
     if arguments.out.as_deref() == Some("-") && !screen.json {
         if let Some(bytes) = &compacted.bytes {
@@ -47,10 +135,9 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
         ));
     }
     if screen.json
-        && ask.to == To::Bytes
+        && let Some(api) = api
         && let Some(history) = &compacted.history
     {
-        let api = ask.messages_as.unwrap_or(opened.session.format.api());
         let (messages, _) = crate::format::messages(history, api);
         compacted.answer.messages = serde_json::from_slice(&messages).ok();
     }
@@ -72,6 +159,10 @@ pub(super) fn lost_line(lost: &LostInfo) -> String {
 
 fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
     let paint = screen.paint;
+    if let (Some(ask), Some(handle)) = (&answer.ask, &answer.handle) {
+        screen.line(ask)?;
+        return screen.note(&format!("\nThen: epitome compact --handle {handle} --answer FILE"));
+    }
     if answer.status == "noop" || answer.status == "rejected" {
         screen.line(&format!("{}: {}", paint.warn(&answer.status), answer.reason))?;
         for lost in answer.lost.iter().take(LOST) {
@@ -80,7 +171,10 @@ fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
         if answer.lost.len() > LOST {
             screen.line(&format!("  … and {} more", answer.lost.len() - LOST))?;
         }
-        return Ok(());
+        return match &answer.resume {
+            Some(resume) => screen.line(&format!("resume   {}", paint.strong(resume))),
+            None => Ok(()),
+        };
     }
     let after = answer.tokens_after as f64 / answer.tokens_before.max(1) as f64;
     let row = |name: &str, share: f64, tokens: u64, messages: usize| {

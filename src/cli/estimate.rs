@@ -26,7 +26,7 @@ pub(super) fn run(engine: &Engine, arguments: &EstimateArgs, screen: &mut Screen
 }
 
 /// `--next`: a number of tokens, or a file to count.
-fn next(text: &str) -> Result<u64> {
+pub(super) fn next(text: &str) -> Result<u64> {
     if let Ok(tokens) = text.parse() {
         return Ok(tokens);
     }

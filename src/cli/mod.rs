@@ -2,8 +2,14 @@
 
 mod arguments;
 mod compact;
+mod completions;
+mod doctor;
+mod compare;
 mod estimate;
+mod handoff;
 mod home;
+mod hook;
+mod install;
 mod memory;
 mod paint;
 mod profiles;
@@ -16,6 +22,7 @@ mod score;
 mod serve;
 mod sessions;
 mod split;
+mod watch;
 
 use std::io::Write;
 
@@ -64,9 +71,20 @@ impl Screen<'_> {
 pub fn run(arguments: Arguments, config: Config, paint: Paint, out: &mut dyn Write) -> Result<u8> {
     let mut screen = Screen { out, paint, json: arguments.json, quiet: arguments.quiet };
     let now = arguments.now()?;
-    // A server opens the store when it first needs it: its client waits for the handshake.
-    if let Some(Command::Serve(command)) = &arguments.command {
-        return serve::run(config, command, arguments.fixed_now()?);
+    // What needs no store does not open it; a server does so when it first needs it: its client waits for the handshake.
+    match &arguments.command {
+        Some(Command::Serve(command)) => return serve::run(config, command, arguments.fixed_now()?),
+        Some(Command::Completions(command)) => return completions::run(command, &mut screen),
+        Some(Command::Man(command)) => return completions::man(command, &mut screen),
+        _ => {}
+    }
+    // These do their work without an archive, or with one that is broken.
+    match &arguments.command {
+        Some(Command::Hook) => return hook::run(config, now, &mut screen),
+        Some(Command::Doctor) => return doctor::run(config, now, &mut screen),
+        Some(Command::Install(command)) => return install::install(&config, command, &mut screen),
+        Some(Command::Uninstall(command)) => return install::uninstall(&config, command, &mut screen),
+        _ => {}
     }
     let engine = Engine::new(config, now)?;
     match &arguments.command {
@@ -76,13 +94,24 @@ pub fn run(arguments: Arguments, config: Config, paint: Paint, out: &mut dyn Wri
         Some(Command::Compact(command)) => compact::run(&engine, command, &mut screen),
         Some(Command::Score(command)) => score::run(&engine, command, &mut screen),
         Some(Command::Report(command)) => report::run(&engine, command, &mut screen),
+        Some(Command::Compare(command)) => compare::run(&engine, command, &mut screen),
         Some(Command::Profiles(command)) => profiles::run(&engine, command, &mut screen),
         Some(Command::Schema(command)) => schema::run(command, &mut screen),
         Some(Command::Restore(command)) => restore::run(&engine, command, &mut screen),
         Some(Command::Recall(command)) => recall::run(&engine, command, &mut screen),
         Some(Command::Sessions(command)) => sessions::run(&engine, command, &mut screen),
         Some(Command::Memory(command)) => memory::run(&engine, command, &mut screen),
-        Some(Command::Serve(_)) => Ok(0),
+        Some(Command::Handoff(command)) => handoff::run(&engine, command, &mut screen),
+        Some(Command::Watch(command)) => watch::run(&engine, command, &mut screen),
+        Some(
+            Command::Serve(_)
+            | Command::Completions(_)
+            | Command::Man(_)
+            | Command::Hook
+            | Command::Doctor
+            | Command::Install(_)
+            | Command::Uninstall(_),
+        ) => Ok(0),
         None => home::run(&engine, &mut screen),
     }
 }

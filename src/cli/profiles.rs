@@ -5,7 +5,7 @@ use super::arguments::ProfilesArgs;
 use super::paint::table;
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::profile::{BUILT_IN, Profile};
+use crate::profile::{BUILT_IN, Collapse, Keep, Outputs, Pass, Profile, Shape, Slot, Snip, Trigger};
 
 pub(super) fn run(engine: &Engine, arguments: &ProfilesArgs, screen: &mut Screen<'_>) -> Result<u8> {
     if let Some(name) = &arguments.name {
@@ -13,8 +13,7 @@ pub(super) fn run(engine: &Engine, arguments: &ProfilesArgs, screen: &mut Screen
         if screen.json(&profile)? {
             return Ok(0);
         }
-        let text = toml::to_string_pretty(&profile).unwrap_or_default();
-        return screen.line(text.trim_end()).map(|()| 0);
+        return screen.line(profile.to_toml()?.trim_end()).map(|()| 0);
     }
     let mut profiles = Vec::new();
     for (name, _) in BUILT_IN {
@@ -26,10 +25,102 @@ pub(super) fn run(engine: &Engine, arguments: &ProfilesArgs, screen: &mut Screen
     if screen.json(&profiles)? {
         return Ok(0);
     }
-    let mut rows = vec![["profile", "what", "follows"].map(str::to_owned).to_vec()];
-    rows.extend(profiles.into_iter().map(|it| vec![it.name, it.about, it.follows]));
-    for line in table(&rows, screen.paint) {
-        screen.line(&line)?;
+    let head = ["profile", "by itself", "passes", "summary", "rebuilt as", "follows"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for it in &profiles {
+        rows.push(vec![
+            it.name.clone(),
+            trigger(&it.trigger),
+            passes(it),
+            summary(it),
+            layout(it),
+            it.follows.clone(),
+        ]);
     }
+    for line in table(&rows, screen.paint) {
+        screen.line(line.trim_end())?;
+    }
+    screen.note("\nepitome profiles NAME prints one, with its numbers and where it deviates; saved, it is yours: --profile FILE.toml")?;
     Ok(0)
+}
+
+fn thousands(tokens: u64) -> String {
+    if tokens >= 1_000 && tokens.is_multiple_of(1_000) {
+        format!("{}k", tokens / 1_000)
+    } else {
+        tokens.to_string()
+    }
+}
+
+fn trigger(trigger: &Trigger) -> String {
+    let mut out = Vec::new();
+    if let Some(share) = trigger.share {
+        out.push(format!("{:.0} %", share * 100.0));
+    }
+    if trigger.share.is_none()
+        && let Some(reserve) = trigger.reserve_output
+    {
+        let buffer = trigger.buffer.map(|it| format!(" − {}", thousands(it))).unwrap_or_default();
+        out.push(format!("window − {}{buffer}", thousands(reserve)));
+    }
+    out.extend(trigger.tokens.map(|it| format!("≤ {}", thousands(it))));
+    out.extend(trigger.chars.map(|it| format!("{} characters", thousands(it))));
+    if trigger.minimum > 0 {
+        out.push(format!("≥ {}", thousands(trigger.minimum)));
+    }
+    if trigger.cool_down > 0 {
+        out.push(format!("{} s apart", trigger.cool_down));
+    }
+    if trigger.failures > 0 {
+        out.push(format!("{} failures", trigger.failures));
+    }
+    out.join(", ")
+}
+
+fn passes(profile: &Profile) -> String {
+    let name = |pass: &Pass| match pass {
+        Pass::Outputs(Outputs { off: true, .. }) => "(outputs)",
+        Pass::Outputs(_) => "outputs",
+        Pass::Snip(Snip { off: true, .. }) => "(snip)",
+        Pass::Snip(_) => "snip",
+        Pass::Collapse(Collapse { on: false, .. }) => "(collapse)",
+        Pass::Collapse(_) => "collapse",
+        Pass::Summarize(_) => "summarize",
+    };
+    let names: Vec<&str> = profile.passes.iter().map(name).collect();
+    names.join(" → ")
+}
+
+fn summary(profile: &Profile) -> String {
+    let Some(step) = profile.summarize() else { return String::new() };
+    let shape = match step.summary.shape {
+        Shape::Markdown => "",
+        Shape::Xml => " XML",
+        Shape::Plain => " plain",
+    };
+    format!("{}{shape} sections ≤ {}", step.summary.sections.len(), thousands(step.summary.max_tokens))
+}
+
+fn layout(profile: &Profile) -> String {
+    let Some(step) = profile.summarize() else { return String::new() };
+    let name = |slot: &Slot| match slot {
+        Slot::Head | Slot::Context => "context".to_owned(),
+        Slot::UserMessages => "user messages".to_owned(),
+        Slot::OlderUserMessages => "older user messages".to_owned(),
+        Slot::LastUserMessage => "last user message".to_owned(),
+        Slot::Summary if matches!(&step.keep, Keep::UserMessages(it) if it.joined) => "bridge".to_owned(),
+        Slot::Summary => "summary".to_owned(),
+        Slot::Ack(_) | Slot::AckPrompt(_) => "ack".to_owned(),
+        Slot::Marker(_) => "mark".to_owned(),
+        Slot::Continue(_) => "go on".to_owned(),
+        Slot::Replay => "last prompt".to_owned(),
+        Slot::Restore(it) => match &it.what {
+            crate::profile::Restored::Files => "files".to_owned(),
+            crate::profile::Restored::Plan => "plan".to_owned(),
+            crate::profile::Restored::Outputs(tools) => tools.join("/").to_lowercase(),
+        },
+        Slot::Tail => "tail".to_owned(),
+    };
+    let names: Vec<String> = step.layout.iter().map(name).collect();
+    names.join(", ")
 }

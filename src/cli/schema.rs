@@ -2,7 +2,10 @@
 
 use super::Screen;
 use super::arguments::SchemaArgs;
-use crate::answers::{CompactAnswer, EstimateAnswer, PruneAnswer, ScoreAnswer, SplitAnswer};
+use crate::answers::{
+    CompactAnswer, CompareAnswer, EstimateAnswer, HandoffAnswer, PruneAnswer, RestoreAnswer, ScoreAnswer,
+    SplitAnswer,
+};
 use crate::error::{Error, Kind, Result};
 
 pub(super) fn run(arguments: &SchemaArgs, screen: &mut Screen<'_>) -> Result<u8> {
@@ -10,11 +13,14 @@ pub(super) fn run(arguments: &SchemaArgs, screen: &mut Screen<'_>) -> Result<u8>
         "estimate" => schemars::schema_for!(EstimateAnswer),
         "split" => schemars::schema_for!(SplitAnswer),
         "prune" => schemars::schema_for!(PruneAnswer),
+        "compare" => schemars::schema_for!(CompareAnswer),
         "compact" => schemars::schema_for!(CompactAnswer),
+        "restore" => schemars::schema_for!(RestoreAnswer),
+        "handoff" => schemars::schema_for!(HandoffAnswer),
         "score" => schemars::schema_for!(ScoreAnswer),
         other => {
             let what = format!(
-                "expected a command with --json (estimate, split, prune, compact, score), found {other:?}"
+                "expected a command with --json (estimate, split, prune, compact, compare, restore, handoff, score), found {other:?}"
             );
             return Err(Error::new(Kind::Arguments, what));
         }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::draft::{Draft, How, Item, is_head, json_len};
+use super::draft::{Draft, How, Item, json_len};
 use super::outputs::{ends, thousands};
 use super::{Moment, Op, Plan, Reason, Request, is_work, plan};
 use crate::history::{History, Kind, Message, Part, Role, Text};
@@ -288,9 +288,9 @@ fn turns(draft: &Draft<'_>, step: &Summarize, rule: &Turns) -> Kept {
         tail = fits.unwrap_or(tail);
         break;
     }
-    let head = draft.items.iter().take_while(|it| draft.message(it).is_some_and(is_head)).count();
-    if tail <= head {
-        // All of it fits: then all of it is summarised.
+    let first = draft.items.iter().position(|it| draft.message(it).is_some_and(is_work));
+    if first.is_some_and(|it| tail <= it) {
+        // All of it fits, but for an earlier summary: then all of it is summarised.
         tail = end;
     }
     let why = if tail == end {
@@ -310,7 +310,8 @@ fn begins_turn(message: &Message) -> bool {
 fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) -> Result<Kept, Reason> {
     let total = draft.tokens();
     let refuse = |code, text| Err(Reason { code, text });
-    if total < SMALLEST {
+    // Who names a budget wants it; whether it gains something shows when it is done.
+    if draft.request.budget.is_none() && total < SMALLEST {
         return refuse("too_small", format!("{total} tokens; below {SMALLEST} a summary would save nothing"));
     }
     let own = ((total as f64 * budget.share) as u64).clamp(budget.minimum, budget.maximum);

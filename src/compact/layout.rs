@@ -15,7 +15,7 @@ const SUMMARY_SHARE: u64 = 3;
 const SMALLEST_SUMMARY: u64 = 200;
 
 /// Replaces messages by a summary, in the profile's layout.
-pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize) -> Result<(), Reason> {
+pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize, pass: usize) -> Result<(), Reason> {
     keep::nothing_new(draft.history)?;
     let head = draft.items.iter().take_while(|it| draft.message(it).is_some_and(is_head)).count();
     let layout = match draft.moment.cause {
@@ -40,7 +40,7 @@ pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize) -> Result<(), R
         kept.tail = keep::boundary_from(draft, earlier + 1);
     }
     // A call that stands last waits for its output: that would be left alone.
-    let pending = keep::pending(draft);
+    let (pending, end) = (keep::pending(draft), draft.items.len());
     kept.tail = kept.tail.min(pending).max(head.min(pending));
     let region = &draft.items[head.min(kept.tail)..kept.tail];
     if !region.iter().any(|it| draft.message(it).is_some_and(is_work)) {
@@ -64,7 +64,7 @@ pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize) -> Result<(), R
     draft.others.push(Op::Summarize { from, to, why });
     if snapshot.is_none() {
         let shown_from = shown(draft, step, from, to);
-        draft.need = Some(Need { from, to, budget: kept.budget, shown_from });
+        draft.need = Some(Need { from, to, budget: kept.budget, shown_from, pass });
     }
     let context = context(draft);
     let tail: Vec<Item> = draft.items.split_off(kept.tail);
@@ -115,8 +115,8 @@ pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize) -> Result<(), R
             Slot::AckPrompt(_) => {}
             Slot::Marker(text) => items.push(made(Role::User, Kind::Marker, text)),
             Slot::Continue(text) => {
-                // A prompt that is put again needs no "go on".
-                if replay.is_none() {
+                // A prompt that is put again needs no "go on", and a call that waits is gone on with anyway.
+                if replay.is_none() && pending == end {
                     items.push(made(Role::User, Kind::Continue, text));
                 }
             }
@@ -219,7 +219,7 @@ fn shown(draft: &mut Draft<'_>, step: &Summarize, from: usize, to: usize) -> usi
             .sum()
     };
     let window = draft.request.limits.window.unwrap_or(u64::MAX);
-    let most = window.saturating_sub(step.summary.max_tokens);
+    let most = window - step.summary.max_tokens.min(window / 2);
     let mut left: u64 = units.iter().map(size).sum();
     let skipped = match step.too_long {
         TooLong::Fails => 0,

@@ -201,6 +201,8 @@ pub struct Need {
     pub budget: u64,
     /// First message that is shown to a model; the ones before it would make the input too long.
     pub shown_from: usize,
+    /// Number of the profile's pass that it is for.
+    pub pass: usize,
 }
 
 /// The history that a plan was made for: its length and a digest of it.
@@ -276,7 +278,7 @@ pub fn plan(history: &History, ruler: &Ruler, request: &Request<'_>, moment: &Mo
     }
     let mut refusal: Option<Reason> = None;
     let (mut stays, mut refused) = (false, false);
-    for pass in &profile.passes {
+    for (number, pass) in profile.passes.iter().enumerate() {
         let called = !request.auto || due.due;
         let runs = match pass.when() {
             When::Always => true,
@@ -294,8 +296,13 @@ pub fn plan(history: &History, ruler: &Ruler, request: &Request<'_>, moment: &Mo
             Pass::Collapse(step) => collapse::run(&mut draft, step),
             // A second summary of the same history would have nothing left to say.
             Pass::Summarize(_) if draft.need.is_some() => continue,
+            Pass::Summarize(step) if step.not_after_failure && request.auto && moment.failures > 0 => {
+                let text =
+                    "the last compaction failed; no summary is tried again unless somebody asks".to_owned();
+                Err(Reason { code: "switched_off", text })
+            }
             Pass::Summarize(step) => {
-                let result = layout::summarize(&mut draft, step);
+                let result = layout::summarize(&mut draft, step, number);
                 stays |= result.is_err() && step.or_nothing;
                 result
             }
@@ -378,7 +385,8 @@ pub fn prefix(history: &History) -> Prefix {
     prefix_of(history.messages())
 }
 
-fn prefix_of(messages: &[crate::history::Message]) -> Prefix {
+/// Identifies the first messages of a history.
+pub fn prefix_of(messages: &[crate::history::Message]) -> Prefix {
     use crate::history::Part;
     let mut hash = xxhash_rust::xxh3::Xxh3::new();
     let mut put = |tag: u8, text: &str| {

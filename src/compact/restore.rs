@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use super::draft::{Draft, Item};
 use crate::history::{Call, Kind, Message, Role, Text};
 use crate::profile::{Restore, Restored};
+use crate::tokens::middle;
 use crate::tools::{self, Meaning};
 
 /// A text that could be put back, and what it is called.
@@ -76,7 +77,7 @@ fn beginning(text: &str, tokens: u64, measure: &dyn Fn(&str) -> u64) -> String {
     let budget = tokens.saturating_sub(measure(MARK));
     let mut keep = text.len();
     for _ in 0..6 {
-        let cut = &text[..text.floor_char_boundary(keep)];
+        let (_, cut, _) = middle::split(text, keep, 0);
         let size = measure(cut);
         if size <= budget {
             let cut = cut.rfind('\n').filter(|at| *at > cut.len() / 2).map_or(cut, |at| &cut[..at]);

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Amount, Ask, Engine, Known, Measured, Opened, To, method_info, notes, pruned, session_info};
+use super::summarize::{Drafted, Heard};
+use super::{
+    Amount, Ask, Engine, Event, Known, Measured, Opened, To, method_info, notes, pruned, session_info,
+};
 use crate::agents::reach::Job;
 use crate::answers::{CONTRACT, CompactAnswer, FactCount, Next, UsageInfo};
 use crate::compact::{self, Cause, Item, Op, Outcome, OutputOp, Plan};
@@ -10,9 +13,12 @@ use crate::error::{Error, Kind, Result};
 use crate::facts::Ledger;
 use crate::format::{self, Format, Mode};
 use crate::history::{History, Kind as Why, Message, Part, Text};
-use crate::profile::Summarize;
+use crate::profile::{Keep, Summarize};
 use crate::score::{self, Score};
-use crate::store::{Batch, Body, Digest, Handle, NewCompaction, Original, SessionRef, What};
+use crate::store::{
+    Batch, Body, Digest, Handle, MemoryFilter, MemoryKind, MemoryScope, NewCompaction, Note, Original,
+    SessionRef, What,
+};
 use crate::summarizer::offline;
 
 /// What a compaction came to: the answer for everybody, and the history for whoever goes on with it.
@@ -44,9 +50,61 @@ pub(super) struct Made {
 }
 
 impl Engine {
-    /// Compacts a session as `ask` says.
+    /// Compacts a session as `ask` says, tells the listener, and runs the user's commands when something is written.
     pub fn compact(&self, opened: &Opened, ask: &Ask) -> Result<Compacted> {
+        let ask = &self.honoured(ask);
         let measured = self.measure(&opened.session, ask);
+        let writes = ask.to != To::Plan && self.plan(&measured, ask, None).act;
+        if !writes {
+            return self.made(opened, ask);
+        }
+        let started = self.started(opened, ask, &measured);
+        self.tell(&started);
+        if let Err(why) = self.before(&started) {
+            let mut answer = self.blank(opened, ask, &measured);
+            answer.status = "rejected".to_owned();
+            answer.reason_code = "hook_refused".to_owned();
+            answer.reason = why;
+            self.tell(&Self::ended(ask, &answer, None));
+            return Ok(Compacted { answer, history: None, score: None, bytes: None });
+        }
+        let made = self.made(opened, ask);
+        let percent =
+            measured.limits.window.map(|it| (measured.tokens + measured.overhead) * 100 / it.max(1));
+        let ended = match &made {
+            Ok(made) => Self::ended(ask, &made.answer, percent),
+            Err(error) => Event::Failed { reason_code: "failed".to_owned(), reason: error.to_string() },
+        };
+        self.tell(&ended);
+        if ask.auto || matches!(ended, Event::Compacted { .. }) {
+            self.count_failure(measured.history, matches!(ended, Event::Failed { .. }))?;
+        }
+        let warning = self.after(&ended);
+        made.map(|mut made| {
+            made.answer.warnings.extend(warning);
+            made
+        })
+    }
+
+    /// Compacts a session, without any ado.
+    pub(super) fn made(&self, opened: &Opened, ask: &Ask) -> Result<Compacted> {
+        self.compact_from(opened, ask, None)
+    }
+
+    /// Compacts; with the answer of the calling agent's model, by the plan that it was asked for.
+    pub(super) fn compact_from(
+        &self,
+        opened: &Opened,
+        ask: &Ask,
+        heard: Option<&Heard>,
+    ) -> Result<Compacted> {
+        let whole = &opened.session.history;
+        let base = heard.map(|it| {
+            let messages = whole.messages().iter().take(it.count()).cloned().collect();
+            History::new(messages, whole.meta.clone())
+        });
+        let mut measured = self.measure_history(base.as_ref().unwrap_or(whole), ask);
+        measured.grown = base.is_some().then_some(whole);
         let mut answer = self.blank(opened, ask, &measured);
         let plan = self.plan(&measured, ask, None);
         answer.split = plan.split;
@@ -54,6 +112,11 @@ impl Engine {
             answer.reason_code = plan.reason.code.to_owned();
             answer.reason = plan.reason.text;
             answer.native_status = ask.profile.native.noop.clone();
+            if let To::Agent(agent) = ask.to {
+                // There is nothing to compact, but it is to go over all the same.
+                let it = self.carry(opened, measured.history, agent, &mut answer.warnings)?;
+                answer.installed(it);
+            }
             return Ok(Compacted { answer, history: None, score: None, bytes: None });
         }
         if ask.to == To::Session
@@ -65,7 +128,28 @@ impl Engine {
             return Ok(Compacted { answer, history: None, score: None, bytes: None });
         }
         let handle = self.session_handle(opened)?;
-        let known = Known::default();
+        let mut known = Known::default();
+        match self.written_summary(opened, &measured, ask, &plan, &known, heard)? {
+            Drafted::Offline(why) => answer.warnings.extend(why),
+            Drafted::Text(drafted) => {
+                answer.summarizer = drafted.who;
+                answer.usage = drafted.usage;
+                answer.warnings.extend(drafted.notes);
+                known.summary = Some(drafted.text);
+            }
+            Drafted::Asked { handle, ask, next } => {
+                answer.status = "needs_answer".to_owned();
+                answer.summarizer = "host".to_owned();
+                answer.reason = plan.reason.text;
+                answer.handle = Some(handle);
+                answer.ask = Some(ask);
+                answer.next = next;
+                return Ok(Compacted { answer, history: None, score: None, bytes: None });
+            }
+        }
+        if let Some(edit) = &ask.edit {
+            known.summary = self.edited(&measured, ask, &plan, &known, edit)?;
+        }
         let made = match self.make(&measured, ask, plan, &handle, &known) {
             Ok(made) => made,
             Err(rejected) => {
@@ -73,6 +157,7 @@ impl Engine {
                 answer.native_status = match rejected.code {
                     "grew" => ask.profile.native.grew.clone(),
                     "empty" => ask.profile.native.empty.clone(),
+                    "uncounted" => ask.profile.native.uncounted.clone(),
                     _ => String::new(),
                 };
                 answer.reason_code = rejected.code.to_owned();
@@ -104,7 +189,9 @@ impl Engine {
             answer.reason = format!("this would keep {}; {remedy}", missed.join(", "));
             return Ok(Compacted { answer, history: None, score: Some(score), bytes: None });
         }
-        answer.native_status = ask.profile.native.compacted.clone();
+        let native = &ask.profile.native;
+        let only_outputs = plan.need.is_none() && !native.shortened.is_empty();
+        answer.native_status = if only_outputs { native.shortened.clone() } else { native.compacted.clone() };
         let api = ask.messages_as.unwrap_or(opened.session.format.api());
         let (messages, lost) = format::wire::messages_of(&outcome.history, Some(opened.session.format), api);
         answer.warnings.extend(lost);
@@ -132,26 +219,58 @@ impl Engine {
                     answer.output = Some(path.display().to_string());
                 }
                 To::Bytes => bytes = Some(made(&mut answer.warnings)?),
+                To::Agent(agent) => {
+                    let it = self.carry(opened, &outcome.history, *agent, &mut answer.warnings)?;
+                    answer.installed(it);
+                }
                 To::Session => {
                     let job = if summary.is_some() { Job::Compact } else { Job::Prune };
                     let after = &outcome.history;
                     let it = self.install(opened, after, job, &archived.compaction, &mut answer.warnings)?;
-                    answer.output = Some(it.output);
-                    answer.session_id = Some(it.session_id);
-                    answer.resume = Some(it.resume);
-                    answer.takes_effect = Some(it.takes_effect.to_owned());
-                    answer.next = it.next;
+                    answer.installed(it);
                 }
                 To::Plan => {}
             }
             answer.status = "compacted".to_owned();
+            self.remember(opened, ask, summary.as_deref(), &mut answer.warnings);
         }
         answer.summary = summary;
         Ok(Compacted { answer, history: Some(outcome.history), score: Some(score), bytes })
     }
 
+    /// Remembers a summary for the project, where the profile does.
+    fn remember(&self, opened: &Opened, ask: &Ask, summary: Option<&str>, warnings: &mut Vec<String>) {
+        let (Some(rule), Some(summary)) = (&ask.profile.remember, summary) else { return };
+        let history = &opened.session.history;
+        let Some(session) = history.meta.session.as_deref() else { return };
+        if summary.chars().count() < rule.least_chars {
+            return;
+        }
+        if let Err(error) =
+            self.store.remember(&self.scope(history), &Note::summary(session, summary), self.now)
+        {
+            warnings.push(format!("the summary could not be remembered: {error}"));
+        }
+    }
+
+    /// What the profile gives the summary of the project's memories, the newest first.
+    pub(super) fn recalled(&self, history: &History, ask: &Ask) -> Vec<String> {
+        let Some(rule) = &ask.profile.remember else { return Vec::new() };
+        let filter = MemoryFilter {
+            scope: Some(MemoryScope::Project),
+            limit: Some(rule.recalled),
+            ..MemoryFilter::default()
+        };
+        let found = self.store.memories(&self.scope(history), &filter).unwrap_or_default();
+        // A summary of a session is no fact about the project.
+        let notes = found.into_iter().filter(|it| it.kind != MemoryKind::Conversation);
+        notes.map(|it| it.content.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+    }
+
     fn blank(&self, opened: &Opened, ask: &Ask, measured: &Measured<'_>) -> CompactAnswer {
-        let messages = measured.history.messages().len();
+        let messages = measured.whole().messages().len();
+        let some = measured.whole().messages().iter().filter(|it| compact::counts(it));
+        let tokens = some.map(|it| measured.ruler.message(it)).sum();
         CompactAnswer {
             contract: CONTRACT,
             status: "noop".to_owned(),
@@ -163,8 +282,8 @@ impl Engine {
             summarizer: "offline".to_owned(),
             usage: UsageInfo::default(),
             session: session_info(opened),
-            tokens_before: measured.tokens,
-            tokens_after: measured.tokens,
+            tokens_before: tokens,
+            tokens_after: tokens,
             overhead: measured.overhead,
             method: method_info(&measured.ruler),
             messages_before: messages,
@@ -182,6 +301,7 @@ impl Engine {
             first_changed: None,
             prefix_tokens: measured.tokens,
             handle: None,
+            ask: None,
             output: None,
             session_id: None,
             resume: None,
@@ -228,20 +348,23 @@ impl Engine {
         known: &Known,
     ) -> Result<Made, compact::Rejected> {
         let apply = |plan: &Plan, summary: Option<&str>| {
-            compact::apply(measured.history, &measured.ruler, &ask.profile, plan, summary)
+            compact::apply(measured.whole(), &measured.ruler, &ask.profile, plan, summary)
         };
         let score = |outcome: &Outcome| {
-            let probes = known.probes(measured.history);
+            let probes = known.probes(measured.whole());
             let count = |it: &Message| measured.ruler.message(it);
-            score::score_probes(measured.history, probes, &outcome.history, &|_| true, &count)
+            score::score_probes(measured.whole(), probes, &outcome.history, &|_| true, &count)
         };
-        let (Some(step), true) = (ask.profile.summarize(), plan.need.is_some()) else {
+        let Some(step) = plan.need.as_ref().and_then(|it| ask.profile.summarizing(it.pass)) else {
             let outcome = apply(&plan, None)?;
             let score = score(&outcome);
             return Ok(Made { plan, outcome, summary: None, score });
         };
         let ledger = known.ledger(measured.history);
-        let write = |plan: &Plan, header: &str| self.summary(measured, ask, step, ledger, plan, header);
+        let write = |plan: &Plan, header: &str| match &known.summary {
+            Some(text) => format!("{header}\n{text}"),
+            None => self.summary(measured, ask, step, ledger, plan, Some(header)),
+        };
         // As long as the real one will be.
         let blank = header(
             measured.tokens,
@@ -251,10 +374,13 @@ impl Engine {
             handle,
             plan_end(measured, &plan),
         );
-        let mut summary = write(&plan, &blank);
         let reserved = plan.need.as_ref().map_or(0, |it| it.budget);
+        if known.summary.is_none() {
+            self.tell(&Event::Asked { summarizer: "offline".to_owned(), budget: reserved });
+        }
+        let mut summary = write(&plan, &blank);
         let used = measured.ruler.text(&Text::new(format!("{}{summary}{}", step.before, step.after))) + 8;
-        if used < reserved {
+        if used < reserved && matches!(step.keep, Keep::Budget(_)) {
             let wider = self.plan(measured, ask, Some(used));
             if wider.act && wider.need.is_some() {
                 plan = wider;
@@ -276,17 +402,19 @@ impl Engine {
         Ok(Made { plan, outcome, summary: Some(summary), score: found })
     }
 
-    fn summary(
+    pub(super) fn summary(
         &self,
         measured: &Measured<'_>,
         ask: &Ask,
         step: &Summarize,
         ledger: &Ledger,
         plan: &Plan,
-        header: &str,
+        header: Option<&str>,
     ) -> String {
         let Some(need) = &plan.need else { return String::new() };
         let frame = measured.ruler.text(&Text::new(format!("{}{}", step.before, step.after)));
+        let known = self.recalled(measured.history, ask);
+        let pins: Vec<String> = ask.pins.iter().chain(&known).cloned().collect();
         let cleared: Vec<usize> = plan
             .ops
             .iter()
@@ -299,8 +427,8 @@ impl Engine {
             budget: need.budget.saturating_sub(frame + 8),
             style: ask.style,
             focus: ask.focus.as_deref(),
-            pins: &ask.pins,
-            header: Some(header),
+            pins: &pins,
+            header,
         };
         offline::write(measured.history, ledger, &asked, &|text| measured.ruler.text(&Text::new(text)))
     }
@@ -322,6 +450,21 @@ impl Engine {
             .filter_map(|op| if let Op::Clear(op) | Op::Shorten(op) = op { Some(op) } else { None })
             .map(|op| (op, original_text(&history.messages()[op.message], op)))
             .collect();
+        let turns: Vec<(usize, u64, String)> = plan
+            .ops
+            .iter()
+            .filter_map(|op| match op {
+                Op::Collapse { from, to, tokens, .. } => {
+                    Some((*from, *tokens, compact::transcript(&history.messages()[*from..*to])))
+                }
+                Op::Clear(_)
+                | Op::Shorten(_)
+                | Op::Drop { .. }
+                | Op::Summarize { .. }
+                | Op::Skip { .. }
+                | Op::Move { .. } => None,
+            })
+            .collect();
         let whole = Original {
             what: What::Session,
             body: Body::Source(&*opened.source),
@@ -338,6 +481,14 @@ impl Engine {
             tool: Some(op.tool.as_str()).filter(|it| !it.is_empty()),
             tokens: op.tokens_before,
         });
+        let turns = turns.iter().map(|(from, tokens, text)| Original {
+            what: What::Message,
+            body: Body::Bytes(text.as_bytes()),
+            message: Some(*from as u32),
+            call_id: None,
+            tool: None,
+            tokens: *tokens,
+        });
         let info = session_info(opened);
         let batch = Batch {
             session: SessionRef {
@@ -347,7 +498,7 @@ impl Engine {
                 format: info.format,
             },
             at: self.now,
-            originals: std::iter::once(whole).chain(parts).collect(),
+            originals: std::iter::once(whole).chain(parts).chain(turns).collect(),
             compaction: Some(NewCompaction {
                 profile: ask.profile.name.clone(),
                 trigger: cause_name(ask.cause).to_owned(),
@@ -388,7 +539,18 @@ impl Engine {
     }
 }
 
-fn cause_name(cause: Cause) -> &'static str {
+impl CompactAnswer {
+    /// Says where it went.
+    fn installed(&mut self, it: super::install::Installed) {
+        self.output = Some(it.output);
+        self.session_id = Some(it.session_id);
+        self.resume = Some(it.resume);
+        self.takes_effect = Some(it.takes_effect.to_owned());
+        self.next = it.next;
+    }
+}
+
+pub(super) fn cause_name(cause: Cause) -> &'static str {
     match cause {
         Cause::Manual => "manual",
         Cause::Auto => "auto",
@@ -407,20 +569,35 @@ fn original_text(message: &Message, op: &OutputOp) -> String {
 /// What was read back must say what was to be written. What a client puts there itself is not compared: Codex injects
 /// its context anew, OpenCode stores a summary as a question and its answer.
 fn check_read_back(expected: &History, found: &History) -> Result<()> {
-    let said = |history: &History| -> Vec<String> {
-        let texts = |it: &Message| -> Vec<String> {
-            let outputs = it.outputs().map(|it| it.text.as_str().trim().to_owned());
-            it.texts().map(|it| it.as_str().trim().to_owned()).chain(outputs).collect()
-        };
-        let own = |it: &Message| matches!(it.kind, Why::Context | Why::Marker);
-        let work = history.messages().iter().filter(|it| compact::counts(it) && !own(it));
-        work.flat_map(texts).filter(|it| !it.is_empty()).collect()
+    compared(&said(expected), &said(found))
+}
+
+/// The same for another agent's format, which may put an output next to its call, before words that stood between.
+pub(super) fn check_carried(expected: &History, found: &History) -> Result<()> {
+    let sorted = |history: &History| {
+        let mut all = said(history);
+        all.sort_unstable();
+        all
     };
-    let (expected, found) = (said(expected), said(found));
+    compared(&sorted(expected), &sorted(found))
+}
+
+/// The words and outputs of a history, in order.
+fn said(history: &History) -> Vec<String> {
+    let texts = |it: &Message| -> Vec<String> {
+        let outputs = it.outputs().map(|it| it.text.as_str().trim().to_owned());
+        it.texts().map(|it| it.as_str().trim().to_owned()).chain(outputs).collect()
+    };
+    let own = |it: &Message| matches!(it.kind, Why::Context | Why::Marker);
+    let work = history.messages().iter().filter(|it| compact::counts(it) && !own(it));
+    work.flat_map(texts).filter(|it| !it.is_empty()).collect()
+}
+
+fn compared(expected: &[String], found: &[String]) -> Result<()> {
     if expected == found {
         return Ok(());
     }
-    let at = expected.iter().zip(&found).take_while(|(one, other)| one == other).count();
+    let at = expected.iter().zip(found).take_while(|(one, other)| one == other).count();
     let what = format!(
         "reading back what was written: expected {} texts, found {}; the first difference is at {at}; nothing was replaced",
         expected.len(),
@@ -431,6 +608,11 @@ fn check_read_back(expected: &History, found: &History) -> Result<()> {
 
 /// The end that an outcome of this plan will have, as the summary names it.
 fn plan_end(measured: &Measured<'_>, plan: &Plan) -> Option<String> {
+    if let Some(last) =
+        measured.grown.and_then(|it| it.messages().get(measured.history.messages().len()..)?.last())
+    {
+        return compact::end_mark(std::slice::from_ref(last));
+    }
     let last = match plan.layout.last()? {
         Item::Old(index) => &measured.history.messages()[*index],
         Item::Made(message) => message,

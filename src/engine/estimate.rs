@@ -18,6 +18,13 @@ const SOON: f64 = 70.0;
 const NOW: f64 = 80.0;
 
 impl Engine {
+    /// Whether the profile would compact a session by itself now.
+    pub fn due(&self, opened: &Opened, ask: &Ask) -> compact::Verdict {
+        let measured = self.measure(&opened.session, ask);
+        let moment = self.moment(measured.history, ask);
+        compact::verdict(measured.history, &measured.ruler, &ask.profile, &measured.limits, &moment)
+    }
+
     /// How full the context of a session is. `next`: tokens that are about to come.
     pub fn estimate(&self, opened: &Opened, ask: &Ask, next: Option<u64>) -> Result<EstimateAnswer> {
         let measured = self.measure(&opened.session, ask);
@@ -32,7 +39,7 @@ impl Engine {
         let used = measured.limits.window.filter(|it| *it > 0).map(|it| context as f64 * 100.0 / it as f64);
         let mut triggers = BTreeMap::new();
         for (name, _) in BUILT_IN {
-            let profile = Profile::built_in(name)?;
+            let profile = Profile::built_in(name)?.honouring(&|from| self.config.agent_setting(from));
             let moment = self.moment(measured.history, ask);
             let limits = compact::Limits { next, ..measured.limits };
             let it = compact::verdict(history, ruler, &profile, &limits, &moment);

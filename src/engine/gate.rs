@@ -94,6 +94,8 @@ pub(super) fn lost(it: &Loss) -> LostInfo {
 pub struct Known {
     pub(super) ledger: OnceCell<Ledger>,
     pub(super) probes: OnceCell<Vec<Probe>>,
+    /// The summary, if it was written already; otherwise the offline one is.
+    pub(super) summary: Option<String>,
 }
 
 impl Known {

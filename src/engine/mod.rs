@@ -2,9 +2,13 @@
 //!
 //! Faces translate their arguments into an [`Ask`], call one of four verbs, and show the answer.
 
+mod carry;
 mod compact;
+mod compare;
 mod estimate;
 mod gate;
+mod hook;
+mod events;
 mod install;
 mod open;
 mod prune;
@@ -13,21 +17,26 @@ mod score;
 mod scorecard;
 mod restore;
 mod split;
+mod summarize;
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::answers::{MethodInfo, PrunedInfo, SessionInfo};
-use crate::compact::{Cause, Limits, Moment, Op, OutputOp, Request};
-use crate::config::{Config, StoreAt};
+use crate::compact::{Cause, Limits, Moment, Op, OutputOp, Request, Snapshot};
+use crate::config::{Choice, Config, StoreAt};
 use crate::error::{Error, Kind, Result};
 use crate::format::{Format, Session};
 use crate::history::History;
-use crate::profile::{Profile, Style};
+use crate::profile::{Pass, Profile, Style};
 use crate::store::{Digest, Handle, Store, Where};
+use crate::summarizer::run::Watch;
 use crate::tokens::{self, Ruler, Tokenizer};
 
 pub use compact::Compacted;
 pub(crate) use estimate::words;
+pub use events::{Event, Hooks, Listener};
 pub use gate::{Known, MinKept};
 pub use open::{Opened, SessionRef};
 pub use restore::Kept;
@@ -41,13 +50,15 @@ pub struct Engine {
     pub store: Arc<dyn Store>,
     /// Milliseconds since 1970; fixed by `--now`.
     pub now: i64,
+    /// Who is told what happens.
+    pub listener: Option<Listener>,
 }
 
 /// How a reader gets an original back, in a shell or by the tool of the same name.
 const RECALL: &str = "epitome recall {handle}";
 
 /// A size: so many tokens, or a share of the messages.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Amount {
     /// Tokens.
     Tokens(u64),
@@ -88,7 +99,7 @@ impl Amount {
 }
 
 /// What is to be done with a result.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum To {
     /// Nothing is written.
     #[default]
@@ -99,6 +110,8 @@ pub enum To {
     Bytes,
     /// The session itself, so that its agent resumes from it.
     Session,
+    /// A new session of this agent.
+    Agent(crate::agents::Agent),
 }
 
 /// What a caller asks for, in the words of interface.md.
@@ -142,6 +155,24 @@ pub struct Ask {
     pub next: Option<u64>,
     /// Where the result goes.
     pub to: To,
+    /// Who writes the summary.
+    pub summarizer: Choice,
+    /// The user asks, who may name any provider; otherwise only what the configuration names is asked.
+    pub trusted: bool,
+    /// Whoever watches while a model writes.
+    pub watch: Watch,
+    /// Lets the user change the summary before it is used.
+    pub edit: Option<Edit>,
+}
+
+/// Gets a summary and gives back what the user made of it.
+#[derive(Clone)]
+pub struct Edit(pub Arc<dyn Fn(&str) -> Result<String> + Send + Sync>);
+
+impl std::fmt::Debug for Edit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Edit")
+    }
 }
 
 impl Ask {
@@ -167,13 +198,35 @@ impl Ask {
             only: Vec::new(),
             next: None,
             to: To::Plan,
+            summarizer: Choice::Offline,
+            trusted: false,
+            watch: Watch::default(),
+            edit: None,
         }
+    }
+}
+
+/// A snapshot as it is kept.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct StoredSnapshot {
+    text: String,
+    covers: usize,
+    /// Of the messages that it covers; a number that JSON would round.
+    digest: String,
+}
+
+impl Measured<'_> {
+    /// What a plan is carried out on.
+    fn whole(&self) -> &History {
+        self.grown.unwrap_or(self.history)
     }
 }
 
 /// A session with the ruler and window it is measured by.
 struct Measured<'a> {
     history: &'a History,
+    /// What a plan is carried out on, where that has grown since.
+    grown: Option<&'a History>,
     ruler: Ruler,
     limits: Limits<'a>,
     /// Tokens of the messages.
@@ -190,11 +243,14 @@ impl Engine {
             StoreAt::Nowhere => Where::None,
         };
         let store = crate::store::Sqlite::open(&place, crate::secrets::Veil::default())?;
-        Ok(Self { config, store: Arc::new(store), now })
+        Ok(Self { config, store: Arc::new(store), now, listener: None })
     }
 
     fn measure<'a>(&self, session: &'a Session, ask: &'a Ask) -> Measured<'a> {
-        let history = &session.history;
+        self.measure_history(&session.history, ask)
+    }
+
+    fn measure_history<'a>(&self, history: &'a History, ask: &'a Ask) -> Measured<'a> {
         let model = ask.model.as_deref().or(history.meta.model.as_deref());
         let known = model.and_then(tokens::window);
         let configured = model.and_then(|it| self.config.windows.get(it).copied());
@@ -214,7 +270,64 @@ impl Engine {
             output: known.map(|it| it.output),
             next: ask.next,
         };
-        Measured { history, limits, ruler, tokens, overhead }
+        Measured { history, grown: None, limits, ruler, tokens, overhead }
+    }
+
+    /// The same ask; when it obeys the profile's own trigger, as the agent's own settings would have the profile.
+    fn honoured(&self, ask: &Ask) -> Ask {
+        let mut ask = ask.clone();
+        if ask.auto {
+            ask.profile = ask.profile.honouring(&|from| self.config.agent_setting(from));
+        }
+        ask
+    }
+
+    /// The newest stored summary of a session, if the session still begins with what it covers.
+    fn snapshot(&self, history: &History, profile: &Profile) -> Option<(String, usize)> {
+        let wanted = |it: &Pass| matches!(it, Pass::Summarize(it) if it.snapshot.is_some());
+        if !profile.passes.iter().any(wanted) {
+            return None;
+        }
+        let name = format!("snapshot/{}", history.meta.session.as_deref()?);
+        let mark = self.store.marked(&self.scope(history), &name).ok().flatten()?;
+        let stored: StoredSnapshot = serde_json::from_str(&mark.value).ok()?;
+        let prefix = history.messages().get(..stored.covers)?;
+        let same = crate::compact::prefix_of(prefix).digest.to_string() == stored.digest;
+        same.then_some((stored.text, stored.covers))
+    }
+
+    /// Keeps a summary of the first messages of a session, so that a later compaction can use it.
+    pub fn keep_snapshot(&self, history: &History, covers: usize, text: &str) -> Result<()> {
+        let (Some(session), Some(prefix)) =
+            (history.meta.session.as_deref(), history.messages().get(..covers))
+        else {
+            let what = format!(
+                "a snapshot: expected a session with an id and {covers} messages, found neither or fewer"
+            );
+            return Err(Error::new(Kind::Arguments, what));
+        };
+        let digest = crate::compact::prefix_of(prefix).digest.to_string();
+        let stored = StoredSnapshot { text: text.to_owned(), covers, digest };
+        let value = crate::json::compact(&stored);
+        self.store.mark(&self.scope(history), &format!("snapshot/{session}"), &value, self.now)
+    }
+
+    /// Compactions of a session that ran by themselves and failed in a row.
+    fn failures(&self, history: &History) -> u32 {
+        let Some(session) = history.meta.session.as_deref() else { return 0 };
+        let mark = self.store.marked(&self.scope(history), &format!("failed/{session}")).ok().flatten();
+        mark.and_then(|it| it.value.parse().ok()).unwrap_or(0)
+    }
+
+    /// Counts a compaction that ran by itself: a failure more, or none any more.
+    fn count_failure(&self, history: &History, failed: bool) -> Result<()> {
+        let Some(session) = history.meta.session.as_deref() else { return Ok(()) };
+        let (scope, name) = (self.scope(history), format!("failed/{session}"));
+        match (failed, self.failures(history)) {
+            (true, before) => self.store.mark(&scope, &name, &(before + 1).to_string(), self.now),
+            (false, 0) => Ok(()),
+            (false, _) => self.store.unmark(&scope, &name),
+        }
     }
 
     /// Calls `with` with the request of a plan; what it borrows lives as long as the call.
@@ -227,6 +340,7 @@ impl Engine {
         with: impl FnOnce(&Request<'_>) -> T,
     ) -> T {
         let scope = self.scope(measured.history);
+        let snapshot = self.snapshot(measured.history, &ask.profile);
         let handle = |text: &str| Handle::of(&scope, &Digest::of(text.as_bytes())).as_str().to_owned();
         with(&Request {
             profile: &ask.profile,
@@ -239,7 +353,7 @@ impl Engine {
             exclude_tools: &ask.exclude_tools,
             only: &ask.only,
             limits: measured.limits,
-            snapshot: None,
+            snapshot: snapshot.as_ref().map(|(text, covers)| Snapshot { text, covers: *covers }),
             handle: &handle,
             recall: RECALL,
         })
@@ -252,7 +366,12 @@ impl Engine {
     }
 
     fn moment(&self, history: &History, ask: &Ask) -> Moment {
-        Moment { now: self.now, cause: ask.cause, last_run: self.last_compaction(history), failures: 0 }
+        Moment {
+            now: self.now,
+            cause: ask.cause,
+            last_run: self.last_compaction(history),
+            failures: self.failures(history),
+        }
     }
 }
 

@@ -101,7 +101,11 @@ impl Engine {
 
     fn named_session(&self, name: &str, agent: Option<&str>) -> Result<Found> {
         if name == "current" {
-            let found = agents::current(&self.config.agents);
+            let mut env = self.config.agents.clone();
+            if let (Some(agent), None) = (env.inside, &env.session) {
+                env.session = self.noted_caller(agent);
+            }
+            let found = agents::current(&env);
             return one(
                 found,
                 "expected the session of the agent that calls, found none: no agent is known to call",

@@ -10,6 +10,7 @@ use crate::format::Mode;
 impl Engine {
     /// Clears, shortens or moves away tool outputs as `ask.profile` does.
     pub fn prune(&self, opened: &Opened, ask: &Ask) -> Result<PruneAnswer> {
+        let ask = &self.honoured(ask);
         let measured = self.measure(&opened.session, ask);
         let moment = self.moment(measured.history, ask);
         let plan = self.with_request(&measured, ask, true, None, |request| {

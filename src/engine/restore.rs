@@ -304,7 +304,7 @@ impl Undo<'_> {
         let original = self.source.bytes(0..self.source.len())?;
         let output = format!("{}#{id}", database.display());
         let before = opencode::without(&now, &original, &self.mark.rows)?;
-        if opencode::ids(&before) == opencode::ids(&now) && before == now {
+        if opencode::ids(&before) == opencode::ids(&now) && opencode::differing(&now, &before).is_empty() {
             return Ok(self.done("unchanged", Path::new(&output)));
         }
         opencode::change(database, &now, &before)?;

@@ -328,6 +328,31 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
     }
 }
 
+/// A new session in another agent's format that starts with `after`, a history read from `session`.
+///
+/// # Errors
+/// [`Kind::Arguments`] if `to` is no agent's format that can be written.
+pub fn carry(source: &dyn Source, session: &Session, after: &History, to: Format) -> Result<Written> {
+    if session.format == to {
+        return write(source, session, after, Mode::New);
+    }
+    match to {
+        Format::ClaudeCode => claude_code::write(source, session, after, Mode::New),
+        Format::OpenCode => opencode::write(source, session, after, Mode::New),
+        Format::Codex => Ok(codex::fresh(session, after)),
+        Format::GeminiCli => gemini_cli::fresh(session, after),
+        Format::Pi
+        | Format::SweAgent
+        | Format::Anthropic
+        | Format::OpenAiChat
+        | Format::OpenAiResponses
+        | Format::Gemini => {
+            let what = format!("expected an agent to carry a session over to, found {}", to.name());
+            Err(Error::new(Kind::Arguments, what))
+        }
+    }
+}
+
 /// The source with some records replaced: everything else is kept where it stands.
 pub fn replaced(source_len: u64, records: &[Record], by: BTreeMap<u32, Vec<u8>>) -> Vec<Piece> {
     let mut out = Vec::new();

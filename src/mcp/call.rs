@@ -7,6 +7,7 @@ use super::desk::{Caller, Desk};
 use super::fit::{self, ANSWER, PLAN, WRITTEN};
 use super::splice;
 use crate::answers::{CONTRACT, Next};
+use crate::config::Choice;
 use crate::engine::{Amount, Ask, Engine, Opened, To};
 use crate::error::{Error, Kind, Result};
 use crate::history::{History, Meta, Text};
@@ -223,6 +224,7 @@ fn prune(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> 
             "first_changed",
             "prefix_tokens",
             "handle",
+            "ask",
             "output",
             "session_id",
             "resume",
@@ -257,20 +259,6 @@ fn prune(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> 
 
 fn summarize(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
     let goal = goal(desk, arguments)?;
-    if arguments.text("answer")?.is_some() {
-        let what = "answer: expected the handle of an ask that waits for it, found none; call without handle and answer to \
-                    have the summary written";
-        return Err(Error::new(Kind::Arguments, what));
-    }
-    match arguments.text("summarizer")?.as_deref() {
-        None | Some("offline" | "auto") => {}
-        Some(other) => {
-            let what = format!(
-                "summarizer: expected one that this server's configuration names (offline), found {other:?}"
-            );
-            return Err(Error::new(Kind::Arguments, what));
-        }
-    }
     let mut ask = ask(desk, arguments)?;
     ask.budget = amount(arguments, "budget")?;
     ask.focus = arguments.text("focus")?;
@@ -279,9 +267,27 @@ fn summarize(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answ
     ask.pins.extend(arguments.text("previous_summary")?);
     ask.auto = arguments.flag("auto")?;
     let engine = desk.engine(caller)?;
-    let opened = desk.open(&engine, arguments)?;
-    ask.to = target(desk, &opened, goal)?;
-    let mut made = engine.compact(&opened, &ask)?;
+    let answer = (arguments.text("handle")?, arguments.text("answer")?);
+    let (mut made, opened) = if let (Some(handle), Some(answer)) = &answer {
+        engine.answered(handle, answer, None)?
+    } else {
+        if answer.1.is_some() {
+            let what = "answer: expected the handle of an ask that waits for it, found none; call without handle and answer to \
+                        have the summary written";
+            return Err(Error::new(Kind::Arguments, what));
+        }
+        let summarizers = &engine.config.summarizers;
+        ask.summarizer =
+            match arguments.text("summarizer")? {
+                Some(name) => summarizers.allowed(Choice::named(&name).map_err(|error| {
+                    Error::new(Kind::Arguments, format!("summarizer: {}", error.detail()))
+                })?)?,
+                None => summarizers.default.clone(),
+            };
+        let opened = desk.open(&engine, arguments)?;
+        ask.to = target(desk, &opened, goal)?;
+        (engine.compact(&opened, &ask)?, opened)
+    };
     if made.answer.status == "planned" && ask.to == To::Plan {
         let what = r#"summarize_history again with "to": "session""#;
         made.answer.next = again(what, "to write it back, or \"file\" to write a copy");
@@ -330,7 +336,7 @@ fn summarize(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answ
         pruned.sort_by_key(|it| std::cmp::Reverse(it["tokens_before"].as_u64()));
         fit::first(&mut out, "pruned", 5);
     }
-    if let (To::Bytes, Some(after)) = (&ask.to, &made.bytes) {
+    if let Some(after) = &made.bytes {
         let before = opened.source.bytes(0..opened.source.len())?;
         add_replace(&mut out, splice::replace(&before, after));
         return Ok(out);

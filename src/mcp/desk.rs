@@ -77,7 +77,7 @@ impl Desk {
             config.agents.inside = Some(Agent::Codex);
             config.agents.session = Some(thread.clone());
         }
-        Ok(Engine { config, store: self.store()?, now: self.now() })
+        Ok(Engine { config, store: self.store()?, now: self.now(), listener: None })
     }
 
     /// The session that a call means.

@@ -55,7 +55,7 @@ pub struct Server {
 impl Server {
     pub(super) fn new(desk: Desk) -> Self {
         // No provider can be configured yet, so no call leaves this machine.
-        let tools = tools::all(false).into();
+        let tools = tools::all(desk.config.summarizers.opens_the_world()).into();
         Self { desk: Arc::new(desk), tools, working: Arc::new(Semaphore::new(at_once())) }
     }
 

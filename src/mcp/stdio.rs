@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Write};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rmcp::model::{
@@ -32,6 +33,9 @@ const MAX_LINE: usize = 128 << 20;
 const ENDS: usize = 4096;
 /// What is read at once, at least.
 const CHUNK: usize = 64 * 1024;
+/// A line of at most this length is written whole or not at all by a pipe that takes anything.
+#[cfg(unix)]
+const AT_ONCE: usize = 4096;
 /// Messages on their way in or out; more wait in the pipe.
 const QUEUE: usize = 32;
 /// How long a client that is gone may keep us from ending.
@@ -95,22 +99,67 @@ fn pipes() -> std::io::Result<(File, File)> {
 /// The transport, and what says that everything is written.
 fn start(input: File, output: File) -> std::io::Result<(Stdio, oneshot::Receiver<()>)> {
     let (incoming_sender, incoming) = mpsc::channel(QUEUE);
-    let (outgoing, outgoing_receiver) = mpsc::channel(QUEUE);
+    let (queue, queued) = mpsc::channel(QUEUE);
+    let output = Arc::new(Output { file: Mutex::new(output), waiting: AtomicUsize::new(0) });
     let (done, written) = oneshot::channel();
-    let replies = outgoing.downgrade();
+    let replies = Replies { queue: queue.downgrade(), output: output.clone() };
     let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
     thread("stdin").spawn(move || read(input, &incoming_sender, &replies))?;
+    let writer = output.clone();
     thread("stdout").spawn(move || {
-        write(output, outgoing_receiver);
+        write(&writer, queued);
         // Whoever waited may have given up.
         let _ = done.send(());
     })?;
-    Ok((Stdio { incoming, outgoing: Some(outgoing), opened: false }, written))
+    Ok((Stdio { incoming, queue: Some(queue), output, opened: false }, written))
+}
+
+/// Standard output, and how many lines wait for the thread that writes.
+struct Output {
+    file: Mutex<File>,
+    waiting: AtomicUsize,
+}
+
+impl Output {
+    /// Writes a short line at once, if nothing waits before it and the client has room for it; whether it did.
+    #[cfg(unix)]
+    fn at_once(&self, line: &[u8]) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let Ok(mut file) = self.file.try_lock() else { return false };
+        if line.len() > AT_ONCE || self.waiting.load(Ordering::Acquire) > 0 {
+            return false;
+        }
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let ready = poll(&mut [PollFd::new(&*file, PollFlags::OUT)], Some(&now));
+        // What cannot be written shows when the input ends.
+        matches!(ready, Ok(1..)) && file.write_all(line).is_ok()
+    }
+
+    #[cfg(not(unix))]
+    fn at_once(&self, _line: &[u8]) -> bool {
+        false
+    }
+}
+
+/// What the reading thread answers by itself.
+struct Replies {
+    queue: mpsc::WeakSender<Vec<u8>>,
+    output: Arc<Output>,
+}
+
+impl Replies {
+    /// Whether anybody still takes it.
+    fn send(&self, line: Vec<u8>) -> bool {
+        let Some(queue) = self.queue.upgrade() else { return false };
+        self.output.waiting.fetch_add(1, Ordering::AcqRel);
+        queue.blocking_send(line).is_ok()
+    }
 }
 
 struct Stdio {
     incoming: mpsc::Receiver<ClientJsonRpcMessage>,
-    outgoing: Option<mpsc::Sender<Vec<u8>>>,
+    queue: Option<mpsc::Sender<Vec<u8>>>,
+    output: Arc<Output>,
     /// Whether the client has said which era it speaks.
     opened: bool,
 }
@@ -122,11 +171,22 @@ impl Transport<RoleServer> for Stdio {
         &mut self,
         message: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = std::result::Result<(), Self::Error>> + Send + 'static {
-        let outgoing = self.outgoing.clone();
-        let line = serialized(&message);
+        let gone = || std::io::Error::from(std::io::ErrorKind::BrokenPipe);
+        let sent = || {
+            let queue = self.queue.as_ref().ok_or_else(gone)?;
+            let line = serialized(&message)?;
+            if self.output.at_once(&line) {
+                return Ok(None);
+            }
+            self.output.waiting.fetch_add(1, Ordering::AcqRel);
+            Ok::<_, std::io::Error>(Some((queue.clone(), line)))
+        };
+        let sent = sent();
         async move {
-            let gone = || std::io::Error::from(std::io::ErrorKind::BrokenPipe);
-            outgoing.ok_or_else(gone)?.send(line?).await.map_err(|_| gone())
+            match sent? {
+                None => Ok(()),
+                Some((queue, line)) => queue.send(line).await.map_err(|_| gone()),
+            }
         }
     }
 
@@ -145,7 +205,7 @@ impl Transport<RoleServer> for Stdio {
     }
 
     async fn close(&mut self) -> std::result::Result<(), Self::Error> {
-        self.outgoing = None;
+        self.queue = None;
         Ok(())
     }
 }
@@ -165,23 +225,27 @@ fn serialized(message: &ServerJsonRpcMessage) -> std::io::Result<Vec<u8>> {
     Ok(line)
 }
 
-fn write(mut output: File, mut outgoing: mpsc::Receiver<Vec<u8>>) {
-    while let Some(mut line) = outgoing.blocking_recv() {
+fn write(output: &Output, mut queue: mpsc::Receiver<Vec<u8>>) {
+    while let Some(mut line) = queue.blocking_recv() {
+        let mut count = 1;
         // What else is ready goes in one write.
         while line.len() < CHUNK {
-            match outgoing.try_recv() {
+            match queue.try_recv() {
                 Ok(next) => line.extend_from_slice(&next),
                 Err(_) => break,
             }
+            count += 1;
         }
-        if output.write_all(&line).is_err() {
+        let written = output.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(&line);
+        if written.is_err() {
             // The client is gone; its input ends too.
             return;
         }
+        output.waiting.fetch_sub(count, Ordering::AcqRel);
     }
 }
 
-fn read(mut input: File, incoming: &mpsc::Sender<ClientJsonRpcMessage>, replies: &mpsc::WeakSender<Vec<u8>>) {
+fn read(mut input: File, incoming: &mpsc::Sender<ClientJsonRpcMessage>, replies: &Replies) {
     let mut lines = Lines::default();
     let mut buffer = vec![0; CHUNK];
     loop {
@@ -269,11 +333,7 @@ impl Lines {
 }
 
 /// Hands a line on, or answers it when it is no message; whether more can be taken.
-fn take(
-    line: Line<'_>,
-    incoming: &mpsc::Sender<ClientJsonRpcMessage>,
-    replies: &mpsc::WeakSender<Vec<u8>>,
-) -> bool {
+fn take(line: Line<'_>, incoming: &mpsc::Sender<ClientJsonRpcMessage>, replies: &Replies) -> bool {
     let reply = match line {
         Line::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => return true,
         Line::Whole(line) => match message(line) {
@@ -291,7 +351,7 @@ fn take(
     };
     let mut reply = reply.to_string().into_bytes();
     reply.push(b'\n');
-    replies.upgrade().is_some_and(|it| it.blocking_send(reply).is_ok())
+    replies.send(reply)
 }
 
 fn error_reply(id: Value, code: i32, what: &str) -> Value {

@@ -1,7 +1,7 @@
 //! Where a profile contradicts itself.
 
 use super::settings::layouts;
-use super::{Budget, Keep, Pass, Profile, Replace, Select, Slot, Summarize, TooLong, Turns};
+use super::{Budget, Keep, Pass, Profile, Replace, Select, Shape, Slot, Summarize, TooLong, Turns};
 
 /// A contradiction.
 pub(super) struct Problem {
@@ -83,6 +83,9 @@ fn summarize(profile: &Profile, step: &Summarize, say: &mut dyn FnMut(String)) {
     if step.summary.sections.is_empty() {
         say("its summary has no sections".to_owned());
     }
+    if step.summary.slice_minutes > 0 && step.summary.shape == Shape::Xml {
+        say("summary.slice-minutes: expected a shape with headings, found xml".to_owned());
+    }
     if step.summary.max_tokens == 0 {
         say("summary.max-tokens: expected more than 0".to_owned());
     }
@@ -140,4 +143,57 @@ fn share(what: &str, value: f64, say: &mut dyn FnMut(String)) {
 fn line_of(text: &str, head: &str, number: usize) -> Option<u64> {
     let found = text.lines().enumerate().filter(|(_, line)| line.trim() == head).nth(number);
     found.map(|(at, _)| at as u64 + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::profile::Profile;
+
+    const SUMMARY: &str =
+        "layout = [\"summary\"]\n[pass.summary]\nsections = [{ title = \"a\", holds = [\"goal\"] }]\n";
+
+    fn mistake(text: &str) -> (String, Option<u64>) {
+        let text = format!("name = \"x\"\nabout = \"\"\nfollows = \"\"\n{text}");
+        let error = Profile::parse(&text, "x.toml").unwrap_err();
+        (error.to_string(), error.place().and_then(|it| it.line))
+    }
+
+    #[test]
+    fn each_contradiction_has_its_place() {
+        let pass = |fields: &str| format!("[[pass]]\ndo = \"summarize\"\n{fields}\n{SUMMARY}");
+        let cases = [
+            (format!("[trigger]\nshare = 0.0\n{}", pass("keep = \"nothing\"")), "trigger.share", 4),
+            (format!("[trigger]\ntokens = 0\n{}", pass("keep = \"nothing\"")), "trigger.tokens", 4),
+            (
+                format!("[trigger]\nwindow = 30_000\nreserve-output = 32_000\n{}", pass("keep = \"nothing\"")),
+                "keeps 32000 tokens or more free of a window of 30000",
+                4,
+            ),
+            (
+                "[trigger]\n[[pass]]\ndo = \"outputs\"\nselect = { beyond = 10 }\nminimum = 20\nreplace = { placeholder = \"\" }\n".to_owned(),
+                "protects 10 tokens, fewer than the minimum of 20",
+                5,
+            ),
+            (
+                format!("[trigger]\ntokens = 1_000\n{}", pass("keep = { user-messages = { tokens = 2_000 } }")),
+                "keeps 2000 tokens, more than the 1000 at which it compacts",
+                6,
+            ),
+            (
+                format!("[trigger]\n{}", pass("keep = { turns = { share = 0.1, minimum = 9, maximum = 8 } }")),
+                "keeps at least 9 but at most 8",
+                5,
+            ),
+            ("[trigger]\n[[pass]]\ndo = \"fold\"\n".to_owned(), "unknown variant `fold`", 6),
+            ("extends = 3\n[trigger]\n".to_owned(), "extends: expected the name", 0),
+            ("extends = \"nobody\"\n".to_owned(), "found \"nobody\"", 0),
+        ];
+        for (text, what, line) in cases {
+            let (error, at) = mistake(&text);
+            assert!(error.contains(what), "{error}");
+            assert!(line == 0 || at == Some(line), "{error}: {at:?}");
+        }
+        let (error, _) = mistake("[trigger]\n");
+        assert!(error.contains("pass"), "{error}");
+    }
 }

@@ -247,6 +247,14 @@ impl Profile {
             .map_err(|error| Error::new(ErrorKind::Bug, "writing a profile").because(error))
     }
 
+    /// The pass of that number, if it summarises.
+    pub fn summarizing(&self, pass: usize) -> Option<&Summarize> {
+        match self.passes.get(pass)? {
+            Pass::Summarize(step) => Some(step),
+            Pass::Outputs(_) | Pass::Snip(_) | Pass::Collapse(_) => None,
+        }
+    }
+
     /// The step that summarises when nothing overflowed, if there is one.
     pub fn summarize(&self) -> Option<&Summarize> {
         self.passes.iter().find_map(|pass| match pass {

@@ -20,6 +20,7 @@ pub enum When {
 }
 
 /// One step of a profile.
+#[expect(clippy::large_enum_variant, reason = "a profile has a handful of them")]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case")]
 pub enum Pass {
@@ -215,6 +216,9 @@ pub struct Summarize {
     /// Where there is nothing to summarise, nothing else is done either.
     #[serde(default)]
     pub or_nothing: bool,
+    /// By itself, left out after a compaction that failed.
+    #[serde(default)]
+    pub not_after_failure: bool,
     /// A stored snapshot that covers what would be summarised is used instead, if it has at most so many tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<u64>,

@@ -51,6 +51,71 @@ struct Item<'a> {
 /// Writes a summary of `ask.region`. Never above `ask.budget` by `count`: pins that do not fit even alone are left out,
 /// so a caller that must keep them checks that they are there.
 pub fn write(history: &History, ledger: &Ledger, ask: &Ask, count: &dyn Fn(&str) -> u64) -> String {
+    let slices = slices(history, ask);
+    if slices.len() < 2 {
+        return write_slice(history, ledger, ask, count);
+    }
+    let spec = SummarySpec { slice_minutes: 0, ..ask.spec.clone() };
+    let mut out = String::new();
+    // Newest first: what an older slice does not need is nobody's any more, so each may take its share of what is left.
+    let mut parts: Vec<String> = Vec::new();
+    let mut left = ask.budget;
+    for (number, (title, region)) in slices.iter().enumerate().rev() {
+        let first = number == 0;
+        let heading = format!("# {title}\n");
+        let budget = (left / (number as u64 + 1)).saturating_sub(count(&heading) + 1);
+        let ask = Ask {
+            region: region.clone(),
+            spec: &spec,
+            budget,
+            pins: if first { ask.pins } else { &[] },
+            header: ask.header.filter(|_| first),
+            ..ask.clone()
+        };
+        let text = write_slice(history, ledger, &ask, count);
+        if !text.is_empty() {
+            let part = format!("{heading}{text}\n\n");
+            left = left.saturating_sub(count(&part));
+            parts.push(part);
+        }
+    }
+    parts.reverse();
+    parts.iter().for_each(|it| out.push_str(it));
+    out.truncate(out.trim_end().len());
+    out
+}
+
+/// The region cut into stretches of time, with what each is called. One stretch where times are not known.
+fn slices(history: &History, ask: &Ask) -> Vec<(String, Range<usize>)> {
+    let length = ask.spec.slice_minutes as i64 * 60_000;
+    let messages = history.messages().get(ask.region.clone()).unwrap_or_default();
+    let Some(start) = messages.iter().find_map(|it| it.at).filter(|_| length > 0) else { return Vec::new() };
+    let mut out: Vec<(String, Range<usize>)> = Vec::new();
+    let mut current = -1;
+    for (at, message) in (ask.region.start..).zip(messages) {
+        let slice = message.at.map_or(current.max(0), |it| ((it - start) / length).max(current.max(0)));
+        match out.last_mut() {
+            Some((_, range)) if slice == current => range.end = at + 1,
+            _ => {
+                let from = slice * ask.spec.slice_minutes as i64;
+                out.push((format!("Minutes {from} to {}", from + ask.spec.slice_minutes as i64), at..at + 1));
+                current = slice;
+            }
+        }
+    }
+    out
+}
+
+/// Which of some globs fits a path first: `*` within a name, `**` across folders, from any folder on.
+fn fitting(globs: &[String], path: &str) -> Option<usize> {
+    globs.iter().position(|glob| {
+        let pattern =
+            regex::escape(glob).replace(r"\*\*/", "(.*/)?").replace(r"\*\*", ".*").replace(r"\*", "[^/]*");
+        regex::Regex::new(&format!("(^|/){pattern}$")).is_ok_and(|it| it.is_match(path))
+    })
+}
+
+fn write_slice(history: &History, ledger: &Ledger, ask: &Ask, count: &dyn Fn(&str) -> u64) -> String {
     let mut items = items(ledger, ask);
     // The same text is often measured twice; the ruler is the dearest thing here.
     let errors_apart = ask.spec.sections.iter().any(|it| it.holds.contains(&Topic::Errors));
@@ -99,12 +164,18 @@ fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
                 .collect()
         })
         .unwrap_or_default();
+    let wanted = |it: &Fact| {
+        it.topic != Topic::Files
+            || ask.spec.only_files.is_empty()
+            || fitting(&ask.spec.only_files, &it.text).is_some()
+    };
     let cleared = |it: &Fact| {
         matches!(it.topic, Topic::Commands | Topic::Errors | Topic::Identifiers)
             && ask.cleared.binary_search(&it.message).is_ok()
     };
-    let within =
-        |it: &&Fact| (ask.region.contains(&it.message) || cleared(it)) && section(it.topic).is_some();
+    let within = |it: &&Fact| {
+        (ask.region.contains(&it.message) || cleared(it)) && section(it.topic).is_some() && wanted(it)
+    };
     let facts: Vec<&Fact> = ledger.facts.iter().filter(within).collect();
     let words = |topic: Topic| {
         facts.iter().filter(move |it| it.topic == topic).map(|it| (it.message, it.text.as_str()))
@@ -222,7 +293,18 @@ impl Page<'_, '_> {
             by_kind.entry(item.kind).or_default().push(number);
         }
         for numbers in by_kind.values_mut() {
-            numbers.sort_by_key(|it| (!items[*it].focused, ladder::rank(items[*it].fact)));
+            let first = |fact: &Fact| {
+                let globs = &self.ask.spec.first_files;
+                if fact.topic == Topic::Files {
+                    fitting(globs, &fact.text).unwrap_or(usize::MAX)
+                } else {
+                    usize::MAX
+                }
+            };
+            numbers.sort_by_cached_key(|it| {
+                let fact = items[*it].fact;
+                (!items[*it].focused, first(fact), ladder::rank(fact))
+            });
         }
         if let Some((number, line, cost)) = self.whole(items) {
             let fact = items[number].fact;

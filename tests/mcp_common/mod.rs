@@ -20,7 +20,9 @@ pub fn example_messages(name: &str) -> Value {
 
 /// `epitome` with a home of its own.
 pub fn command(home: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_epitome"));
+    // `EPITOME_BINARY`: the binary that is shipped, instead of the one just built.
+    let binary = std::env::var_os("EPITOME_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_epitome").into());
+    let mut command = Command::new(binary);
     command.env_clear().env("HOME", home).env("PATH", "/usr/bin:/bin").current_dir(home);
     command
 }

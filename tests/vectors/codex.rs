@@ -47,25 +47,25 @@ fn cuts(out: &mut Rows) {
     let one = "this is an example of a long output that should be truncated".to_owned();
     let two = format!("{one}\nalso some other line");
     let faces = format!("{}\nsecond line with text\n", "😀".repeat(10));
-    let rows_by_tokens: [(String, usize, &str); 5] = [
+    let token_cases: [(String, usize, &str); 5] = [
         ("abcdef".into(), 0, "…2 tokens truncated…"),
         ("example output".into(), 1, "ex…3 tokens truncated…ut"),
         (one.clone(), 5, "this is an…10 tokens truncated… truncated"),
         (two.clone(), 10, "this is an example o…11 tokens truncated…also some other line"),
         (faces.clone(), 8, "😀😀😀😀…8 tokens truncated… line with text\n"),
     ];
-    for (number, (text, tokens, expected)) in rows_by_tokens.into_iter().enumerate() {
+    for (number, (text, tokens, expected)) in token_cases.into_iter().enumerate() {
         row(out, format!("codex.cut.tokens-{}", number + 1), move || {
             assert_eq!(by_tokens(&text, tokens), expected)
         });
     }
-    let rows_by_bytes: [(String, usize, &str); 4] = [
+    let byte_cases: [(String, usize, &str); 4] = [
         ("example output".into(), 1, "…13 chars truncated…t"),
         (one, 30, "this is an exam…30 chars truncated…ld be truncated"),
         (two, 30, "this is an exam…51 chars truncated…some other line"),
         (faces, 20, "😀😀…21 chars truncated…with text\n"),
     ];
-    for (number, (text, bytes, expected)) in rows_by_bytes.into_iter().enumerate() {
+    for (number, (text, bytes, expected)) in byte_cases.into_iter().enumerate() {
         row(out, format!("codex.cut.bytes-{}", number + 1), move || {
             assert_eq!(by_bytes(&text, bytes), expected)
         });
@@ -278,7 +278,7 @@ fn layouts(out: &mut Rows) {
                 user("d"),
                 model("e"),
             ];
-            let limits = Limits { window: Some(4_500), ..Limits::default() };
+            let limits = Limits { window: Some(1_500), ..Limits::default() };
             let wish = Wish { cause: Cause::Overflow, limits, ..Wish::default() };
             let plan = plan(&profile(name), &history(messages), wish);
             // The first message goes, then the call with its output: the rest fits.

@@ -4,8 +4,10 @@
 mod claude;
 mod codex;
 mod gemini;
+mod laws;
 mod learn;
 mod opencode;
+mod shapes;
 mod supermemory;
 
 use std::collections::{BTreeMap, BTreeSet};

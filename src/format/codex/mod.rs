@@ -13,7 +13,7 @@ use super::{Format, Session, Source};
 use crate::error::Result;
 use crate::history::{History, Meta};
 
-pub use write::write;
+pub use write::{fresh, write};
 
 /// The types of line that only Codex writes around a `payload`.
 const LINES: [&str; 9] = [

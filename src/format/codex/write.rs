@@ -323,6 +323,59 @@ fn counted(payload: &Fields, tokens: u64) -> Option<String> {
     Some(payload.with(&[("info", Some(&info))]))
 }
 
+/// A thread of its own for the history of another agent, in the form that Codex wrote before it numbered its lines; what
+/// only another API understands stays behind.
+pub fn fresh(session: &Session, after: &History) -> Written {
+    let mut written = Written::default();
+    let meta = &after.meta;
+    let ms = meta.times.map_or(0, |(_, last)| last + 1);
+    let at = quoted(&derive::time(ms));
+    let freeform = |_: &str| false;
+    let mut lines = String::new();
+    let mut first_prompt = None;
+    for message in after.messages().iter().filter(|it| it.role != Role::System) {
+        let mut message = Message { from: None, ..message.clone() };
+        message.parts.retain(|it| match it {
+            Part::Reasoning(_) | Part::Opaque(_) => false,
+            Part::Text(_) | Part::Call(_) | Part::Output(_) | Part::Media(_) => true,
+        });
+        for part in &mut message.parts {
+            if let Part::Call(call) = part {
+                call.signature = None;
+                call.freeform = false;
+            }
+        }
+        if first_prompt.is_none() && message.is_prompt() {
+            first_prompt = Some(message.plain());
+        }
+        let time = message.at.map_or(at.clone(), |it| quoted(&derive::time(it)));
+        for item in items(&message, &freeform, &mut written.warnings) {
+            lines.push_str(&format!(
+                "{{\"timestamp\":{time},\"type\":\"response_item\",\"payload\":{item}}}\n"
+            ));
+        }
+    }
+    if let Some(said) = first_prompt {
+        // The list of sessions shows a thread by its first user message.
+        let said = quoted(&said);
+        lines.push_str(&format!(
+            "{{\"timestamp\":{at},\"type\":\"event_msg\",\"payload\":{{\"type\":\"user_message\",\"message\":{said},\"images\":[]}}}}\n"
+        ));
+    }
+    let old = session.history.meta.session.as_deref().unwrap_or_default();
+    let id = derive::uuid_v7(ms, derive::digest(old, "thread", 0, &lines));
+    let cwd = quoted(meta.cwd.as_deref().unwrap_or("/"));
+    let first = format!(
+        "{{\"timestamp\":{at},\"type\":\"session_meta\",\"payload\":{{\"id\":{},\"timestamp\":{at},\"cwd\":{cwd},\"originator\":\"epitome\",\"cli_version\":\"0.169.0\",\"source\":\"exec\"}}}}\n",
+        quoted(&id)
+    );
+    let stamp = derive::time(ms).get(..19).unwrap_or_default().replace(':', "-");
+    written.pieces = vec![Piece::New(format!("{first}{lines}").into_bytes())];
+    written.file_name = Some(format!("rollout-{stamp}-{id}.jsonl"));
+    written.session = Some(id);
+    written
+}
+
 fn new_thread(
     source: &dyn Source,
     session: &Session,

@@ -17,7 +17,7 @@ use super::{Format, PastCompaction, Session, Source};
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::history::{History, Kind, Message, Meta};
 
-pub use write::write;
+pub use write::{fresh, write};
 
 use convert::{Live, converted};
 use journal::Journal;

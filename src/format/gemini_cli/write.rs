@@ -78,6 +78,46 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
     Ok(written)
 }
 
+/// A session of its own for the history of another agent; what only another API understands stays behind.
+pub fn fresh(session: &Session, after: &History) -> Result<Written> {
+    let mut written = Written::default();
+    let ms = after.meta.times.map_or(0, |(_, last)| last + 1);
+    let old = session.history.meta.session.as_deref().unwrap_or_default();
+    let nothing = crate::format::Memory::new("nothing", Vec::new());
+    let messages: Vec<Message> = after
+        .messages()
+        .iter()
+        .filter(|it| it.role != Role::System)
+        .map(|it| {
+            let mut message = Message { from: None, ..it.clone() };
+            message.parts.retain(|it| !matches!(it, Part::Reasoning(_) | Part::Opaque(_)));
+            for part in &mut message.parts {
+                if let Part::Call(call) = part {
+                    call.signature = None;
+                }
+            }
+            if message.role == Role::Tool {
+                message.role = Role::User;
+            }
+            message
+        })
+        .filter(|it| !it.parts.is_empty())
+        .collect();
+    let after = History::new(messages, after.meta.clone());
+    let writer =
+        Writer { source: &nothing, live: &[], old, ms, ids: HashSet::new(), warnings: &mut written.warnings };
+    let records = writer.records(&after)?;
+    let at = derive::time(ms);
+    let id = derive::uuid(derive::digest(old, "session", 0, &records.join("\n")));
+    let first =
+        json!({"sessionId": id, "projectHash": "", "startTime": at, "lastUpdated": at, "kind": "main"});
+    written.pieces = vec![Piece::New(format!("{first}\n{}\n", records.join("\n")).into_bytes())];
+    let stamp = at.get(..16).unwrap_or_default().replace(':', "-");
+    written.file_name = Some(format!("session-{stamp}-{}.jsonl", id.get(..8).unwrap_or_default()));
+    written.session = Some(id);
+    Ok(written)
+}
+
 fn patch(source: &dyn Source, read: &Read, after: &History) -> Result<Written> {
     let refuse = |what: &str| {
         Error::new(

@@ -11,11 +11,13 @@ use axum::response::{IntoResponse, Response};
 
 use super::Shared;
 
+/// How many and how long, by tool and outcome.
+type Calls = BTreeMap<(String, &'static str), (u64, Duration)>;
+
 /// What has happened since the start.
 #[derive(Default)]
 pub(crate) struct Metrics {
-    /// Calls and their time, by tool and outcome.
-    calls: Mutex<BTreeMap<(String, &'static str), (u64, Duration)>>,
+    calls: Mutex<Calls>,
     responses: Mutex<BTreeMap<u16, u64>>,
     unauthorized: AtomicU64,
 }

@@ -73,14 +73,14 @@ pub(super) async fn open(State(shared): State<Shared>, Extension(caller): Extens
             return (StatusCode::SERVICE_UNAVAILABLE, [("Retry-After", "1")], "too many streams are open")
                 .into_response();
         }
-        open.insert(id.clone(), Stream { owner: caller.owner.clone(), incoming });
+        open.insert(id.clone(), Stream { owner: caller.owner, incoming });
     }
     let (outgoing, events) = mpsc::channel(QUEUE);
     let work = shared.streams.stop.child_token();
     let closing =
         Closing { id: id.clone(), streams: shared.streams.clone(), _work: work.clone().drop_guard() };
     let transport = Channel { incoming: messages, outgoing: Some(outgoing) };
-    let server = shared.server.clone();
+    let server = shared.server;
     tokio::spawn(async move {
         // A client that leaves before or during the handshake is no error of ours.
         if let Ok(running) = serve_server_with_ct(server, transport, work).await {

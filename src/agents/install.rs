@@ -1,0 +1,449 @@
+//! Registration: what stands in each agent's settings while we are installed.
+//!
+//! **Invariants.** Installing twice is installing once. Uninstalling leaves every byte as it was, also where a file or a
+//! section had to be made. Files that do not parse are refused, not mended.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::{Agent, Env, codex, gemini_cli, settings};
+use crate::error::{Error, Kind, Result};
+
+/// The name under which the server is registered.
+pub const NAME: &str = "epitome";
+
+const PLUGIN: &str = include_str!("opencode/plugin.js");
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// The program, absolute.
+    pub program: PathBuf,
+    /// Whether hooks are registered too.
+    pub hooks: bool,
+    /// Whether Gemini CLI shall run the tools without asking.
+    pub trust: bool,
+}
+
+/// A file before and after. `None`: not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Which.
+    pub path: PathBuf,
+    /// As it is.
+    pub before: Option<String>,
+    /// As it will be.
+    pub after: Option<String>,
+}
+
+/// Sections that installing had to make, by file: joined keys; an empty one stands for the file itself.
+pub type Made = BTreeMap<String, Vec<String>>;
+
+/// The hook events that are used: what they do and what they cost.
+pub fn events(agent: Agent) -> &'static [&'static str] {
+    match agent {
+        Agent::ClaudeCode => {
+            &["SessionStart", "PreCompact", "PostCompact", "UserPromptSubmit", "PostToolUse"]
+        }
+        Agent::Codex => &["SessionStart", "PreCompact", "PostCompact", "UserPromptSubmit", "PostToolUse"],
+        Agent::GeminiCli => &["SessionStart", "PreCompress", "BeforeAgent"],
+        Agent::OpenCode => &[],
+    }
+}
+
+/// What the hooks do and cost, in three lines.
+pub fn explained(agent: Agent) -> [&'static str; 3] {
+    match agent {
+        Agent::ClaudeCode | Agent::Codex => [
+            "before a compaction: archives the session and names what must survive (at most 1,000 tokens; under 2 s)",
+            "after it: adds what the summary left out, once (at most 1,500 tokens)",
+            "each turn: one line when the context passes 80 % (a few milliseconds; off with [hooks] reminder = false)",
+        ],
+        Agent::GeminiCli => [
+            "before a compression check: archives the session (no tokens; runs every turn, nothing is stored twice)",
+            "each turn: one line when the context passes 80 % (off with [hooks] reminder = false)",
+            "at the start: notes which session it is (prints nothing)",
+        ],
+        Agent::OpenCode => [
+            "before a compaction: archives the session, adds sections and what must survive to its prompt (under 2 s)",
+            "after it: remembers the summary (no tokens)",
+            "it is a plugin: OpenCode tries an npm install at each start when there is one (slow without a network)",
+        ],
+    }
+}
+
+/// The settings files: where the server stands, where the hooks do.
+fn files(env: &Env, config: &Path, agent: Agent) -> (PathBuf, PathBuf) {
+    match agent {
+        Agent::ClaudeCode => match &env.claude_config {
+            Some(folder) => (folder.join(".claude.json"), folder.join("settings.json")),
+            None => (env.home.join(".claude.json"), env.home.join(".claude/settings.json")),
+        },
+        Agent::Codex => (codex::home(env).join("config.toml"), codex::home(env).join("config.toml")),
+        Agent::GeminiCli => {
+            (gemini_cli::home(env).join("settings.json"), gemini_cli::home(env).join("settings.json"))
+        }
+        Agent::OpenCode => {
+            let folder = config.join("opencode");
+            let jsonc = folder.join("opencode.jsonc");
+            let server = if jsonc.exists() { jsonc } else { folder.join("opencode.json") };
+            (server, folder.join("plugins/epitome.js"))
+        }
+    }
+}
+
+fn text_of(path: &Path) -> Result<Option<String>> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::new(Kind::Input, "reading settings")
+            .at(path.display().to_string(), None)
+            .because(error)),
+    }
+}
+
+/// What installing changes, and the sections it makes. `config`: the folder of user configurations.
+pub fn install(env: &Env, config: &Path, agent: Agent, wanted: &Wanted) -> Result<(Vec<Change>, Made)> {
+    let (server, hooks) = files(env, config, agent);
+    let mut made = Made::new();
+    if agent == Agent::Codex {
+        let change = codex_change(&server, wanted, &mut made)?;
+        return Ok((vec![change], made));
+    }
+    let mut edited: BTreeMap<PathBuf, Change> = BTreeMap::new();
+    let section = if agent == Agent::OpenCode { "mcp" } else { "mcpServers" };
+    let entry = entry(agent, wanted);
+    edit(&mut edited, &mut made, &server, |text, made| {
+        let text = section_of(text, &[], section, "{}", made)?;
+        let text = settings::remove(&text, &[section, NAME]).unwrap_or(text);
+        settings::insert(&text, &[section], NAME, &entry)
+    })?;
+    if agent == Agent::OpenCode {
+        let program = serde_json::to_string(&wanted.program.display().to_string()).unwrap_or_default();
+        let plugin = PLUGIN.replace("\"@EPITOME@\"", &program);
+        let before = text_of(&hooks)?;
+        let after = if wanted.hooks { Some(plugin) } else { None };
+        edited.insert(hooks.clone(), Change { path: hooks, before, after });
+    } else {
+        let command = command(&wanted.program);
+        edit(&mut edited, &mut made, &hooks, |text, made| {
+            let mut text = without_hooks(text, agent);
+            if wanted.hooks {
+                text = section_of(&text, &[], "hooks", "{}", made)?;
+                for event in events(agent) {
+                    text = section_of(&text, &["hooks"], event, "[]", made)?;
+                    text = settings::push(&text, &["hooks", event], &hook(agent, &command))?;
+                }
+            }
+            Some(text)
+        })?;
+    }
+    Ok((edited.into_values().collect(), made))
+}
+
+/// What uninstalling changes; `made` is what installing had to make.
+pub fn uninstall(env: &Env, config: &Path, agent: Agent, made: &Made) -> Result<Vec<Change>> {
+    let (server, hooks) = files(env, config, agent);
+    let mut out: Vec<Change> = Vec::new();
+    let mut paths = vec![server];
+    if !paths.contains(&hooks) {
+        paths.push(hooks);
+    }
+    for path in paths {
+        let Some(before) = text_of(&path)? else { continue };
+        let sections = made.get(&path.display().to_string()).map(Vec::as_slice).unwrap_or_default();
+        let mut after = match agent {
+            Agent::Codex => settings::remove_block(&before).unwrap_or_else(|| before.clone()),
+            Agent::OpenCode if path.extension().is_some_and(|it| it == "js") => String::new(),
+            Agent::ClaudeCode | Agent::GeminiCli | Agent::OpenCode => {
+                settings::check(&before).map_err(|error| error.at(path.display().to_string(), None))?;
+                let text = without_hooks(&before, agent);
+                let section = if agent == Agent::OpenCode { "mcp" } else { "mcpServers" };
+                settings::remove(&text, &[section, NAME]).unwrap_or(text)
+            }
+        };
+        // What was made goes when nothing else came into it; the innermost first.
+        for section in sections.iter().rev().filter(|it| !it.is_empty()) {
+            let keys: Vec<&str> = section.split('/').collect();
+            let empty = settings::get(&after, &keys)
+                .is_some_and(|it| matches!(it.replace(char::is_whitespace, "").as_str(), "{}" | "[]"));
+            if empty && let Some(shorter) = settings::remove(&after, &keys) {
+                after = shorter;
+            }
+        }
+        let ours = sections.iter().any(String::is_empty);
+        let nothing = after.trim().is_empty() || after.replace(char::is_whitespace, "") == "{}";
+        let plugin = agent == Agent::OpenCode && path.extension().is_some_and(|it| it == "js");
+        let after = if (ours && nothing) || plugin { None } else { Some(after) };
+        if after.as_deref() != Some(&before) {
+            out.push(Change { path, before: Some(before), after });
+        }
+    }
+    Ok(out)
+}
+
+/// Whether the server stands in an agent's settings, and whether hooks do.
+pub fn installed(env: &Env, config: &Path, agent: Agent) -> (bool, bool) {
+    let (server, hooks) = files(env, config, agent);
+    let text = |path: &Path| text_of(path).ok().flatten().unwrap_or_default();
+    match agent {
+        Agent::Codex => {
+            let text = text(&server);
+            let block = settings::block(&text).unwrap_or_default();
+            (text.contains("[mcp_servers.epitome]"), block.contains("[[hooks."))
+        }
+        Agent::OpenCode => (settings::get(&text(&server), &["mcp", NAME]).is_some(), hooks.exists()),
+        Agent::ClaudeCode | Agent::GeminiCli => {
+            let hooks = text(&hooks);
+            let ours =
+                |event: &&str| settings::elements(&hooks, &["hooks", event]).iter().any(|it| is_ours(it));
+            (settings::get(&text(&server), &["mcpServers", NAME]).is_some(), events(agent).iter().any(ours))
+        }
+    }
+}
+
+/// Edits a JSON file that may be changed already, or may have to be made.
+fn edit(
+    edited: &mut BTreeMap<PathBuf, Change>,
+    made: &mut Made,
+    path: &Path,
+    with: impl FnOnce(&str, &mut Vec<String>) -> Option<String>,
+) -> Result<()> {
+    let sections = made.entry(path.display().to_string()).or_default();
+    let change = match edited.remove(path) {
+        Some(change) => change,
+        None => {
+            let before = text_of(path)?;
+            Change { path: path.to_owned(), after: before.clone(), before }
+        }
+    };
+    let text = match &change.after {
+        Some(text) if !text.trim().is_empty() => text.clone(),
+        Some(_) | None => {
+            sections.push(String::new());
+            "{}\n".to_owned()
+        }
+    };
+    let at = || path.display().to_string();
+    settings::check(&text).map_err(|error| error.at(at(), None))?;
+    let after = with(&text, sections).ok_or_else(|| {
+        Error::new(
+            Kind::Input,
+            "expected objects and lists where settings have them, found something else; nothing was changed",
+        )
+        .at(at(), None)
+    })?;
+    settings::check(&after).map_err(|error| error.at(at(), None))?;
+    edited.insert(path.to_owned(), Change { after: Some(after), ..change });
+    Ok(())
+}
+
+/// The text with a section of that name, made if it was not there.
+fn section_of(text: &str, path: &[&str], name: &str, empty: &str, made: &mut Vec<String>) -> Option<String> {
+    let whole = [path, &[name]].concat();
+    if settings::get(text, &whole).is_some() {
+        return Some(text.to_owned());
+    }
+    made.push(whole.join("/"));
+    settings::insert(text, path, name, empty)
+}
+
+fn without_hooks(text: &str, agent: Agent) -> String {
+    let mut text = text.to_owned();
+    for event in events(agent) {
+        text = settings::remove_elements(&text, &["hooks", event], is_ours);
+    }
+    text
+}
+
+/// Whether a hook entry calls us, wherever we lay.
+fn is_ours(element: &str) -> bool {
+    let commands = |it: &serde_json::Value| {
+        let all = it["hooks"].as_array().cloned().unwrap_or_default();
+        all.iter().any(|it| {
+            it["command"].as_str().is_some_and(|it| it.ends_with(" hook") && it.contains("epitome"))
+        })
+    };
+    serde_json::from_str(element).is_ok_and(|it| commands(&it))
+}
+
+fn command(program: &Path) -> String {
+    format!("{} hook", super::reach::quoted(&program.to_string_lossy()))
+}
+
+fn entry(agent: Agent, wanted: &Wanted) -> String {
+    let program = wanted.program.display().to_string();
+    let value = match agent {
+        Agent::OpenCode => {
+            json!({"type": "local", "command": [program, "serve", "--stdio"], "enabled": true})
+        }
+        Agent::GeminiCli if wanted.trust => {
+            json!({"command": program, "args": ["serve", "--stdio"], "trust": true})
+        }
+        Agent::GeminiCli => json!({"command": program, "args": ["serve", "--stdio"]}),
+        Agent::ClaudeCode | Agent::Codex => {
+            json!({"type": "stdio", "command": program, "args": ["serve", "--stdio"]})
+        }
+    };
+    value.to_string()
+}
+
+fn hook(agent: Agent, command: &str) -> String {
+    // Gemini CLI counts milliseconds, the others seconds.
+    let hook = match agent {
+        Agent::GeminiCli => json!({"type": "command", "name": NAME, "command": command, "timeout": 10_000}),
+        Agent::ClaudeCode | Agent::Codex | Agent::OpenCode => {
+            json!({"type": "command", "command": command, "timeout": 10})
+        }
+    };
+    json!({ "hooks": [hook] }).to_string()
+}
+
+fn codex_change(path: &Path, wanted: &Wanted, made: &mut Made) -> Result<Change> {
+    let before = text_of(path)?;
+    if before.is_none() {
+        made.entry(path.display().to_string()).or_default().push(String::new());
+    }
+    let text = before.clone().unwrap_or_default();
+    let text = settings::remove_block(&text).unwrap_or(text);
+    let refuse = |what: String| Error::new(Kind::Input, what).at(path.display().to_string(), None);
+    let parsed: toml::Table = toml::from_str(&text)
+        .map_err(|error| refuse(format!("expected TOML, found: {}", error.message())))?;
+    if parsed.get("mcp_servers").and_then(|it| it.get(NAME)).is_some() {
+        let what =
+            "a server of this name is registered by hand already; remove it first: codex mcp remove epitome";
+        return Err(Error::new(Kind::Refused, what).at(path.display().to_string(), None));
+    }
+    let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
+    let program = wanted.program.display().to_string();
+    let mut block =
+        format!("[mcp_servers.{NAME}]\ncommand = {}\nargs = [\"serve\", \"--stdio\"]\n", quoted(&program));
+    if wanted.hooks {
+        let command = quoted(&command(&wanted.program));
+        for event in events(Agent::Codex) {
+            block.push_str(&format!(
+                "[[hooks.{event}]]\n[[hooks.{event}.hooks]]\ntype = \"command\"\ncommand = {command}\ntimeout = 10\n"
+            ));
+        }
+    }
+    let after = settings::append_block(&text, &block);
+    toml::from_str::<toml::Table>(&after).map_err(|error| {
+        refuse(format!("what there is cannot be added to ({}); add this by hand:\n{block}", error.message()))
+    })?;
+    Ok(Change { path: path.to_owned(), before, after: Some(after) })
+}
+
+/// What to write by hand for clients that we do not edit: name, file and text.
+pub fn snippet(client: &str, program: &Path) -> Option<(&'static str, String)> {
+    let program = program.display().to_string();
+    let args = json!(["serve", "--stdio"]);
+    let pretty = |value: serde_json::Value| serde_json::to_string_pretty(&value).unwrap_or_default();
+    Some(match client {
+        "cursor" => {
+            ("~/.cursor/mcp.json", pretty(json!({"mcpServers": {NAME: {"command": program, "args": args}}})))
+        }
+        "vscode" => (
+            ".vscode/mcp.json",
+            pretty(json!({"servers": {NAME: {"type": "stdio", "command": program, "args": args}}})),
+        ),
+        "zed" => (
+            "~/.config/zed/settings.json",
+            pretty(json!({"context_servers": {NAME: {"command": program, "args": args}}})),
+        ),
+        "goose" => (
+            "~/.config/goose/config.yaml",
+            format!(
+                "extensions:\n  {NAME}:\n    name: {NAME}\n    type: stdio\n    cmd: {}\n    args: [serve, --stdio]\n    enabled: true\n    timeout: 300",
+                json!(program)
+            ),
+        ),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Installing, again, and uninstalling, as the command does it.
+    fn round(env: &Env, config: &Path, agent: Agent, hooks: bool) -> Vec<PathBuf> {
+        let wanted = Wanted { program: "/opt/my tools/epitome".into(), hooks, trust: false };
+        let write = |changes: &[Change]| {
+            for it in changes {
+                match &it.after {
+                    Some(text) => {
+                        std::fs::create_dir_all(it.path.parent().unwrap()).unwrap();
+                        std::fs::write(&it.path, text).unwrap();
+                    }
+                    None => drop(std::fs::remove_file(&it.path)),
+                }
+            }
+        };
+        let (changes, made) = install(env, config, agent, &wanted).unwrap();
+        write(&changes);
+        assert_eq!(installed(env, config, agent), (true, hooks), "{agent:?}");
+        let (again, more) = install(env, config, agent, &wanted).unwrap();
+        assert!(again.iter().all(|it| it.before == it.after), "{agent:?} {again:?}");
+        assert!(more.values().all(Vec::is_empty), "{more:?}");
+        let undone = uninstall(env, config, agent, &made).unwrap();
+        write(&undone);
+        assert_eq!(installed(env, config, agent), (false, false));
+        changes.into_iter().map(|it| it.path).collect()
+    }
+
+    #[test]
+    fn every_byte_is_as_before() {
+        for agent in Agent::ALL {
+            for hooks in [true, false] {
+                let home = tempfile::tempdir().unwrap();
+                let env = Env { home: home.path().to_owned(), ..Env::default() };
+                let config = home.path().join(".config");
+                // Nothing there.
+                for path in round(&env, &config, agent, hooks) {
+                    assert!(!path.exists(), "{path:?}");
+                }
+                // Something there, with comments and no order.
+                let (server, other) = files(&env, &config, agent);
+                let text = match agent {
+                    Agent::Codex => {
+                        "# mine\nmodel = \"x\"\n[mcp_servers.other]\ncommand = \"y\"\n[[hooks.PreCompact]]\n[[hooks.PreCompact.hooks]]\ntype = \"command\"\ncommand = \"z\""
+                    }
+                    _ => {
+                        "{\n  // mine\n  \"mcpServers\": {\"other\": {\"command\": \"y\"}},\n  \"hooks\" : {\"PreCompact\":[ {\"hooks\":[{\"command\":\"z\"}]} ], },\n  \"model\":\"x\" }"
+                    }
+                };
+                for path in [&server, &other] {
+                    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                    std::fs::write(path, text).unwrap();
+                }
+                if agent == Agent::OpenCode {
+                    std::fs::remove_file(&other).unwrap();
+                }
+                round(&env, &config, agent, hooks);
+                assert_eq!(std::fs::read_to_string(&server).unwrap(), text, "{agent:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_parse_is_refused() {
+        let home = tempfile::tempdir().unwrap();
+        let env = Env { home: home.path().to_owned(), ..Env::default() };
+        let wanted = Wanted { program: "/e".into(), hooks: true, trust: true };
+        for (agent, text) in [
+            (Agent::ClaudeCode, "{\"a\":"),
+            (Agent::GeminiCli, "[]"),
+            (Agent::Codex, "a = "),
+            (Agent::GeminiCli, "{\"hooks\":3}"),
+        ] {
+            let (server, _) = files(&env, home.path(), agent);
+            std::fs::create_dir_all(server.parent().unwrap()).unwrap();
+            std::fs::write(&server, text).unwrap();
+            let error = install(&env, home.path(), agent, &wanted).unwrap_err();
+            assert!(error.place().is_some(), "{agent:?} {error}");
+            assert_eq!(std::fs::read_to_string(&server).unwrap(), text);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The agents' own settings files, as far as profiles honour what stands in them. Only read; what is broken or missing
+//! says nothing.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::Env;
+
+/// The value at `path` (names joined by dots) in an agent's settings; nothing if the agent is unknown or does not say.
+/// `config`: where programs keep their settings (`~/.config`).
+pub fn value(env: &Env, config: &Path, agent: &str, path: &str) -> Option<Value> {
+    files(env, config, agent).iter().find_map(|file| {
+        let text = std::fs::read_to_string(file).ok()?;
+        let whole: Value = if file.extension().is_some_and(|it| it == "toml") {
+            toml::from_str(&text).ok()?
+        } else {
+            serde_json::from_str(&without_comments(&text)).ok()?
+        };
+        // A name may hold dots itself: whole first.
+        whole.get(path).or_else(|| path.split('.').try_fold(&whole, |at, name| at.get(name))).cloned()
+    })
+}
+
+/// Where an agent's user keeps settings, the one that wins first.
+fn files(env: &Env, config: &Path, agent: &str) -> Vec<PathBuf> {
+    let opencode = config.join("opencode");
+    match agent {
+        "claude-code" => {
+            let folder = env.claude_config.clone().unwrap_or_else(|| env.home.join(".claude"));
+            vec![folder.join("settings.json"), env.home.join(".claude.json")]
+        }
+        "codex" => {
+            vec![env.codex_home.clone().unwrap_or_else(|| env.home.join(".codex")).join("config.toml")]
+        }
+        "gemini-cli" => vec![env.home.join(".gemini/settings.json")],
+        "opencode" => ["opencode.jsonc", "opencode.json", "config.json"].map(|it| opencode.join(it)).into(),
+        "supermemory" => ["supermemory.jsonc", "supermemory.json"].map(|it| opencode.join(it)).into(),
+        _ => Vec::new(),
+    }
+}
+
+/// JSON out of JSON with `//` and `/* */` comments and trailing commas.
+fn without_comments(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    let mut quoted = false;
+    while let Some(it) = chars.next() {
+        match it {
+            '\\' if quoted => {
+                out.push(it);
+                out.extend(chars.next());
+            }
+            '"' => {
+                quoted = !quoted;
+                out.push(it);
+            }
+            '/' if !quoted && chars.peek() == Some(&'/') => {
+                while chars.next_if(|it| *it != '\n').is_some() {}
+            }
+            '/' if !quoted && chars.peek() == Some(&'*') => {
+                chars.next();
+                let mut last = ' ';
+                for it in chars.by_ref() {
+                    if last == '*' && it == '/' {
+                        break;
+                    }
+                    last = it;
+                }
+            }
+            '}' | ']' if !quoted => {
+                let kept = out.trim_end().trim_end_matches(',').len();
+                if out.trim_end().ends_with(',') {
+                    out.truncate(kept);
+                }
+                out.push(it);
+            }
+            _ => out.push(it),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_found_in_each_agents_own_file() {
+        let home = tempfile::tempdir().unwrap();
+        let at = |path: &str, text: &str| {
+            let path = home.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        at(".gemini/settings.json", r#"{"model":{"compressionThreshold":0.4}}"#);
+        at(".codex/config.toml", "model_auto_compact_token_limit = 200000\n");
+        at(".claude/settings.json", r#"{"autoCompactEnabled":false}"#);
+        at(
+            ".config/opencode/opencode.jsonc",
+            "{ // mine\n \"compaction\": { \"auto\": false, /* \"x\" */ \"tail_turns\": 2, },\n \"url\": \"http://a//b\", }",
+        );
+        at(".config/opencode/supermemory.jsonc", "{\"compactionThreshold\": 0.9}");
+        let env = Env { home: home.path().to_owned(), ..Env::default() };
+        let config = home.path().join(".config");
+        for (agent, path, expected) in [
+            ("gemini-cli", "model.compressionThreshold", Some(Value::from(0.4))),
+            ("codex", "model_auto_compact_token_limit", Some(200_000.into())),
+            ("claude-code", "autoCompactEnabled", Some(false.into())),
+            ("opencode", "compaction.auto", Some(false.into())),
+            ("opencode", "compaction.tail_turns", Some(2.into())),
+            ("opencode", "url", Some("http://a//b".into())),
+            ("supermemory", "compactionThreshold", Some(0.9.into())),
+            ("gemini-cli", "model.other", None),
+            ("nobody", "x", None),
+        ] {
+            assert_eq!(value(&env, &config, agent, path), expected, "{agent} {path}");
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Settings files edited as text: comments, order and white space stay, and what was put in can be taken out again so
+//! that every byte is as before.
+//!
+//! A member or element always goes in first, right behind the bracket; so taking it out, with the comma behind it,
+//! leaves what was there.
+
+use std::ops::Range;
+
+use crate::error::{Error, Kind, Result};
+
+/// A child of an object or array.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Child {
+    /// Its name; empty in an array.
+    key: String,
+    /// From its first byte (of the key, in an object) to the last of its value.
+    span: Range<usize>,
+    /// Its value.
+    value: Range<usize>,
+}
+
+/// The document's one value: where it starts and ends.
+fn root(text: &str) -> Option<Range<usize>> {
+    let start = skip(text, if text.starts_with('\u{feff}') { 3 } else { 0 });
+    let end = value_end(text, start)?;
+    (skip(text, end) == text.len()).then_some(start..end)
+}
+
+/// The next byte that is neither white space nor in a comment.
+fn skip(text: &str, mut at: usize) -> usize {
+    let bytes = text.as_bytes();
+    loop {
+        while bytes.get(at).is_some_and(u8::is_ascii_whitespace) {
+            at += 1;
+        }
+        let rest = bytes.get(at..).unwrap_or_default();
+        if rest.starts_with(b"//") {
+            at += rest.iter().position(|it| *it == b'\n').unwrap_or(rest.len());
+        } else if rest.starts_with(b"/*") {
+            at += rest.windows(2).skip(2).position(|it| it == b"*/").map_or(rest.len(), |it| it + 4);
+        } else {
+            return at;
+        }
+    }
+}
+
+/// Where the value that starts at `at` ends. Brackets are counted, so depth costs nothing.
+fn value_end(text: &str, at: usize) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut at = at;
+    let mut depth = 0usize;
+    loop {
+        match *bytes.get(at)? {
+            b'"' => {
+                at += 1;
+                while *bytes.get(at)? != b'"' {
+                    at += if bytes[at] == b'\\' { 2 } else { 1 };
+                }
+                at += 1;
+            }
+            b'{' | b'[' => {
+                depth += 1;
+                at += 1;
+            }
+            b'}' | b']' => {
+                depth = depth.checked_sub(1)?;
+                at += 1;
+            }
+            b',' | b':' if depth > 0 => at += 1,
+            b',' | b':' => return None,
+            _ => {
+                while bytes.get(at).is_some_and(|it| it.is_ascii_alphanumeric() || b"+-.".contains(it)) {
+                    at += 1;
+                }
+                if bytes.get(at).is_some_and(|it| !b",:]} \t\r\n/".contains(it)) {
+                    return None;
+                }
+            }
+        }
+        if depth == 0 {
+            return Some(at);
+        }
+        at = skip(text, at);
+    }
+}
+
+/// The children of the object or array at `value`.
+fn children(text: &str, value: &Range<usize>) -> Option<Vec<Child>> {
+    let object = match text.as_bytes().get(value.start)? {
+        b'{' => true,
+        b'[' => false,
+        _ => return None,
+    };
+    let mut out = Vec::new();
+    let mut at = skip(text, value.start + 1);
+    while at + 1 < value.end {
+        let start = at;
+        let mut key = String::new();
+        if object {
+            let end = value_end(text, at)?;
+            key = serde_json::from_str(text.get(at..end)?).ok()?;
+            at = skip(text, end);
+            if text.as_bytes().get(at) != Some(&b':') {
+                return None;
+            }
+            at = skip(text, at + 1);
+        }
+        let end = value_end(text, at)?;
+        out.push(Child { key, span: start..end, value: at..end });
+        at = skip(text, end);
+        if text.as_bytes().get(at) == Some(&b',') {
+            at = skip(text, at + 1);
+        }
+    }
+    Some(out)
+}
+
+fn find(text: &str, path: &[&str]) -> Option<Range<usize>> {
+    let mut value = root(text)?;
+    for key in path {
+        value = children(text, &value)?.into_iter().find(|it| it.key == *key)?.value;
+    }
+    Some(value)
+}
+
+/// The text of the value at a path of keys.
+pub fn get<'a>(text: &'a str, path: &[&str]) -> Option<&'a str> {
+    text.get(find(text, path)?)
+}
+
+/// The elements of the array at a path.
+pub fn elements<'a>(text: &'a str, path: &[&str]) -> Vec<&'a str> {
+    let all = find(text, path).and_then(|it| children(text, &it)).unwrap_or_default();
+    all.into_iter().filter_map(|it| text.get(it.value)).collect()
+}
+
+/// What must hold of a file that is edited.
+pub fn check(text: &str) -> Result<()> {
+    let value = root(text).filter(|it| text.as_bytes().get(it.start) == Some(&b'{'));
+    match value {
+        Some(value) if children(text, &value).is_some() => Ok(()),
+        _ => Err(Error::new(
+            Kind::Input,
+            "expected a JSON object, with or without comments, found something else; mend it first",
+        )),
+    }
+}
+
+/// Puts `"key": value` first into the object at `path`, which must be there.
+pub fn insert(text: &str, path: &[&str], key: &str, value: &str) -> Option<String> {
+    put(text, path, &format!("{}: {value}", crate::json::compact(&key)))
+}
+
+/// Puts an element first into the array at `path`, which must be there.
+pub fn push(text: &str, path: &[&str], value: &str) -> Option<String> {
+    put(text, path, value)
+}
+
+fn put(text: &str, path: &[&str], what: &str) -> Option<String> {
+    let at = find(text, path)?;
+    let empty = children(text, &at)?.is_empty();
+    let indent = "  ".repeat(path.len() + 1);
+    let comma = if empty { "" } else { "," };
+    Some(format!("{}\n{indent}{what}{comma}{}", &text[..at.start + 1], &text[at.start + 1..]))
+}
+
+/// Takes the member at `path` out.
+pub fn remove(text: &str, path: &[&str]) -> Option<String> {
+    let (key, parent) = path.split_last()?;
+    let at = find(text, parent)?;
+    let all = children(text, &at)?;
+    let number = all.iter().position(|it| it.key == *key)?;
+    cut(text, &at, &all, number)
+}
+
+/// Takes the elements that are wanted out of the array at `path`.
+pub fn remove_elements(text: &str, path: &[&str], wanted: impl Fn(&str) -> bool) -> String {
+    let mut text = text.to_owned();
+    while let Some(at) = find(&text, path) {
+        let Some(all) = children(&text, &at) else { break };
+        let Some(number) = all.iter().position(|it| text.get(it.value.clone()).is_some_and(&wanted)) else {
+            break;
+        };
+        let Some(shorter) = cut(&text, &at, &all, number) else { break };
+        text = shorter;
+    }
+    text
+}
+
+fn cut(text: &str, parent: &Range<usize>, all: &[Child], number: usize) -> Option<String> {
+    let child = all.get(number)?;
+    let behind = skip(text, child.span.end);
+    let comma = text.as_bytes().get(behind) == Some(&b',');
+    let (from, to) = match (number, comma) {
+        // First: what was put in behind the bracket.
+        (0, true) => (parent.start + 1, behind + 1),
+        (0, false) => (parent.start + 1, child.span.end),
+        (_, true) => (all[number - 1].span.end, child.span.end),
+        (_, false) => (all[number - 1].span.end, child.span.end),
+    };
+    Some(format!("{}{}", text.get(..from)?, text.get(to..)?))
+}
+
+/// What frames a block of ours in a TOML file.
+const BLOCK: (&str, &str) = ("\n# epitome: begin (epitome uninstall takes this out)\n", "# epitome: end\n");
+
+/// Puts a block at the end of a TOML file.
+pub fn append_block(text: &str, block: &str) -> String {
+    format!("{text}{}{block}{}", BLOCK.0, BLOCK.1)
+}
+
+/// Our block in a TOML file, with its frame.
+pub fn block(text: &str) -> Option<&str> {
+    let from = text.find(BLOCK.0)?;
+    let to = from + text.get(from..)?.find(BLOCK.1)? + BLOCK.1.len();
+    text.get(from..to)
+}
+
+/// Takes our block out of a TOML file.
+pub fn remove_block(text: &str) -> Option<String> {
+    let block = block(text)?;
+    let from = text.find(BLOCK.0)?;
+    let to = from + block.len();
+    Some(format!("{}{}", &text[..from], &text[to..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILES: [&str; 7] = [
+        "{}",
+        "{ }\n",
+        "{\n  // why\n  \"a\": 1, /* { */\n  \"servers\": {\"x\": {\"b\": \"}\\\"\"}},\n}\n",
+        "\u{feff}{\"servers\":{}}",
+        "{\r\n\t\"servers\" : { // none yet\r\n\t}\r\n}",
+        "{\"list\":[1,[2],\"]\"],\"servers\":{\"y\":null}}",
+        "{\"a\":{\"b\":[{\"c\":true}]}}",
+    ];
+
+    #[test]
+    fn what_is_put_in_comes_out_again() {
+        for file in FILES {
+            check(file).unwrap();
+            let with = insert(file, &[], "epitome", "{\"command\": [\"x\"]}").unwrap();
+            check(&with).unwrap();
+            assert_eq!(get(&with, &["epitome"]), Some("{\"command\": [\"x\"]}"));
+            assert_eq!(remove(&with, &["epitome"]).as_deref(), Some(file));
+            if get(file, &["servers"]).is_some() {
+                let with = insert(file, &["servers"], "epitome", "1").unwrap();
+                assert_eq!(get(&with, &["servers", "epitome"]), Some("1"));
+                assert_eq!(remove(&with, &["servers", "epitome"]).as_deref(), Some(file));
+            }
+        }
+        let file = "{\"hooks\":{\"A\":[ {\"x\":1} ]}}";
+        let with = push(file, &["hooks", "A"], "{\"mine\":1}").unwrap();
+        assert_eq!(elements(&with, &["hooks", "A"]), ["{\"mine\":1}", "{\"x\":1}"]);
+        assert_eq!(remove_elements(&with, &["hooks", "A"], |it| it.contains("mine")), file);
+        for file in ["", "a = 1", "a = 1\n[b]\n"] {
+            let with = append_block(file, "[c]\nd = 1\n");
+            assert_eq!(remove_block(&with).as_deref(), Some(file));
+        }
+    }
+
+    #[test]
+    fn what_is_no_json_is_refused() {
+        for file in [
+            "",
+            "[]",
+            "{\"a\"}",
+            "{\"a\":1",
+            "{\"a\":\"",
+            "{a:1}",
+            "{\"a\":1}}",
+            "{\"a\":{\"b\":1]",
+            "\u{1F600}",
+            "/*",
+        ] {
+            assert!(check(file).is_err(), "{file}");
+        }
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+        assert!(check(&deep).is_ok());
+    }
+}

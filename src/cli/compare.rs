@@ -1,0 +1,85 @@
+//! `epitome compare`.
+
+use super::Screen;
+use super::arguments::CompareArgs;
+use super::paint::{size, table};
+use crate::engine::Engine;
+use crate::error::Result;
+
+pub(super) fn run(engine: &Engine, arguments: &CompareArgs, screen: &mut Screen<'_>) -> Result<u8> {
+    let ask = arguments.common.ask(&engine.config)?;
+    let opened = engine.open(
+        &arguments.common.session(),
+        arguments.common.format()?,
+        arguments.common.agent.as_deref(),
+    )?;
+    let answer = engine.compare(&opened, &ask)?;
+    if screen.json(&answer)? {
+        return Ok(0);
+    }
+    let head = [
+        "profile",
+        "now",
+        "cut",
+        "pruned",
+        "tokens",
+        "saved",
+        "facts kept",
+        "behind handle",
+        "lost",
+        "valid for",
+        "ms",
+    ];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for it in &answer.rows {
+        let name = it.profile.clone();
+        let due = if it.due { "due" } else { "no" }.to_owned();
+        if it.status != "planned" {
+            let mut row = vec![name, due];
+            row.resize(4, String::new());
+            row.push(size(it.tokens_before));
+            row.push(it.status.clone());
+            rows.push(row);
+            continue;
+        }
+        let saved = 100.0 * (1.0 - it.tokens_after as f64 / it.tokens_before.max(1) as f64);
+        let kept = it.facts_kept.map_or_else(String::new, |it| format!("{:.0} %", it * 100.0));
+        rows.push(vec![
+            name,
+            due,
+            it.split.map_or_else(String::new, |it| it.to_string()),
+            it.pruned.to_string(),
+            format!("{} → {}", size(it.tokens_before), size(it.tokens_after)),
+            format!("{saved:.0} %"),
+            kept,
+            it.recoverable.to_string(),
+            it.lost.to_string(),
+            valid(&it.valid_for),
+            it.milliseconds.to_string(),
+        ]);
+    }
+    for line in table(&rows, screen.paint) {
+        screen.line(line.trim_end())?;
+    }
+    screen.line("")?;
+    for it in &answer.rows {
+        let mut why = format!("now: {}", it.due_reason);
+        if it.status != "planned" {
+            why = format!("{why}; {}: {}", it.status, it.reason);
+        }
+        if !it.why_same.is_empty() {
+            why = format!("{why}; {}", it.why_same);
+        }
+        screen.line(&format!("{}  {}", screen.paint.strong(&it.profile), screen.paint.faint(&why)))?;
+    }
+    Ok(0)
+}
+
+/// The APIs that take a result, short where it is all of them.
+fn valid(apis: &[String]) -> String {
+    match apis.len() {
+        0 => "none".to_owned(),
+        4 => "all four".to_owned(),
+        _ => apis.join(", "),
+    }
+}

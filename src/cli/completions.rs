@@ -1,0 +1,47 @@
+//! `epitome completions` and `epitome man`, made of the one definition of the command line.
+
+use std::path::Path;
+
+use clap::CommandFactory;
+
+use super::Screen;
+use super::arguments::{Arguments, CompletionsArgs, ManArgs};
+use crate::error::{Error, Kind, Result};
+
+/// Completions for a shell.
+pub(super) fn run(arguments: &CompletionsArgs, screen: &mut Screen<'_>) -> Result<u8> {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut Arguments::command(), "epitome", &mut script);
+    screen.line(String::from_utf8_lossy(&script).trim_end())?;
+    Ok(0)
+}
+
+/// The manual: the page of `epitome`, or a page for each command in a folder.
+pub(super) fn man(arguments: &ManArgs, screen: &mut Screen<'_>) -> Result<u8> {
+    let command = Arguments::command();
+    let Some(folder) = &arguments.out else {
+        screen.line(String::from_utf8_lossy(&page(command)?).trim_end())?;
+        return Ok(0);
+    };
+    let write = |name: String, page: Vec<u8>| crate::files::install(&folder.join(name), &page);
+    std::fs::create_dir_all(folder).map_err(|error| io(folder, error))?;
+    for it in command.get_subcommands().filter(|it| !it.is_hide_set()) {
+        let name = format!("epitome-{}", it.get_name());
+        write(format!("{name}.1"), page(it.clone().display_name(name).version(env!("CARGO_PKG_VERSION")))?)?;
+    }
+    write("epitome.1".to_owned(), page(command)?)?;
+    Ok(0)
+}
+
+fn page(command: clap::Command) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    let written = clap_mangen::Man::new(command).render(&mut out);
+    written.map_err(|error| Error::new(Kind::Bug, "writing the manual").because(error))?;
+    Ok(out)
+}
+
+fn io(folder: &Path, error: std::io::Error) -> Error {
+    Error::new(Kind::Io, "making a folder for the manual")
+        .at(folder.display().to_string(), None)
+        .because(error)
+}

@@ -1,0 +1,210 @@
+//! `epitome doctor`: what is configured and from where, which agents are there, who else compacts, whether the archive is
+//! whole; each with its remedy.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::Screen;
+use crate::agents::{Agent, gemini_cli, install, reach, settings};
+use crate::answers::CONTRACT;
+use crate::config::{Config, Origin, StoreAt};
+use crate::engine::Engine;
+use crate::error::Result;
+
+#[derive(Serialize)]
+struct Answer {
+    contract: u32,
+    config: Vec<Value>,
+    agents: Vec<Found>,
+    keys: Vec<&'static str>,
+    store: Stored,
+    problems: Vec<Problem>,
+}
+
+#[derive(Serialize)]
+struct Value {
+    name: &'static str,
+    value: String,
+    from: &'static str,
+}
+
+#[derive(Serialize)]
+struct Found {
+    agent: &'static str,
+    sessions: usize,
+    server: bool,
+    hooks: bool,
+    folder: String,
+}
+
+#[derive(Serialize)]
+struct Stored {
+    path: String,
+    items: u64,
+    bytes: u64,
+    whole: bool,
+}
+
+#[derive(Serialize)]
+struct Problem {
+    what: String,
+    remedy: String,
+}
+
+/// The providers' usual variables; only whether they are set is ever said.
+const KEYS: [&str; 4] = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"];
+
+pub(super) fn run(config: Config, now: i64, screen: &mut Screen<'_>) -> Result<u8> {
+    let mut problems = Vec::new();
+    let values = vec![
+        value(&config, "profile", config.profile.clone()),
+        value(&config, "tokenizer", config.tokenizer.clone()),
+        value(
+            &config,
+            "store.path",
+            match &config.store {
+                StoreAt::Path(path) => path.display().to_string(),
+                StoreAt::Nowhere => "nowhere".to_owned(),
+            },
+        ),
+        value(
+            &config,
+            "store.persistence",
+            if config.store == StoreAt::Nowhere { "none" } else { "disk" }.to_owned(),
+        ),
+    ];
+    if let Err(error) = config.profile(&config.profile) {
+        problems.push(Problem { what: error.full(), remedy: "epitome profiles lists them".to_owned() });
+    }
+    let keys = KEYS.into_iter().filter(|it| config.environment.get(it).is_some()).collect();
+    let folder = config.config_dir.parent().map_or_else(|| config.config_dir.clone(), Path::to_owned);
+    let agents = Agent::ALL.map(|agent| {
+        let (server, hooks) = install::installed(&config.agents, &folder, agent);
+        let sessions = crate::agents::list(&config.agents, Some(agent), None).len();
+        let home = reach::home(&config.agents, agent);
+        if (sessions > 0 || home.exists()) && !server {
+            problems.push(Problem {
+                what: format!("{} is here, but does not know us", agent.title()),
+                remedy: format!("epitome install {}", agent.name()),
+            });
+        }
+        Found { agent: agent.name(), sessions, server, hooks, folder: home.display().to_string() }
+    });
+    others(&config, &folder, &mut problems);
+    let store = match Engine::new(config.clone(), now) {
+        Ok(engine) => {
+            let checked = engine.store.check(false)?;
+            let stats = engine.store.stats()?;
+            for it in &checked.problems {
+                problems.push(Problem {
+                    what: it.clone(),
+                    remedy: "keep the file, and restore it from a backup".to_owned(),
+                });
+            }
+            let whole = checked.problems.is_empty();
+            Stored {
+                path: values[2].value.clone(),
+                items: stats.items.values().sum(),
+                bytes: stats.file_bytes,
+                whole,
+            }
+        }
+        Err(error) => {
+            problems
+                .push(Problem { what: error.full(), remedy: "see [store] path in config.toml".to_owned() });
+            Stored { path: values[2].value.clone(), items: 0, bytes: 0, whole: false }
+        }
+    };
+    let answer = Answer { contract: CONTRACT, config: values, agents: agents.into(), keys, store, problems };
+    if !screen.json(&answer)? {
+        show(&answer, screen)?;
+    }
+    Ok(0)
+}
+
+fn value(config: &Config, name: &'static str, value: String) -> Value {
+    let from = match config.origins.get(name) {
+        Some(Origin::File) => "config.toml",
+        Some(Origin::Environment) => "environment",
+        Some(Origin::Default) | None => "default",
+    };
+    Value { name, value, from }
+}
+
+/// Who else compacts, and what to switch off; upstream faults that lose sessions.
+fn others(config: &Config, folder: &Path, problems: &mut Vec<Problem>) {
+    let text = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
+    let mut problem = |what: &str, remedy: &str| {
+        problems.push(Problem { what: what.to_owned(), remedy: remedy.to_owned() });
+    };
+    for name in ["opencode.json", "opencode.jsonc"] {
+        let file = text(&folder.join("opencode").join(name));
+        let plugins = settings::elements(&file, &["plugin"]).join(" ");
+        if plugins.contains("oh-my-opencode") {
+            problem(
+                "oh-my-opencode compacts too (context-window-limit-recovery)",
+                "add \"context-window-limit-recovery\" to disabled_hooks in oh-my-opencode.json, or switch ours off",
+            );
+        }
+        if plugins.contains("supermemory") {
+            problem(
+                "opencode-supermemory compacts too, at its compactionThreshold",
+                "set compactionThreshold to 1 in supermemory.jsonc, or use our profile supermemory without it",
+            );
+        }
+        if settings::get(&file, &["mcp", install::NAME]).is_some()
+            && settings::get(&file, &["compaction", "auto"]) != Some("false")
+        {
+            problem(
+                "OpenCode compacts by itself when the window is full",
+                "\"compaction\": {\"auto\": false} in opencode.json, if you want only ours",
+            );
+        }
+    }
+    let gemini = text(&gemini_cli::home(&config.agents).join("settings.json"));
+    if gemini_cli::home(&config.agents).exists()
+        && settings::get(&gemini, &["general", "sessionRetention", "enabled"]) != Some("false")
+    {
+        problem(
+            "Gemini CLI 0.61 can delete a session that was resumed in a later minute (its session retention)",
+            "\"general\": {\"sessionRetention\": {\"enabled\": false}} in ~/.gemini/settings.json",
+        );
+    }
+}
+
+fn show(answer: &Answer, screen: &mut Screen<'_>) -> Result<()> {
+    let paint = screen.paint;
+    let table = |rows: &[Vec<String>]| super::paint::table(rows, paint);
+    let mut rows = vec![["setting", "value", "from"].map(str::to_owned).to_vec()];
+    rows.extend(
+        answer.config.iter().map(|it| vec![it.name.to_owned(), it.value.clone(), it.from.to_owned()]),
+    );
+    for line in table(&rows) {
+        screen.line(&line)?;
+    }
+    screen.line("")?;
+    let yes = |it: bool| if it { "yes" } else { "no" }.to_owned();
+    let mut rows = vec![["agent", "sessions", "server", "hooks", "folder"].map(str::to_owned).to_vec()];
+    rows.extend(answer.agents.iter().map(|it| {
+        vec![it.agent.to_owned(), it.sessions.to_string(), yes(it.server), yes(it.hooks), it.folder.clone()]
+    }));
+    for line in table(&rows) {
+        screen.line(&line)?;
+    }
+    let keys = if answer.keys.is_empty() {
+        "none (the offline summarizer needs none)".to_owned()
+    } else {
+        answer.keys.join(", ")
+    };
+    screen.line(&format!("\nkeys     {keys}"))?;
+    let state = if answer.store.whole { paint.good("whole") } else { paint.warn("not whole") };
+    screen.line(&format!(
+        "archive  {state}: {} items, {} bytes in {}",
+        answer.store.items, answer.store.bytes, answer.store.path
+    ))?;
+    for it in &answer.problems {
+        screen.line(&format!("\n{} {}\n  {}", paint.warn("!"), it.what, paint.strong(&it.remedy)))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! `epitome handoff`.
+
+use clap::Args;
+
+use super::Screen;
+use super::arguments::Common;
+use crate::agents::Agent;
+use crate::answers::{CONTRACT, HandoffAnswer};
+use crate::engine::Engine;
+use crate::error::{Error, Kind, Result};
+use crate::tokens::Estimator;
+
+/// Arguments of `handoff`.
+#[derive(Debug, Args)]
+pub struct HandoffArgs {
+    #[command(flatten)]
+    common: Common,
+    /// What the next session is for
+    #[arg(long, value_name = "TEXT")]
+    goal: String,
+    /// For which agent the session is made: claude-code, codex, gemini-cli, opencode [default: the session's own]
+    #[arg(long = "as", value_name = "AGENT", requires = "apply")]
+    to: Option<String>,
+    /// Write the brief here instead of standard output
+    #[arg(long, short, value_name = "FILE", conflicts_with = "apply")]
+    out: Option<std::path::PathBuf>,
+    /// Make a new session that starts with the brief
+    #[arg(long)]
+    apply: bool,
+}
+
+pub(super) fn run(engine: &Engine, arguments: &HandoffArgs, screen: &mut Screen<'_>) -> Result<u8> {
+    let common = &arguments.common;
+    let opened = engine.open(&common.session(), common.format()?, common.agent.as_deref())?;
+    let brief = engine.brief(&opened, &arguments.goal)?;
+    let answer = match arguments.apply {
+        true => {
+            let to = arguments.to.as_deref().map(agent).transpose()?;
+            engine.hand_off(&opened, &brief, to)?
+        }
+        false => HandoffAnswer {
+            contract: CONTRACT,
+            tokens: Estimator::O200k.text(&brief),
+            brief,
+            session_id: None,
+            output: arguments.out.as_ref().map(|it| it.display().to_string()),
+            resume: None,
+            warnings: Vec::new(),
+        },
+    };
+    if let Some(path) = &arguments.out {
+        crate::files::install(path, answer.brief.as_bytes())?;
+    }
+    if screen.json(&answer)? {
+        return Ok(0);
+    }
+    match (&answer.resume, &arguments.out) {
+        (Some(resume), _) => screen.line(&format!("resume   {}", screen.paint.strong(resume)))?,
+        (None, Some(path)) => {
+            screen.note(&format!("{} tokens written to {}", answer.tokens, path.display()))?
+        }
+        (None, None) => screen.line(answer.brief.trim_end())?,
+    }
+    Ok(0)
+}
+
+/// The agent of that name.
+pub(super) fn agent(name: &str) -> Result<Agent> {
+    Agent::named(name).ok_or_else(|| {
+        let what = format!("--as: expected claude-code, codex, gemini-cli or opencode, found {name:?}");
+        Error::new(Kind::Arguments, what)
+    })
+}

@@ -1,0 +1,194 @@
+//! `epitome install`, `epitome uninstall`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+
+use super::Screen;
+use crate::agents::Agent;
+use crate::agents::install::{self, Change, Made, Wanted};
+use crate::answers::CONTRACT;
+use crate::config::Config;
+use crate::error::{Error, Kind, Result};
+
+/// Arguments of `install`.
+#[derive(Debug, Args)]
+pub struct InstallArgs {
+    /// claude-code, codex, gemini-cli or opencode; for cursor, vscode, goose and zed what to add is printed
+    agent: String,
+    /// Only the MCP server
+    #[arg(long)]
+    no_hooks: bool,
+    /// Gemini CLI: run the tools without asking
+    #[arg(long)]
+    trust: bool,
+    /// Only show what would change
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Arguments of `uninstall`.
+#[derive(Debug, Args)]
+pub struct UninstallArgs {
+    /// claude-code, codex, gemini-cli or opencode
+    agent: String,
+    /// Only show what would change
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Screen<'_>) -> Result<u8> {
+    let program = program()?;
+    if let Some((file, text)) = install::snippet(&arguments.agent, &program) {
+        if !screen.json(&json!({ "contract": CONTRACT, "file": file, "text": text }))? {
+            screen.note(&format!("add this to {file}:"))?;
+            screen.line(&text)?;
+        }
+        return Ok(0);
+    }
+    let agent = named(&arguments.agent)?;
+    let wanted = Wanted { program, hooks: !arguments.no_hooks, trust: arguments.trust };
+    let (changes, made) = install::install(&config.agents, &folder(config), agent, &wanted)?;
+    if !arguments.dry_run {
+        // What was made is known before it is made.
+        let mut all = records(config);
+        let of_agent = all.entry(agent.name().to_owned()).or_default();
+        for (file, sections) in made {
+            let known = of_agent.entry(file).or_default();
+            known.extend(sections.into_iter().filter(|it| !known.contains(it)).collect::<Vec<_>>());
+        }
+        write_records(config, &all)?;
+        apply(&changes)?;
+    }
+    show(screen, &changes, arguments.dry_run)?;
+    if screen.json {
+        return Ok(0);
+    }
+    if wanted.hooks {
+        for line in install::explained(agent) {
+            screen.note(&format!("hook  {line}"))?;
+        }
+    }
+    match agent {
+        Agent::Codex if wanted.hooks => screen.note("Codex asks once whether it may run the hooks.")?,
+        Agent::GeminiCli if !wanted.trust => {
+            screen.note(
+                "Gemini CLI asks before each call, and offers no tools with -p: --trust lets them run.",
+            )?;
+        }
+        Agent::ClaudeCode | Agent::Codex | Agent::GeminiCli | Agent::OpenCode => {}
+    }
+    Ok(0)
+}
+
+pub(super) fn uninstall(config: &Config, arguments: &UninstallArgs, screen: &mut Screen<'_>) -> Result<u8> {
+    let agent = named(&arguments.agent)?;
+    let mut all = records(config);
+    let made = all.remove(agent.name()).unwrap_or_default();
+    let changes = install::uninstall(&config.agents, &folder(config), agent, &made)?;
+    if !arguments.dry_run {
+        apply(&changes)?;
+        write_records(config, &all)?;
+    }
+    show(screen, &changes, arguments.dry_run)?;
+    Ok(0)
+}
+
+/// The agent of that name, or of the name of its program.
+fn named(name: &str) -> Result<Agent> {
+    let short = match name {
+        "claude" => "claude-code",
+        "gemini" => "gemini-cli",
+        other => other,
+    };
+    Agent::named(short).ok_or_else(|| {
+        let what = format!(
+            "expected an agent (claude-code, codex, gemini-cli, opencode; cursor, vscode, goose and zed for what to add by \
+             hand), found {name:?}"
+        );
+        Error::new(Kind::Arguments, what)
+    })
+}
+
+/// This program, absolute, as it was called: not what a link to it points to, which an update would move.
+fn program() -> Result<PathBuf> {
+    std::env::current_exe()
+        .map_err(|error| Error::new(Kind::Io, "asking where this program lies").because(error))
+}
+
+/// The folder of the user's configurations.
+fn folder(config: &Config) -> PathBuf {
+    config.config_dir.parent().map_or_else(|| config.config_dir.clone(), PathBuf::from)
+}
+
+type Records = BTreeMap<String, Made>;
+
+fn records(config: &Config) -> Records {
+    let text = std::fs::read_to_string(config.data_dir.join("installed.json")).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+fn write_records(config: &Config, records: &Records) -> Result<()> {
+    let path = config.data_dir.join("installed.json");
+    if records.is_empty() && !path.exists() {
+        return Ok(());
+    }
+    let fail = |error| {
+        Error::new(Kind::Io, "noting what is installed").at(path.display().to_string(), None).because(error)
+    };
+    std::fs::create_dir_all(&config.data_dir).map_err(fail)?;
+    crate::files::install(&path, crate::json::compact(records).as_bytes())
+}
+
+fn apply(changes: &[Change]) -> Result<()> {
+    for it in changes.iter().filter(|it| it.before != it.after) {
+        let fail = |error| {
+            Error::new(Kind::Io, "writing settings").at(it.path.display().to_string(), None).because(error)
+        };
+        match &it.after {
+            Some(text) => {
+                // A link stays a link: what it points to is written.
+                let path = std::fs::canonicalize(&it.path).unwrap_or_else(|_| it.path.clone());
+                std::fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(fail)?;
+                crate::files::install(&path, text.as_bytes())?;
+            }
+            None if it.path.exists() => std::fs::remove_file(&it.path).map_err(fail)?,
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+fn show(screen: &mut Screen<'_>, changes: &[Change], dry_run: bool) -> Result<()> {
+    let changed: Vec<&Change> = changes.iter().filter(|it| it.before != it.after).collect();
+    let paths: Vec<String> = changed.iter().map(|it| it.path.display().to_string()).collect();
+    if screen.json(&json!({ "contract": CONTRACT, "changed": paths, "dry_run": dry_run }))? {
+        return Ok(());
+    }
+    if changed.is_empty() {
+        return screen.line("nothing to change");
+    }
+    let paint = screen.paint;
+    for it in changed {
+        let what = match (&it.before, &it.after, dry_run) {
+            (_, None, false) => "removed",
+            (_, None, true) => "would be removed",
+            (None, _, false) => "made",
+            (None, _, true) => "would be made",
+            (_, _, false) => "changed",
+            (_, _, true) => "would change",
+        };
+        screen.line(&format!("{}  {what}", paint.strong(&it.path.display().to_string())))?;
+        let (before, after) =
+            (it.before.as_deref().unwrap_or_default(), it.after.as_deref().unwrap_or_default());
+        for line in before.lines().filter(|it| !after.lines().any(|other| other == *it)) {
+            screen.line(&paint.warn(&format!("  - {line}")))?;
+        }
+        for line in after.lines().filter(|it| !before.lines().any(|other| other == *it)) {
+            screen.line(&paint.good(&format!("  + {line}")))?;
+        }
+    }
+    Ok(())
+}

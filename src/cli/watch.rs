@@ -1,0 +1,102 @@
+//! `epitome watch`: says when a session passes a profile's threshold. It never writes a session: it prepares a compacted
+//! copy and names the command.
+
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+
+use super::Screen;
+use super::arguments::Common;
+use crate::agents::reach::quoted;
+use crate::answers::CONTRACT;
+use crate::engine::{Ask, Engine, Opened, To};
+use crate::error::{Error, Kind, Result};
+
+/// Arguments of `watch`.
+#[derive(Debug, Args)]
+pub struct WatchArgs {
+    #[command(flatten)]
+    common: Common,
+    /// Run this through the shell when the threshold is passed; EPITOME_SESSION and EPITOME_MESSAGE say what
+    #[arg(long, value_name = "COMMAND")]
+    notify: Option<String>,
+    /// Look again after so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
+    every: u64,
+    /// Look once: exit code 0 if there is room, 1 if the threshold is passed
+    #[arg(long)]
+    once: bool,
+}
+
+pub(super) fn run(engine: &Engine, arguments: &WatchArgs, screen: &mut Screen<'_>) -> Result<u8> {
+    let common = &arguments.common;
+    let mut ask = common.ask(&engine.config)?;
+    let mut seen = None;
+    let mut told: Option<String> = None;
+    loop {
+        let opened = engine.open(&common.session(), common.format()?, common.agent.as_deref())?;
+        let id = opened.session.history.meta.session.as_deref().unwrap_or_default().to_owned();
+        let state = (id.clone(), opened.source.len());
+        if seen.as_ref() != Some(&state) {
+            seen = Some(state);
+            let verdict = engine.due(&opened, &ask);
+            if !verdict.due {
+                told = told.filter(|it| *it != id);
+            } else if told.as_ref() != Some(&id) {
+                say(engine, &opened, &mut ask, &id, &verdict.reason, arguments, screen)?;
+                told = Some(id);
+            }
+            if arguments.once {
+                return Ok(u8::from(verdict.due));
+            }
+        }
+        std::thread::sleep(Duration::from_secs(arguments.every));
+    }
+}
+
+fn say(
+    engine: &Engine,
+    opened: &Opened,
+    ask: &mut Ask,
+    id: &str,
+    reason: &str,
+    arguments: &WatchArgs,
+    screen: &mut Screen<'_>,
+) -> Result<()> {
+    let folder = engine.config.data_dir.join("prepared");
+    let name: String =
+        id.chars().map(|it| if it.is_ascii_alphanumeric() || it == '-' { it } else { '_' }).collect();
+    let copy = folder.join(format!("{name}.session"));
+    let fail = |error| {
+        Error::new(Kind::Io, "preparing a compacted copy")
+            .at(folder.display().to_string(), None)
+            .because(error)
+    };
+    std::fs::create_dir_all(&folder).map_err(fail)?;
+    ask.to = To::File(copy);
+    let answer = engine.compact(opened, ask)?.answer;
+    let command = format!("epitome compact {} --apply", quoted(id));
+    let message = format!("{id}: {reason}; compacted it has {} tokens: {command}", answer.tokens_after);
+    let document = json!({
+        "contract": CONTRACT, "session": id, "reason": reason, "tokens_before": answer.tokens_before,
+        "tokens_after": answer.tokens_after, "prepared": answer.output, "command": command,
+    });
+    if screen.json {
+        screen.line(&document.to_string())?;
+    } else {
+        screen.line(&message)?;
+    }
+    // Whoever reads line by line wants it now.
+    let _ = screen.out.flush();
+    if let Some(notify) = &arguments.notify {
+        let shell = if cfg!(windows) { ("cmd", "/C") } else { ("/bin/sh", "-c") };
+        let mut child = std::process::Command::new(shell.0);
+        child.args([shell.1, notify]).env("EPITOME_SESSION", id).env("EPITOME_MESSAGE", &message);
+        let status = child.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null()).status();
+        if !status.is_ok_and(|it| it.success()) {
+            tracing::warn!("--notify: the command failed");
+        }
+    }
+    Ok(())
+}

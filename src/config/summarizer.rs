@@ -1,0 +1,324 @@
+//! Who writes summaries, as the user configured it: `[summarizer]`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::Environment;
+use crate::error::{Error, Kind, Result};
+use crate::summarizer::http::Limits;
+use crate::summarizer::model::{Api, Endpoint, Key};
+use crate::summarizer::talk::Bounds;
+use crate::tokens;
+
+/// Who is to write a summary.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Choice {
+    /// Nobody: the ledger, well written.
+    #[default]
+    Offline,
+    /// The calling agent's own model, in two calls.
+    Host,
+    /// The provider whose key is present; offline if there is none.
+    Auto,
+    /// This provider.
+    Provider(String),
+}
+
+/// The providers, in the order in which `auto` looks for a key.
+const PROVIDERS: [Known; 4] = [
+    Known {
+        name: "anthropic",
+        api: Api::Anthropic,
+        base_url: "https://api.anthropic.com",
+        base_variable: "ANTHROPIC_BASE_URL",
+        keys: &["ANTHROPIC_API_KEY"],
+        model: "claude-haiku-4-5",
+    },
+    Known {
+        name: "openai",
+        api: Api::OpenaiResponses,
+        base_url: "https://api.openai.com/v1",
+        base_variable: "OPENAI_BASE_URL",
+        keys: &["OPENAI_API_KEY"],
+        model: "gpt-5-mini",
+    },
+    Known {
+        name: "gemini",
+        api: Api::Gemini,
+        base_url: "https://generativelanguage.googleapis.com",
+        base_variable: "GOOGLE_GEMINI_BASE_URL",
+        keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+        model: "gemini-2.5-flash",
+    },
+    Known {
+        name: "openai-compatible",
+        api: Api::OpenaiChat,
+        base_url: "",
+        base_variable: "",
+        keys: &[],
+        model: "",
+    },
+];
+
+struct Known {
+    name: &'static str,
+    api: Api,
+    base_url: &'static str,
+    base_variable: &'static str,
+    keys: &'static [&'static str],
+    model: &'static str,
+}
+
+impl Choice {
+    /// Reads `offline`, `host`, `auto` or a provider's name.
+    pub fn named(name: &str) -> Result<Self> {
+        match name {
+            "offline" => Ok(Self::Offline),
+            "host" => Ok(Self::Host),
+            "auto" => Ok(Self::Auto),
+            _ if PROVIDERS.iter().any(|it| it.name == name) => Ok(Self::Provider(name.to_owned())),
+            _ => {
+                let names: Vec<&str> = PROVIDERS.iter().map(|it| it.name).collect();
+                let what = format!("expected offline, host, auto, {}, found {name:?}", names.join(", "));
+                Err(Error::new(Kind::Arguments, what))
+            }
+        }
+    }
+}
+
+/// `[summarizer]` as it is written.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub(super) struct Written {
+    r#use: Option<String>,
+    language: Option<String>,
+    idle_seconds: Option<u64>,
+    total_seconds: Option<u64>,
+    tries: Option<u32>,
+    tokens_per_call: Option<u64>,
+    tokens_per_hour: Option<u64>,
+    anthropic: Option<Provider>,
+    openai: Option<Provider>,
+    gemini: Option<Provider>,
+    openai_compatible: Option<Provider>,
+}
+
+/// `[summarizer.NAME]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+struct Provider {
+    model: Option<String>,
+    base_url: Option<String>,
+    key_variable: Option<String>,
+    api: Option<String>,
+    window: Option<u64>,
+    thinking: Option<u64>,
+}
+
+/// Who writes summaries, as it is meant.
+#[derive(Debug, Clone, Default)]
+pub struct Summarizers {
+    /// When the call names nobody.
+    pub default: Choice,
+    /// The language to write in, instead of the conversation's.
+    pub language: Option<String>,
+    /// Bounds of a request.
+    pub limits: Limits,
+    /// Bounds of a summary.
+    pub bounds: Bounds,
+    /// Tokens that may be sent in an hour, of all sessions together.
+    pub tokens_per_hour: Option<u64>,
+    /// Providers that the configuration names: what a call over MCP or a hook may choose.
+    named: BTreeMap<&'static str, Provider>,
+}
+
+impl Summarizers {
+    pub(super) fn resolve(written: Written, environment: &Environment) -> Result<Self> {
+        let wrong = |error: Error| Error::new(Kind::Arguments, format!("summarizer.use: {}", error.detail()));
+        let default = environment.get("EPITOME_SUMMARIZER").map(str::to_owned).or(written.r#use);
+        let default = default.map_or(Ok(Choice::Offline), |it| Choice::named(&it)).map_err(wrong)?;
+        let given = [written.anthropic, written.openai, written.gemini, written.openai_compatible];
+        let named = PROVIDERS.iter().zip(given).filter_map(|(known, it)| Some((known.name, it?))).collect();
+        let seconds =
+            |it: Option<u64>, default: Duration| it.map_or(default, |it| Duration::from_secs(it.max(1)));
+        let (limits, bounds) = (Limits::default(), Bounds::default());
+        let total = seconds(written.total_seconds, Duration::from_millis(bounds.total_ms));
+        Ok(Self {
+            default,
+            language: written.language,
+            limits: Limits {
+                idle: seconds(written.idle_seconds, limits.idle),
+                total: limits.total.min(total),
+                ..limits
+            },
+            bounds: Bounds {
+                tries: written.tries.unwrap_or(bounds.tries).max(1),
+                total_ms: u64::try_from(total.as_millis()).unwrap_or(u64::MAX),
+                tokens: written.tokens_per_call.unwrap_or(bounds.tokens),
+                ..bounds
+            },
+            tokens_per_hour: written.tokens_per_hour,
+            named,
+        })
+    }
+
+    /// Whether the configuration itself lets a history be sent anywhere.
+    pub fn opens_the_world(&self) -> bool {
+        !self.named.is_empty() || matches!(self.default, Choice::Auto | Choice::Provider(_))
+    }
+
+    /// What a caller may choose who is not the user: what the configuration names.
+    pub fn allowed(&self, choice: Choice) -> Result<Choice> {
+        let allowed = match &choice {
+            Choice::Offline | Choice::Host => true,
+            // Without one that is configured, `auto` is offline.
+            Choice::Auto if !self.opens_the_world() => return Ok(Choice::Offline),
+            Choice::Auto => true,
+            Choice::Provider(name) => choice == self.default || self.named.contains_key(name.as_str()),
+        };
+        if allowed {
+            return Ok(choice);
+        }
+        let mut names = vec!["offline", "host"];
+        names.extend(self.named.keys());
+        let what = format!(
+            "summarizer: expected one that the user's configuration names ({}), found another; the user can add [summarizer.NAME] to config.toml",
+            names.join(", ")
+        );
+        Err(Error::new(Kind::Refused, what))
+    }
+
+    /// Where a provider is and how it is spoken to; nothing for `auto` where no key is present. `trusted`: the user
+    /// asks; otherwise `auto` chooses only among what the configuration names.
+    pub fn endpoint(
+        &self,
+        choice: &Choice,
+        environment: &Environment,
+        trusted: bool,
+    ) -> Result<Option<(Endpoint, u64)>> {
+        match choice {
+            Choice::Offline | Choice::Host => Ok(None),
+            Choice::Provider(name) => match PROVIDERS.iter().find(|it| it.name == name) {
+                Some(known) => self.of(known, environment).map(Some),
+                None => Ok(None),
+            },
+            Choice::Auto => {
+                let usable = |it: &&Known| {
+                    let mine = self.named.get(it.name);
+                    (trusted || mine.is_some() || self.default == Choice::Auto)
+                        && (self.key(it, environment).is_some() || (it.keys.is_empty() && mine.is_some()))
+                };
+                PROVIDERS.iter().find(usable).map(|it| self.of(it, environment)).transpose()
+            }
+        }
+    }
+
+    fn key(&self, known: &Known, environment: &Environment) -> Option<(String, Key)> {
+        let named = self.named.get(known.name).and_then(|it| it.key_variable.as_deref());
+        let mut names = named.map_or_else(|| known.keys.to_vec(), |it| vec![it]).into_iter();
+        names.find_map(|it| Some((it.to_owned(), Key::new(environment.get(it)?.trim()))))
+    }
+
+    fn of(&self, known: &Known, environment: &Environment) -> Result<(Endpoint, u64)> {
+        let written = self.named.get(known.name).cloned().unwrap_or_default();
+        let place = format!("summarizer.{}", known.name);
+        let base_url = written
+            .base_url
+            .or_else(|| environment.get(known.base_variable).map(str::to_owned))
+            .unwrap_or_else(|| known.base_url.to_owned());
+        if !base_url.starts_with("http://") && !base_url.starts_with("https://") {
+            let what = format!(
+                "{place}.base-url: expected an address that begins with http:// or https://, such as http://localhost:11434/v1"
+            );
+            return Err(Error::new(Kind::Arguments, what));
+        }
+        let model = written.model.unwrap_or_else(|| known.model.to_owned());
+        if model.is_empty() {
+            return Err(Error::new(
+                Kind::Arguments,
+                format!("{place}.model: expected the name of a model, found none"),
+            ));
+        }
+        let api = match written.api.as_deref() {
+            None => known.api,
+            Some(name) => Api::named(name).ok_or_else(|| {
+                let what = format!(
+                    "{place}.api: expected anthropic, openai-responses, openai-chat or gemini, found {name:?}"
+                );
+                Error::new(Kind::Arguments, what)
+            })?,
+        };
+        let key = self.key(known, environment);
+        let variable = written.key_variable.or_else(|| known.keys.first().map(|it| (*it).to_owned()));
+        let (key_variable, key) = match key {
+            Some((variable, key)) => (variable, Some(key)),
+            None => (variable.unwrap_or_default(), None),
+        };
+        if key.is_none() && !key_variable.is_empty() {
+            let what = format!(
+                "asking {}: expected a key in {key_variable}, found none; set it, or use --summarizer offline",
+                known.name
+            );
+            return Err(Error::new(Kind::Provider, what));
+        }
+        let table = tokens::window(&model);
+        let window = written.window.or(table.map(|it| it.input.unwrap_or(it.context)));
+        // Models think before they write, and providers count that as output.
+        let thinking =
+            written.thinking.unwrap_or(if table.is_some_and(|it| it.output >= 32_000) { 8_000 } else { 0 });
+        Ok((
+            Endpoint { provider: known.name.to_owned(), api, base_url, model, key, key_variable, window },
+            thinking,
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn of(text: &str, variables: &[(&str, &str)]) -> (Summarizers, Environment) {
+        let variables =
+            variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let environment = Environment { variables, cwd: PathBuf::from("/") };
+        (Summarizers::resolve(toml::from_str(text).unwrap(), &environment).unwrap(), environment)
+    }
+
+    #[test]
+    fn nothing_is_sent_unasked() {
+        let (it, environment) = of("", &[("ANTHROPIC_API_KEY", "sk-x")]);
+        assert_eq!(it.default, Choice::Offline);
+        assert!(!it.opens_the_world());
+        // Text that was injected chooses no provider, not even through `auto`.
+        assert_eq!(it.allowed(Choice::Auto).unwrap(), Choice::Offline);
+        assert!(it.allowed(Choice::Provider("anthropic".into())).is_err());
+        assert_eq!(it.endpoint(&Choice::Auto, &environment, false).unwrap(), None);
+        let (endpoint, _) = it.endpoint(&Choice::Auto, &environment, true).unwrap().unwrap();
+        assert_eq!(
+            (endpoint.provider.as_str(), endpoint.key_variable.as_str()),
+            ("anthropic", "ANTHROPIC_API_KEY")
+        );
+    }
+
+    #[test]
+    fn a_provider_is_what_the_user_says() {
+        let text = "use = \"openai-compatible\"\n[openai-compatible]\nbase-url = \"http://localhost:11434/v1\"\nmodel = \"qwen3\"\nwindow = 32768";
+        let (it, environment) = of(text, &[]);
+        let (endpoint, thinking) = it.endpoint(&it.default, &environment, false).unwrap().unwrap();
+        assert_eq!(
+            (endpoint.label().as_str(), endpoint.window, thinking),
+            ("openai-compatible/qwen3", Some(32_768), 0)
+        );
+        assert!(it.allowed(Choice::Provider("openai".into())).is_err());
+        let (it, environment) = of(
+            "[openai]\nkey-variable = \"MY_KEY\"",
+            &[("OPENAI_API_KEY", "no"), ("OPENAI_BASE_URL", "https://gw/v1")],
+        );
+        let error = it.endpoint(&Choice::Provider("openai".into()), &environment, true).unwrap_err();
+        assert!(error.to_string().contains("MY_KEY"), "{error}");
+    }
+}

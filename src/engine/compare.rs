@@ -1,0 +1,106 @@
+//! All profiles on one session, side by side.
+
+use std::time::Instant;
+
+use super::{Ask, Engine, Opened, To, session_info};
+use crate::answers::{CONTRACT, CompareAnswer, CompareRow};
+use crate::compact;
+use crate::error::Result;
+use crate::profile::{BUILT_IN, Profile};
+
+impl Engine {
+    /// What each profile would make of a session: the built-in ones and the user's own. Nothing is written.
+    pub fn compare(&self, opened: &Opened, ask: &Ask) -> Result<CompareAnswer> {
+        let mut profiles = Vec::new();
+        for (name, _) in BUILT_IN {
+            profiles.push(Profile::built_in(name)?);
+        }
+        for name in self.config.profiles.keys() {
+            profiles.push(self.config.profile(name)?);
+        }
+        let mut rows: Vec<CompareRow> = Vec::new();
+        let mut tokens_before = 0;
+        for (number, profile) in profiles.iter().enumerate() {
+            let ask = Ask { profile: profile.clone(), auto: false, to: To::Plan, ..ask.clone() };
+            let mut row = self.row(opened, &ask)?;
+            tokens_before = row.tokens_before;
+            let alike = rows.iter().position(|it| it.repeats(&row));
+            if let Some((other, before)) = alike.and_then(|at| Some((profiles.get(at)?, rows.get(at)?))) {
+                row.same_as = Some(before.profile.clone());
+                row.why_same = difference(&profiles[number], other);
+            }
+            rows.push(row);
+        }
+        Ok(CompareAnswer { contract: CONTRACT, session: session_info(opened), tokens_before, rows })
+    }
+
+    fn row(&self, opened: &Opened, ask: &Ask) -> Result<CompareRow> {
+        let honoured = self.honoured(&Ask { auto: true, ..ask.clone() });
+        let measured = self.measure(&opened.session, ask);
+        let verdict = compact::verdict(
+            measured.history,
+            &measured.ruler,
+            &honoured.profile,
+            &measured.limits,
+            &self.moment(measured.history, ask),
+        );
+        let begun = Instant::now();
+        let made = self.made(opened, ask)?.answer;
+        let milliseconds = begun.elapsed().as_millis() as u64;
+        let sum = |which: fn(&crate::answers::FactCount) -> usize| made.facts.values().map(which).sum();
+        Ok(CompareRow {
+            profile: ask.profile.name.clone(),
+            due: verdict.due,
+            at: verdict.at,
+            due_reason: verdict.reason,
+            status: made.status,
+            native_status: made.native_status,
+            reason_code: made.reason_code,
+            reason: made.reason,
+            split: made.split,
+            pruned: made.pruned.len(),
+            tokens_before: made.tokens_before,
+            tokens_after: made.tokens_after,
+            messages_after: made.messages_after,
+            facts_kept: made.facts_kept,
+            kept: sum(|it| it.kept),
+            recoverable: sum(|it| it.recoverable),
+            lost: sum(|it| it.lost),
+            valid_for: made.valid_for,
+            milliseconds,
+            same_as: None,
+            why_same: String::new(),
+        })
+    }
+}
+
+impl CompareRow {
+    /// Whether another row says the same of the result.
+    fn repeats(&self, other: &Self) -> bool {
+        let said = |it: &Self| {
+            (it.status.clone(), it.split, it.pruned, it.tokens_after, it.messages_after, it.kept, it.lost)
+        };
+        said(self) == said(other)
+    }
+}
+
+/// Why two profiles come to the same here: what they differ in all the same.
+fn difference(one: &Profile, other: &Profile) -> String {
+    let mut in_what = Vec::new();
+    if one.passes != other.passes {
+        in_what.push("steps that find nothing else to do here");
+    }
+    if one.trigger != other.trigger {
+        in_what.push("when they run");
+    }
+    if one.native != other.native {
+        in_what.push("what they call the result");
+    }
+    if one.remember != other.remember {
+        in_what.push("what they remember");
+    }
+    if in_what.is_empty() {
+        in_what.push("name alone");
+    }
+    format!("the same here as {}; they differ in {}", other.name, in_what.join(", "))
+}

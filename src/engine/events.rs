@@ -1,0 +1,186 @@
+//! What happens during a compaction, as plain data: to a listener, to the log, and to the user's own commands.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::{Ask, Engine, Measured, Opened, session_info};
+use crate::answers::CompactAnswer;
+
+/// Something that happens during a compaction.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// It begins.
+    Started {
+        /// By which profile.
+        profile: String,
+        /// `manual`, `auto` or `overflow`.
+        trigger: String,
+        /// The session's id or path, if it has one.
+        session: Option<String>,
+        /// Tokens of the messages.
+        tokens: u64,
+        /// The context as percent of the window, where that is known.
+        percent: Option<u64>,
+        /// What the profile tells the user; may be empty.
+        notice: String,
+    },
+    /// A summary is asked for.
+    Asked {
+        /// Of whom.
+        summarizer: String,
+        /// Tokens that it may have.
+        budget: u64,
+    },
+    /// It is asked for again.
+    Retry {
+        /// Which time.
+        number: u32,
+        /// Of how many at most.
+        of: u32,
+        /// Why.
+        why: String,
+    },
+    /// It is done.
+    Compacted {
+        /// Tokens of the messages before.
+        tokens_before: u64,
+        /// And after.
+        tokens_after: u64,
+        /// Handle of the original session, once archived.
+        handle: Option<String>,
+        /// Where the result was written, if it was.
+        output: Option<String>,
+        /// What the profile tells the user; may be empty.
+        notice: String,
+    },
+    /// It was not done.
+    Failed {
+        /// A `reason_code` of the contract.
+        reason_code: String,
+        /// A sentence.
+        reason: String,
+    },
+}
+
+/// Who is told. Called while the compaction goes on: it must not block.
+pub type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
+
+/// The user's own commands around a compaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hooks {
+    /// Run before, with the event `started` on its standard input. Unless it ends well, nothing is done.
+    pub before: Option<String>,
+    /// Run after, with the event `compacted` or `failed`.
+    pub after: Option<String>,
+    /// How long each may take.
+    pub limit: Duration,
+}
+
+impl Default for Hooks {
+    fn default() -> Self {
+        // As long as the agents give their own hooks (Gemini CLI, Claude Code: 60 s).
+        Self { before: None, after: None, limit: Duration::from_secs(60) }
+    }
+}
+
+impl Engine {
+    /// Tells the listener and the log.
+    pub(super) fn tell(&self, event: &Event) {
+        tracing::info!(target: "epitome::compaction", "{}", crate::json::compact(event));
+        if let Some(listener) = &self.listener {
+            listener(event);
+        }
+    }
+
+    pub(super) fn started(&self, opened: &Opened, ask: &Ask, measured: &Measured<'_>) -> Event {
+        let context = measured.tokens + measured.overhead;
+        let percent = measured.limits.window.map(|it| context * 100 / it.max(1));
+        let info = session_info(opened);
+        Event::Started {
+            profile: ask.profile.name.clone(),
+            trigger: super::compact::cause_name(ask.cause).to_owned(),
+            session: info.id.or(info.path),
+            tokens: measured.tokens,
+            percent,
+            notice: notice(&ask.profile.notices.started, percent),
+        }
+    }
+
+    /// What became of a compaction.
+    pub(super) fn ended(ask: &Ask, answer: &CompactAnswer, percent: Option<u64>) -> Event {
+        if answer.status == "rejected" || answer.status == "noop" {
+            return Event::Failed { reason_code: answer.reason_code.clone(), reason: answer.reason.clone() };
+        }
+        Event::Compacted {
+            tokens_before: answer.tokens_before,
+            tokens_after: answer.tokens_after,
+            handle: answer.handle.clone(),
+            output: answer.output.clone(),
+            notice: notice(&ask.profile.notices.compacted, percent),
+        }
+    }
+
+    /// Runs the command that the user wants run before. `Err` says why nothing may be done.
+    pub(super) fn before(&self, event: &Event) -> Result<(), String> {
+        let Some(command) = &self.config.hooks.before else { return Ok(()) };
+        run(command, event, self.config.hooks.limit)
+            .map_err(|why| format!("the command in hooks.before refused: {why}"))
+    }
+
+    /// Runs the command that the user wants run after. What it could not do is a warning.
+    pub(super) fn after(&self, event: &Event) -> Option<String> {
+        let command = self.config.hooks.after.as_ref()?;
+        run(command, event, self.config.hooks.limit).err().map(|why| format!("hooks.after: {why}"))
+    }
+}
+
+/// A notice with the percentage filled in.
+fn notice(text: &str, percent: Option<u64>) -> String {
+    text.replace("{percent}", &percent.map_or("?".to_owned(), |it| it.to_string()))
+}
+
+/// Runs a command in the shell with an event on its standard input, within a time limit.
+fn run(command: &str, event: &Event, limit: Duration) -> Result<(), String> {
+    /// How often it is looked whether the command has ended.
+    const LOOK: Duration = Duration::from_millis(10);
+    let (shell, flag) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
+    let mut child = Command::new(shell)
+        .args([flag, command])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("`{command}` could not be started: {error}"))?;
+    if let Some(mut input) = child.stdin.take() {
+        // A command that does not read its input is no error.
+        let _ = writeln!(input, "{}", crate::json::compact(event));
+    }
+    let begun = Instant::now();
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) if begun.elapsed() >= limit => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(format!("`{command}` took longer than {} s", limit.as_secs()));
+            }
+            Ok(None) => std::thread::sleep(LOOK),
+            Err(error) => return Err(format!("`{command}`: {error}")),
+        }
+    };
+    if status.success() {
+        return Ok(());
+    }
+    let mut said = String::new();
+    if let Some(mut stderr) = child.stderr.take() {
+        let _ = std::io::Read::read_to_string(&mut stderr, &mut said);
+    }
+    let said: String = said.trim().chars().take(200).collect();
+    let what = if said.is_empty() { status.to_string() } else { said };
+    Err(format!("`{command}`: {what}"))
+}

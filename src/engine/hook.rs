@@ -1,0 +1,315 @@
+//! What happens at an agent's hooks: the caller is noted, originals are archived before the agent compacts, what must
+//! survive joins its compaction prompt, what its summary left out is added once, and a reminder is given when the
+//! context crosses the threshold.
+
+use super::install::compacted_mark;
+use super::{Ask, Engine, Opened, SessionRef};
+use crate::agents::Agent;
+use crate::agents::hooks::{self, Event, Moment};
+use crate::error::Result;
+use crate::facts::{self, Topic};
+use crate::history::{History, Kind, Message, Role, Text};
+use crate::profile::{Section, Shape, Style, SummarySpec};
+use crate::score;
+use crate::store::{Batch, Body, Note, Original, Scope, SessionRef as Whose, What};
+use crate::summarizer::offline;
+use crate::tokens::{self, Estimator};
+
+/// What joins a compaction prompt has at most so many tokens.
+const PINNED: u64 = 1_000;
+/// What is said after a compaction has at most so many.
+const AFTER: u64 = 1_500;
+/// From this share of the window on, a reminder is given.
+const REMIND: f64 = 0.8;
+/// Below this share the reminder is armed again.
+const REARM: f64 = 0.6;
+/// After a reminder, none for so long: 10 minutes.
+const REMIND_AGAIN_MS: i64 = 600_000;
+
+impl Engine {
+    /// Does what an event asks for; what is to be said to the model, or nothing.
+    pub fn hook(&self, event: &Event) -> Result<String> {
+        let scope = self.hook_scope(event);
+        match event.moment {
+            Moment::Start => {
+                self.note_caller(&scope, event)?;
+                Ok(String::new())
+            }
+            Moment::StartCompacted => {
+                self.note_caller(&scope, event)?;
+                self.after_compaction(event, &scope)
+            }
+            Moment::BeforeCompaction => self.before_compaction(event, &scope),
+            Moment::BeforeCheck => {
+                self.keep_original(&self.hook_session(event)?, &scope)?;
+                Ok(String::new())
+            }
+            Moment::AfterCompaction => {
+                self.compacted(event, &scope)?;
+                Ok(String::new())
+            }
+            Moment::Turn => self.turn(event, &scope),
+            Moment::Other => Ok(String::new()),
+        }
+    }
+
+    fn hook_scope(&self, event: &Event) -> Scope {
+        let cwd = event.cwd.as_ref().unwrap_or(&self.config.agents.cwd);
+        let real = std::fs::canonicalize(cwd).unwrap_or_else(|_| cwd.clone());
+        Scope { owner: self.config.owner.clone(), project: real.display().to_string() }
+    }
+
+    fn hook_session(&self, event: &Event) -> Result<Opened> {
+        let name = match &event.path {
+            Some(path) => path.display().to_string(),
+            None => event.session.clone(),
+        };
+        self.open(&SessionRef::Named(name), None, Some(event.agent.name()))
+    }
+
+    /// The processes that lead here, from now on, speak for this session: a server that the agent starts finds it so.
+    fn note_caller(&self, scope: &Scope, event: &Event) -> Result<()> {
+        for process in crate::config::ancestors() {
+            let value = format!("{} {}", event.agent.name(), event.session);
+            self.store.mark(scope, &format!("caller/{process}"), &value, self.now)?;
+        }
+        Ok(())
+    }
+
+    /// The session that a hook noted for one of the processes that lead here.
+    pub(super) fn noted_caller(&self, agent: Agent) -> Option<String> {
+        let scope = self.project();
+        crate::config::ancestors().into_iter().find_map(|process| {
+            let mark = self.store.marked(&scope, &format!("caller/{process}")).ok().flatten()?;
+            let (name, session) = mark.value.split_once(' ')?;
+            (name == agent.name()).then(|| session.to_owned())
+        })
+    }
+
+    /// Archives a session as it is, and notes under which handle; the same again is stored once.
+    fn keep_original(&self, opened: &Opened, scope: &Scope) -> Result<()> {
+        let history = &opened.session.history;
+        let info = super::session_info(opened);
+        let batch = Batch {
+            session: Whose {
+                agent: info.agent.unwrap_or_default(),
+                id: info.id.unwrap_or_default(),
+                path: info.path,
+                format: info.format,
+            },
+            at: self.now,
+            originals: vec![Original {
+                what: What::Session,
+                body: Body::Source(&*opened.source),
+                message: None,
+                call_id: None,
+                tool: None,
+                tokens: 0,
+            }],
+            compaction: None,
+        };
+        let stored = self.store.put_all(&self.scope(history), &batch)?;
+        if let (Some(handle), Some(id)) = (stored.handles.first(), &history.meta.session) {
+            self.store.mark(scope, &format!("before/{id}"), handle.as_str(), self.now)?;
+        }
+        Ok(())
+    }
+
+    fn before_compaction(&self, event: &Event, scope: &Scope) -> Result<String> {
+        let opened = self.hook_session(event)?;
+        self.keep_original(&opened, scope)?;
+        let history = &opened.session.history;
+        let sections = [
+            ("Must hold", vec![Topic::Constraints, Topic::Decisions]),
+            ("Last request and what is open", vec![Topic::Last, Topic::Active, Topic::Open]),
+        ];
+        let mut text = self.facts(history, &sections, PINNED - 40)?;
+        if event.agent == Agent::OpenCode {
+            // It has no files for its instructions to be taken from: the sections, and what the profile recalls.
+            text = [self.profile_template(), self.recalled_memories(history)?, text]
+                .into_iter()
+                .filter(|it| !it.trim().is_empty())
+                .collect::<Vec<_>>()
+                .join("\n\n");
+        }
+        if text.trim().is_empty() {
+            return Ok(String::new());
+        }
+        Ok(format!(
+            "Carry these facts into the summary word for word; they were checked against the conversation:\n\n{text}"
+        ))
+    }
+
+    /// The sections that the configured profile wants, for a client that takes them into its own prompt.
+    fn profile_template(&self) -> String {
+        let Ok(profile) = self.config.profile(&self.config.profile) else { return String::new() };
+        let Some(step) = profile.summarize() else { return String::new() };
+        let titles: Vec<String> = step.summary.sections.iter().map(|it| format!("## {}", it.title)).collect();
+        format!("Use these sections:\n{}", titles.join("\n"))
+    }
+
+    /// What the configured profile gives a summary of the project's memories.
+    fn recalled_memories(&self, history: &History) -> Result<String> {
+        let ask = Ask::new(self.config.profile(&self.config.profile)?);
+        let lines: Vec<String> = self.recalled(history, &ask).iter().map(|it| format!("- {it}")).collect();
+        Ok(if lines.is_empty() {
+            String::new()
+        } else {
+            format!("Known of the project:\n{}", lines.join("\n"))
+        })
+    }
+
+    /// Pinned memories and facts of a history, within so many tokens.
+    fn facts(&self, history: &History, sections: &[(&str, Vec<Topic>)], budget: u64) -> Result<String> {
+        let pins: Vec<String> =
+            self.store.pinned(&self.scope(history))?.into_iter().map(|it| it.content).collect();
+        let sections = sections
+            .iter()
+            .map(|(title, holds)| Section { title: (*title).to_owned(), holds: holds.clone() });
+        let spec = SummarySpec {
+            shape: Shape::Markdown,
+            root: None,
+            sections: sections.collect(),
+            max_tokens: budget,
+            keep_empty: false,
+            only_files: Vec::new(),
+            first_files: Vec::new(),
+            slice_minutes: 0,
+        };
+        let ledger = facts::read(history);
+        let ask = offline::Ask {
+            region: 0..history.messages().len(),
+            cleared: &[],
+            spec: &spec,
+            budget,
+            style: Style::Detailed,
+            focus: None,
+            pins: &pins,
+            header: None,
+        };
+        Ok(offline::write(history, &ledger, &ask, &|text| Estimator::O200k.text(text)))
+    }
+
+    /// A session goes on after the agent compacted it. Codex has written its summary by now, so that what it left out
+    /// can be told; Claude Code has not, and gets what it would be worst to lose.
+    fn after_compaction(&self, event: &Event, scope: &Scope) -> Result<String> {
+        let opened = self.hook_session(event)?;
+        let history = &opened.session.history;
+        match event.agent {
+            Agent::Codex => {
+                let Some(before) = self.original(scope, event)? else { return Ok(String::new()) };
+                Ok(missing(&before, history))
+            }
+            Agent::ClaudeCode => {
+                let sections = [
+                    ("Must hold", vec![Topic::Constraints]),
+                    ("Open", vec![Topic::Active, Topic::Open]),
+                    ("Last request", vec![Topic::Last]),
+                ];
+                let text = self.facts(history, &sections, AFTER - 40)?;
+                Ok(if text.is_empty() { text } else { format!("From before the compaction:\n\n{text}") })
+            }
+            Agent::GeminiCli | Agent::OpenCode => Ok(String::new()),
+        }
+    }
+
+    /// The history that was archived before the agent compacted.
+    fn original(&self, scope: &Scope, event: &Event) -> Result<Option<History>> {
+        let Some(mark) = self.store.marked(scope, &format!("before/{}", event.session))? else {
+            return Ok(None);
+        };
+        let bytes = self.store.restore(&self.store.locate(&mark.value, &self.config.owner)?, &mark.value)?;
+        let session = crate::format::read(&crate::format::Memory::new("archived", bytes), None)?;
+        Ok(Some(session.history))
+    }
+
+    /// The agent has compacted: its summary is remembered, what it lacks is put down for the next turn.
+    fn compacted(&self, event: &Event, scope: &Scope) -> Result<()> {
+        self.store.mark(scope, &compacted_mark(&event.session), event.agent.name(), self.now)?;
+        let summary = match (&event.summary, event.agent) {
+            (Some(summary), _) => Some(summary.clone()),
+            (None, Agent::Codex | Agent::OpenCode) => {
+                let opened = self.hook_session(event)?;
+                opened.session.past.last().map(|it| it.summary.clone())
+            }
+            (None, Agent::ClaudeCode | Agent::GeminiCli) => None,
+        };
+        let Some(summary) = summary.filter(|it| !it.trim().is_empty()) else { return Ok(()) };
+        self.store.remember(scope, &Note::summary(&event.session, &summary), self.now)?;
+        if event.agent == Agent::ClaudeCode
+            && let Some(before) = self.original(scope, event)?
+        {
+            let after = vec![Message::text(Role::User, Kind::Summary, Text::new(summary))];
+            let text = missing(&before, &History::new(after, before.meta.clone()));
+            if !text.is_empty() {
+                self.store.mark(scope, &format!("missing/{}", event.session), &text, self.now)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Once or more a turn: what a summary left out, once; else the reminder.
+    fn turn(&self, event: &Event, scope: &Scope) -> Result<String> {
+        let missing = format!("missing/{}", event.session);
+        if let Some(mark) = self.store.marked(scope, &missing)? {
+            self.store.unmark(scope, &missing)?;
+            return Ok(mark.value);
+        }
+        if !self.config.reminder {
+            return Ok(String::new());
+        }
+        let Some(path) = event.path.as_deref() else { return Ok(String::new()) };
+        let Some((context, model)) = hooks::reported(event.agent, path) else { return Ok(String::new()) };
+        let known = model
+            .as_deref()
+            .and_then(|it| self.config.windows.get(it).copied().or(tokens::window(it).map(|it| it.context)));
+        let Some(window) = hooks::window(path).or(known).filter(|it| *it > 0) else {
+            return Ok(String::new());
+        };
+        let share = context as f64 / window as f64;
+        let name = format!("reminded/{}", event.session);
+        let last = self.store.marked(scope, &name)?;
+        if share < REARM && last.is_some() {
+            self.store.unmark(scope, &name)?;
+        }
+        if share < REMIND || last.is_some_and(|it| self.now.saturating_sub(it.at) < REMIND_AGAIN_MS) {
+            return Ok(String::new());
+        }
+        self.store.mark(scope, &name, &format!("{share:.2}"), self.now)?;
+        let prunable =
+            self.prunable(event).map(|it| format!(", {it} of them in old tool outputs")).unwrap_or_default();
+        Ok(format!(
+            "The context is {:.0} % full ({context} of {window} tokens{prunable}). At a good moment call prune_tool_outputs or \
+             summarize_history with \"to\": \"session\".",
+            share * 100.0
+        ))
+    }
+
+    /// Tokens that a prune by the configured profile would save.
+    fn prunable(&self, event: &Event) -> Option<u64> {
+        let opened = self.hook_session(event).ok()?;
+        let ask = Ask::new(self.config.profile(&self.config.profile).ok()?);
+        let answer = self.prune(&opened, &ask).ok()?;
+        Some(answer.tokens_before.saturating_sub(answer.tokens_after)).filter(|it| *it > 0)
+    }
+}
+
+/// The facts of `before` that `after` does not say, heaviest first, within the bound.
+fn missing(before: &History, after: &History) -> String {
+    let count = |text: &str| Estimator::O200k.text(text);
+    let lost = score::score(before, after, &|_| true, &|_| 0).lost;
+    let mut out = String::from("The summary left these out:");
+    let mut used = count(&out);
+    let mut any = false;
+    for loss in &lost {
+        let line = format!("\n- {}", loss.text);
+        let cost = count(&line) + 1;
+        if used + cost > AFTER {
+            break;
+        }
+        used += cost;
+        any = true;
+        out.push_str(&line);
+    }
+    if any { out } else { String::new() }
+}

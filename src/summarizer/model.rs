@@ -1,0 +1,335 @@
+//! What is said to a model and what it says, whoever its provider is.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::failure::Failure;
+use super::{anthropic, gemini, openai};
+
+/// How a provider wants to be spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Api {
+    /// Anthropic Messages, `POST /v1/messages`.
+    Anthropic,
+    /// OpenAI Responses, `POST /v1/responses`.
+    OpenaiResponses,
+    /// OpenAI chat completions and everything that speaks them, `POST /v1/chat/completions`.
+    OpenaiChat,
+    /// Gemini, `POST /v1beta/models/MODEL:streamGenerateContent`.
+    Gemini,
+}
+
+impl Api {
+    /// Its name in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+            Self::OpenaiResponses => "openai-responses",
+            Self::OpenaiChat => "openai-chat",
+            Self::Gemini => "gemini",
+        }
+    }
+
+    /// The API of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Anthropic, Self::OpenaiResponses, Self::OpenaiChat, Self::Gemini]
+            .into_iter()
+            .find(|it| it.name() == name)
+    }
+}
+
+/// Who speaks in a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Speaker {
+    /// We.
+    Us,
+    /// The model, earlier.
+    Model,
+}
+
+/// Something said earlier in a talk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turn {
+    /// Who.
+    pub speaker: Speaker,
+    /// What.
+    pub text: String,
+}
+
+/// A session's own request up to here, so that the provider serves it from its cache: the bytes must be those that the
+/// agent sends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Prefix {
+    /// `system` or `instructions`, as the API has it.
+    pub system: Option<Value>,
+    /// Tool definitions. They are part of what is cached; calling them is forbidden by the last instruction, and by
+    /// `tool_choice` where that does not break the cache.
+    pub tools: Option<Value>,
+    /// The messages.
+    pub messages: Vec<Value>,
+}
+
+/// What a model is asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ask {
+    /// What it is told first.
+    pub system: String,
+    /// What was said; the last turn is ours.
+    pub turns: Vec<Turn>,
+    /// The session's own messages in front of the turns, instead of `system`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<Prefix>,
+    /// Tokens that it may answer, thinking included.
+    pub max_output: u64,
+}
+
+impl Ask {
+    /// Everything that is sent, as text: for counting, and for tests.
+    pub fn text(&self) -> String {
+        let mut out = self.system.clone();
+        for turn in &self.turns {
+            out.push('\n');
+            out.push_str(&turn.text);
+        }
+        if let Some(prefix) = &self.prefix {
+            for value in prefix.system.iter().chain(&prefix.tools).chain(&prefix.messages) {
+                out.push('\n');
+                out.push_str(&value.to_string());
+            }
+        }
+        out
+    }
+}
+
+/// Why a model stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stop {
+    /// It was done, or nobody said.
+    #[default]
+    End,
+    /// It ran into the limit of its answer.
+    Length,
+    /// It, or a filter, refused.
+    Refused,
+    /// It wanted to call a tool.
+    ToolCall,
+    /// The window was full.
+    WindowFull,
+}
+
+/// Tokens as a provider reports them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Tokens {
+    /// In, neither read from nor written to a cache.
+    pub input: u64,
+    /// Out, thinking included.
+    pub output: u64,
+    /// In, from a cache.
+    pub cache_read: u64,
+    /// In, written to a cache.
+    pub cache_write: u64,
+}
+
+impl Tokens {
+    /// Adds what another request took.
+    pub fn add(&mut self, other: Self) {
+        self.input += other.input;
+        self.output += other.output;
+        self.cache_read += other.cache_read;
+        self.cache_write += other.cache_write;
+    }
+}
+
+/// What a model said.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Reply {
+    /// Its text, thinking left out.
+    pub text: String,
+    /// Why it stopped.
+    pub stop: Stop,
+    /// What it took.
+    pub tokens: Tokens,
+    /// The model that answered, as the provider names it.
+    pub model: Option<String>,
+}
+
+/// An answer while it comes in.
+#[derive(Debug, Default)]
+pub struct Draft {
+    /// What there is.
+    pub reply: Reply,
+    /// The provider said that it is complete.
+    pub finished: bool,
+}
+
+/// A key. Shows itself to nobody: neither `Debug` nor `Display` nor any serialiser has its text.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key(String);
+
+impl Key {
+    /// Wraps a key.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// Its text, for the one header it goes into.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(…)")
+    }
+}
+
+/// Where a model is and how it is spoken to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The provider's name as the user knows it: `anthropic`, `openai-compatible`.
+    pub provider: String,
+    /// How it is spoken to.
+    pub api: Api,
+    /// Where: `https://api.anthropic.com`; with or without the version at the end.
+    pub base_url: String,
+    /// Which model.
+    pub model: String,
+    /// With which key; local servers need none.
+    pub key: Option<Key>,
+    /// The variable that the key comes from, for messages.
+    pub key_variable: String,
+    /// The model's window in tokens, if known.
+    pub window: Option<u64>,
+}
+
+impl Endpoint {
+    /// The host, for messages: never the path, query or a password in front.
+    pub fn host(&self) -> &str {
+        let rest = self.base_url.split_once("://").map_or(self.base_url.as_str(), |it| it.1);
+        let rest = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        rest.rsplit_once('@').map_or(rest, |it| it.1)
+    }
+
+    /// `anthropic/claude-…`.
+    pub fn label(&self) -> String {
+        format!("{}/{}", self.provider, self.model)
+    }
+
+    /// The URL to send an ask to. The version is added where the base does not end in one.
+    pub fn url(&self) -> String {
+        let base = self.base_url.trim_end_matches('/');
+        let last = base.rsplit('/').next().unwrap_or_default();
+        let versioned = last.strip_prefix('v').is_some_and(|it| it.starts_with(|c: char| c.is_ascii_digit()));
+        let path = match self.api {
+            Api::Anthropic => "v1/messages".to_owned(),
+            Api::OpenaiResponses => "v1/responses".to_owned(),
+            Api::OpenaiChat => "v1/chat/completions".to_owned(),
+            Api::Gemini => {
+                let model = self.model.trim_start_matches("models/");
+                format!("v1beta/models/{model}:streamGenerateContent?alt=sse")
+            }
+        };
+        match path.split_once('/') {
+            Some((_, rest)) if versioned => format!("{base}/{rest}"),
+            _ => format!("{base}/{path}"),
+        }
+    }
+
+    /// Headers besides the content type. The key is in them and nowhere else.
+    pub fn headers(&self) -> Vec<(&'static str, String)> {
+        let key = self.key.as_ref().map(Key::expose);
+        match self.api {
+            Api::Anthropic => {
+                let mut out = vec![("anthropic-version", anthropic::VERSION.to_owned())];
+                out.extend(key.map(|it| ("x-api-key", it.to_owned())));
+                out
+            }
+            Api::OpenaiResponses | Api::OpenaiChat => {
+                key.map(|it| ("authorization", format!("Bearer {it}"))).into_iter().collect()
+            }
+            Api::Gemini => key.map(|it| ("x-goog-api-key", it.to_owned())).into_iter().collect(),
+        }
+    }
+
+    /// The request body.
+    pub fn body(&self, ask: &Ask) -> Value {
+        match self.api {
+            Api::Anthropic => anthropic::body(&self.model, ask),
+            Api::OpenaiResponses => openai::responses_body(&self.model, ask),
+            Api::OpenaiChat => openai::chat_body(&self.model, ask),
+            Api::Gemini => gemini::body(ask),
+        }
+    }
+
+    /// Takes one event of the stream in.
+    pub fn event(&self, draft: &mut Draft, event: &Value) -> Result<(), Failure> {
+        if let Some(failure) = Failure::in_event(event) {
+            return Err(failure);
+        }
+        match self.api {
+            Api::Anthropic => anthropic::event(draft, event),
+            Api::OpenaiResponses => openai::responses_event(draft, event),
+            Api::OpenaiChat => openai::chat_event(draft, event),
+            Api::Gemini => gemini::event(draft, event),
+        }
+        Ok(())
+    }
+}
+
+/// A number in a JSON value, 0 if there is none.
+pub(super) fn number(value: &Value, path: &str) -> u64 {
+    value.pointer(path).and_then(Value::as_u64).unwrap_or(0)
+}
+
+/// A text in a JSON value.
+pub(super) fn text<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
+    value.pointer(path).and_then(Value::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoint(api: Api, base_url: &str) -> Endpoint {
+        Endpoint {
+            provider: "p".into(),
+            api,
+            base_url: base_url.into(),
+            model: "m".into(),
+            key: Some(Key::new("sk-very-secret")),
+            key_variable: "P_KEY".into(),
+            window: None,
+        }
+    }
+
+    #[test]
+    fn urls_take_a_base_with_and_without_a_version() {
+        let url = |api, base| endpoint(api, base).url();
+        assert_eq!(url(Api::Anthropic, "https://api.anthropic.com"), "https://api.anthropic.com/v1/messages");
+        assert_eq!(url(Api::Anthropic, "https://gw/anthropic/"), "https://gw/anthropic/v1/messages");
+        assert_eq!(
+            url(Api::OpenaiChat, "http://localhost:11434/v1"),
+            "http://localhost:11434/v1/chat/completions"
+        );
+        assert_eq!(
+            url(Api::OpenaiResponses, "https://api.openai.com/v1/"),
+            "https://api.openai.com/v1/responses"
+        );
+        let gemini = "https://g.com/v1beta/models/m:streamGenerateContent?alt=sse";
+        assert_eq!(url(Api::Gemini, "https://g.com"), gemini);
+        assert_eq!(url(Api::Gemini, "https://g.com/v1beta"), gemini);
+    }
+
+    #[test]
+    fn a_key_shows_itself_to_nobody() {
+        let it = endpoint(Api::Anthropic, "https://user:pass@host:1/x");
+        assert!(!format!("{it:?}").contains("very-secret"));
+        assert_eq!(it.host(), "host:1");
+    }
+}

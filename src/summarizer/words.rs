@@ -1,0 +1,463 @@
+//! What a sentence is about and which way it points, as far as that can be told without a model: its keys (words cut to
+//! their stems, pairs of signs), whether it says no, and the deeds it names. The words are data
+//! (`prompts/summarizer/words.toml`). Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde::Deserialize;
+
+/// Words of languages with and without spaces.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    words: Vec<String>,
+    signs: Vec<String>,
+    #[serde(default)]
+    command: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    no: Written,
+    attributed: Written,
+    open: Written,
+    order: Written,
+    deed: BTreeMap<String, Written>,
+    claim: BTreeMap<String, Written>,
+}
+
+/// A claim of success.
+pub struct Claim {
+    /// What is claimed: `tests`, `deployed`.
+    pub name: String,
+    /// How it is said.
+    pub said: Regex,
+    /// The commands that may show it.
+    pub command: Regex,
+}
+
+/// The lists, each one expression.
+pub struct Words {
+    /// Says no.
+    pub no: Regex,
+    /// Puts it in the user's mouth.
+    pub attributed: Regex,
+    /// A wish, a condition, a plan.
+    pub open: Regex,
+    /// Speaks to the model.
+    pub order: Regex,
+    /// Deeds with consequences.
+    pub deeds: Vec<(String, Regex)>,
+    /// Claims of success.
+    pub claims: Vec<Claim>,
+}
+
+/// The words, read once. A test reads the file too, so that it is never without them.
+pub static WORDS: LazyLock<Option<Words>> = LazyLock::new(|| {
+    let file: File = toml::from_str(include_str!("../../prompts/summarizer/words.toml")).ok()?;
+    let of = |it: &Written| -> Option<Regex> {
+        let parts = [
+            (!it.words.is_empty()).then(|| format!(r"\b(?:{})(?:\b|$)", it.words.join("|"))),
+            (!it.signs.is_empty()).then(|| format!("(?:{})", it.signs.join("|"))),
+        ];
+        Regex::new(&format!("(?i){}", parts.into_iter().flatten().collect::<Vec<_>>().join("|"))).ok()
+    };
+    let mut claims = Vec::new();
+    for (name, it) in &file.claim {
+        let command = Regex::new(&format!("(?i){}", it.command.as_deref().unwrap_or("[^\\s\\S]"))).ok()?;
+        claims.push(Claim { name: name.clone(), said: of(it)?, command });
+    }
+    let mut deeds = Vec::new();
+    for (name, it) in &file.deed {
+        deeds.push((name.clone(), of(it)?));
+    }
+    Some(Words {
+        no: of(&file.no)?,
+        attributed: of(&file.attributed)?,
+        open: of(&file.open)?,
+        order: of(&file.order)?,
+        deeds,
+        claims,
+    })
+});
+
+/// Whether a list has a word of the text.
+pub fn any(list: fn(&Words) -> &Regex, text: &str) -> bool {
+    WORDS.as_ref().is_some_and(|it| list(it).is_match(text))
+}
+
+/// The deeds with consequences that a text names.
+pub fn deeds(text: &str) -> BTreeSet<&'static str> {
+    let words = WORDS.as_ref();
+    words
+        .into_iter()
+        .flat_map(|it| &it.deeds)
+        .filter(|it| it.1.is_match(text))
+        .map(|it| it.0.as_str())
+        .collect()
+}
+
+/// Words that every text has; they say nothing of what it is about.
+const COMMON: &[&str] = &[
+    "the",
+    "and",
+    "of",
+    "to",
+    "is",
+    "in",
+    "that",
+    "for",
+    "it",
+    "with",
+    "was",
+    "this",
+    "are",
+    "be",
+    "on",
+    "you",
+    "should",
+    "have",
+    "has",
+    "had",
+    "what",
+    "must",
+    "from",
+    "we",
+    "an",
+    "as",
+    "at",
+    "by",
+    "or",
+    "if",
+    "then",
+    "so",
+    "do",
+    "does",
+    "did",
+    "done",
+    "can",
+    "will",
+    "would",
+    "all",
+    "any",
+    "its",
+    "our",
+    "my",
+    "me",
+    "he",
+    "she",
+    "they",
+    "them",
+    "there",
+    "here",
+    "when",
+    "which",
+    "also",
+    "just",
+    "please",
+    "now",
+    "up",
+    "out",
+    "into",
+    "but",
+    "been",
+    "were",
+    "am",
+    "user",
+    "users",
+    "asked",
+    "wants",
+    "wanted",
+    "said",
+    "requested",
+    "told",
+    "request",
+    "requests",
+    "always",
+    "only",
+    "some",
+    "make",
+    "made",
+    "let",
+    "get",
+    "use",
+    "used",
+    "using",
+    "their",
+    "than",
+    "own",
+    "under",
+    "over",
+    "about",
+    "after",
+    "before",
+    "until",
+    "every",
+    "each",
+    "stay",
+    "stays",
+    "keep",
+    "kept",
+    "need",
+    "needs",
+    "i",
+    "s",
+    "t",
+    "ll",
+    "ve",
+    "re",
+    "d",
+    "der",
+    "die",
+    "das",
+    "und",
+    "ist",
+    "ein",
+    "eine",
+    "einen",
+    "einem",
+    "einer",
+    "eines",
+    "zu",
+    "den",
+    "mit",
+    "von",
+    "auf",
+    "für",
+    "wird",
+    "im",
+    "dem",
+    "des",
+    "sich",
+    "auch",
+    "noch",
+    "wurde",
+    "wurden",
+    "bitte",
+    "soll",
+    "sollen",
+    "werden",
+    "sind",
+    "nur",
+    "wir",
+    "ich",
+    "muss",
+    "bei",
+    "oder",
+    "als",
+    "an",
+    "am",
+    "aus",
+    "es",
+    "er",
+    "sie",
+    "du",
+    "nutzer",
+    "benutzer",
+    "nutzerin",
+    "hat",
+    "haben",
+    "will",
+    "möchte",
+    "war",
+    "vom",
+    "zum",
+    "zur",
+    "in",
+    "alle",
+    "immer",
+    "dass",
+    "wie",
+    "um",
+    "so",
+    "dann",
+    "nach",
+    "vor",
+    "bleibt",
+    "bleiben",
+    "never",
+    "not",
+    "no",
+    "none",
+    "cannot",
+    "without",
+    "nie",
+    "niemals",
+    "nicht",
+    "kein",
+    "keine",
+    "keinen",
+    "ohne",
+    "don",
+    "dont",
+    "doesn",
+    "isn",
+];
+
+/// What a text is about: words as stems, numbers and names whole, pairs of signs where words have no spaces between.
+pub fn keys(text: &str) -> BTreeSet<String> {
+    let mut out = BTreeSet::new();
+    let mut word = String::new();
+    let mut sign: Option<char> = None;
+    for c in text.chars().chain(std::iter::once(' ')) {
+        if is_sign(c) {
+            put(&mut out, &mut word);
+            if let Some(before) = sign.filter(|it| !is_filler(*it) && !is_filler(c)) {
+                out.insert([before, c].iter().collect());
+            }
+            sign = Some(c);
+            continue;
+        }
+        sign = None;
+        if c.is_alphanumeric() || c == '_' {
+            word.extend(c.to_lowercase());
+        } else {
+            put(&mut out, &mut word);
+        }
+    }
+    out
+}
+
+fn put(out: &mut BTreeSet<String>, word: &mut String) {
+    let word = std::mem::take(word);
+    if word.is_empty() || COMMON.contains(&word.as_str()) {
+        return;
+    }
+    let count = word.chars().count();
+    if count < 2 {
+        return;
+    }
+    // The first letters of a word are its stem, near enough for telling whether two sentences speak of the same.
+    let plain = word.chars().all(char::is_alphabetic);
+    let key = if plain && count > 5 {
+        word.chars().take(5).collect()
+    } else {
+        word.trim_end_matches('s').to_owned()
+    };
+    out.insert(if key.is_empty() { word } else { key });
+}
+
+/// Signs of languages that put no spaces between words.
+fn is_sign(c: char) -> bool {
+    matches!(u32::from(c), 0x3040..=0x30FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xAC00..=0xD7AF)
+}
+
+/// Signs that only join others, or only say no.
+fn is_filler(c: char) -> bool {
+    matches!(
+        c,
+        '的' | '了'
+            | '是'
+            | '在'
+            | '和'
+            | '与'
+            | '不'
+            | '要'
+            | '请'
+            | '把'
+            | '被'
+            | '都'
+            | '也'
+            | '就'
+            | '用'
+            | '户'
+            | '得'
+            | '勿'
+            | '能'
+            | '会'
+            | '该'
+            | '应'
+            | '必'
+            | '须'
+            | '任'
+            | '何'
+            | '对'
+            | '为'
+            | '而'
+            | 'の'
+            | 'を'
+            | 'は'
+            | 'が'
+            | 'に'
+            | 'で'
+            | 'と'
+    )
+}
+
+/// How many of `some` are in `all`, as a share of `some`; 0 for none.
+pub fn share(some: &BTreeSet<String>, all: &BTreeSet<String>) -> f64 {
+    if some.is_empty() { 0.0 } else { some.intersection(all).count() as f64 / some.len() as f64 }
+}
+
+/// The sentences of a text: cut at line breaks and at what ends a sentence, not within paths, numbers and code.
+pub fn sentences(text: &str) -> Vec<&str> {
+    let mut out = Vec::new();
+    let mut from = 0;
+    let mut code = false;
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        let next = chars.peek().map(|it| it.1);
+        let ends = match c {
+            '`' => {
+                code = !code;
+                false
+            }
+            '\n' => {
+                code = false;
+                true
+            }
+            '.' | '!' | '?' | ';' => !code && next.is_none_or(char::is_whitespace),
+            '。' | '！' | '？' | '；' => true,
+            _ => false,
+        };
+        if ends {
+            let to = at + c.len_utf8();
+            out.push(text[from..to].trim());
+            from = to;
+        }
+    }
+    out.push(text[from..].trim());
+    out.retain(|it| it.chars().any(char::is_alphanumeric));
+    out
+}
+
+/// The clauses of a sentence, cut at commas and colons: each may point another way.
+pub fn clauses(sentence: &str) -> impl Iterator<Item = &str> {
+    let cut = |c: char| matches!(c, ',' | '，' | '、' | ':' | '：' | ';' | '；' | '(' | ')' | '–' | '—');
+    sentence.split(cut).map(str::trim).filter(|it| !it.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_are_read() {
+        let file: File = toml::from_str(include_str!("../../prompts/summarizer/words.toml")).unwrap();
+        assert!(file.deed.len() > 5);
+        let words = WORDS.as_ref().unwrap();
+        assert!(
+            words.no.is_match("Never push")
+                && words.no.is_match("legacy/ is off-limits")
+                && words.no.is_match("不要修改")
+        );
+        assert!(!words.no.is_match("Push to main"));
+        assert!(
+            words.attributed.is_match("The user explicitly asked for it")
+                && words.attributed.is_match("用户要求部署")
+        );
+        assert_eq!(deeds("force-push and delete it"), BTreeSet::from(["delete", "push"]));
+    }
+
+    #[test]
+    fn sentences_leave_paths_whole() {
+        let text = "Edited src/a.rs and v1.2. Then `x; y` ran; done!\n不要改。好";
+        assert_eq!(
+            sentences(text),
+            ["Edited src/a.rs and v1.2.", "Then `x; y` ran;", "done!", "不要改。", "好"]
+        );
+    }
+}
