@@ -2,6 +2,14 @@
 //!
 //!     cargo run --example agent_loop
 
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "an example talks"
+)]
+
 use epitome::config::{Config, Environment};
 use epitome::engine::{Amount, Ask, Engine, SessionRef};
 use epitome::format::{self, Format};

@@ -2,6 +2,14 @@
 //!
 //!     cargo run --example custom_profile
 
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "an example talks"
+)]
+
 use epitome::config::{Config, Environment};
 use epitome::engine::{Ask, Engine, SessionRef};
 use epitome::profile::Profile;

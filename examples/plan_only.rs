@@ -2,6 +2,14 @@
 //!
 //!     cargo run --example plan_only -- examples/sessions/claude-code.jsonl
 
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "an example talks"
+)]
+
 use epitome::compact::{self, Moment, Request};
 use epitome::format::{self, Memory};
 use epitome::profile::Profile;

@@ -1,6 +1,15 @@
 //! Applying, killed at any moment, beside a writer, and undone. How often: `EPITOME_ROUNDS` (by default few; 200 for the
 //! figures that are reported).
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a test may stop"
+)]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
@@ -321,7 +330,7 @@ fn a_writer_beside_loses_nothing() {
             while !stop.load(Ordering::Relaxed) {
                 let n = written.load(Ordering::Relaxed);
                 let line = format!("{{\"type\":\"queue-operation\",\"sessionId\":\"s\",\"n\":{n}}}\n");
-                if n % 2 == 0 {
+                if n.is_multiple_of(2) {
                     open.write_all(line.as_bytes()).unwrap();
                 } else {
                     fs::OpenOptions::new()

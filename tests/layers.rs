@@ -1,5 +1,14 @@
 //! Reads `src/` and fails when a layer is crossed.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a test may stop"
+)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

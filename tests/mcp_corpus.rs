@@ -1,5 +1,14 @@
 //! No answer is larger than promised, on any session of the corpus.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a test may stop"
+)]
+
 mod mcp_common;
 
 use std::path::{Path, PathBuf};

@@ -1,5 +1,14 @@
 //! Many clients for a long time: `just soak` for an hour, a minute by itself. Not run unless asked for.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a test may stop"
+)]
+
 mod mcp_common;
 
 use std::io::{BufRead, BufReader, Read, Write};

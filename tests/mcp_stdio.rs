@@ -1,5 +1,14 @@
 //! The server over standard input and output, as a client sees it.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a test may stop"
+)]
+
 mod mcp_common;
 
 use std::collections::BTreeMap;

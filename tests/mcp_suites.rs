@@ -1,5 +1,14 @@
 //! Other people's tests of a server: the MCP Inspector, and the protocol's own conformance suite.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a test may stop"
+)]
+
 mod mcp_common;
 
 use std::io::{BufRead, BufReader};

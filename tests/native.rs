@@ -3,6 +3,15 @@
 //!
 //! Where a message differs, the event names why; an event without a cause counts against the agent.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a test may stop"
+)]
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 

@@ -1,5 +1,14 @@
 //! What is shipped says one version and one name, and what the server really offers.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a test may stop"
+)]
+
 use std::path::Path;
 use std::process::Command;
 

@@ -1,6 +1,15 @@
 //! Each tool over stdio says what its command says with `--json`: on a session of each agent, in both protocol eras, to
 //! a client that is not ours (the MCP Inspector's command line).
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a test may stop"
+)]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -1,6 +1,15 @@
 //! Profiles in the engine: what is told meanwhile, the user's own commands, the agents' own settings, what is
 //! remembered, and all of them side by side.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a test may stop"
+)]
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};

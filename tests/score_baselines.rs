@@ -1,5 +1,14 @@
 //! What the baselines keep on the corpus: the yardstick must tell them apart.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a test may stop"
+)]
+
 #[path = "score/corpus.rs"]
 mod corpus;
 

@@ -1,5 +1,14 @@
 //! What counts as survival, and what does not, on sessions made by hand and by chance.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a test may stop"
+)]
+
 use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Role};
 use epitome::score::baselines::Baseline;
 use epitome::score::{self, Class, Score, synthetic};

@@ -1,6 +1,15 @@
 //! What the summary of the `epitome` profile keeps on the sessions of the corpus: what is reached must not be lost
 //! again. Prints the whole table.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a test may stop"
+)]
+
 #[path = "score/corpus.rs"]
 mod corpus;
 

@@ -12,7 +12,7 @@ use crate::tokens::Estimator;
 
 pub(super) fn run(engine: &Engine, arguments: &EstimateArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let ask = arguments.common.ask(&engine.config)?;
-    let next = arguments.next.as_deref().map(|it| next(it)).transpose()?;
+    let next = arguments.next.as_deref().map(next).transpose()?;
     let opened = engine.open(
         &arguments.common.session(),
         arguments.common.format()?,

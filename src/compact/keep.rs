@@ -12,6 +12,9 @@ use crate::tokens::{Ruler, middle};
 /// Below this, a summary would cost more than it saves. Tokens.
 const SMALLEST: u64 = 2_000;
 
+/// In a session below that, a summary's first line, its rules and the last request need so much. Tokens.
+const LEAST: u64 = 500;
+
 /// What a summary replaces and what stays.
 pub(super) struct Kept {
     /// User messages that stay apart from the end.
@@ -316,6 +319,12 @@ fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) 
     }
     let own = ((total as f64 * budget.share) as u64).clamp(budget.minimum, budget.maximum);
     let allowed = draft.request.budget.unwrap_or(own);
+    if total < SMALLEST && allowed < LEAST {
+        let text = format!(
+            "{total} tokens; below {SMALLEST}, only a budget of {LEAST} or more leaves room for a summary"
+        );
+        return refuse("too_small", text);
+    }
     if total <= allowed {
         return refuse("too_small", format!("{total} tokens are within the budget of {allowed} already"));
     }

@@ -1,6 +1,15 @@
 //! Summaries by a model: against a server that speaks each provider's wire format with every fault, and against bad,
 //! good and attacked summaries.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a test may stop"
+)]
+
 mod faults;
 mod server;
 // sizes

@@ -4,13 +4,14 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
 use super::convert::{API, Live, SNAPSHOT, Which, read_kind, starts_ignored};
 use super::{KIND_FIELD, KINDS, Read};
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::format::raw::{Fields, array, list, place, quoted, spliced, text};
 use crate::format::{Mode, Piece, Session, Source, Written, derive};
-use crate::history::{Call, History, Media, Message, Output, Part, Role};
+use crate::history::{Call, History, Media, Message, Meta, Output, Part, Role};
 use crate::json as text_json;
 
 /// Writes `after` back. `session` is what [`read`](super::read) gave for `source`.
@@ -109,13 +110,18 @@ pub fn fresh(session: &Session, after: &History) -> Result<Written> {
     let records = writer.records(&after)?;
     let at = derive::time(ms);
     let id = derive::uuid(derive::digest(old, "session", 0, &records.join("\n")));
-    let first =
-        json!({"sessionId": id, "projectHash": "", "startTime": at, "lastUpdated": at, "kind": "main"});
+    let first = json!({"sessionId": id, "projectHash": project_hash(&after.meta), "startTime": at, "lastUpdated": at, "kind": "main"});
     written.pieces = vec![Piece::New(format!("{first}\n{}\n", records.join("\n")).into_bytes())];
     let stamp = at.get(..16).unwrap_or_default().replace(':', "-");
     written.file_name = Some(format!("session-{stamp}-{}.jsonl", id.get(..8).unwrap_or_default()));
     written.session = Some(id);
     Ok(written)
+}
+
+/// SHA-256 of the project's root, as the client notes it. It does not import a session that has none.
+fn project_hash(meta: &Meta) -> String {
+    let digest = Sha256::digest(meta.cwd.as_deref().unwrap_or_default().as_bytes());
+    digest.iter().map(|it| format!("{it:02x}")).collect()
 }
 
 fn patch(source: &dyn Source, read: &Read, after: &History) -> Result<Written> {
