@@ -114,4 +114,33 @@ fn print_all(row: &Row, chain: &Chain) {
     );
 }
 
-fn check(_row: &Row, _chain: &Chain) {}
+/// What is reached today, a little below: it may rise, not fall.
+fn check(row: &Row, chain: &Chain) {
+    use Class::{D, E, F, G, I, L, P, U, X};
+    let small = row.percent == 10;
+    let at_least = |what: &str, found: Option<f64>, least: f64| {
+        assert!(found.unwrap_or(1.0) >= least, "{what} at {} %: {found:?}, expected {least}", row.percent);
+    };
+    at_least("median", row.kept(0.5), 0.98);
+    at_least("10th percentile", row.kept(0.1), if small { 0.70 } else { 0.80 });
+    let classes = if small {
+        [(U, 0.94), (F, 0.97), (X, 0.92), (E, 0.82), (P, 0.95), (D, 0.92), (I, 0.80), (L, 0.90), (G, 0.95)]
+    } else {
+        [(U, 0.97), (F, 0.98), (X, 0.95), (E, 0.84), (P, 0.95), (D, 0.90), (I, 0.90), (L, 0.90), (G, 0.95)]
+    };
+    for (class, least) in classes {
+        at_least(class.letter(), row.class(class), least);
+    }
+    assert_eq!(row.trials.len(), row.done().count(), "sessions of which nothing was made");
+    for (what, found, most) in [
+        ("contradictions", row.sum(|it| it.contradictions), 5),
+        ("unsupported", row.sum(|it| it.unsupported), 0),
+        ("invalid", row.sum(|it| it.invalid), 0),
+        ("grown", row.grown(), 0),
+        ("over budget", row.over(), 0),
+    ] {
+        assert!(found <= most, "{what} at {} %: {found}", row.percent);
+    }
+    let left = chain.medians().map(|it| it.left);
+    at_least("left after five compactions", left, 0.95);
+}

@@ -337,7 +337,8 @@ fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) 
     let summary = draft.request.summary_tokens.map_or(most, |it| it.min(allowed));
     // What the end leaves goes back to the summary: units are whole, lines are small.
     let known = draft.request.summary_tokens.is_some();
-    let budget = |left: u64| if known { (summary + left).min(most.max(summary)) } else { summary };
+    let cap = if draft.request.budget.is_some() { allowed } else { most.max(summary) };
+    let budget = |left: u64| if known { (summary + left).min(cap) } else { summary };
     let Some(mut room) = allowed.checked_sub(fixed + summary) else {
         let text =
             format!("{allowed} tokens; context before the first prompt takes {fixed}, the summary {summary}");
