@@ -49,38 +49,33 @@ impl Ruler {
     pub fn new(history: &History, tokenizer: Tokenizer, overhead: Option<u64>) -> Self {
         let model = history.meta.model.as_deref().unwrap_or_default().to_ascii_lowercase();
         let maker = Maker::of(&model);
-        let (basis, kind, estimator, margin_percent) = match tokenizer {
-            Tokenizer::Auto if reports(history).next().is_some() => {
-                (Basis::Shape, MethodKind::Reported, Estimator::O200k, MARGIN_REPORTED)
-            }
-            Tokenizer::Auto if maker == Maker::OpenAi => {
-                (Basis::Calibrated, MethodKind::Exact, Estimator::O200k, MARGIN_CALIBRATED)
-            }
-            Tokenizer::Auto if model.is_empty() => {
-                (Basis::Calibrated, MethodKind::Exact, Estimator::O200k, MARGIN_OTHER_MODEL)
-            }
+        let ruler = |basis, kind, estimator, margin_percent| {
+            let method = Method { kind, estimator, anchor: None, margin_percent };
+            let (model, rates) = (model.as_str().into(), maker.rates());
+            let mut it = Self { basis, maker, model, rates, scale: 1.0, overhead: 0, method, reported: None };
+            it.anchor(history, overhead);
+            it
+        };
+        match tokenizer {
             Tokenizer::Auto => {
-                (Basis::Calibrated, MethodKind::Heuristic, Estimator::O200k, MARGIN_CALIBRATED)
+                let reported = ruler(Basis::Shape, MethodKind::Reported, Estimator::O200k, MARGIN_REPORTED);
+                if reported.reported.is_some() {
+                    return reported;
+                }
+                let (kind, margin) = match maker {
+                    Maker::OpenAi => (MethodKind::Exact, MARGIN_CALIBRATED),
+                    Maker::Other if model.is_empty() => (MethodKind::Exact, MARGIN_OTHER_MODEL),
+                    Maker::Anthropic | Maker::Google | Maker::Other => {
+                        (MethodKind::Heuristic, MARGIN_CALIBRATED)
+                    }
+                };
+                ruler(Basis::Calibrated, kind, Estimator::O200k, margin)
             }
             Tokenizer::Fixed(estimator) => {
                 let (basis, kind, margin) = fixed(estimator, maker);
-                (basis, kind, estimator, margin)
+                ruler(basis, kind, estimator, margin)
             }
-        };
-        let method = Method { kind, estimator, anchor: None, margin_percent };
-        let rates = maker.rates();
-        let mut ruler = Self {
-            basis,
-            maker,
-            model: model.into(),
-            rates,
-            scale: 1.0,
-            overhead: 0,
-            method,
-            reported: None,
-        };
-        ruler.anchor(history, overhead);
-        ruler
+        }
     }
 
     /// Tokens of a text, without any frame.
@@ -210,7 +205,7 @@ impl Ruler {
     fn anchor(&mut self, history: &History, given: Option<u64>) {
         let counted = [&history.meta.system, &history.meta.tools].into_iter().flatten();
         self.overhead = given.unwrap_or_else(|| counted.map(|it| self.text(it)).sum());
-        if reports(history).next().is_none() {
+        if self.basis == Basis::Calibrated || reports(history).next().is_none() {
             return;
         }
         // Tokens before each message, unscaled.
@@ -504,7 +499,8 @@ mod tests {
         assert_eq!(ruler.reported(), Some((4, 9_050)));
         assert!(ruler.overhead() < 9_000);
         let small = history("claude-opus-4-5", vec![user(&PROSE.repeat(100)), reply("Hm.", 30)]);
-        assert_eq!(Ruler::new(&small, Tokenizer::Auto, None).reported(), None);
+        let ruler = Ruler::new(&small, Tokenizer::Auto, None);
+        assert_eq!((ruler.reported(), ruler.method().kind), (None, MethodKind::Heuristic));
     }
 
     /// Messages that are no longer sent do not eat up the overhead.
