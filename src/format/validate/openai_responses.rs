@@ -31,7 +31,10 @@ pub(super) fn check(elements: &[Value], _body: Option<&Map<String, Value>>, foun
             "" => found.add("openai-responses/item", item, "expected an item with a type, found none".into()),
             _ => {}
         }
-        if kind.ends_with("_output") {
+        // Server tools answer themselves, without a `call_id`.
+        let server = id.is_empty() && !matches!(kind, "function_call_output" | "custom_tool_call_output");
+        let is_output = kind.ends_with("_output") && !server;
+        if is_output {
             match calls.get_mut(id) {
                 // "No tool call found for function call output with call_id" (API error).
                 None => found.add(
@@ -58,7 +61,6 @@ pub(super) fn check(elements: &[Value], _body: Option<&Map<String, Value>>, foun
                 format!("expected a call id not used before, found {}", short(id))
             });
         }
-        let is_output = kind.ends_with("_output");
         let is_said = kind == "message" && string(element, "role") != "assistant";
         if is_said || (after_output && !is_output) {
             turn = item;
@@ -195,7 +197,12 @@ mod tests {
         let image = r#"{"type":"input_image","image_url":"data:image/png;base64,iVBO"}"#;
         let thought = r#"{"type":"reasoning","summary":[],"encrypted_content":"s"}"#;
         judge(OpenAiResponses, &[
-            ("json", "3".into(), "[]".into()),
+            (
+                    "openai-responses/call-of-output",
+                    array(&[r#"{"type":"function_call_output","output":"x"}"#]),
+                    array(&[r#"{"type":"tool_search_output","call_id":null,"execution":"server"}"#]),
+                ),
+                ("json", "3".into(), "[]".into()),
             ("openai-responses/item", "[{}]".into(), r#"[{"type":"item_reference","id":"x"}]"#.into()),
             ("openai-responses/role", r#"[{"role":"model","content":"x"}]"#.into(), array(&[user])),
             ("openai-responses/content", r#"[{"role":"user"}]"#.into(), array(&[user])),

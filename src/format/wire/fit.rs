@@ -251,6 +251,8 @@ impl Fitted<'_> {
                     && self.out.last().is_some_and(|it| it.role == Role::Assistant);
                 if late || self.plan.dropped.contains(&(number, index)) {
                     self.losses.opaques += 1;
+                } else if self.api == Api::OpenAiResponses && opaque.kind.ends_with("_output") {
+                    self.opaque_output(part.clone());
                 } else {
                     self.said(new_source, message, part.clone());
                 }
@@ -305,9 +307,18 @@ impl Fitted<'_> {
         }
     }
 
-    /// Ends the assistant's turn: thinking that leads to nothing goes, and its calls are answered. If nothing follows,
-    /// calls may stay open: whoever holds the history is about to answer them.
-    fn close(&mut self, more_follows: bool) {
+    /// Adds an output that we do not look into. Like ours it ends what the assistant says, but leaves its calls open.
+    fn opaque_output(&mut self, part: Part) {
+        self.drop_thoughts();
+        match self.out.last_mut() {
+            Some(last) if last.role == Role::Assistant => last.parts.push(part),
+            _ => self.out.push(Message::new(Role::Tool, Kind::Said, vec![part])),
+        }
+        self.answered |= !self.batch.is_empty();
+    }
+
+    /// Takes out thinking that leads to nothing.
+    fn drop_thoughts(&mut self) {
         while let Some(last) = self.out.last_mut()
             && last.role == Role::Assistant
             && last.parts.last().is_none_or(is_thought)
@@ -319,6 +330,12 @@ impl Fitted<'_> {
                 self.out.pop();
             }
         }
+    }
+
+    /// Ends the assistant's turn: thinking that leads to nothing goes, and its calls are answered. If nothing follows,
+    /// calls may stay open: whoever holds the history is about to answer them.
+    fn close(&mut self, more_follows: bool) {
+        self.drop_thoughts();
         self.answered = false;
         let batch = std::mem::take(&mut self.batch);
         let has_answer = |it: &usize| self.plan.calls.get(*it).is_some_and(|it| it.answer.is_some());
