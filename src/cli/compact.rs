@@ -82,7 +82,10 @@ fn editor(engine: &Engine) -> Result<Edit> {
     let environment = &engine.config.environment;
     let command = environment.get("VISUAL").or_else(|| environment.get("EDITOR"));
     let Some(command) = command.map(str::to_owned) else {
-        return Err(Error::new(Kind::Arguments, "--edit: expected an editor in $EDITOR or $VISUAL, found none"));
+        return Err(Error::new(
+            Kind::Arguments,
+            "--edit: expected an editor in $EDITOR or $VISUAL, found none",
+        ));
     };
     let file = engine.config.data_dir.join(format!("summary-{}.md", std::process::id()));
     Ok(Edit(Arc::new(move |text| {
@@ -92,7 +95,11 @@ fn editor(engine: &Engine) -> Result<Edit> {
         crate::files::install(&file, text.as_bytes())?;
         // As git does it: the editor may have arguments, so a shell takes it apart.
         let (shell, flag) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
-        let line = if cfg!(windows) { format!("{command} \"{}\"", file.display()) } else { format!("{command} \"$1\"") };
+        let line = if cfg!(windows) {
+            format!("{command} \"{}\"", file.display())
+        } else {
+            format!("{command} \"$1\"")
+        };
         let status = std::process::Command::new(shell).arg(flag).arg(line).arg("epitome").arg(&file).status();
         let edited = status.and_then(|it| match it.success() {
             true => std::fs::read_to_string(&file),
@@ -104,7 +111,12 @@ fn editor(engine: &Engine) -> Result<Edit> {
     })))
 }
 
-fn finish(mut compacted: Compacted, arguments: &CompactArgs, screen: &mut Screen<'_>, api: Option<Format>) -> Result<u8> {
+fn finish(
+    mut compacted: Compacted,
+    arguments: &CompactArgs,
+    screen: &mut Screen<'_>,
+    api: Option<Format>,
+) -> Result<u8> {
     let refused = compacted.answer.status == "rejected";
     if arguments.out.as_deref() == Some("-") && !screen.json {
         if let Some(bytes) = &compacted.bytes {

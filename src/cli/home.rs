@@ -62,7 +62,13 @@ pub(super) fn run(engine: &Engine, screen: &mut Screen<'_>) -> Result<u8> {
             let percent = it.used_percent.map(|it| format!(" {it:.0} %")).unwrap_or_default();
             let live = if it.live { " (running)" } else { "" };
             let words: String = it.first_words.chars().take(50).collect();
-            rows.push(vec![it.agent.to_owned(), format!("{}{live}", it.id), format!("{}{percent}", size(it.context)), bar, words]);
+            rows.push(vec![
+                it.agent.to_owned(),
+                format!("{}{live}", it.id),
+                format!("{}{percent}", size(it.context)),
+                bar,
+                words,
+            ]);
         }
         for line in table(&rows, paint) {
             screen.line(&line)?;
@@ -76,14 +82,23 @@ pub(super) fn run(engine: &Engine, screen: &mut Screen<'_>) -> Result<u8> {
 /// The one command worth running, and why.
 fn worth(sessions: &[Row]) -> (String, String) {
     let fullest = sessions.iter().max_by(|a, b| {
-        a.used_percent.unwrap_or(0.0).total_cmp(&b.used_percent.unwrap_or(0.0)).then(a.context.cmp(&b.context))
+        a.used_percent
+            .unwrap_or(0.0)
+            .total_cmp(&b.used_percent.unwrap_or(0.0))
+            .then(a.context.cmp(&b.context))
     });
     match fullest {
         None => ("epitome sessions".to_owned(), "no session is of this directory; this lists all".to_owned()),
         Some(it) if it.advice != "room" => {
             let percent = it.used_percent.map(|it| format!("{it:.0} % full; ")).unwrap_or_default();
-            (format!("epitome compact {} --apply", quoted(&it.id)), format!("{percent}without --apply a preview"))
+            (
+                format!("epitome compact {} --apply", quoted(&it.id)),
+                format!("{percent}without --apply a preview"),
+            )
         }
-        Some(it) => (format!("epitome estimate {}", quoted(&it.id)), "there is room everywhere; this shows what fills it".to_owned()),
+        Some(it) => (
+            format!("epitome estimate {}", quoted(&it.id)),
+            "there is room everywhere; this shows what fills it".to_owned(),
+        ),
     }
 }

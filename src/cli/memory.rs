@@ -11,7 +11,9 @@ use crate::answers::CONTRACT;
 use crate::engine::Engine;
 use crate::error::{Error, Kind, Result};
 use crate::format::derive;
-use crate::store::{Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Query, Reach, Retention, What, memory};
+use crate::store::{
+    Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Query, Reach, Retention, What, memory,
+};
 
 /// Arguments of `memory`.
 #[derive(Debug, Args)]
@@ -105,7 +107,13 @@ pub(super) fn run(engine: &Engine, arguments: &MemoryArgs, screen: &mut Screen<'
     let store = &engine.store;
     match &arguments.command {
         MemoryCommand::List { pinned } => {
-            let filter = MemoryFilter { scope: whose, kind, pinned: *pinned, limit: arguments.limit.or(Some(50)), offset: 0 };
+            let filter = MemoryFilter {
+                scope: whose,
+                kind,
+                pinned: *pinned,
+                limit: arguments.limit.or(Some(50)),
+                offset: 0,
+            };
             let all = store.memories(&here, &filter)?;
             if !screen.json(&json!({ "contract": CONTRACT, "memories": all }))? {
                 list(&all, screen)?;
@@ -140,7 +148,11 @@ pub(super) fn run(engine: &Engine, arguments: &MemoryArgs, screen: &mut Screen<'
             store.pin(&scope, handle, !*off)?;
             let it = store.memory(&scope, handle)?;
             if !screen.json(&json!({ "contract": CONTRACT, "memory": it }))? {
-                screen.line(if *off { "no longer in every summary" } else { "in every summary from now on" })?;
+                screen.line(if *off {
+                    "no longer in every summary"
+                } else {
+                    "in every summary from now on"
+                })?;
             }
         }
         MemoryCommand::Forget { handle } => {
@@ -152,16 +164,27 @@ pub(super) fn run(engine: &Engine, arguments: &MemoryArgs, screen: &mut Screen<'
         }
         MemoryCommand::Search { query } => {
             let limit = arguments.limit.unwrap_or(10);
-            let query = Query { text: query.join(" "), reach: Reach::Project, only: vec![What::Memory], limit, offset: 0 };
+            let query = Query {
+                text: query.join(" "),
+                reach: Reach::Project,
+                only: vec![What::Memory],
+                limit,
+                offset: 0,
+            };
             let found = store.search(&here, &query)?;
             if !screen.json(&json!({ "contract": CONTRACT, "hits": found.hits, "partial": found.partial }))? {
                 for hit in &found.hits {
-                    screen.line(&format!("{}  {}", screen.paint.strong(hit.entry.handle.as_str()), hit.snippet.text))?;
+                    screen.line(&format!(
+                        "{}  {}",
+                        screen.paint.strong(hit.entry.handle.as_str()),
+                        hit.snippet.text
+                    ))?;
                 }
             }
         }
         MemoryCommand::Export { markdown } => {
-            let all = store.memories(&here, &MemoryFilter { scope: whose, kind, ..MemoryFilter::default() })?;
+            let all =
+                store.memories(&here, &MemoryFilter { scope: whose, kind, ..MemoryFilter::default() })?;
             let text = if *markdown { memory::to_markdown(&all) } else { memory::to_json(&all) };
             screen.line(text.trim_end())?;
         }
@@ -169,7 +192,12 @@ pub(super) fn run(engine: &Engine, arguments: &MemoryArgs, screen: &mut Screen<'
             let notes = memory::from_json(&input(file)?)?;
             let done = store.import(&here, &notes, engine.now)?;
             if !screen.json(&json!({ "contract": CONTRACT, "imported": done }))? {
-                screen.line(&format!("{} remembered, {} known before, {} refused", done.added, done.known, done.refused.len()))?;
+                screen.line(&format!(
+                    "{} remembered, {} known before, {} refused",
+                    done.added,
+                    done.known,
+                    done.refused.len()
+                ))?;
                 for (number, why) in &done.refused {
                     screen.line(&format!("  note {number}: {why}"))?;
                 }
@@ -183,10 +211,17 @@ pub(super) fn run(engine: &Engine, arguments: &MemoryArgs, screen: &mut Screen<'
             if !dry_run && gone.bytes > 0 {
                 store.vacuum()?;
             }
-            if !screen.json(&json!({ "contract": CONTRACT, "tidied": tidied, "collected": gone, "dry_run": dry_run }))? {
+            if !screen.json(
+                &json!({ "contract": CONTRACT, "tidied": tidied, "collected": gone, "dry_run": dry_run }),
+            )? {
                 let would = if *dry_run { "would be " } else { "" };
                 for it in &tidied {
-                    screen.line(&format!("{} {would}merged into {}: {}", it.superseded.len(), it.kept, it.why))?;
+                    screen.line(&format!(
+                        "{} {would}merged into {}: {}",
+                        it.superseded.len(),
+                        it.kept,
+                        it.why
+                    ))?;
                 }
                 screen.line(&format!(
                     "{} compactions, {} originals, {} memories, {} expired marks {would}gone: {} bytes",
@@ -202,7 +237,9 @@ fn whose(name: &str) -> Result<MemoryScope> {
     match name {
         "user" => Ok(MemoryScope::User),
         "project" => Ok(MemoryScope::Project),
-        other => Err(Error::new(Kind::Arguments, format!("--scope: expected user or project, found {other:?}"))),
+        other => {
+            Err(Error::new(Kind::Arguments, format!("--scope: expected user or project, found {other:?}")))
+        }
     }
 }
 
@@ -227,7 +264,11 @@ fn about(it: &Memory) -> String {
     let whose = if it.scope == MemoryScope::User { "user" } else { "project" };
     let pinned = if it.pinned { " · pinned" } else { "" };
     let created = derive::time(it.created);
-    format!("{} · {whose} · {}{pinned}", it.kind.name(), created.get(..16).unwrap_or_default().replace('T', " "))
+    format!(
+        "{} · {whose} · {}{pinned}",
+        it.kind.name(),
+        created.get(..16).unwrap_or_default().replace('T', " ")
+    )
 }
 
 fn list(all: &[Memory], screen: &mut Screen<'_>) -> Result<()> {
@@ -236,7 +277,8 @@ fn list(all: &[Memory], screen: &mut Screen<'_>) -> Result<()> {
     }
     let mut rows = vec![["handle", "what", "text"].map(str::to_owned).to_vec()];
     for it in all {
-        let words: String = it.content.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(90).collect();
+        let words: String =
+            it.content.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(90).collect();
         rows.push(vec![it.id.as_str().to_owned(), about(it), words]);
     }
     for line in table(&rows, screen.paint) {

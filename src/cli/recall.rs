@@ -40,7 +40,9 @@ pub(super) fn run(engine: &Engine, arguments: &RecallArgs, screen: &mut Screen<'
         return Err(Error::new(Kind::Arguments, what));
     }
     let found = search(engine, arguments, &query)?;
-    if screen.json(&json!({ "contract": CONTRACT, "hits": found.hits, "next": found.next, "partial": found.partial }))? {
+    if screen.json(
+        &json!({ "contract": CONTRACT, "hits": found.hits, "next": found.next, "partial": found.partial }),
+    )? {
         return Ok(0);
     }
     if found.hits.is_empty() {
@@ -62,7 +64,9 @@ fn read(engine: &Engine, arguments: &RecallArgs, handle: &str, screen: &mut Scre
     let limit = arguments.limit.unwrap_or(u64::MAX / 2);
     let slice = engine.store.recall(&scope, handle, &range, limit, &|text| Estimator::O200k.text(text))?;
     let entry = engine.store.entry(&scope, handle)?;
-    if screen.json(&json!({ "contract": CONTRACT, "entry": entry, "text": slice.text, "next": slice.next }))? {
+    if screen
+        .json(&json!({ "contract": CONTRACT, "entry": entry, "text": slice.text, "next": slice.next }))?
+    {
         return Ok(());
     }
     let end = if slice.text.ends_with('\n') { "" } else { "\n" };
@@ -95,9 +99,10 @@ fn search(engine: &Engine, arguments: &RecallArgs, query: &str) -> Result<Found>
             let near = ask(&here, Reach::Project)?;
             if near.hits.is_empty() { ask(&here, Reach::All) } else { Ok(near) }
         }
-        Some(other) => {
-            Err(Error::new(Kind::Arguments, format!("--scope: expected session, project or all, found {other:?}")))
-        }
+        Some(other) => Err(Error::new(
+            Kind::Arguments,
+            format!("--scope: expected session, project or all, found {other:?}"),
+        )),
     }
 }
 

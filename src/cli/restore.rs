@@ -32,7 +32,10 @@ pub(super) fn run(engine: &Engine, arguments: &RestoreArgs, screen: &mut Screen<
     let kept = engine.kept(&arguments.handle)?;
     let handle = kept.entry.handle.as_str();
     match arguments.out.as_deref() {
-        None | Some("-") if arguments.out.is_some() || matches!(kept.entry.what, What::Message | What::Output | What::Memory) => {
+        None | Some("-")
+            if arguments.out.is_some()
+                || matches!(kept.entry.what, What::Message | What::Output | What::Memory) =>
+        {
             let mut reader = engine.store.reader(&kept.scope, handle)?;
             std::io::copy(&mut reader, screen.out).map_err(crate::store::unwrapped)?;
         }

@@ -85,7 +85,12 @@ pub(super) fn run(engine: &Engine, arguments: &SessionsArgs, screen: &mut Screen
             let what = if made.applied { "applied" } else { "made" };
             let to = made.session_id.as_ref().map(|it| format!(" as {it}")).unwrap_or_default();
             let at = made.at.get(..16).unwrap_or_default().replace('T', " ");
-            rows.push(vec![String::new(), format!("  ↺ {}", made.handle), at, format!("{what}{to}: {sizes} by {}", made.profile)]);
+            rows.push(vec![
+                String::new(),
+                format!("  ↺ {}", made.handle),
+                at,
+                format!("{what}{to}: {sizes} by {}", made.profile),
+            ]);
         }
     }
     for line in table(&rows, screen.paint) {

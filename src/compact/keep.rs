@@ -82,7 +82,14 @@ pub(super) fn role(role: SummaryRole) -> Role {
 }
 
 fn plain(step: &Summarize, why: String) -> Kept {
-    Kept { user: Vec::new(), joined: String::new(), tail: 0, context: true, budget: step.summary.max_tokens, why }
+    Kept {
+        user: Vec::new(),
+        joined: String::new(),
+        tail: 0,
+        context: true,
+        budget: step.summary.max_tokens,
+        why,
+    }
 }
 
 fn made(role: Role, kind: Kind, text: &str) -> Item {

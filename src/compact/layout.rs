@@ -34,7 +34,8 @@ pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize) -> Result<(), R
                 .into();
     }
     // An earlier summary is folded into the new one, never kept beside it.
-    let earlier = draft.items.iter().rposition(|it| draft.message(it).is_some_and(|it| it.kind == Kind::Summary));
+    let earlier =
+        draft.items.iter().rposition(|it| draft.message(it).is_some_and(|it| it.kind == Kind::Summary));
     if let Some(earlier) = earlier.filter(|it| *it >= kept.tail) {
         kept.tail = keep::boundary_from(draft, earlier + 1);
     }
@@ -69,12 +70,18 @@ pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize) -> Result<(), R
     let tail: Vec<Item> = draft.items.split_off(kept.tail);
     let mut old_head: Vec<Item> = draft.items[..head.min(kept.tail)].to_vec();
     if !kept.context {
-        let why = "context before the first prompt takes over a fifth of the budget; clients put it there again";
+        let why =
+            "context before the first prompt takes over a fifth of the budget; clients put it there again";
         let (gone, left): (Vec<Item>, Vec<Item>) =
             old_head.into_iter().partition(|it| draft.message(it).is_some_and(super::counts));
         old_head = left;
-        let gone = gone.iter().filter_map(|it| if let Item::Old(message) = it { Some(*message) } else { None });
-        draft.others.extend(gone.map(|message| Op::Drop { from: message, to: message + 1, why: why.to_owned() }));
+        let gone =
+            gone.iter().filter_map(|it| if let Item::Old(message) = it { Some(*message) } else { None });
+        draft.others.extend(gone.map(|message| Op::Drop {
+            from: message,
+            to: message + 1,
+            why: why.to_owned(),
+        }));
     }
     let stays = |index: usize| {
         let index = Item::Old(index);

@@ -52,7 +52,14 @@ const PROVIDERS: [Known; 4] = [
         keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
         model: "gemini-2.5-flash",
     },
-    Known { name: "openai-compatible", api: Api::OpenaiChat, base_url: "", base_variable: "", keys: &[], model: "" },
+    Known {
+        name: "openai-compatible",
+        api: Api::OpenaiChat,
+        base_url: "",
+        base_variable: "",
+        keys: &[],
+        model: "",
+    },
 ];
 
 struct Known {
@@ -134,13 +141,18 @@ impl Summarizers {
         let default = default.map_or(Ok(Choice::Offline), |it| Choice::named(&it)).map_err(wrong)?;
         let given = [written.anthropic, written.openai, written.gemini, written.openai_compatible];
         let named = PROVIDERS.iter().zip(given).filter_map(|(known, it)| Some((known.name, it?))).collect();
-        let seconds = |it: Option<u64>, default: Duration| it.map_or(default, |it| Duration::from_secs(it.max(1)));
+        let seconds =
+            |it: Option<u64>, default: Duration| it.map_or(default, |it| Duration::from_secs(it.max(1)));
         let (limits, bounds) = (Limits::default(), Bounds::default());
         let total = seconds(written.total_seconds, Duration::from_millis(bounds.total_ms));
         Ok(Self {
             default,
             language: written.language,
-            limits: Limits { idle: seconds(written.idle_seconds, limits.idle), total: limits.total.min(total), ..limits },
+            limits: Limits {
+                idle: seconds(written.idle_seconds, limits.idle),
+                total: limits.total.min(total),
+                ..limits
+            },
             bounds: Bounds {
                 tries: written.tries.unwrap_or(bounds.tries).max(1),
                 total_ms: u64::try_from(total.as_millis()).unwrap_or(u64::MAX),
@@ -180,7 +192,12 @@ impl Summarizers {
 
     /// Where a provider is and how it is spoken to; nothing for `auto` where no key is present. `trusted`: the user
     /// asks; otherwise `auto` chooses only among what the configuration names.
-    pub fn endpoint(&self, choice: &Choice, environment: &Environment, trusted: bool) -> Result<Option<(Endpoint, u64)>> {
+    pub fn endpoint(
+        &self,
+        choice: &Choice,
+        environment: &Environment,
+        trusted: bool,
+    ) -> Result<Option<(Endpoint, u64)>> {
         match choice {
             Choice::Offline | Choice::Host => Ok(None),
             Choice::Provider(name) => match PROVIDERS.iter().find(|it| it.name == name) {
@@ -212,17 +229,24 @@ impl Summarizers {
             .or_else(|| environment.get(known.base_variable).map(str::to_owned))
             .unwrap_or_else(|| known.base_url.to_owned());
         if !base_url.starts_with("http://") && !base_url.starts_with("https://") {
-            let what = format!("{place}.base-url: expected an address that begins with http:// or https://, such as http://localhost:11434/v1");
+            let what = format!(
+                "{place}.base-url: expected an address that begins with http:// or https://, such as http://localhost:11434/v1"
+            );
             return Err(Error::new(Kind::Arguments, what));
         }
         let model = written.model.unwrap_or_else(|| known.model.to_owned());
         if model.is_empty() {
-            return Err(Error::new(Kind::Arguments, format!("{place}.model: expected the name of a model, found none")));
+            return Err(Error::new(
+                Kind::Arguments,
+                format!("{place}.model: expected the name of a model, found none"),
+            ));
         }
         let api = match written.api.as_deref() {
             None => known.api,
             Some(name) => Api::named(name).ok_or_else(|| {
-                let what = format!("{place}.api: expected anthropic, openai-responses, openai-chat or gemini, found {name:?}");
+                let what = format!(
+                    "{place}.api: expected anthropic, openai-responses, openai-chat or gemini, found {name:?}"
+                );
                 Error::new(Kind::Arguments, what)
             })?,
         };
@@ -233,14 +257,21 @@ impl Summarizers {
             None => (variable.unwrap_or_default(), None),
         };
         if key.is_none() && !key_variable.is_empty() {
-            let what = format!("asking {}: expected a key in {key_variable}, found none; set it, or use --summarizer offline", known.name);
+            let what = format!(
+                "asking {}: expected a key in {key_variable}, found none; set it, or use --summarizer offline",
+                known.name
+            );
             return Err(Error::new(Kind::Provider, what));
         }
         let table = tokens::window(&model);
         let window = written.window.or(table.map(|it| it.input.unwrap_or(it.context)));
         // Models think before they write, and providers count that as output.
-        let thinking = written.thinking.unwrap_or(if table.is_some_and(|it| it.output >= 32_000) { 8_000 } else { 0 });
-        Ok((Endpoint { provider: known.name.to_owned(), api, base_url, model, key, key_variable, window }, thinking))
+        let thinking =
+            written.thinking.unwrap_or(if table.is_some_and(|it| it.output >= 32_000) { 8_000 } else { 0 });
+        Ok((
+            Endpoint { provider: known.name.to_owned(), api, base_url, model, key, key_variable, window },
+            thinking,
+        ))
     }
 }
 
@@ -251,7 +282,8 @@ mod tests {
     use super::*;
 
     fn of(text: &str, variables: &[(&str, &str)]) -> (Summarizers, Environment) {
-        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let variables =
+            variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let environment = Environment { variables, cwd: PathBuf::from("/") };
         (Summarizers::resolve(toml::from_str(text).unwrap(), &environment).unwrap(), environment)
     }
@@ -266,7 +298,10 @@ mod tests {
         assert!(it.allowed(Choice::Provider("anthropic".into())).is_err());
         assert_eq!(it.endpoint(&Choice::Auto, &environment, false).unwrap(), None);
         let (endpoint, _) = it.endpoint(&Choice::Auto, &environment, true).unwrap().unwrap();
-        assert_eq!((endpoint.provider.as_str(), endpoint.key_variable.as_str()), ("anthropic", "ANTHROPIC_API_KEY"));
+        assert_eq!(
+            (endpoint.provider.as_str(), endpoint.key_variable.as_str()),
+            ("anthropic", "ANTHROPIC_API_KEY")
+        );
     }
 
     #[test]
@@ -274,9 +309,15 @@ mod tests {
         let text = "use = \"openai-compatible\"\n[openai-compatible]\nbase-url = \"http://localhost:11434/v1\"\nmodel = \"qwen3\"\nwindow = 32768";
         let (it, environment) = of(text, &[]);
         let (endpoint, thinking) = it.endpoint(&it.default, &environment, false).unwrap().unwrap();
-        assert_eq!((endpoint.label().as_str(), endpoint.window, thinking), ("openai-compatible/qwen3", Some(32_768), 0));
+        assert_eq!(
+            (endpoint.label().as_str(), endpoint.window, thinking),
+            ("openai-compatible/qwen3", Some(32_768), 0)
+        );
         assert!(it.allowed(Choice::Provider("openai".into())).is_err());
-        let (it, environment) = of("[openai]\nkey-variable = \"MY_KEY\"", &[("OPENAI_API_KEY", "no"), ("OPENAI_BASE_URL", "https://gw/v1")]);
+        let (it, environment) = of(
+            "[openai]\nkey-variable = \"MY_KEY\"",
+            &[("OPENAI_API_KEY", "no"), ("OPENAI_BASE_URL", "https://gw/v1")],
+        );
         let error = it.endpoint(&Choice::Provider("openai".into()), &environment, true).unwrap_err();
         assert!(error.to_string().contains("MY_KEY"), "{error}");
     }

@@ -51,7 +51,12 @@ impl Engine {
     }
 
     /// Compacts; with the answer of the calling agent's model, by the plan that it was asked for.
-    pub(super) fn compact_from(&self, opened: &Opened, ask: &Ask, heard: Option<&Heard>) -> Result<Compacted> {
+    pub(super) fn compact_from(
+        &self,
+        opened: &Opened,
+        ask: &Ask,
+        heard: Option<&Heard>,
+    ) -> Result<Compacted> {
         let whole = &opened.session.history;
         let base = heard.map(|it| {
             let messages = whole.messages().iter().take(it.count()).cloned().collect();
@@ -464,7 +469,9 @@ fn check_read_back(expected: &History, found: &History) -> Result<()> {
 
 /// The end that an outcome of this plan will have, as the summary names it.
 fn plan_end(measured: &Measured<'_>, plan: &Plan) -> Option<String> {
-    if let Some(last) = measured.grown.and_then(|it| it.messages().get(measured.history.messages().len()..)?.last()) {
+    if let Some(last) =
+        measured.grown.and_then(|it| it.messages().get(measured.history.messages().len()..)?.last())
+    {
         return compact::end_mark(std::slice::from_ref(last));
     }
     let last = match plan.layout.last()? {

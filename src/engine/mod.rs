@@ -29,8 +29,8 @@ use crate::store::{Digest, Handle, Store, Where};
 use crate::summarizer::run::Watch;
 use crate::tokens::{self, Ruler, Tokenizer};
 
-pub(crate) use estimate::words;
 pub use compact::Compacted;
+pub(crate) use estimate::words;
 pub use gate::{Known, MinKept};
 pub use open::{Opened, SessionRef};
 pub use restore::Kept;

@@ -107,7 +107,8 @@ impl Engine {
         let scope = self.store.locate(handle, &self.config.owner)?;
         let kept = self.store.ask(&scope, handle, self.now)?;
         let state: State = serde_json::from_str(&kept).map_err(|error| {
-            let what = format!("answering {handle}: expected an ask of this version, found another; ask again");
+            let what =
+                format!("answering {handle}: expected an ask of this version, found another; ask again");
             Error::new(Kind::Store, what).because(error)
         })?;
         let format = state.format.as_deref().map(Format::named).transpose()?;
@@ -116,14 +117,21 @@ impl Engine {
         ask.to = to.unwrap_or(ask.to);
         let messages = opened.session.history.messages();
         let same = messages.len() >= state.count && {
-            let some = crate::history::History::new(messages[..state.count].to_vec(), opened.session.history.meta.clone());
+            let some = crate::history::History::new(
+                messages[..state.count].to_vec(),
+                opened.session.history.meta.clone(),
+            );
             compact::prefix(&some).digest == state.digest
         };
         if !same {
-            let what = format!("answering {handle}: expected a session that begins with the {} messages the summary was asked for, found another; ask again", state.count);
+            let what = format!(
+                "answering {handle}: expected a session that begins with the {} messages the summary was asked for, found another; ask again",
+                state.count
+            );
             return Err(Error::new(Kind::Changed, what));
         }
-        let compacted = self.compact_from(&opened, &ask, Some(&Heard { state, answer: answer.to_owned() }))?;
+        let compacted =
+            self.compact_from(&opened, &ask, Some(&Heard { state, answer: answer.to_owned() }))?;
         Ok((compacted, opened))
     }
 
@@ -137,7 +145,9 @@ impl Engine {
         known: &Known,
         heard: Option<&Heard>,
     ) -> Result<Drafted> {
-        let (Some(step), Some(need)) = (ask.profile.summarize(), &plan.need) else { return Ok(Drafted::Offline(Vec::new())) };
+        let (Some(step), Some(need)) = (ask.profile.summarize(), &plan.need) else {
+            return Ok(Drafted::Offline(Vec::new()));
+        };
         if ask.summarizer == Choice::Offline {
             return Ok(Drafted::Offline(Vec::new()));
         }
@@ -146,7 +156,8 @@ impl Engine {
         let frame = measured.ruler.text(&Text::new(format!("{}{}", step.before, step.after)));
         let prompt = |name: &Option<String>| name.as_deref().map(|it| profile::prompt(it).to_owned());
         let own = Own { system: prompt(&step.prompts.system), verify: prompt(&step.prompts.verify) };
-        let language = self.config.summarizers.language.as_deref().or_else(|| talk::language_of(measured.history));
+        let language =
+            self.config.summarizers.language.as_deref().or_else(|| talk::language_of(measured.history));
         let pins: u64 = ask.pins.iter().map(|it| measured.ruler.str(it) + 6).sum();
         let material = Material {
             history: measured.history,
@@ -174,9 +185,15 @@ impl Engine {
         let chosen = self.config.summarizers.endpoint(&ask.summarizer, &self.config.environment, ask.trusted);
         let (endpoint, thinking) = match chosen {
             Ok(Some(it)) => it,
-            Ok(None) => return Ok(Drafted::Offline(vec!["no provider's key is present; the offline summary was written".to_owned()])),
+            Ok(None) => {
+                return Ok(Drafted::Offline(vec![
+                    "no provider's key is present; the offline summary was written".to_owned(),
+                ]));
+            }
             // Without a key there still is a summary.
-            Err(error) if error.kind() == Kind::Provider => return Ok(Drafted::Offline(vec![offline_instead(&error.full())])),
+            Err(error) if error.kind() == Kind::Provider => {
+                return Ok(Drafted::Offline(vec![offline_instead(&error.full())]));
+            }
             Err(error) => return Err(error),
         };
         if let Some(why) = self.left_alone(&endpoint)? {
@@ -197,7 +214,10 @@ impl Engine {
             None => Err(Error::new(Kind::Provider, "the compaction was called off; nothing was changed")),
             Some(Ok((text, notes))) => {
                 self.store.unmark(&self.shared(), &failures(endpoint))?;
-                let who = talk.model.as_deref().map_or_else(|| endpoint.label(), |it| format!("{}/{it}", endpoint.provider));
+                let who = talk
+                    .model
+                    .as_deref()
+                    .map_or_else(|| endpoint.label(), |it| format!("{}/{it}", endpoint.provider));
                 let mut notes = notes;
                 notes.extend(self.told(endpoint, &talk));
                 Ok(Drafted::Text(Draft { text: pinned(text, material), who, usage, notes }))
@@ -218,7 +238,9 @@ impl Engine {
         if talk.requests == 0 {
             return None;
         }
-        let cost = price::price(&endpoint.model).map(|it| format!(", ${:.4}", it.of(talk.tokens))).unwrap_or_default();
+        let cost = price::price(&endpoint.model)
+            .map(|it| format!(", ${:.4}", it.of(talk.tokens)))
+            .unwrap_or_default();
         let reported = talk.tokens.input + talk.tokens.cache_read + talk.tokens.cache_write;
         let sent = if reported > 0 { format!("{reported}") } else { format!("about {}", talk.sent) };
         let (label, host, requests) = (endpoint.label(), endpoint.host(), talk.requests);
@@ -237,14 +259,20 @@ impl Engine {
         let mut talk = heard.map_or_else(|| Talk::new(self.now.unsigned_abs()), |it| it.state.talk.clone());
         if let Some(heard) = heard {
             if heard.state.region != (material.region.start, material.region.end) {
-                return Ok(Drafted::Offline(vec!["the plan changed since the summary was asked for; the offline summary was written".to_owned()]));
+                return Ok(Drafted::Offline(vec![
+                    "the plan changed since the summary was asked for; the offline summary was written"
+                        .to_owned(),
+                ]));
             }
             talk.heard(material, Ok(Reply { text: heard.answer.clone(), ..Reply::default() }), 0);
         }
         match talk.next(material) {
-            Step::Done(text, notes) => {
-                Ok(Drafted::Text(Draft { text: pinned(text, material), who: "host".to_owned(), usage: usage(&talk), notes }))
-            }
+            Step::Done(text, notes) => Ok(Drafted::Text(Draft {
+                text: pinned(text, material),
+                who: "host".to_owned(),
+                usage: usage(&talk),
+                notes,
+            })),
             Step::GaveUp(why) => Ok(Drafted::Offline(vec![offline_instead(&why.sentence(None))])),
             // A host is not waited for.
             Step::Wait(..) => Ok(Drafted::Offline(Vec::new())),
@@ -260,13 +288,17 @@ impl Engine {
                 };
                 let state = serde_json::to_string(&state)
                     .map_err(|error| Error::new(Kind::Bug, "keeping an ask").because(error))?;
-                let handle = self.store.put_ask(&self.scope(measured.history), &state, self.now)?.as_str().to_owned();
+                let handle =
+                    self.store.put_ask(&self.scope(measured.history), &state, self.now)?.as_str().to_owned();
                 let next = Next {
                     who: "model".to_owned(),
-                    what: format!("write what `ask` says, then call again with handle {handle} and what you wrote as answer"),
+                    what: format!(
+                        "write what `ask` says, then call again with handle {handle} and what you wrote as answer"
+                    ),
                 };
                 // What was answered before stands in the caller's own context.
-                let turns = asked.turns.iter().filter(|it| it.speaker == crate::summarizer::model::Speaker::Us);
+                let turns =
+                    asked.turns.iter().filter(|it| it.speaker == crate::summarizer::model::Speaker::Us);
                 let text = if heard.is_some() { turns.last() } else { turns.take(1).last() };
                 Ok(Drafted::Asked { handle, ask: text.map(|it| it.text.clone()).unwrap_or_default(), next })
             }
@@ -279,9 +311,21 @@ impl Engine {
             return Ok(path.display().to_string());
         }
         let info = session_info(opened);
-        let whole = Original { what: What::Session, body: Body::Source(&*opened.source), message: None, call_id: None, tool: None, tokens: 0 };
+        let whole = Original {
+            what: What::Session,
+            body: Body::Source(&*opened.source),
+            message: None,
+            call_id: None,
+            tool: None,
+            tokens: 0,
+        };
         let batch = Batch {
-            session: crate::store::SessionRef { agent: info.agent.unwrap_or_default(), id: info.id.unwrap_or_default(), path: None, format: info.format },
+            session: crate::store::SessionRef {
+                agent: info.agent.unwrap_or_default(),
+                id: info.id.unwrap_or_default(),
+                path: None,
+                format: info.format,
+            },
             at: self.now,
             originals: vec![whole],
             compaction: None,
@@ -293,7 +337,14 @@ impl Engine {
 
     /// The session's own request in front of the question, where the provider still has it in its cache and that is
     /// cheaper. Only plain messages of the provider's own API, with their system prompt, are what the agent sent.
-    fn cheaper_prefix(&self, opened: &Opened, measured: &Measured<'_>, need: &Need, material: &Material<'_>, endpoint: &Endpoint) -> Option<Prefix> {
+    fn cheaper_prefix(
+        &self,
+        opened: &Opened,
+        measured: &Measured<'_>,
+        need: &Need,
+        material: &Material<'_>,
+        endpoint: &Endpoint,
+    ) -> Option<Prefix> {
         let history = measured.history;
         let api = match endpoint.api {
             Api::Anthropic => Format::Anthropic,
@@ -340,12 +391,17 @@ impl Engine {
             let count: u32 = mark.value.parse().unwrap_or(0);
             let left = mark.at + COOL_DOWN - self.now;
             if count >= BREAKER && left > 0 && left <= COOL_DOWN {
-                return Ok(Some(format!("{} failed {count} times in a row and is left alone for {} s more", endpoint.provider, left / 1000 + 1)));
+                return Ok(Some(format!(
+                    "{} failed {count} times in a row and is left alone for {} s more",
+                    endpoint.provider,
+                    left / 1000 + 1
+                )));
             }
         }
         let Some(most) = self.config.summarizers.tokens_per_hour else { return Ok(None) };
         let sent = self.sent_this_hour()?;
-        Ok((sent >= most).then(|| format!("the limit of {most} tokens an hour was reached ({sent} were sent)")))
+        Ok((sent >= most)
+            .then(|| format!("the limit of {most} tokens an hour was reached ({sent} were sent)")))
     }
 
     fn sent_this_hour(&self) -> Result<u64> {
@@ -357,12 +413,20 @@ impl Engine {
     fn count_sent(&self, tokens: u64) -> Result<()> {
         let before = self.sent_this_hour()?;
         // The hour begins with the first request of it.
-        let began = self.store.marked(&self.shared(), SENT)?.filter(|_| before > 0).map_or(self.now, |it| it.at);
+        let began =
+            self.store.marked(&self.shared(), SENT)?.filter(|_| before > 0).map_or(self.now, |it| it.at);
         self.store.mark(&self.shared(), SENT, &(before + tokens).to_string(), began)
     }
 
     /// What the user made of the summary, their lines marked.
-    pub(super) fn edited(&self, measured: &Measured<'_>, ask: &Ask, plan: &Plan, known: &Known, edit: &Edit) -> Result<Option<String>> {
+    pub(super) fn edited(
+        &self,
+        measured: &Measured<'_>,
+        ask: &Ask,
+        plan: &Plan,
+        known: &Known,
+        edit: &Edit,
+    ) -> Result<Option<String>> {
         let (Some(step), true) = (ask.profile.summarize(), plan.need.is_some()) else { return Ok(None) };
         let offline = || self.summary(measured, ask, step, known.ledger(measured.history), plan, None);
         let before = known.summary.clone().unwrap_or_else(offline);
@@ -394,7 +458,9 @@ fn usage(talk: &Talk) -> UsageInfo {
 fn rungs(step: &Summarize) -> &'static [Rung] {
     match step.too_long {
         TooLong::Fails => &RUNGS,
-        TooLong::Oldest | TooLong::Rounds(_) => &[Rung::Whole, Rung::Oldest(99), Rung::Outputs(2_000), Rung::Chunks],
+        TooLong::Oldest | TooLong::Rounds(_) => {
+            &[Rung::Whole, Rung::Oldest(99), Rung::Outputs(2_000), Rung::Chunks]
+        }
     }
 }
 

@@ -6,8 +6,8 @@ use super::arguments::Arguments;
 use super::desk::{Caller, Desk};
 use super::fit::{self, ANSWER, PLAN, WRITTEN};
 use super::splice;
-use crate::config::Choice;
 use crate::answers::{CONTRACT, Next};
+use crate::config::Choice;
 use crate::engine::{Amount, Ask, Engine, Opened, To};
 use crate::error::{Error, Kind, Result};
 use crate::history::{History, Meta, Text};
@@ -277,12 +277,13 @@ fn summarize(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answ
             return Err(Error::new(Kind::Arguments, what));
         }
         let summarizers = &engine.config.summarizers;
-        ask.summarizer = match arguments.text("summarizer")? {
-            Some(name) => summarizers.allowed(Choice::named(&name).map_err(|error| {
-                Error::new(Kind::Arguments, format!("summarizer: {}", error.detail()))
-            })?)?,
-            None => summarizers.default.clone(),
-        };
+        ask.summarizer =
+            match arguments.text("summarizer")? {
+                Some(name) => summarizers.allowed(Choice::named(&name).map_err(|error| {
+                    Error::new(Kind::Arguments, format!("summarizer: {}", error.detail()))
+                })?)?,
+                None => summarizers.default.clone(),
+            };
         let opened = desk.open(&engine, arguments)?;
         ask.to = target(desk, &opened, goal)?;
         (engine.compact(&opened, &ask)?, opened)

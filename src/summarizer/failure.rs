@@ -158,7 +158,9 @@ impl Failure {
     #[must_use]
     pub fn without(self, key: Option<&Key>) -> Self {
         match key {
-            Some(key) if !key.expose().is_empty() => Self { found: self.found.replace(key.expose(), "[key]"), ..self },
+            Some(key) if !key.expose().is_empty() => {
+                Self { found: self.found.replace(key.expose(), "[key]"), ..self }
+            }
             Some(_) | None => self,
         }
     }

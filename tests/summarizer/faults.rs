@@ -84,8 +84,14 @@ fn status(code: u16) -> fn(Api, usize, &str) -> Does {
         400 => |api, _, _| Does::Sends(refusal(api, 400)),
         401 => |api, _, _| {
             // Some providers repeat the key.
-            let body = format!(r#"{{"error":{{"message":"Incorrect API key provided: {KEY}","type":"invalid_request_error","code":"invalid_api_key"}}}}"#);
-            if api == Api::OpenaiChat { Does::Sends(http("401 Unauthorized", "application/json", "", body.as_bytes())) } else { Does::Sends(refusal(api, 401)) }
+            let body = format!(
+                r#"{{"error":{{"message":"Incorrect API key provided: {KEY}","type":"invalid_request_error","code":"invalid_api_key"}}}}"#
+            );
+            if api == Api::OpenaiChat {
+                Does::Sends(http("401 Unauthorized", "application/json", "", body.as_bytes()))
+            } else {
+                Does::Sends(refusal(api, 401))
+            }
         },
         403 => |api, _, _| Does::Sends(refusal(api, 403)),
         404 => |api, _, _| Does::Sends(refusal(api, 404)),
@@ -109,22 +115,44 @@ fn faults() -> Vec<Fault> {
         fault("408", 5, "try again later", status(408)),
         fault("409", 5, "try again later", status(409)),
         fault("429 once, retry-after 2", 2, "", |api, number, good| match number {
-            0 => Does::Sends(http("429 Too Many", "application/json", "retry-after: 2\r\n", b"{\"error\":{\"message\":\"slow down\"}}")),
+            0 => Does::Sends(http(
+                "429 Too Many",
+                "application/json",
+                "retry-after: 2\r\n",
+                b"{\"error\":{\"message\":\"slow down\"}}",
+            )),
             _ => Does::Sends(stream(api, good)),
         }),
         fault("429, retry-after 1 h", 1, "longer than the limit", |_, _, _| {
-            Does::Sends(http("429 Too Many", "application/json", "retry-after: 3600\r\n", b"{\"error\":{\"message\":\"slow down\"}}"))
+            Does::Sends(http(
+                "429 Too Many",
+                "application/json",
+                "retry-after: 3600\r\n",
+                b"{\"error\":{\"message\":\"slow down\"}}",
+            ))
         }),
         fault("500", 5, "try again later", status(500)),
-        fault("500 twice", 3, "", |api, number, good| if number < 2 { Does::Sends(refusal(api, 500)) } else { Does::Sends(stream(api, good)) }),
+        fault("500 twice", 3, "", |api, number, good| {
+            if number < 2 { Does::Sends(refusal(api, 500)) } else { Does::Sends(stream(api, good)) }
+        }),
         fault("502", 5, "try again later", status(502)),
         fault("503", 5, "try again later", status(503)),
         fault("529", 5, "try again later", status(529)),
         fault("HTML, status 200", 5, "a page of HTML titled \"Log in\"", |_, _, _| {
-            Does::Sends(http("200 OK", "text/html", "", b"<!doctype html><html><head><title>Log in</title></head></html>"))
+            Does::Sends(http(
+                "200 OK",
+                "text/html",
+                "",
+                b"<!doctype html><html><head><title>Log in</title></head></html>",
+            ))
         }),
         fault("HTML, status 502", 5, "a page of HTML titled \"Bad Gateway\"", |_, _, _| {
-            Does::Sends(http("502 Bad Gateway", "text/html", "", b"<html><head><title>Bad Gateway</title></head></html>"))
+            Does::Sends(http(
+                "502 Bad Gateway",
+                "text/html",
+                "",
+                b"<html><head><title>Bad Gateway</title></head></html>",
+            ))
         }),
         fault("overloaded in the stream", 5, "an error in the stream", |_, _, _| {
             let event = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n";
@@ -152,10 +180,19 @@ fn faults() -> Vec<Fault> {
         fault("trickles byte by byte", 2, "no complete answer within 1.0 s", |api, _, good| {
             Does::Repeats(events(api, good).concat().into_bytes(), Some(Duration::from_millis(50)))
         }),
-        fault("endless, 100 MB and more", 1, "more than 2 MB", |_, _, _| Does::Repeats(b": nothing to see\n\n".to_vec(), None)),
-        fault("endless line", 1, "more than 2 MB", |_, _, _| Does::Repeats(b"data: xxxxxxxxxxxxxxxx".to_vec(), None)),
+        fault("endless, 100 MB and more", 1, "more than 2 MB", |_, _, _| {
+            Does::Repeats(b": nothing to see\n\n".to_vec(), None)
+        }),
+        fault("endless line", 1, "more than 2 MB", |_, _, _| {
+            Does::Repeats(b"data: xxxxxxxxxxxxxxxx".to_vec(), None)
+        }),
         fault("redirect", 1, "redirect to \"https://evil.example/x\"", |_, _, _| {
-            Does::Sends(http("307 Temporary Redirect", "text/plain", "location: https://evil.example/x?q=1\r\n", b""))
+            Does::Sends(http(
+                "307 Temporary Redirect",
+                "text/plain",
+                "location: https://evil.example/x?q=1\r\n",
+                b"",
+            ))
         }),
     ]
 }
@@ -175,7 +212,8 @@ async fn every_fault_of_every_provider_ends_well() {
     // Faults before a request: nobody there, no TLS where TLS is asked for, no such host.
     for api in APIS {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let fault = Fault { name: "nobody there", tries: 5, says: "check the network", does: |_, _, _| Does::Closes };
+        let fault =
+            Fault { name: "nobody there", tries: 5, says: "check the network", does: |_, _, _| Does::Closes };
         check(&case, &fault, server::endpoint(api, &format!("http://{free}")), None).await;
         let (address, _) = serve(|_, _| Does::Closes).await;
         let plain = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -183,10 +221,16 @@ async fn every_fault_of_every_provider_ends_well() {
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = plain.accept().await {
                 // Not what a TLS server would say.
-                let _ = tokio::io::AsyncWriteExt::write_all(&mut stream, b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+                let _ = tokio::io::AsyncWriteExt::write_all(&mut stream, b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                    .await;
             }
         });
-        let fault = Fault { name: "no TLS there", tries: 1, says: "check the certificate", does: |_, _, _| Does::Closes };
+        let fault = Fault {
+            name: "no TLS there",
+            tries: 1,
+            says: "check the certificate",
+            does: |_, _, _| Does::Closes,
+        };
         check(&case, &fault, server::endpoint(api, &format!("https://{tls}")), None).await;
         drop(address);
     }
@@ -207,8 +251,18 @@ async fn check(case: &Case, fault: &Fault, endpoint: Endpoint, log: Option<serve
     };
     let waited: u64 = clock.waited.borrow().iter().sum();
     let shown = if outcome.is_empty() { "a summary" } else { &outcome };
-    println!("{:<32} {:<17} {:>5} {waited:>6}ms {:>6}ms  {shown}", fault.name, endpoint.provider, talk.requests, took.as_millis());
-    assert!(outcome.contains(fault.says) && outcome.is_empty() == fault.says.is_empty(), "{}: {outcome}", fault.name);
+    println!(
+        "{:<32} {:<17} {:>5} {waited:>6}ms {:>6}ms  {shown}",
+        fault.name,
+        endpoint.provider,
+        talk.requests,
+        took.as_millis()
+    );
+    assert!(
+        outcome.contains(fault.says) && outcome.is_empty() == fault.says.is_empty(),
+        "{}: {outcome}",
+        fault.name
+    );
     assert_eq!(talk.requests, fault.tries, "{}: {outcome}", fault.name);
     if let Some(log) = log {
         assert_eq!(log.requests.lock().unwrap().len() as u32, fault.tries, "{}", fault.name);

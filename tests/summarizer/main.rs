@@ -3,19 +3,19 @@
 
 mod faults;
 mod server;
-// sizes
-// talk
-// truth
+mod sizes;
+mod talk;
+mod truth;
 
 use std::sync::Arc;
 
 use epitome::facts::{self, Ledger};
 use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Role};
 use epitome::profile::{Profile, SummarySpec};
+use epitome::summarizer::offline;
 use epitome::summarizer::prompt::Own;
 use epitome::summarizer::render::{self, Passage};
 use epitome::summarizer::talk::{Bounds, Material, RUNGS};
-use epitome::summarizer::offline;
 
 /// About four characters a token, as good as any here.
 fn count(text: &str) -> u64 {
@@ -29,8 +29,15 @@ fn said(role: Role, text: &str) -> Message {
 /// A call and its output.
 fn ran(id: usize, tool: &str, input: serde_json::Value, output: &str, failed: bool) -> [Message; 2] {
     let id: Arc<str> = format!("call-{id}").into();
-    let call = Call { id: id.clone(), name: tool.into(), input: input.to_string().into(), freeform: false, signature: None };
-    let output = Output { id, name: Some(tool.into()), text: output.into(), media: vec![], failed, cleared: false };
+    let call = Call {
+        id: id.clone(),
+        name: tool.into(),
+        input: input.to_string().into(),
+        freeform: false,
+        signature: None,
+    };
+    let output =
+        Output { id, name: Some(tool.into()), text: output.into(), media: vec![], failed, cleared: false };
     [
         Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)]),
         Message::new(Role::User, Kind::Said, vec![Part::Output(output)]),
@@ -51,16 +58,36 @@ impl Case {
         let history = History::new(messages, Meta::default());
         let ledger = facts::read(&history);
         let spec = Profile::built_in("epitome").unwrap().summarize().unwrap().summary.clone();
-        let passages = render::passages(&history, 0..history.messages().len(), &|it| epitome::secrets::Veil::default().cut(it));
+        let passages = render::passages(&history, 0..history.messages().len(), &|it| {
+            epitome::secrets::Veil::default().cut(it)
+        });
         Self { history, ledger, spec, passages, own: Own::default() }
     }
 
     /// A small session with a rule, a file and a command.
     fn small() -> Self {
-        let mut messages = vec![said(Role::User, "Fix the parser in src/parse.rs. Never touch the files in vendor/, they are not ours.")];
-        messages.extend(ran(1, "Edit", serde_json::json!({"file_path": "src/parse.rs", "old_string": "a", "new_string": "b"}), "ok", false));
-        messages.extend(ran(2, "Bash", serde_json::json!({"command": "cargo test"}), "test result: ok. 12 passed; 0 failed", false));
-        messages.push(said(Role::Assistant, &"The parser handles empty input now and the tests pass. ".repeat(40)));
+        let mut messages = vec![said(
+            Role::User,
+            "Fix the parser in src/parse.rs. Never touch the files in vendor/, they are not ours.",
+        )];
+        messages.extend(ran(
+            1,
+            "Edit",
+            serde_json::json!({"file_path": "src/parse.rs", "old_string": "a", "new_string": "b"}),
+            "ok",
+            false,
+        ));
+        messages.extend(ran(
+            2,
+            "Bash",
+            serde_json::json!({"command": "cargo test"}),
+            "test result: ok. 12 passed; 0 failed",
+            false,
+        ));
+        messages.push(said(
+            Role::Assistant,
+            &"The parser handles empty input now and the tests pass. ".repeat(40),
+        ));
         messages.push(said(Role::User, "Good. Now add a test for the empty file as well."));
         Self::new(messages)
     }

@@ -54,7 +54,11 @@ pub(crate) async fn serve(does: impl Fn(usize, &Request) -> Does + Send + Sync +
     (address, log)
 }
 
-async fn answer(mut stream: TcpStream, does: &(dyn Fn(usize, &Request) -> Does + Send + Sync), log: &Log) -> std::io::Result<()> {
+async fn answer(
+    mut stream: TcpStream,
+    does: &(dyn Fn(usize, &Request) -> Does + Send + Sync),
+    log: &Log,
+) -> std::io::Result<()> {
     let Some(request) = read(&mut stream).await? else { return Ok(()) };
     let number = {
         let mut all = log.requests.lock().unwrap();
@@ -73,11 +77,15 @@ async fn answer(mut stream: TcpStream, does: &(dyn Fn(usize, &Request) -> Does +
         }
         Does::Repeats(bytes, None) => {
             let block = bytes.repeat(1 + (64 << 10) / bytes.len().max(1));
-            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n").await?;
+            stream
+                .write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
+                .await?;
             while stream.write_all(&block).await.is_ok() {}
         }
         Does::Repeats(bytes, Some(pause)) => {
-            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n").await?;
+            stream
+                .write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
+                .await?;
             let mut tick = tokio::time::interval(pause);
             for byte in bytes.iter().cycle() {
                 tick.tick().await;
@@ -99,7 +107,9 @@ async fn read(stream: &mut TcpStream) -> std::io::Result<Option<Request>> {
         bytes.extend_from_slice(&block[..n]);
         let Some(end) = bytes.windows(4).position(|it| it == b"\r\n\r\n") else { continue };
         let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
-        let length = head.lines().find_map(|it| it.to_lowercase().strip_prefix("content-length:").map(|it| it.trim().parse::<usize>().unwrap()));
+        let length = head.lines().find_map(|it| {
+            it.to_lowercase().strip_prefix("content-length:").map(|it| it.trim().parse::<usize>().unwrap())
+        });
         if bytes.len() >= end + 4 + length.unwrap_or(0) {
             let body = serde_json::from_slice(&bytes[end + 4..]).unwrap_or(Value::Null);
             return Ok(Some(Request { head, body }));
@@ -122,7 +132,10 @@ pub(crate) fn endpoint(api: Api, base_url: &str) -> Endpoint {
 }
 
 pub(crate) fn http(status: &str, kind: &str, more: &str, body: &[u8]) -> Vec<u8> {
-    let head = format!("HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n{more}\r\n", body.len());
+    let head = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n{more}\r\n",
+        body.len()
+    );
     [head.as_bytes(), body].concat()
 }
 
@@ -160,7 +173,11 @@ pub(crate) fn events(api: Api, text: &str) -> Vec<String> {
             out.push(named(json!({"type": "response.completed", "response": {"id": "resp_1", "object": "response", "model": "model-x-1", "status": "completed", "error": null, "incomplete_details": null, "output": [], "usage": {"input_tokens": 100, "input_tokens_details": {"cached_tokens": 10}, "output_tokens": 50}}})));
         }
         Api::OpenaiChat => {
-            let chunk = |delta: Value, why: Value| plain(json!({"id": "c1", "object": "chat.completion.chunk", "model": "model-x-1", "choices": [{"index": 0, "delta": delta, "finish_reason": why}]}));
+            let chunk = |delta: Value, why: Value| {
+                plain(
+                    json!({"id": "c1", "object": "chat.completion.chunk", "model": "model-x-1", "choices": [{"index": 0, "delta": delta, "finish_reason": why}]}),
+                )
+            };
             out.push(chunk(json!({"role": "assistant", "content": ""}), Value::Null));
             out.extend(pieces.iter().map(|it| chunk(json!({"content": it}), Value::Null)));
             out.push(chunk(json!({}), json!("stop")));
@@ -173,7 +190,9 @@ pub(crate) fn events(api: Api, text: &str) -> Vec<String> {
                 if let Some(why) = why {
                     candidate["finishReason"] = json!(why);
                 }
-                plain(json!({"candidates": [candidate], "modelVersion": "model-x-1", "usageMetadata": {"promptTokenCount": 100, "candidatesTokenCount": 40, "thoughtsTokenCount": 10, "cachedContentTokenCount": 10}}))
+                plain(
+                    json!({"candidates": [candidate], "modelVersion": "model-x-1", "usageMetadata": {"promptTokenCount": 100, "candidatesTokenCount": 40, "thoughtsTokenCount": 10, "cachedContentTokenCount": 10}}),
+                )
             };
             out.push(chunk(json!([{"text": "Let me see", "thought": true}]), None));
             out.extend(pieces.iter().map(|it| chunk(json!([{"text": it}]), None)));
@@ -188,7 +207,9 @@ pub(crate) fn refusal(api: Api, status: u16) -> Vec<u8> {
     let reason = "it says no";
     let body = match api {
         Api::Anthropic => json!({"type": "error", "error": {"type": "some_error", "message": reason}}),
-        Api::OpenaiResponses | Api::OpenaiChat => json!({"error": {"message": reason, "type": "some_error", "param": null, "code": null}}),
+        Api::OpenaiResponses | Api::OpenaiChat => {
+            json!({"error": {"message": reason, "type": "some_error", "param": null, "code": null}})
+        }
         Api::Gemini => json!({"error": {"code": status, "message": reason, "status": "SOME"}}),
     };
     http(&format!("{status} No"), "application/json", "", body.to_string().as_bytes())
@@ -197,10 +218,18 @@ pub(crate) fn refusal(api: Api, status: u16) -> Vec<u8> {
 /// The provider's own way to say that the input is too long.
 pub(crate) fn overflow(api: Api, sent: u64, limit: u64) -> Vec<u8> {
     let body = match api {
-        Api::Anthropic => json!({"type": "error", "error": {"type": "invalid_request_error", "message": format!("prompt is too long: {sent} tokens > {limit} maximum")}}),
-        Api::OpenaiResponses => json!({"error": {"message": "Your input exceeds the context window of this model. Please adjust your input and try again.", "type": "invalid_request_error", "param": "input", "code": "context_length_exceeded"}}),
-        Api::OpenaiChat => json!({"error": {"message": format!("This model's maximum context length is {limit} tokens. However, your messages resulted in {sent} tokens. Please reduce the length of the messages."), "type": "invalid_request_error", "param": "messages", "code": "context_length_exceeded"}}),
-        Api::Gemini => json!({"error": {"code": 400, "message": format!("The input token count ({sent}) exceeds the maximum number of tokens allowed ({limit})."), "status": "INVALID_ARGUMENT"}}),
+        Api::Anthropic => {
+            json!({"type": "error", "error": {"type": "invalid_request_error", "message": format!("prompt is too long: {sent} tokens > {limit} maximum")}})
+        }
+        Api::OpenaiResponses => {
+            json!({"error": {"message": "Your input exceeds the context window of this model. Please adjust your input and try again.", "type": "invalid_request_error", "param": "input", "code": "context_length_exceeded"}})
+        }
+        Api::OpenaiChat => {
+            json!({"error": {"message": format!("This model's maximum context length is {limit} tokens. However, your messages resulted in {sent} tokens. Please reduce the length of the messages."), "type": "invalid_request_error", "param": "messages", "code": "context_length_exceeded"}})
+        }
+        Api::Gemini => {
+            json!({"error": {"code": 400, "message": format!("The input token count ({sent}) exceeds the maximum number of tokens allowed ({limit})."), "status": "INVALID_ARGUMENT"}})
+        }
     };
     http("400 Bad Request", "application/json", "", body.to_string().as_bytes())
 }

@@ -3,7 +3,7 @@
 use epitome::compact::{self, Cause, Limits, Op};
 use epitome::history::{Kind, Message, Role};
 use epitome::profile::{Cut, Keep, Pass, Profile};
-use epitome::tokens::middle::{within_bytes, by_bytes, by_tokens, bytes4, split};
+use epitome::tokens::middle::{by_bytes, by_tokens, bytes4, split, within_bytes};
 
 use super::{Rows, Wish, call, due, history, laid_out, model, plan, profile, result, row, texts, user};
 
