@@ -2,6 +2,7 @@
 //! good and attacked summaries.
 
 mod faults;
+mod program;
 mod server;
 mod sizes;
 mod talk;

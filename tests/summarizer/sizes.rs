@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex};
 
 use epitome::history::Role;
-use epitome::summarizer::model::Api;
 use epitome::summarizer::run::Watch;
 
 use super::faults::{Counted, LIMITS, Wire, talk};
@@ -97,5 +96,4 @@ async fn any_size_fits_and_every_part_is_sent() {
             assert_eq!(talk.requests as usize, all);
         }
     }
-    let _ = Api::Anthropic;
 }
