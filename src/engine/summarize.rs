@@ -297,9 +297,9 @@ impl Engine {
                     ),
                 };
                 // What was answered before stands in the caller's own context.
-                let turns =
+                let mut turns =
                     asked.turns.iter().filter(|it| it.speaker == crate::summarizer::model::Speaker::Us);
-                let text = if heard.is_some() { turns.last() } else { turns.take(1).last() };
+                let text = if heard.is_some() { turns.next_back() } else { turns.next() };
                 Ok(Drafted::Asked { handle, ask: text.map(|it| it.text.clone()).unwrap_or_default(), next })
             }
         }

@@ -274,7 +274,7 @@ impl<'a> Sources<'a> {
         let meta = &self.history.meta;
         let messages = self.history.messages();
         messages.iter().flat_map(|it: &Message| &it.parts).any(part)
-            || meta.cwd.as_deref().is_some_and(|it| found(it))
+            || meta.cwd.as_deref().is_some_and(found)
             || meta.system.as_ref().is_some_and(|it| found(it.as_str()))
             || self.ledger.facts.iter().any(|it| found(&it.text))
     }

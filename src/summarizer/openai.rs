@@ -71,10 +71,10 @@ pub fn responses_event(draft: &mut Draft, event: &Value) {
             draft.reply.text.push_str(event["delta"].as_str().unwrap_or_default());
         }
         Some("response.refusal.delta") => draft.reply.stop = Stop::Refused,
-        Some("response.output_item.added") => {
-            if text(event, "/item/type").is_some_and(|it| it.ends_with("_call")) {
-                draft.reply.stop = Stop::ToolCall;
-            }
+        Some("response.output_item.added")
+            if text(event, "/item/type").is_some_and(|it| it.ends_with("_call")) =>
+        {
+            draft.reply.stop = Stop::ToolCall;
         }
         Some("response.completed" | "response.incomplete") => response(draft, &event["response"]),
         Some(_) => {}

@@ -1,6 +1,8 @@
 //! Summaries by a model: against a server that speaks each provider's wire format with every fault, and against bad,
 //! good and attacked summaries.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "helpers of tests")]
+
 mod faults;
 mod program;
 mod server;
