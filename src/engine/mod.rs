@@ -167,7 +167,10 @@ pub struct Ask {
 
 /// Gets a summary and gives back what the user made of it.
 #[derive(Clone)]
-pub struct Edit(pub Arc<dyn Fn(&str) -> Result<String> + Send + Sync>);
+pub struct Edit(pub Arc<Editor>);
+
+/// Opens a text and gives back what became of it.
+pub type Editor = dyn Fn(&str) -> Result<String> + Send + Sync;
 
 impl std::fmt::Debug for Edit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

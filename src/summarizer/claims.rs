@@ -33,6 +33,20 @@ pub(super) fn noes(text: &str) -> usize {
     WORDS.as_ref().map_or(0, |it| it.no.find_iter(text).count())
 }
 
+/// White space made one.
+fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Whether a clause only says when another holds.
+fn is_condition(clause: &str) -> bool {
+    static CONDITION: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?i)^(?:until|unless|while|as long as|before|once|if|when|solange|bis|bevor|wenn|falls|sobald)\b").ok()
+    });
+    let bare = clause.trim_start_matches(|c: char| !c.is_alphanumeric());
+    CONDITION.as_ref().is_some_and(|it| it.is_match(bare))
+}
+
 static DOUBLE: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?i)\b(?:without|unless|ohne|sans|sin|except|only)\b|未经|没有|除非").ok());
 
@@ -135,7 +149,7 @@ impl<'a> Sources<'a> {
                 (Role::User, Kind::Said) | (_, Kind::Summary) => {
                     // An earlier record has many lines that stand for themselves.
                     out.user.extend(paragraphs(&text).map(Said::of));
-                    out.told.push_str(&text);
+                    out.told.push_str(&flat(&text));
                     out.told.push('\n');
                 }
                 (Role::System, _) | (_, Kind::Context) => out.context.extend(paragraphs(&text).map(Said::of)),
@@ -160,6 +174,17 @@ impl<'a> Sources<'a> {
 
     /// Why a sentence has no source, if it has none.
     pub fn unfounded(&self, sentence: &str, place: Place) -> Option<Unfounded> {
+        // The user's own words need no other source.
+        let mut rest = sentence.to_owned();
+        for quote in quotes(sentence) {
+            if self.told.contains(&flat(quote)) {
+                rest = rest.replacen(quote, "", 1);
+            }
+        }
+        if rest != sentence && keys(&rest).len() < 2 {
+            return None;
+        }
+        let sentence = rest.as_str();
         let all = |pools: &[&'_ [Said]], sentence: &str| supported(sentence, pools);
         if words::any(|it| &it.order, sentence) && !all(&[&self.user, &self.context], sentence) {
             return Some(Unfounded::Order);
@@ -180,6 +205,13 @@ impl<'a> Sources<'a> {
         if !given || (place != Place::Report && self.contradicts(sentence)) {
             return Some(Unfounded::Mouth);
         }
+        // A finding that bids one do something with consequences is none.
+        if place == Place::Report
+            && bids(sentence)
+            && !all(&[&self.user, &self.context, &self.model], sentence)
+        {
+            return Some(Unfounded::Order);
+        }
         if place != Place::Rules && self.claims_too_much(sentence) {
             return Some(Unfounded::Success);
         }
@@ -198,12 +230,13 @@ impl<'a> Sources<'a> {
     fn contradicts(&self, sentence: &str) -> bool {
         clauses(sentence).any(|clause| {
             let (mine, no) = (keys(clause), noes(clause) > 0);
-            if mine.len() < 2 {
+            // "Until it is done" and "while it is not" are the same.
+            if mine.len() < 2 || is_condition(clause) {
                 return false;
             }
             let near = self.user.iter().flat_map(|it| &it.clauses).filter(|(theirs, ..)| {
                 let shared = mine.intersection(theirs).count();
-                shared >= 2 && shared * 5 >= mine.len().min(theirs.len()) * 3
+                shared >= 2 && shared * 2 >= mine.len() && shared * 5 >= mine.len().min(theirs.len()) * 3
             });
             let (mut same, mut other) = (false, false);
             for (_, theirs, _) in near {
@@ -249,6 +282,13 @@ impl<'a> Sources<'a> {
     /// Whether a sentence claims a success that neither a command's result nor the user nor an earlier record shows.
     fn claims_too_much(&self, sentence: &str) -> bool {
         let Some(words) = WORDS.as_ref() else { return false };
+        // "10 passed, 2 failed" claims nothing.
+        let failed = sentence.to_lowercase();
+        if ["fail", "fehl", "失败", "失敗"].iter().any(|it| failed.contains(it))
+            && !failed.contains(" 0 fail")
+        {
+            return false;
+        }
         clauses(sentence).any(|clause| {
             if words.no.is_match(clause) || words.open.is_match(clause) {
                 return false;
@@ -287,6 +327,14 @@ impl<'a> Sources<'a> {
                 files.iter().filter(|it| ends(it)).copied().next()
             })
     }
+}
+
+/// Whether a sentence begins by bidding a deed with consequences: `Merge it`, not `Merged` or `merges`.
+fn bids(sentence: &str) -> bool {
+    let bare = sentence.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let first = bare.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_lowercase();
+    let plain = first.ends_with("ss") || !["ed", "s", "ing", "t"].iter().any(|it| first.ends_with(it));
+    plain && !deeds(&first).is_empty()
 }
 
 fn paragraphs(text: &str) -> impl Iterator<Item = &str> {
@@ -329,7 +377,7 @@ fn supported(sentence: &str, pools: &[&[Said]]) -> bool {
     if mine.is_empty() {
         return !consequences;
     }
-    if consequences { best >= 0.34 || union >= 0.7 } else { best >= 0.25 || union >= 0.4 }
+    if consequences { best >= 0.34 || union >= 0.7 } else { best >= 0.3 || union >= 0.4 }
 }
 
 /// Quotations of at least three words or eight signs.

@@ -268,7 +268,7 @@ fn said(fact: &Fact, lines: &[Line<'_>], asked: &BTreeSet<String>, whole: &str) 
                     || (it.keys.len() > 2 && share(&it.keys, &all) >= 0.6)
             })
         }
-        (_, Topic::Last) => share(&mine, asked) >= 0.4 || mine.intersection(asked).count() >= 6,
+        (_, Topic::Last) => share(&mine, asked) >= 0.6 || mine.intersection(asked).count() >= 6,
         (_, _) => near(0.4, &|_| true),
     }
 }

@@ -56,11 +56,17 @@ impl Progress {
     }
 }
 
+/// Hears what is going on.
+pub type Tell = dyn Fn(&Progress) + Send + Sync;
+
+/// What a talk came to: the summary with notes, or why there is none; nothing if it was called off.
+pub type Ended = Option<Result<(String, Vec<String>), GaveUp>>;
+
 /// Whoever watches, and may call it off.
 #[derive(Clone, Default)]
 pub struct Watch {
     /// Gets what is going on, at least every two seconds.
-    pub progress: Option<Arc<dyn Fn(&Progress) + Send + Sync>>,
+    pub progress: Option<Arc<Tell>>,
     /// Calls it off: the request is stopped on the wire.
     pub cancel: CancellationToken,
 }
@@ -89,7 +95,7 @@ pub async fn run(
     line: &dyn Line,
     clock: &dyn Clock,
     watch: &Watch,
-) -> Option<Result<(String, Vec<String>), GaveUp>> {
+) -> Ended {
     let all = async {
         loop {
             match talk.next(material) {
@@ -160,7 +166,7 @@ pub fn with_provider(
     endpoint: &Endpoint,
     limits: Limits,
     watch: &Watch,
-) -> Result<Option<Result<(String, Vec<String>), GaveUp>>> {
+) -> Result<Ended> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -288,7 +288,6 @@ impl Talk {
         self.sent += size;
         match heard {
             Ok(reply) => {
-                self.failed = 0;
                 self.tokens.add(reply.tokens);
                 self.model = reply.model.clone().or(self.model.take());
                 self.replied(material, &reply, next, size);
@@ -623,7 +622,10 @@ impl Talk {
             return self.shrink(material, size * 7 / 10, smaller);
         }
         match next {
-            Next::Final => self.finish(material, reply),
+            Next::Final => {
+                self.failed = 0;
+                self.finish(material, reply);
+            }
             Next::Chunk { .. } | Next::Folded(_) => match check::notes(reply, material.spec) {
                 Ok(text) => self.noted(material, text, next),
                 // Notes that were cut off are still notes; what is missing is in the ledger.
@@ -647,6 +649,7 @@ impl Talk {
     }
 
     fn noted(&mut self, material: &Material<'_>, text: String, next: Next) {
+        self.failed = 0;
         // Notes that are far too long would never be folded.
         let text = render::beginning(&text, self.note_size(material) * 2, material.count).to_owned();
         self.stage = match (std::mem::replace(&mut self.stage, Stage::Whole), next) {

@@ -60,7 +60,7 @@ pub static WORDS: LazyLock<Option<Words>> = LazyLock::new(|| {
     let file: File = toml::from_str(include_str!("../../prompts/summarizer/words.toml")).ok()?;
     let of = |it: &Written| -> Option<Regex> {
         let parts = [
-            (!it.words.is_empty()).then(|| format!(r"\b(?:{})(?:\b|$)", it.words.join("|"))),
+            (!it.words.is_empty()).then(|| format!(r"(?:^|\b|\W)(?:{})(?:\b|\W|$)", it.words.join("|"))),
             (!it.signs.is_empty()).then(|| format!("(?:{})", it.signs.join("|"))),
         ];
         Regex::new(&format!("(?i){}", parts.into_iter().flatten().collect::<Vec<_>>().join("|"))).ok()
@@ -396,21 +396,22 @@ pub fn share(some: &BTreeSet<String>, all: &BTreeSet<String>) -> f64 {
 pub fn sentences(text: &str) -> Vec<&str> {
     let mut out = Vec::new();
     let mut from = 0;
-    let mut code = false;
+    // Code and quotations stay whole.
+    let mut inside: Option<char> = None;
     let mut chars = text.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
         let next = chars.peek().map(|it| it.1);
         let ends = match c {
-            '`' => {
-                code = !code;
+            '`' | '"' => {
+                inside = if inside == Some(c) { None } else { inside.or(Some(c)) };
                 false
             }
             '\n' => {
-                code = false;
+                inside = None;
                 true
             }
-            '.' | '!' | '?' | ';' => !code && next.is_none_or(char::is_whitespace),
-            '。' | '！' | '？' | '；' => true,
+            '.' | '!' | '?' | ';' => inside.is_none() && next.is_none_or(char::is_whitespace),
+            '。' | '！' | '？' | '；' => inside.is_none(),
             _ => false,
         };
         if ends {

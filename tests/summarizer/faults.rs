@@ -341,3 +341,20 @@ async fn whoever_watches_hears_of_every_retry() {
     let waited = clock.waited.borrow();
     assert!(waited.windows(2).all(|it| it[0] < it[1]), "{waited:?}");
 }
+
+/// By the SDKs of the providers, where a Python that has them is named in `EPITOME_PYTHON` or first in the path.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "tests may be told where things are")]
+fn request_bodies_are_of_the_sdks_types() {
+    let python = std::env::var("EPITOME_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/summarizer/bodies.py");
+    match std::process::Command::new(&python).arg(script).output() {
+        Ok(output) => {
+            let (out, error) =
+                (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+            eprint!("{out}{error}");
+            assert!(output.status.success(), "{out}{error}");
+        }
+        Err(error) => eprintln!("SKIPPED: request_bodies_are_of_the_sdks_types: {python}: {error}"),
+    }
+}

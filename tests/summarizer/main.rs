@@ -11,10 +11,11 @@
 )]
 
 mod faults;
+mod program;
 mod server;
-// sizes
-// talk
-// truth
+mod sizes;
+mod talk;
+mod truth;
 
 use std::sync::Arc;
 

@@ -214,3 +214,22 @@ pub(crate) fn refusal(api: Api, status: u16) -> Vec<u8> {
     };
     http(&format!("{status} No"), "application/json", "", body.to_string().as_bytes())
 }
+
+/// The provider's own way to say that the input is too long.
+pub(crate) fn overflow(api: Api, sent: u64, limit: u64) -> Vec<u8> {
+    let body = match api {
+        Api::Anthropic => {
+            json!({"type": "error", "error": {"type": "invalid_request_error", "message": format!("prompt is too long: {sent} tokens > {limit} maximum")}})
+        }
+        Api::OpenaiResponses => {
+            json!({"error": {"message": "Your input exceeds the context window of this model. Please adjust your input and try again.", "type": "invalid_request_error", "param": "input", "code": "context_length_exceeded"}})
+        }
+        Api::OpenaiChat => {
+            json!({"error": {"message": format!("This model's maximum context length is {limit} tokens. However, your messages resulted in {sent} tokens. Please reduce the length of the messages."), "type": "invalid_request_error", "param": "messages", "code": "context_length_exceeded"}})
+        }
+        Api::Gemini => {
+            json!({"error": {"code": 400, "message": format!("The input token count ({sent}) exceeds the maximum number of tokens allowed ({limit})."), "status": "INVALID_ARGUMENT"}})
+        }
+    };
+    http("400 Bad Request", "application/json", "", body.to_string().as_bytes())
+}

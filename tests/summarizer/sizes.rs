@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex};
 
 use epitome::history::Role;
-use epitome::summarizer::model::Api;
 use epitome::summarizer::run::Watch;
 
 use super::faults::{Counted, LIMITS, Wire, talk};
@@ -20,7 +19,10 @@ fn theirs(body: &serde_json::Value) -> u64 {
 
 /// A session of about so many of the server's tokens; every message and output has a word of its own.
 fn session(tokens: u64) -> (Case, Vec<String>) {
-    let mut messages = vec![said(Role::User, "Fix the parser in src/parse.rs. Never touch the files in vendor/, they are not ours.")];
+    let mut messages = vec![said(
+        Role::User,
+        "Fix the parser in src/parse.rs. Never touch the files in vendor/, they are not ours.",
+    )];
     let mut marks = vec!["Never touch the files in vendor/".to_owned()];
     let (mut bytes, mut number) = (0, 0);
     while bytes < tokens * 3 {
@@ -72,13 +74,26 @@ async fn any_size_fits_and_every_part_is_sent() {
             let (talk, result) = talk(&case, &wire, &Counted::default(), &Watch::default()).await;
             let accepted = accepted.lock().unwrap();
             let all = log.requests.lock().unwrap().len();
-            println!("{times:<7} {:<17} {:>8} {:>9}  {}", api.name(), talk.requests, all - accepted.len(), if result.as_ref().unwrap().is_ok() { "a summary" } else { "none" });
-            let (text, _) = result.unwrap().unwrap_or_else(|why| panic!("{times} {api:?}: {}", why.sentence(None)));
+            println!(
+                "{times:<7} {:<17} {:>8} {:>9}  {}",
+                api.name(),
+                talk.requests,
+                all - accepted.len(),
+                if result.as_ref().unwrap().is_ok() { "a summary" } else { "none" }
+            );
+            let (text, _) =
+                result.unwrap().unwrap_or_else(|why| panic!("{times} {api:?}: {}", why.sentence(None)));
             assert!(text.contains("vendor/") && text.contains("empty file"), "{text}");
-            let lost: Vec<&String> = marks.iter().filter(|mark| !accepted.iter().any(|it| it.contains(mark.as_str()))).collect();
-            assert!(lost.is_empty(), "{times} {api:?}: {} of {} never sent, such as {:?}", lost.len(), marks.len(), lost.first());
+            let lost: Vec<&String> =
+                marks.iter().filter(|mark| !accepted.iter().any(|it| it.contains(mark.as_str()))).collect();
+            assert!(
+                lost.is_empty(),
+                "{times} {api:?}: {} of {} never sent, such as {:?}",
+                lost.len(),
+                marks.len(),
+                lost.first()
+            );
             assert_eq!(talk.requests as usize, all);
         }
     }
-    let _ = Api::Anthropic;
 }

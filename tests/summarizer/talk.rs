@@ -62,7 +62,13 @@ fn bad_answers_are_repaired_once_and_then_given_up() {
 #[test]
 fn what_stays_too_long_is_cut_by_rank() {
     let case = Case::small();
-    let long = case.good().replace("</summary>", &format!("\n## Found out\n{}\n</summary>", "- something about the parser in src/parse.rs\n".repeat(60)));
+    let long = case.good().replace(
+        "</summary>",
+        &format!(
+            "\n## Findings\n{}\n</summary>",
+            "- something about the parser in src/parse.rs\n".repeat(28)
+        ),
+    );
     let (_, step) = play(&case.material(), &[reply(&long), reply(&long)]);
     let Step::Done(text, notes) = step else { panic!("{step:?}") };
     assert!(super::count(&text) <= case.material().budget + 8, "{}", super::count(&text));
@@ -72,7 +78,15 @@ fn what_stays_too_long_is_cut_by_rank() {
 #[test]
 fn what_cannot_succeed_is_not_tried_again() {
     let case = Case::small();
-    for cause in [Cause::Key, Cause::Forbidden, Cause::NotFound, Cause::Request, Cause::Tls, Cause::Redirect, Cause::TooMuch] {
+    for cause in [
+        Cause::Key,
+        Cause::Forbidden,
+        Cause::NotFound,
+        Cause::Request,
+        Cause::Tls,
+        Cause::Redirect,
+        Cause::TooMuch,
+    ] {
         let (talk, step) = play(&case.material(), &[Err(Failure::new(cause, "no"))]);
         assert!(matches!(step, Step::GaveUp(GaveUp::Failed(_))), "{cause:?}: {step:?}");
         assert_eq!(talk.requests, 1);
@@ -86,7 +100,11 @@ fn an_input_that_never_fits_ends() {
     let mut talk = Talk::new(1);
     for _ in 0..200 {
         match next(&mut talk, &material) {
-            Step::Ask(_) => talk.heard(&material, Err(Failure::new(Cause::Overflow { sent: None, limit: None }, "too long")), 1),
+            Step::Ask(_) => talk.heard(
+                &material,
+                Err(Failure::new(Cause::Overflow { sent: None, limit: None }, "too long")),
+                1,
+            ),
             Step::GaveUp(_) => return,
             other => panic!("{other:?}"),
         }
@@ -107,7 +125,9 @@ fn empty_answers_mean_a_smaller_input_once() {
         asked += 1;
         assert!(asked < 10);
     }
-    assert!(matches!(next(&mut talk, &material), Step::GaveUp(GaveUp::Unusable(faults)) if faults.contains(&Fault::Empty)));
+    assert!(
+        matches!(next(&mut talk, &material), Step::GaveUp(GaveUp::Unusable(faults)) if faults.contains(&Fault::Empty))
+    );
 }
 
 #[test]
@@ -115,7 +135,10 @@ fn a_second_draft_replaces_the_first_only_if_it_can() {
     let mut case = Case::small();
     case.own = Own { system: None, verify: Some("Look again.".into()) };
     let good = case.good();
-    let better = good.replace("</summary>", "\n## Found out\n- the parser in src/parse.rs failed on empty input\n</summary>");
+    let better = good.replace(
+        "</summary>",
+        "\n## Findings\n- the parser in src/parse.rs failed on empty input\n</summary>",
+    );
     let (talk, step) = play(&case.material(), &[reply(&good), reply(&better)]);
     assert!(matches!(&step, Step::Done(text, _) if text.contains("failed on empty input")), "{step:?}");
     assert_eq!(talk.requests, 2);
@@ -131,11 +154,17 @@ fn bounds_end_a_talk() {
     let mut material = case.material();
     material.bounds.requests = 1;
     let (_, step) = play(&material, &[reply("no sections")]);
-    assert!(matches!(&step, Step::GaveUp(why) if why.sentence(None).contains("limit of 1 requests")), "{step:?}");
+    assert!(
+        matches!(&step, Step::GaveUp(why) if why.sentence(None).contains("limit of 1 requests")),
+        "{step:?}"
+    );
     material.bounds = Default::default();
     material.bounds.tokens = 10;
     let (_, step) = play(&material, &[reply("no sections")]);
-    assert!(matches!(&step, Step::GaveUp(why) if why.sentence(None).contains("limit of 10 tokens")), "{step:?}");
+    assert!(
+        matches!(&step, Step::GaveUp(why) if why.sentence(None).contains("limit of 10 tokens")),
+        "{step:?}"
+    );
 }
 
 #[test]
