@@ -305,7 +305,7 @@ impl Ruler {
 }
 
 /// 9 of 10 contexts ten requests after a report were nearer than this, in percent of the context (session corpus;
-/// `tests/growth.rs` prints it for each agent).
+/// `tests/all/growth.rs` prints it for each agent).
 const MARGIN_REPORTED: f64 = 5.0;
 /// The same for what ten requests added, with nothing reported: 11 to 18 % by agent, 28 % where the thoughts between
 /// are hidden.

@@ -1,0 +1,467 @@
+//! The ledger and the offline summary: small sessions written as text, and the laws that hold for all.
+
+use std::collections::BTreeSet;
+
+use epitome::facts::{self, Detail, Fact, Ledger, Voice};
+use epitome::format::{self, Format, Memory};
+use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Role, Text};
+use epitome::profile::{Shape, Style, SummarySpec};
+use epitome::summarizer::offline::{self, Ask};
+use proptest::prelude::*;
+
+/// A session from text: `@user`, `@model`, `@context`, `@summary`, `@call NAME ID`, `@free NAME ID`, `@out ID [failed]`,
+/// each with the lines below it.
+fn session(text: &str) -> History {
+    let mut messages = Vec::new();
+    let mut open: Option<(&str, String)> = None;
+    let mut close = |open: Option<(&str, String)>| {
+        let Some((head, body)) = open else { return };
+        let body = body.trim_end();
+        let words: Vec<&str> = head.split(' ').collect();
+        let call = |freeform: bool| {
+            let call = Call {
+                id: words[2].into(),
+                name: words[1].into(),
+                input: Text::new(body),
+                freeform,
+                signature: None,
+            };
+            Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)])
+        };
+        messages.push(match words[0] {
+            "user" => Message::text(Role::User, Kind::Said, body),
+            "model" => Message::text(Role::Assistant, Kind::Said, body),
+            "context" => Message::text(Role::User, Kind::Context, body),
+            "summary" => Message::text(Role::User, Kind::Summary, body),
+            "call" => call(false),
+            "free" => call(true),
+            "out" => {
+                let failed = words.get(2) == Some(&"failed");
+                let text = Text::new(body);
+                let output =
+                    Output { id: words[1].into(), name: None, text, media: vec![], failed, cleared: false };
+                Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)])
+            }
+            other => panic!("unknown {other}"),
+        });
+    };
+    for line in text.lines() {
+        if let Some(head) = line.strip_prefix('@').filter(|it| it.starts_with(char::is_alphabetic)) {
+            close(open.take());
+            open = Some((head, String::new()));
+        } else if let Some((_, body)) = &mut open {
+            body.push_str(line);
+            body.push('\n');
+        }
+    }
+    close(open);
+    History::new(messages, Meta { cwd: Some("/repo".into()), ..Meta::default() })
+}
+
+fn shown(fact: &Fact) -> String {
+    let mut out = format!("{:?} #{} {:?}: {}", fact.topic, fact.message, fact.voice, fact.text);
+    if fact.detail != Detail::None {
+        out += &format!("\n    {:?}", fact.detail);
+    }
+    out
+}
+
+fn spec() -> SummarySpec {
+    epitome::profile::Profile::built_in("epitome").unwrap().summarize().unwrap().summary.clone()
+}
+
+/// A rough ruler: four bytes a token, rounded up.
+fn count(text: &str) -> u64 {
+    text.len().div_ceil(4) as u64
+}
+
+fn summary(history: &History, ledger: &Ledger, spec: &SummarySpec, budget: u64, pins: &[String]) -> String {
+    let region = 0..history.messages().len();
+    let ask = Ask {
+        region,
+        cleared: &[],
+        spec,
+        budget,
+        style: Style::Detailed,
+        focus: None,
+        pins,
+        header: Some("Head."),
+    };
+    offline::write(history, ledger, &ask, &count)
+}
+
+#[test]
+fn cases() {
+    insta::glob!("../cases/facts", "*.txt", |path| {
+        let text = std::fs::read_to_string(path).unwrap();
+        let history = session(&text);
+        let ledger = facts::read(&history);
+        let facts: Vec<String> = ledger.facts.iter().map(shown).collect();
+        let page = summary(&history, &ledger, &spec(), 100_000, &[]);
+        insta::assert_snapshot!(format!("{}\n\n-----\n{page}", facts.join("\n")));
+    });
+}
+
+#[test]
+fn gives_way_in_order() {
+    let text = include_str!("../cases/facts/decisions.txt");
+    let history = session(text);
+    let ledger = facts::read(&history);
+    let pages = [0, 10, 50, 90, 150].map(|budget| {
+        let page = summary(&history, &ledger, &spec(), budget, &["keep me".into()]);
+        format!("=== {budget} tokens, {} used\n{page}", count(&page))
+    });
+    insta::assert_snapshot!(pages.join("\n"));
+}
+
+#[test]
+fn writes_the_other_shapes() {
+    let history = session("@user\nKeep <b> & \"c\".\n@call Bash c\n{\"command\":\"x && y\"}\n@out c\nok");
+    let ledger = facts::read(&history);
+    let xml = SummarySpec { shape: Shape::Xml, root: Some("state".into()), keep_empty: true, ..spec() };
+    let xml = summary(&history, &ledger, &xml, 10_000, &["a < b".into()]);
+    let plain = summary(&history, &ledger, &SummarySpec { shape: Shape::Plain, ..spec() }, 10_000, &[]);
+    insta::assert_snapshot!(format!("{xml}\n-----\n{plain}"));
+}
+
+#[test]
+fn styles_change_depth_but_not_what_is_pinned() {
+    let history = session(include_str!("../cases/facts/files.txt"));
+    let ledger = facts::read(&history);
+    let spec = spec();
+    let pins = ["the pin".to_string()];
+    let write = |style| {
+        let region = 0..history.messages().len();
+        let ask = Ask {
+            region,
+            cleared: &[],
+            spec: &spec,
+            budget: 5_000,
+            style,
+            focus: Some("parser"),
+            pins: &pins,
+            header: None,
+        };
+        offline::write(&history, &ledger, &ask, &count)
+    };
+    let [brief, detailed, technical] = [Style::Brief, Style::Detailed, Style::Technical].map(write);
+    for page in [&brief, &detailed, &technical] {
+        assert!(
+            page.contains("the pin")
+                && page.contains("Tidy up the parser")
+                && page.contains("created, edited: src/new.rs")
+        );
+    }
+    assert!(brief.len() < detailed.len());
+    assert!(!brief.contains("read: README.md") && technical.contains("read: README.md"));
+}
+
+/// One long prompt is told whole rather than cut and half repeated as rules, where there is room for one of the two.
+#[test]
+fn a_prompt_says_its_own_rules() {
+    let rules: String = (0..12).map(|it| format!("Never touch module number {it} of the plant. ")).collect();
+    let history = session(&format!("@user\nBuild the pump control as described here. {rules}"));
+    let ledger = facts::read(&history);
+    let rules = |page: &str| page.matches("- \"Never touch").count();
+    let tight = summary(&history, &ledger, &spec(), 300, &[]);
+    assert!(tight.contains("number 0 of") && tight.contains("number 11 of") && rules(&tight) == 0, "{tight}");
+    let wide = summary(&history, &ledger, &spec(), 3_000, &[]);
+    assert_eq!(rules(&wide), 12, "{wide}");
+}
+
+#[test]
+fn only_the_region_is_told() {
+    let history = session("@user\nfirst request here\n@model\nfine\n@user\nsecond request here");
+    let ledger = facts::read(&history);
+    let spec = spec();
+    let ask = Ask {
+        region: 0..2,
+        cleared: &[],
+        spec: &spec,
+        budget: 1_000,
+        style: Style::Detailed,
+        focus: None,
+        pins: &[],
+        header: None,
+    };
+    let page = offline::write(&history, &ledger, &ask, &count);
+    assert!(page.contains("first request") && !page.contains("second request"), "{page}");
+}
+
+#[test]
+fn storms_and_giants_are_bounded() {
+    let storm: String = (0..3_000).map(|it| format!("Never touch module number {it} again.\n")).collect();
+    let giant = "x".repeat(10_000_000);
+    let mut messages = vec![
+        Message::text(Role::User, Kind::Said, storm.as_str()),
+        Message::text(Role::User, Kind::Said, giant.as_str()),
+        Message::text(Role::Assistant, Kind::Said, "word ".repeat(400_000).as_str()),
+    ];
+    let output = Output {
+        id: "c".into(),
+        name: None,
+        text: Text::new("error: no\n".repeat(500_000)),
+        media: vec![],
+        failed: true,
+        cleared: false,
+    };
+    let call = Call {
+        id: "c".into(),
+        name: "Bash".into(),
+        input: "{\"command\":\"make\"}".into(),
+        freeform: false,
+        signature: None,
+    };
+    messages.push(Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)]));
+    messages.push(Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]));
+    let history = History::new(messages, Meta::default());
+    let ledger = facts::read(&history);
+    assert_eq!(ledger.about(facts::Topic::Constraints).count(), 3_000);
+    let page = summary(&history, &ledger, &spec(), 2_000, &[]);
+    assert!(count(&page) <= 2_000 && page.contains("module number 2999"), "{page}");
+}
+
+/// What a second reading of our own summary must not lose.
+#[test]
+fn five_compactions_keep_the_facts() {
+    for case in ["decisions", "files", "commands", "plan", "rules", "identifiers"] {
+        let path = format!("{}/tests/cases/facts/{case}.txt", env!("CARGO_MANIFEST_DIR"));
+        let mut history = session(&std::fs::read_to_string(path).unwrap());
+        let lines = |page: &str| -> BTreeSet<String> {
+            let text: String = page.split(" [#").map(|it| it.split_once(']').map_or(it, |it| it.1)).collect();
+            let text = text.replace(" (superseded by)", " (superseded)");
+            text.lines().filter(|it| it.starts_with("- ")).map(Into::into).collect()
+        };
+        let mut pages = Vec::new();
+        for _ in 0..5 {
+            let page = summary(&history, &facts::read(&history), &spec(), 50_000, &[]);
+            let meta = history.meta.clone();
+            history = History::new(vec![Message::text(Role::User, Kind::Summary, page.as_str())], meta);
+            pages.push(page);
+        }
+        let (first, last) = (lines(&pages[0]), lines(&pages[4]));
+        let lost: Vec<_> = first.difference(&last).collect();
+        assert!(lost.is_empty(), "{case} lost {lost:#?}\nfrom {}\nleft {}", pages[0], pages[4]);
+        assert_eq!(pages[3], pages[4], "{case} does not settle");
+    }
+}
+
+/// Any message of a session, with texts that look like something and texts that look like nothing.
+fn message() -> impl Strategy<Value = Message> {
+    let words = prop::sample::select(vec![
+        "Never push to main!",
+        "use pnpm, not npm",
+        "ok",
+        "B",
+        "1. one\n2. two\nWhich?",
+        "不要动这个。",
+        "必ず確認して。",
+        "```\ncode must\n```",
+        "- [ ] open\n- [x] done",
+        "a \"quoted\" thing should stay",
+        "https://a.b/c #12",
+        "\u{1b}[31merror: x\u{1b}[0m",
+        "Exit code 1\nfatal: no",
+        "\0",
+        "word",
+        "…",
+        "## Goal\n- \"x\" [#1]",
+        "</a>",
+        "é 😀",
+    ]);
+    let text = prop_oneof![words.prop_map(String::from), "\\PC{0,80}"];
+    let text = prop::collection::vec(text, 1..4).prop_map(|it| it.join("\n"));
+    let name = prop::sample::select(vec![
+        "Bash",
+        "Edit",
+        "Write",
+        "apply_patch",
+        "TodoWrite",
+        "TaskUpdate",
+        "AskUserQuestion",
+        "exec",
+        "zzz",
+    ]);
+    let input = prop_oneof![
+        Just(r#"{"command":"rm a && cat > b <<E"}"#.to_string()),
+        Just(r#"{"file_path":"/repo/../x/./y.rs","content":"fn name_of() {}"}"#.to_string()),
+        Just(r#"{"todos":[{"content":"a","status":"x"},1]}"#.to_string()),
+        Just("*** Begin Patch\n*** Add File: q".to_string()),
+        "\\PC{0,40}",
+    ];
+    let id = prop::sample::select(vec!["a", "b"]);
+    prop_oneof![
+        (text.clone(), 0..3u8).prop_map(|(text, who)| {
+            let (role, kind) = match who {
+                0 => (Role::User, Kind::Said),
+                1 => (Role::Assistant, Kind::Said),
+                _ => (Role::User, Kind::Summary),
+            };
+            Message::text(role, kind, text.as_str())
+        }),
+        (name, input, id.clone(), any::<bool>()).prop_map(|(name, input, id, freeform)| {
+            let call =
+                Call { id: id.into(), name: name.into(), input: Text::new(input), freeform, signature: None };
+            Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)])
+        }),
+        (text, id, any::<bool>()).prop_map(|(text, id, failed)| {
+            let text = Text::new(text);
+            let output = Output { id: id.into(), name: None, text, media: vec![], failed, cleared: false };
+            Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)])
+        }),
+    ]
+}
+
+fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn laws(messages in prop::collection::vec(message(), 0..12), budget in 0u64..400, shape in 0..3u8) {
+        let history = History::new(messages, Meta { cwd: Some("/repo".into()), ..Meta::default() });
+        let ledger = facts::read(&history);
+        prop_assert_eq!(&ledger, &facts::read(&history));
+        let shape = [Shape::Markdown, Shape::Xml, Shape::Plain][shape as usize];
+        let spec = SummarySpec { shape, ..spec() };
+        let pins = ["pinned words".to_string()];
+        let page = summary(&history, &ledger, &spec, budget, &pins);
+        prop_assert!(count(&page) <= budget, "{} > {budget}: {page}", count(&page));
+        prop_assert_eq!(&page, &summary(&history, &ledger, &spec, budget, &pins));
+        prop_assert!(budget < 40 || page.contains("pinned words"));
+        let said: String = history
+            .messages()
+            .iter()
+            .filter(|it| it.role == Role::User || it.role == Role::Tool)
+            .flat_map(|it| {
+                let outputs = it.outputs().map(|it| it.text.as_str().to_string()).collect::<Vec<_>>();
+                std::iter::once(it.plain()).chain(outputs)
+            })
+            .map(|it| flat(&it) + "\n")
+            .collect();
+        for fact in &ledger.facts {
+            prop_assert!(fact.message < history.messages().len().max(1), "{fact:?} has no source");
+            if fact.voice == Voice::User {
+                let text = flat(&fact.text);
+                let whole = said.contains(&text) || text.split("\" … \"").all(|it| said.contains(it));
+                prop_assert!(whole || fact.text == "approved", "not said: {fact:?}");
+            }
+        }
+    }
+}
+
+/// All sessions of the corpus, read as what they are; none where it is not found.
+fn corpus(test: &str) -> Vec<(String, History)> {
+    let root = std::env::var_os("EPITOME_CORPUS").map_or_else(
+        || std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus"),
+        Into::into,
+    );
+    let mut paths: Vec<_> = std::fs::read_dir(&root)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .flat_map(|it| std::fs::read_dir(it.path()).into_iter().flatten().flatten())
+        .map(|it| it.path())
+        .collect();
+    paths.sort();
+    if paths.is_empty() {
+        eprintln!("SKIPPED: {test}: no corpus at {}", root.display());
+    }
+    let read = |path: &std::path::Path| {
+        let source = Memory::new(path.display().to_string(), std::fs::read(path).ok()?);
+        let folder = path.parent()?.file_name()?.to_str()?;
+        let session = match folder {
+            "claude-code" => format::claude_code::read(&source),
+            "codex" => format::codex::read(&source),
+            "gemini" => format::gemini_cli::read(&source),
+            "opencode" => format::opencode::read(&source),
+            "pi" => format::pi::read(&source),
+            "sweagent-traj" => format::swe_agent::read(&source),
+            "openai-messages" => format::wire::read(&source, Format::OpenAiChat),
+            _ => return None,
+        };
+        Some((path.display().to_string(), session.ok()?.history))
+    };
+    paths.iter().filter_map(|it| read(it)).collect()
+}
+
+#[test]
+fn holds_on_real_sessions() {
+    let spec = spec();
+    for (name, history) in corpus("facts::holds_on_real_sessions") {
+        let ledger = facts::read(&history);
+        assert!(ledger.facts.iter().all(|it| it.message < history.messages().len()), "{name}");
+        // What people said, and what they answered when a tool asked them.
+        let said: Vec<String> = history
+            .messages()
+            .iter()
+            .filter(|it| it.role != Role::Assistant && it.kind != Kind::Context)
+            .flat_map(|it| it.outputs().map(|it| flat(it.text.as_str())).chain([flat(&it.plain())]))
+            .collect();
+        for fact in ledger.facts.iter().filter(|it| it.voice == Voice::User) {
+            let text = flat(&fact.text);
+            let verbatim = said.iter().any(|it| it.contains(&text)) || fact.text == "approved";
+            assert!(verbatim, "{name}: not said: {fact:?}");
+        }
+        for budget in [0, 50, 300, 2_000, 20_000] {
+            let page = summary(&history, &ledger, &spec, budget, &[]);
+            assert!(count(&page) <= budget, "{name}: {} > {budget}", count(&page));
+            assert_eq!(page, summary(&history, &ledger, &spec, budget, &[]), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_users_spec_chooses_files_and_slices_time() {
+    let mut messages = Vec::new();
+    for (number, path) in ["src/a.rs", "docs/b.md", "src/deep/c.rs", "web/d.ts"].iter().enumerate() {
+        let input = format!(r#"{{"file_path":"/repo/{path}","old_string":"x","new_string":"y"}}"#);
+        let call = Call {
+            id: number.to_string().into(),
+            name: "Edit".into(),
+            input: input.as_str().into(),
+            freeform: false,
+            signature: None,
+        };
+        let output = Output {
+            id: number.to_string().into(),
+            name: None,
+            text: "ok".into(),
+            media: vec![],
+            failed: false,
+            cleared: false,
+        };
+        messages.push(Message::text(Role::User, Kind::Said, format!("change {path}")));
+        messages.push(Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)]));
+        messages.push(Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]));
+    }
+    for (number, message) in (0i64..).zip(&mut messages) {
+        message.at = Some(1_700_000_000_000 + number * 10 * 60_000);
+    }
+    let history = History::new(messages, Meta { cwd: Some("/repo".into()), ..Meta::default() });
+    let ledger = facts::read(&history);
+    let mut spec = spec();
+    spec.only_files = vec!["src/**/*.rs".into(), "*.ts".into()];
+    let text = summary(&history, &ledger, &spec, 500, &[]);
+    let files = text.split("## Files").nth(1).unwrap().split("##").next().unwrap();
+    assert!(files.contains("a.rs") && files.contains("c.rs") && files.contains("d.ts"), "{text}");
+    assert!(!files.contains("b.md"), "{text}");
+    spec.slice_minutes = 60;
+    let sliced = summary(&history, &ledger, &spec, 500, &[]);
+    assert!(
+        sliced.starts_with("# Minutes 0 to 60\nHead.") && sliced.contains("# Minutes 60 to 120\n"),
+        "{sliced}"
+    );
+    assert!(count(&sliced) <= 500);
+    let late = sliced.split("# Minutes 60 to 120").nth(1).unwrap();
+    assert!(late.contains("web/d.ts") && !late.contains("src/a.rs"), "{sliced}");
+    // What comes first stays when space is short.
+    spec.slice_minutes = 0;
+    spec.only_files = Vec::new();
+    spec.first_files = vec!["docs/**".into()];
+    let shown = (60..200).step_by(10).map(|budget| summary(&history, &ledger, &spec, budget, &[]));
+    let first = shown.filter_map(|it| it.split("## Files").nth(1).map(str::to_owned)).next().unwrap();
+    assert!(first.contains("b.md"), "{first}");
+}

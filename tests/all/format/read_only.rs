@@ -1,0 +1,81 @@
+//! The laws of the formats that are only read, over real sessions (skipped where they are not found).
+
+use std::path::PathBuf;
+
+use epitome::error::Result;
+use epitome::format::{Memory, Mode, Session, Source, Written, opencode, pi, swe_agent};
+use epitome::history::{History, Message};
+
+type Read = fn(&dyn Source) -> Result<Session>;
+type Write = fn(&dyn Source, &Session, &History, Mode) -> Result<Written>;
+
+fn corpus() -> PathBuf {
+    let near = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus");
+    std::env::var_os("EPITOME_CORPUS").map_or_else(near, PathBuf::from)
+}
+
+fn laws(folder: &str, sniff: fn(&str) -> bool, read: Read, write: Write) {
+    let Ok(found) = std::fs::read_dir(corpus().join(folder)) else {
+        eprintln!("SKIPPED: {folder}: no corpus found");
+        return;
+    };
+    for path in found.map(|it| it.unwrap().path()) {
+        let name = path.display();
+        let bytes = std::fs::read(&path).unwrap();
+        assert!(sniff(&epitome::json::mend(&bytes[..bytes.len().min(65_536)])), "{name}");
+        let source = Memory::new(name.to_string(), bytes.clone());
+        let session = read(&source).unwrap();
+        let messages = session.history.messages();
+        assert!(messages.len() > 10 && messages.iter().any(Message::is_prompt), "{name}");
+        let mut outputs = 0;
+        for (index, message) in messages.iter().enumerate() {
+            assert_eq!(message.from, Some(index as u32));
+            for output in message.outputs() {
+                outputs += 1;
+                assert!(session.history.call(&output.id, index).is_some(), "{name} {index}");
+            }
+        }
+        let calls = messages.iter().flat_map(Message::calls).count();
+        assert!(outputs > 5 && calls - outputs <= 1, "{name}: {calls} calls, {outputs} outputs");
+        let out = write(&source, &session, &session.history, Mode::Patch).unwrap();
+        assert_eq!(out.bytes(&source).unwrap(), bytes, "{name}");
+        let cut = Memory::new("cut", &bytes[..bytes.len() * 9 / 10]);
+        let cut = read(&cut).unwrap();
+        assert!(!cut.notes.is_empty() || folder == "sweagent-traj", "{name}");
+        assert_eq!(cut.records[..cut.records.len() - 1], session.records[..cut.records.len() - 1], "{name}");
+    }
+}
+
+#[test]
+fn pi_sessions() {
+    laws("pi", pi::sniff, pi::read, pi::write);
+}
+
+#[test]
+fn swe_agent_trajectories() {
+    laws("sweagent-traj", swe_agent::sniff, swe_agent::read, swe_agent::write);
+}
+
+#[test]
+fn each_knows_only_its_own() {
+    let Ok(folders) = std::fs::read_dir(corpus()) else {
+        eprintln!("SKIPPED: each_knows_only_its_own: no corpus found");
+        return;
+    };
+    for folder in
+        folders.map(|it| it.unwrap()).filter(|it| it.path().is_dir() && it.file_name() != "licenses")
+    {
+        for path in std::fs::read_dir(folder.path()).unwrap().map(|it| it.unwrap().path()) {
+            let bytes = std::fs::read(&path).unwrap();
+            let head = epitome::json::mend(&bytes[..bytes.len().min(65_536)]);
+            let said = [opencode::sniff(&head), pi::sniff(&head), swe_agent::sniff(&head)];
+            let name = folder.file_name();
+            assert_eq!(
+                said,
+                [name == "opencode", name == "pi", name == "sweagent-traj"],
+                "{}",
+                path.display()
+            );
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The growth law: from what a session reported up to some request, the ruler predicts how much the context grows to
+//! the next report and to the tenth after (to the last, where a session has no ten), from the content alone. Over every
+//! session of the corpus that reports usage. A context size is what a request was sent: what it answered is not told
+//! for good by all agents (Claude Code often keeps the figure from the start of the stream).
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use epitome::format::{self, Memory, Session};
+use epitome::history::{History, Kind, Message, Part, Role};
+use epitome::tokens::{Estimator, Ruler, Tokenizer};
+
+type Read = fn(&dyn format::Source) -> epitome::Result<Session>;
+
+/// Folder, reader, and what in a line marks a compaction: before each, the session is looked at as it was then.
+const AGENTS: [(&str, Read, Option<&str>); 5] = [
+    ("claude-code", format::claude_code::read, Some(r#""subtype":"compact_boundary""#)),
+    ("codex", format::codex::read, Some(r#""type":"compacted""#)),
+    ("gemini", format::gemini_cli::read, None),
+    ("opencode", format::opencode::read, None),
+    ("pi", format::pi::read, None),
+];
+
+/// Written by hand or cut down for a test: what they report does not belong to what they hold.
+const MADE_UP: [&str; 5] = [
+    "claude-code-log--edge_cases",
+    "claude-code-log--representative_messages",
+    "claude-code-log--todowrite_examples",
+    "git-ai--claude-code-with-plan",
+    "agent-sessions--small",
+];
+
+#[test]
+fn growth_is_predicted_from_content() {
+    let Some(corpus) = corpus() else {
+        eprintln!("SKIPPED: growth_is_predicted_from_content: no corpus (set EPITOME_CORPUS)");
+        return;
+    };
+    let mut failures = Vec::new();
+    println!(
+        "Median error of the predicted growth, and how far off the predicted context was in 9 of 10 cases:"
+    );
+    println!("agent        steps      n     ours no growth chars/4  context");
+    for (agent, read, boundary) in AGENTS {
+        let mut errors: BTreeMap<usize, Vec<[f64; 3]>> = BTreeMap::new();
+        for history in histories(&corpus.join(agent), read, boundary) {
+            for (steps, error) in predictions(&history) {
+                errors.entry(steps).or_default().push(error);
+            }
+        }
+        for (steps, limit) in [(1, 0.15), (10, 0.10)] {
+            let errors = errors.remove(&steps).unwrap_or_default();
+            let [ours, chars4] = [0, 1].map(|which| quantile(&errors, which, 0.5));
+            let (context, n) = (quantile(&errors, 2, 0.9), errors.len());
+            let [a, b, c, d] = [ours, 1.0, chars4, context].map(|it| it * 100.0);
+            println!("{agent:12} {steps:>5} {n:>6} {a:>7.1}% {b:>8.1}% {c:>6.1}% {d:>7.1}%");
+            if n == 0 || ours > limit || ours >= chars4 {
+                failures.push(format!("{agent}, {steps} steps: {ours:.3} of {n}, chars/4 {chars4:.3}"));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{failures:?}");
+}
+
+fn corpus() -> Option<PathBuf> {
+    #[allow(clippy::disallowed_methods, reason = "tests find the corpus by the environment")]
+    let named = std::env::var_os("EPITOME_CORPUS").map(PathBuf::from);
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus");
+    [named, Some(beside)].into_iter().flatten().find(|it| it.is_dir())
+}
+
+/// What each session would have sent before each of its compactions, and at its end.
+fn histories(folder: &Path, read: Read, boundary: Option<&str>) -> Vec<History> {
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|it| it.unwrap().path()).collect();
+    files.sort();
+    files
+        .retain(|it| !MADE_UP.iter().any(|name| it.file_name().unwrap().to_string_lossy().starts_with(name)));
+    let mut out = Vec::new();
+    for file in files {
+        let bytes = std::fs::read(&file).unwrap();
+        let mut ends = vec![bytes.len()];
+        let mut at = 0;
+        for line in bytes.split_inclusive(|it| *it == b'\n') {
+            if boundary.is_some_and(|it| memchr::memmem::find(line, it.as_bytes()).is_some()) {
+                ends.push(at);
+            }
+            at += line.len();
+        }
+        for end in ends {
+            let source = Memory::new(file.display().to_string(), &bytes[..end]);
+            match read(&source) {
+                Ok(session) => out.push(session.history),
+                Err(error) => assert!(end < bytes.len(), "{}: {error}", file.display()),
+            }
+        }
+    }
+    out
+}
+
+/// Relative error of the growth by ours and by chars/4, and of the context by ours, for each pair of reports one and
+/// ten requests apart.
+fn predictions(history: &History) -> Vec<(usize, [f64; 3])> {
+    let messages = history.messages();
+    let reports: Vec<(usize, usize, u64)> = messages
+        .iter()
+        .enumerate()
+        .filter(|(_, it)| it.kind == Kind::Said)
+        .filter_map(|(index, it)| it.usage.map(|usage| (start(messages, index), index, usage.sent())))
+        .filter(|it| it.2 > 0)
+        .collect();
+    // Measures all texts once; the copies below share what was found.
+    Ruler::new(history, Tokenizer::Auto, None);
+    let chars4: Vec<u64> = messages.iter().map(chars4).collect();
+    let mut out = Vec::new();
+    for (k, &(from, index, sent)) in reports.iter().enumerate() {
+        // Nothing of what comes later is known to the ruler.
+        let known = History::new(messages[..=index].to_vec(), history.meta.clone());
+        let ruler = Ruler::new(&known, Tokenizer::Auto, None);
+        for steps in [1, 10] {
+            let ahead = if k == 0 { steps.min(reports.len() - 1) } else { steps };
+            let Some(&(to, _, then)) = reports.get(k + ahead).filter(|_| ahead > 0) else { continue };
+            let grown = then as f64 - sent as f64;
+            if grown == 0.0 {
+                continue;
+            }
+            let ours: u64 = ruler.messages(&messages[from..to]).iter().sum();
+            let chars4: u64 = chars4[from..to].iter().sum();
+            let [ours, chars4] = [ours, chars4].map(|it| (it as f64 - grown).abs());
+            out.push((steps, [ours / grown.abs(), chars4 / grown.abs(), ours / then as f64]));
+        }
+    }
+    out
+}
+
+/// The first message of a response: everything before it was sent.
+fn start(messages: &[Message], index: usize) -> usize {
+    let earlier = messages[..index].iter().rev();
+    index - earlier.take_while(|it| it.role == Role::Assistant && it.usage.is_none()).count()
+}
+
+fn chars4(message: &Message) -> u64 {
+    let of = |text: &str| Estimator::Chars4.text(text);
+    let part = |part: &Part| match part {
+        Part::Text(text) => of(text.as_str()),
+        Part::Reasoning(reasoning) => of(reasoning.text.as_str()),
+        Part::Call(call) => of(&call.name) + of(call.input.as_str()),
+        Part::Output(output) => of(output.text.as_str()),
+        Part::Media(_) => 0,
+        Part::Opaque(opaque) => of(opaque.raw.as_str()),
+    };
+    message.parts.iter().map(part).sum()
+}
+
+fn quantile(errors: &[[f64; 3]], which: usize, share: f64) -> f64 {
+    let mut values: Vec<f64> = errors.iter().map(|it| it[which]).collect();
+    values.sort_by(f64::total_cmp);
+    values.get((values.len() as f64 * share) as usize).copied().unwrap_or(f64::NAN)
+}

@@ -1,0 +1,30 @@
+//! Everything that `cargo test` checks from outside, in one program: it links once and fills all cores. Only what drives
+//! the real agents stands apart, in `tests/clients.rs`.
+//!
+//! What needs real sessions, the clients' kit, Node or PyPI looks for it and is skipped, with its reason, without it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a test may stop, prints its tables, and finds what it needs by the environment"
+)]
+
+mod apply;
+mod facts;
+mod format;
+mod growth;
+mod laws;
+mod layers;
+mod main_job;
+mod mcp;
+mod native;
+mod packaging;
+mod parity;
+mod profile_engine;
+mod score;
+mod store;
+mod summarizer;
+mod vectors;

@@ -1,0 +1,296 @@
+//! Profiles in the engine: what is told meanwhile, the user's own commands, the agents' own settings, what is
+//! remembered, and all of them side by side.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use epitome::compact::Cause;
+use epitome::config::{Config, Environment, StoreAt};
+use epitome::engine::{Ask, Engine, Event, Opened, SessionRef, To};
+use epitome::profile::{BUILT_IN, Pass, Profile};
+use epitome::store::{MemoryFilter, MemoryKind, Scope};
+
+const NOW: i64 = 1_700_000_000_000;
+
+/// An engine whose home is a folder of its own, with these variables and settings.
+fn engine(home: &Path, variables: &[(&str, &str)], settings: &[(&str, &str)]) -> Engine {
+    for (path, text) in settings {
+        let path = home.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let mut all = BTreeMap::from([("HOME".to_owned(), home.display().to_string())]);
+    all.extend(variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+    let mut config = Config::load(Environment { variables: all, cwd: home.to_owned() }).unwrap();
+    config.store = StoreAt::Path(home.join("store"));
+    Engine::new(config, NOW).unwrap()
+}
+
+/// A Codex session of so many turns with tools, in a project below `home`.
+fn session(home: &Path, turns: usize) -> String {
+    let mut out = format!(
+        "{}\n",
+        serde_json::json!({"timestamp": "2025-11-14T22:13:20.000Z", "type": "session_meta", "payload": {
+            "id": "018bcfe5-687b-7000-8000-000000000001", "timestamp": "2025-11-14T22:13:20.000Z",
+            "cwd": home.join("project"), "originator": "codex_cli_rs", "cli_version": "0.169.0"}})
+    );
+    let mut item = |payload: serde_json::Value| {
+        let line = serde_json::json!({"timestamp": "2025-11-14T22:13:21.000Z", "type": "response_item", "payload": payload});
+        out.push_str(&format!("{line}\n"));
+    };
+    let say = |role: &str, text: String| {
+        let kind = if role == "assistant" { "output_text" } else { "input_text" };
+        serde_json::json!({"type": "message", "role": role, "content": [{"type": kind, "text": text}]})
+    };
+    for turn in 0..turns {
+        let id = format!("call_{turn}");
+        item(say(
+            "user",
+            format!("Please look at module {turn}. The port is {} and must not change.", 4000 + turn),
+        ));
+        item(serde_json::json!({"type": "function_call", "name": "shell", "call_id": id,
+            "arguments": format!("{{\"command\":[\"cat\",\"src/module_{turn}.rs\"]}}")}));
+        item(serde_json::json!({"type": "function_call_output", "call_id": id,
+            "output": format!("fn part_{turn}() -> Clock {{ todo(); }}\n").repeat(300)}));
+        item(say(
+            "assistant",
+            format!("Module {turn} keeps the clock; I changed src/module_{turn}.rs accordingly."),
+        ));
+    }
+    out
+}
+
+fn open(engine: &Engine, text: &str) -> Opened {
+    engine.open(&SessionRef::Inline(text.as_bytes().to_vec()), None, None).unwrap()
+}
+
+fn listening(engine: &mut Engine) -> Arc<Mutex<Vec<Event>>> {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let to = Arc::clone(&heard);
+    engine.listener = Some(Arc::new(move |event: &Event| to.lock().unwrap().push(event.clone())));
+    heard
+}
+
+fn names(heard: &Mutex<Vec<Event>>) -> Vec<String> {
+    let name = |it: &Event| serde_json::to_value(it).unwrap()["event"].as_str().unwrap().to_owned();
+    heard.lock().unwrap().iter().map(name).collect()
+}
+
+fn ask(name: &str) -> Ask {
+    Ask { to: To::Bytes, ..Ask::new(Profile::built_in(name).unwrap()) }
+}
+
+#[test]
+fn what_happens_is_told_with_the_real_percentage() {
+    let home = tempfile::tempdir().unwrap();
+    let mut engine = engine(home.path(), &[], &[]);
+    let heard = listening(&mut engine);
+    let opened = open(&engine, &session(home.path(), 20));
+    let wish = Ask { window: Some(100_000), cause: Cause::Auto, ..ask("supermemory") };
+    let context = engine.estimate(&opened, &wish, None).unwrap().context;
+    let made = engine.compact(&opened, &wish).unwrap();
+    assert_eq!(made.answer.status, "compacted", "{}", made.answer.reason);
+    assert_eq!(names(&heard), ["started", "asked", "compacted"]);
+    let heard = heard.lock().unwrap();
+    let Event::Started { percent, notice, profile, trigger, .. } = &heard[0] else {
+        panic!("{:?}", heard[0])
+    };
+    assert_eq!(
+        (profile.as_str(), trigger.as_str(), *percent),
+        ("supermemory", "auto", Some(context / 1_000))
+    );
+    assert!(notice.contains(&format!("Context at {}%", context / 1_000)), "{notice}");
+    let Event::Compacted { tokens_before, tokens_after, handle, notice, .. } = &heard[2] else { panic!() };
+    assert!(tokens_after < tokens_before && handle.is_some() && notice.starts_with("Compaction Complete"));
+}
+
+#[test]
+fn a_preview_tells_nothing_but_asks() {
+    let home = tempfile::tempdir().unwrap();
+    let mut engine =
+        engine(home.path(), &[], &[(".config/epitome/config.toml", "[hooks]\nbefore = \"exit 1\"\n")]);
+    let heard = listening(&mut engine);
+    let opened = open(&engine, &session(home.path(), 20));
+    let made = engine.compact(&opened, &Ask { to: To::Plan, ..ask("codex") }).unwrap();
+    assert_eq!(made.answer.status, "planned");
+    assert_eq!(names(&heard), ["asked"]);
+}
+
+#[test]
+#[cfg(unix)]
+fn the_users_commands_run_and_may_refuse() {
+    let home = tempfile::tempdir().unwrap();
+    let [before, after] = ["before", "after"].map(|it| home.path().join(it));
+    let config =
+        format!("[hooks]\nbefore = \"cat > {}\"\nafter = \"cat > {}\"\n", before.display(), after.display());
+    let mut engine = engine(home.path(), &[], &[(".config/epitome/config.toml", &config)]);
+    let opened = open(&engine, &session(home.path(), 20));
+    assert_eq!(engine.compact(&opened, &ask("opencode")).unwrap().answer.status, "compacted");
+    let read =
+        |path: &Path| -> serde_json::Value { serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap() };
+    assert_eq!(
+        (read(&before)["event"].as_str(), read(&before)["profile"].as_str()),
+        (Some("started"), Some("opencode"))
+    );
+    assert_eq!(read(&after)["event"], "compacted");
+
+    engine.config.hooks.before = Some("echo not now >&2; exit 3".to_owned());
+    let heard = listening(&mut engine);
+    let refused = engine.compact(&opened, &ask("opencode")).unwrap();
+    assert_eq!(
+        (refused.answer.status.as_str(), refused.answer.reason_code.as_str()),
+        ("rejected", "hook_refused")
+    );
+    assert!(
+        refused.answer.reason.contains("not now") && refused.bytes.is_none(),
+        "{}",
+        refused.answer.reason
+    );
+    assert_eq!(names(&heard), ["started", "failed"]);
+
+    engine.config.hooks.before = Some("exec sleep 60".to_owned());
+    engine.config.hooks.limit = std::time::Duration::from_millis(50);
+    let refused = engine.compact(&opened, &ask("opencode")).unwrap();
+    assert!(refused.answer.reason.contains("took longer"), "{}", refused.answer.reason);
+}
+
+#[test]
+fn the_agents_own_settings_hold_under_auto_and_ours_win() {
+    let home = tempfile::tempdir().unwrap();
+    let settings = [
+        (".gemini/settings.json", r#"{"model":{"compressionThreshold":0.9}}"#),
+        (".config/opencode/opencode.json", r#"{"compaction":{"auto":false}}"#),
+        (
+            ".config/epitome/config.toml",
+            "[profiles.mine]\nextends = \"gemini-cli\"\nname = \"mine\"\n[profiles.mine.trigger]\nshare = 0.2\n",
+        ),
+    ];
+    let engine = engine(home.path(), &[("DISABLE_AUTO_COMPACT", "1")], &settings);
+    let opened = open(&engine, &session(home.path(), 20));
+    let run = |profile: Profile, auto: bool| {
+        let wish = Ask { auto, window: Some(100_000), to: To::Plan, ..Ask::new(profile) };
+        engine.compact(&opened, &wish).unwrap().answer
+    };
+    let built_in = |name: &str| Profile::built_in(name).unwrap();
+    // Due at a half, not at nine tenths.
+    let found = run(built_in("gemini-cli"), true);
+    assert_eq!((found.status.as_str(), found.native_status.as_str()), ("noop", "NOOP"), "{}", found.reason);
+    assert!(found.reason.contains("of 90000 tokens"), "{}", found.reason);
+    assert_eq!(run(built_in("gemini-cli"), false).native_status, "COMPRESSED");
+    let mine = run(engine.config.profile("mine").unwrap(), true);
+    assert_eq!(mine.status, "planned", "{}", mine.reason);
+    for name in ["opencode@1.18", "claude-code"] {
+        let found = run(built_in(name), true);
+        assert_eq!((found.status.as_str(), found.reason_code.as_str()), ("noop", "switched_off"), "{name}");
+        assert_eq!(run(built_in(name), false).status, "planned", "{name}");
+    }
+    let triggers =
+        engine.estimate(&opened, &Ask { window: Some(100_000), ..ask("epitome") }, None).unwrap().triggers;
+    assert_eq!(triggers["claude-code"].reason_code, "switched_off");
+    assert_eq!(triggers["gemini-cli"].at, Some(90_000));
+    assert_eq!(triggers.len(), BUILT_IN.len());
+}
+
+#[test]
+fn a_summary_is_remembered_without_what_is_private() {
+    let home = tempfile::tempdir().unwrap();
+    let engine = engine(home.path(), &[], &[]);
+    let text = session(home.path(), 20)
+        .replace("Please look at module 3.", "Please look <private>at my salary</private>.");
+    let opened = open(&engine, &text);
+    let made = engine.compact(&opened, &ask("supermemory")).unwrap();
+    assert_eq!(made.answer.status, "compacted", "{}", made.answer.reason);
+    let project = home.path().join("project").display().to_string();
+    let scope = Scope { owner: engine.config.owner.clone(), project };
+    let found = engine.store.memories(&scope, &MemoryFilter::default()).unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].kind, MemoryKind::Conversation);
+    assert!(found[0].content.starts_with("[Session Summary]\n"), "{}", found[0].content);
+    assert!(!found[0].content.contains("salary"));
+    // Another profile remembers nothing.
+    let other = tempfile::tempdir().unwrap();
+    let engine = self::engine(other.path(), &[], &[]);
+    engine.compact(&open(&engine, &session(other.path(), 20)), &ask("opencode")).unwrap();
+    let scope = Scope { project: other.path().join("project").display().to_string(), ..scope };
+    assert!(engine.store.memories(&scope, &MemoryFilter::default()).unwrap().is_empty());
+}
+
+#[test]
+fn a_stored_snapshot_takes_the_place_of_a_summary() {
+    let home = tempfile::tempdir().unwrap();
+    let mut engine = engine(home.path(), &[], &[]);
+    let heard = listening(&mut engine);
+    let opened = open(&engine, &session(home.path(), 20));
+    let history = &opened.session.history;
+    engine.keep_snapshot(history, history.messages().len(), "All modules keep the clock.").unwrap();
+    let made = engine.compact(&opened, &ask("claude-code")).unwrap();
+    assert_eq!(made.answer.status, "compacted", "{}", made.answer.reason);
+    let first = made.history.unwrap().messages()[0].plain();
+    assert!(first.ends_with("All modules keep the clock."), "{first}");
+    assert_eq!(names(&heard), ["started", "compacted"], "no summary is asked for");
+    // It does not cover what came after: then one is written.
+    let longer = open(&engine, &session(home.path(), 21));
+    assert!(engine.compact(&longer, &ask("claude-code")).unwrap().answer.summary.is_some());
+}
+
+#[test]
+fn a_window_smaller_than_what_is_fixed_is_said_and_nothing_loops() {
+    let home = tempfile::tempdir().unwrap();
+    let engine = engine(home.path(), &[], &[]);
+    let opened = open(&engine, &session(home.path(), 20));
+    for (name, _) in BUILT_IN {
+        for auto in [true, false] {
+            let wish = Ask { window: Some(5_000), overhead: Some(8_000), auto, ..ask(name) };
+            let found = engine.compact(&opened, &wish).unwrap().answer;
+            assert_eq!(found.status, "noop", "{name}");
+            assert!(
+                found.reason.contains("system prompt and tools alone") || found.reason.contains("characters"),
+                "{name}: {}",
+                found.reason
+            );
+        }
+    }
+}
+
+#[test]
+fn collapsed_turns_are_archived_under_their_handles() {
+    let home = tempfile::tempdir().unwrap();
+    let engine = engine(home.path(), &[], &[]);
+    let opened = open(&engine, &session(home.path(), 6));
+    let mut profile = Profile::built_in("claude-code").unwrap();
+    profile.passes.retain(|it| matches!(it, Pass::Collapse(_)));
+    let Pass::Collapse(step) = &mut profile.passes[0] else { panic!() };
+    step.on = true;
+    let made = engine.compact(&opened, &Ask { to: To::Bytes, ..Ask::new(profile) }).unwrap();
+    assert_eq!(made.answer.status, "compacted", "{}", made.answer.reason);
+    let line = made.history.unwrap().messages()[0].plain();
+    assert!(line.starts_with("[turn collapsed: Please look at module 0."), "{line}");
+    let handle = line.trim_end_matches(']').rsplit(' ').next().unwrap().to_owned();
+    let scope = Scope {
+        owner: engine.config.owner.clone(),
+        project: home.path().join("project").display().to_string(),
+    };
+    let original = String::from_utf8(engine.store.restore(&scope, &handle).unwrap()).unwrap();
+    assert!(original.contains("Please look at module 0.") && original.contains("fn part_0()"), "{handle}");
+}
+
+#[test]
+fn side_by_side_no_row_repeats_another_without_a_reason() {
+    let home = tempfile::tempdir().unwrap();
+    let engine = engine(home.path(), &[], &[]);
+    let opened = open(&engine, &session(home.path(), 20));
+    let answer = engine.compare(&opened, &ask("epitome")).unwrap();
+    assert!(answer.tokens_before >= 50_000, "{}", answer.tokens_before);
+    let names: Vec<&str> = answer.rows.iter().map(|it| it.profile.as_str()).collect();
+    assert_eq!(names, BUILT_IN.iter().map(|it| it.0).collect::<Vec<_>>());
+    let mut seen = Vec::new();
+    for row in &answer.rows {
+        assert_eq!(row.status, "planned", "{}: {}", row.profile, row.reason);
+        assert!(row.tokens_after < row.tokens_before && !row.due_reason.is_empty(), "{}", row.profile);
+        let said = (row.split, row.pruned, row.tokens_after, row.messages_after, row.kept, row.lost);
+        assert_eq!(seen.contains(&said), row.same_as.is_some(), "{}", row.profile);
+        assert_eq!(row.same_as.is_some(), !row.why_same.is_empty());
+        seen.push(said);
+    }
+}

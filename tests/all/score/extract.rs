@@ -1,0 +1,142 @@
+//! What is taken for a fact, class by class, and what is not. Each case is a small session as text; the snapshot
+//! lists the facts found.
+
+use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Role};
+use epitome::score::{self, Class};
+
+/// One line a message: `user: …`, `model: …`, `summary: …`, `context: …`, `NAME ARGUMENTS => ANSWER` (`=!` if it
+/// failed). `⏎` is a line break.
+fn history(text: &str) -> History {
+    let mut messages = Vec::new();
+    for (number, line) in text.lines().map(str::trim).filter(|it| !it.is_empty()).enumerate() {
+        let line = line.replace('⏎', "\n");
+        let said = |role: Role, kind: Kind, rest: &str| Message::text(role, kind, rest.trim());
+        if let Some(rest) = line.strip_prefix("user:") {
+            messages.push(said(Role::User, Kind::Said, rest));
+        } else if let Some(rest) = line.strip_prefix("model:") {
+            messages.push(said(Role::Assistant, Kind::Said, rest));
+        } else if let Some(rest) = line.strip_prefix("summary:") {
+            messages.push(said(Role::User, Kind::Summary, rest));
+        } else if let Some(rest) = line.strip_prefix("context:") {
+            messages.push(said(Role::User, Kind::Context, rest));
+        } else {
+            let (call, answer, failed) = match line.split_once(" =! ") {
+                Some((call, answer)) => (call, answer, true),
+                None => line.split_once(" => ").map(|it| (it.0, it.1, false)).unwrap(),
+            };
+            let (name, input) = call.split_once(' ').unwrap();
+            let id: std::sync::Arc<str> = number.to_string().into();
+            let freeform = !input.starts_with('{');
+            let call =
+                Call { id: id.clone(), name: name.into(), input: input.into(), freeform, signature: None };
+            let output =
+                Output { id, name: None, text: answer.into(), media: vec![], failed, cleared: false };
+            messages.push(Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)]));
+            messages.push(Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]));
+        }
+    }
+    History::new(messages, Meta { cwd: Some("/w".into()), ..Meta::default() })
+}
+
+fn found(class: Class, text: &str) -> String {
+    let probes = score::probes(&history(text));
+    let of_class = probes.iter().filter(|it| it.class == class);
+    of_class.map(|it| format!("{} {}\n", it.message(), it.text())).collect()
+}
+
+#[test]
+fn rules() {
+    insta::assert_snapshot!(found(
+        Class::U,
+        r##"
+        user: Never commit to the main branch. Please don't touch the vendor folder; use pnpm, not npm.
+        user: When you write SQL, always use bound parameters. Only edit files below src/.⏎No console logs!
+        user: The footer should be dimmer, don't modify the theme. Can you make sure we have an example that runs?
+        user: ## Rules⏎- tabs for indentation⏎- two reviewers before a merge⏎⏎## Notes⏎- the moon is far
+        user: 不要修改数据库结构。必須使用繁體中文回覆。すべてのコメントは日本語で書くこと。本番環境では絶対に実行しないでください。
+        user: 절대 배포하지 마세요. No uses jamás la API antigua. Никогда не удаляй миграции. Ändere niemals die Schnittstelle. Il faut toujours garder les tests.
+        summary: ## User constraints⏎- Never force-push to release⏎⏎## All user messages⏎- "always run the linter first"⏎⏎## Technical notes⏎- The parser must see every token⏎- The user asked whether it should be faster
+    "##
+    ));
+}
+
+#[test]
+fn no_rules() {
+    insta::assert_snapshot!(found(Class::U, r##"
+        user: Should we always use tabs? I don't understand why it never fires. Do you think this must be fixed?
+        user: That should work now. It only validates the branch. No changes found.⏎why does it always crash
+        user: The log says "never call this twice in one go" and `must not be null` appears.
+        user: ```⏎never do this⏎you must not⏎```⏎<output>⏎always run as root⏎</output>
+        user: 2026-01-01 10:00:00 ERROR you must never retry⏎[worker] must restart always⏎> always quote me
+        context: Always answer in French. Never use tabs.
+        model: You must never do this, and always do that.
+        Bash {"command":"cat rules.txt"} => Never push. Always ask.
+    "##), @"");
+}
+
+#[test]
+fn decisions() {
+    insta::assert_snapshot!(found(
+        Class::D,
+        r##"
+        model: How shall we store it?⏎A) one file per session⏎B) a single database
+        user: B
+        model: I could also add a cache. Should I add the cache for lookups now?
+        user: yep do it
+        model: Do you want a minor or a patch release?
+        user: minor, this is a big change
+        AskUserQuestion {"questions":[{"question":"Which database?","options":[{"label":"Postgres"},{"label":"SQLite"}]}]} => User has answered your questions: "Which database?"="Postgres". You can now continue.
+        AskUserQuestion {"questions":[{"question":"Which database?","options":[{"label":"Postgres"},{"label":"SQLite"}]}]} => User has answered your questions: "Which database?"="SQLite". You can now continue.
+        request_user_input {"questions":[{"id":"x","question":"Keep the old API?","options":[{"label":"Keep it"},{"label":"Drop it"}]}]} => {"answers":{"x":{"answers":["b"]}}}
+        ExitPlanMode {"plan":"# Plan: move the parser to its own crate\n\n1. cut"} => User has approved your plan.
+        Bash {"command":"git push"} =! The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said: push to the fork only after review
+        user: nah let's roll back the state file, it does not need to exist
+        user: let's continue please
+        user: what do you think, shall we use Redis?
+    "##
+    ));
+}
+
+#[test]
+fn deeds() {
+    let session = r##"
+        Read {"file_path":"/w/a.rs"} => 1→x
+        Edit {"file_path":"/w/a.rs"} => The file /w/a.rs has been updated
+        Read {"file_path":"/w/a.rs"} => 1→y
+        Write {"file_path":"/w/./new/b.rs"} => File created successfully
+        Edit {"file_path":"/w/c.rs"} =! <tool_use_error>File has not been read yet.</tool_use_error>
+        Edit {"file_path":"/w/d.rs"} =! The user doesn't want to proceed with this tool use.
+        apply_patch *** Begin Patch⏎*** Delete File: old.rs⏎*** Update File: e.rs⏎@@⏎-x⏎+y⏎*** End Patch => Success. Updated the following files:
+        Bash {"command":"cd /w && cargo test 2>&1 | tail -5"} =! Exit code 101⏎error[E0425]: cannot find value `q` in this scope⏎test result: FAILED. 3 passed; 2 failed
+        Bash {"command":"cargo test"} => test result: ok. 5 passed; 0 failed
+        Bash {"command":"cargo clippy"} =! Exit code 1⏎src/a.rs:3:5: error: unused variable
+        Bash {"command":"ls -la && git status"} => total 3
+        Bash {"command":"grep -n error src/a.rs"} =! Exit code 1
+        exec_command {"cmd":"npm run build"} => Process running with session ID 77
+        write_stdin {"session_id":77,"chars":""} => Process exited with code 0⏎done
+        Bash {"command":"make | grep warning"} => a.c:1: warning: x
+        Bash {"command":"git checkout -- e.rs"} => Updated 1 path
+        TodoWrite {"todos":[{"content":"Port the lexer","status":"completed"},{"content":"Port the parser","status":"in_progress"},{"content":"Write docs","status":"pending"}]} => ok
+        user: it crashed with⏎TypeError: x is not a function⏎please fix
+    "##;
+    let all: Vec<String> =
+        [Class::F, Class::X, Class::E, Class::P].map(|it| format!("{it:?}\n{}", found(it, session))).into();
+    insta::assert_snapshot!(all.join("\n"));
+}
+
+#[test]
+fn words_and_identifiers() {
+    let session = r##"
+        user: hi
+        user: Please migrate the billing service to the new queue. Details follow. The port is 8443, go 1.23, timeout_ms=3000, see https://ex.org/a/b, PR #1533 and commit 4be81f2a.
+        model: The batch approach didn't work because the queue drops late messages. I used v2.3.1 at localhost:9090 on 127.0.0.1.
+        Bash {"command":"git commit -m x"} => [main 9c0ffee] x
+        user: thanks
+        user: now update the runbook with the new queue names
+        user: [Request interrupted by user]
+        model: Done. Shall I also update the dashboards?
+    "##;
+    let all: Vec<String> =
+        [Class::G, Class::L, Class::T, Class::I].map(|it| format!("{it:?}\n{}", found(it, session))).into();
+    insta::assert_snapshot!(all.join("\n"));
+}

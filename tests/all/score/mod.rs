@@ -1,0 +1,8 @@
+//! What survives, and whether the score can be believed.
+
+mod baselines;
+mod card;
+mod corpus;
+mod extract;
+mod labels;
+mod survival;

@@ -1,0 +1,205 @@
+//! Processes that are killed, that share one store, that run out of disk. This program starts itself: a child is the
+//! test of its role, told by the environment what to do.
+#![cfg(unix)]
+
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use epitome::error::Kind;
+use epitome::secrets::Veil;
+use epitome::store::{
+    Batch, Body, NewCompaction, Original, Query, Reach, Scope, SessionRef, Sqlite, Store, What, Where,
+};
+
+const ROLE: &str = "EPITOME_TEST_STORE";
+
+fn me() -> Scope {
+    Scope { owner: "me".into(), project: "/p".into() }
+}
+
+fn open(directory: &Path) -> epitome::Result<Sqlite> {
+    Sqlite::open(&Where::Path(directory.into()), Veil::default())
+}
+
+/// What a child writes as its `n`th: bytes that do not compress, with its name in front.
+fn content(who: &str, n: u64) -> Vec<u8> {
+    let mut state = n.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ who.len() as u64 | 1;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        b'!' + (state % 90) as u8
+    };
+    let len = 1_000 + (n as usize * 7_919) % 200_000;
+    let head = format!("who {who} wrote {n} ");
+    head.bytes().chain(std::iter::repeat_with(next)).take(len).collect()
+}
+
+/// Puts a session and an output in one step and returns the compaction's handle.
+fn put(store: &dyn Store, who: &str, n: u64) -> epitome::Result<String> {
+    let (session, output) = (content(who, 2 * n), content(who, 2 * n + 1));
+    let original = |what, bytes, message| Original {
+        what,
+        body: Body::Bytes(bytes),
+        message,
+        call_id: None,
+        tool: None,
+        tokens: 1,
+    };
+    let originals = vec![original(What::Session, &session, None), original(What::Output, &output, Some(1))];
+    let compaction = Some(NewCompaction { summary: format!("did {n}"), ..NewCompaction::default() });
+    let session = SessionRef { id: who.into(), ..SessionRef::default() };
+    let batch = Batch { session, at: n as i64, originals, compaction };
+    Ok(store.put_all(&me(), &batch)?.compaction.map(|it| it.to_string()).unwrap_or_default())
+}
+
+/// The compaction of that handle is there with all its originals, byte for byte.
+fn assert_whole(store: &dyn Store, handle: &str) {
+    let compaction = store.compaction(&me(), handle).unwrap();
+    let (who, n) = (compaction.session.id.as_str(), compaction.at as u64);
+    let output = store.restore(&me(), compaction.removed[0].handle.as_str()).unwrap();
+    assert!(store.restore(&me(), handle).unwrap() == content(who, 2 * n), "{handle}");
+    assert!(output == content(who, 2 * n + 1), "{handle}");
+}
+
+/// This program again, as the child in `role`, after `before` in a shell.
+fn child(before: &str, role: &str, directory: &Path) -> (Child, BufReader<ChildStdout>) {
+    let mut child = Command::new("/bin/sh")
+        .arg("-c")
+        .arg(format!("{before} exec \"$0\" store::processes::role --exact --nocapture --test-threads 1"))
+        .arg(std::env::current_exe().unwrap())
+        .env(ROLE, role)
+        .env("EPITOME_TEST_DIRECTORY", directory)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let out = BufReader::new(child.stdout.take().unwrap());
+    (child, out)
+}
+
+/// Does what the environment says; nothing when the tests are run as usual.
+#[test]
+fn role() {
+    let Some(role) = std::env::var(ROLE).ok() else { return };
+    let directory = PathBuf::from(std::env::var_os("EPITOME_TEST_DIRECTORY").unwrap());
+    let mut out = std::io::stdout();
+    let mut say = |text: String| {
+        writeln!(out, "\n{text}").unwrap();
+        out.flush().unwrap();
+    };
+    match role.split_once(' ').unwrap() {
+        ("forever", who) => {
+            let store = open(&directory).unwrap();
+            for n in 0..u64::MAX / 2 {
+                say(format!("stored {}", put(&store, who, n).unwrap()));
+            }
+        }
+        ("share", who) => {
+            let store = open(&directory).unwrap();
+            for n in 0..12 {
+                let handle = put(&store, who, n).unwrap();
+                assert_whole(&store, &handle);
+                let query = Query {
+                    text: format!("\"who {who} wrote\""),
+                    reach: Reach::Project,
+                    only: vec![],
+                    limit: 50,
+                    offset: 0,
+                };
+                assert_eq!(store.search(&me(), &query).unwrap().hits.len() as u64, n + 1);
+                store.mark(&me(), who, &n.to_string(), n as i64).unwrap();
+                store.put_counts("x", &[(u128::from(n), 1)]).unwrap();
+                say(format!("stored {handle}"));
+            }
+            say("done".into());
+        }
+        ("until-full", who) => {
+            let store = match open(&directory) {
+                Ok(store) => store,
+                Err(error) => return say(format!("failed {:?} {error}", error.kind())),
+            };
+            for n in 0..200 {
+                match put(&store, who, n) {
+                    Ok(handle) => say(format!("stored {handle}")),
+                    Err(error) => return say(format!("failed {:?} {error}", error.kind())),
+                }
+            }
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn killed_at_any_moment_it_is_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut acknowledged = BTreeSet::new();
+    for round in 0..20usize {
+        let (mut child, out) = child("", &format!("forever round{round}"), directory.path());
+        // Killed after so many were stored, and then somewhere in the next.
+        let mut lines = out.lines().map_while(Result::ok).filter(|it| it.starts_with("stored "));
+        acknowledged.extend(lines.by_ref().take(round % 5).map(|it| it[7..].to_owned()));
+        (0..round * 60_000).for_each(|it| {
+            std::hint::black_box(it);
+        });
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // What it still said before it died counts as well.
+        acknowledged.extend(lines.filter(|it| it.len() == 17).map(|it| it[7..].to_owned()));
+    }
+    let store = open(directory.path()).unwrap();
+    let checked = store.check(true).unwrap();
+    assert_eq!(checked.problems, Vec::<String>::new());
+    let stored = store.compactions(&me(), None, 100_000).unwrap();
+    stored.iter().for_each(|it| assert_whole(&store, it.handle.as_str()));
+    let stored: BTreeSet<_> = stored.iter().map(|it| it.handle.to_string()).collect();
+    assert!(acknowledged.is_subset(&stored), "{} of {}", stored.len(), acknowledged.len());
+    assert!(acknowledged.len() >= 40);
+    eprintln!("20 kills: {} stored, {} acknowledged, all whole", stored.len(), acknowledged.len());
+}
+
+#[test]
+fn eight_processes_share_one_store() {
+    let directory = tempfile::tempdir().unwrap();
+    // All start on a store that is not there yet.
+    let children: Vec<_> =
+        (0..8).map(|who| child("", &format!("share process{who}"), directory.path())).collect();
+    let mut handles = BTreeSet::new();
+    for (mut child, out) in children {
+        let lines: Vec<_> = out.lines().map_while(Result::ok).collect();
+        assert!(child.wait().unwrap().success(), "{lines:?}");
+        assert!(lines.iter().any(|it| it == "done"), "{lines:?}");
+        handles.extend(lines.iter().filter_map(|it| it.strip_prefix("stored ")).map(String::from));
+    }
+    assert_eq!(handles.len(), 8 * 12);
+    let store = open(directory.path()).unwrap();
+    handles.iter().for_each(|it| assert_whole(&store, it));
+    assert_eq!(store.check(true).unwrap().problems, Vec::<String>::new());
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_nothing_half_stored() {
+    // A limit on the size of files, in blocks of 512 bytes, with its signal ignored, is as near as one gets to a full
+    // disk: for making the schema, and for some originals.
+    for (blocks, stores_some) in [(16, false), (200, false), (4_000, true)] {
+        let directory = tempfile::tempdir().unwrap();
+        let before = format!("trap '' XFSZ; ulimit -f {blocks};");
+        let (mut child, out) = child(&before, "until-full limited", directory.path());
+        let lines: Vec<_> = out.lines().map_while(Result::ok).collect();
+        child.wait().unwrap();
+        let failed: Vec<_> = lines.iter().filter_map(|it| it.strip_prefix("failed ")).collect();
+        assert_eq!(failed.len(), 1, "{lines:?}");
+        assert!(failed[0].starts_with(&format!("{:?} ", Kind::Store)), "{failed:?}");
+        assert!(failed[0].contains("disk"), "{failed:?}");
+        // With room again, what was stored is whole, and it goes on.
+        let store = open(directory.path()).unwrap();
+        let handles: Vec<_> = lines.iter().filter_map(|it| it.strip_prefix("stored ")).collect();
+        assert_eq!(!handles.is_empty(), stores_some, "{blocks}: {lines:?}");
+        handles.iter().for_each(|it| assert_whole(&store, it));
+        assert_eq!(store.compactions(&me(), None, 1_000).unwrap().len(), handles.len());
+        assert_eq!(store.check(true).unwrap().problems, Vec::<String>::new());
+        assert_whole(&store, &put(&store, "later", 0).unwrap());
+    }
+}

@@ -1,0 +1,264 @@
+//! Full-text search: words of any script, within the reach that was asked for.
+
+use proptest::prelude::*;
+
+use epitome::error::Kind;
+use epitome::secrets::Veil;
+use epitome::store::{
+    Batch, Body, MemoryScope, NewCompaction, Note, Original, Query, Reach, Scope, SessionRef, Sqlite, Store,
+    What, Where,
+};
+
+fn scope(owner: &str, project: &str) -> Scope {
+    Scope { owner: owner.into(), project: project.into() }
+}
+
+fn put(store: &Sqlite, scope: &Scope, session: &str, at: i64, what: What, text: &str) {
+    let call = format!("call_{at}");
+    let original = Original {
+        what,
+        body: Body::Bytes(text.as_bytes()),
+        message: Some(at as u32),
+        call_id: (what == What::Output).then_some(call.as_str()),
+        tool: None,
+        tokens: 1,
+    };
+    let session = SessionRef { id: session.into(), ..SessionRef::default() };
+    store.put_all(scope, &Batch { session, at, originals: vec![original], compaction: None }).unwrap();
+}
+
+fn query(text: &str, reach: Reach) -> Query {
+    Query { text: text.into(), reach, only: vec![], limit: 10, offset: 0 }
+}
+
+/// Messages (our numbers) of what was found.
+fn found(store: &Sqlite, scope: &Scope, query: &Query) -> Vec<u32> {
+    let mut found: Vec<_> =
+        store.search(scope, query).unwrap().hits.iter().filter_map(|it| it.entry.message).collect();
+    found.sort_unstable();
+    found
+}
+
+#[test]
+fn finds_words_of_any_script() {
+    let store = Sqlite::open(&Where::Memory, Veil::default()).unwrap();
+    let me = scope("me", "/p");
+    for (at, text) in [
+        (1, "error: connection refused in get_user_name()"),
+        (2, "修复数据库连接的超时问题"),
+        (3, "データベースの設定を変更しました"),
+        (4, "참조 무결성 오류가 발생했습니다"),
+        (5, "Größe überprüfen: naïve café"),
+        (6, "src/main.rs:12 fn main() { JSON数据 }"),
+        (7, "参数"),
+    ] {
+        put(&store, &me, "s", at, What::Output, text);
+    }
+    for (words, expected) in [
+        ("connection", vec![1]),
+        ("REFUSED error", vec![1]),
+        ("get_user_name", vec![1]),
+        ("user_name", vec![1]),
+        ("数据", vec![2, 6]),
+        ("数据库", vec![2]),
+        ("超时", vec![2]),
+        ("题", vec![2]),
+        ("数", vec![2, 6, 7]),
+        ("設定", vec![3]),
+        ("データ", vec![3]),
+        ("無し", vec![]),
+        ("무결성", vec![4]),
+        ("grosse", vec![]),
+        ("große", vec![5]),
+        ("größe", vec![5]),
+        ("cafe", vec![5]),
+        ("main.rs:12", vec![6]),
+        ("\"json数据\"", vec![6]),
+        ("\"refused connection\"", vec![]),
+        ("数据 超时", vec![2]),
+    ] {
+        assert_eq!(found(&store, &me, &query(words, Reach::Project)), expected, "{words}");
+    }
+}
+
+#[test]
+fn without_all_words_some_will_do() {
+    let store = Sqlite::open(&Where::Memory, Veil::default()).unwrap();
+    let me = scope("me", "/p");
+    put(&store, &me, "s", 1, What::Output, "postgres timed out");
+    put(&store, &me, "s", 2, What::Output, "redis timed out");
+    let found = store.search(&me, &query("why postgres", Reach::Project)).unwrap();
+    assert!(found.partial && found.hits.len() == 1);
+    assert_eq!(found.hits[0].entry.message, Some(1));
+    assert!(!store.search(&me, &query("postgres", Reach::Project)).unwrap().partial);
+    let none = store.search(&me, &query("nothing here", Reach::Project)).unwrap();
+    assert!(!none.partial && none.hits.is_empty());
+}
+
+#[test]
+fn reaches_as_far_as_it_should() {
+    let store = Sqlite::open(&Where::Memory, Veil::default()).unwrap();
+    let (here, there, other) = (scope("me", "/p"), scope("me", "/q"), scope("you", "/p"));
+    put(&store, &here, "s", 1, What::Output, "needle one");
+    put(&store, &here, "t", 2, What::Output, "needle two");
+    put(&store, &there, "s", 3, What::Output, "needle three");
+    put(&store, &other, "s", 4, What::Output, "needle four");
+    let reach = |reach| found(&store, &here, &query("needle", reach));
+    assert_eq!(reach(Reach::Session("s".into())), [1]);
+    assert_eq!(reach(Reach::Project), [1, 2]);
+    assert_eq!(reach(Reach::All), [1, 2, 3]);
+    let hits = store.search(&here, &query("three", Reach::All)).unwrap().hits;
+    assert_eq!(hits[0].entry.project, "/q");
+    // One content of two sessions is found in both, as of the session asked for.
+    put(&store, &here, "t", 9, What::Output, "needle one");
+    let hits = store.search(&here, &query("\"needle one\"", Reach::Session("s".into()))).unwrap().hits;
+    assert_eq!(
+        (hits.len(), hits[0].entry.message, hits[0].entry.session.as_deref()),
+        (1, Some(1), Some("s"))
+    );
+}
+
+#[test]
+fn finds_messages_summaries_and_memories_too() {
+    let store = Sqlite::open(&Where::Memory, Veil::default()).unwrap();
+    let me = scope("me", "/p");
+    put(&store, &me, "s", 1, What::Message, r#"{"text":"first\nneedle in JSON \u6570\u636e"}"#);
+    put(&store, &me, "s", 2, What::Session, "needle of a whole session is not searched");
+    let session = SessionRef { id: "s".into(), ..SessionRef::default() };
+    let compaction = NewCompaction { summary: "## Goal\nthe needle".into(), ..NewCompaction::default() };
+    store.put_all(&me, &Batch { session, at: 3, originals: vec![], compaction: Some(compaction) }).unwrap();
+    for (scope, content) in [(MemoryScope::User, "my needle"), (MemoryScope::Project, "our needle")] {
+        store.remember(&me, &Note { content: content.into(), scope, ..Note::default() }, 4).unwrap();
+    }
+    let kinds = |only: &[What], reach| {
+        let query = Query { only: only.to_vec(), ..query("needle", reach) };
+        let mut kinds: Vec<_> = store
+            .search(&me, &query)
+            .unwrap()
+            .hits
+            .into_iter()
+            .map(|it| (it.entry.what, it.snippet.text))
+            .collect();
+        kinds.sort();
+        kinds
+    };
+    let kind = |what, text: &str| (what, text.to_owned());
+    assert_eq!(
+        kinds(&[], Reach::Project),
+        [
+            kind(What::Message, "first needle in JSON 数据"),
+            kind(What::Compaction, "## Goal the needle"),
+            kind(What::Memory, "my needle"),
+            kind(What::Memory, "our needle"),
+        ]
+    );
+    assert_eq!(kinds(&[What::Memory], Reach::Project).len(), 2);
+    assert_eq!(kinds(&[], Reach::Session("s".into())).len(), 2);
+    assert_eq!(found(&store, &me, &query("数据", Reach::Project)), [1]);
+    // The user's memory is found from every project.
+    assert_eq!(store.search(&scope("me", "/q"), &query("needle", Reach::Project)).unwrap().hits.len(), 1);
+}
+
+#[test]
+fn the_same_text_first_a_session_then_an_output_is_found() {
+    let store = Sqlite::open(&Where::Memory, Veil::default()).unwrap();
+    let me = scope("me", "/p");
+    put(&store, &me, "s", 1, What::Session, "needle");
+    assert!(found(&store, &me, &query("needle", Reach::Project)).is_empty());
+    put(&store, &me, "s", 2, What::Output, "needle");
+    assert_eq!(found(&store, &me, &query("needle", Reach::Project)), [2]);
+}
+
+#[test]
+fn pages_without_gaps_or_repeats() {
+    let store = Sqlite::open(&Where::Memory, Veil::default()).unwrap();
+    let me = scope("me", "/p");
+    (1..=25).for_each(|at| {
+        put(&store, &me, "s", at, What::Output, &format!("needle {at} {}", "x ".repeat(at as usize)))
+    });
+    let (mut seen, mut offset) = (Vec::new(), Some(0));
+    while let Some(at) = offset {
+        let page = store.search(&me, &Query { offset: at, ..query("needle", Reach::Project) }).unwrap();
+        assert!(page.hits.len() <= 10);
+        assert!(page.hits.windows(2).all(|it| it[0].score >= it[1].score));
+        seen.extend(page.hits.iter().filter_map(|it| it.entry.message));
+        offset = page.next;
+    }
+    // Shorter texts fit better.
+    assert_eq!(seen.first(), Some(&1));
+    seen.sort_unstable();
+    assert_eq!(seen, (1..=25).collect::<Vec<_>>());
+}
+
+#[test]
+fn shows_the_line_to_read_on_from() {
+    let store = Sqlite::open(&Where::Memory, Veil::default()).unwrap();
+    let me = scope("me", "/p");
+    let text = format!("{}error[E0308]: mismatched types\n{}", "ok\n".repeat(99), "more\n".repeat(500));
+    put(&store, &me, "s", 1, What::Output, &text);
+    let hit = &store.search(&me, &query("mismatched", Reach::Project)).unwrap().hits[0];
+    assert_eq!(hit.snippet.line, 100);
+    assert!(hit.snippet.text.contains("mismatched types more") && hit.snippet.text.chars().count() <= 210);
+}
+
+#[test]
+fn odd_queries_are_answered_or_refused_never_an_accident() {
+    let store = Sqlite::open(&Where::Memory, Veil::default()).unwrap();
+    let me = scope("me", "/p");
+    put(&store, &me, "s", 1, What::Output, "needle AND OR NOT NEAR body");
+    for text in ["", " ", "?!", "\"\"", "***", "()", "\u{0}", "—…", "😀"] {
+        let error = store.search(&me, &query(text, Reach::Project)).unwrap_err();
+        assert_eq!(error.kind(), Kind::Arguments, "{text:?}");
+    }
+    for text in [
+        "needle AND",
+        "NOT",
+        "NEAR(needle body)",
+        "needle:AND",
+        "needle*",
+        "\"needle",
+        "^needle",
+        "{needle}",
+        "needle\u{0}",
+    ] {
+        assert_eq!(found(&store, &me, &query(text, Reach::Project)), [1], "{text:?}");
+    }
+    let long = "needle ".repeat(10_000);
+    assert_eq!(found(&store, &me, &query(&long, Reach::Project)), [1]);
+    assert!(store.search(&me, &query(&"a'\"b".repeat(2_000), Reach::Project)).is_ok());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// What stands in a text is found by any stretch of it that is made of whole words, where scripts without spaces
+    /// have a word at every character.
+    #[test]
+    fn any_stretch_of_a_text_is_found(
+        text in "[数据库連接超時設定データベースのカ무결성]{1,12}( [a-z]{1,6}[数据の]{0,3}){0,3}",
+        from in 0usize..12,
+        len in 1usize..12,
+    ) {
+        let store = Sqlite::open(&Where::Memory, Veil::default()).unwrap();
+        let me = scope("me", "/p");
+        put(&store, &me, "s", 1, What::Output, &text);
+        put(&store, &me, "s", 2, What::Output, "other 文章");
+        let run: Vec<char> = text.split(' ').next().unwrap_or_default().chars().collect();
+        let from = from % run.len();
+        let stretch: String = run[from..run.len().min(from + len)].iter().collect();
+        for query_text in [&stretch, &text, &format!("\"{text}\"")] {
+            let found = found(&store, &me, &query(query_text, Reach::Project));
+            prop_assert!(found.contains(&1), "{query_text} in {text}");
+        }
+    }
+
+    #[test]
+    fn no_query_upsets_the_database(text in "(\\PC|[\"'a数 *():^{}+-]|AND|OR|NOT|NEAR){0,30}") {
+        let store = Sqlite::open(&Where::Memory, Veil::default()).unwrap();
+        let me = scope("me", "/p");
+        put(&store, &me, "s", 1, What::Output, "a 数 AND");
+        if let Err(error) = store.search(&me, &query(&text, Reach::Project)) {
+            prop_assert_eq!(error.kind(), Kind::Arguments, "{}", error);
+        }
+    }
+}

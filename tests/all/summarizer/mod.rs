@@ -1,0 +1,134 @@
+//! Summaries by a model: against a server that speaks each provider's wire format with every fault, and against bad,
+//! good and attacked summaries.
+
+mod faults;
+mod program;
+mod server;
+mod sizes;
+mod talk;
+mod truth;
+
+use std::sync::Arc;
+
+use epitome::facts::{self, Ledger};
+use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Role};
+use epitome::profile::{Profile, SummarySpec};
+use epitome::summarizer::offline;
+use epitome::summarizer::prompt::Own;
+use epitome::summarizer::render::{self, Passage};
+use epitome::summarizer::talk::{Bounds, Material, RUNGS};
+
+/// About four characters a token, as good as any here.
+fn count(text: &str) -> u64 {
+    text.len() as u64 / 4 + 1
+}
+
+fn said(role: Role, text: &str) -> Message {
+    Message::text(role, Kind::Said, text)
+}
+
+/// A call and its output.
+fn ran(id: usize, tool: &str, input: serde_json::Value, output: &str, failed: bool) -> [Message; 2] {
+    let id: Arc<str> = format!("call-{id}").into();
+    let call = Call {
+        id: id.clone(),
+        name: tool.into(),
+        input: input.to_string().into(),
+        freeform: false,
+        signature: None,
+    };
+    let output =
+        Output { id, name: Some(tool.into()), text: output.into(), media: vec![], failed, cleared: false };
+    [
+        Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)]),
+        Message::new(Role::User, Kind::Said, vec![Part::Output(output)]),
+    ]
+}
+
+/// A session that a material is made of.
+struct Case {
+    history: History,
+    ledger: Ledger,
+    spec: SummarySpec,
+    passages: Vec<Passage>,
+    own: Own,
+}
+
+impl Case {
+    fn new(messages: Vec<Message>) -> Self {
+        let history = History::new(messages, Meta::default());
+        let ledger = facts::read(&history);
+        let spec = Profile::built_in("epitome").unwrap().summarize().unwrap().summary.clone();
+        let passages = render::passages(&history, 0..history.messages().len(), &|it| {
+            epitome::secrets::Veil::default().cut(it)
+        });
+        Self { history, ledger, spec, passages, own: Own::default() }
+    }
+
+    /// A small session with a rule, a file and a command.
+    fn small() -> Self {
+        let mut messages = vec![said(
+            Role::User,
+            "Fix the parser in src/parse.rs. Never touch the files in vendor/, they are not ours.",
+        )];
+        messages.extend(ran(
+            1,
+            "Edit",
+            serde_json::json!({"file_path": "src/parse.rs", "old_string": "a", "new_string": "b"}),
+            "ok",
+            false,
+        ));
+        messages.extend(ran(
+            2,
+            "Bash",
+            serde_json::json!({"command": "cargo test"}),
+            "test result: ok. 12 passed; 0 failed",
+            false,
+        ));
+        messages.push(said(
+            Role::Assistant,
+            &"The parser handles empty input now and the tests pass. ".repeat(40),
+        ));
+        messages.push(said(Role::User, "Good. Now add a test for the empty file as well."));
+        Self::new(messages)
+    }
+
+    fn material(&self) -> Material<'_> {
+        Material {
+            history: &self.history,
+            ledger: &self.ledger,
+            region: 0..self.history.messages().len(),
+            spec: &self.spec,
+            budget: 600,
+            style: Default::default(),
+            focus: None,
+            pins: &[],
+            language: epitome::summarizer::talk::language_of(&self.history),
+            own: &self.own,
+            rungs: &RUNGS,
+            window: None,
+            thinking: 0,
+            prefix: None,
+            host: false,
+            count: &count,
+            passages: &self.passages,
+            bounds: Bounds::default(),
+        }
+    }
+
+    /// The offline summary, as a model would send it.
+    fn good(&self) -> String {
+        let material = self.material();
+        let ask = offline::Ask {
+            region: material.region.clone(),
+            cleared: &[],
+            spec: material.spec,
+            budget: material.budget,
+            style: material.style,
+            focus: None,
+            pins: &[],
+            header: None,
+        };
+        format!("<summary>\n{}\n</summary>", offline::write(&self.history, &self.ledger, &ask, &count))
+    }
+}
