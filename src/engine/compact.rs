@@ -650,7 +650,8 @@ fn header(
     };
     let end = end.map(|it| format!(" [end {it}]")).unwrap_or_default();
     format!(
-        "Earlier conversation compacted: {} messages, {} → {} tokens; {:.0} % of its facts kept. Undo or whole: epitome restore {handle}{end}",
+        "{} {} messages, {} → {} tokens; {:.0} % of its facts kept. Undo or whole: epitome restore {handle}{end}",
+        format::SUMMARY_START,
         history.messages().len(),
         k(before),
         k(after),

@@ -23,6 +23,7 @@ use super::arguments::Arguments;
 use super::call::{self, Answer};
 use super::desk::{Caller, Desk};
 use super::{prompts, resources, tools};
+use crate::engine::{Event, Listener};
 use crate::error::{Error, Kind, Result};
 
 /// What a client shows of the server before its tools are loaded; some show only the first line.
@@ -127,6 +128,15 @@ impl Server {
         context: &RequestContext<RoleServer>,
     ) -> Option<Result<Answer>> {
         let desk = self.desk.clone();
+        let token = context.meta.get_progress_token();
+        // What happens in a compaction is told as it happens, to who asked for progress.
+        let (tell, mut told) = tokio::sync::mpsc::unbounded_channel::<String>();
+        let listener = token.is_some().then(|| -> Listener {
+            Arc::new(move |event: &Event| {
+                let _ = tell.send(event.sentence());
+            })
+        });
+        let caller = Caller { listener, ..caller };
         let job = move || guarded(|| call::call(&desk, &caller, &tool, &arguments));
         let permit = tokio::select! {
             permit = self.working.clone().acquire_owned() => permit.ok()?,
@@ -139,20 +149,26 @@ impl Server {
         });
         let mut alive = interval_at(Instant::now() + PROGRESS, PROGRESS);
         alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let token = context.meta.get_progress_token();
         let mut step = 0.0;
+        let mut sign = async |words: String| {
+            let Some(token) = token.clone() else { return };
+            step += 1.0;
+            let sign = ProgressNotificationParam::new(token, step).with_message(words);
+            // Who does not want to hear of it any more is noticed by the cancellation.
+            let _ = context.peer.notify_progress(sign).await;
+        };
         loop {
             tokio::select! {
-                done = &mut done => return Some(done.unwrap_or_else(|_| Err(broken()))),
-                () = context.ct.cancelled() => return None,
-                _ = alive.tick(), if token.is_some() => {
-                    if let Some(token) = token.clone() {
-                        step += 1.0;
-                        let sign = ProgressNotificationParam::new(token, step).with_message("working on the session");
-                        // Who does not want to hear of it any more is noticed by the cancellation.
-                        let _ = context.peer.notify_progress(sign).await;
+                biased;
+                Some(words) = told.recv() => sign(words).await,
+                done = &mut done => {
+                    while let Ok(words) = told.try_recv() {
+                        sign(words).await;
                     }
+                    return Some(done.unwrap_or_else(|_| Err(broken())));
                 }
+                () = context.ct.cancelled() => return None,
+                _ = alive.tick(), if token.is_some() => sign("working on the session".to_owned()).await,
             }
         }
     }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::tokens::Estimator;
 
-pub use built_in::{BUILT_IN, model_for, prompt};
+pub use built_in::{BUILT_IN, asked_model, model_for, prompt};
 pub use pass::{
     Budget, Collapse, Cut, Ends, Keep, Lines, Outputs, Pass, Replace, Restore, Restored, Rounds, Select,
     Slot, Snip, Stop, Summarize, SummaryRole, TooLong, Turns, UserMessages, When,

@@ -67,10 +67,10 @@ pub struct Prompts {
     /// What the summarizer is told first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
-    /// What it is asked for after the messages.
+    /// What it is asked for after the messages, in front of the form that every summary has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ask: Option<String>,
-    /// The same where an earlier summary is among the messages, to be merged.
+    /// Instead of that where an earlier summary is among the messages, to be merged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub again: Option<String>,
     /// A second call that checks the first draft.
@@ -79,6 +79,15 @@ pub struct Prompts {
     /// Which model is asked: the session's model, and the one in its place; `*` is any other.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<(String, String)>,
+    /// The models that names in `models` stand for, where they are no models themselves.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<(String, String)>,
+    /// Whose models these are: the name of a summarizer. Asked only there, and only if the user names no model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// Further tries of a request that failed, unless the user says how many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u32>,
 }
 
 /// How deep a summary goes. Never changes what is pinned.

@@ -6,10 +6,14 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use epitome::compact::Cause;
-use epitome::config::{Config, Environment, StoreAt};
+use epitome::config::{Choice, Config, Environment, StoreAt};
 use epitome::engine::{Ask, Engine, Event, Opened, SessionRef, To};
 use epitome::profile::{BUILT_IN, Pass, Profile};
 use epitome::store::{MemoryFilter, MemoryKind, Scope};
+use epitome::summarizer::model::Api;
+use serde_json::{Value, json};
+
+use super::summarizer::server::{self, Does};
 
 const NOW: i64 = 1_700_000_000_000;
 
@@ -293,4 +297,147 @@ fn side_by_side_no_row_repeats_another_without_a_reason() {
         assert_eq!(row.same_as.is_some(), !row.why_same.is_empty());
         seen.push(said);
     }
+}
+
+/// A conversation as the Gemini API has it, so many turns from `first` on.
+fn contents(first: usize, turns: usize) -> Vec<Value> {
+    let say = |role: &str, text: String| json!({"role": role, "parts": [{"text": text}]});
+    let turn = |it: usize| {
+        [
+            say("user", format!("Look at module {it}. Never change the port {}.", 4000 + it)),
+            say(
+                "model",
+                format!("Module {it} keeps the clock. {}", "I read it from top to bottom. ".repeat(60)),
+            ),
+        ]
+    };
+    (first..first + turns).flat_map(turn).collect()
+}
+
+const SNAPSHOT: &str = "<scratchpad>Let me see.</scratchpad>\n<state_snapshot>\n<overall_goal>\nLook at the modules\n\
+    </overall_goal>\n<active_constraints>\n- Never change the ports\n</active_constraints>\n<key_knowledge>\n- they keep \
+    the clock\n</key_knowledge>\n<task_state>\n- [TODO] the next module\n</task_state>\n</state_snapshot>";
+
+/// Compacts as `wish` says with an engine whose Gemini is a script; what was asked, and what came of it.
+async fn scripted(
+    home: &Path,
+    config: &str,
+    wish: Ask,
+    messages: &[Value],
+    does: impl Fn(usize) -> Does + Send + Sync + 'static,
+) -> (Vec<server::Request>, epitome::engine::Compacted, Vec<Event>) {
+    let (address, log) = server::serve(move |number, _| does(number)).await;
+    let base = format!("http://{address}");
+    let variables = [("GEMINI_API_KEY", server::KEY), ("GOOGLE_GEMINI_BASE_URL", base.as_str())];
+    let mut engine = engine(home, &variables, &[(".config/epitome/config.toml", config)]);
+    let heard = listening(&mut engine);
+    let text = serde_json::to_string(messages).unwrap();
+    let made = tokio::task::spawn_blocking(move || engine.compact(&open(&engine, &text), &wish).unwrap());
+    let made = made.await.unwrap();
+    let requests = log.requests.lock().unwrap().clone();
+    let heard = heard.lock().unwrap().clone();
+    (requests, made, heard)
+}
+
+/// By Gemini, which writes what it is told to.
+fn by_gemini(name: &str) -> Ask {
+    let summarizer = Choice::Provider("gemini".to_owned());
+    Ask { summarizer, trusted: true, window: Some(20_000), ..ask(name) }
+}
+
+/// The turns of a request to Gemini: who, and what.
+fn turns(request: &server::Request) -> Vec<(String, String)> {
+    let all = request.body["contents"].as_array().unwrap().iter();
+    let text = |it: &Value| it["parts"][0]["text"].as_str().unwrap().to_owned();
+    all.map(|it| (it["role"].as_str().unwrap().to_owned(), text(it))).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_is_asked_in_the_profiles_own_words_and_checks_its_draft() {
+    let home = tempfile::tempdir().unwrap();
+    let answer = |_| Does::Sends(server::stream(Api::Gemini, SNAPSHOT));
+    let wish = Ask { model: Some("gemini-3.5-flash".to_owned()), ..by_gemini("gemini-cli@0.61") };
+    let messages = contents(0, 20);
+    let (requests, made, _) = scripted(home.path(), "", wish.clone(), &messages, answer).await;
+    assert_eq!(made.answer.status, "compacted", "{}", made.answer.reason);
+    assert!(made.answer.warnings.iter().all(|it| !it.contains("offline")), "{:?}", made.answer.warnings);
+    assert_eq!(requests.len(), 2, "a draft and its check");
+    let prompt = |name: &str| epitome::profile::prompt(name).trim_end().to_owned();
+    // The model that the program asks for a session of that one.
+    assert!(requests[0].head.contains("gemini-3-flash-preview"), "{}", requests[0].head);
+    let system = requests[0].body["systemInstruction"].to_string()
+        + &requests[0].body["system_instruction"].to_string();
+    assert!(system.contains("You turn the conversation so far into one XML snapshot."), "{system}");
+    let first = turns(&requests[0]);
+    assert!(first.len() == 1 && first[0].1.contains(&prompt("gemini-cli@0.61/ask.md")), "{first:?}");
+    assert!(first[0].1.contains("<overall_goal>") && first[0].1.contains("Keep a section"), "{first:?}");
+    let second = turns(&requests[1]);
+    assert_eq!(second.iter().map(|it| it.0.as_str()).collect::<Vec<_>>(), ["user", "model", "user"]);
+    assert_eq!(second[0].1, first[0].1, "the same head");
+    assert!(second[1].1.contains("Look at the modules"));
+    assert_eq!(second[2].1.trim_end(), prompt("gemini-cli@0.61/verify.md"));
+    let summary = made.history.as_ref().unwrap().messages()[0].plain();
+    assert!(summary.contains("<state_snapshot>") && !summary.contains("Let me see."), "{summary}");
+
+    // A snapshot is there already: it is merged, by other words.
+    let after: Vec<Value> = serde_json::from_slice(&made.bytes.unwrap()).unwrap();
+    let longer = [after, contents(20, 20)].concat();
+    let (requests, made, _) = scripted(home.path(), "", wish.clone(), &longer, answer).await;
+    assert_eq!(made.answer.status, "compacted", "{}", made.answer.reason);
+    let first = turns(&requests[0]);
+    assert!(first[0].1.contains(&prompt("gemini-cli@0.61/again.md")));
+    assert!(!first[0].1.contains(&prompt("gemini-cli@0.61/ask.md")));
+    assert!(first[0].1.contains(" earlier record]"));
+
+    // The user's own model wins; a profile without a second call makes none.
+    let config = "[summarizer.gemini]\nmodel = \"gemini-2.5-pro\"\n";
+    let wish = Ask { profile: Profile::built_in("gemini-cli").unwrap(), ..wish };
+    let (requests, _, _) = scripted(home.path(), config, wish, &messages, answer).await;
+    assert_eq!(requests.len(), 1);
+    assert!(requests[0].head.contains("gemini-2.5-pro"), "{}", requests[0].head);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_an_overflow_the_oldest_are_not_shown_and_the_pass_for_it_is_asked() {
+    // A home for each: what failed three times in a row is left alone.
+    let home = || tempfile::tempdir().unwrap();
+    let answer = |_| Does::Sends(server::stream(Api::Gemini, "<summary>\nnothing of use\n</summary>"));
+    let messages = contents(0, 20);
+    for (name, shown, words) in [
+        ("codex", "Look at module 19.", "Needs tests"),
+        ("claude-code", "Look at module 19.", "9. Optional Next Step"),
+        ("learn-claude-code", "Look at module 0.", "Current goal"),
+    ] {
+        let wish = Ask { cause: Cause::Overflow, ..by_gemini(name) };
+        let (requests, _, _) = scripted(home().path(), "", wish, &messages, answer).await;
+        let said = &turns(&requests[0])[0].1;
+        assert!(said.contains(shown) && said.contains(words), "{name}: {said}");
+        assert_eq!(said.contains("Look at module 0."), name == "learn-claude-code", "{name}");
+    }
+    // Its own step for an overflow: the five messages that stay are not summarised.
+    let wish = Ask { cause: Cause::Overflow, ..by_gemini("learn-claude-code") };
+    let (requests, _, _) = scripted(home().path(), "", wish, &messages, answer).await;
+    assert!(!turns(&requests[0])[0].1.contains("Look at module 19."));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_retry_is_told_and_a_profile_says_how_many() {
+    let home = tempfile::tempdir().unwrap();
+    let refuses = |_| Does::Sends(server::refusal(Api::Gemini, 503));
+    let (requests, made, heard) =
+        scripted(home.path(), "", by_gemini("claude-code"), &contents(0, 20), refuses).await;
+    assert_eq!(requests.len(), 3, "two retries");
+    let retries: Vec<(u32, u32)> = heard
+        .iter()
+        .filter_map(|it| if let Event::Retry { number, of, .. } = it { Some((*number, *of)) } else { None })
+        .collect();
+    assert_eq!(retries, [(1, 2), (2, 2)]);
+    assert!(matches!(heard.first(), Some(Event::Started { .. })));
+    assert!(matches!(heard.last(), Some(Event::Compacted { .. })), "the offline summary stands in");
+    assert!(made.answer.warnings.iter().any(|it| it.contains("offline")), "{:?}", made.answer.warnings);
+    let config = "[summarizer]\ntries = 1\n";
+    let (requests, _, heard) =
+        scripted(home.path(), config, by_gemini("claude-code"), &contents(0, 20), refuses).await;
+    assert_eq!(requests.len(), 1);
+    assert!(!heard.iter().any(|it| matches!(it, Event::Retry { .. })));
 }

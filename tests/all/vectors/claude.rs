@@ -180,7 +180,7 @@ fn collapse(out: &mut Rows) {
             .ops
             .iter()
             .find_map(|it| if let Op::Collapse { from, to, .. } = it { Some((*from, *to)) } else { None });
-        assert_eq!(op, Some((2, 4)));
+        assert_eq!(op, Some((0, 2)));
         assert!(compact::transcript(&history.messages()[..2]).contains("turn 0"));
     });
     row(out, "claude.collapse.no-auto", move || {
