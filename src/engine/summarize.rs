@@ -157,7 +157,12 @@ impl Engine {
         }
         let veil = Veil::default();
         let shown = need.shown_from..need.to;
-        let passages = render::passages(measured.history, shown, &|text| veil.cut(text));
+        let mut passages = render::passages(measured.history, shown, &|text| veil.cut(text));
+        if let Some(chars) = step.prompts.output_chars {
+            for it in passages.iter_mut().filter(|it| it.output) {
+                shorten(&mut it.text, chars);
+            }
+        }
         let frame = measured.ruler.text(&Text::new(format!("{}{}", step.before, step.after)));
         let prompt = |name: &Option<String>| name.as_deref().map(|it| profile::prompt(it).to_owned());
         let own = Own {
@@ -491,6 +496,14 @@ impl Engine {
         let before = known.summary.clone().unwrap_or_else(offline);
         let after = (edit.0)(&before)?;
         Ok(Some(marked(&before, &after, step.summary.shape)))
+    }
+}
+
+/// Leaves so many characters of the beginning, and says so (OpenCode 1.18).
+fn shorten(text: &mut String, chars: usize) {
+    if let Some((at, _)) = text.char_indices().nth(chars) {
+        text.truncate(at);
+        text.push_str("\n[truncated]");
     }
 }
 

@@ -60,6 +60,7 @@ fn plan(profile: &Profile, history: &History, ruler: &Ruler, cause: Cause) -> Pl
         only: &[],
         limits,
         snapshot: None,
+        on_disk: None,
         handle: &|_| "0000000000".to_owned(),
         recall: "epitome recall {handle}",
     };
