@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::command;
 use super::outcome::{self, Outcome};
-use super::text::{clip, flat};
+use super::text::{clip, flat, untimed};
 use super::{Deed, Detail, Fact, Topic, Voice};
 use crate::history::{Call, History, Output};
 use crate::tools::{self, Action, Meaning};
@@ -162,13 +162,13 @@ fn same_errors(errors: &mut [Fact]) {
     let mut gone: HashMap<String, usize> = HashMap::new();
     for error in errors.iter() {
         if let Detail::Error { resolved: Some(at), .. } = error.detail {
-            let newest = gone.entry(error.text.clone()).or_default();
+            let newest = gone.entry(untimed(&error.text).into_owned()).or_default();
             *newest = at.max(*newest);
         }
     }
     for error in errors {
         if let Detail::Error { resolved: resolved @ None, .. } = &mut error.detail {
-            *resolved = gone.get(&error.text).copied().filter(|it| *it > error.message);
+            *resolved = gone.get(&*untimed(&error.text)).copied().filter(|it| *it > error.message);
         }
     }
 }
@@ -222,7 +222,8 @@ impl Work<'_> {
             Some(text) if !text.is_empty() => {
                 let same = self.failing.entry(command::key(of)).or_default();
                 // The same line again is the same error.
-                if let Some(known) = same.iter().find(|it| self.errors[**it].text == text) {
+                if let Some(known) = same.iter().find(|it| untimed(&self.errors[**it].text) == untimed(&text))
+                {
                     self.errors[*known].message = number;
                 } else {
                     same.push(self.errors.len());
