@@ -123,7 +123,9 @@ fn objected(number: usize, prompt: &str, before: &[Message], facts: &mut Vec<Fac
     let texts: Vec<String> = said.map(Message::plain).collect();
     let meant = texts.iter().flat_map(|it| sentences(it)).find(|it| {
         let own = stems(it);
-        it.chars().count() <= RULE && against.iter().any(|word| own.contains(word))
+        it.chars().count() <= RULE
+            && CUES.announce.is_match(it)
+            && against.iter().any(|word| own.contains(word))
     });
     if let Some(meant) = meant {
         let text = format!("{} → \"{}\"", flat(meant), flat(clip(no, 200).0));
@@ -300,8 +302,8 @@ fn chosen(number: usize, parts: &[&str], before: Option<&Message>, facts: &mut V
     }
     let approves = CUES.approve.is_match(whole);
     let refuses = CUES.refuse.is_match(whole);
-    if short && !asks && asked.is_some() {
-        // Whatever it says, it is the answer.
+    if short && asked.is_some() && (!asks || approves) {
+        // Whatever it says, it is the answer; a yes may ask further.
         push(whole, asked, None, refuses && !approves, facts);
         return;
     }

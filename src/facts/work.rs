@@ -35,6 +35,16 @@ const FAILED: [&str; 22] = [
     "user rejected",
 ];
 
+/// What a client answers instead of doing what it was asked: the next call puts it right, nobody needs to know
+/// (Claude Code 2.1, OpenCode 1.18).
+const OF_THE_CLIENT: [&str; 5] = [
+    "File has not been read yet",
+    "File has been modified since read",
+    "Sibling tool call errored",
+    "You must read the file",
+    "File has been unexpectedly modified",
+];
+
 /// The directory the session works in.
 pub(super) fn directory(history: &History) -> Option<String> {
     if let Some(cwd) = &history.meta.cwd {
@@ -218,6 +228,9 @@ impl Work<'_> {
 
     /// Notes that something failed with `error`, or that it went well.
     fn judged(&mut self, number: usize, of: &str, error: Option<String>) {
+        if error.as_deref().is_some_and(|it| OF_THE_CLIENT.iter().any(|of| it.starts_with(of))) {
+            return;
+        }
         match error {
             Some(text) if !text.is_empty() => {
                 let same = self.failing.entry(command::key(of)).or_default();

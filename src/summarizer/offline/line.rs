@@ -57,7 +57,7 @@ pub(super) fn line(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &
             match of {
                 Some(of) if resolved.is_none() && ended.is_some() => single(format!(
                     "{} → {}: {text} → {state}",
-                    command(of, chars.min(110)),
+                    command(of, chars.min(260)),
                     ended.map(|it| came_to(it, None)).unwrap_or_default()
                 )),
                 // What is over need not be run again; and a command with an old error beside it reads as failing.
@@ -178,8 +178,8 @@ fn words(fact: &Fact, chars: usize) -> String {
     let plain = unboxed(&fact.text);
     let text = flat(&plain);
     let (typed, pasted) = unpasted(&plain);
-    let logs: usize = pasted.iter().filter(|it| it.log).map(|it| it.text.chars().count()).sum();
-    if !typed.is_empty() && !pasted.is_empty() && (text.chars().count() > chars || logs > LOGGED) {
+    let long: usize = pasted.iter().map(|it| it.text.chars().count()).sum();
+    if !typed.is_empty() && long > 0 && (text.chars().count() > chars || long > ASIDE) {
         return apart(&typed, &pasted, chars);
     }
     if text.chars().count() <= chars {
@@ -208,6 +208,9 @@ fn unboxed(text: &str) -> String {
     let bare = |it: &str| if framed(it) { it.trim_matches(frame) } else { it }.replace(" ┃ ", " ");
     text.lines().map(bare).collect::<Vec<_>>().join("\n")
 }
+
+/// Characters that may be pasted between a user's words and stay there.
+const ASIDE: usize = 120;
 
 /// Characters of a log that are told at most, both ends of it: it is looked up, not read.
 const LOGGED: usize = 1_200;
