@@ -12,8 +12,8 @@ use crate::engine::{Amount, Ask, Engine, Opened, To};
 use crate::error::{Error, Kind, Result};
 use crate::history::{History, Meta, Text};
 use crate::profile::Style;
-use crate::summarizer::run::{Sampling, Watch};
 use crate::store::{Handle, Query, Range, Reach, Scope};
+use crate::summarizer::run::{Sampling, Watch};
 use crate::tokens::{Estimator, Ruler, Tokenizer};
 
 /// What a tool answers.

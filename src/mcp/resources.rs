@@ -68,7 +68,8 @@ pub(super) fn read(desk: &Desk, caller: &Caller, uri: &str) -> Result<ResourceCo
             snapshot(desk, caller, handle).map(|it| (it, "text/markdown"))
         }
         Some(("archive", handle)) if !handle.is_empty() => {
-            let answer = call::call(desk, caller, "recall", &one("handle", handle), &call::Waiting::default());
+            let answer =
+                call::call(desk, caller, "recall", &one("handle", handle), &call::Waiting::default());
             answer.map(|it| {
                 let text = it.get("text").and_then(|it| it.as_str()).unwrap_or_default();
                 let more = it.get("next").and_then(|it| it.as_str());

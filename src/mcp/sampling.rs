@@ -25,7 +25,9 @@ pub(super) fn offered(peer: &Peer<RoleServer>) -> Option<Sampling> {
             match peer.create_message(asked).await {
                 Ok(answer) => Ok(reply(&answer)),
                 // The user may have said no; a second question would only annoy.
-                Err(error) => Err(Failure::new(Cause::Forbidden, format!("the client did not sample: {error}"))),
+                Err(error) => {
+                    Err(Failure::new(Cause::Forbidden, format!("the client did not sample: {error}")))
+                }
             }
         })
     })))
