@@ -32,7 +32,7 @@ use crate::format::{Format, Session};
 use crate::history::History;
 use crate::profile::{Pass, Profile, Style};
 use crate::store::{Digest, Handle, Store, Where};
-use crate::summarizer::run::Watch;
+use crate::summarizer::run::{Sampling, Watch};
 use crate::tokens::{self, Ruler, Tokenizer};
 
 pub use compact::Compacted;
@@ -162,6 +162,8 @@ pub struct Ask {
     pub trusted: bool,
     /// Whoever watches while a model writes.
     pub watch: Watch,
+    /// The calling client's own model, where it can be asked right away: then [`Choice::Host`] needs no second call.
+    pub sampling: Option<Sampling>,
     /// Lets the user change the summary before it is used.
     pub edit: Option<Edit>,
     /// Files that a profile puts back come from disk, where they lie below the session's project.
@@ -207,6 +209,7 @@ impl Ask {
             summarizer: Choice::Offline,
             trusted: false,
             watch: Watch::default(),
+            sampling: None,
             edit: None,
             from_disk: false,
         }
