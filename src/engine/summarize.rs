@@ -175,16 +175,18 @@ impl Engine {
         let tries = summarizers.tries.or(step.prompts.retries.map(|it| it + 1));
         let language =
             self.config.summarizers.language.as_deref().or_else(|| talk::language_of(measured.history));
-        let pins: u64 = ask.pins.iter().map(|it| measured.ruler.str(it) + 6).sum();
+        let recalled = self.recalled(measured.history, ask);
+        let pins: Vec<String> = ask.pins.iter().cloned().chain(recalled).collect();
+        let pinned: u64 = pins.iter().map(|it| measured.ruler.str(it) + 6).sum();
         let material = Material {
             history: measured.history,
             ledger: known.ledger(measured.history),
             region: need.from..need.to,
             spec: &step.summary,
-            budget: need.budget.saturating_sub(frame + HEADER + pins),
+            budget: need.budget.saturating_sub(frame + HEADER + pinned),
             style: ask.style,
             focus: ask.focus.as_deref(),
-            pins: &ask.pins,
+            pins: &pins,
             language,
             own: &own,
             rungs: rungs(step),
