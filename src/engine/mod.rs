@@ -12,6 +12,7 @@ mod events;
 mod install;
 mod open;
 mod prune;
+mod recall;
 mod report;
 mod score;
 mod scorecard;
@@ -30,7 +31,7 @@ use crate::error::{Error, Kind, Result};
 use crate::format::{Format, Session};
 use crate::history::History;
 use crate::profile::{Pass, Profile, Style};
-use crate::store::{Digest, Handle, Store, Where};
+use crate::store::{Digest, Handle, Sqlite, Store, Where};
 use crate::summarizer::run::Watch;
 use crate::tokens::{self, Ruler, Tokenizer};
 
@@ -241,11 +242,14 @@ struct Measured<'a> {
 impl Engine {
     /// With the store that the configuration names. `now`: milliseconds since 1970.
     pub fn new(config: Config, now: i64) -> Result<Self> {
-        let place = match &config.store {
-            StoreAt::Path(path) => Where::Path(path.clone()),
-            StoreAt::Nowhere => Where::None,
-        };
-        let store = crate::store::Sqlite::open(&place, crate::secrets::Veil::default())?;
+        let store = Sqlite::open(&place(&config), config.veil.clone())?;
+        Ok(Self { config, store: Arc::new(store), now, listener: None })
+    }
+
+    /// The same for whoever only looks: where the store cannot be opened, what needs none is done all the same, and
+    /// what would be kept is refused with the reason.
+    pub fn even_without_store(config: Config, now: i64) -> Result<Self> {
+        let store = Sqlite::open_or_refuse(&place(&config), config.veil.clone())?;
         Ok(Self { config, store: Arc::new(store), now, listener: None })
     }
 
@@ -368,6 +372,11 @@ impl Engine {
         crate::store::Scope { owner: self.config.owner.clone(), project: project.to_owned() }
     }
 
+    /// Whose memories are meant: the session's project's, or this directory's where the session does not say it.
+    pub(crate) fn memory_scope(&self, history: &History) -> crate::store::Scope {
+        if history.meta.cwd.is_some() { self.scope(history) } else { self.project() }
+    }
+
     fn moment(&self, history: &History, ask: &Ask) -> Moment {
         Moment {
             now: self.now,
@@ -375,6 +384,13 @@ impl Engine {
             last_run: self.last_compaction(history),
             failures: self.failures(history),
         }
+    }
+}
+
+fn place(config: &Config) -> Where {
+    match &config.store {
+        StoreAt::Path(path) => Where::Path(path.clone()),
+        StoreAt::Nowhere => Where::None,
     }
 }
 

@@ -14,7 +14,6 @@ use crate::error::{Error, Kind, Result};
 use crate::format::{self, Format};
 use crate::history::Text;
 use crate::profile::{self, Profile, Shape, Style, Summarize, TooLong};
-use crate::secrets::Veil;
 use crate::store::{Batch, Body, Original, Scope, What};
 use crate::summarizer::model::{Api, Endpoint, Prefix, Reply};
 use crate::summarizer::price::{self, Form, Sizes};
@@ -154,7 +153,7 @@ impl Engine {
         if ask.summarizer == Choice::Offline {
             return Ok(Drafted::Offline(Vec::new()));
         }
-        let veil = Veil::default();
+        let veil = &self.config.veil;
         let passages = render::passages(measured.history, need.from..need.to, &|text| veil.cut(text));
         let frame = measured.ruler.text(&Text::new(format!("{}{}", step.before, step.after)));
         let prompt = |name: &Option<String>| name.as_deref().map(|it| profile::prompt(it).to_owned());

@@ -103,7 +103,10 @@ fn recall() -> Tool {
         ("handle", text("Read this original.")),
         session(),
         ("scope", choice(&["session", "project", "all"])),
-        ("range", text("Of the original: lines 10-40, bytes b0-4096, or /regex/±2.")),
+        (
+            "range",
+            text("Of the original: lines 10-40, bytes b0-4096, or /regex/±2. Of a query: results 6-10."),
+        ),
         ("limit", whole("Most hits, or with handle most tokens.")),
     ]);
     let output = object(&[("hits", objects()), ("text", text("")), ("next", text("")), ("handle", text(""))]);

@@ -6,11 +6,12 @@ use std::sync::Mutex;
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
 
-use super::content::{corrupted, open, put_content};
+use super::content::{Prepared, corrupted, open, prepare, put_content};
 use super::handle::identity;
 use super::item::{ENTRY, NewItem, Place, chosen, entry_of, item, missing, put_item, put_place};
 use super::schema::{failed, write};
 use super::sqlite::locked;
+use super::words::indexed;
 use super::{
     Applied, Batch, Compaction, Digest, Entry, Handle, Original, Removed, Scope, SessionRef, Stored, What,
     search,
@@ -42,20 +43,53 @@ struct Kept {
     applied: Option<Applied>,
 }
 
+/// An original with all that can be made of it before anybody has to wait for it.
+struct Ready<'a> {
+    original: &'a Original<'a>,
+    content: Prepared<'a>,
+    identity: Digest,
+    /// Its words for the index, unless they are there.
+    words: Option<String>,
+}
+
+fn ready<'a>(connection: &Mutex<Connection>, scope: &Scope, original: &'a Original<'a>) -> Result<Ready<'a>> {
+    let content = prepare(connection, original.body)?;
+    let identity = identity("original", scope, &[&content.digest.0]);
+    // A session's words are those of its messages.
+    let words = match original.what {
+        What::Session => None,
+        _ if is_known(&locked(connection), &identity)? => None,
+        _ => Some(indexed(&search::readable(&original.body.head()?, original.what))),
+    };
+    Ok(Ready { original, content, identity, words })
+}
+
+/// Whether an item of that identity is there, with its words.
+fn is_known(connection: &Connection, identity: &Digest) -> Result<bool> {
+    match chosen(connection, identity)? {
+        (_, Some(id)) => search::is_indexed(connection, id),
+        (_, None) => Ok(false),
+    }
+}
+
 pub(super) fn put_all(
-    connection: &mut Connection,
+    connection: &Mutex<Connection>,
     scope: &Scope,
     batch: &Batch<'_>,
     veil: &Veil,
 ) -> Result<Stored> {
-    let transaction = write(connection, STORING)?;
+    // Hashing and compressing take long, so nobody waits for them: the lock is for what is written.
+    let ready: Vec<Ready<'_>> =
+        batch.originals.iter().map(|it| ready(connection, scope, it)).collect::<Result<_>>()?;
+    let mut connection = locked(connection);
+    let transaction = write(&mut connection, STORING)?;
     let mut stored = Stored { handles: Vec::new(), digests: Vec::new(), compaction: None };
     let mut ids = Vec::new();
-    for original in &batch.originals {
-        let (id, handle, digest) = put_original(&transaction, scope, batch, original)?;
+    for it in &ready {
+        let (id, handle) = put_original(&transaction, scope, batch, it)?;
         ids.push(id);
         stored.handles.push(handle);
-        stored.digests.push(digest);
+        stored.digests.push(it.content.digest);
     }
     if let Some(new) = &batch.compaction {
         let pairs = || batch.originals.iter().zip(&stored.handles);
@@ -114,7 +148,7 @@ pub(super) fn put_all(
                 at: batch.at,
             };
             put_place(&transaction, id, &place)?;
-            search::index(&transaction, id, &summary)?;
+            search::index(&transaction, id, &indexed(&summary))?;
         }
         stored.compaction = Some(handle);
     }
@@ -126,19 +160,19 @@ fn put_original(
     transaction: &Transaction<'_>,
     scope: &Scope,
     batch: &Batch<'_>,
-    original: &Original<'_>,
-) -> Result<(i64, Handle, Digest)> {
-    let content = put_content(transaction, original.body)?;
+    ready: &Ready<'_>,
+) -> Result<(i64, Handle)> {
+    let original = ready.original;
     let item = NewItem {
         scope,
         sort: "original",
-        identity: identity("original", scope, &[&content.digest.0]),
-        blob: Some(content.blob),
+        identity: ready.identity,
+        blob: Some(put_content(transaction, &ready.content)?),
         tokens: Some(original.tokens),
-        bytes: content.size,
+        bytes: ready.content.size,
         at: batch.at,
     };
-    let (id, handle, known) = put_item(transaction, &item)?;
+    let (id, handle, _) = put_item(transaction, &item)?;
     let place = Place {
         session: &batch.session.id,
         what: original.what,
@@ -148,11 +182,17 @@ fn put_original(
         at: batch.at,
     };
     put_place(transaction, id, &place)?;
-    // A session's words are those of its messages.
-    if original.what != What::Session && !(known && search::is_indexed(transaction, id)?) {
-        search::index(transaction, id, &search::readable(&content.head, original.what))?;
+    if original.what != What::Session && !search::is_indexed(transaction, id)? {
+        match &ready.words {
+            Some(words) => search::index(transaction, id, words)?,
+            // They were there, and another process has let go of them in the meantime.
+            None => {
+                let head = original.body.head()?;
+                search::index(transaction, id, &indexed(&search::readable(&head, original.what)))?;
+            }
+        }
     }
-    Ok((id, handle, content.digest))
+    Ok((id, handle))
 }
 
 // ── Reading ──

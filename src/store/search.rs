@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::item::{ENTRY, entry_of};
 use super::schema::failed;
-use super::words::{Words, indexed};
+use super::words::Words;
 use super::{Found, Hit, Query, Reach, Scope, What, archive, content, remembered, sqlite};
 use crate::error::Result;
 
@@ -23,18 +23,18 @@ const RANKED: u32 = 5_000;
 
 const DOING: &str = "searching";
 
-/// Puts the words of `text` into the index as those of `item`.
-pub(super) fn index(transaction: &Transaction<'_>, item: i64, text: &str) -> Result<()> {
+/// Puts words (see [`super::words::indexed`]) into the index as those of `item`.
+pub(super) fn index(transaction: &Transaction<'_>, item: i64, words: &str) -> Result<()> {
     transaction
         .prepare_cached("INSERT INTO words (rowid, body) VALUES (?1, ?2)")
-        .and_then(|mut it| it.execute(params![item, indexed(text)]))
+        .and_then(|mut it| it.execute(params![item, words]))
         .map_err(failed("indexing"))?;
     Ok(())
 }
 
 /// Whether an item is in the index.
-pub(super) fn is_indexed(transaction: &Transaction<'_>, item: i64) -> Result<bool> {
-    transaction
+pub(super) fn is_indexed(connection: &Connection, item: i64) -> Result<bool> {
+    connection
         .prepare_cached("SELECT 1 FROM words_docsize WHERE id = ?1")
         .and_then(|mut it| it.exists([item]))
         .map_err(failed("indexing"))
