@@ -43,23 +43,44 @@ struct Kept {
     applied: Option<Applied>,
 }
 
+/// Words that go into the index at once, in bytes: a quarter of a second's work. The next search sees to the rest, so
+/// that a compaction of any size is not kept waiting.
+const AT_ONCE: u64 = 8 << 20;
+
 /// An original with all that can be made of it before anybody has to wait for it.
 struct Ready<'a> {
     original: &'a Original<'a>,
     content: Prepared<'a>,
     identity: Digest,
-    /// Its words for the index, unless they are there.
-    words: Option<String>,
+    words: Words,
 }
 
-fn ready<'a>(connection: &Mutex<Connection>, scope: &Scope, original: &'a Original<'a>) -> Result<Ready<'a>> {
+/// What becomes of an original's words.
+enum Words {
+    /// They are in the index already, or are those of other originals: a session's are its messages'.
+    None,
+    /// They go into it now.
+    Now(String),
+    /// The next search puts them there.
+    Later,
+}
+
+/// `left`: bytes that may still be indexed at once.
+fn ready<'a>(
+    connection: &Mutex<Connection>,
+    scope: &Scope,
+    original: &'a Original<'a>,
+    left: &mut u64,
+) -> Result<Ready<'a>> {
     let content = prepare(connection, original.body)?;
     let identity = identity("original", scope, &[&content.digest.0]);
-    // A session's words are those of its messages.
-    let words = match original.what {
-        What::Session => None,
-        _ if is_known(&locked(connection), &identity)? => None,
-        _ => Some(indexed(&search::readable(&original.body.head()?, original.what))),
+    let words = if original.what == What::Session || is_known(&locked(connection), &identity)? {
+        Words::None
+    } else if let Some(rest) = left.checked_sub(content.size) {
+        *left = rest;
+        Words::Now(indexed(&search::readable(&original.body.head()?, original.what)))
+    } else {
+        Words::Later
     };
     Ok(Ready { original, content, identity, words })
 }
@@ -79,8 +100,9 @@ pub(super) fn put_all(
     veil: &Veil,
 ) -> Result<Stored> {
     // Hashing and compressing take long, so nobody waits for them: the lock is for what is written.
+    let mut left = AT_ONCE;
     let ready: Vec<Ready<'_>> =
-        batch.originals.iter().map(|it| ready(connection, scope, it)).collect::<Result<_>>()?;
+        batch.originals.iter().map(|it| ready(connection, scope, it, &mut left)).collect::<Result<_>>()?;
     let mut connection = locked(connection);
     let transaction = write(&mut connection, STORING)?;
     let mut stored = Stored { handles: Vec::new(), digests: Vec::new(), compaction: None };
@@ -182,15 +204,15 @@ fn put_original(
         at: batch.at,
     };
     put_place(transaction, id, &place)?;
-    if original.what != What::Session && !search::is_indexed(transaction, id)? {
-        match &ready.words {
-            Some(words) => search::index(transaction, id, words)?,
-            // They were there, and another process has let go of them in the meantime.
-            None => {
-                let head = original.body.head()?;
-                search::index(transaction, id, &indexed(&search::readable(&head, original.what)))?;
-            }
+    match &ready.words {
+        Words::Now(words) if !search::is_indexed(transaction, id)? => search::index(transaction, id, words)?,
+        Words::Now(_) => {}
+        Words::Later => search::index_later(transaction, id)?,
+        // Another process may have let go of them in the meantime.
+        Words::None if original.what != What::Session && !search::is_indexed(transaction, id)? => {
+            search::index_later(transaction, id)?;
         }
+        Words::None => {}
     }
     Ok((id, handle))
 }

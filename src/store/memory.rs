@@ -351,6 +351,27 @@ mod tests {
     }
 
     #[test]
+    fn any_markdown_is_notes() {
+        let text = "# House rules\n\nRead this\nfirst.\n\n## Style\n\n- Tabs\n  - not spaces\n\n  ever\n* Run:\n\n```sh\n# not a heading\n- no point\n```\nThe end #1 (see above)\n";
+        let notes: Vec<_> = from_markdown(text).into_iter().map(|it| it.content).collect();
+        assert_eq!(
+            notes,
+            [
+                "Read this\nfirst.",
+                "Tabs\n- not spaces\never",
+                "Run:\n```sh\n# not a heading\n- no point\n```",
+                "The end #1 (see above)"
+            ]
+        );
+        let tagged = from_markdown("- x #a #b (user, `3k9w2m7qxa`)").remove(0);
+        assert_eq!((tagged.content.as_str(), tagged.tags.len(), tagged.scope), ("x", 2, MemoryScope::User));
+        for odd in ["", "#", "```", "-", "- ", "   \n- é #", "(user, `3k9w2m7qxa`)", " (user, `3k9w2m7qxa`)"]
+        {
+            from_markdown(odd);
+        }
+    }
+
+    #[test]
     fn exports_for_people_and_for_itself() {
         let memories = [
             memory(1, MemoryKind::Preference, "Answers\nin French"),
@@ -370,6 +391,13 @@ mod tests {
             (notes[0].created, notes[0].pinned, notes[0].kind),
             (Some(1), true, MemoryKind::Preference)
         );
+        let notes = from_markdown(&text);
+        let got: Vec<_> = notes.iter().map(|it| (&*it.content, it.kind, it.pinned)).collect();
+        let expected = [
+            ("Port: 8080", MemoryKind::ProjectConfig, false),
+            ("Answers\nin French", MemoryKind::Preference, true),
+        ];
+        assert_eq!(got, expected);
         assert_eq!(from_json(r#"[{"content":"x"}]"#).unwrap()[0].kind, MemoryKind::LearnedPattern);
         assert_eq!(from_json("{}").unwrap_err().kind(), Kind::Input);
     }

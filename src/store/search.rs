@@ -6,8 +6,8 @@ use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 use serde_json::Value;
 
 use super::item::{ENTRY, entry_of};
-use super::schema::failed;
-use super::words::Words;
+use super::schema::{failed, write};
+use super::words::{Words, indexed};
 use super::{Found, Hit, Query, Reach, Scope, What, archive, content, remembered, sqlite};
 use crate::error::Result;
 
@@ -30,6 +30,53 @@ pub(super) fn index(transaction: &Transaction<'_>, item: i64, words: &str) -> Re
         .and_then(|mut it| it.execute(params![item, words]))
         .map_err(failed("indexing"))?;
     Ok(())
+}
+
+/// Leaves the words of `item` to the next search.
+pub(super) fn index_later(transaction: &Transaction<'_>, item: i64) -> Result<()> {
+    transaction
+        .prepare_cached("INSERT OR IGNORE INTO pending (item) VALUES (?1)")
+        .and_then(|mut it| it.execute([item]))
+        .map_err(failed("indexing"))?;
+    Ok(())
+}
+
+/// Puts the words into the index that were left to the next search, some at a time, so that nobody waits long.
+fn catch_up(store: &sqlite::Sqlite) -> Result<()> {
+    loop {
+        let some: Vec<(i64, i64, String)> = store
+            .lock()
+            .prepare_cached(
+                "SELECT i.id, i.blob, ifnull((SELECT what FROM place p WHERE p.item = i.id AND what <> 'session' LIMIT 1), '')
+                 FROM pending JOIN item i ON i.id = pending.item WHERE i.blob IS NOT NULL ORDER BY i.id LIMIT 32",
+            )
+            .and_then(|mut it| {
+                it.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
+            })
+            .map_err(failed(DOING))?;
+        if some.is_empty() {
+            return Ok(());
+        }
+        let mut words = Vec::new();
+        for (item, blob, what) in some {
+            let what = if what == What::Message.name() { What::Message } else { What::Output };
+            let head = content::head(&store.lock(), blob)?;
+            words.push((item, indexed(&readable(&head, what))));
+        }
+        let mut connection = store.lock();
+        let transaction = write(&mut connection, DOING)?;
+        for (item, words) in words {
+            // Another process may have been faster, or have let go of it.
+            let taken = transaction
+                .prepare_cached("DELETE FROM pending WHERE item = ?1")
+                .and_then(|mut it| it.execute([item]))
+                .map_err(failed(DOING))?;
+            if taken == 1 && !is_indexed(&transaction, item)? {
+                index(&transaction, item, &words)?;
+            }
+        }
+        transaction.commit().map_err(failed(DOING))?;
+    }
 }
 
 /// Whether an item is in the index.
@@ -71,6 +118,7 @@ type Match = (i64, f64);
 
 pub(super) fn search(store: &sqlite::Sqlite, scope: &Scope, query: &Query) -> Result<Found> {
     let words = Words::parse(&query.text)?;
+    catch_up(store)?;
     let limit = query.limit.clamp(1, MAX_HITS);
     let matches = |all: bool, limit: u32, offset: u32| {
         matching(&store.lock(), scope, query, &words.expression(all), limit, offset)

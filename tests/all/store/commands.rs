@@ -18,8 +18,13 @@ fn home() -> Home {
     let root = std::fs::canonicalize(folder.path()).unwrap();
     let project = root.join("p");
     std::fs::create_dir_all(&project).unwrap();
-    let session =
-        keep(&root, "claude-code", "session-one", claude("session-one", &project, 0..12, 120).as_bytes());
+    let session = keep(
+        &root,
+        &project,
+        "claude-code",
+        "session-one",
+        claude("session-one", &project, 0..12, 120).as_bytes(),
+    );
     Home { folder, project, session }
 }
 
@@ -287,7 +292,7 @@ fn pinned_rules_are_in_every_summary_and_patterns_of_the_user_in_none() {
     let session = home.session.to_str().unwrap();
     for profile in ["epitome", "codex", "supermemory"] {
         let done =
-            answer(&home.here(&["compact", session, "--budget", "30%", "--profile", profile, "--json"]));
+            answer(&home.here(&["compact", session, "--budget", "12%", "--profile", profile, "--json"]));
         let summary = done["summary"].as_str().unwrap_or_default();
         assert_eq!(
             summary.matches("Deploy only on Tuesdays, ask [REDACTED]").count(),

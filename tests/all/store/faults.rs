@@ -23,7 +23,7 @@ struct Home {
 fn home() -> Home {
     let folder = tempfile::tempdir().unwrap();
     let original = codex(ID, folder.path(), 0..30, 120).into_bytes();
-    let session = keep(folder.path(), "codex", ID, &original);
+    let session = keep(folder.path(), folder.path(), "codex", ID, &original);
     Home { folder, session, original }
 }
 

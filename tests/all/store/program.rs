@@ -136,11 +136,13 @@ pub(super) fn codex(id: &str, cwd: &Path, outputs: std::ops::Range<usize>, lines
     out
 }
 
-/// Puts a session where its agent keeps it in a home.
-pub(super) fn keep(home: &Path, agent: &str, id: &str, bytes: &[u8]) -> PathBuf {
+/// Puts a session of the project `cwd` where its agent keeps it in a home.
+pub(super) fn keep(home: &Path, cwd: &Path, agent: &str, id: &str, bytes: &[u8]) -> PathBuf {
+    let plain = |it: char| if it.is_ascii_alphanumeric() { it } else { '-' };
+    let folder: String = cwd.to_str().unwrap().chars().map(plain).collect();
     let path = match agent {
         "codex" => home.join(format!(".codex/sessions/2026/01/01/rollout-2026-01-01T00-00-00-{id}.jsonl")),
-        "claude-code" => home.join(format!(".claude/projects/-p/{id}.jsonl")),
+        "claude-code" => home.join(format!(".claude/projects/{folder}/{id}.jsonl")),
         other => unreachable!("{other}"),
     };
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
