@@ -18,7 +18,7 @@ bench:
 
 # One hour of 64 clients over HTTP, 1 % of their requests hostile; SECONDS for less.
 soak SECONDS="3600":
-    EPITOME_SOAK_SECONDS={{SECONDS}} cargo test --release --test all mcp::soak -- --ignored --nocapture
+    EPITOME_SOAK_SECONDS={{SECONDS}} cargo test --release --test all mcp::soak -- --nocapture
 
 # What the protocol's own suite and the MCP Inspector say; needs the kit of clients.
 suites:

@@ -288,6 +288,12 @@ fn summarize(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answ
         ask.to = target(desk, &opened, goal)?;
         (engine.compact(&opened, &ask)?, opened)
     };
+    if let ("noop", Some(focus), Goal::Plan) = (made.answer.status.as_str(), &ask.focus, goal) {
+        // Who hands off wants a brief, however little there is to compact.
+        made.answer.summary = Some(engine.brief(&opened, focus)?);
+        let what = "nothing is compacted; summary is a brief for a new session";
+        made.answer.next = Next { who: "model".to_owned(), what: what.to_owned() };
+    }
     if made.answer.status == "planned" && ask.to == To::Plan {
         let what = r#"summarize_history again with "to": "session""#;
         made.answer.next = again(what, "to write it back, or \"file\" to write a copy");

@@ -1,6 +1,7 @@
 //! The server as a child process, and a client that speaks no more of the protocol than a line of JSON.
 
 mod corpus;
+mod hostile;
 mod http;
 mod soak;
 mod stdio;
@@ -82,6 +83,16 @@ impl Client {
         input.write_all(line).unwrap();
         input.write_all(b"\n").unwrap();
         input.flush().unwrap();
+    }
+
+    /// What is sent is somebody else's business from here on.
+    pub fn take_input(&mut self) -> ChildStdin {
+        self.input.take().unwrap()
+    }
+
+    /// Waits for the beginning of an answer, which stays unread.
+    pub fn has_answer(&mut self) -> bool {
+        !self.output.fill_buf().unwrap().is_empty()
     }
 
     pub fn read(&mut self) -> Value {
