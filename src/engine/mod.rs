@@ -31,7 +31,7 @@ use crate::format::{Format, Session};
 use crate::history::History;
 use crate::profile::{Pass, Profile, Style};
 use crate::store::{Digest, Handle, Store, Where};
-use crate::summarizer::run::Watch;
+use crate::summarizer::run::{Sampling, Watch};
 use crate::tokens::{self, Ruler, Tokenizer};
 
 pub use compact::Compacted;
@@ -161,6 +161,8 @@ pub struct Ask {
     pub trusted: bool,
     /// Whoever watches while a model writes.
     pub watch: Watch,
+    /// The calling client's own model, where it can be asked right away: then [`Choice::Host`] needs no second call.
+    pub sampling: Option<Sampling>,
     /// Lets the user change the summary before it is used.
     pub edit: Option<Edit>,
 }
@@ -204,6 +206,7 @@ impl Ask {
             summarizer: Choice::Offline,
             trusted: false,
             watch: Watch::default(),
+            sampling: None,
             edit: None,
         }
     }

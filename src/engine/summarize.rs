@@ -20,7 +20,7 @@ use crate::summarizer::model::{Api, Endpoint, Prefix, Reply};
 use crate::summarizer::price::{self, Form, Sizes};
 use crate::summarizer::prompt::Own;
 use crate::summarizer::render;
-use crate::summarizer::run::{self, Progress, Watch};
+use crate::summarizer::run::{self, Progress, Sampling, Watch};
 use crate::summarizer::talk::{self, Material, RUNGS, Rung, Step, Talk};
 use crate::tokens::Tokenizer;
 
@@ -182,6 +182,9 @@ impl Engine {
             passages: &passages,
             bounds: self.config.summarizers.bounds,
         };
+        if let (Choice::Host, Some(sampling)) = (&ask.summarizer, &ask.sampling) {
+            return self.by_sampling(&Material { host: false, ..material }, sampling, ask);
+        }
         if material.host {
             return self.by_host(opened, measured, ask, plan, &material, heard);
         }
@@ -216,7 +219,7 @@ impl Engine {
         self.count_sent(talk.sent)?;
         let usage = usage(&talk);
         match result {
-            None => Err(Error::new(Kind::Provider, "the compaction was called off; nothing was changed")),
+            None => Err(called_off()),
             Some(Ok((text, notes))) => {
                 self.store.unmark(&self.shared(), &failures(endpoint))?;
                 let who = talk
@@ -271,6 +274,21 @@ impl Engine {
         let sent = if reported > 0 { format!("{reported}") } else { format!("about {}", talk.sent) };
         let (label, host, requests) = (endpoint.label(), endpoint.host(), talk.requests);
         Some(format!("{sent} tokens were sent to {label} at {host} in {requests} requests{cost}"))
+    }
+
+    /// The calling client asks its own model for us.
+    fn by_sampling(&self, material: &Material<'_>, sampling: &Sampling, ask: &Ask) -> Result<Drafted> {
+        let mut talk = Talk::new(self.now.unsigned_abs());
+        self.tell(&Event::Asked { summarizer: "host".to_owned(), budget: material.budget });
+        let watch = self.watching(&ask.watch, material.bounds.tries);
+        match run::with_line(&mut talk, material, sampling, &watch)? {
+            None => Err(called_off()),
+            Some(Ok((text, notes))) => {
+                let who = talk.model.as_deref().map_or_else(|| "host".to_owned(), |it| format!("host/{it}"));
+                Ok(Drafted::Text(Draft { text: pinned(text, material), who, usage: usage(&talk), notes }))
+            }
+            Some(Err(why)) => Ok(Drafted::Offline(vec![offline_instead(&why.sentence(None))])),
+        }
     }
 
     fn by_host(
@@ -465,6 +483,10 @@ const SENT: &str = "summarizer.sent";
 
 fn failures(endpoint: &Endpoint) -> String {
     format!("summarizer.failures.{}", endpoint.provider)
+}
+
+fn called_off() -> Error {
+    Error::new(Kind::Provider, "the compaction was called off; nothing was changed")
 }
 
 fn offline_instead(why: &str) -> String {

@@ -13,21 +13,38 @@ use crate::error::{Error, Kind, Result};
 use crate::history::{History, Meta, Text};
 use crate::profile::Style;
 use crate::store::{Handle, Query, Range, Reach, Scope};
+use crate::summarizer::run::{Sampling, Watch};
 use crate::tokens::{Estimator, Ruler, Tokenizer};
 
 /// What a tool answers.
 pub(super) type Answer = Map<String, Value>;
 
-/// Calls a tool. An error is for the model: it can mend its arguments.
-pub(super) fn call(desk: &Desk, caller: &Caller, tool: &str, arguments: &Arguments) -> Result<Answer> {
+/// Calls a tool. An error is for the model: it can mend its arguments. `waiting`: whoever waits for it, who may call it
+/// off while a model writes.
+pub(super) fn call(
+    desk: &Desk,
+    caller: &Caller,
+    tool: &str,
+    arguments: &Arguments,
+    waiting: &Waiting,
+) -> Result<Answer> {
     match tool {
         "estimate_tokens" => estimate(desk, caller, arguments),
         "find_split_point" => split(desk, caller, arguments),
         "prune_tool_outputs" => prune(desk, caller, arguments),
-        "summarize_history" => summarize(desk, caller, arguments),
+        "summarize_history" => summarize(desk, caller, arguments, waiting),
         "recall" => recall(desk, caller, arguments),
         other => Err(Error::new(Kind::Arguments, format!("expected a tool of this server, found {other:?}"))),
     }
+}
+
+/// Whoever waits for an answer.
+#[derive(Clone, Default)]
+pub(super) struct Waiting {
+    /// Hears what a model does, and may call it off.
+    pub(super) watch: Watch,
+    /// Its own model, where it offers it.
+    pub(super) sampling: Option<Sampling>,
 }
 
 /// A call of this tool that works, for an error.
@@ -224,7 +241,6 @@ fn prune(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> 
             "first_changed",
             "prefix_tokens",
             "handle",
-            "ask",
             "output",
             "session_id",
             "resume",
@@ -257,7 +273,7 @@ fn prune(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> 
     Ok(out)
 }
 
-fn summarize(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
+fn summarize(desk: &Desk, caller: &Caller, arguments: &Arguments, waiting: &Waiting) -> Result<Answer> {
     let goal = goal(desk, arguments)?;
     let mut ask = ask(desk, arguments)?;
     ask.budget = amount(arguments, "budget")?;
@@ -266,10 +282,18 @@ fn summarize(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answ
     ask.pins = arguments.texts("pin", false)?;
     ask.pins.extend(arguments.text("previous_summary")?);
     ask.auto = arguments.flag("auto")?;
+    ask.watch = waiting.watch.clone();
+    ask.sampling = waiting.sampling.clone();
     let engine = desk.engine(caller)?;
     let answer = (arguments.text("handle")?, arguments.text("answer")?);
     let (mut made, opened) = if let (Some(handle), Some(answer)) = &answer {
-        engine.answered(handle, answer, None)?
+        // Where it goes was said in the first call, unless it is said again.
+        let to = match goal {
+            Goal::Plan => None,
+            Goal::Session => Some(To::Session),
+            Goal::File => Some(To::File(desk.result_file(handle, "json")?)),
+        };
+        engine.answered(handle, answer, to)?
     } else {
         if answer.1.is_some() {
             let what = "answer: expected the handle of an ask that waits for it, found none; call without handle and answer to \
@@ -319,18 +343,27 @@ fn summarize(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answ
             "first_changed",
             "prefix_tokens",
             "handle",
+            "ask",
             "output",
             "session_id",
             "resume",
             "takes_effect",
             "valid_for",
             "next",
+            "usage",
             "summary",
             "pruned",
             "warnings",
         ],
     );
     drop_nobody(&mut out);
+    if made.answer.usage.requests == 0 {
+        out.remove("usage");
+    }
+    if made.answer.ask.is_some() {
+        fit::fit(&mut out, ANSWER, &["warnings"], &["ask"], "write from what you remember");
+        return Ok(out);
+    }
     if let Some(Value::Object(facts)) = out.get_mut("facts") {
         facts.retain(|_, it| it["found"].as_u64() != Some(0));
     }

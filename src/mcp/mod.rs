@@ -18,6 +18,7 @@ mod fit;
 mod http;
 mod prompts;
 mod resources;
+mod sampling;
 mod server;
 mod splice;
 mod stdio;

@@ -61,14 +61,15 @@ pub(super) fn read(desk: &Desk, caller: &Caller, uri: &str) -> Result<ResourceCo
         Some(("profiles", "")) => profiles().map(|it| (it, "application/json")),
         Some(("session", id)) if !id.is_empty() => {
             let arguments = one("session", id);
-            call::call(desk, caller, "estimate_tokens", &arguments)
+            call::call(desk, caller, "estimate_tokens", &arguments, &call::Waiting::default())
                 .map(|it| (serde_json::Value::Object(it).to_string(), "application/json"))
         }
         Some(("snapshot", handle)) if !handle.is_empty() => {
             snapshot(desk, caller, handle).map(|it| (it, "text/markdown"))
         }
         Some(("archive", handle)) if !handle.is_empty() => {
-            let answer = call::call(desk, caller, "recall", &one("handle", handle));
+            let answer =
+                call::call(desk, caller, "recall", &one("handle", handle), &call::Waiting::default());
             answer.map(|it| {
                 let text = it.get("text").and_then(|it| it.as_str()).unwrap_or_default();
                 let more = it.get("next").and_then(|it| it.as_str());

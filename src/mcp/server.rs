@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rmcp::ServerHandler;
@@ -20,10 +20,11 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::arguments::Arguments;
-use super::call::{self, Answer};
+use super::call::{self, Answer, Waiting};
 use super::desk::{Caller, Desk};
-use super::{prompts, resources, tools};
+use super::{prompts, resources, sampling, tools};
 use crate::error::{Error, Kind, Result};
+use crate::summarizer::run::{Progress, Watch};
 
 /// What a client shows of the server before its tools are loaded; some show only the first line.
 const INSTRUCTIONS: &str = "\
@@ -54,7 +55,6 @@ pub struct Server {
 
 impl Server {
     pub(super) fn new(desk: Desk) -> Self {
-        // No provider can be configured yet, so no call leaves this machine.
         let tools = tools::all(desk.config.summarizers.opens_the_world()).into();
         Self { desk: Arc::new(desk), tools, working: Arc::new(Semaphore::new(at_once())) }
     }
@@ -127,7 +127,11 @@ impl Server {
         context: &RequestContext<RoleServer>,
     ) -> Option<Result<Answer>> {
         let desk = self.desk.clone();
-        let job = move || guarded(|| call::call(&desk, &caller, &tool, &arguments));
+        let said = Arc::new(Mutex::new("working on the session".to_owned()));
+        let waiting = waiting(&said, context);
+        // However this ends: nobody waits any more, so a request to a provider is stopped on the wire.
+        let _stop = waiting.watch.cancel.clone().drop_guard();
+        let job = move || guarded(|| call::call(&desk, &caller, &tool, &arguments, &waiting));
         let permit = tokio::select! {
             permit = self.working.clone().acquire_owned() => permit.ok()?,
             () = context.ct.cancelled() => return None,
@@ -148,7 +152,8 @@ impl Server {
                 _ = alive.tick(), if token.is_some() => {
                     if let Some(token) = token.clone() {
                         step += 1.0;
-                        let sign = ProgressNotificationParam::new(token, step).with_message("working on the session");
+                        let message = said.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                        let sign = ProgressNotificationParam::new(token, step).with_message(message);
                         // Who does not want to hear of it any more is noticed by the cancellation.
                         let _ = context.peer.notify_progress(sign).await;
                     }
@@ -156,6 +161,16 @@ impl Server {
             }
         }
     }
+}
+
+/// Whoever waits for a call: what is going on is kept in `said` for the next sign of life.
+fn waiting(said: &Arc<Mutex<String>>, context: &RequestContext<RoleServer>) -> Waiting {
+    let said = said.clone();
+    let tell = move |it: &Progress| {
+        *said.lock().unwrap_or_else(PoisonError::into_inner) = it.words("the model");
+    };
+    let watch = Watch { progress: Some(Arc::new(tell)), ..Watch::default() };
+    Waiting { watch, sampling: sampling::offered(&context.peer) }
 }
 
 /// Half of what the machine has may be busy with calls, at least two: readers must not starve.
@@ -249,7 +264,7 @@ impl ServerHandler for Server {
         };
         let (started, owner) = (Instant::now(), caller.owner.clone());
         let answer = if call::is_quick(tool, &arguments) {
-            Some(guarded(|| call::call(&self.desk, &caller, tool, &arguments)))
+            Some(guarded(|| call::call(&self.desk, &caller, tool, &arguments, &Waiting::default())))
         } else {
             self.work(caller, tool.to_owned(), arguments, &context).await
         };

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use memchr::memmem;
 use regex::Regex;
 
-use super::words::{self, WORDS, clauses, deeds, keys, share};
+use super::words::{self, WORDS, clauses, deeds, keys, loose_deeds, overlap, share};
 use crate::facts::{Detail, Ledger, Topic};
 use crate::history::{History, Kind, Message, Part, Role};
 
@@ -20,7 +20,7 @@ struct Said {
 
 impl Said {
     fn of(text: &str) -> Self {
-        let clause = |it: &str| (keys(it), noes(it), deeds(it));
+        let clause = |it: &str| (keys(it), noes(it), loose_deeds(it));
         Self {
             keys: keys(text),
             clauses: words::sentences(text).into_iter().flat_map(clauses).map(clause).collect(),
@@ -57,6 +57,30 @@ pub(super) fn alike(one: &str, other: &str) -> bool {
     let double = |it: &str| DOUBLE.as_ref().is_some_and(|double| double.is_match(it));
     if a.max(b) > 1 && double(one) && double(other) { a % 2 == b % 2 } else { (a > 0) == (b > 0) }
 }
+
+/// Whether a text allows something, or says that something need not be.
+fn permits(text: &str) -> bool {
+    words::any(|it| &it.permit, text) && noes(text) == 0
+}
+
+/// Whether a clause rules something, rather than saying why.
+fn is_rule(clause: &str) -> bool {
+    noes(clause) > 0 || words::any(|it| &it.permit, clause) || words::any(|it| &it.binding, clause) || {
+        let lower = clause.to_lowercase();
+        let first = lower.split_whitespace().next().unwrap_or_default();
+        ["only", "just", "always", "nur", "ausschließlich", "immer"].contains(&first)
+            || ["只", "一律", "总是"].iter().any(|it| lower.contains(it))
+    }
+}
+
+/// Whether a line says of a rule what the rule says, if it speaks of the same: it neither allows what is forbidden or
+/// leaves what is required to anybody's choice, nor points the other way.
+pub(super) fn agrees(rule: &str, line: &str) -> bool {
+    if permits(line) { permits(rule) } else { alike(rule, line) }
+}
+
+/// Of what two texts must have in common to speak of the same, the least.
+pub(super) const NEAR: f64 = 0.35;
 
 /// Everything that a summary may rest on.
 pub struct Sources<'a> {
@@ -163,7 +187,7 @@ impl<'a> Sources<'a> {
                     let parts = [asked.as_deref(), Some(fact.text.as_str()), means.as_deref()];
                     out.user.push(Said::of(&parts.into_iter().flatten().collect::<Vec<_>>().join("\n")));
                 }
-                (_, Topic::Active | Topic::Open | Topic::Done | Topic::Decisions) => {
+                (_, Topic::Active | Topic::Open | Topic::Done | Topic::Decisions | Topic::Commands) => {
                     out.model.push(Said::of(&fact.text))
                 }
                 (_, _) => {}
@@ -196,26 +220,70 @@ impl<'a> Sources<'a> {
         }
         let given = match place {
             Place::Rules => {
-                all(&[&self.user, &self.context], sentence)
+                (all(&[&self.user, &self.context], sentence) && self.tells(sentence))
                     || (self.is_decided(sentence) && !self.contradicts(sentence))
             }
             Place::Tasks => all(&[&self.user, &self.context, &self.model], sentence),
             Place::Report => true,
         };
-        if !given || (place != Place::Report && self.contradicts(sentence)) {
+        let opposed = match place {
+            Place::Rules => self.contradicts(sentence) || self.opposes(sentence),
+            Place::Tasks => self.contradicts(sentence),
+            Place::Report => false,
+        };
+        if !given || opposed {
             return Some(Unfounded::Mouth);
         }
-        // A finding that bids one do something with consequences is none.
-        if place == Place::Report
-            && bids(sentence)
-            && !all(&[&self.user, &self.context, &self.model], sentence)
-        {
+        if place == Place::Report && self.binds(sentence) {
             return Some(Unfounded::Order);
         }
         if place != Place::Rules && self.claims_too_much(sentence) {
             return Some(Unfounded::Success);
         }
         None
+    }
+
+    /// Whether the user or the client speaks of it, with more than one word in common.
+    fn tells(&self, sentence: &str) -> bool {
+        let mine = keys(sentence);
+        let least = if mine.len() > 1 { 2 } else { 1 };
+        let near = |it: &Said| mine.intersection(&it.keys).count() >= least && share(&mine, &it.keys) >= 0.3;
+        self.user.iter().chain(&self.context).any(near)
+            || close(sentence, &[&self.user, &self.context], 1.1, 0.5)
+    }
+
+    /// Whether it turns a rule of the ledger into its opposite, and repeats none.
+    fn opposes(&self, sentence: &str) -> bool {
+        let mine = keys(sentence);
+        let (mut same, mut other) = (false, false);
+        for fact in self.ledger.about(Topic::Constraints) {
+            // "Only the tool, never by hand" says two things: the one that is spoken of counts.
+            let near = |it: &str| overlap(&mine, &keys(it));
+            let rules = clauses(&fact.text).filter(|it| is_rule(it));
+            let part = rules.max_by(|a, b| near(a).total_cmp(&near(b))).filter(|it| near(it) >= 0.6);
+            if part.is_none() && near(&fact.text) < NEAR {
+                continue;
+            }
+            match agrees(part.unwrap_or(&fact.text), sentence) {
+                true => same = true,
+                false => other = true,
+            }
+        }
+        other && !same
+    }
+
+    /// Whether what should be a finding binds somebody, and nobody whose word counts said so: what only a tool's output
+    /// says is no order, no permission and no wish of the user's.
+    fn binds(&self, sentence: &str) -> bool {
+        let any = |list| words::any(list, sentence);
+        let allows = any(|it| &it.permit) && !deeds(sentence).is_empty();
+        if !(allows || bids(sentence) || any(|it| &it.binding) || any(|it| &it.authority))
+            || any(|it| &it.cited)
+        {
+            return false;
+        }
+        let pools: [&[Said]; 3] = [&self.user, &self.context, &self.model];
+        !supported(sentence, &pools) || !close(sentence, &pools, 0.5, 0.6)
     }
 
     /// Whether it is a decision of the ledger: those may be the model's.
@@ -282,30 +350,31 @@ impl<'a> Sources<'a> {
     /// Whether a sentence claims a success that neither a command's result nor the user nor an earlier record shows.
     fn claims_too_much(&self, sentence: &str) -> bool {
         let Some(words) = WORDS.as_ref() else { return false };
-        // "10 passed, 2 failed" claims nothing.
-        let failed = sentence.to_lowercase();
-        if ["fail", "fehl", "失败", "失敗"].iter().any(|it| failed.contains(it))
-            && !failed.contains(" 0 fail")
-        {
+        // "10 passed, 2 failed" claims nothing; "no failures" does.
+        let flat = words.flawless.replace_all(sentence, " ");
+        let flawless = flat != sentence;
+        let failed = flat.to_lowercase();
+        if ["fail", "fehl", "失败", "失敗"].iter().any(|it| failed.contains(it)) {
             return false;
         }
-        clauses(sentence).any(|clause| {
-            if words.no.is_match(clause) || words.open.is_match(clause) {
-                return false;
-            }
-            words.claims.iter().filter(|it| it.said.is_match(clause)).any(|claim| {
-                let mut shown: Option<bool> = None;
-                for fact in self.ledger.about(Topic::Commands).filter(|it| claim.command.is_match(&it.text)) {
-                    if let Detail::Command { outcome, .. } = &fact.detail {
-                        // The last one that can be told counts.
-                        shown = outcome.ok.or(shown).or(Some(true));
-                    }
+        let claims = |it: &str| words.no.is_match(it) || words.open.is_match(it);
+        let well = (flawless || words.success.is_match(&flat)) && !claims(&flat);
+        let of = |claim: &words::Claim| well && claim.subject.as_ref().is_some_and(|it| it.is_match(&flat));
+        let said = |claim: &words::Claim| {
+            of(claim) || clauses(&flat).any(|clause| !claims(clause) && claim.said.is_match(clause))
+        };
+        words.claims.iter().filter(|claim| said(claim)).any(|claim| {
+            let mut shown: Option<bool> = None;
+            for fact in self.ledger.about(Topic::Commands).filter(|it| claim.command.is_match(&it.text)) {
+                if let Detail::Command { outcome, .. } = &fact.detail {
+                    // The last one that can be told counts.
+                    shown = outcome.ok.or(shown).or(Some(true));
                 }
-                let told = words::sentences(&self.told)
-                    .into_iter()
-                    .any(|it| claim.said.is_match(it) && !words.no.is_match(it) && !words.open.is_match(it));
-                shown != Some(true) && !told
-            })
+            }
+            let told = words::sentences(&self.told)
+                .into_iter()
+                .any(|it| claim.said.is_match(it) && !words.no.is_match(it) && !words.open.is_match(it));
+            shown != Some(true) && !told
         })
     }
 
@@ -329,12 +398,10 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// Whether a sentence begins by bidding a deed with consequences: `Merge it`, not `Merged` or `merges`.
+/// Whether a sentence begins by bidding the reader: `Merge it`, not `Merged` or `merges`.
 fn bids(sentence: &str) -> bool {
     let bare = sentence.trim_start_matches(|c: char| !c.is_alphanumeric());
-    let first = bare.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_lowercase();
-    let plain = first.ends_with("ss") || !["ed", "s", "ing", "t"].iter().any(|it| first.ends_with(it));
-    plain && !deeds(&first).is_empty()
+    words::any(|it| &it.bid, bare)
 }
 
 fn paragraphs(text: &str) -> impl Iterator<Item = &str> {
@@ -349,9 +416,6 @@ fn supported(sentence: &str, pools: &[&[Said]]) -> bool {
     let bare = WORDS.as_ref().map_or_else(|| sentence.into(), |it| it.attributed.replace_all(sentence, " "));
     let mine = keys(&bare);
     let all = || pools.iter().flat_map(|it| it.iter());
-    let best = all().map(|it| share(&mine, &it.keys)).fold(0.0, f64::max);
-    let some = mine.iter().filter(|key| all().any(|it| it.keys.contains(*key))).count();
-    let union = some as f64 / mine.len().max(1) as f64;
     let mut consequences = false;
     for clause in clauses(&bare) {
         let no = noes(clause) > 0;
@@ -377,7 +441,16 @@ fn supported(sentence: &str, pools: &[&[Said]]) -> bool {
     if mine.is_empty() {
         return !consequences;
     }
-    if consequences { best >= 0.34 || union >= 0.7 } else { best >= 0.3 || union >= 0.4 }
+    if consequences { close(&bare, pools, 0.34, 0.7) } else { close(&bare, pools, 0.3, 0.4) }
+}
+
+/// Whether pools speak of what a sentence speaks of: so much of it in one passage, or so much of it anywhere.
+fn close(sentence: &str, pools: &[&[Said]], one: f64, any: f64) -> bool {
+    let mine = keys(sentence);
+    let all = || pools.iter().flat_map(|it| it.iter());
+    let best = all().map(|it| share(&mine, &it.keys)).fold(0.0, f64::max);
+    let some = mine.iter().filter(|key| all().any(|it| it.keys.contains(*key))).count();
+    best >= one || some as f64 / mine.len().max(1) as f64 >= any
 }
 
 /// Quotations of at least three words or eight signs.

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::check::Parsed;
-use super::claims::{Place, Sources, Unfounded, alike, noes, paths};
+use super::claims::{NEAR, Place, Sources, Unfounded, agrees, noes, paths};
 use super::offline;
-use super::words::{keys, sentences, share};
+use super::words::{keys, overlap, sentences, share};
 use crate::facts::{Deed, Detail, Fact, Ledger, Polarity, Topic};
 use crate::history::History;
 use crate::profile::{Section, Shape, Style, SummarySpec};
@@ -240,7 +240,7 @@ fn said(fact: &Fact, lines: &[Line<'_>], asked: &BTreeSet<String>, whole: &str) 
         return true;
     }
     let near = |least: f64, like: &dyn Fn(&Line<'_>) -> bool| {
-        lines.iter().any(|it| share(&mine, &it.keys) >= least && like(it))
+        lines.iter().any(|it| overlap(&mine, &it.keys) >= least && like(it))
     };
     match (&fact.detail, fact.topic) {
         (_, Topic::Files) => {
@@ -250,12 +250,11 @@ fn said(fact: &Fact, lines: &[Line<'_>], asked: &BTreeSet<String>, whole: &str) 
                 !whole[..at].ends_with(part) && !whole[at + name.len()..].starts_with(part)
             })
         }
-        (Detail::Rule(polarity), _) => near(0.4, &|line| match polarity {
-            // A line of a rule and a line that breaks it share all their words but one.
-            Polarity::Forbid => alike(&fact.text, line.text) && noes(line.text) > 0 || noes(&fact.text) == 0,
-            Polarity::Require | Polarity::Prefer => alike(&fact.text, line.text),
+        // A line of a rule and a line that breaks it share all their words but one.
+        (Detail::Rule(Polarity::Forbid), _) => near(NEAR, &|line| {
+            agrees(&fact.text, line.text) && (noes(line.text) > 0 || noes(&fact.text) == 0)
         }),
-        (_, Topic::Constraints) => near(0.4, &|line| alike(&fact.text, line.text)),
+        (_, Topic::Constraints) => near(NEAR, &|line| agrees(&fact.text, line.text)),
         (Detail::Choice { asked, means, .. }, _) => {
             let about = |text: &Option<String>| text.as_deref().map(keys).unwrap_or_default();
             let all: BTreeSet<String> =
@@ -268,8 +267,8 @@ fn said(fact: &Fact, lines: &[Line<'_>], asked: &BTreeSet<String>, whole: &str) 
                     || (it.keys.len() > 2 && share(&it.keys, &all) >= 0.6)
             })
         }
-        (_, Topic::Last) => share(&mine, asked) >= 0.6 || mine.intersection(asked).count() >= 6,
-        (_, _) => near(0.4, &|_| true),
+        (_, Topic::Last) => share(&mine, asked) >= 0.5 || mine.intersection(asked).count() >= 6,
+        (_, _) => near(NEAR, &|_| true),
     }
 }
 

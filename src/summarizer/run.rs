@@ -136,6 +136,25 @@ async fn heard(line: &dyn Line, ask: &Ask, watch: &Watch) -> Result<Reply, Failu
     }
 }
 
+/// Asks a model that somebody else speaks to: the calling client's own.
+#[derive(Clone)]
+pub struct Sampling(pub Arc<Sample>);
+
+/// Sends an ask and brings the answer.
+pub type Sample = dyn Fn(&Ask) -> Pin<Box<dyn Future<Output = Result<Reply, Failure>> + Send>> + Send + Sync;
+
+impl std::fmt::Debug for Sampling {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Sampling")
+    }
+}
+
+impl Line for Sampling {
+    fn send<'a>(&'a self, ask: &'a Ask, _seen: &'a dyn Fn(usize)) -> Local<'a, Result<Reply, Failure>> {
+        (self.0)(ask)
+    }
+}
+
 struct Provider<'a> {
     http: Http,
     endpoint: &'a Endpoint,
@@ -167,12 +186,23 @@ pub fn with_provider(
     limits: Limits,
     watch: &Watch,
 ) -> Result<Ended> {
+    let line = Provider { http: Http::new(endpoint, limits)?, endpoint };
+    with_line(talk, material, &line, watch)
+}
+
+/// Carries a talk out, from a thread that may block. A line that says nothing is cut off with the talk's time.
+pub fn with_line(talk: &mut Talk, material: &Material<'_>, line: &dyn Line, watch: &Watch) -> Result<Ended> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Error::new(Kind::Io, "setting up to ask a provider").because(error))?;
-    runtime.block_on(async {
-        let line = Provider { http: Http::new(endpoint, limits)?, endpoint };
-        Ok(run(talk, material, &line, &Wall(Instant::now()), watch).await)
-    })
+        .map_err(|error| Error::new(Kind::Io, "setting up to ask a model").because(error))?;
+    let most = Duration::from_millis(material.bounds.total_ms);
+    let ended = runtime.block_on(async {
+        let clock = Wall(Instant::now());
+        tokio::time::timeout(most, run(talk, material, line, &clock, watch)).await
+    });
+    Ok(ended.unwrap_or_else(|_| {
+        let why = format!("the limit of {} s for one summary was reached", most.as_secs());
+        Some(Err(GaveUp::Bound(why)))
+    }))
 }

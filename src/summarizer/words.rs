@@ -14,6 +14,12 @@ use serde::Deserialize;
 struct Written {
     words: Vec<String>,
     signs: Vec<String>,
+    /// In what others said, these stand for it too.
+    #[serde(default)]
+    loose: Vec<String>,
+    /// Of a claim: what it is about, where it needs a word of success besides.
+    #[serde(default)]
+    subject: Vec<String>,
     #[serde(default)]
     command: Option<String>,
 }
@@ -25,6 +31,13 @@ struct File {
     attributed: Written,
     open: Written,
     order: Written,
+    permit: Written,
+    binding: Written,
+    authority: Written,
+    bid: Written,
+    cited: Written,
+    success: Written,
+    flawless: Written,
     deed: BTreeMap<String, Written>,
     claim: BTreeMap<String, Written>,
 }
@@ -35,6 +48,8 @@ pub struct Claim {
     pub name: String,
     /// How it is said.
     pub said: Regex,
+    /// What it is said of, with a word of success besides.
+    pub subject: Option<Regex>,
     /// The commands that may show it.
     pub command: Regex,
 }
@@ -49,8 +64,22 @@ pub struct Words {
     pub open: Regex,
     /// Speaks to the model.
     pub order: Regex,
-    /// Deeds with consequences.
-    pub deeds: Vec<(String, Regex)>,
+    /// Allows.
+    pub permit: Regex,
+    /// Binds somebody.
+    pub binding: Regex,
+    /// Somebody whose word counts.
+    pub authority: Regex,
+    /// Begins by bidding the reader.
+    pub bid: Regex,
+    /// Says where it was read.
+    pub cited: Regex,
+    /// It went well.
+    pub success: Regex,
+    /// Nothing went wrong.
+    pub flawless: Regex,
+    /// Deeds with consequences, and how others may have said them.
+    pub deeds: Vec<(String, Regex, Option<Regex>)>,
     /// Claims of success.
     pub claims: Vec<Claim>,
 }
@@ -68,21 +97,41 @@ pub static WORDS: LazyLock<Option<Words>> = LazyLock::new(|| {
     let mut claims = Vec::new();
     for (name, it) in &file.claim {
         let command = Regex::new(&format!("(?i){}", it.command.as_deref().unwrap_or("[^\\s\\S]"))).ok()?;
-        claims.push(Claim { name: name.clone(), said: of(it)?, command });
+        let subject = (!it.subject.is_empty()).then(|| joined(&it.subject)).transpose().ok()?;
+        claims.push(Claim { name: name.clone(), said: of(it)?, subject, command });
     }
     let mut deeds = Vec::new();
     for (name, it) in &file.deed {
-        deeds.push((name.clone(), of(it)?));
+        let loose = (!it.loose.is_empty()).then(|| joined(&it.loose)).transpose().ok()?;
+        deeds.push((name.clone(), of(it)?, loose));
     }
     Some(Words {
         no: of(&file.no)?,
         attributed: of(&file.attributed)?,
         open: of(&file.open)?,
         order: of(&file.order)?,
+        permit: of(&file.permit)?,
+        binding: of(&file.binding)?,
+        authority: of(&file.authority)?,
+        bid: Regex::new(&format!(
+            r"(?i)^(?:(?:{})\b|(?:{}))",
+            file.bid.words.join("|"),
+            file.bid.signs.join("|")
+        ))
+        .ok()?,
+        cited: of(&file.cited)?,
+        success: of(&file.success)?,
+        flawless: of(&file.flawless)?,
         deeds,
         claims,
     })
 });
+
+/// Words with spaces or without, anywhere.
+fn joined(words: &[String]) -> Result<Regex, regex::Error> {
+    let one = |it: &String| if it.is_ascii() { format!(r"\b(?:{it})\b") } else { format!("(?:{it})") };
+    Regex::new(&format!("(?i){}", words.iter().map(one).collect::<Vec<_>>().join("|")))
+}
 
 /// Whether a list has a word of the text.
 pub fn any(list: fn(&Words) -> &Regex, text: &str) -> bool {
@@ -91,13 +140,20 @@ pub fn any(list: fn(&Words) -> &Regex, text: &str) -> bool {
 
 /// The deeds with consequences that a text names.
 pub fn deeds(text: &str) -> BTreeSet<&'static str> {
-    let words = WORDS.as_ref();
-    words
-        .into_iter()
-        .flat_map(|it| &it.deeds)
-        .filter(|it| it.1.is_match(text))
-        .map(|it| it.0.as_str())
-        .collect()
+    named(text, false)
+}
+
+/// The deeds that a text may have named; for what is held against it, the doubt counts in its favour.
+pub fn loose_deeds(text: &str) -> BTreeSet<&'static str> {
+    named(text, true)
+}
+
+fn named(text: &str, loose: bool) -> BTreeSet<&'static str> {
+    let deeds = WORDS.as_ref().into_iter().flat_map(|it| &it.deeds);
+    let said = |(_, said, also): &&(String, Regex, Option<Regex>)| {
+        said.is_match(text) || (loose && also.as_ref().is_some_and(|it| it.is_match(text)))
+    };
+    deeds.filter(said).map(|it| it.0.as_str()).collect()
 }
 
 /// Words that every text has; they say nothing of what it is about.
@@ -295,26 +351,65 @@ const COMMON: &[&str] = &[
     "dont",
     "doesn",
     "isn",
+    "dich",
+    "dir",
+    "mich",
+    "mir",
+    "nun",
+    "jetzt",
+    "mal",
+    "doch",
+    "hier",
+    "was",
+    "hast",
+    "habe",
+    "halte",
+    "kann",
+    "können",
+    "man",
+    "too",
+    "next",
+    "comes",
+    "how",
+    "very",
+    "well",
 ];
 
 /// What a text is about: words as stems, numbers and names whole, pairs of signs where words have no spaces between.
 pub fn keys(text: &str) -> BTreeSet<String> {
     let mut out = BTreeSet::new();
-    let mut word = String::new();
+    let (mut word, mut number) = (String::new(), String::new());
     let mut sign: Option<char> = None;
     for c in text.chars().chain(std::iter::once(' ')) {
         if is_sign(c) {
+            if !word.is_empty() && word.chars().all(|it| it.is_ascii_digit()) {
+                number.clone_from(&word);
+            }
             put(&mut out, &mut word);
             if let Some(before) = sign.filter(|it| !is_filler(*it) && !is_filler(c)) {
                 out.insert([before, c].iter().collect());
             }
+            // What is counted: 50 封.
+            if !number.is_empty() {
+                number.push(c);
+                out.insert(std::mem::take(&mut number));
+            }
             sign = Some(c);
             continue;
         }
-        sign = None;
         if c.is_alphanumeric() || c == '_' {
+            sign = None;
             word.extend(c.to_lowercase());
         } else {
+            if c != ' ' {
+                sign = None;
+            }
+            if !word.is_empty() {
+                number.clear();
+                if word.chars().all(|it| it.is_ascii_digit()) {
+                    number.push_str(&word);
+                }
+            }
             put(&mut out, &mut word);
         }
     }
@@ -390,6 +485,12 @@ fn is_filler(c: char) -> bool {
 /// How many of `some` are in `all`, as a share of `some`; 0 for none.
 pub fn share(some: &BTreeSet<String>, all: &BTreeSet<String>) -> f64 {
     if some.is_empty() { 0.0 } else { some.intersection(all).count() as f64 / some.len() as f64 }
+}
+
+/// How much two have in common, as a share of the shorter one; one word in common says nothing of longer ones.
+pub fn overlap(one: &BTreeSet<String>, other: &BTreeSet<String>) -> f64 {
+    let (shared, shorter) = (one.intersection(other).count(), one.len().min(other.len()));
+    if shorter == 0 || (shared < 2 && shorter > 1) { 0.0 } else { shared as f64 / shorter as f64 }
 }
 
 /// The sentences of a text: cut at line breaks and at what ends a sentence, not within paths, numbers and code.

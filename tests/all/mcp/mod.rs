@@ -1,6 +1,7 @@
 //! The server as a child process, and a client that speaks no more of the protocol than a line of JSON.
 
 mod corpus;
+mod host;
 mod hostile;
 mod http;
 mod soak;

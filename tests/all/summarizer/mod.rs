@@ -3,7 +3,7 @@
 
 mod faults;
 mod program;
-mod server;
+pub(crate) mod server;
 mod sizes;
 mod talk;
 mod truth;

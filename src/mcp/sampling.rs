@@ -1,0 +1,67 @@
+//! The client's own model, where the client offers it: a summary in one call instead of two. Protocols since 2026-07-28
+//! know no requests from server to client; there the first call answers with the ask.
+#![allow(deprecated, reason = "SEP-2577 deprecates sampling; clients of today offer it all the same")]
+
+use std::sync::Arc;
+
+use rmcp::Peer;
+use rmcp::model::{
+    ContextInclusion, CreateMessageRequestParams, CreateMessageResult, Role, SamplingMessage,
+    SamplingMessageContentBlock,
+};
+use rmcp::service::RoleServer;
+
+use crate::summarizer::failure::{Cause, Failure};
+use crate::summarizer::model::{Ask, Reply, Speaker, Stop};
+use crate::summarizer::run::Sampling;
+
+/// The way to the client's model, if the client offers one.
+pub(super) fn offered(peer: &Peer<RoleServer>) -> Option<Sampling> {
+    peer.peer_info()?.capabilities.sampling.as_ref()?;
+    let peer = peer.clone();
+    Some(Sampling(Arc::new(move |ask: &Ask| {
+        let (peer, asked) = (peer.clone(), params(ask));
+        Box::pin(async move {
+            match peer.create_message(asked).await {
+                Ok(answer) => Ok(reply(&answer)),
+                // The user may have said no; a second question would only annoy.
+                Err(error) => {
+                    Err(Failure::new(Cause::Forbidden, format!("the client did not sample: {error}")))
+                }
+            }
+        })
+    })))
+}
+
+fn params(ask: &Ask) -> CreateMessageRequestParams {
+    let message = |turn: &crate::summarizer::model::Turn| {
+        let role = match turn.speaker {
+            Speaker::Us => Role::User,
+            Speaker::Model => Role::Assistant,
+        };
+        SamplingMessage::new(role, SamplingMessageContentBlock::text(&turn.text))
+    };
+    let most = u32::try_from(ask.max_output).unwrap_or(u32::MAX);
+    let mut out = CreateMessageRequestParams::new(ask.turns.iter().map(message).collect(), most);
+    out.system_prompt = Some(ask.system.clone());
+    out.include_context = Some(ContextInclusion::None);
+    out
+}
+
+fn reply(answer: &CreateMessageResult) -> Reply {
+    let text: Vec<&str> = answer
+        .message
+        .content
+        .iter()
+        .filter_map(|it| match it {
+            SamplingMessageContentBlock::Text(it) => Some(it.text.as_str()),
+            _ => None,
+        })
+        .collect();
+    let stop = match answer.stop_reason.as_deref() {
+        Some(CreateMessageResult::STOP_REASON_END_MAX_TOKEN) => Stop::Length,
+        Some(CreateMessageResult::STOP_REASON_TOOL_USE) => Stop::ToolCall,
+        Some(_) | None => Stop::End,
+    };
+    Reply { text: text.join("\n"), stop, model: Some(answer.model.clone()), ..Reply::default() }
+}
