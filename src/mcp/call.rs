@@ -545,7 +545,12 @@ fn recall_query(
 /// One line of a list of originals.
 fn hit(entry: Value) -> Value {
     let names = ["handle", "kind", "tool", "message", "session", "tokens", "snippet"];
-    Value::Object(fit::pick(&entry, &names))
+    let mut out = fit::pick(&entry, &names);
+    if out.get("kind").is_some_and(|it| it == "compaction") {
+        // What a summary took the place of is read by the same handle.
+        out.insert("next".to_owned(), json!("with range /word/±2: the lines of its original that hold the word"));
+    }
+    Value::Object(out)
 }
 
 /// What all tools share of a question.

@@ -32,11 +32,12 @@ class Goals(flows.Flow):
     def flow_goals(self):
         a = self.a
         a.setup()
-        test = "echo 'FAILED tests/test_sum.py::test_rounds - %s'; seq 1000 2800; exit 1" % FAILURE
+        with open(a.cwd + "/run-tests.sh", "w") as script:
+            script.write(f"echo 'FAILED tests/test_sum.py::test_rounds - {FAILURE}'\nseq 1000 2800\nexit 1\n")
         self.start(
             "1-base",
             [
-                {"text": "BASE-A1 running the tests.", "calls": [a.shell(test)]},
+                {"text": "BASE-A1 running the tests.", "calls": [a.shell("sh run-tests.sh")]},
                 {"text": "BASE-A1 one test fails."},
                 {"text": "BASE-A2 later."},
             ],
@@ -52,7 +53,9 @@ class Goals(flows.Flow):
         if new:
             a.id = new.group(1)
 
-        recall = [("recall", {"query": "failing test"})]
+        # The second call reads what the first one found.
+        found = r"{{re:hits.{0,12}handle[^0-9a-z]+([0-9a-z]{10})}}"
+        recall = [("recall", {"query": "failing test"}), ("recall", {"handle": found, "range": "/FAILED/±0"})]
         said = self.goal("what did the failing test say?", recall, lambda h: self.resumed(h))
         if not self.check("recall: what the test said is found", FAILURE in said):
             print("     ", report.cut(said, 800))
