@@ -249,6 +249,9 @@ impl Engine {
             StoreAt::Nowhere => Where::None,
         };
         let store = crate::store::Sqlite::open(&place, crate::secrets::Veil::default())?;
+        if let Where::Path(directory) = &place {
+            tokens::exact::keep_on(crate::store::Counts::new(directory.join("counts")));
+        }
         Ok(Self { config, store: Arc::new(store), now, listener: None })
     }
 

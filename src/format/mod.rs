@@ -23,9 +23,11 @@ pub mod document;
 pub mod lines;
 pub mod media;
 pub mod raw;
+#[cfg(test)]
+mod tests;
 
 use crate::error::{Error, Kind, Result};
-use crate::history::History;
+use crate::history::{History, Part};
 
 pub use wire::messages;
 
@@ -219,6 +221,14 @@ pub struct Session {
     pub history: History,
 }
 
+impl Session {
+    /// Without what only a writer needs, and with what was read apart from its records as `keep` leaves it.
+    fn measured_only(mut self) -> Self {
+        (self.records, self.of_message) = (Vec::new(), Vec::new());
+        self
+    }
+}
+
 /// How a changed history goes back into its format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -310,6 +320,36 @@ pub fn read(source: &dyn Source, format: Option<Format>) -> Result<Session> {
         Format::Anthropic | Format::OpenAiChat | Format::OpenAiResponses | Format::Gemini => {
             wire::read(source, format)
         }
+    }
+}
+
+/// What becomes of a part while a session is only measured, so that its texts need not be held; with the place of its
+/// record in the source.
+pub type Keep<'a> = dyn Fn(&mut Part, u64) + Sync + 'a;
+
+/// Up to so many bytes all records are looked at, even if the history does not depend on them: then all earlier
+/// compactions are known.
+const LOOKED_AT_WHOLE: u64 = if cfg!(test) { 0 } else { 8 << 20 };
+
+/// Reads a session that is only measured. Its history is that of [`read`], but for what `keep` does to parts; records
+/// that the history does not depend on are not looked at where the format allows it, so that compactions before the
+/// newest one may be missing in [`Session::past`]. It cannot be written.
+pub fn scan(source: &dyn Source, format: Option<Format>, keep: &Keep) -> Result<Session> {
+    let format = match format {
+        Some(format) => format,
+        None => sniff(source)?,
+    };
+    match format {
+        Format::ClaudeCode => claude_code::scan(source, keep),
+        Format::Codex => codex::scan(source, keep),
+        Format::GeminiCli => gemini_cli::scan(source, keep),
+        Format::OpenCode
+        | Format::Pi
+        | Format::SweAgent
+        | Format::Anthropic
+        | Format::OpenAiChat
+        | Format::OpenAiResponses
+        | Format::Gemini => read(source, Some(format)),
     }
 }
 

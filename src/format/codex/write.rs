@@ -26,7 +26,7 @@ use crate::json;
 /// [`Arguments`](ErrorKind::Arguments) if a patch would have to change more than outputs;
 /// [`Input`](ErrorKind::Input) if a new thread is wanted of a rollout without `session_meta`.
 pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
-    let rollout = Rollout::of(source)?;
+    let mut rollout = Rollout::of(source)?;
     let replayed = rollout.replay(source)?;
     match mode {
         Mode::Patch => patch(source, &replayed, after),
