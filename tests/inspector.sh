@@ -75,6 +75,7 @@ everything() { # transport era session
     for uri in $resources "epitome://archive/$handle"; do
         run "$1" "$2" --method resources/read --uri "$uri" --format json
     done
+    run "$1" "$2" --method resources/read --uri epitome://profile/codex --format json
     [ "$1" = stdio ] && run "$1" "$2" --method resources/read --uri "epitome://session/$3" --format json
     echo "$1 $2: $count requests, $failed failed"
     [ $failed -eq 0 ]

@@ -548,7 +548,10 @@ fn hit(entry: Value) -> Value {
     let mut out = fit::pick(&entry, &names);
     if out.get("kind").is_some_and(|it| it == "compaction") {
         // What a summary took the place of is read by the same handle.
-        out.insert("next".to_owned(), json!("with range /word/±2: the lines of its original that hold the word"));
+        out.insert(
+            "next".to_owned(),
+            json!("with range /word/±2: the lines of its original that hold the word"),
+        );
     }
     Value::Object(out)
 }

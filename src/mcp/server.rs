@@ -132,14 +132,15 @@ impl Server {
         // However this ends: nobody waits any more, so a request to a provider is stopped on the wire.
         let _stop = waiting.watch.cancel.clone().drop_guard();
         let job = move || guarded(|| call::call(&desk, &caller, &tool, &arguments, &waiting));
-        let permit = tokio::select! {
-            permit = self.working.clone().acquire_owned() => permit.ok()?,
-            () = context.ct.cancelled() => return None,
-        };
-        let mut done = tokio::task::spawn_blocking(move || {
-            let answer = job();
-            drop(permit);
-            answer
+        let working = self.working.clone();
+        let mut done = std::pin::pin!(async move {
+            let permit = working.acquire_owned().await.ok()?;
+            let done = tokio::task::spawn_blocking(move || {
+                let answer = job();
+                drop(permit);
+                answer
+            });
+            Some(done.await.unwrap_or_else(|_| Err(broken())))
         });
         let mut alive = interval_at(Instant::now() + PROGRESS, PROGRESS);
         alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -147,7 +148,7 @@ impl Server {
         let mut step = 0.0;
         loop {
             tokio::select! {
-                done = &mut done => return Some(done.unwrap_or_else(|_| Err(broken()))),
+                done = &mut done => return done,
                 () = context.ct.cancelled() => return None,
                 _ = alive.tick(), if token.is_some() => {
                     if let Some(token) = token.clone() {
@@ -372,5 +373,20 @@ impl ServerHandler for Server {
             () = self.watch_prompts(|| async { context.sink().notify_prompt_list_changed().await.is_ok() }) => {}
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_a_result() {
+        let answer: Result<Answer> = guarded(|| panic!("a bug"));
+        let result = serde_json::to_value(result(answer, "recall {}")).unwrap();
+        assert_eq!(result["isError"], true);
+        let said = result["content"][0]["text"].as_str().unwrap();
+        assert!(said.contains("bug of epitome") && !said.contains("a bug\""), "{said}");
+        assert!(result.get("structuredContent").is_none());
     }
 }

@@ -147,6 +147,34 @@ fn every_client_has_a_block_to_copy() {
 }
 
 #[test]
+fn codex_gets_the_prompts_as_files() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join(".codex/prompts");
+    std::fs::create_dir_all(home.path().join(".config/epitome/prompts")).unwrap();
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(home.path().join(".config/epitome/prompts/tidy.md"), "Tidy $ARGUMENTS").unwrap();
+    // What the user wrote under a name of ours stays.
+    std::fs::write(folder.join("epitome-context.md"), "mine").unwrap();
+    std::fs::write(folder.join("other.md"), "other").unwrap();
+    let run = |arguments: &[&str]| crate::mcp::command(home.path()).args(arguments).status().unwrap().code();
+    let names = || {
+        let all = std::fs::read_dir(&folder).unwrap();
+        all.map(|it| it.unwrap().file_name().into_string().unwrap()).collect::<BTreeSet<_>>()
+    };
+    let before = names();
+    for _ in 0..2 {
+        assert_eq!(run(&["install", "codex", "--prompts"]), Some(0));
+        let more = ["epitome-compact.md", "epitome-handoff.md", "epitome-tidy.md"].map(str::to_owned);
+        assert_eq!(names(), before.union(&BTreeSet::from(more)).cloned().collect());
+    }
+    assert!(std::fs::read_to_string(folder.join("epitome-tidy.md")).unwrap().contains("Tidy $ARGUMENTS"));
+    assert_eq!(run(&["install", "claude-code", "--prompts"]), Some(2));
+    assert_eq!(run(&["uninstall", "codex"]), Some(0));
+    assert_eq!(names(), before);
+    assert_eq!(std::fs::read_to_string(folder.join("epitome-context.md")).unwrap(), "mine");
+}
+
+#[test]
 fn completions_and_manual_know_every_command() {
     let home = tempfile::tempdir().unwrap();
     let run = |arguments: &[&str]| {
