@@ -162,6 +162,11 @@ impl Config {
         resolve(written, environment, config_dir)
     }
 
+    /// The model that an agent would begin a session in `cwd` with, where a session has to name one.
+    pub fn agent_model(&self, agent: crate::agents::Agent, cwd: &Path) -> Option<String> {
+        crate::agents::own_settings::model(&self.agents, self.config_dir.parent()?, agent, cwd)
+    }
+
     /// An agent's own setting: `env:NAME`, or `AGENT:path.in.its.file`.
     pub fn agent_setting(&self, from: &str) -> Option<serde_json::Value> {
         match from.split_once(':')? {

@@ -52,7 +52,8 @@ pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
         return Ok(0);
     }
     let agent = named(&arguments.agent)?;
-    let wanted = Wanted { program, hooks: !arguments.no_hooks, trust: arguments.trust };
+    let ours = records(config).contains_key(agent.name());
+    let wanted = Wanted { program, hooks: !arguments.no_hooks, trust: arguments.trust, ours };
     let (mut changes, mut made) = install::install(&config.agents, &folder(config), agent, &wanted)?;
     if arguments.prompts {
         if agent != Agent::Codex {

@@ -1,6 +1,6 @@
 //! The main job: plan, archive, summary, outcome, checks, and the result where it was asked for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::summarize::{Drafted, Heard};
 use super::{
@@ -569,28 +569,44 @@ fn original_text(message: &Message, op: &OutputOp) -> String {
 /// What was read back must say what was to be written. What a client puts there itself is not compared: Codex injects
 /// its context anew, OpenCode stores a summary as a question and its answer.
 fn check_read_back(expected: &History, found: &History) -> Result<()> {
-    compared(&said(expected), &said(found))
+    compared(&said(expected, expected), &said(found, expected))
 }
 
-/// The same for another agent's format, which may put an output next to its call, before words that stood between.
+/// The same for another agent's format, which may put an output next to its call, before words that stood between, and
+/// says that a call was interrupted where it has no output.
 pub(super) fn check_carried(expected: &History, found: &History) -> Result<()> {
+    let answered: BTreeSet<&str> =
+        expected.messages().iter().flat_map(Message::outputs).map(|it| &*it.id).collect();
+    let calls = expected.messages().iter().flat_map(Message::calls).map(|it| &*it.id);
+    let open: BTreeSet<&str> = calls.filter(|it| !answered.contains(it)).collect();
+    let mut messages = found.messages().to_vec();
+    for message in &mut messages {
+        message.parts.retain(|it| !matches!(it, Part::Output(it) if open.contains(&*it.id)));
+    }
     let sorted = |history: &History| {
-        let mut all = said(history);
+        let mut all = said(history, expected);
         all.sort_unstable();
         all
     };
-    compared(&sorted(expected), &sorted(found))
+    compared(&sorted(expected), &sorted(&History::new(messages, found.meta.clone())))
 }
 
-/// The words and outputs of a history, in order.
-fn said(history: &History) -> Vec<String> {
+/// The words and outputs of a history, in order; of what a client says itself, only the summaries of `expected`: where
+/// a format knows none in that place, they stand there as its own words.
+fn said(history: &History, expected: &History) -> Vec<String> {
     let texts = |it: &Message| -> Vec<String> {
         let outputs = it.outputs().map(|it| it.text.as_str().trim().to_owned());
         it.texts().map(|it| it.as_str().trim().to_owned()).chain(outputs).collect()
     };
+    let summaries: BTreeSet<String> =
+        expected.messages().iter().filter(|it| it.kind == Why::Summary).flat_map(texts).collect();
     let own = |it: &Message| matches!(it.kind, Why::Context | Why::Marker);
-    let work = history.messages().iter().filter(|it| compact::counts(it) && !own(it));
-    work.flat_map(texts).filter(|it| !it.is_empty()).collect()
+    let mut out = Vec::new();
+    for it in history.messages().iter().filter(|it| compact::counts(it)) {
+        let wanted = |text: &String| !text.is_empty() && (!own(it) || summaries.contains(text));
+        out.extend(texts(it).into_iter().filter(wanted));
+    }
+    out
 }
 
 fn compared(expected: &[String], found: &[String]) -> Result<()> {

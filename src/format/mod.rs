@@ -27,7 +27,7 @@ pub mod raw;
 mod tests;
 
 use crate::error::{Error, Kind, Result};
-use crate::history::{History, Part};
+use crate::history::{History, Kind as Why, Part, Role};
 
 pub use wire::messages;
 
@@ -368,7 +368,9 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
     }
 }
 
-/// A new session in another agent's format that starts with `after`, a history read from `session`.
+/// A new session in another agent's format that starts with `after`, a history read from `session`. What the other
+/// agent says to its model before the first word (instructions, permissions, environment) stays behind: this one says
+/// its own.
 ///
 /// # Errors
 /// [`Kind::Arguments`] if `to` is no agent's format that can be written.
@@ -376,6 +378,7 @@ pub fn carry(source: &dyn Source, session: &Session, after: &History, to: Format
     if session.format == to {
         return write(source, session, after, Mode::New);
     }
+    let after = &without_instructions(after);
     match to {
         Format::ClaudeCode => claude_code::write(source, session, after, Mode::New),
         Format::OpenCode => opencode::write(source, session, after, Mode::New),
@@ -391,6 +394,14 @@ pub fn carry(source: &dyn Source, session: &Session, after: &History, to: Format
             Err(Error::new(Kind::Arguments, what))
         }
     }
+}
+
+fn without_instructions(after: &History) -> History {
+    let messages = after.messages();
+    let first = messages.iter().position(|it| it.role != Role::System && it.kind != Why::Context);
+    let rest = messages.get(first.unwrap_or(messages.len())..).unwrap_or_default();
+    let rest = rest.iter().filter(|it| it.role != Role::System).cloned().collect();
+    History::new(rest, after.meta.clone())
 }
 
 /// The source with some records replaced: everything else is kept where it stands.
