@@ -49,7 +49,8 @@ pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
         return Ok(0);
     }
     let agent = named(&arguments.agent)?;
-    let wanted = Wanted { program, hooks: !arguments.no_hooks, trust: arguments.trust };
+    let ours = records(config).contains_key(agent.name());
+    let wanted = Wanted { program, hooks: !arguments.no_hooks, trust: arguments.trust, ours };
     let (changes, made) = install::install(&config.agents, &folder(config), agent, &wanted)?;
     if !arguments.dry_run {
         // What was made is known before it is made.

@@ -23,6 +23,7 @@ use super::arguments::Arguments;
 use super::call::{self, Answer, Waiting};
 use super::desk::{Caller, Desk};
 use super::{prompts, resources, sampling, tools};
+use crate::engine::{Event, Listener};
 use crate::error::{Error, Kind, Result};
 use crate::summarizer::run::{Progress, Watch};
 
@@ -127,6 +128,15 @@ impl Server {
         context: &RequestContext<RoleServer>,
     ) -> Option<Result<Answer>> {
         let desk = self.desk.clone();
+        let token = context.meta.get_progress_token();
+        // What happens in a compaction is told as it happens, to who asked for progress.
+        let (tell, mut told) = tokio::sync::mpsc::unbounded_channel::<String>();
+        let listener = token.is_some().then(|| -> Listener {
+            Arc::new(move |event: &Event| {
+                let _ = tell.send(event.sentence());
+            })
+        });
+        let caller = Caller { listener, ..caller };
         let said = Arc::new(Mutex::new("working on the session".to_owned()));
         let waiting = waiting(&said, context);
         // However this ends: nobody waits any more, so a request to a provider is stopped on the wire.
@@ -143,20 +153,28 @@ impl Server {
         });
         let mut alive = interval_at(Instant::now() + PROGRESS, PROGRESS);
         alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let token = context.meta.get_progress_token();
         let mut step = 0.0;
+        let mut sign = async |words: String| {
+            let Some(token) = token.clone() else { return };
+            step += 1.0;
+            let sign = ProgressNotificationParam::new(token, step).with_message(words);
+            // Who does not want to hear of it any more is noticed by the cancellation.
+            let _ = context.peer.notify_progress(sign).await;
+        };
         loop {
             tokio::select! {
-                done = &mut done => return Some(done.unwrap_or_else(|_| Err(broken()))),
+                biased;
+                Some(words) = told.recv() => sign(words).await,
+                done = &mut done => {
+                    while let Ok(words) = told.try_recv() {
+                        sign(words).await;
+                    }
+                    return Some(done.unwrap_or_else(|_| Err(broken())));
+                }
                 () = context.ct.cancelled() => return None,
                 _ = alive.tick(), if token.is_some() => {
-                    if let Some(token) = token.clone() {
-                        step += 1.0;
-                        let message = said.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                        let sign = ProgressNotificationParam::new(token, step).with_message(message);
-                        // Who does not want to hear of it any more is noticed by the cancellation.
-                        let _ = context.peer.notify_progress(sign).await;
-                    }
+                    let words = said.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                    sign(words).await;
                 }
             }
         }
