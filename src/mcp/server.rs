@@ -142,14 +142,15 @@ impl Server {
         // However this ends: nobody waits any more, so a request to a provider is stopped on the wire.
         let _stop = waiting.watch.cancel.clone().drop_guard();
         let job = move || guarded(|| call::call(&desk, &caller, &tool, &arguments, &waiting));
-        let permit = tokio::select! {
-            permit = self.working.clone().acquire_owned() => permit.ok()?,
-            () = context.ct.cancelled() => return None,
-        };
-        let mut done = tokio::task::spawn_blocking(move || {
-            let answer = job();
-            drop(permit);
-            answer
+        let working = self.working.clone();
+        let mut done = std::pin::pin!(async move {
+            let permit = working.acquire_owned().await.ok()?;
+            let done = tokio::task::spawn_blocking(move || {
+                let answer = job();
+                drop(permit);
+                answer
+            });
+            Some(done.await.unwrap_or_else(|_| Err(broken())))
         });
         let mut alive = interval_at(Instant::now() + PROGRESS, PROGRESS);
         alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -169,7 +170,7 @@ impl Server {
                     while let Ok(words) = told.try_recv() {
                         sign(words).await;
                     }
-                    return Some(done.unwrap_or_else(|_| Err(broken())));
+                    return done;
                 }
                 () = context.ct.cancelled() => return None,
                 _ = alive.tick(), if token.is_some() => {
@@ -390,5 +391,20 @@ impl ServerHandler for Server {
             () = self.watch_prompts(|| async { context.sink().notify_prompt_list_changed().await.is_ok() }) => {}
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_a_result() {
+        let answer: Result<Answer> = guarded(|| panic!("a bug"));
+        let result = serde_json::to_value(result(answer, "recall {}")).unwrap();
+        assert_eq!(result["isError"], true);
+        let said = result["content"][0]["text"].as_str().unwrap();
+        assert!(said.contains("bug of epitome") && !said.contains("a bug\""), "{said}");
+        assert!(result.get("structuredContent").is_none());
     }
 }
