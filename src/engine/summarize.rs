@@ -14,7 +14,6 @@ use crate::error::{Error, Kind, Result};
 use crate::format::{self, Format};
 use crate::history::Text;
 use crate::profile::{self, Profile, Shape, Style, Summarize, TooLong};
-use crate::secrets::Veil;
 use crate::store::{Batch, Body, Original, Scope, What};
 use crate::summarizer::model::{Api, Endpoint, Prefix, Reply};
 use crate::summarizer::price::{self, Form, Sizes};
@@ -155,7 +154,7 @@ impl Engine {
         if ask.summarizer == Choice::Offline {
             return Ok(Drafted::Offline(Vec::new()));
         }
-        let veil = Veil::default();
+        let veil = &self.config.veil;
         let shown = need.shown_from..need.to;
         let mut passages = render::passages(measured.history, shown, &|text| veil.cut(text));
         if let Some(chars) = step.prompts.output_chars {
