@@ -335,7 +335,7 @@ impl Engine {
         match (failed, self.failures(history)) {
             (true, before) => self.store.mark(&scope, &name, &(before + 1).to_string(), self.now),
             (false, 0) => Ok(()),
-            (false, _) => self.store.unmark(&scope, &name),
+            (false, _) => self.store.unmark(&scope, &name).map(drop),
         }
     }
 
