@@ -11,6 +11,9 @@
     reason = "a test may stop"
 )]
 
+#[path = "clients/goals.rs"]
+mod goals;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

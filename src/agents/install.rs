@@ -165,6 +165,11 @@ pub fn install(env: &Env, config: &Path, agent: Agent, wanted: &Wanted) -> Resul
     Ok((edited.into_values().collect(), made))
 }
 
+/// Where Codex looks for prompts of the user.
+pub fn codex_prompts(env: &Env, config: &Path) -> PathBuf {
+    files(env, config, Agent::Codex).0.with_file_name("prompts")
+}
+
 /// What uninstalling changes; `made` is what installing had to make.
 pub fn uninstall(env: &Env, config: &Path, agent: Agent, made: &Made) -> Result<Vec<Change>> {
     let (server, hooks) = files(env, config, agent);

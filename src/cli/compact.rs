@@ -40,6 +40,7 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
         None => To::Plan,
     };
     ask.trusted = true;
+    ask.from_disk = arguments.files_from_disk;
     ask.summarizer = match &arguments.summarizer {
         Some(name) => Choice::named(name)
             .map_err(|error| Error::new(Kind::Arguments, format!("--summarizer: {}", error.detail())))?,

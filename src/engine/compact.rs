@@ -166,6 +166,7 @@ impl Engine {
             }
         };
         let Made { plan, outcome, summary, score } = made;
+        let summary = summary.or_else(|| used_snapshot(&plan));
         answer.split = plan.split;
         answer.pruned = pruned(&plan.ops);
         answer.tokens_after = outcome.tokens;
@@ -190,8 +191,9 @@ impl Engine {
             return Ok(Compacted { answer, history: None, score: Some(score), bytes: None });
         }
         let native = &ask.profile.native;
-        let only_outputs = plan.need.is_none() && !native.shortened.is_empty();
-        answer.native_status = if only_outputs { native.shortened.clone() } else { native.compacted.clone() };
+        let only_outputs = plan.ops.iter().all(|it| matches!(it, Op::Clear(_) | Op::Shorten(_)));
+        let shortened = only_outputs && !native.shortened.is_empty();
+        answer.native_status = if shortened { native.shortened.clone() } else { native.compacted.clone() };
         let api = ask.messages_as.unwrap_or(opened.session.format.api());
         let (messages, lost) = format::wire::messages_of(&outcome.history, Some(opened.session.format), api);
         answer.warnings.extend(lost);
@@ -224,7 +226,7 @@ impl Engine {
                     answer.installed(it);
                 }
                 To::Session => {
-                    let job = if summary.is_some() { Job::Compact } else { Job::Prune };
+                    let job = if only_outputs { Job::Prune } else { Job::Compact };
                     let after = &outcome.history;
                     let it = self.install(opened, after, job, &archived.compaction, &mut answer.warnings)?;
                     answer.installed(it);
@@ -233,6 +235,12 @@ impl Engine {
             }
             answer.status = "compacted".to_owned();
             self.remember(opened, ask, summary.as_deref(), &mut answer.warnings);
+            if let (Some(written), Some(need)) = (&known.summary, &plan.need)
+                && measured.history.meta.session.is_some()
+                && let Err(error) = self.keep_snapshot(measured.history, need.to, written)
+            {
+                answer.warnings.push(format!("the summary could not be kept for the next time: {error}"));
+            }
         }
         answer.summary = summary;
         Ok(Compacted { answer, history: Some(outcome.history), score: Some(score), bytes })
@@ -622,6 +630,15 @@ fn compared(expected: &[String], found: &[String]) -> Result<()> {
     Err(Error::new(Kind::Bug, what))
 }
 
+/// The summary of a plan that needs none because a stored one takes its place.
+fn used_snapshot(plan: &Plan) -> Option<String> {
+    let made = plan.layout.iter().find_map(|it| match it {
+        Item::Made(message) if message.kind == Why::Summary && plan.need.is_none() => Some(message),
+        Item::Made(_) | Item::Old(_) | Item::Summary { .. } => None,
+    });
+    made.map(Message::plain)
+}
+
 /// The end that an outcome of this plan will have, as the summary names it.
 fn plan_end(measured: &Measured<'_>, plan: &Plan) -> Option<String> {
     if let Some(last) =
@@ -666,7 +683,8 @@ fn header(
     };
     let end = end.map(|it| format!(" [end {it}]")).unwrap_or_default();
     format!(
-        "Earlier conversation compacted: {} messages, {} → {} tokens; {:.0} % of its facts kept. Undo or whole: epitome restore {handle}{end}",
+        "{} {} messages, {} → {} tokens; {:.0} % of its facts kept. Undo or whole: epitome restore {handle}{end}",
+        format::SUMMARY_START,
         history.messages().len(),
         k(before),
         k(after),

@@ -31,6 +31,9 @@ use crate::history::{History, Kind as Why, Part, Role};
 
 pub use wire::messages;
 
+/// How the first line of a summary of ours begins: what it is known by where a format has no mark for it.
+pub const SUMMARY_START: &str = "Earlier conversation compacted:";
+
 /// Bytes that can be read again. `len` is fixed when it is opened; bytes after it do not exist.
 pub trait Source: Sync {
     /// A path, or what stands for one; for messages.
