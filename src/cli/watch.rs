@@ -86,7 +86,9 @@ fn say(
     std::fs::create_dir_all(&folder).map_err(fail)?;
     ask.to = To::File(copy);
     let answer = engine.compact(opened, ask)?.answer;
-    let command = format!("epitome compact {} --apply", quoted(id));
+    // By its place: it works from any directory, whatever the file says of itself.
+    let place = opened.path.as_ref().map_or_else(|| id.to_owned(), |it| it.display().to_string());
+    let command = format!("epitome compact {} --apply", quoted(&place));
     let message = format!("{id}: {reason}; compacted it has {} tokens: {command}", answer.tokens_after);
     let document = json!({
         "contract": CONTRACT, "session": id, "due": true, "reason": reason, "tokens_before": answer.tokens_before,

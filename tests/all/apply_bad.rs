@@ -208,7 +208,8 @@ fn watch_prepares_a_copy_and_names_the_command() {
         assert!(fs::read_to_string(&note).unwrap().contains("epitome compact"), "{agent}");
         // The command that it names does it.
         let line = found["command"].as_str().unwrap().to_owned();
-        let words: Vec<&str> = line.split(' ').skip(1).chain(["--json", "--budget", "30%"]).collect();
+        let words = line.split(' ').skip(1).map(|it| it.trim_matches('\''));
+        let words: Vec<&str> = words.chain(["--json", "--budget", "30%"]).collect();
         let done = answer(&epitome(there.path(), &words));
         assert_eq!(done["status"], "compacted", "{agent}: {line}: {done}");
     }
