@@ -15,7 +15,7 @@ use crate::engine::Hooks;
 use crate::error::{Error, Kind, Result};
 use crate::profile::{BUILT_IN, Profile};
 
-pub use summarizer::{Choice, Summarizers};
+pub use summarizer::{Choice, Said, Summarizers};
 
 /// What stands in `config.toml`; everything is optional.
 #[derive(Debug, Clone, Default, Deserialize)]
