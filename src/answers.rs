@@ -663,6 +663,8 @@ pub struct CompareRow {
     pub recoverable: usize,
     /// Facts that are gone.
     pub lost: usize,
+    /// The same of each class.
+    pub facts: BTreeMap<String, FactCount>,
     /// The APIs whose rules the result obeys.
     pub valid_for: Vec<String>,
     /// How long it took.

@@ -162,6 +162,11 @@ impl Config {
         resolve(written, environment, config_dir)
     }
 
+    /// The model that an agent would begin a session in `cwd` with, where a session has to name one.
+    pub fn agent_model(&self, agent: crate::agents::Agent, cwd: &Path) -> Option<String> {
+        crate::agents::own_settings::model(&self.agents, self.config_dir.parent()?, agent, cwd)
+    }
+
     /// An agent's own setting: `env:NAME`, or `AGENT:path.in.its.file`.
     pub fn agent_setting(&self, from: &str) -> Option<serde_json::Value> {
         match from.split_once(':')? {
@@ -176,10 +181,18 @@ impl Config {
     /// The profile of that name or file: built in, in the configuration, or a `.toml`.
     pub fn profile(&self, name: &str) -> Result<Profile> {
         if let Some(text) = self.profiles.get(name) {
-            return Profile::parse(text, &format!("config.toml, profile {name}"));
+            let place = format!("config.toml, [profiles.{name}]");
+            // The text is the table written anew: its lines are not the file's.
+            return Profile::parse(text, &place).map_err(|error| error.at(place.as_str(), None));
         }
-        if BUILT_IN.iter().any(|(it, _)| *it == name) || !name.ends_with(".toml") {
+        if BUILT_IN.iter().any(|(it, _)| *it == name) {
             return Profile::built_in(name);
+        }
+        if !name.ends_with(".toml") {
+            let own = self.profiles.keys().map(String::as_str);
+            let names: Vec<&str> = own.chain(BUILT_IN.iter().map(|it| it.0)).collect();
+            let what = format!("expected a profile ({}) or a .toml file, found {name:?}", names.join(", "));
+            return Err(Error::new(Kind::Arguments, what));
         }
         let text = std::fs::read_to_string(name).map_err(|error| {
             Error::new(Kind::Arguments, "reading a profile").at(name, None).because(error)

@@ -68,12 +68,12 @@ impl Source for File {
 }
 
 #[cfg(unix)]
-fn read_exact_at(file: &fs::File, at: u64, buffer: &mut [u8]) -> std::io::Result<()> {
+pub(crate) fn read_exact_at(file: &fs::File, at: u64, buffer: &mut [u8]) -> std::io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, buffer, at)
 }
 
 #[cfg(windows)]
-fn read_exact_at(file: &fs::File, mut at: u64, mut buffer: &mut [u8]) -> std::io::Result<()> {
+pub(crate) fn read_exact_at(file: &fs::File, mut at: u64, mut buffer: &mut [u8]) -> std::io::Result<()> {
     while !buffer.is_empty() {
         match std::os::windows::fs::FileExt::seek_read(file, buffer, at)? {
             0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
@@ -84,6 +84,18 @@ fn read_exact_at(file: &fs::File, mut at: u64, mut buffer: &mut [u8]) -> std::io
         }
     }
     Ok(())
+}
+
+/// The text of a file below a folder that is resolved. Nothing if it lies elsewhere, also behind a link, or is larger than
+/// a megabyte, or no text.
+pub fn text_below(folder: &Path, path: &str) -> Option<String> {
+    const LARGEST: u64 = 1 << 20;
+    let path = fs::canonicalize(folder.join(path)).ok()?;
+    let found = fs::metadata(&path).ok()?;
+    if !path.starts_with(folder) || !found.is_file() || found.len() > LARGEST {
+        return None;
+    }
+    fs::read_to_string(path).ok()
 }
 
 /// Puts a file in place: written beside it, synced, renamed over it. An existing file's permissions are kept, a new
@@ -205,12 +217,12 @@ fn renamed(beside: &Path, path: &Path) -> Result<()> {
 }
 
 #[cfg(unix)]
-fn write_all_at(file: &fs::File, at: u64, bytes: &[u8]) -> std::io::Result<()> {
+pub(crate) fn write_all_at(file: &fs::File, at: u64, bytes: &[u8]) -> std::io::Result<()> {
     std::os::unix::fs::FileExt::write_all_at(file, bytes, at)
 }
 
 #[cfg(windows)]
-fn write_all_at(file: &fs::File, mut at: u64, mut bytes: &[u8]) -> std::io::Result<()> {
+pub(crate) fn write_all_at(file: &fs::File, mut at: u64, mut bytes: &[u8]) -> std::io::Result<()> {
     while !bytes.is_empty() {
         let written = std::os::windows::fs::FileExt::seek_write(file, bytes, at)?;
         at += written as u64;
@@ -220,9 +232,9 @@ fn write_all_at(file: &fs::File, mut at: u64, mut bytes: &[u8]) -> std::io::Resu
 }
 
 /// Creates a file that only its owner may read.
-fn new_file(path: &Path) -> std::io::Result<fs::File> {
+pub(crate) fn new_file(path: &Path) -> std::io::Result<fs::File> {
     let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
+    options.read(true).write(true).create(true).truncate(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)

@@ -28,11 +28,10 @@ impl Weight {
         for block in text.as_bytes().chunks(BLOCK) {
             out += Self::of_block(block);
             // The block is still in the first-level cache: counting again costs no memory traffic.
-            let quotes = count(block, |it| (it == b'"') | (it == b'\\'));
-            let controls = count(block, |it| it < 0x20);
-            // \b \t \n \f \r have short escapes, U+000B among them has not.
-            let short = count(block, |it| it.wrapping_sub(8) < 6) - count(block, |it| it == 0x0B);
-            out.escapes += quotes + 5 * controls - 4 * short;
+            out.escapes += count(block, |it| (it < 0x20) | (it == b'"') | (it == b'\\'));
+            // \b \t \n \f \r have short escapes, U+000B among them and all other controls have not.
+            let long = count(block, |it| (it < 0x20) & (it.wrapping_sub(8) >= 6));
+            out.escapes += 4 * (long + count(block, |it| it == 0x0B));
         }
         out
     }
@@ -104,8 +103,21 @@ impl AddAssign for Weight {
 pub struct Text {
     text: Arc<str>,
     weight: Weight,
-    /// What a ruler found for it, which is only looked for when it is asked.
-    measured: OnceLock<u64>,
+    /// What each measure found for it, which is only looked for when it is asked.
+    measured: [OnceLock<u64>; Measure::COUNT],
+}
+
+/// What [`Text::measured`] remembers; what each means is the business of `tokens`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Measure {
+    /// Told from the text's shape.
+    Shape,
+    /// Counted exactly.
+    Exact,
+}
+
+impl Measure {
+    const COUNT: usize = 2;
 }
 
 impl PartialEq for Text {
@@ -121,12 +133,35 @@ impl Text {
     pub fn new(text: impl Into<Arc<str>>) -> Self {
         let text = text.into();
         let weight = Weight::of(&text);
-        Self { text, weight, measured: OnceLock::new() }
+        Self { text, weight, measured: Default::default() }
     }
 
-    /// What `measure` says of the text, asked once. There is one measure, that of `tokens`.
-    pub(crate) fn measured(&self, measure: impl FnOnce(&str) -> u64) -> u64 {
-        *self.measured.get_or_init(|| measure(&self.text))
+    /// What `measure` says of the text, asked once for each [`Measure`].
+    pub(crate) fn measured(&self, which: Measure, measure: impl FnOnce(&str) -> u64) -> u64 {
+        self.measured[which as usize].get_or_init(|| measure(&self.text)).to_owned()
+    }
+
+    /// Its first words in the place of a long text, with the weight and all measures of the whole. For a history that
+    /// is only measured.
+    pub fn gist(&self) -> Self {
+        /// Characters that anybody shows of a text.
+        const SHOWN: usize = 80;
+        if self.text.len() <= SHOWN {
+            return self.clone();
+        }
+        let (mut out, mut chars) = (String::new(), 0);
+        for word in self.text.split_whitespace() {
+            if chars > SHOWN {
+                break;
+            }
+            if chars > 0 {
+                out.push(' ');
+            }
+            let before = out.len();
+            out.extend(word.chars().take(SHOWN));
+            chars += out[before..].chars().count() + 1;
+        }
+        Self { text: out.into(), weight: self.weight, measured: self.measured.clone() }
     }
 
     /// The text.

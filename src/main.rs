@@ -13,7 +13,12 @@ fn main() -> ExitCode {
     let environment = Environment::of_process();
     init_log(&arguments);
     let stdout = std::io::stdout();
-    let style = cli::Paint::new(stdout.is_terminal() && environment.get("NO_COLOR").is_none());
+    let terminal = stdout.is_terminal();
+    let columns = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    let style = cli::Paint::new(
+        terminal && environment.get("NO_COLOR").is_none(),
+        columns.filter(|it| terminal && *it > 0),
+    );
     let mut out = std::io::BufWriter::new(stdout.lock());
     let hook = arguments.is_hook();
     let result = Config::load(environment).and_then(|config| cli::run(arguments, config, style, &mut out));

@@ -5,21 +5,44 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::Env;
+use super::{Agent, Env};
 
 /// The value at `path` (names joined by dots) in an agent's settings; nothing if the agent is unknown or does not say.
 /// `config`: where programs keep their settings (`~/.config`).
 pub fn value(env: &Env, config: &Path, agent: &str, path: &str) -> Option<Value> {
     files(env, config, agent).iter().find_map(|file| {
-        let text = std::fs::read_to_string(file).ok()?;
-        let whole: Value = if file.extension().is_some_and(|it| it == "toml") {
-            toml::from_str(&text).ok()?
-        } else {
-            serde_json::from_str(&without_comments(&text)).ok()?
-        };
+        let whole = read(file)?;
         // A name may hold dots itself: whole first.
         whole.get(path).or_else(|| path.split('.').try_fold(&whole, |at, name| at.get(name))).cloned()
     })
+}
+
+/// `provider/model` that an agent would begin a session in `cwd` with, where a session has to name one that the agent
+/// knows: OpenCode 1.18 goes on with the model of the last prompt and fails if it has none of that name. Its order: the
+/// project's settings, the user's, what was used last.
+pub fn model(env: &Env, config: &Path, agent: Agent, cwd: &Path) -> Option<String> {
+    if agent != Agent::OpenCode {
+        return None;
+    }
+    let project = ["opencode.jsonc", "opencode.json"].map(|it| cwd.join(it));
+    let set = project.iter().chain(&files(env, config, agent.name())).find_map(|it| {
+        let model = read(it)?.get("model")?.as_str()?.to_owned();
+        model.contains('/').then_some(model)
+    });
+    set.or_else(|| {
+        let used = read(&env.home.join(".local/state/opencode/model.json"))?;
+        let newest = used.pointer("/recent/0")?;
+        Some(format!("{}/{}", newest["providerID"].as_str()?, newest["modelID"].as_str()?))
+    })
+}
+
+fn read(file: &Path) -> Option<Value> {
+    let text = std::fs::read_to_string(file).ok()?;
+    if file.extension().is_some_and(|it| it == "toml") {
+        toml::from_str(&text).ok()
+    } else {
+        serde_json::from_str(&without_comments(text.trim_start_matches('\u{feff}'))).ok()
+    }
 }
 
 /// Where an agent's user keeps settings, the one that wins first.
@@ -116,5 +139,25 @@ mod tests {
         ] {
             assert_eq!(value(&env, &config, agent, path), expected, "{agent} {path}");
         }
+    }
+
+    #[test]
+    fn the_model_that_a_session_begins_with() {
+        let home = tempfile::tempdir().unwrap();
+        let at = |path: &str, text: &str| {
+            let path = home.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let env = Env { home: home.path().to_owned(), ..Env::default() };
+        let found = |agent| model(&env, &home.path().join(".config"), agent, &home.path().join("project"));
+        assert_eq!(found(Agent::OpenCode), None);
+        at(".local/state/opencode/model.json", r#"{"recent":[{"providerID":"a","modelID":"used"}]}"#);
+        assert_eq!(found(Agent::OpenCode).as_deref(), Some("a/used"));
+        at(".config/opencode/opencode.json", "{\"model\": \"b/set\", }");
+        assert_eq!(found(Agent::OpenCode).as_deref(), Some("b/set"));
+        at("project/opencode.json", "{\"model\": \"c/of-project\"}");
+        assert_eq!(found(Agent::OpenCode).as_deref(), Some("c/of-project"));
+        assert_eq!(found(Agent::Codex), None);
     }
 }

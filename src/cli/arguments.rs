@@ -262,6 +262,9 @@ pub struct CompactArgs {
     /// Open the summary in $EDITOR before it is used
     #[arg(long)]
     pub(super) edit: bool,
+    /// Files that the profile puts back come from disk as they are now, not as they were last read
+    #[arg(long)]
+    pub(super) files_from_disk: bool,
     /// A fact to carry word for word; may be repeated
     #[arg(long, value_name = "TEXT")]
     pub(super) pin: Vec<String>,

@@ -40,6 +40,7 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
         None => To::Plan,
     };
     ask.trusted = true;
+    ask.from_disk = arguments.files_from_disk;
     (ask.summarizer, ask.endpoint) = summarizer(engine, arguments)?;
     ask.dry = arguments.dry_run;
     ask.watch = watch(screen.quiet);

@@ -14,10 +14,11 @@ use crate::tokens::Estimator;
 pub(super) fn run(engine: &Engine, arguments: &EstimateArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let ask = arguments.common.ask(&engine.config)?;
     let next = arguments.next.as_deref().map(next).transpose()?;
-    let opened = engine.open(
+    let opened = engine.open_measured(
         &arguments.common.session(),
         arguments.common.format()?,
         arguments.common.agent.as_deref(),
+        ask.tokenizer,
     )?;
     let answer = match arguments.method.as_deref() {
         None | Some("auto") => engine.estimate(&opened, &ask, next)?,

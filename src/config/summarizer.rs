@@ -140,6 +140,8 @@ pub struct Summarizers {
     pub limits: Limits,
     /// Bounds of a summary.
     pub bounds: Bounds,
+    /// Tries of one request, if the user says how many.
+    pub tries: Option<u32>,
     /// Tokens that may be sent in an hour, of all sessions together.
     pub tokens_per_hour: Option<u64>,
     /// US dollars that one summary may cost, where the price is known.
@@ -177,6 +179,7 @@ impl Summarizers {
                 tokens: written.tokens_per_call.unwrap_or(bounds.tokens),
                 ..bounds
             },
+            tries: written.tries.map(|it| it.max(1)),
             tokens_per_hour: written.tokens_per_hour,
             dollars_per_call: written.dollars_per_call,
             dollars_per_hour: written.dollars_per_hour,
@@ -251,6 +254,22 @@ impl Summarizers {
         Some(Choice::Provider((*maker).to_owned()))
     }
 
+    /// An endpoint with another model, and the tokens that it may think.
+    pub fn with_model(&self, endpoint: Endpoint, model: &str) -> (Endpoint, u64) {
+        let written = self.named.get(endpoint.provider.as_str());
+        let table = tokens::window(model);
+        let window = written.and_then(|it| it.window).or(table.map(|it| it.input.unwrap_or(it.context)));
+        // Models think before they write, and providers count that as output.
+        let thinks = if table.is_some_and(|it| it.output >= 32_000) { 8_000 } else { 0 };
+        let thinking = written.and_then(|it| it.thinking).unwrap_or(thinks);
+        (Endpoint { model: model.to_owned(), window, ..endpoint }, thinking)
+    }
+
+    /// Whether the user names the model that a provider is asked for.
+    pub fn names_model(&self, provider: &str) -> bool {
+        self.named.get(provider).is_some_and(|it| it.model.is_some())
+    }
+
     fn key(&self, known: &Known, environment: &Environment) -> Option<(String, Key)> {
         let named = self.named.get(known.name).and_then(|it| it.key_variable.as_deref());
         let mut names = named.map_or_else(|| known.keys.to_vec(), |it| vec![it]).into_iter();
@@ -304,15 +323,10 @@ impl Summarizers {
             );
             return Err(Error::new(Kind::Provider, what));
         }
-        let table = tokens::window(&model);
-        let window = written.window.or(table.map(|it| it.input.unwrap_or(it.context)));
-        // Models think before they write, and providers count that as output.
-        let thinking =
-            written.thinking.unwrap_or(if table.is_some_and(|it| it.output >= 32_000) { 8_000 } else { 0 });
-        Ok((
-            Endpoint { provider: known.name.to_owned(), api, base_url, model, key, key_variable, window },
-            thinking,
-        ))
+        let provider = known.name.to_owned();
+        let endpoint =
+            Endpoint { provider, api, base_url, model: String::new(), key, key_variable, window: None };
+        Ok(self.with_model(endpoint, &model))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The main job: plan, archive, summary, outcome, checks, and the result where it was asked for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::summarize::{Drafted, Heard};
 use super::{
@@ -172,6 +172,7 @@ impl Engine {
             }
         };
         let Made { plan, outcome, summary, score } = made;
+        let summary = summary.or_else(|| used_snapshot(&plan));
         answer.split = plan.split;
         answer.pruned = pruned(&plan.ops);
         answer.tokens_after = outcome.tokens;
@@ -196,8 +197,9 @@ impl Engine {
             return Ok(Compacted { answer, history: None, score: Some(score), bytes: None });
         }
         let native = &ask.profile.native;
-        let only_outputs = plan.need.is_none() && !native.shortened.is_empty();
-        answer.native_status = if only_outputs { native.shortened.clone() } else { native.compacted.clone() };
+        let only_outputs = plan.ops.iter().all(|it| matches!(it, Op::Clear(_) | Op::Shorten(_)));
+        let shortened = only_outputs && !native.shortened.is_empty();
+        answer.native_status = if shortened { native.shortened.clone() } else { native.compacted.clone() };
         let api = ask.messages_as.unwrap_or(opened.session.format.api());
         let (messages, lost) = format::wire::messages_of(&outcome.history, Some(opened.session.format), api);
         answer.warnings.extend(lost);
@@ -230,7 +232,7 @@ impl Engine {
                     answer.installed(it);
                 }
                 To::Session => {
-                    let job = if summary.is_some() { Job::Compact } else { Job::Prune };
+                    let job = if only_outputs { Job::Prune } else { Job::Compact };
                     let after = &outcome.history;
                     let it = self.install(opened, after, job, &archived.compaction, &mut answer.warnings)?;
                     answer.installed(it);
@@ -239,6 +241,12 @@ impl Engine {
             }
             answer.status = "compacted".to_owned();
             self.remember(opened, ask, summary.as_deref(), &mut answer.warnings);
+            if let (Some(written), Some(need)) = (&known.summary, &plan.need)
+                && measured.history.meta.session.is_some()
+                && let Err(error) = self.keep_snapshot(measured.history, need.to, written)
+            {
+                answer.warnings.push(format!("the summary could not be kept for the next time: {error}"));
+            }
         }
         answer.summary = summary;
         Ok(Compacted { answer, history: Some(outcome.history), score: Some(score), bytes })
@@ -576,28 +584,44 @@ fn original_text(message: &Message, op: &OutputOp) -> String {
 /// What was read back must say what was to be written. What a client puts there itself is not compared: Codex injects
 /// its context anew, OpenCode stores a summary as a question and its answer.
 fn check_read_back(expected: &History, found: &History) -> Result<()> {
-    compared(&said(expected), &said(found))
+    compared(&said(expected, expected), &said(found, expected))
 }
 
-/// The same for another agent's format, which may put an output next to its call, before words that stood between.
+/// The same for another agent's format, which may put an output next to its call, before words that stood between, and
+/// says that a call was interrupted where it has no output.
 pub(super) fn check_carried(expected: &History, found: &History) -> Result<()> {
+    let answered: BTreeSet<&str> =
+        expected.messages().iter().flat_map(Message::outputs).map(|it| &*it.id).collect();
+    let calls = expected.messages().iter().flat_map(Message::calls).map(|it| &*it.id);
+    let open: BTreeSet<&str> = calls.filter(|it| !answered.contains(it)).collect();
+    let mut messages = found.messages().to_vec();
+    for message in &mut messages {
+        message.parts.retain(|it| !matches!(it, Part::Output(it) if open.contains(&*it.id)));
+    }
     let sorted = |history: &History| {
-        let mut all = said(history);
+        let mut all = said(history, expected);
         all.sort_unstable();
         all
     };
-    compared(&sorted(expected), &sorted(found))
+    compared(&sorted(expected), &sorted(&History::new(messages, found.meta.clone())))
 }
 
-/// The words and outputs of a history, in order.
-fn said(history: &History) -> Vec<String> {
+/// The words and outputs of a history, in order; of what a client says itself, only the summaries of `expected`: where
+/// a format knows none in that place, they stand there as its own words.
+fn said(history: &History, expected: &History) -> Vec<String> {
     let texts = |it: &Message| -> Vec<String> {
         let outputs = it.outputs().map(|it| it.text.as_str().trim().to_owned());
         it.texts().map(|it| it.as_str().trim().to_owned()).chain(outputs).collect()
     };
+    let summaries: BTreeSet<String> =
+        expected.messages().iter().filter(|it| it.kind == Why::Summary).flat_map(texts).collect();
     let own = |it: &Message| matches!(it.kind, Why::Context | Why::Marker);
-    let work = history.messages().iter().filter(|it| compact::counts(it) && !own(it));
-    work.flat_map(texts).filter(|it| !it.is_empty()).collect()
+    let mut out = Vec::new();
+    for it in history.messages().iter().filter(|it| compact::counts(it)) {
+        let wanted = |text: &String| !text.is_empty() && (!own(it) || summaries.contains(text));
+        out.extend(texts(it).into_iter().filter(wanted));
+    }
+    out
 }
 
 fn compared(expected: &[String], found: &[String]) -> Result<()> {
@@ -611,6 +635,15 @@ fn compared(expected: &[String], found: &[String]) -> Result<()> {
         found.len()
     );
     Err(Error::new(Kind::Bug, what))
+}
+
+/// The summary of a plan that needs none because a stored one takes its place.
+fn used_snapshot(plan: &Plan) -> Option<String> {
+    let made = plan.layout.iter().find_map(|it| match it {
+        Item::Made(message) if message.kind == Why::Summary && plan.need.is_none() => Some(message),
+        Item::Made(_) | Item::Old(_) | Item::Summary { .. } => None,
+    });
+    made.map(Message::plain)
 }
 
 /// The end that an outcome of this plan will have, as the summary names it.
@@ -657,7 +690,8 @@ fn header(
     };
     let end = end.map(|it| format!(" [end {it}]")).unwrap_or_default();
     format!(
-        "Earlier conversation compacted: {} messages, {} → {} tokens; {:.0} % of its facts kept. Undo or whole: epitome restore {handle}{end}",
+        "{} {} messages, {} → {} tokens; {:.0} % of its facts kept. Undo or whole: epitome restore {handle}{end}",
+        format::SUMMARY_START,
         history.messages().len(),
         k(before),
         k(after),

@@ -20,6 +20,7 @@ mod restore;
 mod split;
 mod summarize;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -170,6 +171,8 @@ pub struct Ask {
     pub sampling: Option<Sampling>,
     /// Lets the user change the summary before it is used.
     pub edit: Option<Edit>,
+    /// Files that a profile puts back come from disk, where they lie below the session's project.
+    pub from_disk: bool,
 }
 
 /// Gets a summary and gives back what the user made of it.
@@ -215,6 +218,7 @@ impl Ask {
             watch: Watch::default(),
             sampling: None,
             edit: None,
+            from_disk: false,
         }
     }
 }
@@ -256,6 +260,9 @@ impl Engine {
             StoreAt::Nowhere => Where::None,
         };
         let store = crate::store::Sqlite::open(&place, crate::secrets::Veil::default())?;
+        if let Where::Path(directory) = &place {
+            tokens::exact::keep_on(crate::store::Counts::new(directory.join("counts")));
+        }
         Ok(Self { config, store: Arc::new(store), now, listener: None })
     }
 
@@ -295,10 +302,21 @@ impl Engine {
         ask
     }
 
-    /// The newest stored summary of a session, if the session still begins with what it covers.
-    fn snapshot(&self, history: &History, profile: &Profile) -> Option<(String, usize)> {
+    /// The session's project, if files may be read from it: somebody asked for that, and works there.
+    fn project_on_disk(&self, history: &History, ask: &Ask) -> Option<PathBuf> {
+        let project = history.meta.cwd.as_deref().filter(|_| ask.from_disk)?;
+        let project = std::fs::canonicalize(project).ok()?;
+        // Who made the session file must not say which folder of this machine is read.
+        let here = std::fs::canonicalize(&self.config.agents.cwd).ok()?;
+        here.starts_with(&project).then_some(project)
+    }
+
+    /// The newest stored summary of a session, if the session still begins with what it covers, and nothing is asked
+    /// for that it would not say.
+    fn snapshot(&self, history: &History, ask: &Ask) -> Option<(String, usize)> {
         let wanted = |it: &Pass| matches!(it, Pass::Summarize(it) if it.snapshot.is_some());
-        if !profile.passes.iter().any(wanted) {
+        let asked = !ask.pins.is_empty() || ask.focus.is_some() || ask.edit.is_some();
+        if asked || !ask.profile.passes.iter().any(wanted) {
             return None;
         }
         let name = format!("snapshot/{}", history.meta.session.as_deref()?);
@@ -309,7 +327,8 @@ impl Engine {
         same.then_some((stored.text, stored.covers))
     }
 
-    /// Keeps a summary of the first messages of a session, so that a later compaction can use it.
+    /// Keeps a summary of the first messages of a session, so that a later compaction can use it: each that a model
+    /// wrote or the user edited is kept.
     pub fn keep_snapshot(&self, history: &History, covers: usize, text: &str) -> Result<()> {
         let (Some(session), Some(prefix)) =
             (history.meta.session.as_deref(), history.messages().get(..covers))
@@ -353,7 +372,9 @@ impl Engine {
         with: impl FnOnce(&Request<'_>) -> T,
     ) -> T {
         let scope = self.scope(measured.history);
-        let snapshot = self.snapshot(measured.history, &ask.profile);
+        let snapshot = self.snapshot(measured.history, ask);
+        let project = self.project_on_disk(measured.history, ask);
+        let on_disk = |path: &str| crate::files::text_below(project.as_deref()?, path);
         let handle = |text: &str| Handle::of(&scope, &Digest::of(text.as_bytes())).as_str().to_owned();
         with(&Request {
             profile: &ask.profile,
@@ -367,6 +388,7 @@ impl Engine {
             only: &ask.only,
             limits: measured.limits,
             snapshot: snapshot.as_ref().map(|(text, covers)| Snapshot { text, covers: *covers }),
+            on_disk: project.as_ref().map(|_| &on_disk as &dyn Fn(&str) -> Option<String>),
             handle: &handle,
             recall: RECALL,
         })

@@ -9,6 +9,7 @@ use crate::error::{Error, Kind, Result};
 use crate::files::File;
 use crate::format::{self, Format, Memory, Session, Source};
 use crate::store::Handle;
+use crate::tokens::{self, Estimator, Ruler, Tokenizer};
 
 /// What a caller calls a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,51 +36,100 @@ pub struct Opened {
     pub live: bool,
 }
 
+/// Bytes of records at the end whose texts stay whole even where a session is only measured: whether this is a good
+/// moment is read from them.
+const WHOLE_END: u64 = 1 << 20;
+
+/// How a source becomes a session.
+type Reader<'a> = dyn Fn(&dyn Source, Option<Format>) -> Result<Session> + 'a;
+
 impl Engine {
     /// Finds and reads a session.
     pub fn open(&self, what: &SessionRef, format: Option<Format>, agent: Option<&str>) -> Result<Opened> {
+        self.open_by(&format::read, what, format, agent)
+    }
+
+    /// Finds a session and reads what is needed to measure it with a ruler of this kind, in memory that does not grow
+    /// with its texts. It can be estimated and nothing else.
+    pub fn open_measured(
+        &self,
+        what: &SessionRef,
+        format: Option<Format>,
+        agent: Option<&str>,
+        tokenizer: Tokenizer,
+    ) -> Result<Opened> {
+        let read = |source: &dyn Source, format| {
+            // Exact counts need the texts.
+            if matches!(tokenizer, Tokenizer::Fixed(Estimator::O200k | Estimator::Cl100k)) {
+                return format::read(source, format);
+            }
+            let whole_from = source.len().saturating_sub(WHOLE_END);
+            let session = format::scan(source, format, &|part, at| {
+                if at < whole_from {
+                    tokens::lighten(part);
+                }
+            })?;
+            let told = tokenizer != Tokenizer::Auto || Ruler::reported_by(&session.history, None).is_some();
+            if told { Ok(session) } else { format::read(source, Some(session.format)) }
+        };
+        self.open_by(&read, what, format, agent)
+    }
+
+    fn open_by(
+        &self,
+        reader: &Reader<'_>,
+        what: &SessionRef,
+        format: Option<Format>,
+        agent: Option<&str>,
+    ) -> Result<Opened> {
         match what {
             SessionRef::Inline(bytes) => {
-                read(Box::new(Memory::new("messages", bytes.as_slice())), format, None)
+                read_by(reader, Box::new(Memory::new("messages", bytes.as_slice())), format, None)
             }
             SessionRef::Named(name) if name == "-" => {
                 let mut bytes = Vec::new();
                 std::io::stdin()
                     .read_to_end(&mut bytes)
                     .map_err(|error| Error::new(Kind::Io, "reading standard input").because(error))?;
-                read(Box::new(Memory::new("-", bytes)), format, None)
+                read_by(reader, Box::new(Memory::new("-", bytes)), format, None)
             }
-            SessionRef::Named(name) => self.open_named(name, format, agent),
-            SessionRef::Unsaid => self.open_found(&self.default_session(agent)?, format),
+            SessionRef::Named(name) => self.open_named(reader, name, format, agent),
+            SessionRef::Unsaid => self.open_found(reader, &self.default_session(agent)?, format),
         }
     }
 
-    fn open_named(&self, name: &str, format: Option<Format>, agent: Option<&str>) -> Result<Opened> {
+    fn open_named(
+        &self,
+        reader: &Reader<'_>,
+        name: &str,
+        format: Option<Format>,
+        agent: Option<&str>,
+    ) -> Result<Opened> {
         let path = Path::new(name);
         if path.exists() {
-            let opened = open_path(path, format)?;
+            let opened = read_by(reader, Box::new(File::open(path)?), format, Some(path.to_owned()))?;
             let cwd = agents::directory_of(&self.config.agents, opened.session.format.name(), path);
             return Ok(Opened { cwd, ..opened });
         }
         if let Some((database, id)) = agents::opencode::split_address(name)
             && database.exists()
         {
-            return open_database(database, id);
+            return read_database(reader, database, id);
         }
         if name == "current" || name == "latest" {
-            return self.open_found(&self.named_session(name, agent)?, format);
+            return self.open_found(reader, &self.named_session(name, agent)?, format);
         }
         if Handle::parse(name).is_some()
             && let Ok(scope) = self.store.locate(name, &self.config.owner)
         {
             let bytes = self.store.restore(&scope, name)?;
-            return read(Box::new(Memory::new(name, bytes)), format, None);
+            return read_by(reader, Box::new(Memory::new(name, bytes)), format, None);
         }
         if name.contains('/') || name.contains('\\') || name.contains('.') {
             let what = "expected a session file, found nothing there; `epitome sessions` lists the sessions";
             return Err(Error::new(Kind::Input, what).at(name, None));
         }
-        self.open_found(&self.session_by_id(name, agent)?, format)
+        self.open_found(reader, &self.session_by_id(name, agent)?, format)
     }
 }
 
@@ -91,10 +141,12 @@ impl Engine {
         Ok(agents::list(&self.config.agents, agent, cwd))
     }
 
-    fn open_found(&self, found: &Found, format: Option<Format>) -> Result<Opened> {
+    fn open_found(&self, reader: &Reader<'_>, found: &Found, format: Option<Format>) -> Result<Opened> {
         let opened = match found.agent {
-            Agent::OpenCode => open_database(&found.path, &found.id),
-            Agent::ClaudeCode | Agent::Codex | Agent::GeminiCli => open_path(&found.path, format),
+            Agent::OpenCode => read_database(reader, &found.path, &found.id),
+            Agent::ClaudeCode | Agent::Codex | Agent::GeminiCli => {
+                read_by(reader, Box::new(File::open(&found.path)?), format, Some(found.path.clone()))
+            }
         }?;
         Ok(Opened { cwd: found.cwd.clone(), live: found.live, ..opened })
     }
@@ -183,9 +235,14 @@ fn listed(found: &[Found]) -> String {
 }
 
 pub(super) fn open_database(database: &Path, id: &str) -> Result<Opened> {
+    read_database(&format::read, database, id)
+}
+
+fn read_database(reader: &Reader<'_>, database: &Path, id: &str) -> Result<Opened> {
     let bytes = agents::opencode::export(database, id)?;
     let name = format!("{}#{id}", database.display());
-    read(Box::new(Memory::new(name.as_str(), bytes)), Some(Format::OpenCode), Some(PathBuf::from(name)))
+    let source = Box::new(Memory::new(name.as_str(), bytes));
+    read_by(reader, source, Some(Format::OpenCode), Some(PathBuf::from(name)))
 }
 
 pub(super) fn open_path(path: &Path, format: Option<Format>) -> Result<Opened> {
@@ -197,6 +254,15 @@ pub(super) fn read(
     format: Option<Format>,
     path: Option<PathBuf>,
 ) -> Result<Opened> {
-    let session = format::read(&*source, format)?;
+    read_by(&format::read, source, format, path)
+}
+
+fn read_by(
+    reader: &Reader<'_>,
+    source: Box<dyn Source + Send>,
+    format: Option<Format>,
+    path: Option<PathBuf>,
+) -> Result<Opened> {
+    let session = reader(&*source, format)?;
     Ok(Opened { source, session, path, cwd: None, live: false })
 }

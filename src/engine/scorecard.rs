@@ -94,7 +94,8 @@ impl Engine {
         Subject { name: name.into(), tokens, session, known: Known::default() }
     }
 
-    fn planted(&self, seed: u64, ask: &Ask) -> Subject {
+    /// A made-up session of 40 turns with the facts that were planted in it.
+    pub fn planted(&self, seed: u64, ask: &Ask) -> Subject {
         let it = synthetic::planted(seed, 40);
         let known = Known { probes: OnceCell::from(it.probes), ..Known::default() };
         Subject { known, ..self.subject(format!("planted {seed}"), session(it.history), ask) }

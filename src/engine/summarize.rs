@@ -21,7 +21,7 @@ use crate::summarizer::model::{Endpoint, Reply};
 use crate::summarizer::prompt::Own;
 use crate::summarizer::render;
 use crate::summarizer::run::{self, Progress, Sampling, Watch};
-use crate::summarizer::talk::{self, GaveUp, Material, RUNGS, Rung, Step, Talk};
+use crate::summarizer::talk::{self, Bounds, GaveUp, Material, RUNGS, Rung, Step, Talk};
 use crate::tokens::Tokenizer;
 
 /// What came of asking for a summary.
@@ -146,17 +146,31 @@ impl Engine {
         known: &Known,
         heard: Option<&Heard>,
     ) -> Result<Drafted> {
-        let (Some(step), Some(need)) = (ask.profile.summarize(), &plan.need) else {
+        let Some(need) = &plan.need else { return Ok(Drafted::Offline(Vec::new())) };
+        let Some(step) = ask.profile.summarizing(need.pass) else {
             return Ok(Drafted::Offline(Vec::new()));
         };
         if ask.summarizer == Choice::Offline {
             return Ok(Drafted::Offline(Vec::new()));
         }
         let veil = Veil::default();
-        let passages = render::passages(measured.history, need.from..need.to, &|text| veil.cut(text));
+        let shown = need.shown_from..need.to;
+        let mut passages = render::passages(measured.history, shown, &|text| veil.cut(text));
+        if let Some(chars) = step.prompts.output_chars {
+            for it in passages.iter_mut().filter(|it| it.output) {
+                shorten(&mut it.text, chars);
+            }
+        }
         let frame = measured.ruler.text(&Text::new(format!("{}{}", step.before, step.after)));
         let prompt = |name: &Option<String>| name.as_deref().map(|it| profile::prompt(it).to_owned());
-        let own = Own { system: prompt(&step.prompts.system), verify: prompt(&step.prompts.verify) };
+        let own = Own {
+            system: prompt(&step.prompts.system),
+            ask: prompt(&step.prompts.ask),
+            again: prompt(&step.prompts.again),
+            verify: prompt(&step.prompts.verify),
+        };
+        let summarizers = &self.config.summarizers;
+        let tries = summarizers.tries.or(step.prompts.retries.map(|it| it + 1));
         let language =
             self.config.summarizers.language.as_deref().or_else(|| talk::language_of(measured.history));
         let pins: u64 = ask.pins.iter().map(|it| measured.ruler.str(it) + 6).sum();
@@ -178,7 +192,7 @@ impl Engine {
             host: ask.summarizer == Choice::Host,
             count: &|text| measured.ruler.str(text),
             passages: &passages,
-            bounds: self.config.summarizers.bounds,
+            bounds: Bounds { tries: tries.unwrap_or(summarizers.bounds.tries), ..summarizers.bounds },
         };
         if let (Choice::Host, Some(sampling)) = (&ask.summarizer, &ask.sampling) {
             return self.by_sampling(&Material { host: false, ..material }, sampling, ask);
@@ -201,6 +215,7 @@ impl Engine {
             }
             Err(error) => return Err(error),
         };
+        let (endpoint, thinking) = self.as_profiled(step, measured, endpoint, thinking, ask);
         if let (Some(why), false) = (self.left_alone(&endpoint)?, ask.dry) {
             return Ok(Drafted::Offline(vec![offline_instead(&why)]));
         }
@@ -214,6 +229,29 @@ impl Engine {
             material.bounds.tokens = material.bounds.tokens.min(affordable(most, &endpoint, material.budget));
         }
         self.by_provider(&material, &endpoint, ask, cost)
+    }
+
+    /// The endpoint with the model that the profile asks there, unless the user names one.
+    fn as_profiled(
+        &self,
+        step: &Summarize,
+        measured: &Measured<'_>,
+        endpoint: Endpoint,
+        thinking: u64,
+        ask: &Ask,
+    ) -> (Endpoint, u64) {
+        let prompts = &step.prompts;
+        if prompts.provider.as_ref() != Some(&endpoint.provider)
+            || ask.endpoint.model.is_some()
+            || self.config.summarizers.names_model(&endpoint.provider)
+        {
+            return (endpoint, thinking);
+        }
+        let session = measured.limits.model.unwrap_or_default();
+        match profile::asked_model(prompts, session) {
+            Some(model) => self.config.summarizers.with_model(endpoint, model),
+            None => (endpoint, thinking),
+        }
     }
 
     fn by_provider(
@@ -398,11 +436,21 @@ impl Engine {
         known: &Known,
         edit: &Edit,
     ) -> Result<Option<String>> {
-        let (Some(step), true) = (ask.profile.summarize(), plan.need.is_some()) else { return Ok(None) };
+        let Some(step) = plan.need.as_ref().and_then(|it| ask.profile.summarizing(it.pass)) else {
+            return Ok(None);
+        };
         let offline = || self.summary(measured, ask, step, known.ledger(measured.history), plan, None);
         let before = known.summary.clone().unwrap_or_else(offline);
         let after = (edit.0)(&before)?;
         Ok(Some(marked(&before, &after, step.summary.shape)))
+    }
+}
+
+/// Leaves so many characters of the beginning, and says so (OpenCode 1.18).
+fn shorten(text: &mut String, chars: usize) {
+    if let Some((at, _)) = text.char_indices().nth(chars) {
+        text.truncate(at);
+        text.push_str("\n[truncated]");
     }
 }
 

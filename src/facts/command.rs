@@ -147,7 +147,9 @@ pub(super) fn key(command: &str) -> String {
 /// Whether a command only looks at things.
 pub(super) fn looks(command: &str) -> bool {
     let programs = tools::programs(command);
+    // A here-document is there to be written somewhere.
     !programs.is_empty()
+        && !command.contains("<<")
         && programs.iter().all(|words| only_looks(&words.iter().map(String::as_str).collect::<Vec<_>>()))
 }
 
@@ -169,9 +171,11 @@ fn only_looks(words: &[&str]) -> bool {
             };
             rest.first().is_none_or(lists) && !rest.contains(&"--unset") && !rest.contains(&"--delete")
         }
+        ("git", ["worktree" | "stash" | "submodule", "list" | "show" | "status", ..]) => true,
         ("gh", [_, verb, ..]) if ["view", "list", "diff", "checks"].contains(verb) => true,
-        (_, [verb, ..]) => {
-            ASKING.contains(verb) && head != "git"
+        // `bd worktree info`, `kubectl config view`.
+        (_, [verb, rest @ ..]) => {
+            head != "git" && [Some(verb), rest.first()].into_iter().flatten().any(|it| ASKING.contains(it))
                 || LOOKING.iter().any(|(program, verbs)| *program == head && verbs.contains(verb))
         }
         (_, []) => false,
@@ -187,6 +191,19 @@ pub(super) fn sets_up(command: &str) -> bool {
                 .any(|known| it == known || it.strip_prefix(known).is_some_and(|rest| rest.starts_with(':')))
         })
     })
+}
+
+/// Whether a command checks, builds or delivers the work: what one asks for first.
+pub fn delivers(command: &str) -> bool {
+    let hands_over = |words: &Vec<String>| {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        matches!(
+            words[..],
+            ["git", "commit" | "push" | "merge" | "rebase" | "cherry-pick", ..]
+                | ["gh", "pr" | "release", "create" | "merge", ..]
+        )
+    };
+    sets_up(command) || tools::programs(command).iter().any(hands_over)
 }
 
 /// Whether a command throws changes away.

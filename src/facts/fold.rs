@@ -154,6 +154,14 @@ const FRAME: [&str; 6] = [
     "read the full transcript",
 ];
 
+/// A summary without the name that some put in front of its first line, `[Name] `: a heading or a pinned fact stands
+/// there when the summary has no first line of its own.
+fn untagged(text: &str) -> &str {
+    let tag = text.trim_start().strip_prefix('[').and_then(|it| it.split_once("] "));
+    let name = |it: &str| it.len() <= 20 && it.chars().all(|it| it.is_alphanumeric() || it == ' ');
+    tag.filter(|it| name(it.0)).map_or(text, |it| it.1)
+}
+
 struct Fold<'a> {
     number: usize,
     base: Option<&'a str>,
@@ -168,6 +176,7 @@ impl Fold<'_> {
     fn text(mut self, text: &str) {
         // Claude Code's summaries hold their analysis first; the summary proper says it again.
         let text = text.split_once("\nSummary:\n").map_or(text, |it| it.1);
+        let text = untagged(text);
         // Without headings all of it is prose; with them, what stands before the first is a frame.
         let headed = text.lines().any(|it| {
             let lead = it.trim();
@@ -225,6 +234,18 @@ impl Fold<'_> {
         let Some(topic) = self.topic else { return };
         // Below a bullet stands code as often as prose.
         let code = nested && machine(lead) && !lead.starts_with(['-', '*']);
+        // What stands below a step belongs to it.
+        if nested
+            && matches!(topic, Topic::Open | Topic::Active)
+            && let Some(step) =
+                self.facts.last_mut().filter(|it| it.topic == topic && it.message == self.number)
+        {
+            if !code && step.text.chars().count() < 300 {
+                let apart = if step.text.ends_with([':', '.', ';']) { " " } else { "; " };
+                step.text.push_str(&format!("{apart}{}", super::text::unmarked(bare(lead))));
+            }
+            return;
+        }
         if !self.skip && !code {
             self.say(topic, lead);
         }
@@ -431,6 +452,9 @@ impl Fold<'_> {
     }
 
     fn command(&mut self, section: Topic, body: &str) {
+        if let Some(list) = body.strip_prefix("looked, ok: ") {
+            return self.looked(list);
+        }
         let Some(found) = COMMAND.captures(body) else {
             let topic = if section == Topic::Commands { Topic::Findings } else { section };
             let lower = body.to_lowercase();
@@ -459,6 +483,15 @@ impl Fold<'_> {
         let rest = found.get(3).map_or("", |it| it.as_str()).trim();
         if section == Topic::Errors {
             let (text, state) = rest.rsplit_once(" → ").unwrap_or((rest, ""));
+            // Ours: `command` → failed, exit 1: what went wrong → unresolved.
+            let ended = body[..body.len() - rest.len()].trim_end().ends_with('→');
+            let ended = text.split_once(": ").filter(|it| ended && it.0.starts_with("failed"));
+            if let Some((state, _)) = ended {
+                let detail =
+                    Detail::Command { outcome: outcome(state, None), looked: super::command::looks(command) };
+                self.push(Topic::Commands, Voice::Summary, command, detail);
+            }
+            let text = ended.map_or(text, |it| it.1);
             let resolved = state.starts_with("resolved").then_some(self.number);
             let detail = Detail::Error { of: Some(command.into()), resolved };
             return self.push(Topic::Errors, Voice::Summary, text, detail);
@@ -470,26 +503,21 @@ impl Fold<'_> {
             Some((state, error)) => (state, Some(error.to_string())),
             None => (rest, None),
         };
-        let mut outcome = Outcome { error, ..Outcome::default() };
-        let mut results = Vec::new();
-        for word in state.split(", ") {
-            match word {
-                "ok" => outcome.ok = Some(true),
-                "failed" => outcome.ok = Some(false),
-                _ => match word.strip_prefix("exit ").and_then(|it| it.parse().ok()) {
-                    Some(code) => outcome.exit = Some(code),
-                    None if word == "ran" || word == "no outcome seen" => {}
-                    None => results.push(word),
-                },
-            }
-        }
-        outcome.result = (!results.is_empty()).then(|| results.join(", "));
         self.push(
             Topic::Commands,
             Voice::Summary,
             command,
-            Detail::Command { outcome, looked: super::command::looks(command) },
+            Detail::Command { outcome: outcome(state, error), looked: super::command::looks(command) },
         );
+    }
+
+    /// Ours: ``looked, ok: `a`, `b` ``.
+    fn looked(&mut self, list: &str) {
+        for command in list.split('`').skip(1).step_by(2) {
+            let outcome = Outcome { ok: Some(true), ..Outcome::default() };
+            let detail = Detail::Command { outcome, looked: true };
+            self.push(Topic::Commands, Voice::Summary, command, detail);
+        }
     }
 
     fn names(&mut self, body: &str) {
@@ -516,4 +544,23 @@ impl Fold<'_> {
             None => self.push(Topic::Findings, Voice::Summary, &flat(clip(body, 300).0), Detail::None),
         }
     }
+}
+
+/// An outcome from the words that [`Fold::command`]'s lines say it with.
+fn outcome(state: &str, error: Option<String>) -> Outcome {
+    let mut outcome = Outcome { error, ..Outcome::default() };
+    let mut results = Vec::new();
+    for word in state.split(", ") {
+        match word {
+            "ok" => outcome.ok = Some(true),
+            "failed" => outcome.ok = Some(false),
+            _ => match word.strip_prefix("exit ").and_then(|it| it.parse().ok()) {
+                Some(code) => outcome.exit = Some(code),
+                None if word == "ran" || word == "no outcome seen" => {}
+                None => results.push(word),
+            },
+        }
+    }
+    outcome.result = (!results.is_empty()).then(|| results.join(", "));
+    outcome
 }

@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::history::History;
 pub use pause::pause;
 
+pub use command::delivers;
 pub use outcome::Outcome;
 
 /// What a fact is about. Profiles name topics to say what a section of their summary holds.
@@ -240,7 +241,8 @@ fn settled(mut facts: Vec<Fact>) -> Vec<Fact> {
         let key = match (&fact.detail, fact.topic) {
             (Detail::Command { .. }, _) => command::key(&fact.text),
             (Detail::Error { of, .. }, _) => {
-                format!("{} {}", of.as_deref().map(command::key).unwrap_or_default(), fact.text)
+                let of = of.as_deref().map(command::key).unwrap_or_default();
+                format!("{of} {}", text::untimed(&fact.text))
             }
             // An answer is only the same if the question is.
             (Detail::Choice { asked, means, .. }, _) => format!("{asked:?} {means:?} {}", fact.text),

@@ -39,8 +39,9 @@ const NOT_SAID: [&str; 6] = [
 pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
     let messages = history.messages();
     let mut goal = facts.iter().any(|it| it.topic == Topic::Goal);
-    // What the model last said, for the answer that may follow.
     let mut said: Option<usize> = None;
+    // What the model said since the user last spoke: a question is answered once.
+    let mut fresh: Option<usize> = None;
     // Where its facts begin, until it is concluded from.
     let mut since: Option<usize> = None;
     let mut last: Option<usize> = None;
@@ -73,7 +74,7 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
                 }
                 ruled(number, &parts, facts);
                 // What starts the work answers nothing, whatever the model asked to be polite.
-                let asked = said.filter(|_| started).map(|it| &messages[it]);
+                let asked = fresh.take().filter(|_| started).map(|it| &messages[it]);
                 chosen(number, &parts, asked, facts);
                 if started {
                     objected(number, &whole, &messages[..number], facts);
@@ -85,7 +86,7 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
             }
             (Role::Assistant, Kind::Said) => {
                 if message.texts().any(|it| !it.as_str().trim().is_empty()) {
-                    said = Some(number);
+                    (said, fresh) = (Some(number), Some(number));
                     since = Some(facts.len());
                     told(number, message, facts);
                 }
@@ -122,7 +123,9 @@ fn objected(number: usize, prompt: &str, before: &[Message], facts: &mut Vec<Fac
     let texts: Vec<String> = said.map(Message::plain).collect();
     let meant = texts.iter().flat_map(|it| sentences(it)).find(|it| {
         let own = stems(it);
-        it.chars().count() <= RULE && against.iter().any(|word| own.contains(word))
+        it.chars().count() <= RULE
+            && CUES.announce.is_match(it)
+            && against.iter().any(|word| own.contains(word))
     });
     if let Some(meant) = meant {
         let text = format!("{} → \"{}\"", flat(meant), flat(clip(no, 200).0));
@@ -171,13 +174,24 @@ pub(super) fn polarity(sentence: &str) -> Option<Polarity> {
 }
 
 fn ruled(number: usize, parts: &[&str], facts: &mut Vec<Fact>) {
-    for sentence in parts.iter().flat_map(|it| sentences(it)) {
+    let all = parts.iter().flat_map(|part| sentences(part).into_iter().map(move |it| (*part, it)));
+    let mut lists = String::new();
+    for (part, sentence) in all {
         let count = sentence.chars().count();
-        if count < 5 || count < 12 && sentence.is_ascii() {
+        if count < 5 || count < 12 && sentence.is_ascii() || lists.contains(sentence) {
             continue;
         }
         if let Some(polarity) = polarity(sentence) {
-            let text = if count > RULE { narrowed(sentence) } else { sentence };
+            let text = if sentence.ends_with([':', '：']) {
+                // "The code should either:" is no rule without what follows.
+                let Some(list) = with_items(part, sentence) else { continue };
+                lists.push_str(list);
+                list
+            } else if count > RULE {
+                narrowed(sentence)
+            } else {
+                sentence
+            };
             let detail = Detail::Rule(polarity);
             facts.push(Fact {
                 topic: Topic::Constraints,
@@ -188,6 +202,24 @@ fn ruled(number: usize, parts: &[&str], facts: &mut Vec<Fact>) {
             });
         }
     }
+}
+
+/// A sentence that announces a list, with the items below it: as many as a rule may be long.
+fn with_items<'a>(part: &'a str, sentence: &str) -> Option<&'a str> {
+    let start = part.find(sentence)?;
+    let from = start + sentence.len();
+    let mut end = from;
+    for line in part[from..].split_inclusive('\n') {
+        let body = line.trim();
+        let item = !body.is_empty() && bare(body).len() < body.len();
+        let over = part[start..end].chars().count() + body.chars().count() > RULE;
+        if !body.is_empty() && (!item || over) {
+            break;
+        }
+        end += line.len();
+    }
+    let whole = part[start..end].trim_end();
+    (whole.len() > sentence.len()).then_some(whole)
 }
 
 /// The clause of a long sentence that holds its first cue.
@@ -270,8 +302,8 @@ fn chosen(number: usize, parts: &[&str], before: Option<&Message>, facts: &mut V
     }
     let approves = CUES.approve.is_match(whole);
     let refuses = CUES.refuse.is_match(whole);
-    if short && !asks && asked.is_some() {
-        // Whatever it says, it is the answer.
+    if short && asked.is_some() && (!asks || approves) {
+        // Whatever it says, it is the answer; a yes may ask further.
         push(whole, asked, None, refuses && !approves, facts);
         return;
     }

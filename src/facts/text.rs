@@ -66,7 +66,7 @@ static MACHINE: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Whether a line looks like output or code rather than something a person says.
-pub(super) fn machine(line: &str) -> bool {
+pub(crate) fn machine(line: &str) -> bool {
     MACHINE.is_match(line)
 }
 
@@ -186,6 +186,14 @@ pub(super) fn bare(line: &str) -> &str {
     }
 }
 
+static TOOK: LazyLock<Regex> =
+    LazyLock::new(|| compiled(r"\s*[\[(]?\b\d+(?:\.\d+)? ?(?:ms|s|sec|seconds)\b[\])]?"));
+
+/// Without how long something took: the same failure a second later is the same failure.
+pub(super) fn untimed(text: &str) -> std::borrow::Cow<'_, str> {
+    TOOK.replace_all(text, "")
+}
+
 /// Without the marks of bold text.
 pub(super) fn unmarked(text: &str) -> String {
     text.replace("**", "")
@@ -225,7 +233,7 @@ pub(crate) fn flat(text: &str) -> String {
     out
 }
 
-/// Without terminal escape sequences (`ESC [ … letter`) and carriage returns.
+/// As a terminal shows it: without escape sequences (`ESC [ … letter`) and what was written over.
 pub(super) fn unescaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
@@ -236,7 +244,12 @@ pub(super) fn unescaped(text: &str) -> String {
                     while chars.next().is_some_and(|c| !c.is_ascii_alphabetic()) {}
                 }
             }
-            '\r' | '\u{8}' => {}
+            '\r' if chars.peek().is_none_or(|next| *next == '\n') => {}
+            '\r' => out.truncate(out.rfind('\n').map_or(0, |it| it + 1)),
+            '\u{8}' if !out.ends_with('\n') => {
+                out.pop();
+            }
+            '\u{8}' => {}
             c => out.push(c),
         }
     }
@@ -282,5 +295,6 @@ mod tests {
         assert_eq!(clip_end("one two three", 6), "three");
         assert_eq!(clip("short", 9), ("short", false));
         assert_eq!(unescaped("\u{1b}[31mred\u{1b}[0m"), "red");
+        assert_eq!(unescaped("a\r\n10 %\r20 %\rdone\r\nx/\u{8}-\u{8}\u{8}y"), "a\ndone\ny");
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::command;
 use super::outcome::{self, Outcome};
-use super::text::{clip, flat};
+use super::text::{clip, flat, untimed};
 use super::{Deed, Detail, Fact, Topic, Voice};
 use crate::history::{Call, History, Output};
 use crate::tools::{self, Action, Meaning};
@@ -33,6 +33,16 @@ const FAILED: [&str; 22] = [
     "no such file",
     "edit failed",
     "user rejected",
+];
+
+/// What a client answers instead of doing what it was asked: the next call puts it right, nobody needs to know
+/// (Claude Code 2.1, OpenCode 1.18).
+const OF_THE_CLIENT: [&str; 5] = [
+    "File has not been read yet",
+    "File has been modified since read",
+    "Sibling tool call errored",
+    "You must read the file",
+    "File has been unexpectedly modified",
 ];
 
 /// The directory the session works in.
@@ -162,13 +172,13 @@ fn same_errors(errors: &mut [Fact]) {
     let mut gone: HashMap<String, usize> = HashMap::new();
     for error in errors.iter() {
         if let Detail::Error { resolved: Some(at), .. } = error.detail {
-            let newest = gone.entry(error.text.clone()).or_default();
+            let newest = gone.entry(untimed(&error.text).into_owned()).or_default();
             *newest = at.max(*newest);
         }
     }
     for error in errors {
         if let Detail::Error { resolved: resolved @ None, .. } = &mut error.detail {
-            *resolved = gone.get(&error.text).copied().filter(|it| *it > error.message);
+            *resolved = gone.get(&*untimed(&error.text)).copied().filter(|it| *it > error.message);
         }
     }
 }
@@ -218,11 +228,15 @@ impl Work<'_> {
 
     /// Notes that something failed with `error`, or that it went well.
     fn judged(&mut self, number: usize, of: &str, error: Option<String>) {
+        if error.as_deref().is_some_and(|it| OF_THE_CLIENT.iter().any(|of| it.starts_with(of))) {
+            return;
+        }
         match error {
             Some(text) if !text.is_empty() => {
                 let same = self.failing.entry(command::key(of)).or_default();
                 // The same line again is the same error.
-                if let Some(known) = same.iter().find(|it| self.errors[**it].text == text) {
+                if let Some(known) = same.iter().find(|it| untimed(&self.errors[**it].text) == untimed(&text))
+                {
                     self.errors[*known].message = number;
                 } else {
                     same.push(self.errors.len());

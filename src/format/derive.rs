@@ -40,12 +40,58 @@ pub fn time(ms: i64) -> String {
 
 /// Reads an RFC 3339 time as milliseconds since 1970.
 pub fn parse_time(text: &str) -> Option<i64> {
-    text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond)
+    usual_time(text).or_else(|| text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond))
+}
+
+/// `YYYY-MM-DDTHH:MM:SS.mmmZ` and nothing else: every record has one.
+fn usual_time(text: &str) -> Option<i64> {
+    const FORM: &[u8; 24] = b"0000-00-00T00:00:00.000Z";
+    let bytes: &[u8; 24] = text.as_bytes().try_into().ok()?;
+    let fits = |(it, form): (&u8, &u8)| if *form == b'0' { it.is_ascii_digit() } else { it == form };
+    if !bytes.iter().zip(FORM).all(fits) {
+        return None;
+    }
+    let number =
+        |from: usize, to: usize| bytes[from..to].iter().fold(0, |sum, it| sum * 10 + i64::from(it - b'0'));
+    let (year, month, day) = (number(0, 4), number(5, 7), number(8, 10));
+    let (hour, minute, second) = (number(11, 13), number(14, 16), number(17, 19));
+    // What is odd, the 29th to 31st and leap seconds among it, is for those who know calendars.
+    if !(1..=12).contains(&month) || !(1..=28).contains(&day) || hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    // Days since 1970-01-01 in the Gregorian calendar: years begin in March, eras are 400 years.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    let day_of_year = (153 * month + 2) / 5 + day - 1;
+    let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + day_of_year - 719_468;
+    Some(((days * 24 + hour) * 60 + minute) * 60_000 + second * 1_000 + number(20, 23))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_usual_time_is_read_as_any_other() {
+        let jiff = |text: &str| text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond);
+        for year in [1970, 1999, 2000, 2024, 2026, 2100, 2400, 9999] {
+            for month in 1..=12 {
+                for day in [1, 15, 28, 29, 31, 32] {
+                    let text = format!("{year}-{month:02}-{day:02}T23:59:07.045Z");
+                    assert_eq!(parse_time(&text), jiff(&text), "{text}");
+                }
+            }
+        }
+        for odd in [
+            "2026-11-20T24:00:00.000Z",
+            "2026-00-20T00:00:00.000Z",
+            "2026-11-20T00:00:60.000Z",
+            "2026-11-20 00:00:00.000Z",
+            "",
+        ] {
+            assert_eq!(parse_time(odd), jiff(odd), "{odd}");
+        }
+    }
 
     #[test]
     fn times_and_ids() {

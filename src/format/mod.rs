@@ -23,11 +23,16 @@ pub mod document;
 pub mod lines;
 pub mod media;
 pub mod raw;
+#[cfg(test)]
+mod tests;
 
 use crate::error::{Error, Kind, Result};
-use crate::history::History;
+use crate::history::{History, Kind as Why, Part, Role};
 
 pub use wire::messages;
+
+/// How the first line of a summary of ours begins: what it is known by where a format has no mark for it.
+pub const SUMMARY_START: &str = "Earlier conversation compacted:";
 
 /// Bytes that can be read again. `len` is fixed when it is opened; bytes after it do not exist.
 pub trait Source: Sync {
@@ -219,6 +224,14 @@ pub struct Session {
     pub history: History,
 }
 
+impl Session {
+    /// Without what only a writer needs, and with what was read apart from its records as `keep` leaves it.
+    fn measured_only(mut self) -> Self {
+        (self.records, self.of_message) = (Vec::new(), Vec::new());
+        self
+    }
+}
+
 /// How a changed history goes back into its format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -313,6 +326,36 @@ pub fn read(source: &dyn Source, format: Option<Format>) -> Result<Session> {
     }
 }
 
+/// What becomes of a part while a session is only measured, so that its texts need not be held; with the place of its
+/// record in the source.
+pub type Keep<'a> = dyn Fn(&mut Part, u64) + Sync + 'a;
+
+/// Up to so many bytes all records are looked at, even if the history does not depend on them: then all earlier
+/// compactions are known.
+const LOOKED_AT_WHOLE: u64 = if cfg!(test) { 0 } else { 8 << 20 };
+
+/// Reads a session that is only measured. Its history is that of [`read`], but for what `keep` does to parts; records
+/// that the history does not depend on are not looked at where the format allows it, so that compactions before the
+/// newest one may be missing in [`Session::past`]. It cannot be written.
+pub fn scan(source: &dyn Source, format: Option<Format>, keep: &Keep) -> Result<Session> {
+    let format = match format {
+        Some(format) => format,
+        None => sniff(source)?,
+    };
+    match format {
+        Format::ClaudeCode => claude_code::scan(source, keep),
+        Format::Codex => codex::scan(source, keep),
+        Format::GeminiCli => gemini_cli::scan(source, keep),
+        Format::OpenCode
+        | Format::Pi
+        | Format::SweAgent
+        | Format::Anthropic
+        | Format::OpenAiChat
+        | Format::OpenAiResponses
+        | Format::Gemini => read(source, Some(format)),
+    }
+}
+
 /// What is to be written so that `session` becomes `after`.
 pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
     match session.format {
@@ -328,7 +371,9 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
     }
 }
 
-/// A new session in another agent's format that starts with `after`, a history read from `session`.
+/// A new session in another agent's format that starts with `after`, a history read from `session`. What the other
+/// agent says to its model before the first word (instructions, permissions, environment) stays behind: this one says
+/// its own.
 ///
 /// # Errors
 /// [`Kind::Arguments`] if `to` is no agent's format that can be written.
@@ -336,6 +381,7 @@ pub fn carry(source: &dyn Source, session: &Session, after: &History, to: Format
     if session.format == to {
         return write(source, session, after, Mode::New);
     }
+    let after = &without_instructions(after);
     match to {
         Format::ClaudeCode => claude_code::write(source, session, after, Mode::New),
         Format::OpenCode => opencode::write(source, session, after, Mode::New),
@@ -351,6 +397,14 @@ pub fn carry(source: &dyn Source, session: &Session, after: &History, to: Format
             Err(Error::new(Kind::Arguments, what))
         }
     }
+}
+
+fn without_instructions(after: &History) -> History {
+    let messages = after.messages();
+    let first = messages.iter().position(|it| it.role != Role::System && it.kind != Why::Context);
+    let rest = messages.get(first.unwrap_or(messages.len())..).unwrap_or_default();
+    let rest = rest.iter().filter(|it| it.role != Role::System).cloned().collect();
+    History::new(rest, after.meta.clone())
 }
 
 /// The source with some records replaced: everything else is kept where it stands.

@@ -12,6 +12,17 @@ use serde_json::value::RawValue;
 use super::Piece;
 use crate::json;
 
+/// A string that is borrowed from the JSON where nothing in it is escaped.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Str<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl Str<'_> {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 /// The fields of an object, in order, their values as they stand.
 #[derive(Debug, Clone)]
 pub struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);

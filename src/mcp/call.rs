@@ -312,6 +312,12 @@ fn summarize(desk: &Desk, caller: &Caller, arguments: &Arguments, waiting: &Wait
         ask.to = target(desk, &opened, goal)?;
         (engine.compact(&opened, &ask)?, opened)
     };
+    if let ("noop", Some(focus), Goal::Plan) = (made.answer.status.as_str(), &ask.focus, goal) {
+        // Who hands off wants a brief, however little there is to compact.
+        made.answer.summary = Some(engine.brief(&opened, focus)?);
+        let what = "nothing is compacted; summary is a brief for a new session";
+        made.answer.next = Next { who: "model".to_owned(), what: what.to_owned() };
+    }
     if made.answer.status == "planned" && ask.to == To::Plan {
         let what = r#"summarize_history again with "to": "session""#;
         made.answer.next = again(what, "to write it back, or \"file\" to write a copy");
@@ -539,7 +545,15 @@ fn recall_query(
 /// One line of a list of originals.
 fn hit(entry: Value) -> Value {
     let names = ["handle", "kind", "tool", "message", "session", "tokens", "snippet"];
-    Value::Object(fit::pick(&entry, &names))
+    let mut out = fit::pick(&entry, &names);
+    if out.get("kind").is_some_and(|it| it == "compaction") {
+        // What a summary took the place of is read by the same handle.
+        out.insert(
+            "next".to_owned(),
+            json!("with range /word/±2: the lines of its original that hold the word"),
+        );
+    }
+    Value::Object(out)
 }
 
 /// What all tools share of a question.

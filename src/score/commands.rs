@@ -111,7 +111,7 @@ pub(super) fn outcome(output: &Output, command: &str) -> Option<Outcome> {
     let piped = command.contains('|') && signature(text).is_some_and(|it| strength(&it) >= 4);
     let ok = match exit {
         Some(code) => code == 0,
-        // Where no exit code is told, the two ways in which programs end that say so themselves.
+        // Where no exit code is told, the three ways in which programs end that say so themselves.
         None => {
             let found = |it: &str| {
                 it.trim()
@@ -120,6 +120,7 @@ pub(super) fn outcome(output: &Output, command: &str) -> Option<Outcome> {
             };
             !output.failed
                 && !text.trim_start().starts_with("Traceback")
+                && ![text.lines().next(), text.trim_end().lines().last()].into_iter().flatten().any(dies)
                 && !ending(text, 400).lines().any(found)
         }
     };
@@ -128,6 +129,11 @@ pub(super) fn outcome(output: &Output, command: &str) -> Option<Outcome> {
     }
     let ok = ok && failed.is_none_or(|it| it == 0) && !piped;
     Some(Outcome { ok, exit, passed, failed })
+}
+
+/// Whether a program says with its first or last line that it did not do what it was asked to.
+fn dies(line: &str) -> bool {
+    line.starts_with("fatal: ") || line.starts_with("error: ")
 }
 
 /// Whether the last stage of a pipe decides what its end says: `make | grep error` ends well when there are errors.

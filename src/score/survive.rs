@@ -220,7 +220,8 @@ impl<'a> Scene<'a> {
             if line.origin != Origin::Text {
                 continue;
             }
-            let Some((from, to)) = aliases.iter().find_map(|it| find_path(&line.text, it)) else { continue };
+            let mut names = aliases.iter().map(String::as_str).chain(below_root(&line.text, path));
+            let Some((from, to)) = names.find_map(|it| find_path(&line.text, it)) else { continue };
             let mut said = ops_in_line(&line.text, from, to);
             if said.is_empty() {
                 said = self.index.labels(line).map(ops_in).find(|it| !it.is_empty()).unwrap_or_default();
@@ -230,7 +231,7 @@ impl<'a> Scene<'a> {
             }
             if said.iter().any(|it| fine.contains(it)) {
                 kept = true;
-            } else if line.fresh {
+            } else if line.fresh && !quoted(&line.text, from) {
                 // Never done at all, or turned around by what was done last. A true but older statement is only
                 // not enough.
                 let never = !said.iter().any(|it| done.contains(it));
@@ -413,6 +414,19 @@ impl<'a> Scene<'a> {
                 })
             }
     }
+}
+
+/// A path as a line calls it that names a directory above it once, `edited in /w/x: src/a.rs`.
+fn below_root<'p>(line: &str, path: &'p str) -> Option<&'p str> {
+    let (_, rest) = line.split_once(" in /")?;
+    let root = rest.split_once(": ")?.0;
+    path.strip_prefix('/')?.strip_prefix(root)?.strip_prefix('/')
+}
+
+/// Whether what stands at `at` is quoted: somebody's words are no statement of what was done.
+fn quoted(line: &str, at: usize) -> bool {
+    line[..at].contains('"') && line[at..].contains('"')
+        || line[..at].contains('“') && line[at..].contains('”')
 }
 
 /// The line from `to` on; where a command at `from..to` goes on within its backticks, from where they close.

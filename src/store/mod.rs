@@ -21,6 +21,7 @@ pub mod range;
 pub mod words;
 mod archive;
 mod content;
+mod counts;
 mod item;
 mod care;
 mod marks;
@@ -29,6 +30,7 @@ mod schema;
 mod search;
 mod sqlite;
 
+pub use counts::Counts;
 pub use handle::{Digest, Handle};
 pub use memory::{Memory, MemoryKind, MemoryScope, Note};
 pub use range::{Range, Slice};

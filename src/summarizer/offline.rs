@@ -9,7 +9,7 @@ mod line;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
-use crate::facts::{Detail, Fact, Ledger, Topic, Voice};
+use crate::facts::{self, Detail, Fact, Ledger, Outcome, Topic, Voice};
 use crate::history::History;
 use crate::profile::{Shape, Style, SummarySpec};
 
@@ -44,6 +44,8 @@ struct Item<'a> {
     section: usize,
     /// Speaks of what the user said to look at.
     focused: bool,
+    /// How the command ended that an error comes from, if the error says it.
+    ended: Option<&'a Outcome>,
     /// What is written now, and what that costs.
     now: Option<(Line, u64)>,
 }
@@ -119,7 +121,7 @@ fn write_slice(history: &History, ledger: &Ledger, ask: &Ask, count: &dyn Fn(&st
     let mut items = items(ledger, ask);
     // The same text is often measured twice; the ruler is the dearest thing here.
     let errors_apart = ask.spec.sections.iter().any(|it| it.holds.contains(&Topic::Errors));
-    let manner = Manner { root: root(ledger, ask), errors_apart };
+    let manner = Manner { roots: roots(&items), errors_apart };
     let mut page = Page { ask, manner, costs: HashMap::new(), count, used: 0 };
     page.used = page.measure(&page.render(&[], ask.header.is_some(), ask.pins.len()));
     let header = ask.header.is_some() && page.used <= ask.budget;
@@ -186,6 +188,23 @@ fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
     // What stands whole elsewhere need not stand in the list of all that the user said.
     let mut said: HashSet<_> = words(Topic::Constraints).collect();
     said.extend(goal.iter().chain(&last).chain(&answers));
+    // A command that failed stands once: with the error that it ended with.
+    let mut failed: HashMap<(usize, &str), &Outcome> = HashMap::new();
+    for fact in facts.iter().filter(|_| section(Topic::Errors).is_some()) {
+        if let Detail::Command { outcome: outcome @ Outcome { ok: Some(false), .. }, .. } = &fact.detail {
+            failed.insert((fact.message, &fact.text), outcome);
+        }
+    }
+    let mut told: HashSet<(usize, &str)> = HashSet::new();
+    let mut ends: HashMap<*const Fact, &Outcome> = HashMap::new();
+    for fact in &facts {
+        if let Detail::Error { of: Some(of), resolved: None } = &fact.detail
+            && let Some(outcome) = failed.get(&(fact.message, of.as_str()))
+            && told.insert((fact.message, of))
+        {
+            ends.insert(std::ptr::from_ref(*fact), outcome);
+        }
+    }
     let mut out = Vec::new();
     for &fact in &facts {
         let Some(place) = section(fact.topic) else { continue };
@@ -193,6 +212,7 @@ fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
         let twice = match fact.topic {
             Topic::Requests | Topic::UserMessages => !said.insert(me) || told_by_rules(fact, &facts),
             Topic::Last => goal.contains(&me),
+            Topic::Commands => told.contains(&me),
             // With its outcome it stands among the commands, where there is a place for them.
             Topic::Setup => fact.voice == Voice::Seen && section(Topic::Commands).is_some(),
             Topic::Goal
@@ -200,7 +220,6 @@ fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
             | Topic::Decisions
             | Topic::Files
             | Topic::Directory
-            | Topic::Commands
             | Topic::Errors
             | Topic::Tried
             | Topic::Untested
@@ -218,7 +237,8 @@ fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
         let kind = if fact.topic == Topic::Goal && last.contains(&me) { Kind::Last } else { Kind::of(fact) };
         let lower = if focus.is_empty() { String::new() } else { fact.text.to_lowercase() };
         let focused = focus.iter().any(|it| lower.contains(it));
-        out.push(Item { fact, kind, section: place, focused, now: None });
+        let ended = ends.get(&std::ptr::from_ref(fact)).copied();
+        out.push(Item { fact, kind, section: place, focused, ended, now: None });
     }
     out
 }
@@ -230,29 +250,33 @@ fn told_by_rules(said: &Fact, facts: &[&Fact]) -> bool {
     told * 5 >= said.text.chars().count() * 4
 }
 
-/// A directory outside the working directory that holds at least four files: their paths are written from there when
-/// they would cost a fourth of the budget otherwise.
-fn root(ledger: &Ledger, ask: &Ask) -> Option<String> {
-    let paths: Vec<&str> = ledger
-        .about(Topic::Files)
-        .filter(|it| ask.region.contains(&it.message) && it.text.starts_with('/'))
-        .map(|it| it.text.as_str())
+/// Directories outside the working directory that hold several of the files told: their paths are written from there,
+/// the directory once a line. Each is the one that saves most of what is left.
+fn roots(items: &[Item]) -> Vec<String> {
+    /// Fewer files are told with their whole paths.
+    const FILES: usize = 4;
+    /// Characters that a root must save.
+    const SAVED: usize = 160;
+    let mut paths: Vec<&str> = items
+        .iter()
+        .filter(|it| it.fact.topic == Topic::Files && it.fact.text.starts_with('/'))
+        .map(|it| it.fact.text.as_str())
         .collect();
-    let chars: usize = paths.iter().map(|it| it.len()).sum();
-    // Four characters a token, near enough for a choice of style.
-    if (chars as u64) < ask.budget {
-        return None;
-    }
-    // The longest directory that still holds half of them.
-    let mut holds: BTreeMap<&str, usize> = BTreeMap::new();
-    for path in &paths {
-        for (at, _) in path.match_indices('/').skip(2).take(24) {
-            *holds.entry(&path[..at]).or_default() += 1;
+    let mut out: Vec<String> = Vec::new();
+    while out.len() < 4 {
+        let mut holds: BTreeMap<&str, usize> = BTreeMap::new();
+        for path in &paths {
+            for (at, _) in path.match_indices('/').skip(2).take(24) {
+                *holds.entry(&path[..at]).or_default() += 1;
+            }
         }
+        let saved = |(root, count): &(&str, usize)| count.saturating_sub(1) * root.len();
+        let best = holds.into_iter().filter(|it| it.1 >= FILES && saved(it) >= SAVED).max_by_key(saved);
+        let Some((root, _)) = best else { break };
+        out.push(root.to_owned());
+        paths.retain(|it| !it.strip_prefix(root).is_some_and(|rest| rest.starts_with('/')));
     }
-    let best =
-        holds.into_iter().filter(|(_, n)| *n >= 4 && *n * 2 >= paths.len()).max_by_key(|(it, _)| it.len())?;
-    Some(best.0.to_string())
+    out
 }
 
 /// How much of the room a last request may take that is told whole, in percent: files and the plan need some too.
@@ -324,7 +348,7 @@ impl Page<'_, '_> {
             let cap = self.ask.budget * rung.share / 100;
             for &number in numbers {
                 let item = &items[number];
-                let line = line::line(item.fact, rung.chars, &self.manner);
+                let line = line::line(item.fact, item.ended, rung.chars, &self.manner);
                 // Only ever longer.
                 if item.now.as_ref().is_some_and(|it| it.0.text.len() >= line.text.len()) {
                     continue;
@@ -359,14 +383,15 @@ impl Page<'_, '_> {
         let asked = |it: &Item| it.kind == Kind::Last && it.fact.voice == Voice::User;
         let number = items.iter().rposition(asked)?;
         let fact = items[number].fact;
-        let line = line::line(fact, usize::MAX, &self.manner);
+        let line = line::line(fact, None, usize::MAX, &self.manner);
         let cost = self.cost(&line, false);
         let rules: Vec<&Fact> = items
             .iter()
             .filter(|it| it.kind == Kind::Rule && says(fact, it.fact))
             .map(|it| it.fact)
             .collect();
-        let apart: u64 = rules.iter().map(|it| self.cost(&line::line(it, 450, &self.manner), false)).sum();
+        let apart: u64 =
+            rules.iter().map(|it| self.cost(&line::line(it, None, 450, &self.manner), false)).sum();
         (apart > 0 && cost <= room && cost + apart > room).then_some((number, line, cost))
     }
 
@@ -433,8 +458,11 @@ impl Page<'_, '_> {
                 sorted.sort_by(|a, b| (deed(a.0), &a.0.text).cmp(&(deed(b.0), &b.0.text)));
             }
             if *topic == Topic::Commands {
-                // Stable: what did something first, both in the order they were run.
-                sorted.sort_by_key(|it| Kind::of(it.0) == Kind::Look);
+                // Stable: what checks and delivers first, what only looked last, each in the order they were run.
+                sorted.sort_by_key(|it| (Kind::of(it.0) == Kind::Look, !facts::delivers(&it.0.text)));
+            }
+            if *topic == Topic::Errors {
+                sorted.sort_by_key(|it| Kind::of(it.0) == Kind::Mended);
             }
             for (_, line) in sorted {
                 match &line.label {

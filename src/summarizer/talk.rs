@@ -474,7 +474,7 @@ impl Talk {
         faults: &'f [Fault],
         part: (usize, usize),
     ) -> Fill<'f> {
-        Fill {
+        let mut fill = Fill {
             fence,
             transcript,
             spec: material.spec,
@@ -485,7 +485,13 @@ impl Talk {
             pins: material.pins,
             faults,
             part,
+            asked: String::new(),
+        };
+        let own = material.own.again.as_ref().filter(|_| has_earlier(material));
+        if let Some(own) = own.or(material.own.ask.as_ref()) {
+            fill.asked = prompt::template(own, &fill);
         }
+        fill
     }
 
     /// The present ask, and for chunks and folds what follows when it is answered.
@@ -574,7 +580,7 @@ impl Talk {
             system.push_str(&prompt::template(own, &fill));
         }
         let mut said = prompt::filled(if prefix.is_some() { Text::Prefix } else { text }, &fill);
-        if text == Text::Ask && passages.iter().any(|it| it.who == "earlier record") {
+        if text == Text::Ask && material.own.again.is_none() && passages.iter().any(is_earlier) {
             said.push_str("\n\n");
             said.push_str(prompt::filled(Text::Again, &fill).trim());
         }
@@ -757,6 +763,15 @@ impl Talk {
             false => Stage::Done { notes: mended.notes(), text: mended.text },
         };
     }
+}
+
+fn is_earlier(passage: &Passage) -> bool {
+    passage.who == render::EARLIER
+}
+
+/// Whether an earlier record is among what is summarised.
+fn has_earlier(material: &Material<'_>) -> bool {
+    material.passages.iter().any(is_earlier)
 }
 
 /// What follows an answer.

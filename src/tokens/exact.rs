@@ -1,14 +1,16 @@
 //! Exact counts with OpenAI's encodings, linear on any text.
 //!
 //! The tables (8 MB in the binary) take a quarter of a second to unfold and 65 MB to hold, so nothing happens until
-//! the first count. Counts of longer texts are remembered for the life of the process by a hash of their content:
-//! counting a session that grew by a turn costs a turn.
+//! the first count. Counts are remembered by a hash of their content, for the life of the process and, where a
+//! [`Shelf`] is named, beyond it: counting a session that grew by a turn costs a turn, and one that did not grow not
+//! even the tables.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use toktok::Tokenizer;
-use xxhash_rust::xxh3::xxh3_128;
+use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use super::middle::{ceil, floor};
 use super::shape;
@@ -24,23 +26,78 @@ pub enum Encoding {
 
 /// Tokens of a text. What looks like a special token counts as the text it is.
 pub fn count(encoding: Encoding, text: &str) -> u64 {
-    if text.len() < REMEMBERED_FROM {
-        return fresh(encoding, text);
-    }
-    let key = (encoding, xxh3_128(text.as_bytes()));
-    let memo = MEMO.get_or_init(Mutex::default);
-    if let Some(known) = memo.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+    let key = key(encoding, text);
+    if let Some(known) = memo().get(&key) {
         return *known;
     }
     let counted = fresh(encoding, text);
-    let mut memo = memo.lock().unwrap_or_else(PoisonError::into_inner);
-    // A server that lives for months must not grow for months. What is in use is counted again at once.
-    if memo.len() >= REMEMBERED_AT_MOST {
-        memo.clear();
+    if text.len() >= REMEMBERED_FROM {
+        remember(&[(key, counted)]);
     }
-    memo.insert(key, counted);
     counted
 }
+
+/// Counts texts that will be asked for: those that were counted before, in this process or as the [`Shelf`] knows, are
+/// not counted again; the others are, on all cores where there is much of them.
+pub fn count_ahead(encoding: Encoding, texts: &[&str]) {
+    let keys = texts.iter().map(|it| (key(encoding, it), *it));
+    let mut unknown: Vec<(u128, &str)> = {
+        let memo = memo();
+        keys.filter(|(key, text)| !text.is_empty() && !memo.contains_key(key)).collect()
+    };
+    unknown.sort_unstable_by_key(|it| it.0);
+    unknown.dedup_by_key(|it| it.0);
+    if let Some(shelf) = SHELF.get() {
+        let known: Vec<_> = unknown.iter().filter_map(|it| Some((it.0, shelf.get(it.0)?))).collect();
+        remember(&known);
+        let known: HashMap<u128, u64> = known.into_iter().collect();
+        unknown.retain(|it| !known.contains_key(&it.0));
+    }
+    let bytes: usize = unknown.iter().map(|it| it.1.len()).sum();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(8);
+    let threads = cores.min(bytes / BYTES_A_THREAD);
+    // Largest first, so that no core is left with a long one at the end.
+    unknown.sort_unstable_by_key(|it| std::cmp::Reverse(it.1.len()));
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut out = Vec::new();
+        while let Some((key, text)) = unknown.get(next.fetch_add(1, Ordering::Relaxed)) {
+            out.push((*key, fresh(encoding, text)));
+        }
+        out
+    };
+    let counted = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let mut counted = work();
+        for it in others {
+            match it.join() {
+                Ok(it) => counted.extend(it),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        counted
+    });
+    remember(&counted);
+    if let Some(shelf) = SHELF.get().filter(|_| !counted.is_empty()) {
+        shelf.put(&counted);
+    }
+}
+
+/// Where counts outlive the process, by a hash of encoding and content.
+pub trait Shelf: Send + Sync {
+    /// What was put there, if it still is.
+    fn get(&self, key: u128) -> Option<u64>;
+    /// Puts counts there, as far as there is room.
+    fn put(&self, counts: &[(u128, u64)]);
+}
+
+/// Names the shelf of this process. The first one stays.
+pub fn keep_on(shelf: impl Shelf + 'static) {
+    // A second engine in one process has the same shelf, or is content with the first.
+    let _ = SHELF.set(Box::new(shelf));
+}
+
+static SHELF: OnceLock<Box<dyn Shelf>> = OnceLock::new();
 
 /// The longest beginning of a text that has at most `tokens` tokens, cut between characters.
 pub fn head(encoding: Encoding, text: &str, tokens: u64) -> &str {
@@ -61,8 +118,27 @@ pub fn preload() {
 const REMEMBERED_FROM: usize = 64;
 /// 500,000 entries are about 24 MB.
 const REMEMBERED_AT_MOST: usize = 500_000;
+/// A millisecond's work: less is not worth a thread.
+const BYTES_A_THREAD: usize = 128 * 1024;
 
-static MEMO: OnceLock<Mutex<HashMap<(Encoding, u128), u64>>> = OnceLock::new();
+static MEMO: OnceLock<Mutex<HashMap<u128, u64>>> = OnceLock::new();
+
+fn memo() -> MutexGuard<'static, HashMap<u128, u64>> {
+    MEMO.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn remember(counts: &[(u128, u64)]) {
+    let mut memo = memo();
+    // A server that lives for months must not grow for months. What is in use is counted again at once.
+    if memo.len() + counts.len() > REMEMBERED_AT_MOST {
+        memo.clear();
+    }
+    memo.extend(counts.iter().copied());
+}
+
+fn key(encoding: Encoding, text: &str) -> u128 {
+    xxh3_128_with_seed(text.as_bytes(), encoding as u64)
+}
 
 fn fresh(encoding: Encoding, text: &str) -> u64 {
     match tokenizer(encoding) {
@@ -172,6 +248,33 @@ mod tests {
                     prop_assert_eq!(tail, &text);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn counted_ahead_is_counted_the_same() {
+        #[derive(Default)]
+        struct Known(Mutex<HashMap<u128, u64>>);
+        impl Shelf for &'static Known {
+            fn get(&self, key: u128) -> Option<u64> {
+                self.0.lock().unwrap().get(&key).copied()
+            }
+            fn put(&self, counts: &[(u128, u64)]) {
+                self.0.lock().unwrap().extend(counts.iter().copied());
+            }
+        }
+        static KNOWN: OnceLock<Known> = OnceLock::new();
+        keep_on(KNOWN.get_or_init(Known::default));
+        let texts: Vec<String> =
+            (0..400).map(|it| format!("{it} shelves, {}", "and words ".repeat(it))).collect();
+        let mut texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        texts.extend(["", "twice", "twice"]);
+        count_ahead(Encoding::O200k, &texts);
+        let known = KNOWN.get().unwrap().0.lock().unwrap().clone();
+        for text in &texts {
+            let counted = peer(Encoding::O200k).count(*text) as u64;
+            assert_eq!(count(Encoding::O200k, text), counted);
+            assert_eq!(known.get(&key(Encoding::O200k, text)), (!text.is_empty()).then_some(&counted));
         }
     }
 

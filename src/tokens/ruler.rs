@@ -8,7 +8,7 @@ use super::media;
 use super::middle::{ceil, floor};
 use super::rates::{Maker, Rates};
 use super::{Categories, Estimator, Method, MethodKind, Tokenizer, shape};
-use crate::history::{History, Kind, Message, Opaque, Output, Part, Role, Text, Weight};
+use crate::history::{History, Kind, Measure, Message, Opaque, Output, Part, Role, Text, Weight};
 
 /// Counts tokens. One ruler serves one plan: trigger, split, budget and acceptance go by the same figures.
 ///
@@ -53,13 +53,16 @@ impl Ruler {
             let method = Method { kind, estimator, anchor: None, margin_percent };
             let (model, rates) = (model.as_str().into(), maker.rates());
             let mut it = Self { basis, maker, model, rates, scale: 1.0, overhead: 0, method, reported: None };
+            if matches!(basis, Basis::Calibrated | Basis::Encoding(_)) {
+                let encoding = if let Basis::Encoding(it) = basis { it } else { Encoding::O200k };
+                count_ahead(encoding, history);
+            }
             it.anchor(history, overhead);
             it
         };
         match tokenizer {
             Tokenizer::Auto => {
-                let reported = ruler(Basis::Shape, MethodKind::Reported, Estimator::O200k, MARGIN_REPORTED);
-                if reported.reported.is_some() {
+                if let Some(reported) = Self::reported_by(history, overhead) {
                     return reported;
                 }
                 let (kind, margin) = match maker {
@@ -78,11 +81,38 @@ impl Ruler {
         }
     }
 
+    /// The ruler that goes by what was reported, where something was. It looks at no text but by [`lighten`]'s measure.
+    ///
+    /// [`lighten`]: super::lighten
+    pub fn reported_by(history: &History, overhead: Option<u64>) -> Option<Self> {
+        let model = history.meta.model.as_deref().unwrap_or_default().to_ascii_lowercase();
+        let maker = Maker::of(&model);
+        let method = Method {
+            kind: MethodKind::Reported,
+            estimator: Estimator::O200k,
+            anchor: None,
+            margin_percent: MARGIN_REPORTED,
+        };
+        let (model, rates) = (model.into(), maker.rates());
+        let mut it = Self {
+            basis: Basis::Shape,
+            maker,
+            model,
+            rates,
+            scale: 1.0,
+            overhead: 0,
+            method,
+            reported: None,
+        };
+        it.anchor(history, overhead);
+        it.reported.is_some().then_some(it)
+    }
+
     /// Tokens of a text, without any frame.
     pub fn text(&self, text: &Text) -> u64 {
         match self.basis {
             Basis::Shape | Basis::Calibrated => self.scaled(self.plain(text)),
-            Basis::Encoding(encoding) => exact::count(encoding, text.as_str()),
+            Basis::Encoding(encoding) => exact_of(encoding, text),
             Basis::Heuristic(heuristic) => estimate::text(heuristic, text.weight()),
         }
     }
@@ -114,14 +144,14 @@ impl Ruler {
         match self.basis {
             Basis::Shape | Basis::Calibrated => self.scaled(self.raw_part(part)),
             Basis::Encoding(encoding) => {
-                let count = |text: &str| exact::count(encoding, text);
+                let count = |text: &Text| exact_of(encoding, text);
                 let text = match part {
-                    Part::Text(text) => count(text.as_str()),
-                    Part::Reasoning(reasoning) => count(reasoning.text.as_str()),
-                    Part::Call(call) => count(&call.name) + count(call.input.as_str()),
-                    Part::Output(output) => count(output.text.as_str()),
+                    Part::Text(text) => count(text),
+                    Part::Reasoning(reasoning) => count(&reasoning.text),
+                    Part::Call(call) => exact::count(encoding, &call.name) + count(&call.input),
+                    Part::Output(output) => count(&output.text),
                     Part::Media(_) => 0,
-                    Part::Opaque(opaque) => count(opaque.raw.as_str()),
+                    Part::Opaque(opaque) => count(&opaque.raw),
                 };
                 text + self.attached(part)
             }
@@ -272,8 +302,10 @@ impl Ruler {
 
     fn plain(&self, text: &Text) -> f64 {
         match self.basis {
-            Basis::Shape => text.measured(shape::thousandths) as f64 / 1000.0 * self.rates.text,
-            Basis::Calibrated | Basis::Encoding(_) | Basis::Heuristic(_) => self.short(text.as_str()),
+            Basis::Shape => super::shape_of(text) as f64 / 1000.0 * self.rates.text,
+            Basis::Calibrated | Basis::Encoding(_) | Basis::Heuristic(_) => {
+                exact_of(Encoding::O200k, text) as f64 * self.rates.text
+            }
         }
     }
 
@@ -301,6 +333,14 @@ impl Ruler {
 
     fn scaled(&self, tokens: f64) -> u64 {
         (tokens * self.scale).round() as u64
+    }
+}
+
+/// The exact count of a text, which for the usual encoding it remembers itself.
+fn exact_of(encoding: Encoding, text: &Text) -> u64 {
+    match encoding {
+        Encoding::O200k => text.measured(Measure::Exact, |it| exact::count(encoding, it)),
+        Encoding::Cl100k => exact::count(encoding, text.as_str()),
     }
 }
 
@@ -335,6 +375,22 @@ fn heuristic(it: Heuristic) -> (Basis, MethodKind, f64) {
 /// Blocks that hold encrypted thought: compactions, redacted thinking.
 fn is_sealed(opaque: &Opaque) -> bool {
     ["compaction", "redacted", "reasoning"].iter().any(|it| opaque.kind.contains(it))
+}
+
+/// Counts all texts of a history, on all cores where there is much.
+fn count_ahead(encoding: Encoding, history: &History) {
+    let mut texts: Vec<&str> = Vec::new();
+    for part in history.messages().iter().flat_map(|it| &it.parts) {
+        match part {
+            Part::Text(text) => texts.push(text.as_str()),
+            Part::Reasoning(reasoning) => texts.push(reasoning.text.as_str()),
+            Part::Call(call) => texts.extend([&call.name, call.input.as_str()]),
+            Part::Output(output) => texts.push(output.text.as_str()),
+            Part::Media(_) => {}
+            Part::Opaque(opaque) => texts.push(opaque.raw.as_str()),
+        }
+    }
+    exact::count_ahead(encoding, &texts);
 }
 
 /// What a provider counted for one request.

@@ -16,7 +16,9 @@ fn rounds(few: usize) -> usize {
 }
 
 fn command(home: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_epitome"));
+    // Long runs name a copy that no build replaces under them.
+    let program = std::env::var_os("EPITOME_PROGRAM").unwrap_or(env!("CARGO_BIN_EXE_epitome").into());
+    let mut command = Command::new(program);
     command.env_clear().env("HOME", home).env("PATH", "/usr/bin:/bin").current_dir(home).args(arguments);
     command
 }
@@ -414,4 +416,58 @@ fn what_may_not_be_applied_to_is_refused() {
         let mode = |path: &str| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(live["output"].as_str().unwrap()), 0o640, "permissions are the old session's");
     }
+}
+
+/// The words of a session as the reader gives them, by who said them: `(role, kind is a summary, text)`.
+fn words(path: &str) -> Vec<(String, bool, String)> {
+    use epitome::history::{Kind, Role};
+    let source = epitome::format::Memory::new("made", fs::read(path).unwrap());
+    let session = epitome::format::read(&source, None).unwrap();
+    let mut out = Vec::new();
+    for message in session.history.messages() {
+        for text in message.texts() {
+            let role = if message.role == Role::User { "user" } else { "other" };
+            out.push((role.to_owned(), message.kind == Kind::Summary, text.as_str().to_owned()));
+        }
+    }
+    out
+}
+
+#[test]
+fn every_session_is_carried_to_every_agent() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("examples/sessions");
+    let mut names: Vec<_> = fs::read_dir(&folder).unwrap().map(|it| it.unwrap().path()).collect();
+    names.retain(|it| it.extension().is_some_and(|it| it != "py"));
+    names.sort();
+    assert_eq!(names.len(), 10);
+    let each = |agent: &str| {
+        for path in &names {
+            // The default; and, from an agent's own session, one whose summary stands behind the user's words.
+            let native = path.extension().is_some_and(|it| it == "jsonl");
+            for profile in ["epitome", "codex@0.169"].into_iter().take(if native { 2 } else { 1 }) {
+                let home = tempfile::tempdir().unwrap();
+                let session = path.display().to_string();
+                let arguments =
+                    ["compact", &session, "--profile", profile, "--as", agent, "--apply", "--json"];
+                let done = answer(&epitome(home.path(), &arguments));
+                let what = format!("{session} {profile} to {agent}: {done}");
+                assert_eq!(done["status"], "compacted", "{what}");
+                let found = words(done["output"].as_str().unwrap());
+                let summary = done["summary"].as_str().unwrap();
+                let holds = |it: &&(String, bool, String)| it.2.contains(summary.lines().next().unwrap());
+                let summaries: Vec<_> = found.iter().filter(holds).collect();
+                assert_eq!(summaries.len(), 1, "{what}");
+                // OpenCode knows its own summary only in front.
+                assert!(summaries[0].1 || (agent, profile) == ("opencode", "codex@0.169"), "{what}");
+                let last = "mention https://docs.example.com/idempotency#keys and that keys live 24 h";
+                let said = found.iter().any(|(role, _, text)| role == "user" && text.ends_with(last));
+                assert!(said, "{what}: {found:#?}");
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for agent in ["codex", "claude-code", "gemini-cli", "opencode"] {
+            scope.spawn(|| each(agent));
+        }
+    });
 }

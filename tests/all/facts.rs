@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 /// A session from text: `@user`, `@model`, `@context`, `@summary`, `@call NAME ID`, `@free NAME ID`, `@out ID [failed]`,
 /// each with the lines below it.
-fn session(text: &str) -> History {
+pub(crate) fn session(text: &str) -> History {
     let mut messages = Vec::new();
     let mut open: Option<(&str, String)> = None;
     let mut close = |open: Option<(&str, String)>| {
@@ -66,7 +66,7 @@ fn shown(fact: &Fact) -> String {
     out
 }
 
-fn spec() -> SummarySpec {
+pub(crate) fn spec() -> SummarySpec {
     epitome::profile::Profile::built_in("epitome").unwrap().summarize().unwrap().summary.clone()
 }
 
@@ -75,7 +75,13 @@ fn count(text: &str) -> u64 {
     text.len().div_ceil(4) as u64
 }
 
-fn summary(history: &History, ledger: &Ledger, spec: &SummarySpec, budget: u64, pins: &[String]) -> String {
+pub(crate) fn summary(
+    history: &History,
+    ledger: &Ledger,
+    spec: &SummarySpec,
+    budget: u64,
+    pins: &[String],
+) -> String {
     let region = 0..history.messages().len();
     let ask = Ask {
         region,

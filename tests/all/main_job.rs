@@ -218,3 +218,61 @@ fn bad_input_is_said_and_nothing_hangs() {
         assert!(said.contains(says), "{arguments:?}: {said}");
     }
 }
+
+/// The gate rejects a compaction that loses too much, says what would be lost and which budget keeps it; that budget
+/// then passes.
+#[test]
+fn the_gate_names_a_budget_that_passes() {
+    let home = tempfile::tempdir().unwrap();
+    let mut rejected = 0;
+    for session in ["claude-code.jsonl", "opencode.json", "gemini.json"] {
+        let path = root().join("examples/sessions").join(session).display().to_string();
+        for least in ["0.9", "F=1,X=1", "U=1,0.8"] {
+            let run = |budget: &str| {
+                let out = home.path().join("out");
+                let out = out.display().to_string();
+                let arguments = [
+                    "compact",
+                    &path,
+                    "--budget",
+                    budget,
+                    "--min-kept",
+                    least,
+                    "--as",
+                    "anthropic",
+                    "--out",
+                    &out,
+                    "--json",
+                ];
+                let output = epitome(home.path(), &arguments);
+                let written = std::fs::remove_file(&out).is_ok();
+                (output.status.code().unwrap(), json(&output, &path), written)
+            };
+            let (code, answer, written) = run("3%");
+            if answer["reason_code"] != "lost_too_much" {
+                continue;
+            }
+            rejected += 1;
+            let what = format!("{path} {least}: {answer:#}");
+            assert_eq!((code, written, &answer["status"]), (1, false, &Value::from("rejected")), "{what}");
+            let lost = answer["lost"].as_array().unwrap();
+            assert!(
+                !lost.is_empty() && lost.iter().all(|it| !it["text"].as_str().unwrap().is_empty()),
+                "{what}"
+            );
+            if !least.contains("0.") {
+                let classes = ["file operations", "commands"];
+                assert!(lost.iter().all(|it| classes.contains(&it["class"].as_str().unwrap())), "{what}");
+            }
+            let budget =
+                answer["budget_needed"].as_u64().unwrap_or_else(|| panic!("no budget: {what}")).to_string();
+            assert!(
+                answer["reason"].as_str().unwrap().contains(&format!("--budget {budget} would keep it")),
+                "{what}"
+            );
+            let (code, answer, written) = run(&budget);
+            assert_eq!((code, written), (0, true), "{path} {least} at {budget}: {answer:#}");
+        }
+    }
+    assert!(rejected >= 3, "only {rejected} were rejected");
+}

@@ -23,6 +23,20 @@ pub(super) enum Item {
     After(Vec<Part>),
 }
 
+impl Item {
+    /// What it is made of.
+    pub(super) fn parts_mut(&mut self) -> &mut [Part] {
+        match self {
+            Self::Reply { parts, .. }
+            | Self::Results { parts, .. }
+            | Self::Summary(parts)
+            | Self::Words { parts, .. }
+            | Self::Before(parts)
+            | Self::After(parts) => parts,
+        }
+    }
+}
+
 /// What the client drops without a word: results whose call is gone, calls whose result is (but those of the
 /// last response, which still run), blank texts of the model, and responses of which only thinking is left.
 pub(super) fn drop_orphans(items: &mut Vec<(usize, Item)>) {

@@ -139,29 +139,8 @@ pub(super) fn part_of(raw: &RawValue) -> Option<Part> {
             signature: None,
         })),
         "tool_result" => {
-            let (mut text, mut media) = (String::new(), Vec::new());
-            let mut line = |it: &str| {
-                if !text.is_empty() {
-                    text.push('\n');
-                }
-                text.push_str(it);
-            };
-            for part in blocks_of_result(block.content) {
-                match part {
-                    Part::Text(it) => line(it.as_str()),
-                    Part::Media(it) => media.push(it),
-                    Part::Opaque(it) => line(it.raw.as_str()),
-                    Part::Reasoning(_) | Part::Call(_) | Part::Output(_) => {}
-                }
-            }
-            Some(Part::Output(Output {
-                id: block.tool_use_id.unwrap_or_default(),
-                name: None,
-                cleared: text == CLEARED,
-                text: text.into(),
-                media,
-                failed: block.is_error == Some(true),
-            }))
+            let failed = block.is_error == Some(true);
+            Some(output(block.tool_use_id.unwrap_or_default(), blocks_of_result(block.content), failed))
         }
         "image" | "document" => match block.source {
             Some(Place { data: Some(data), media_type, kind: Some(kind), .. }) if kind == "base64" => {
@@ -178,6 +157,35 @@ pub(super) fn part_of(raw: &RawValue) -> Option<Part> {
         "fallback" => None,
         _ => opaque(&kind),
     }
+}
+
+/// A tool's result, of what stands in it.
+pub(super) fn output(id: Arc<str>, parts: Vec<Part>, failed: bool) -> Part {
+    let of = |text: Text, media| {
+        let cleared = text.as_str() == CLEARED;
+        Part::Output(Output { id, name: None, cleared, text, media, failed })
+    };
+    let parts = match <[Part; 1]>::try_from(parts) {
+        Ok([Part::Text(text)]) => return of(text, Vec::new()),
+        Ok(one) => Vec::from(one),
+        Err(parts) => parts,
+    };
+    let (mut text, mut media) = (String::new(), Vec::new());
+    let mut line = |it: &str| {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(it);
+    };
+    for part in parts {
+        match part {
+            Part::Text(it) => line(it.as_str()),
+            Part::Media(it) => media.push(it),
+            Part::Opaque(it) => line(it.raw.as_str()),
+            Part::Reasoning(_) | Part::Call(_) | Part::Output(_) => {}
+        }
+    }
+    of(text.into(), media)
 }
 
 /// As [`blocks`], but a text counts though it is blank, and what is a result keeps its text as it stands.

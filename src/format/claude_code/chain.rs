@@ -1,6 +1,7 @@
 //! Which rows are live: the tree, its leaf, and the path that the client would send.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use memchr::memmem;
@@ -8,14 +9,15 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer};
 use serde_json::value::RawValue;
 
-use super::{ROW_TYPES, SIDE_TYPES};
+use super::read::{Loaded, load};
+use super::{ROW_TYPES, SIDE_TYPES, fast};
 use crate::error::Result;
-use crate::format::lines::each_line;
-use crate::format::{Note, Record, Source, derive};
+use crate::format::lines::{HEAD, backwards, each_line_in};
+use crate::format::{Keep, Note, Record, Source, derive};
 use crate::json;
 
 /// What of a line decides about its place. A field of the wrong type counts as missing.
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
 pub(super) struct Line<'a> {
     #[serde(rename = "type", default, deserialize_with = "lenient")]
     pub(super) kind: Option<String>,
@@ -24,27 +26,27 @@ pub(super) struct Line<'a> {
     #[serde(rename = "parentUuid", default, deserialize_with = "lenient")]
     pub(super) parent: Option<Arc<str>>,
     #[serde(rename = "sourceToolAssistantUUID", default, deserialize_with = "lenient")]
-    answers: Option<Arc<str>>,
+    pub(super) answers: Option<Arc<str>>,
     #[serde(rename = "isSidechain", default, deserialize_with = "lenient")]
     pub(super) sidechain: Option<bool>,
     #[serde(rename = "isMeta", default, deserialize_with = "lenient")]
-    meta: Option<bool>,
+    pub(super) meta: Option<bool>,
     #[serde(rename = "isCompactSummary", default, deserialize_with = "lenient")]
-    summary: Option<bool>,
+    pub(super) summary: Option<bool>,
     #[serde(rename = "isApiErrorMessage", default, deserialize_with = "lenient")]
-    api_error: Option<bool>,
+    pub(super) api_error: Option<bool>,
     #[serde(default, deserialize_with = "lenient")]
     pub(super) subtype: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
-    timestamp: Option<String>,
+    pub(super) timestamp: Option<String>,
     #[serde(rename = "sessionId", default, deserialize_with = "lenient")]
     pub(super) session: Option<Arc<str>>,
     #[serde(default, deserialize_with = "lenient")]
-    cwd: Option<Arc<str>>,
+    pub(super) cwd: Option<Arc<str>>,
     #[serde(rename = "leafUuid", default, deserialize_with = "lenient")]
     pub(super) leaf: Option<Arc<str>>,
     #[serde(rename = "compactMetadata", default, deserialize_with = "lenient")]
-    compact: Option<Compact>,
+    pub(super) compact: Option<Compact>,
     #[serde(borrow, default)]
     pub(super) message: Option<&'a RawValue>,
 }
@@ -118,6 +120,8 @@ pub(super) struct Row {
     pub(super) at: Option<i64>,
     pub(super) cwd: Option<Arc<str>>,
     pub(super) compact: Option<Compact>,
+    /// What it says, where that was kept while the line was looked at.
+    pub(super) loaded: Option<Result<Loaded, String>>,
 }
 
 /// All lines, of which the rows are known by their place in the tree.
@@ -132,26 +136,153 @@ pub(super) struct Index {
     pub(super) known: bool,
     /// The last `last-prompt`: what it points at, how many rows came before it, its line.
     pointer: Option<(Arc<str>, usize, u64)>,
+    /// All lines, blank ones too.
+    lines: u64,
 }
 
 impl Index {
     /// Reads every line once and keeps what decides about places.
     pub(super) fn of(source: &dyn Source) -> Result<Self> {
+        Ok(Self::within(source, 0..source.len(), None)?.without_sidechains())
+    }
+
+    /// Reads the lines that begin in a range; with `keep`, what rows say is kept as that leaves it.
+    fn within(source: &dyn Source, range: Range<u64>, keep: Option<&Keep>) -> Result<Self> {
         let mut index = Self::default();
-        each_line(source, |number, record, bytes| {
+        index.lines = each_line_in(source, range, |number, record, bytes| {
             let at = index.records.len() as u32;
             index.records.push(record);
             let text = json::mend(bytes);
-            if let Err(what) = index.take(number, at, &text) {
+            let rows = index.rows.len();
+            if let Some(fast) = keep.and_then(|_| fast::look(&text)) {
+                index.place(number, at, fast.line, fast.said, fast.response);
+                if let Some(row) = index.rows.last_mut() {
+                    row.loaded = Some(Ok(fast.loaded));
+                }
+            } else if let Err(what) = index.take(number, at, &text) {
                 index.notes.push(Note { line: number, what });
+            }
+            if let Some(keep) = keep {
+                for row in index.rows.iter_mut().skip(rows) {
+                    let mut loaded = row.loaded.take().unwrap_or_else(|| load(row, &text));
+                    if let Ok(Loaded { item: Some(item), .. }) = &mut loaded {
+                        item.parts_mut().iter_mut().for_each(|it| keep(it, record.at));
+                    }
+                    row.loaded = Some(loaded);
+                }
             }
             Ok(true)
         })?;
-        // A sub-agent's file is nothing but sidechain: there it is the chain.
-        if index.rows.iter().all(|it| it.sidechain) {
-            index.rows.iter_mut().for_each(|it| it.sidechain = false);
-        }
         Ok(index)
+    }
+
+    /// Reads from the end backwards no more lines than the chain depends on, or all if they are few, and the first time.
+    pub(super) fn live_part(source: &dyn Source, keep: &Keep) -> Result<Self> {
+        let mut parts: Vec<Self> = Vec::new();
+        let (mut bounded, mut whole) = (false, false);
+        let from = backwards(
+            source,
+            |range| Self::within(source, range, Some(keep)),
+            |part| {
+                bounded |= part.boundary().is_some();
+                parts.push(part);
+                if bounded && source.len() > super::super::LOOKED_AT_WHOLE {
+                    parts = vec![Self::joined(std::mem::take(&mut parts))];
+                    whole = parts[0].is_enough();
+                }
+                !whole
+            },
+        )?;
+        let mut index = Self::joined(parts);
+        if from == 0 {
+            return Ok(index.without_sidechains());
+        }
+        // The first time is the earliest of the first rows, which are not quite in order.
+        let first = Self::within(source, 0..HEAD.min(from), None)?;
+        let lines =
+            if index.notes.is_empty() { 0 } else { each_line_in(source, 0..from, |_, _, _| Ok(true))? };
+        index = Self::joined(vec![index, Self { times: first.times, lines, ..Self::default() }]);
+        Ok(index)
+    }
+
+    /// The last place where a compaction cut.
+    fn boundary(&self) -> Option<usize> {
+        self.rows.iter().rposition(|it| it.kind == RowKind::Boundary && !it.sidechain)
+    }
+
+    /// Whether nothing before it can change what is live: behind the last boundary everything hangs together, what that
+    /// boundary preserves is there, and so is what is told of the session.
+    fn is_enough(&self) -> bool {
+        let Some(boundary) = self.boundary() else { return false };
+        let Some(compact) = &self.rows[boundary].compact else { return false };
+        let by_uuid: HashMap<&str, &Row> = self.rows.iter().map(|it| (&*it.uuid, it)).collect();
+        let there = |uuid: &str| by_uuid.contains_key(uuid);
+        let hangs = |row: &Row| row.parent.as_deref().is_none_or(there);
+        let preserved = match (&compact.kept, &compact.segment) {
+            (Some(kept), _) => there(&kept.anchor_uuid) && kept.uuids.iter().all(|it| there(it)),
+            (None, Some(segment)) => {
+                let mut at = by_uuid.get(segment.tail_uuid.as_str());
+                let mut steps = 0;
+                while let Some(row) =
+                    at.filter(|it| *it.uuid != *segment.head_uuid && steps < self.rows.len())
+                {
+                    at = row.parent.as_deref().and_then(|it| by_uuid.get(it));
+                    steps += 1;
+                }
+                at.is_some() && there(&segment.anchor_uuid)
+            }
+            (None, None) => true,
+        };
+        let pointed = match &self.pointer {
+            Some((leaf, before, _)) if boundary < *before => there(leaf),
+            Some(_) | None => true,
+        };
+        let behind = || self.rows[boundary..].iter().filter(|it| !it.sidechain);
+        preserved
+            && pointed
+            && self.session.is_some()
+            && behind().all(hangs)
+            && behind().any(|it| it.at.is_some())
+    }
+
+    /// Parts of one file, the last one first, as one.
+    fn joined(parts: Vec<Self>) -> Self {
+        let mut parts = parts.into_iter().rev();
+        let mut all = parts.next().unwrap_or_default();
+        for part in parts {
+            let (records, rows, lines) = (all.records.len() as u32, all.rows.len(), all.lines);
+            all.records.extend(part.records);
+            all.notes.extend(part.notes.into_iter().map(|it| Note { line: it.line + lines, ..it }));
+            all.rows.extend(part.rows.into_iter().map(|it| Row {
+                record: it.record + records,
+                line: it.line + lines,
+                ..it
+            }));
+            all.session = part.session.or(all.session);
+            if let Some((from, to)) = part.times {
+                all.time(from);
+                all.time(to);
+            }
+            all.known |= part.known;
+            if let Some((leaf, before, line)) = part.pointer {
+                all.pointer = Some((leaf, before + rows, line + lines));
+            }
+            all.lines += part.lines;
+        }
+        all
+    }
+
+    /// A sub-agent's file is nothing but sidechain: there it is the chain.
+    fn without_sidechains(mut self) -> Self {
+        if self.rows.iter().all(|it| it.sidechain) {
+            self.rows.iter_mut().for_each(|it| it.sidechain = false);
+        }
+        self
+    }
+
+    fn time(&mut self, at: i64) {
+        let (first, last) = self.times.unwrap_or((at, at));
+        self.times = Some((first.min(at), last.max(at)));
     }
 
     fn take(&mut self, number: u64, record: u32, text: &str) -> Result<(), String> {
@@ -161,48 +292,54 @@ impl Index {
         }
         let line: Line =
             serde_json::from_str(text).map_err(|it| format!("expected a JSON object: {it}; not used"))?;
-        let Some(kind) = line.kind else { return Err("expected a type, found none; not used".into()) };
-        if !ROW_TYPES.contains(&kind.as_str()) && line.uuid.is_none() {
+        let Some(kind) = line.kind.as_deref() else {
+            return Err("expected a type, found none; not used".into());
+        };
+        if !ROW_TYPES.contains(&kind) && line.uuid.is_none() {
             if kind == "last-prompt"
                 && let Some(leaf) = line.leaf
             {
                 self.pointer = Some((leaf, self.rows.len(), number));
             }
-            if !SIDE_TYPES.contains(&kind.as_str()) {
+            if !SIDE_TYPES.contains(&kind) {
                 return Err(format!("unknown type {kind:?}; not used"));
             }
             self.known = true;
             self.session = line.session.or_else(|| self.session.take());
             return Ok(());
         }
-        let Some(uuid) = line.uuid else {
+        if line.uuid.is_none() {
             return Err(format!("expected a uuid on {kind:?}, found none; not used"));
-        };
+        }
+        let message = line.message.map_or("", RawValue::get);
+        let said = memmem::find(message.as_bytes(), b"\"tool_result\"").is_some();
+        #[derive(Deserialize)]
+        struct Id {
+            #[serde(default, deserialize_with = "lenient")]
+            id: Option<Arc<str>>,
+        }
+        let response = if kind == "assistant" { serde_json::from_str::<Id>(message).ok() } else { None };
+        self.place(number, record, Line { message: None, ..line }, said, response.and_then(|it| it.id));
+        Ok(())
+    }
+
+    /// Puts a row into the tree. `result`: its message speaks of a tool's result. `response`: `message.id`.
+    fn place(&mut self, number: u64, record: u32, line: Line<'_>, result: bool, response: Option<Arc<str>>) {
+        let Some(uuid) = line.uuid else { return };
         self.known = true;
         self.session = line.session.or_else(|| self.session.take());
-        let message = line.message.map_or("", RawValue::get);
-        let kind = match (kind.as_str(), line.subtype.as_deref()) {
-            ("user", _) => RowKind::User {
-                meta: line.meta == Some(true),
-                summary: line.summary == Some(true),
-                result: memmem::find(message.as_bytes(), b"\"tool_result\"").is_some(),
-            },
+        let kind = match (line.kind.as_deref().unwrap_or_default(), line.subtype.as_deref()) {
+            ("user", _) => {
+                RowKind::User { meta: line.meta == Some(true), summary: line.summary == Some(true), result }
+            }
             ("assistant", _) => RowKind::Assistant { api_error: line.api_error == Some(true) },
             ("attachment", _) => RowKind::Attachment,
             ("system", Some("local_command")) => RowKind::LocalCommand,
             ("system", Some("compact_boundary")) => RowKind::Boundary,
             _ => RowKind::Link,
         };
-        #[derive(Deserialize)]
-        struct Id {
-            #[serde(default, deserialize_with = "lenient")]
-            id: Option<Arc<str>>,
-        }
         let response = match kind {
-            RowKind::Assistant { .. } => {
-                let id = serde_json::from_str::<Id>(message).ok().and_then(|it| it.id);
-                Some(id.unwrap_or_else(|| uuid.clone()))
-            }
+            RowKind::Assistant { .. } => Some(response.unwrap_or_else(|| uuid.clone())),
             RowKind::User { .. }
             | RowKind::Attachment
             | RowKind::LocalCommand
@@ -211,9 +348,11 @@ impl Index {
         };
         let at = line.timestamp.as_deref().and_then(derive::parse_time);
         if let Some(at) = at {
-            let (first, last) = self.times.unwrap_or((at, at));
-            self.times = Some((first.min(at), last.max(at)));
+            self.time(at);
         }
+        // Most rows have the directory of the one before.
+        let before =
+            self.rows.last().and_then(|it| it.cwd.clone()).filter(|it| Some(it) == line.cwd.as_ref());
         self.rows.push(Row {
             record,
             line: number,
@@ -224,10 +363,10 @@ impl Index {
             sidechain: line.sidechain == Some(true),
             response,
             at,
-            cwd: line.cwd,
+            cwd: before.or(line.cwd),
             compact: line.compact,
+            loaded: None,
         });
-        Ok(())
     }
 
     /// The numbers of the live rows in the order in which the client goes through them.
@@ -253,7 +392,7 @@ impl Index {
             self.notes.push(Note { line: self.rows[main[0]].line, what });
             return main;
         }
-        let boundary = self.rows.iter().rposition(|it| it.kind == RowKind::Boundary && !it.sidechain);
+        let boundary = self.boundary();
         let kept = boundary.and_then(|it| self.relink(it, &by_uuid, &mut parents));
         let pointed = match &self.pointer {
             Some((leaf, before, _)) if boundary.is_none_or(|it| it < *before) => {

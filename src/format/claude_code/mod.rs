@@ -12,6 +12,7 @@
 mod assemble;
 mod blocks;
 mod chain;
+mod fast;
 mod fields;
 mod patch;
 mod read;
@@ -19,7 +20,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use read::read;
+pub use read::{read, scan};
 pub use write::write;
 
 /// Rows of the tree.

@@ -11,7 +11,7 @@ use super::assemble::{Assembly, Item, drop_orphans};
 use super::blocks::{blocks, is_blank, kind_of};
 use super::chain::{Index, Row, RowKind, lenient};
 use crate::error::{Error, Kind as ErrorKind, Result};
-use crate::format::{Format, Note, PastCompaction, Session, Source};
+use crate::format::{Format, Keep, Note, PastCompaction, Session, Source};
 use crate::history::{History, Kind, Message, Meta, Part, Role, Text, Usage};
 use crate::json;
 
@@ -40,7 +40,16 @@ const ATTACHED: [(&str, &str); 14] = [
 ///
 /// `id` of a message is the uuid of its first row; usage is that of a response's last row, unless all of it is zero.
 pub fn read(source: &dyn Source) -> Result<Session> {
-    let mut index = Index::of(source)?;
+    session(source, Index::of(source)?)
+}
+
+/// The same for a session that is only measured: parts are as `keep` leaves them, and no line is looked at that the
+/// history does not depend on.
+pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
+    session(source, Index::live_part(source, keep)?).map(Session::measured_only)
+}
+
+fn session(source: &dyn Source, mut index: Index) -> Result<Session> {
     if !index.known {
         let found = match index.notes.first() {
             Some(note) => format!("line {}: {}", note.line, note.what),
@@ -55,12 +64,20 @@ pub fn read(source: &dyn Source) -> Result<Session> {
     let mut items = Vec::with_capacity(live.len());
     let (mut model, mut cwd) = (None, None);
     for at in live {
-        let row = &index.rows[at];
+        let row = &mut index.rows[at];
         cwd = row.cwd.clone().or(cwd);
-        let bytes = source.bytes(index.records[row.record as usize].range())?;
-        match load(row, &json::mend(&bytes), &mut model) {
-            Ok(Some(item)) => items.push((at, item)),
-            Ok(None) => {}
+        let loaded = match row.loaded.take() {
+            Some(loaded) => loaded,
+            None => {
+                let bytes = source.bytes(index.records[row.record as usize].range())?;
+                load(row, &json::mend(&bytes))
+            }
+        };
+        match loaded {
+            Ok(loaded) => {
+                model = loaded.model.or(model);
+                items.extend(loaded.item.map(|it| (at, it)));
+            }
             Err(what) => index.notes.push(Note { line: row.line, what }),
         }
     }
@@ -119,7 +136,7 @@ struct Body<'a> {
 
 /// `message.usage`.
 #[derive(Deserialize)]
-struct Reported {
+pub(super) struct Reported {
     #[serde(default, deserialize_with = "lenient")]
     input_tokens: Option<u64>,
     #[serde(default, deserialize_with = "lenient")]
@@ -130,42 +147,59 @@ struct Reported {
     cache_creation_input_tokens: Option<u64>,
 }
 
-fn load(row: &Row, text: &str, model: &mut Option<Arc<str>>) -> Result<Option<Item>, String> {
+/// What a row says.
+pub(super) struct Loaded {
+    pub(super) item: Option<Item>,
+    /// The model that answered.
+    pub(super) model: Option<Arc<str>>,
+}
+
+/// What an assistant's row says.
+pub(super) fn reply(
+    response: Arc<str>,
+    model: Option<Arc<str>>,
+    usage: Option<Reported>,
+    parts: Vec<Part>,
+) -> Loaded {
+    let synthetic = model.as_deref() == Some(SYNTHETIC);
+    let usage = usage.filter(|_| !synthetic).map(|it| Usage {
+        input: it.input_tokens.unwrap_or(0),
+        output: it.output_tokens.unwrap_or(0),
+        cache_read: it.cache_read_input_tokens.unwrap_or(0),
+        cache_write: it.cache_creation_input_tokens.unwrap_or(0),
+        reasoning: 0,
+    });
+    let usage = usage.filter(|it| it.context() > 0);
+    Loaded { item: Some(Item::Reply { response, parts, usage }), model: model.filter(|_| !synthetic) }
+}
+
+/// What a user's row says.
+pub(super) fn words(parts: Vec<Part>, meta: bool, summary: bool, result: bool) -> Item {
+    let kind = if meta { Kind::Context } else { kind_of(&parts) };
+    if result && parts.iter().any(|it| matches!(it, Part::Output(_))) {
+        Item::Results { parts, kind }
+    } else if summary {
+        Item::Summary(parts)
+    } else {
+        Item::Words { parts, kind }
+    }
+}
+
+pub(super) fn load(row: &Row, text: &str) -> Result<Loaded, String> {
     let body = || -> Result<Body, String> {
         let content: Content =
             serde_json::from_str(text).map_err(|it| format!("expected a message: {it}; not used"))?;
         Ok(content.message)
     };
-    Ok(match row.kind {
+    let item = match row.kind {
         RowKind::Boundary | RowKind::Link | RowKind::Assistant { api_error: true } => None,
         RowKind::Assistant { api_error: false } => {
             let body = body()?;
-            let synthetic = body.model.as_deref() == Some(SYNTHETIC);
-            if !synthetic {
-                *model = body.model.or(model.take());
-            }
-            let usage = body.usage.filter(|_| !synthetic).map(|it| Usage {
-                input: it.input_tokens.unwrap_or(0),
-                output: it.output_tokens.unwrap_or(0),
-                cache_read: it.cache_read_input_tokens.unwrap_or(0),
-                cache_write: it.cache_creation_input_tokens.unwrap_or(0),
-                reasoning: 0,
-            });
-            let usage = usage.filter(|it| it.context() > 0);
             let response = row.response.clone().unwrap_or_default();
-            Some(Item::Reply { response, parts: blocks(body.content), usage })
+            return Ok(reply(response, body.model, body.usage, blocks(body.content)));
         }
         RowKind::User { meta, summary, result } => {
-            let parts = blocks(body()?.content);
-            let kind = if meta { Kind::Context } else { kind_of(&parts) };
-            let result = result && parts.iter().any(|it| matches!(it, Part::Output(_)));
-            Some(if result {
-                Item::Results { parts, kind }
-            } else if summary {
-                Item::Summary(parts)
-            } else {
-                Item::Words { parts, kind }
-            })
+            Some(words(blocks(body()?.content), meta, summary, result))
         }
         RowKind::LocalCommand => {
             #[derive(Deserialize)]
@@ -178,7 +212,8 @@ fn load(row: &Row, text: &str, model: &mut Option<Arc<str>>) -> Result<Option<It
             Some(Item::Words { parts, kind: Kind::Context })
         }
         RowKind::Attachment => attachment(text)?,
-    })
+    };
+    Ok(Loaded { item, model: None })
 }
 
 fn attachment(text: &str) -> Result<Option<Item>, String> {
@@ -274,8 +309,8 @@ fn past(source: &dyn Source, index: &Index, of: &[Vec<usize>]) -> Result<Vec<Pas
                 }
                 waits = false;
                 let bytes = source.bytes(index.records[row.record as usize].range())?;
-                let item = load(row, &json::mend(&bytes), &mut None);
-                if let (Some(past), Ok(Some(Item::Summary(parts)))) = (out.last_mut(), item) {
+                let item = load(row, &json::mend(&bytes)).ok().and_then(|it| it.item);
+                if let (Some(past), Some(Item::Summary(parts))) = (out.last_mut(), item) {
                     past.summary = Message::new(Role::User, Kind::Summary, parts).plain();
                     past.message = messages.get(&at).copied();
                 }

@@ -1,5 +1,7 @@
 //! One response item as a message, and a message as response items.
 
+use std::sync::Arc;
+
 use crate::format::raw::{Fields, array, list, quoted, text};
 use crate::history::{Call, Kind, Media, MediaKind, Message, Opaque, Output, Part, Reasoning, Role, Text};
 use crate::json;
@@ -267,7 +269,7 @@ fn opaque(tag: &str, raw: &str) -> Part {
     Part::Opaque(Opaque { api: API.into(), kind: tag.into(), raw: compacted(raw).into() })
 }
 
-fn make_call(id: &str, name: &str, input: &str, freeform: bool) -> Part {
+pub(super) fn make_call(id: &str, name: &str, input: &str, freeform: bool) -> Part {
     Part::Call(Call { id: id.into(), name: name.into(), input: input.into(), freeform, signature: None })
 }
 
@@ -293,13 +295,19 @@ fn output(fields: &Fields, call: &str) -> Output {
         texts.push(text(raw).unwrap_or_else(|| raw.to_owned()));
     }
     let text = texts.join("\n");
+    let said = output_of(call, fields.text("name").map(Into::into), &text);
+    Output { failed: failed || said.failed, media: found, ..said }
+}
+
+/// An output that is nothing but text.
+pub(super) fn output_of(call: &str, name: Option<Arc<str>>, text: &str) -> Output {
     Output {
         id: call.into(),
-        name: fields.text("name").map(Into::into),
-        failed: failed || says_failed(&text),
+        name,
+        failed: says_failed(text),
         cleared: text == "Output exceeded the available model context and was truncated",
         text: text.into(),
-        media: found,
+        media: Vec::new(),
     }
 }
 
@@ -332,7 +340,7 @@ fn says_failed(text: &str) -> bool {
 }
 
 /// JSON without white space between its tokens; what is not JSON stays as it is.
-fn compacted(raw: &str) -> String {
+pub(super) fn compacted(raw: &str) -> String {
     if !raw.contains([' ', '\n', '\r', '\t']) {
         return raw.to_owned();
     }

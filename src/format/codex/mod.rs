@@ -3,13 +3,14 @@
 //! Facts are those of Codex 0.169 as measured, and of its sources up to 2026-08; older files (no `ordinal`, no
 //! `world_state`) are read by the same rules. `event_msg` lines are the screen's and never counted.
 
+mod fast;
 mod items;
 mod replay;
 mod rollout;
 mod write;
 
 use super::raw::Fields;
-use super::{Format, Session, Source};
+use super::{Format, Keep, Session, Source};
 use crate::error::Result;
 use crate::history::{History, Meta};
 
@@ -55,7 +56,24 @@ pub fn sniff(first_lines: &str) -> bool {
 /// # Errors
 /// [`Input`](crate::error::Kind::Input) if no line is Codex's; what [`Source::read_at`] gives.
 pub fn read(source: &dyn Source) -> Result<Session> {
-    let rollout = rollout::Rollout::of(source)?;
+    session(source, rollout::Rollout::of(source)?)
+}
+
+/// The same for a session that is only measured: parts are as `keep` leaves them, and no line is looked at that the
+/// history does not depend on.
+///
+/// # Errors
+/// As [`read`].
+pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
+    let rollout = rollout::Rollout::live(source, keep)?;
+    // A compaction that carries no history keeps the words of user messages: they must be there.
+    if rollout.needs_words() {
+        return read(source);
+    }
+    session(source, rollout).map(Session::measured_only)
+}
+
+fn session(source: &dyn Source, mut rollout: rollout::Rollout) -> Result<Session> {
     let replayed = rollout.replay(source)?;
     let text = |number: Option<u32>| number.map_or(Ok(String::new()), |it| rollout.text(source, it));
     let (first, last) = (text(rollout.session_meta)?, text(rollout.turn_context)?);

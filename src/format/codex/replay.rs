@@ -26,8 +26,16 @@ pub(super) struct Live {
     pub(super) record: u32,
     /// Where its JSON stands in the source; `None` if it was made by a rule and stands nowhere.
     pub(super) at: Option<Range<u64>>,
-    pair: Pair,
-    starts_turn: bool,
+    pub(super) pair: Pair,
+    pub(super) starts_turn: bool,
+}
+
+/// Which compactions a resume goes by: numbers of entries.
+pub(super) struct Survivors {
+    /// The newest one that carries a history.
+    pub(super) base: Option<usize>,
+    /// Those that were rolled back.
+    pub(super) cancelled: HashSet<usize>,
 }
 
 /// What the model would be sent next.
@@ -38,8 +46,8 @@ pub(super) struct Replayed {
 
 impl Rollout {
     /// What a resume would send.
-    pub(super) fn replay(&self, source: &dyn Source) -> Result<Replayed> {
-        let (base, cancelled) = self.survivors();
+    pub(super) fn replay(&mut self, source: &dyn Source) -> Result<Replayed> {
+        let (Survivors { base, cancelled }, _) = self.survivors();
         let mut items: Vec<Live> = Vec::new();
         let mut start = 0;
         if let Some(base) = base {
@@ -54,14 +62,19 @@ impl Rollout {
         // Messages before this one have been reported on.
         let mut reported = items.len();
         let mut last_report = None;
-        for (number, entry) in self.entries.iter().enumerate().skip(start) {
-            match entry {
-                Entry::Item { starts_turn } => {
-                    if let Some(mut live) = self.live_item(source, number as u32)? {
-                        if *starts_turn {
+        for number in start..self.entries.len() {
+            match &mut self.entries[number] {
+                Entry::Item { starts_turn, live } => {
+                    let (starts_turn, record) = (*starts_turn, number as u32);
+                    let live = match live.take() {
+                        Some(live) => Some(Live { record, ..*live }),
+                        None => self.live_item(source, record)?,
+                    };
+                    if let Some(mut live) = live {
+                        if starts_turn {
                             starts.push(items.len());
                         }
-                        live.starts_turn = *starts_turn;
+                        live.starts_turn = starts_turn;
                         items.push(live);
                     }
                 }
@@ -100,8 +113,8 @@ impl Rollout {
     }
 
     /// The compaction whose history is the base, and the compactions that were rolled back, by going from the newest
-    /// turn to the oldest.
-    fn survivors(&self) -> (Option<usize>, HashSet<usize>) {
+    /// turn to the oldest; and whether the base was found before the first entry was reached.
+    pub(super) fn survivors(&self) -> (Survivors, bool) {
         let mut base = None;
         let mut cancelled = HashSet::new();
         let mut to_cancel = 0u64;
@@ -129,7 +142,7 @@ impl Rollout {
                     turn.0 = turn.0.or(id.as_deref());
                 }
                 Entry::UserMessage => turn.get_or_insert_default().1 = true,
-                Entry::Item { starts_turn } => turn.get_or_insert_default().1 |= *starts_turn,
+                Entry::Item { starts_turn, .. } => turn.get_or_insert_default().1 |= *starts_turn,
                 Entry::TurnStarted(id) => {
                     let fits = |known: Option<&str>| match (known, id.as_deref()) {
                         (Some(known), Some(id)) => known == id,
@@ -147,12 +160,23 @@ impl Rollout {
                 break;
             }
         }
+        let early = base.is_some();
         if base.is_none()
             && let Some(turn) = turn
         {
             close(turn, &mut to_cancel, &mut base);
         }
-        (base, cancelled)
+        (Survivors { base, cancelled }, early)
+    }
+
+    /// Whether a replay comes to a compaction that carries no history: the words of user messages outlive it.
+    pub(super) fn needs_words(&self) -> bool {
+        let (Survivors { base, cancelled }, _) = self.survivors();
+        self.entries
+            .iter()
+            .enumerate()
+            .skip(base.map_or(0, |it| it + 1))
+            .any(|(number, it)| matches!(it, Entry::Compacted { .. }) && !cancelled.contains(&number))
     }
 
     fn live_item(&self, source: &dyn Source, number: u32) -> Result<Option<Live>> {

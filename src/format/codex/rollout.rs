@@ -1,10 +1,14 @@
 //! A rollout, every line of it looked at once and not kept.
 
-use super::items::parse;
+use std::ops::Range;
+
+use super::fast;
+use super::items::{Item, parse};
+use super::replay::Live;
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::format::raw::Fields;
-use crate::format::{Note, Record, Source, derive, lines};
-use crate::history::{Kind, Message, Role, Usage};
+use crate::format::{Keep, Note, Record, Source, derive, lines};
+use crate::history::{Kind, Role, Usage};
 use crate::json;
 
 /// One line, as far as a replay needs it.
@@ -13,6 +17,8 @@ pub(super) enum Entry {
     /// A response item; whether it begins a user turn.
     Item {
         starts_turn: bool,
+        /// It, where it was kept while the line was looked at.
+        live: Option<Box<Live>>,
     },
     Compacted {
         message: String,
@@ -53,21 +59,31 @@ pub(super) struct Rollout {
     pub(super) first_prompt: Option<u32>,
     /// The id of the newest turn, if it has one.
     pub(super) turn: Option<String>,
+    /// Whether any turn was begun.
+    turn_seen: bool,
     pub(super) last_compacted: Option<u32>,
     pub(super) window: Option<u64>,
     pub(super) max_ordinal: Option<u64>,
     pub(super) paginated: bool,
     /// Lines that were Codex's.
     known: usize,
+    /// All lines, blank ones too.
+    lines: u64,
 }
 
 impl Rollout {
     /// Looks at every line.
     pub(super) fn of(source: &dyn Source) -> Result<Self> {
+        Self::within(source, 0..source.len(), None)?.ours(source)
+    }
+
+    /// Looks at the lines that begin in a range; with `keep`, items are kept as that leaves them.
+    fn within(source: &dyn Source, range: Range<u64>, keep: Option<&Keep>) -> Result<Self> {
         let mut rollout = Self::default();
-        lines::each_line(source, |line, record, bytes| {
+        rollout.lines = lines::each_line_in(source, range, |line, record, bytes| {
             let text = json::mend(bytes);
-            let entry = match rollout.look(&text) {
+            let keep = keep.map(|it| (it, record));
+            let entry = match rollout.look(&text, keep) {
                 Ok(entry) => entry,
                 Err(what) => {
                     rollout.notes.push(Note { line, what });
@@ -78,6 +94,98 @@ impl Rollout {
             rollout.entries.push(entry);
             Ok(true)
         })?;
+        Ok(rollout)
+    }
+
+    /// Looks from the end backwards at no more lines than what a resume would send is made of, or at all if they are
+    /// few, and at the first.
+    ///
+    /// What may be missing then are compactions before the newest one that survived, and what they were like; the
+    /// history is the same.
+    pub(super) fn live(source: &dyn Source, keep: &Keep) -> Result<Self> {
+        let mut parts: Vec<Self> = Vec::new();
+        let mut whole = false;
+        let look = |range| Self::within(source, range, Some(keep));
+        let from = lines::backwards(source, look, |part| {
+            // A compaction that carries a history is looked for; what came before it may still matter.
+            let may_end =
+                part.last_compacted.is_some() || parts.len() == 1 && parts[0].last_compacted.is_some();
+            parts.push(part);
+            if may_end && source.len() > super::super::LOOKED_AT_WHOLE {
+                parts = vec![Self::joined(std::mem::take(&mut parts))];
+                whole = parts[0].is_enough();
+            }
+            !whole
+        })?;
+        let mut rollout = Self::joined(parts);
+        if from == 0 {
+            return rollout.ours(source);
+        }
+        // The first time is the earliest of the first lines.
+        let head = Self::within(source, 0..lines::HEAD.min(from), None)?;
+        // A file that does not begin with what all begin with is looked at from the beginning.
+        if head.session_meta != Some(0) {
+            return Self::within(source, 0..source.len(), Some(keep));
+        }
+        let lines = if rollout.notes.is_empty() {
+            0
+        } else {
+            lines::each_line_in(source, 0..from, |_, _, _| Ok(true))?
+        };
+        let first = Self {
+            records: head.records.into_iter().take(1).collect(),
+            entries: vec![Entry::Other],
+            session_meta: Some(0),
+            times: head.times,
+            known: 1,
+            lines,
+            ..Self::default()
+        };
+        rollout = Self::joined(vec![rollout, first]);
+        Ok(rollout)
+    }
+
+    /// Whether a history is found in it that nothing before can change, and all else that is told of a session.
+    fn is_enough(&self) -> bool {
+        self.survivors().1 && self.turn_context.is_some() && self.window.is_some()
+    }
+
+    /// Parts of one rollout, the last one first, as one.
+    fn joined(parts: Vec<Self>) -> Self {
+        let mut parts = parts.into_iter().rev();
+        let mut all = parts.next().unwrap_or_default();
+        for part in parts {
+            let by = all.records.len() as u32;
+            let later = |new: Option<u32>, old: Option<u32>| new.map(|it| it + by).or(old);
+            all.records.extend(part.records);
+            all.entries.extend(part.entries);
+            all.notes.extend(part.notes.into_iter().map(|it| Note { line: it.line + all.lines, ..it }));
+            all.lines += part.lines;
+            if let Some((from, to)) = part.times {
+                let (first, last) = all.times.unwrap_or((from, to));
+                all.times = Some((first.min(from), last.max(to)));
+            }
+            if all.session_meta.is_none() {
+                (all.session_meta, all.paginated) = (part.session_meta.map(|it| it + by), part.paginated);
+            }
+            all.world_state = later(part.world_state, all.world_state);
+            all.turn_context = later(part.turn_context, all.turn_context);
+            all.token_count = later(part.token_count, all.token_count);
+            all.first_prompt = all.first_prompt.or(part.first_prompt.map(|it| it + by));
+            all.last_compacted = later(part.last_compacted, all.last_compacted);
+            if part.turn_seen {
+                (all.turn, all.turn_seen) = (part.turn, true);
+            }
+            all.window = part.window.or(all.window);
+            all.max_ordinal = all.max_ordinal.max(part.max_ordinal);
+            all.known += part.known;
+        }
+        all
+    }
+
+    /// It, if any line was Codex's.
+    fn ours(self, source: &dyn Source) -> Result<Self> {
+        let rollout = self;
         if rollout.known == 0 {
             return Err(Error::new(
                 ErrorKind::Input,
@@ -89,8 +197,17 @@ impl Rollout {
         Ok(rollout)
     }
 
-    fn look(&mut self, text: &str) -> Result<Entry, String> {
+    fn look(&mut self, text: &str, keep: Option<(&Keep, Record)>) -> Result<Entry, String> {
         let number = self.records.len() as u32;
+        if let Some((keep, record)) = keep
+            && let Some(fast) = fast::look(text)
+        {
+            self.known += 1;
+            self.max_ordinal = self.max_ordinal.max(fast.ordinal);
+            self.time(fast.at);
+            let Some(item) = fast.item else { return Ok(Entry::Other) };
+            return Ok(kept(item, fast.at, record, keep));
+        }
         let fields =
             Fields::of(text).ok_or("expected a JSON object, found something else; the line is skipped")?;
         let tag = fields.text("type").ok_or("expected a line with a type, found none; it is skipped")?;
@@ -101,10 +218,9 @@ impl Rollout {
         if let Some(ordinal) = fields.number("ordinal") {
             self.max_ordinal = self.max_ordinal.max(Some(ordinal));
         }
-        if let Some(at) = fields.text("timestamp").and_then(|it| derive::parse_time(&it)) {
-            let (first, last) = self.times.unwrap_or((at, at));
-            self.times = Some((first.min(at), last.max(at)));
-        }
+        let at = fields.text("timestamp").and_then(|it| derive::parse_time(&it));
+        self.time(at);
+        let item = |body, tag| item(body, tag, at, keep);
         let body = Fields::of(payload);
         let text_of = |key| body.as_ref().and_then(|it| it.text(key));
         Ok(match tag.as_str() {
@@ -162,6 +278,13 @@ impl Rollout {
         })
     }
 
+    fn time(&mut self, at: Option<i64>) {
+        if let Some(at) = at {
+            let (first, last) = self.times.unwrap_or((at, at));
+            self.times = Some((first.min(at), last.max(at)));
+        }
+    }
+
     fn compacted(&mut self, number: u32, body: Option<&Fields>) -> Entry {
         self.last_compacted = Some(number);
         Entry::Compacted {
@@ -178,7 +301,7 @@ impl Rollout {
         }
         match body.text("type").as_deref() {
             Some("task_started" | "turn_started") => {
-                self.turn = turn();
+                (self.turn, self.turn_seen) = (turn(), true);
                 Entry::TurnStarted(turn())
             }
             Some("task_complete" | "turn_complete" | "turn_aborted") => Entry::TurnEnded(turn()),
@@ -216,14 +339,30 @@ impl Rollout {
     }
 }
 
-fn item(body: &str, tag: Option<&str>) -> Result<Entry, String> {
-    let found = parse(body, tag)?;
-    // A summary begins a turn for Codex too: only what it put there itself does not.
-    let starts = |it: &Message| it.role == Role::User && matches!(it.kind, Kind::Said | Kind::Summary);
-    Ok(match found {
-        Some(item) => Entry::Item { starts_turn: starts(&item.message) },
-        None => Entry::Other,
+fn item(
+    body: &str,
+    tag: Option<&str>,
+    at: Option<i64>,
+    keep: Option<(&Keep, Record)>,
+) -> Result<Entry, String> {
+    Ok(match (parse(body, tag)?, keep) {
+        (Some(item), Some((keep, record))) => kept(item, at, record, keep),
+        (Some(item), None) => Entry::Item { starts_turn: starts_turn(&item), live: None },
+        (None, _) => Entry::Other,
     })
+}
+
+/// A summary begins a turn for Codex too: only what it put there itself does not.
+fn starts_turn(item: &Item) -> bool {
+    item.message.role == Role::User && matches!(item.message.kind, Kind::Said | Kind::Summary)
+}
+
+fn kept(mut item: Item, at: Option<i64>, record: Record, keep: &Keep) -> Entry {
+    let starts_turn = starts_turn(&item);
+    item.message.at = at;
+    item.message.parts.iter_mut().for_each(|it| keep(it, record.at));
+    let live = Live { message: item.message, record: 0, at: None, pair: item.pair, starts_turn };
+    Entry::Item { starts_turn, live: Some(Box::new(live)) }
 }
 
 fn report(last: &Fields, so_far: Option<&Fields>) -> Report {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::journal::{Entry, Journal};
 use crate::error::Result;
 use crate::format::raw::Fields;
-use crate::format::{Note, Source, derive};
+use crate::format::{Keep, Note, Source, derive};
 use crate::history::{Call, Kind, Media, MediaKind, Message, Opaque, Output, Part, Role, Usage, Weight};
 use crate::json as text_json;
 
@@ -65,13 +65,28 @@ pub(super) fn is_snapshot(text: &str) -> bool {
     text.contains("<state_snapshot>") && text.trim_end().ends_with("</state_snapshot>")
 }
 
-/// All live messages. What cannot be read becomes a note.
-pub(super) fn converted(source: &dyn Source, journal: &mut Journal) -> Result<Vec<Live>> {
+/// All live messages. What cannot be read becomes a note. With `keep`, parts are as that leaves them, and nothing is
+/// held that only a writer needs.
+pub(super) fn converted(
+    source: &dyn Source,
+    journal: &mut Journal,
+    keep: Option<&Keep>,
+) -> Result<Vec<Live>> {
     let mut out: Vec<Live> = Vec::new();
+    let mut light = 0;
     // Function responses since the last model message: the client stores them twice, and after each resume once more.
     let mut answered: HashMap<String, usize> = HashMap::new();
     let mut notes = Vec::new();
     for entry in &journal.entries {
+        if let Some(keep) = keep {
+            // The last message is still looked at, to tell what the next one is.
+            let done = out.len().saturating_sub(1);
+            for live in out.iter_mut().take(done).skip(light) {
+                live.raw = Vec::new();
+                live.message.parts.iter_mut().for_each(|it| keep(it, live.at.start));
+            }
+            light = done.max(light);
+        }
         let bytes = source.bytes(entry.at.clone())?;
         let line = journal.records.get(entry.record as usize).map_or(0, |_| u64::from(entry.record) + 1);
         let record: Map<String, Value> = match serde_json::from_str(&text_json::mend(&bytes)) {

@@ -55,6 +55,39 @@ pub(super) struct Journal {
     last_total: Option<u64>,
     /// Ids that survived a compaction.
     stale: HashSet<String>,
+    /// The first `$set.messages` to come is known to be a compaction, though what it replaced was not looked at.
+    begins_compacted: bool,
+}
+
+/// What of a line tells whether a `$set.messages` behind it was a compaction.
+#[derive(Debug, Default)]
+struct Hint {
+    at: u64,
+    /// The ids that a `$set.messages` puts in force, unless they are only the session's context.
+    set: Option<HashSet<String>>,
+    /// Ids in force that a resume writes down again.
+    kept: Vec<String>,
+    rewinds: bool,
+}
+
+impl Hint {
+    fn of(at: u64, text: &str) -> Self {
+        let mut out = Self { at, ..Self::default() };
+        let Some(fields) = Fields::of(text) else { return out };
+        let kept = |it: &Fields| it.text("id").filter(|_| is_kept_at_resume(it));
+        if fields.get("$rewindTo").is_some() {
+            out.rewinds = true;
+        } else if fields.get("id").is_some() {
+            out.kept.extend(kept(&fields));
+        } else if let Some(messages) = fields.object("$set").and_then(|it| it.list("messages")) {
+            let messages: Vec<Fields> = messages.into_iter().filter_map(Fields::of).collect();
+            out.kept.extend(messages.iter().filter_map(kept));
+            if !messages.iter().all(is_context) {
+                out.set = Some(messages.iter().filter_map(|it| it.text("id")).collect());
+            }
+        }
+        out
+    }
 }
 
 impl Journal {
@@ -62,12 +95,7 @@ impl Journal {
     pub(super) fn of(source: &dyn Source) -> Result<Self> {
         let mut journal = Self::default();
         lines::each_line(source, |line, record, bytes| {
-            let text = json::mend(bytes);
-            let number = journal.records.len() as u32;
-            journal.records.push(record);
-            if let Err(what) = journal.look(&text, number, record) {
-                journal.notes.push(Note { line, what });
-            }
+            journal.take(line, record, &json::mend(bytes));
             Ok(true)
         })?;
         // One object that holds its messages, on one line or many.
@@ -80,6 +108,72 @@ impl Journal {
             }
         }
         Ok(journal)
+    }
+
+    /// Looks from the end backwards for the newest `$set.messages` that surely is a compaction, and then only at the first
+    /// line, at that one and at all that follow. `None` if there is none, or the file is small.
+    ///
+    /// A compaction it is if it leaves out a message that was in force just before. What survives one has lost what was
+    /// reported for it, so that nothing before it matters.
+    pub(super) fn live_part(source: &dyn Source) -> Result<Option<Self>> {
+        if source.len() <= super::super::LOOKED_AT_WHOLE {
+            return Ok(None);
+        }
+        let look = |range| {
+            let mut hints = Vec::new();
+            lines::each_line_in(source, range, |_, record, bytes| {
+                hints.push(Hint::of(record.at, &json::mend(bytes)));
+                Ok(true)
+            })?;
+            Ok(hints)
+        };
+        let mut pending: Option<(u64, HashSet<String>)> = None;
+        let mut base = None;
+        lines::backwards(source, look, |hints| {
+            for hint in hints.into_iter().rev() {
+                if let Some((at, ids)) = &pending
+                    && hint.kept.iter().any(|it| !ids.contains(it))
+                {
+                    base = Some(*at);
+                    return false;
+                }
+                if hint.rewinds {
+                    pending = None;
+                }
+                if let Some(ids) = hint.set {
+                    pending = Some((hint.at, ids));
+                }
+            }
+            true
+        })?;
+        let Some(base) = base else { return Ok(None) };
+        let mut journal = Self { begins_compacted: true, ..Self::default() };
+        // The first lines say which session it is, where, and since when.
+        let mut first = Self::default();
+        lines::each_line_in(source, 0..lines::HEAD.min(base), |_, record, bytes| {
+            // What is wrong with them is found where all lines are looked at.
+            let _ = first.look(&json::mend(bytes), 0, record);
+            Ok(true)
+        })?;
+        (journal.meta, journal.times, journal.cwd) = (first.meta, first.times, first.cwd);
+        lines::each_line_in(source, base..source.len(), |line, record, bytes| {
+            journal.take(line, record, &json::mend(bytes));
+            Ok(true)
+        })?;
+        if !journal.notes.is_empty() {
+            let by = lines::each_line_in(source, 0..base, |_, _, _| Ok(true))?;
+            journal.notes.iter_mut().for_each(|it| it.line += by);
+        }
+        // Who answered last is told of a session; if nobody has since, it was before.
+        Ok(journal.model.is_some().then_some(journal))
+    }
+
+    fn take(&mut self, line: u64, record: Record, text: &str) {
+        let number = self.records.len() as u32;
+        self.records.push(record);
+        if let Err(what) = self.look(text, number, record) {
+            self.notes.push(Note { line, what });
+        }
     }
 
     /// Whether nothing in it says which session it is: then it is none.
@@ -196,10 +290,10 @@ impl Journal {
     /// left.
     fn replace_all(&mut self, messages: Vec<(&str, Range<u64>)>, record: u32) -> Result<(), String> {
         let fields: Vec<Fields> = messages.iter().filter_map(|(raw, _)| Fields::of(raw)).collect();
-        let is_context = |it: &Fields| plain(it).trim_start().starts_with("<session_context>");
         let only_context = fields.iter().all(is_context);
         let ids: HashSet<String> = fields.iter().filter_map(|it| it.text("id")).collect();
-        let shrinks = !only_context && self.seen.iter().any(|it| !ids.contains(it));
+        let known = std::mem::take(&mut self.begins_compacted);
+        let shrinks = known || (!only_context && self.seen.iter().any(|it| !ids.contains(it)));
         if shrinks {
             let tokens_before = self.last_total;
             let is_new = |it: &&Fields| it.text("id").is_some_and(|id| !self.seen.contains(&id));
@@ -227,6 +321,11 @@ impl Journal {
         }
         bad.map_or(Ok(()), Err)
     }
+}
+
+/// Whether a record is what the client puts in front of a session.
+fn is_context(fields: &Fields) -> bool {
+    plain(fields).trim_start().starts_with("<session_context>")
 }
 
 /// Whether a resume writes the record down again: not what is only shown, and not what it makes anew.

@@ -13,7 +13,7 @@ mod journal;
 mod write;
 
 use super::raw::Fields;
-use super::{Format, PastCompaction, Session, Source};
+use super::{Format, Keep, PastCompaction, Session, Source};
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::history::{History, Kind, Message, Meta};
 
@@ -49,7 +49,10 @@ struct Read {
 
 impl Read {
     fn of(source: &dyn Source) -> Result<Self> {
-        let mut journal = Journal::of(source)?;
+        Self::from(source, Journal::of(source)?, None)
+    }
+
+    fn from(source: &dyn Source, mut journal: Journal, keep: Option<&Keep>) -> Result<Self> {
         if journal.is_foreign() {
             return Err(Error::new(
                 ErrorKind::Input,
@@ -58,7 +61,7 @@ impl Read {
             )
             .at(source.name(), None));
         }
-        let live = converted(source, &mut journal)?;
+        let live = converted(source, &mut journal, keep)?;
         // The last of a record's messages first, so that the first stays.
         let places: HashMap<&str, usize> =
             live.iter().enumerate().rev().map(|(at, it)| (it.record_id.as_str(), at)).collect();
@@ -86,7 +89,23 @@ impl Read {
 /// # Errors
 /// [`Input`](ErrorKind::Input) if nothing in it is Gemini CLI's; what [`Source::read_at`] gives.
 pub fn read(source: &dyn Source) -> Result<Session> {
-    let Read { journal, live, past } = Read::of(source)?;
+    Read::of(source).map(session)
+}
+
+/// The same for a session that is only measured: parts are as `keep` leaves them, and no line is looked at that the
+/// history does not depend on.
+///
+/// # Errors
+/// As [`read`].
+pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
+    let journal = match Journal::live_part(source)? {
+        Some(journal) => journal,
+        None => Journal::of(source)?,
+    };
+    Read::from(source, journal, Some(keep)).map(session).map(Session::measured_only)
+}
+
+fn session(Read { journal, live, past }: Read) -> Session {
     let said = |key: &str| journal.meta.get(key).and_then(|it| super::raw::text(it));
     let directories = journal.meta.get("directories").and_then(|it| super::raw::list(it));
     let first_directory = directories.and_then(|it| it.first().and_then(|it| super::raw::text(it)));
@@ -103,14 +122,14 @@ pub fn read(source: &dyn Source) -> Result<Session> {
     let of_message = live.iter().map(|it| it.records.clone()).collect();
     let messages: Vec<Message> =
         (0..).zip(live).map(|(number, it)| Message { from: Some(number), ..it.message }).collect();
-    Ok(Session {
+    Session {
         format: Format::GeminiCli,
         records: journal.records,
         of_message,
         notes: journal.notes,
         past,
         history: History::new(messages, meta),
-    })
+    }
 }
 
 /// Under this field a record that we write says its kind, where the text alone would not: Gemini CLI keeps fields

@@ -89,13 +89,21 @@ const fn rung(kind: Kind, chars: usize, share: u64) -> Rung {
     Rung { kind, chars, share }
 }
 
-/// What no style does without.
+/// What no style does without: first some of everything, so that none starves the others, then more of what binds.
 const PINNED: &[Rung] = &[
     rung(Kind::Directory, 300, 100),
-    rung(Kind::Last, 500, 40),
+    rung(Kind::Last, 500, 30),
+    rung(Kind::Rule, 220, 25),
+    rung(Kind::Decision, 200, 20),
+    rung(Kind::Goal, 400, 25),
+    rung(Kind::Broken, 160, 12),
+    rung(Kind::Step, 200, 15),
+    rung(Kind::Changed, 200, 25),
+    rung(Kind::Command, 100, 15),
+    rung(Kind::Name, 120, 5),
+    rung(Kind::Current, 240, 10),
     rung(Kind::Rule, 220, 35),
     rung(Kind::Decision, 200, 35),
-    rung(Kind::Goal, 400, 30),
     rung(Kind::Changed, 200, 40),
     rung(Kind::Step, 200, 35),
     rung(Kind::Broken, 160, 25),
@@ -137,7 +145,7 @@ const DETAILED: &[Rung] = &[
     rung(Kind::Symbol, 80, 100),
     rung(Kind::Read, 200, 100),
     rung(Kind::Finding, 500, 100),
-    rung(Kind::Look, 90, 20),
+    rung(Kind::Look, 90, 4),
 ];
 
 /// Files, commands, errors and identifiers first.
@@ -158,7 +166,7 @@ const TECHNICAL: &[Rung] = &[
     rung(Kind::Goal, 9_000, 80),
     rung(Kind::Last, 9_000, 90),
     rung(Kind::Said, 2_500, 100),
-    rung(Kind::Look, 160, 30),
+    rung(Kind::Look, 160, 10),
 ];
 
 /// The rungs of a style, from the top.

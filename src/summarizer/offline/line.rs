@@ -1,6 +1,6 @@
 //! How a fact is written on one line, so that it can be used and read back.
 
-use crate::facts::text::{clip, clip_end, flat};
+use crate::facts::text::{clip, clip_end, flat, machine};
 use crate::facts::{Deed, Detail, Fact, Name, Outcome, Topic, Voice};
 
 /// A fact as written: lines with the same label and directory are joined.
@@ -17,18 +17,18 @@ pub(super) struct Line {
 /// How lines are written on this page.
 pub(super) struct Manner {
     /// Cut from the front of paths, and said once a line.
-    pub(super) root: Option<String>,
+    pub(super) roots: Vec<String>,
     /// Errors have a section of their own, so commands do not repeat them.
     pub(super) errors_apart: bool,
 }
 
-/// Writes a fact with at most about `chars` characters of its own text.
-pub(super) fn line(fact: &Fact, chars: usize, manner: &Manner) -> Line {
-    let root = manner.root.as_deref();
+/// Writes a fact with at most about `chars` characters of its own text. `ended` is the outcome of the command that an
+/// error comes from, where the command does not stand elsewhere.
+pub(super) fn line(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &Manner) -> Line {
     let at = format!("[#{}]", fact.message);
     let single = |text: String| Line { label: None, group: String::new(), text: format!("{text} {at}") };
     match &fact.detail {
-        Detail::File { deed, to } => file(fact, *deed, to.as_deref(), root, &at),
+        Detail::File { deed, to } => file(fact, *deed, to.as_deref(), &manner.roots, &at),
         Detail::Name(kind) => {
             let label = named(*kind).to_string();
             Line {
@@ -36,6 +36,11 @@ pub(super) fn line(fact: &Fact, chars: usize, manner: &Manner) -> Line {
                 group: String::new(),
                 text: format!("{} {at}", flat(clip(&fact.text, chars).0)),
             }
+        }
+        // What only looked is listed; how it ended matters if it did not go well.
+        Detail::Command { outcome: Outcome { ok: Some(true), .. }, looked: true } => {
+            let text = format!("{} {at}", command(&fact.text, chars));
+            Line { label: Some("looked, ok".into()), group: String::new(), text }
         }
         Detail::Command { outcome, .. } => single(format!(
             "{} → {}",
@@ -45,11 +50,16 @@ pub(super) fn line(fact: &Fact, chars: usize, manner: &Manner) -> Line {
         Detail::Error { of, resolved } => {
             let text = cut(&fact.text, chars);
             let state = match resolved {
-                Some(at) if *at != fact.message => format!("resolved [#{at}]"),
+                Some(at) if *at != fact.message => format!("resolved at #{at}"),
                 Some(_) => "resolved".into(),
                 None => "unresolved".into(),
             };
             match of {
+                Some(of) if resolved.is_none() && ended.is_some() => single(format!(
+                    "{} → {}: {text} → {state}",
+                    command(of, chars.min(260)),
+                    ended.map(|it| came_to(it, None)).unwrap_or_default()
+                )),
                 // What is over need not be run again; and a command with an old error beside it reads as failing.
                 Some(of) if resolved.is_none() => {
                     single(format!("{}: {text} → {state}", command(of, chars.min(110))))
@@ -140,39 +150,45 @@ fn named(kind: Name) -> &'static str {
     }
 }
 
-fn file(fact: &Fact, what: Deed, to: Option<&str>, root: Option<&str>, at: &str) -> Line {
-    let within = |path: &str| {
-        root.and_then(|root| path.strip_prefix(root)).map(|it| it.trim_start_matches('/').to_string())
+fn file(fact: &Fact, what: Deed, to: Option<&str>, roots: &[String], at: &str) -> Line {
+    let root = roots.iter().filter(|it| below(&fact.text, it).is_some()).max_by_key(|it| it.len());
+    let within = |path: &str| root.and_then(|root| below(path, root)).unwrap_or(path).to_string();
+    let (label, group) = match root {
+        Some(root) => (format!("{} in {root}", deed(what)), String::new()),
+        None => (deed(what).to_string(), fact.text.rsplit_once('/').map_or("", |it| it.0).to_string()),
     };
-    let short = within(&fact.text);
-    let label = match (root, &short) {
-        (Some(root), Some(_)) => format!("{} in {root}", deed(what)),
-        _ => deed(what).to_string(),
-    };
-    let group = fact.text.rsplit_once('/').map_or("", |it| it.0).to_string();
-    let path = short.unwrap_or_else(|| fact.text.clone());
+    let path = within(&fact.text);
     let text = match to {
-        Some(to) => format!("{path} → {} {at}", within(to).unwrap_or_else(|| to.into())),
+        Some(to) => format!("{path} → {} {at}", within(to)),
         None => format!("{path} {at}"),
     };
     Line { label: Some(label), group, text }
 }
 
+/// A path as it is written from a directory above it.
+fn below<'a>(path: &'a str, root: &str) -> Option<&'a str> {
+    path.strip_prefix(root)?.strip_prefix('/').filter(|it| !it.is_empty())
+}
+
 /// Somebody's words: the user's in quotation marks, cut in the middle so that both ends stay verbatim.
 fn words(fact: &Fact, chars: usize) -> String {
-    let text = flat(&fact.text);
     if fact.voice != Voice::User {
-        return cut(&text, chars);
+        return cut(&fact.text, chars);
     }
-    let (typed, pasted) = unpasted(&fact.text);
-    if !typed.is_empty() && !pasted.is_empty() {
+    let plain = unboxed(&fact.text);
+    let text = flat(&plain);
+    let (typed, pasted) = unpasted(&plain);
+    let long: usize = pasted.iter().map(|it| it.text.chars().count()).sum();
+    if !typed.is_empty() && long > 0 && (text.chars().count() > chars || long > ASIDE) {
         return apart(&typed, &pasted, chars);
     }
     if text.chars().count() <= chars {
-        return format!("\"{text}\"");
+        // Quotation marks of its own at both ends say the same.
+        let bare = text.strip_prefix('"').and_then(|it| it.strip_suffix('"')).filter(|it| !it.contains('"'));
+        return format!("\"{}\"", bare.unwrap_or(&text));
     }
-    let head = paired(clip(&text, chars * 2 / 3).0);
-    let tail = clip_end(&text, chars / 3);
+    let head = paired(clip(text.trim_start_matches('"'), chars * 2 / 3).0);
+    let tail = clip_end(text.trim_end_matches('"'), chars / 3);
     // A quotation of code that was opened before the cut would begin with its end.
     let tail = match tail.find('`').filter(|_| tail.matches('`').count() % 2 == 1) {
         Some(at) => tail[at..].trim_start_matches('`').trim_start(),
@@ -181,43 +197,107 @@ fn words(fact: &Fact, chars: usize) -> String {
     format!("\"{head}\" … \"{tail}\"")
 }
 
-/// What was typed, then what was pasted between it in blocks of code: what is wanted comes first.
-fn apart(typed: &[String], pasted: &[String], chars: usize) -> String {
+/// Without the frame that a terminal drew around what was copied from it.
+fn unboxed(text: &str) -> String {
+    let frame = |c: char| ('\u{2500}'..='\u{259f}').contains(&c) || c == ' ';
+    let framed = |it: &str| it.trim_start().starts_with(|c: char| c != ' ' && frame(c));
+    // Where lines were joined since, its bars stand between words.
+    if !text.lines().any(framed) && !text.contains(" ┃ ") {
+        return text.to_owned();
+    }
+    let bare = |it: &str| if framed(it) { it.trim_matches(frame) } else { it }.replace(" ┃ ", " ");
+    text.lines().map(bare).collect::<Vec<_>>().join("\n")
+}
+
+/// Characters that may be pasted between a user's words and stay there.
+const ASIDE: usize = 120;
+
+/// Characters of a log that are told at most, both ends of it: it is looked up, not read.
+const LOGGED: usize = 1_200;
+
+/// A stretch that was pasted into a prompt.
+struct Pasted {
+    /// A log, not a block of code.
+    log: bool,
+    text: String,
+}
+
+/// What was typed, then what was pasted between it, blocks of code and logs: what is wanted comes first.
+fn apart(typed: &[String], pasted: &[Pasted], chars: usize) -> String {
     let mut left = chars;
     let mut out = String::new();
-    let mut quote = |before: &str, text: &str, least: usize| {
-        if left < least {
-            return;
+    for (at, text) in typed.iter().enumerate() {
+        if left == 0 {
+            break;
         }
         let (head, short) = clip(text, left);
         let head = if short { paired(head) } else { head };
         left = if short { 0 } else { left - text.chars().count() };
+        let before = if at == 0 { "" } else { " … " };
         out.push_str(&format!("{before}\"{head}\"{}", if short { " …" } else { "" }));
-    };
-    for (at, text) in typed.iter().enumerate() {
-        quote(if at == 0 { "" } else { " … " }, text, 1);
     }
     for text in pasted {
-        quote("; pasted: ", text, 60);
+        let room = left.min(if text.log { LOGGED } else { left });
+        let length = text.text.chars().count();
+        if length <= room {
+            out.push_str(&format!("; pasted: \"{}\"", text.text));
+        } else if room >= 60 {
+            // The end of a log says how it ended.
+            let share = if text.log { room / 3 } else { room * 2 / 3 };
+            let (head, tail) = (paired(clip(&text.text, share).0), clip_end(&text.text, room - share));
+            out.push_str(&format!("; pasted: \"{head}\" … \"{tail}\""));
+        }
+        left = left.saturating_sub(length.min(room));
     }
     out
 }
 
-/// The stretches of a text outside and inside of fenced blocks of code, each on one line.
-fn unpasted(text: &str) -> (Vec<String>, Vec<String>) {
-    let (mut typed, mut pasted) = (vec![String::new()], Vec::new());
-    let mut code = false;
-    for line in text.lines() {
-        if line.trim_start().starts_with("```") {
-            code = !code;
-            if code { &mut pasted } else { &mut typed }.push(String::new());
-        } else if let Some(last) = if code { pasted.last_mut() } else { typed.last_mut() } {
+/// The stretches of a text outside and inside of fenced blocks of code and of logs of at least four lines, each on one
+/// line.
+fn unpasted(text: &str) -> (Vec<String>, Vec<Pasted>) {
+    /// Fewer lines that look like a machine's are left where they stand.
+    const LOG: usize = 4;
+    let lines: Vec<&str> = text.lines().collect();
+    let mut log = vec![false; lines.len()];
+    let mut from = None;
+    for at in 0..=lines.len() {
+        let stamped =
+            |it: &str| it.trim_start().starts_with(|c: char| c == '[' || c.is_ascii_digit()) && machine(it);
+        let ours = lines.get(at).is_some_and(|it| it.trim().is_empty() && from.is_some() || stamped(it));
+        match (ours, from) {
+            (true, None) => from = Some(at),
+            (false, Some(start)) => {
+                log[start..at].fill(at - start >= LOG);
+                from = None;
+            }
+            (true, Some(_)) | (false, None) => {}
+        }
+    }
+    let (mut typed, mut pasted) = (vec![String::new()], Vec::<Pasted>::new());
+    let (mut fenced, mut before) = (false, None);
+    for (line, log) in lines.into_iter().zip(log) {
+        let fence = line.trim_start().starts_with("```");
+        fenced ^= fence;
+        let now = (fenced || log && !fence).then_some(!fenced);
+        if now != before {
+            match now {
+                Some(log) => pasted.push(Pasted { log, text: String::new() }),
+                None => typed.push(String::new()),
+            }
+            before = now;
+        }
+        let last = match now {
+            Some(_) => pasted.last_mut().map(|it| &mut it.text),
+            None => typed.last_mut(),
+        };
+        if let Some(last) = last.filter(|_| !fence) {
             last.push_str(line);
             last.push('\n');
         }
     }
-    let kept = |all: Vec<String>| all.iter().map(|it| flat(it)).filter(|it| !it.is_empty()).collect();
-    (kept(typed), kept(pasted))
+    let typed = typed.iter().map(|it| flat(it)).filter(|it| !it.is_empty()).collect();
+    let pasted = pasted.into_iter().map(|it| Pasted { text: flat(&it.text), ..it });
+    (typed, pasted.filter(|it| !it.text.is_empty()).collect())
 }
 
 fn cut(text: &str, chars: usize) -> String {
@@ -285,7 +365,10 @@ fn came_to(outcome: &Outcome, chars: Option<usize>) -> String {
         None if outcome.exit.is_some() => {}
         None => parts.push("ran".into()),
     }
-    parts.extend(outcome.exit.map(|it| format!("exit {it}")));
+    // A zero says what `ok` said.
+    parts.extend(
+        outcome.exit.filter(|it| *it != 0 || outcome.ok != Some(true)).map(|it| format!("exit {it}")),
+    );
     parts.extend(outcome.result.clone());
     let mut out = parts.join(", ");
     if let (Some(error), Some(chars)) = (&outcome.error, chars) {

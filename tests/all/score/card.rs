@@ -60,6 +60,25 @@ fn what_is_reached_stays_reached() {
     }
 }
 
+/// Facts that no common word can satisfy, 240 of them in a session: what fits must be spread over all classes.
+#[test]
+fn planted_facts_starve_no_class() {
+    let engine = engine();
+    let ask = Ask::new(Profile::built_in("epitome").unwrap());
+    let subjects: Vec<_> = (1..=4).map(|seed| engine.planted(seed, &ask)).collect();
+    for (percent, least) in [(10, 0.4), (20, 0.85)] {
+        let trials = subjects.iter().map(|it| engine.trial(it, &ask, percent)).collect();
+        let row = Row { way: "epitome".into(), percent, trials };
+        let classes: Vec<String> = Class::ALL
+            .iter()
+            .filter_map(|it| Some(format!("{} {:.2}", it.letter(), row.class(*it)?)))
+            .collect();
+        eprintln!("planted at {percent} %: {:.2}; {}", row.kept(0.5).unwrap(), classes.join(" "));
+        assert!(row.kept(0.1).unwrap() >= least, "at {percent} %: {:?}", row.kept(0.1));
+        assert_eq!((row.over(), row.sum(|it| it.contradictions + it.unsupported)), (0, 0));
+    }
+}
+
 fn print_all(row: &Row, chain: &Chain) {
     let percent = row.percent;
     for it in &row.trials {

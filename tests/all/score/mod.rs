@@ -6,3 +6,4 @@ mod corpus;
 mod extract;
 mod labels;
 mod survival;
+mod unseen;

@@ -197,6 +197,31 @@ fn process(out: &mut Rows) {
         };
         assert_eq!([kept(100_000), kept(60_000), kept(36_000)], [28, 12, 2]);
     });
+    row(out, "opencode.tail.earlier-summaries-do-not-count", || {
+        // The summary in the last turn but one is far larger than the budget, and the turn fits all the same.
+        let mut messages = three([4_000, 100, 100]);
+        let large = "s".repeat(80_000);
+        messages.splice(
+            2..2,
+            [
+                Message::text(Role::User, Kind::Marker, "What did we do so far?"),
+                Message::text(Role::Assistant, Kind::Summary, large),
+            ],
+        );
+        let history = history(messages);
+        let plan = plan(&tail(None, 200), &history, Wish::default());
+        assert_eq!(plan.split, Some(4));
+        assert_eq!(texts(&laid_out(&history, &plan))[2..4], ["two", &"x".repeat(100)]);
+    });
+    row(out, "opencode.process.head-only", || {
+        let plan = plan(&tail(Some(2), 10_000), &history(three([100, 100, 100])), Wish::default());
+        let need = plan.need.unwrap();
+        assert_eq!((need.from, need.shown_from, need.to), (0, 0, 2));
+    });
+    row(out, "opencode.constant.transcript", || {
+        let chars = |name| profile(name).summarize().unwrap().prompts.output_chars;
+        assert_eq!((chars("opencode@1.18"), chars("opencode")), (Some(2_000), None));
+    });
     row(out, "opencode.process.auto-continues", || {
         let history = history(three([100, 100, 100]));
         let wish = Wish { cause: Cause::Auto, ..Wish::default() };

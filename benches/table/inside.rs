@@ -1,0 +1,492 @@
+//! Functions, within this process; what is told of a cold count comes from a process of its own.
+
+use std::hint::black_box;
+use std::process::Command;
+
+use epitome::compact::{self, Cause, Limits, Moment, Request};
+use epitome::facts;
+use epitome::format::{self, Format, Memory};
+use epitome::history::{History, Message, Part, Weight};
+use epitome::profile::{Profile, Style};
+use epitome::summarizer::offline;
+use epitome::tokens::exact::{self, Encoding};
+use epitome::tokens::{Estimator, Ruler, Tokenizer};
+use serde_json::json;
+
+use super::sessions::{self, Agent, Chance};
+use super::{Row, Target, Times, figure, folder, pair, peers, time};
+
+const MB: usize = 1_000_000;
+
+/// Reads a buffer as fast as one core can.
+fn read_all(bytes: &[u8]) -> u64 {
+    let mut lanes = [0u64; 16];
+    let rows = bytes.chunks_exact(128);
+    for row in rows {
+        for (lane, word) in lanes.iter_mut().zip(row.chunks_exact(8)) {
+            *lane = lane.wrapping_add(u64::from_le_bytes(word.try_into().unwrap()));
+        }
+    }
+    lanes.iter().fold(0, |sum, it| sum.wrapping_add(*it))
+}
+
+fn rate(bytes: usize, seconds: f64) -> String {
+    format!("{} GB/s", figure(bytes as f64 / seconds / 1e9))
+}
+
+pub fn raw_text() -> Vec<Row> {
+    let texts = sessions::texts(3, 100 * MB);
+    let all: String = texts.concat();
+    let mut out = Vec::new();
+    let mut bandwidth = |path: &str, run: &dyn Fn()| {
+        let (ours, theirs) = pair(
+            9,
+            || run(),
+            || {
+                black_box(read_all(black_box(all.as_bytes())));
+            },
+        );
+        out.push(Row {
+            path: path.to_owned(),
+            ours: rate(all.len(), ours.least),
+            peer: rate(all.len(), theirs.least),
+            found: Ok(theirs.least / ours.least * 100.0),
+            unit: " %",
+            target: Target::AtLeast(65.0),
+        });
+    };
+    bandwidth("estimate of raw text: one core's reading of memory", &|| {
+        black_box(Estimator::GeminiCli.text(black_box(&all)));
+    });
+    bandwidth("weight of raw text, JSON's escapes too: one core's reading", &|| {
+        black_box(Weight::of(black_box(&all)));
+    });
+    drop(all);
+
+    // Parts that the peer does not shortcut (it divides the length by four from 100,000 characters on).
+    let texts = sessions::texts(4, 20 * MB);
+    let tokens: u64 = texts.iter().map(|it| Estimator::GeminiCli061.text(it)).sum();
+    let file = folder().join("parts.txt");
+    std::fs::write(&file, texts.join("\u{1e}")).unwrap();
+    let mut ours = Vec::new();
+    let answer = gemini("text", file.to_str().unwrap(), || {
+        ours.push(time(&mut || {
+            black_box(texts.iter().map(|it| Estimator::GeminiCli061.text(it)).sum::<u64>());
+        }));
+    });
+    out.push(match answer {
+        Ok(lines) => {
+            let (theirs, answer) = lines[0];
+            assert_eq!(answer, tokens, "Gemini CLI's estimate and ours");
+            let ours = Times::of(ours);
+            Row {
+                path: "estimate of raw text: Gemini CLI's function".into(),
+                ours: ours.shown(),
+                peer: format!("{} ms", figure(theirs)),
+                found: Ok(theirs / 1e3 / ours.least),
+                unit: " ×",
+                target: Target::AtLeast(40.0),
+            }
+        }
+        Err(why) => skipped("estimate of raw text: Gemini CLI's function", why),
+    });
+    out
+}
+
+fn skipped(path: &str, why: String) -> Row {
+    Row {
+        path: path.to_owned(),
+        ours: String::new(),
+        peer: String::new(),
+        found: Err(why),
+        unit: "",
+        target: Target::None,
+    }
+}
+
+/// Best milliseconds and answers of Gemini CLI's functions, `ours` in turn with it.
+fn gemini(what: &str, file: &str, mut ours: impl FnMut()) -> Result<Vec<(f64, u64)>, String> {
+    let core = peers::gemini()?;
+    let mut best: Vec<(f64, u64)> = Vec::new();
+    for _ in 0..3 {
+        ours();
+        let mut command = Command::new("node");
+        command.arg(peers::script("gemini.mjs")).arg(&core).arg(what).arg(file);
+        let (_, said) = peers::run(&mut command)?;
+        let lines = said.lines().filter_map(|line| {
+            let (ms, answer) = line.split_once(' ')?;
+            Some((ms.parse().ok()?, answer.parse().ok()?))
+        });
+        for (at, (ms, answer)) in lines.enumerate() {
+            match best.get_mut(at) {
+                Some(it) => it.0 = it.0.min(ms),
+                None => best.push((ms, answer)),
+            }
+        }
+    }
+    if best.is_empty() { Err("Gemini CLI's functions said nothing".to_owned()) } else { Ok(best) }
+}
+
+/// Contents of the Gemini API: prompts, calls with their responses, answers.
+fn contents(messages: usize, bytes: usize) -> String {
+    let mut chance = Chance::new(11);
+    let mut out = Vec::new();
+    while out.len() < messages {
+        let name = "read_file";
+        out.push(json!({"role": "user", "parts": [{"text": sessions::prose(&mut chance, 200)}]}));
+        for _ in 0..4 {
+            let size = bytes / messages * 2 + chance.below(800);
+            let text = sessions::output(&mut chance, size);
+            out.push(json!({"role": "model", "parts": [{"functionCall": {"name": name, "args": {"path": "src/main.rs"}}}]}));
+            out.push(json!({"role": "user", "parts": [{"functionResponse": {"name": name, "response": {"output": text}}}]}));
+        }
+        out.push(json!({"role": "model", "parts": [{"text": sessions::prose(&mut chance, 600)}]}));
+    }
+    out.truncate(messages);
+    serde_json::to_string(&out).unwrap()
+}
+
+fn part_text(part: &Part) -> &str {
+    match part {
+        Part::Text(it) => it.as_str(),
+        Part::Reasoning(it) => it.text.as_str(),
+        Part::Call(it) => it.input.as_str(),
+        Part::Output(it) => it.text.as_str(),
+        Part::Media(_) => "",
+        Part::Opaque(it) => it.raw.as_str(),
+    }
+}
+
+pub fn split_point() -> Vec<Row> {
+    let json = contents(10_000, 41 * MB);
+    let file = folder().join("contents.json");
+    std::fs::write(&file, &json).unwrap();
+    let source = Memory::new("contents", json);
+    let history = format::read(&source, Some(Format::Gemini)).unwrap().history;
+    let messages: Vec<&Message> = history.messages().iter().collect();
+    assert_eq!(messages.len(), 10_000);
+    // A text is weighed when it is read; here that is done again, so that nothing is had for free.
+    let weigh =
+        || messages.iter().flat_map(|it| &it.parts).map(|it| Weight::of(part_text(it)).utf16).sum::<u64>();
+    let split = || {
+        black_box(weigh());
+        compact::json_share_split(&messages, 0.7) as u64
+    };
+    let estimate = || {
+        black_box(weigh());
+        let ruler = Ruler::new(&history, Tokenizer::Fixed(Estimator::GeminiCli061), Some(0));
+        history.messages().iter().map(|it| ruler.message(it)).sum::<u64>()
+    };
+    let (mut splits, mut estimates) = (Vec::new(), Vec::new());
+    let lines = gemini("history", file.to_str().unwrap(), || {
+        for _ in 0..5 {
+            splits.push(time(&mut || {
+                black_box(split());
+            }));
+            estimates.push(time(&mut || {
+                black_box(estimate());
+            }));
+        }
+    });
+    let names = [
+        "split point of 10,000 messages, 41 MB: Gemini CLI's function",
+        "estimate of the same: Gemini CLI's",
+    ];
+    let lines = match lines {
+        Ok(lines) => lines,
+        Err(why) => return names.map(|it| skipped(it, why.clone())).into(),
+    };
+    let ours = [(Times::of(splits), split()), (Times::of(estimates), estimate())];
+    let mut out = Vec::new();
+    for ((name, (times, answer)), (ms, theirs)) in names.into_iter().zip(ours).zip(lines) {
+        assert_eq!(answer, theirs, "{name}");
+        out.push(Row {
+            path: format!("{name} (same answer: {answer})"),
+            ours: times.shown(),
+            peer: format!("{} ms", figure(ms)),
+            found: Ok(ms / 1e3 / times.least),
+            unit: " ×",
+            target: Target::AtLeast(20.0),
+        });
+    }
+    out
+}
+
+/// `--count FILE`: counts once, in a process that has counted nothing, as `peers` does.
+pub fn count_alone(file: &str) {
+    let text = std::fs::read_to_string(file).unwrap();
+    let texts: Vec<&str> = text.split('\u{1e}').collect();
+    let begun = std::time::Instant::now();
+    black_box(exact::count(Encoding::O200k, "ready?"));
+    let ready = begun.elapsed();
+    let begun = std::time::Instant::now();
+    exact::count_ahead(Encoding::O200k, &texts);
+    let tokens: u64 = texts.iter().map(|it| exact::count(Encoding::O200k, it)).sum();
+    println!("{} {} {tokens}", ready.as_secs_f64() * 1e3, begun.elapsed().as_secs_f64() * 1e3);
+}
+
+pub fn exact() -> Vec<Row> {
+    let texts = sessions::texts(5, 16 * MB);
+    let file = folder().join("texts.txt");
+    std::fs::write(&file, texts.join("\u{1e}")).unwrap();
+    let counters = match peers::counters() {
+        Ok(found) => found,
+        Err(why) => return vec![skipped("exact o200k count, cold: tiktoken-rs", why)],
+    };
+    let me = std::env::current_exe().unwrap();
+    let once = |program: &std::path::Path, argument: &str| -> Result<(f64, f64, u64), String> {
+        let (_, said) = peers::run(Command::new(program).arg(argument).arg(&file))?;
+        let numbers: Vec<f64> = said.split_whitespace().filter_map(|it| it.parse().ok()).collect();
+        Ok((numbers[0], numbers[1], numbers[2] as u64))
+    };
+    let mut out = Vec::new();
+    for (peer, target) in [("tiktoken-rs", Target::AtLeast(4.0)), ("bpe-openai", Target::None)] {
+        let (mut ours, mut theirs, mut ready) = (Vec::new(), Vec::new(), (f64::MAX, f64::MAX));
+        for _ in 0..3 {
+            let (a, b) = match (once(&me, "--count"), once(&counters, peer)) {
+                (Ok(a), Ok(b)) => (a, b),
+                (Err(why), _) | (_, Err(why)) => return vec![skipped("exact o200k count", why)],
+            };
+            assert_eq!(a.2, b.2, "tokens by {peer} and ours");
+            ours.push(a.1 / 1e3);
+            theirs.push(b.1 / 1e3);
+            ready = (ready.0.min(a.0), ready.1.min(b.0));
+        }
+        let (ours, theirs) = (Times::of(ours), Times::of(theirs));
+        let speed = |it: Times| format!("{} MB/s", figure(16.0 / it.least));
+        out.push(Row {
+            path: format!("exact o200k count of transcripts, cold: {peer}"),
+            ours: speed(ours),
+            peer: speed(theirs),
+            found: Ok(theirs.least / ours.least),
+            unit: " ×",
+            target,
+        });
+        out.push(Row {
+            path: format!("tables ready: {peer}"),
+            ours: format!("{} ms", figure(ready.0)),
+            peer: format!("{} ms", figure(ready.1)),
+            found: Ok(ready.1 / ready.0),
+            unit: " ×",
+            target: Target::None,
+        });
+    }
+    out
+}
+
+pub fn hostile() -> Vec<Row> {
+    let mut chance = Chance::new(9);
+    let mut random = |from: Vec<char>| {
+        let mut text = String::with_capacity(MB + 4);
+        while text.len() < MB {
+            text.push(from[chance.below(from.len())]);
+        }
+        text
+    };
+    let texts = [
+        ("one letter", "a".repeat(MB)),
+        ("spaces", " ".repeat(MB)),
+        ("spaces and a letter", format!("{}x", " ".repeat(MB))),
+        ("line breaks", "\n".repeat(MB)),
+        ("equal signs", "=".repeat(MB)),
+        ("one kana", "あ".repeat(MB / 3)),
+        ("letters", random(('a'..='z').collect())),
+        ("base64", random(('a'..='z').chain('A'..='Z').chain('0'..='9').chain(['+', '/']).collect())),
+        ("punctuation", random("!#$%&()*+,-./:;<=>?@[]^_{|}~".chars().collect())),
+        ("Chinese", random(('一'..='龠').collect())),
+        ("kana", random(('ぁ'..='ん').collect())),
+        ("emoji", random(('😀'..='🙏').collect())),
+    ];
+    exact::count(Encoding::O200k, "ready?");
+    let mut worst = ("", 0.0);
+    for (name, text) in &texts {
+        // A count is remembered, so each round has a text of its own.
+        let times = (0..3).map(|round| {
+            let text = format!("{round}{text}");
+            time(&mut || {
+                black_box(exact::count(Encoding::O200k, &text));
+            })
+        });
+        let least = Times::of(times.collect()).least;
+        if least > worst.1 {
+            worst = (name, least);
+        }
+    }
+    vec![Row {
+        path: format!("exact count of 1 MB of the worst of {} hostile texts ({})", texts.len(), worst.0),
+        ours: String::new(),
+        peer: String::new(),
+        found: Ok(worst.1 * 1e3),
+        unit: " ms",
+        target: Target::AtMost(300.0),
+    }]
+}
+
+/// Counts every part of a history.
+fn count_history(history: &History) -> u64 {
+    let ruler = Ruler::new(history, Tokenizer::Fixed(Estimator::O200k), Some(0));
+    history.messages().iter().map(|it| ruler.message(it)).sum()
+}
+
+pub fn recount() -> Vec<Row> {
+    exact::count(Encoding::O200k, "ready?");
+    let source = made(Agent::Codex, 8 * MB);
+    let fresh = || format::read(&source, None).unwrap().history;
+    let (cold, again) = (fresh(), fresh());
+    let mut tokens = (0, 0);
+    let first = time(&mut || tokens.0 = count_history(&cold));
+    let second = Times::of((0..5).map(|_| time(&mut || tokens.1 = count_history(&again))).collect());
+    assert_eq!(tokens.0, tokens.1);
+    // A turn more than what was counted.
+    let grown = Memory::new("grown", [source.bytes_of(), made(Agent::Codex, 30_000).bytes_of()].concat());
+    let grown = format::read(&grown, None).unwrap().history;
+    let third = time(&mut || {
+        black_box(count_history(&grown));
+    });
+    let row = |path: &str, seconds: f64, target| Row {
+        path: path.to_owned(),
+        ours: format!("{} ms", figure(seconds * 1e3)),
+        peer: format!("{} ms", figure(first * 1e3)),
+        found: Ok(first / seconds),
+        unit: " ×",
+        target,
+    };
+    vec![
+        row("re-count of an unchanged session, 8 MB: the cold count", second.least, Target::AtLeast(50.0)),
+        row("count of the session grown by a turn: the cold count", third, Target::AtLeast(50.0)),
+    ]
+}
+
+/// Bytes of a source in memory.
+trait Bytes {
+    fn bytes_of(&self) -> Vec<u8>;
+}
+
+impl Bytes for Memory {
+    fn bytes_of(&self) -> Vec<u8> {
+        use epitome::format::Source as _;
+        self.bytes(0..self.len()).unwrap()
+    }
+}
+
+fn made(agent: Agent, bytes: usize) -> Memory {
+    let path = folder().join("sessions").join(format!("made-{}-{bytes}.jsonl", agent as u8));
+    sessions::write(&path, agent, bytes, bytes);
+    Memory::new(path.display().to_string(), std::fs::read(path).unwrap())
+}
+
+const PROFILE: &str = "epitome";
+
+fn plan(history: &History, ruler: &Ruler, profile: &Profile, prune_only: bool) -> compact::Plan {
+    let request = Request {
+        profile,
+        prune_only,
+        auto: false,
+        budget: None,
+        keep: None,
+        summary_tokens: None,
+        protect: None,
+        exclude_tools: &[],
+        only: &[],
+        limits: Limits { window: Some(200_000), ..Limits::default() },
+        snapshot: None,
+        on_disk: None,
+        handle: &|_| "0000000000".to_owned(),
+        recall: "epitome recall {handle}",
+    };
+    let moment = Moment { now: 1_795_000_000_000, cause: Cause::Manual, last_run: None, failures: 0 };
+    compact::plan(history, ruler, &request, &moment)
+}
+
+fn offline_summary(history: &History, ledger: &facts::Ledger, profile: &Profile) -> String {
+    let spec = profile.passes.iter().find_map(|it| match it {
+        epitome::profile::Pass::Summarize(it) => Some(it.summary.clone()),
+        _ => None,
+    });
+    let ask = offline::Ask {
+        region: 0..history.messages().len(),
+        cleared: &[],
+        spec: &spec.unwrap(),
+        budget: 4_000,
+        style: Style::Detailed,
+        focus: None,
+        pins: &[],
+        header: None,
+    };
+    offline::write(history, ledger, &ask, &|text| Estimator::Chars4.text(text))
+}
+
+/// The passes over a history, by name.
+type Pass = (&'static str, fn(&Memory, &History));
+
+const PASSES: [Pass; 7] = [
+    ("read", |source, _| drop(black_box(format::read(source, None).unwrap()))),
+    ("measure by reports", |_, history| {
+        // A clone shares what was measured before; a fresh reading is what is told of.
+        let ruler = Ruler::new(history, Tokenizer::Auto, None);
+        black_box(ruler.messages(history.messages()));
+    }),
+    ("measure as Gemini CLI", |_, history| {
+        let ruler = Ruler::new(history, Tokenizer::Fixed(Estimator::GeminiCli061), None);
+        black_box(ruler.messages(history.messages()));
+    }),
+    ("prune", |_, history| {
+        let ruler = Ruler::new(history, Tokenizer::Fixed(Estimator::Chars4), None);
+        black_box(plan(history, &ruler, &Profile::built_in(PROFILE).unwrap(), true));
+    }),
+    ("plan", |_, history| {
+        let ruler = Ruler::new(history, Tokenizer::Fixed(Estimator::Chars4), None);
+        black_box(plan(history, &ruler, &Profile::built_in(PROFILE).unwrap(), false));
+    }),
+    ("ledger", |_, history| drop(black_box(facts::read(history)))),
+    ("ledger and offline summary", |_, history| {
+        let profile = Profile::built_in(PROFILE).unwrap();
+        black_box(offline_summary(history, &facts::read(history), &profile));
+    }),
+];
+
+/// `--pass NAME`: one pass over 4 MB, for counting instructions.
+pub fn one_pass(name: &str) {
+    let source = made(Agent::Claude, 4 * MB);
+    let history = format::read(&source, None).unwrap().history;
+    for (pass, run) in PASSES {
+        if pass == name {
+            run(&source, &history);
+        }
+    }
+}
+
+pub fn growth() -> Vec<Row> {
+    let mut out = Vec::new();
+    for (agent, name) in
+        [(Agent::Claude, "Claude Code"), (Agent::Codex, "Codex"), (Agent::Gemini, "Gemini CLI")]
+    {
+        let sizes = [400_000, 4 * MB, 40 * MB].map(|bytes| {
+            let source = made(agent, bytes);
+            let history = format::read(&source, None).unwrap().history;
+            (source, history)
+        });
+        // All formats are read; what comes after is the same for all.
+        let passes = if agent == Agent::Claude { PASSES.len() } else { 1 };
+        for (pass, run) in &PASSES[..passes] {
+            let times: Vec<Times> = sizes
+                .iter()
+                .zip([30, 9, 3])
+                .map(|((source, history), rounds)| {
+                    Times::of((0..rounds).map(|_| time(&mut || run(source, history))).collect())
+                })
+                .collect();
+            let steps = [times[1].least / times[0].least, times[2].least / times[1].least];
+            let shown: Vec<String> = times.iter().map(|it| figure(it.least * 1e3)).collect();
+            out.push(Row {
+                path: format!("{pass}, {name}, 0.4 / 4 / 40 MB: time for ten times the history"),
+                ours: format!("{} ms", shown.join(" / ")),
+                peer: format!("then {} ×", figure(steps[1])),
+                found: Ok(steps[0].max(steps[1])),
+                unit: " ×",
+                target: Target::AtMost(11.0),
+            });
+        }
+    }
+    out
+}

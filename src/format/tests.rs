@@ -1,0 +1,120 @@
+//! A session that is only measured has the history of the one that is read whole. Blocks are small here, and no file is
+//! too small to be read from its end.
+
+use std::path::PathBuf;
+
+use super::*;
+
+/// Sessions of the agents whose files are read from their end: name and bytes.
+fn sessions() -> Vec<(String, Vec<u8>)> {
+    let folder = |key: &str, name: &str| {
+        #[expect(clippy::disallowed_methods, reason = "tests find their data by it")]
+        let found = std::env::var_os(key).map(PathBuf::from);
+        found.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared").join(name))
+    };
+    let (corpus, kit) =
+        (folder("EPITOME_CORPUS", "corpus"), folder("EPITOME_CLIENTS", "clients").join("samples"));
+    let names = ["claude-code", "codex", "gemini"];
+    let folders: Vec<PathBuf> = names
+        .iter()
+        .map(|it| corpus.join(it))
+        .chain(["claude", "codex", "gemini"].map(|it| kit.join(it)))
+        .collect();
+    let files = folders.iter().filter_map(|it| std::fs::read_dir(it).ok()).flatten();
+    let mut out: Vec<_> = files
+        .filter_map(|it| Some(it.ok()?.path()))
+        .filter(|it| it.extension().is_some_and(|it| it == "jsonl"))
+        .filter_map(|it| Some((it.display().to_string(), std::fs::read(it).ok()?)))
+        .collect();
+    if out.is_empty() {
+        eprintln!("SKIPPED: format::tests: no corpus (set EPITOME_CORPUS)");
+    }
+    out.sort();
+    out
+}
+
+/// Reads both ways. `None` if the file is no session of those.
+fn same(name: &str, bytes: &[u8]) -> Option<()> {
+    let source = Memory::new(name, bytes);
+    let format = sniff(&source).ok()?;
+    if !matches!(format, Format::ClaudeCode | Format::Codex | Format::GeminiCli) {
+        return None;
+    }
+    let (whole, live) = (read(&source, Some(format)).ok()?, scan(&source, Some(format), &|_, _| {}).ok()?);
+    assert!(whole.history == live.history, "{name}: {} bytes", bytes.len());
+    assert!(live.past.len() <= whole.past.len(), "{name}");
+    assert_eq!(whole.past.last().map(|it| &it.summary), live.past.last().map(|it| &it.summary), "{name}");
+    Some(())
+}
+
+#[test]
+fn measured_sessions_have_the_history_of_read_ones() {
+    let (mut count, mut cut) = (0, 0);
+    for (name, bytes) in sessions() {
+        count += usize::from(same(&name, &bytes).is_some());
+        // As the file was at earlier times, and in the middle of a write.
+        for part in 1..4 {
+            cut += usize::from(same(&name, &bytes[..bytes.len() * part / 4]).is_some());
+        }
+    }
+    println!("{count} sessions, {cut} beginnings of them");
+}
+
+/// What the last lines of a long session do not depend on is not read.
+#[test]
+fn what_is_not_live_is_not_read() {
+    struct Watched(Memory, std::sync::atomic::AtomicU64);
+    impl Source for Watched {
+        fn name(&self) -> &str {
+            self.0.name()
+        }
+        fn len(&self) -> u64 {
+            self.0.len()
+        }
+        fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+            self.1.fetch_add(buffer.len() as u64, std::sync::atomic::Ordering::Relaxed);
+            self.0.read_at(at, buffer)
+        }
+    }
+    let row = |number: usize, parent: Option<usize>, rest: &str| {
+        let parent = parent.map_or("null".to_owned(), |it| format!("\"{it}\""));
+        format!(
+            r#"{{"parentUuid":{parent},"isSidechain":false,"uuid":"{number}","sessionId":"s","cwd":"/p","timestamp":"2026-11-20T09:15:35.675Z",{rest}}}"#
+        ) + "\n"
+    };
+    let said = r#""type":"user","message":{"role":"user","content":"some words that stand for more"}"#;
+    let boundary = r#""type":"system","subtype":"compact_boundary","compactMetadata":{"trigger":"auto"}"#;
+    let mut claude: String = (0..20_000).map(|it| row(it, it.checked_sub(1), said)).collect();
+    claude += &row(20_000, None, boundary);
+    claude.extend((20_001..20_010).map(|it| row(it, Some(it - 1), said)));
+
+    let item = r#"{"timestamp":"2026-11-20T09:15:35.675Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"some words"}]}}"#.to_owned() + "\n";
+    let line = |tag: &str, payload: &str| {
+        format!(r#"{{"timestamp":"2026-11-20T09:15:36.000Z","type":"{tag}","payload":{payload}}}"#) + "\n"
+    };
+    let mut codex = line("session_meta", r#"{"id":"i","cwd":"/p"}"#) + &item.repeat(20_000);
+    codex += &line("event_msg", r#"{"type":"task_started","turn_id":"t","model_context_window":9}"#);
+    codex += &line("turn_context", r#"{"turn_id":"t","model":"gpt"}"#);
+    codex += &line("compacted", r#"{"message":"m","replacement_history":[]}"#);
+    codex += &item.repeat(9);
+    let message = |id: usize| {
+        format!(
+            r#"{{"id":"{id}","timestamp":"2026-11-20T09:15:35.675Z","type":"gemini","model":"m","content":"some words"}}"#
+        )
+    };
+    let mut gemini =
+        r#"{"sessionId":"s","projectHash":"h","startTime":"2026-11-20T09:15:35.675Z","directories":["/p"]}"#
+            .to_owned()
+            + "\n";
+    gemini.extend((0..20_000).map(|it| message(it) + "\n"));
+    gemini += &format!(r#"{{"$set":{{"messages":[{},{}]}}}}"#, message(19_999), message(20_000));
+    gemini += "\n";
+    gemini.extend((20_001..20_010).map(|it| message(it) + "\n"));
+    for text in [claude, codex, gemini] {
+        let source = Watched(Memory::new("t", text.as_bytes()), 0.into());
+        let live = scan(&source, None, &|_, _| {}).unwrap();
+        let read_bytes = source.1.into_inner();
+        assert!(read_bytes < 300_000 && text.len() > 2_000_000, "{read_bytes} of {}", text.len());
+        assert_eq!(live.history, read(&source.0, None).unwrap().history);
+    }
+}
