@@ -35,6 +35,9 @@ pub struct Arguments {
     /// Say less
     #[arg(short, long, global = true)]
     pub quiet: bool,
+    /// The folder of archive and memory, instead of the configured one
+    #[arg(long, global = true, value_name = "FOLDER")]
+    pub(super) store: Option<PathBuf>,
     /// The time to go by, RFC 3339; plans record it [default: the clock]
     #[arg(long, global = true, value_name = "TIME")]
     now: Option<String>,

@@ -13,6 +13,7 @@ mod events;
 mod install;
 mod open;
 mod prune;
+mod recall;
 mod report;
 mod score;
 mod scorecard;
@@ -32,7 +33,7 @@ use crate::error::{Error, Kind, Result};
 use crate::format::{Format, Session};
 use crate::history::History;
 use crate::profile::{Pass, Profile, Style};
-use crate::store::{Digest, Handle, Store, Where};
+use crate::store::{Digest, Handle, Sqlite, Store, Where};
 use crate::summarizer::run::{Sampling, Watch};
 use crate::tokens::{self, Ruler, Tokenizer};
 
@@ -255,14 +256,16 @@ struct Measured<'a> {
 impl Engine {
     /// With the store that the configuration names. `now`: milliseconds since 1970.
     pub fn new(config: Config, now: i64) -> Result<Self> {
-        let place = match &config.store {
-            StoreAt::Path(path) => Where::Path(path.clone()),
-            StoreAt::Nowhere => Where::None,
-        };
-        let store = crate::store::Sqlite::open(&place, crate::secrets::Veil::default())?;
-        if let Where::Path(directory) = &place {
-            tokens::exact::keep_on(crate::store::Counts::new(directory.join("counts")));
-        }
+        let store = Sqlite::open(&place(&config), config.veil.clone())?;
+        keep_counts(&config);
+        Ok(Self { config, store: Arc::new(store), now, listener: None })
+    }
+
+    /// The same for whoever only looks: where the store cannot be opened, what needs none is done all the same, and
+    /// what would be kept is refused with the reason.
+    pub fn even_without_store(config: Config, now: i64) -> Result<Self> {
+        let store = Sqlite::open_or_refuse(&place(&config), config.veil.clone())?;
+        keep_counts(&config);
         Ok(Self { config, store: Arc::new(store), now, listener: None })
     }
 
@@ -400,6 +403,11 @@ impl Engine {
         crate::store::Scope { owner: self.config.owner.clone(), project: project.to_owned() }
     }
 
+    /// Whose memories are meant: the session's project's, or this directory's where the session does not say it.
+    pub(crate) fn memory_scope(&self, history: &History) -> crate::store::Scope {
+        if history.meta.cwd.is_some() { self.scope(history) } else { self.project() }
+    }
+
     fn moment(&self, history: &History, ask: &Ask) -> Moment {
         Moment {
             now: self.now,
@@ -407,6 +415,20 @@ impl Engine {
             last_run: self.last_compaction(history),
             failures: self.failures(history),
         }
+    }
+}
+
+/// Exact counts are kept beside the store, where there is one.
+fn keep_counts(config: &Config) {
+    if let Where::Path(directory) = place(config) {
+        tokens::exact::keep_on(crate::store::Counts::new(directory.join("counts")));
+    }
+}
+
+fn place(config: &Config) -> Where {
+    match &config.store {
+        StoreAt::Path(path) => Where::Path(path.clone()),
+        StoreAt::Nowhere => Where::None,
     }
 }
 

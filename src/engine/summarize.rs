@@ -15,7 +15,6 @@ use crate::error::{Error, Kind, Result};
 use crate::format::Format;
 use crate::history::Text;
 use crate::profile::{self, Profile, Shape, Style, Summarize, TooLong};
-use crate::secrets::Veil;
 use crate::store::{Batch, Body, Original, Scope, What};
 use crate::summarizer::model::{Endpoint, Reply};
 use crate::summarizer::prompt::Own;
@@ -153,7 +152,7 @@ impl Engine {
         if ask.summarizer == Choice::Offline {
             return Ok(Drafted::Offline(Vec::new()));
         }
-        let veil = Veil::default();
+        let veil = &self.config.veil;
         let shown = need.shown_from..need.to;
         let mut passages = render::passages(measured.history, shown, &|text| veil.cut(text));
         if let Some(chars) = step.prompts.output_chars {
@@ -173,16 +172,18 @@ impl Engine {
         let tries = summarizers.tries.or(step.prompts.retries.map(|it| it + 1));
         let language =
             self.config.summarizers.language.as_deref().or_else(|| talk::language_of(measured.history));
-        let pins: u64 = ask.pins.iter().map(|it| measured.ruler.str(it) + 6).sum();
+        let recalled = self.recalled(measured.history, ask);
+        let pins: Vec<String> = ask.pins.iter().cloned().chain(recalled).collect();
+        let pinned: u64 = pins.iter().map(|it| measured.ruler.str(it) + 6).sum();
         let material = Material {
             history: measured.history,
             ledger: known.ledger(measured.history),
             region: need.from..need.to,
             spec: &step.summary,
-            budget: need.budget.saturating_sub(frame + HEADER + pins),
+            budget: need.budget.saturating_sub(frame + HEADER + pinned),
             style: ask.style,
             focus: ask.focus.as_deref(),
-            pins: &ask.pins,
+            pins: &pins,
             language,
             own: &own,
             rungs: rungs(step),
