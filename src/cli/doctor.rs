@@ -99,7 +99,7 @@ pub(super) fn run(config: Config, now: i64, screen: &mut Screen<'_>) -> Result<u
     others(&config, &folder, &mut problems);
     let store = match Engine::new(config.clone(), now) {
         Ok(engine) => {
-            let checked = engine.store.check(false)?;
+            let checked = engine.store.check(true)?;
             let stats = engine.store.stats()?;
             for it in &checked.problems {
                 problems.push(Problem {
@@ -132,6 +132,7 @@ fn value(config: &Config, name: &'static str, value: String) -> Value {
     let from = match config.origins.get(name) {
         Some(Origin::File) => "config.toml",
         Some(Origin::Environment) => "environment",
+        Some(Origin::Option) => "--store",
         Some(Origin::Default) | None => "default",
     };
     Value { name, value, from }

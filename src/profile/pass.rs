@@ -341,7 +341,7 @@ pub enum Cut {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Budget {
-    /// Budget when none is asked for: share of the messages' tokens.
+    /// Budget when none is asked for: share of the messages' tokens before any pass, at most half of those after.
     pub share: f64,
     /// … but at least so many tokens
     pub minimum: u64,

@@ -313,6 +313,32 @@ pub struct Found {
     pub partial: bool,
 }
 
+/// A prompt from an agent's own log of what the user typed. It has no handle: nothing of it is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Typed {
+    /// `prompt`.
+    pub kind: &'static str,
+    /// The agent's name.
+    pub agent: &'static str,
+    /// The session it was typed in.
+    pub session: String,
+    /// When, in milliseconds since 1970.
+    pub at: i64,
+    /// Where in it.
+    pub snippet: Snippet,
+}
+
+/// What was found in the archive, the memory and the agents' logs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recalled {
+    /// In archive and memory.
+    pub found: Found,
+    /// In the logs, the newest first.
+    pub typed: Vec<Typed>,
+    /// How far was searched: `session`, `project`, `all`.
+    pub reach: &'static str,
+}
+
 /// Which memories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MemoryFilter {
