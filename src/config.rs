@@ -14,8 +14,9 @@ use crate::agents::{Agent, Env};
 use crate::engine::Hooks;
 use crate::error::{Error, Kind, Result};
 use crate::profile::{BUILT_IN, Profile};
+use crate::secrets::Veil;
 
-pub use summarizer::{Choice, Summarizers};
+pub use summarizer::{Choice, Said, Summarizers};
 
 /// What stands in `config.toml`; everything is optional.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -52,6 +53,8 @@ struct HooksWritten {
 struct StoreWritten {
     path: Option<PathBuf>,
     persistence: Option<String>,
+    /// Regular expressions of what is cut from memories and summaries that are kept.
+    private: Vec<String>,
 }
 
 /// Where a value came from, for `doctor`.
@@ -63,6 +66,8 @@ pub enum Origin {
     File,
     /// The environment.
     Environment,
+    /// An option of the command.
+    Option,
 }
 
 /// Where the archive and memory are kept.
@@ -120,6 +125,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// The archive.
     pub store: StoreAt,
+    /// What is cut from what is kept: private passages, secrets, and the user's own patterns.
+    pub veil: Veil,
     /// Whose archive it is: the local user.
     pub owner: String,
     /// The profile when none is named.
@@ -160,6 +167,13 @@ impl Config {
             }
         };
         resolve(written, environment, config_dir)
+    }
+
+    /// Keeps the archive in this folder, whatever was configured.
+    pub fn keep_in(&mut self, folder: PathBuf) {
+        self.store = StoreAt::Path(folder);
+        self.origins.insert("store.path", Origin::Option);
+        self.origins.insert("store.persistence", Origin::Option);
     }
 
     /// The model that an agent would begin a session in `cwd` with, where a session has to name one.
@@ -253,6 +267,7 @@ fn resolve(written: Written, environment: Environment, config_dir: PathBuf) -> R
         config_dir,
         data_dir,
         store,
+        veil: Veil::new(&written.store.private)?,
         owner: "local".to_owned(),
         profile,
         tokenizer,

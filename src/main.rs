@@ -9,6 +9,7 @@ use epitome::config::{Config, Environment};
 use epitome::error::Kind;
 
 fn main() -> ExitCode {
+    survive_limits();
     let arguments = Arguments::parse();
     let environment = Environment::of_process();
     init_log(&arguments);
@@ -40,6 +41,16 @@ fn main() -> ExitCode {
                 ExitCode::from(error.exit_code())
             }
         }
+    }
+}
+
+/// Past a limit on the size of files the system ends a process, unless it listens to the signal: then the write fails,
+/// and we can say so and leave everything as it was. tokio listens without `unsafe`, and goes on when its runtime is gone.
+fn survive_limits() {
+    #[cfg(unix)]
+    if let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() {
+        let _guard = runtime.enter();
+        let _ = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(libc::SIGXFSZ));
     }
 }
 

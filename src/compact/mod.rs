@@ -305,7 +305,9 @@ pub fn plan(history: &History, ruler: &Ruler, request: &Request<'_>, moment: &Mo
             }
             Pass::Summarize(step) => {
                 let result = layout::summarize(&mut draft, step, number);
-                stays |= result.is_err() && step.or_nothing;
+                // Who names a budget has it when what was cleared reaches it: no summary is needed then.
+                let reached = request.budget.is_some_and(|it| draft.tokens() <= it && it < before);
+                stays |= result.is_err() && step.or_nothing && !reached;
                 result
             }
         };

@@ -20,6 +20,10 @@ use crate::store::{
     SessionRef, What,
 };
 use crate::summarizer::offline;
+use crate::tokens::Estimator;
+
+/// Rules that are pinned in the memory have at most so many tokens (o200k) in a summary.
+const PINNED: u64 = 1_000;
 
 /// What a compaction came to: the answer for everybody, and the history for whoever goes on with it.
 pub struct Compacted {
@@ -99,6 +103,7 @@ impl Engine {
         heard: Option<&Heard>,
     ) -> Result<Compacted> {
         let whole = &opened.session.history;
+        let ask = &Ask { pins: self.pins(whole, ask)?, ..ask.clone() };
         let base = heard.map(|it| {
             let messages = whole.messages().iter().take(it.count()).cloned().collect();
             History::new(messages, whole.meta.clone())
@@ -131,9 +136,15 @@ impl Engine {
         let mut known = Known::default();
         match self.written_summary(opened, &measured, ask, &plan, &known, heard)? {
             Drafted::Offline(why) => answer.warnings.extend(why),
+            Drafted::Priced(cost) => {
+                let what = "nobody was asked: the offline summary stands here for the model's";
+                answer.warnings.push(what.to_owned());
+                answer.cost = Some(cost);
+            }
             Drafted::Text(drafted) => {
                 answer.summarizer = drafted.who;
                 answer.usage = drafted.usage;
+                answer.cost = drafted.cost;
                 answer.warnings.extend(drafted.notes);
                 known.summary = Some(drafted.text);
             }
@@ -210,6 +221,10 @@ impl Engine {
         let mut bytes = None;
         if ask.to != To::Plan {
             let archived = self.archive(opened, &plan, ask, outcome.tokens, summary.as_deref())?;
+            if !self.store.keeps() {
+                let what = "nothing is archived (store.persistence = \"none\"): the handles in the result lead nowhere";
+                answer.warnings.push(what.to_owned());
+            }
             answer.handle = Some(archived.session);
             let made = |warnings: &mut Vec<String>| match ask.messages_as {
                 Some(_) => Ok(messages),
@@ -255,7 +270,7 @@ impl Engine {
             return;
         }
         if let Err(error) =
-            self.store.remember(&self.scope(history), &Note::summary(session, summary), self.now)
+            self.store.remember(&self.memory_scope(history), &Note::summary(session, summary), self.now)
         {
             warnings.push(format!("the summary could not be remembered: {error}"));
         }
@@ -269,10 +284,26 @@ impl Engine {
             limit: Some(rule.recalled),
             ..MemoryFilter::default()
         };
-        let found = self.store.memories(&self.scope(history), &filter).unwrap_or_default();
+        let found = self.store.memories(&self.memory_scope(history), &filter).unwrap_or_default();
         // A summary of a session is no fact about the project.
         let notes = found.into_iter().filter(|it| it.kind != MemoryKind::Conversation);
         notes.map(|it| it.content.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+    }
+
+    /// What is carried word for word: what the caller says, and the rules that are pinned for user and project, the
+    /// newest first, as far as they fit.
+    fn pins(&self, history: &History, ask: &Ask) -> Result<Vec<String>> {
+        let mut out = ask.pins.clone();
+        let mut left = PINNED;
+        for it in self.store.pinned(&self.memory_scope(history))? {
+            let text = it.content.split_whitespace().collect::<Vec<_>>().join(" ");
+            let tokens = Estimator::O200k.text(&text);
+            if tokens <= left && !out.contains(&text) {
+                left -= tokens;
+                out.push(text);
+            }
+        }
+        Ok(out)
     }
 
     fn blank(&self, opened: &Opened, ask: &Ask, measured: &Measured<'_>) -> CompactAnswer {
@@ -289,6 +320,7 @@ impl Engine {
             trigger: cause_name(ask.cause).to_owned(),
             summarizer: "offline".to_owned(),
             usage: UsageInfo::default(),
+            cost: None,
             session: session_info(opened),
             tokens_before: tokens,
             tokens_after: tokens,
@@ -422,7 +454,8 @@ impl Engine {
         let Some(need) = &plan.need else { return String::new() };
         let frame = measured.ruler.text(&Text::new(format!("{}{}", step.before, step.after)));
         let known = self.recalled(measured.history, ask);
-        let pins: Vec<String> = ask.pins.iter().chain(&known).cloned().collect();
+        let known = known.iter().filter(|it| !ask.pins.contains(it));
+        let pins: Vec<String> = ask.pins.iter().chain(known).cloned().collect();
         let cleared: Vec<usize> = plan
             .ops
             .iter()

@@ -5,6 +5,7 @@
 mod carry;
 mod compact;
 mod compare;
+mod cost;
 mod estimate;
 mod gate;
 mod hook;
@@ -12,6 +13,7 @@ mod events;
 mod install;
 mod open;
 mod prune;
+mod recall;
 mod report;
 mod score;
 mod scorecard;
@@ -26,12 +28,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::answers::{MethodInfo, PrunedInfo, SessionInfo};
 use crate::compact::{Cause, Limits, Moment, Op, OutputOp, Request, Snapshot};
-use crate::config::{Choice, Config, StoreAt};
+use crate::config::{Choice, Config, Said, StoreAt};
 use crate::error::{Error, Kind, Result};
 use crate::format::{Format, Session};
 use crate::history::History;
 use crate::profile::{Pass, Profile, Style};
-use crate::store::{Digest, Handle, Store, Where};
+use crate::store::{Digest, Handle, Sqlite, Store, Where};
 use crate::summarizer::run::{Sampling, Watch};
 use crate::tokens::{self, Ruler, Tokenizer};
 
@@ -160,6 +162,10 @@ pub struct Ask {
     pub summarizer: Choice,
     /// The user asks, who may name any provider; otherwise only what the configuration names is asked.
     pub trusted: bool,
+    /// Where that is, where the call says so.
+    pub endpoint: Said,
+    /// Nobody is asked: what it would cost is told instead.
+    pub dry: bool,
     /// Whoever watches while a model writes.
     pub watch: Watch,
     /// The calling client's own model, where it can be asked right away: then [`Choice::Host`] needs no second call.
@@ -208,6 +214,8 @@ impl Ask {
             to: To::Plan,
             summarizer: Choice::Offline,
             trusted: false,
+            endpoint: Said::default(),
+            dry: false,
             watch: Watch::default(),
             sampling: None,
             edit: None,
@@ -248,14 +256,16 @@ struct Measured<'a> {
 impl Engine {
     /// With the store that the configuration names. `now`: milliseconds since 1970.
     pub fn new(config: Config, now: i64) -> Result<Self> {
-        let place = match &config.store {
-            StoreAt::Path(path) => Where::Path(path.clone()),
-            StoreAt::Nowhere => Where::None,
-        };
-        let store = crate::store::Sqlite::open(&place, crate::secrets::Veil::default())?;
-        if let Where::Path(directory) = &place {
-            tokens::exact::keep_on(crate::store::Counts::new(directory.join("counts")));
-        }
+        let store = Sqlite::open(&place(&config), config.veil.clone())?;
+        keep_counts(&config);
+        Ok(Self { config, store: Arc::new(store), now, listener: None })
+    }
+
+    /// The same for whoever only looks: where the store cannot be opened, what needs none is done all the same, and
+    /// what would be kept is refused with the reason.
+    pub fn even_without_store(config: Config, now: i64) -> Result<Self> {
+        let store = Sqlite::open_or_refuse(&place(&config), config.veil.clone())?;
+        keep_counts(&config);
         Ok(Self { config, store: Arc::new(store), now, listener: None })
     }
 
@@ -351,7 +361,7 @@ impl Engine {
         match (failed, self.failures(history)) {
             (true, before) => self.store.mark(&scope, &name, &(before + 1).to_string(), self.now),
             (false, 0) => Ok(()),
-            (false, _) => self.store.unmark(&scope, &name),
+            (false, _) => self.store.unmark(&scope, &name).map(drop),
         }
     }
 
@@ -393,6 +403,11 @@ impl Engine {
         crate::store::Scope { owner: self.config.owner.clone(), project: project.to_owned() }
     }
 
+    /// Whose memories are meant: the session's project's, or this directory's where the session does not say it.
+    pub(crate) fn memory_scope(&self, history: &History) -> crate::store::Scope {
+        if history.meta.cwd.is_some() { self.scope(history) } else { self.project() }
+    }
+
     fn moment(&self, history: &History, ask: &Ask) -> Moment {
         Moment {
             now: self.now,
@@ -400,6 +415,20 @@ impl Engine {
             last_run: self.last_compaction(history),
             failures: self.failures(history),
         }
+    }
+}
+
+/// Exact counts are kept beside the store, where there is one.
+fn keep_counts(config: &Config) {
+    if let Where::Path(directory) = place(config) {
+        tokens::exact::keep_on(crate::store::Counts::new(directory.join("counts")));
+    }
+}
+
+fn place(config: &Config) -> Where {
+    match &config.store {
+        StoreAt::Path(path) => Where::Path(path.clone()),
+        StoreAt::Nowhere => Where::None,
     }
 }
 

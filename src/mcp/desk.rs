@@ -65,8 +65,7 @@ impl Desk {
             StoreAt::Path(path) => Where::Path(path.clone()),
             StoreAt::Nowhere => Where::None,
         };
-        let open: Arc<dyn Store> =
-            Arc::new(crate::store::Sqlite::open(&place, crate::secrets::Veil::default())?);
+        let open: Arc<dyn Store> = Arc::new(crate::store::Sqlite::open(&place, self.config.veil.clone())?);
         *store = Some(open.clone());
         Ok(open)
     }
