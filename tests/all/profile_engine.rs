@@ -650,3 +650,52 @@ fn the_profile_in_the_readme_works() {
     let error = engine.config.profile("bad").unwrap_err().to_string();
     assert!(error.contains("config.toml, [profiles.bad]") && error.contains("nmae"), "{error}");
 }
+
+#[test]
+fn gemini_clis_hook_before_a_compression_keeps_the_original_and_says_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let engine = engine(home.path(), &[], &[]);
+    let file = home.path().join("session-2026-05-28T20-26-3d0c7a52.jsonl");
+    let id = "3d0c7a52-6f1e-4c58-9a41-0b8e5f2c7d10";
+    let bytes = include_bytes!("../../examples/sessions/gemini-cli.jsonl");
+    std::fs::write(&file, bytes).unwrap();
+    for trigger in ["manual", "auto"] {
+        let said = json!({"session_id": id, "transcript_path": file, "cwd": home.path(),
+            "hook_event_name": "PreCompress", "timestamp": "2026-05-28T20:40:00.000Z", "trigger": trigger});
+        let event = epitome::agents::hooks::read(&said.to_string(), None).unwrap();
+        let text = engine.hook(&event).unwrap();
+        // It is advisory, and fires at every check: no word of ours, and nothing that would block.
+        assert_eq!((text.as_str(), event.answer(&text).as_str()), ("", ""), "{trigger}");
+        let project = std::fs::canonicalize(home.path()).unwrap().display().to_string();
+        let scope = Scope { owner: engine.config.owner.clone(), project };
+        let handle = engine.store.marked(&scope, &format!("before/{id}")).unwrap().unwrap().value;
+        let scope = engine.store.locate(&handle, &engine.config.owner).unwrap();
+        assert_eq!(engine.store.restore(&scope, &handle).unwrap(), bytes);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_remembered_of_the_project_goes_into_the_next_summary() {
+    use epitome::store::Note;
+    let home = tempfile::tempdir().unwrap();
+    let session = session(home.path(), 20);
+    {
+        let engine = engine(home.path(), &[], &[]);
+        let project = home.path().join("project").display().to_string();
+        let scope = Scope { owner: engine.config.owner.clone(), project };
+        for number in 0..12 {
+            let note = Note { content: format!("The build wants flag number {number}."), ..Note::default() };
+            engine.store.remember(&scope, &note, NOW + number).unwrap();
+        }
+        let summary = engine.compact(&open(&engine, &session), &ask("supermemory")).unwrap().answer.summary;
+        let summary = summary.unwrap();
+        let said = |it: i32| summary.contains(&format!("flag number {it}."));
+        assert!((2..12).all(said) && !said(0) && !said(1), "the newest ten: {summary}");
+    }
+    let home = home.path();
+    let (requests, _, _) = scripted(home, "", by_gemini("supermemory"), session, |_| {
+        Does::Sends(server::stream(Api::Gemini, "nothing of use"))
+    })
+    .await;
+    assert!(turns(&requests[0])[0].1.contains("The build wants flag number 11."));
+}

@@ -2,7 +2,7 @@
 
 use epitome::compact::{Cause, Limits, Op};
 use epitome::history::{Kind, Media, MediaKind, Message, Part, Role};
-use epitome::profile::{Keep, Pass, Profile};
+use epitome::profile::{Keep, Pass, Profile, When};
 
 use super::{Rows, Wish, call, due, history, laid_out, model, plan, profile, result, row, text, texts, user};
 
@@ -217,6 +217,19 @@ fn process(out: &mut Rows) {
         let plan = plan(&tail(Some(2), 10_000), &history(three([100, 100, 100])), Wish::default());
         let need = plan.need.unwrap();
         assert_eq!((need.from, need.shown_from, need.to), (0, 0, 2));
+    });
+    row(out, "opencode.order", || {
+        // Before the next request the summary, if the last step overflowed; at the end of the loop, always, the clearing.
+        for name in ["opencode", "opencode@1.18"] {
+            let passes = profile(name).passes;
+            let [Pass::Summarize(first), Pass::Outputs(then)] = passes.as_slice() else { panic!("{name}") };
+            assert_eq!((first.when, then.when), (When::Due, When::Always), "{name}");
+        }
+        // Below the threshold only the second runs.
+        let wish =
+            Wish { auto: true, cause: Cause::Auto, limits: limits(400_000, None, 32_000), ..Wish::default() };
+        let found = plan(&profile("opencode"), &history(large("bash", 400_000, 2)), wish);
+        assert!(found.act && found.need.is_none());
     });
     row(out, "opencode.constant.transcript", || {
         let chars = |name| profile(name).summarize().unwrap().prompts.output_chars;
