@@ -16,7 +16,7 @@ use crate::error::{Error, Kind, Result};
 use crate::profile::{BUILT_IN, Profile};
 use crate::secrets::Veil;
 
-pub use summarizer::{Choice, Summarizers};
+pub use summarizer::{Choice, Said, Summarizers};
 
 /// What stands in `config.toml`; everything is optional.
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -129,6 +129,10 @@ fn all(client: &str, profile: &str) {
         let env = [("HOOK_CMD", hook.as_str()), ("HOOK_WANT", "-"), ("HOOK_PRE_WANT", "-")];
         kit.flow(client, "hooks", &env, false, &mut failed);
     }
+    if client != "opencode" {
+        // Its plugin has no moment of each turn at which anything could be said.
+        kit.more(client, "remind", EPITOME, &mut failed);
+    }
     for flow in ["install", "undo", "prune", "nested", "limit", "carry", "kill"] {
         kit.more(client, flow, EPITOME, &mut failed);
     }

@@ -36,6 +36,42 @@ pub fn model(env: &Env, config: &Path, agent: Agent, cwd: &Path) -> Option<Strin
     })
 }
 
+/// When an agent compacts by itself, in a few words, as its settings say it. `setting`: the value of `env:NAME` or
+/// `AGENT:path`.
+pub fn own_compaction(agent: Agent, setting: &dyn Fn(&str) -> Option<Value>) -> String {
+    let is = |name: &str, wanted: bool| setting(name).is_some_and(|it| it == wanted);
+    let set = |name: &str| {
+        setting(name).is_some_and(|it| it.as_str().is_some_and(|it| !["", "0", "false"].contains(&it)))
+    };
+    let number = |name: &str| setting(name).and_then(|it| it.as_f64().or_else(|| it.as_str()?.parse().ok()));
+    match agent {
+        Agent::ClaudeCode
+            if set("env:DISABLE_AUTO_COMPACT")
+                || set("env:DISABLE_COMPACT")
+                || is("claude-code:autoCompactEnabled", false) =>
+        {
+            "off".to_owned()
+        }
+        Agent::ClaudeCode => {
+            let window = number("env:CLAUDE_CODE_AUTO_COMPACT_WINDOW")
+                .or_else(|| number("claude-code:autoCompactWindow"));
+            window.map_or("near the window's end".to_owned(), |it| format!("near {it} tokens"))
+        }
+        Agent::Codex => number("codex:model_auto_compact_token_limit")
+            .map_or("at 90 % of the window".to_owned(), |it| format!("at {it} tokens")),
+        Agent::GeminiCli => {
+            let share = number("gemini-cli:model.compressionThreshold").unwrap_or(0.5);
+            format!("at {:.0} % of the window", share * 100.0)
+        }
+        Agent::OpenCode
+            if set("env:OPENCODE_DISABLE_AUTOCOMPACT") || is("opencode:compaction.auto", false) =>
+        {
+            "off".to_owned()
+        }
+        Agent::OpenCode => "when the window is full".to_owned(),
+    }
+}
+
 fn read(file: &Path) -> Option<Value> {
     let text = std::fs::read_to_string(file).ok()?;
     if file.extension().is_some_and(|it| it == "toml") {

@@ -136,9 +136,15 @@ impl Engine {
         let mut known = Known::default();
         match self.written_summary(opened, &measured, ask, &plan, &known, heard)? {
             Drafted::Offline(why) => answer.warnings.extend(why),
+            Drafted::Priced(cost) => {
+                let what = "nobody was asked: the offline summary stands here for the model's";
+                answer.warnings.push(what.to_owned());
+                answer.cost = Some(cost);
+            }
             Drafted::Text(drafted) => {
                 answer.summarizer = drafted.who;
                 answer.usage = drafted.usage;
+                answer.cost = drafted.cost;
                 answer.warnings.extend(drafted.notes);
                 known.summary = Some(drafted.text);
             }
@@ -314,6 +320,7 @@ impl Engine {
             trigger: cause_name(ask.cause).to_owned(),
             summarizer: "offline".to_owned(),
             usage: UsageInfo::default(),
+            cost: None,
             session: session_info(opened),
             tokens_before: tokens,
             tokens_after: tokens,

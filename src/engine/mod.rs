@@ -5,6 +5,7 @@
 mod carry;
 mod compact;
 mod compare;
+mod cost;
 mod estimate;
 mod gate;
 mod hook;
@@ -27,7 +28,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::answers::{MethodInfo, PrunedInfo, SessionInfo};
 use crate::compact::{Cause, Limits, Moment, Op, OutputOp, Request, Snapshot};
-use crate::config::{Choice, Config, StoreAt};
+use crate::config::{Choice, Config, Said, StoreAt};
 use crate::error::{Error, Kind, Result};
 use crate::format::{Format, Session};
 use crate::history::History;
@@ -161,6 +162,10 @@ pub struct Ask {
     pub summarizer: Choice,
     /// The user asks, who may name any provider; otherwise only what the configuration names is asked.
     pub trusted: bool,
+    /// Where that is, where the call says so.
+    pub endpoint: Said,
+    /// Nobody is asked: what it would cost is told instead.
+    pub dry: bool,
     /// Whoever watches while a model writes.
     pub watch: Watch,
     /// The calling client's own model, where it can be asked right away: then [`Choice::Host`] needs no second call.
@@ -209,6 +214,8 @@ impl Ask {
             to: To::Plan,
             summarizer: Choice::Offline,
             trusted: false,
+            endpoint: Said::default(),
+            dry: false,
             watch: Watch::default(),
             sampling: None,
             edit: None,
@@ -354,7 +361,7 @@ impl Engine {
         match (failed, self.failures(history)) {
             (true, before) => self.store.mark(&scope, &name, &(before + 1).to_string(), self.now),
             (false, 0) => Ok(()),
-            (false, _) => self.store.unmark(&scope, &name),
+            (false, _) => self.store.unmark(&scope, &name).map(drop),
         }
     }
 

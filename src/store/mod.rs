@@ -510,8 +510,11 @@ pub trait Store: Send + Sync {
     /// What was put down.
     fn marked(&self, scope: &Scope, name: &str) -> Result<Option<Mark>>;
 
-    /// Takes it away.
-    fn unmark(&self, scope: &Scope, name: &str) -> Result<()>;
+    /// Puts a value down where another one stands, or none; whether it did. Of two processes that do it at once, one does.
+    fn mark_anew(&self, scope: &Scope, name: &str, value: &str, at: i64) -> Result<bool>;
+
+    /// Takes it away; whether it was there. Of two processes that do it at once, one does.
+    fn unmark(&self, scope: &Scope, name: &str) -> Result<bool>;
 
     /// Keeps the state of a host-run talk until the answer comes, for 24 hours.
     fn put_ask(&self, scope: &Scope, state: &str, at: i64) -> Result<Handle>;

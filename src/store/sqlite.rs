@@ -154,7 +154,11 @@ impl Store for Sqlite {
         marks::marked(&self.lock(), scope, name)
     }
 
-    fn unmark(&self, scope: &Scope, name: &str) -> Result<()> {
+    fn mark_anew(&self, scope: &Scope, name: &str, value: &str, at: i64) -> Result<bool> {
+        marks::mark_anew(&self.lock(), scope, name, value, at)
+    }
+
+    fn unmark(&self, scope: &Scope, name: &str) -> Result<bool> {
         marks::unmark(&self.lock(), scope, name)
     }
 

@@ -250,10 +250,19 @@ impl Talk {
         if let Some((ms, why)) = &self.wait {
             return Step::Wait(*ms, why.clone());
         }
-        match self.ask(material) {
-            Ok((ask, _)) => Step::Ask(Box::new(ask)),
-            Err(why) => Step::GaveUp(why),
+        let ask = match self.ask(material) {
+            Ok((ask, _)) => ask,
+            Err(why) => return Step::GaveUp(why),
+        };
+        // What a host reads of its own it need not be sent.
+        let size = if material.host { 0 } else { (material.count)(&ask.text()) };
+        let most = material.bounds.tokens;
+        if self.sent.saturating_add(size) > most {
+            let all = self.sent.saturating_add(size);
+            let why = format!("the limit of {most} tokens for one summary does not allow the {all} it takes");
+            return Step::GaveUp(GaveUp::Bound(why));
         }
+        Step::Ask(Box::new(ask))
     }
 
     /// The wait is over.
@@ -285,7 +294,11 @@ impl Talk {
         };
         let size = (material.count)(&asked.text());
         self.requests += 1;
-        self.sent += size;
+        // Where nobody answered the call, nothing went out.
+        if !matches!(&heard, Err(it) if it.status.is_none() && matches!(it.cause, Cause::Network | Cause::Tls))
+        {
+            self.sent += size;
+        }
         match heard {
             Ok(reply) => {
                 self.tokens.add(reply.tokens);

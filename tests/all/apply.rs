@@ -15,7 +15,7 @@ fn rounds(few: usize) -> usize {
     std::env::var("EPITOME_ROUNDS").ok().and_then(|it| it.parse().ok()).unwrap_or(few)
 }
 
-fn command(home: &Path, arguments: &[&str]) -> Command {
+pub(crate) fn command(home: &Path, arguments: &[&str]) -> Command {
     // Long runs name a copy that no build replaces under them.
     let program = std::env::var_os("EPITOME_PROGRAM").unwrap_or(env!("CARGO_BIN_EXE_epitome").into());
     let mut command = Command::new(program);
@@ -23,35 +23,35 @@ fn command(home: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-fn epitome(home: &Path, arguments: &[&str]) -> Output {
+pub(crate) fn epitome(home: &Path, arguments: &[&str]) -> Output {
     command(home, arguments).output().unwrap()
 }
 
-fn answer(output: &Output) -> Value {
+pub(crate) fn answer(output: &Output) -> Value {
     let text = String::from_utf8_lossy(&output.stdout);
     serde_json::from_str(&text)
         .unwrap_or_else(|error| panic!("{error}: {text}{}", String::from_utf8_lossy(&output.stderr)))
 }
 
-fn example(name: &str) -> Vec<u8> {
+pub(crate) fn example(name: &str) -> Vec<u8> {
     fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("examples/sessions").join(name)).unwrap()
 }
 
 /// A home with one session in it, and how that is named.
-struct Home {
+pub(crate) struct Home {
     folder: tempfile::TempDir,
-    session: String,
+    pub(crate) session: String,
     /// What must be either as before or as after: a file, or a database.
-    file: PathBuf,
+    pub(crate) file: PathBuf,
 }
 
 impl Home {
-    fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
 }
 
-fn home(agent: &str) -> Home {
+pub(crate) fn home(agent: &str) -> Home {
     let folder = tempfile::tempdir().unwrap();
     let place = |inside: &str, bytes: &[u8]| {
         let path = folder.path().join(inside);
@@ -155,7 +155,7 @@ fn random(seed: &mut u64) -> u64 {
     *seed >> 33
 }
 
-fn apply(session: &str) -> [&str; 7] {
+pub(crate) fn apply(session: &str) -> [&str; 7] {
     ["compact", session, "--budget", "30%", "--apply", "--json", "--now=2026-11-20T12:00:00Z"]
 }
 
@@ -280,7 +280,7 @@ fn undone_byte_for_byte() {
 }
 
 /// A Claude Code session with outputs that are worth clearing.
-fn with_outputs() -> String {
+pub(crate) fn with_outputs() -> String {
     let mut out = String::new();
     let mut parent = Value::Null;
     let mut line = |number: usize, kind: &str, message: Value| {

@@ -55,7 +55,7 @@ class Goals(flows.Flow):
 
         # The second call reads what the first one found.
         found = r"{{re:hits.{0,12}handle[^0-9a-z]+([0-9a-z]{10})}}"
-        recall = [("recall", {"query": "failing test"}), ("recall", {"handle": found, "range": "/FAILED/±0"})]
+        recall = [("recall", {"query": "test failed"}), ("recall", {"handle": found, "range": "/FAILED/±0"})]
         said = self.goal("what did the failing test say?", recall, lambda h: self.resumed(h))
         if not self.check("recall: what the test said is found", FAILURE in said):
             print("     ", report.cut(said, 800))

@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 
 const CLIENTS: u64 = 64;
 
+/// Calls after which nothing fills up any more.
+const WARM: u64 = 2_000;
+
 /// A client that keeps its connection.
 pub(super) struct Kept {
     port: u16,
@@ -189,8 +192,9 @@ fn many_clients_for_a_long_time() {
                     let mut step = number;
                     while !stop.load(Ordering::Relaxed) {
                         step += 1;
-                        if step % 100 == 0 {
-                            let status = hostile(port, step / 100 + number);
+                        let all = count.fetch_add(1, Ordering::Relaxed);
+                        if all % 100 == 99 {
+                            let status = hostile(port, all / 100);
                             assert!(status.is_none_or(|it| (400..500).contains(&it)), "hostile: {status:?}");
                             refused.fetch_add(1, Ordering::Relaxed);
                         }
@@ -204,7 +208,6 @@ fn many_clients_for_a_long_time() {
                         let wrong =
                             ["\"isError\":true", "\"error\":{\"code\""].iter().any(|it| said.contains(it));
                         assert!(status == 200 && !wrong, "{method} {params}: {status} {said}");
-                        count.fetch_add(1, Ordering::Relaxed);
                     }
                     times
                 })
@@ -214,7 +217,7 @@ fn many_clients_for_a_long_time() {
         // A client that failed need not be waited for.
         while Instant::now() < end && !clients.iter().any(|it| it.is_finished()) {
             std::thread::sleep(Duration::from_millis(500));
-            memory.extend(resident(id));
+            memory.extend(resident(id).map(|it| (count.load(Ordering::Relaxed), it)));
         }
         stop.store(true, Ordering::Relaxed);
         for client in clients {
@@ -223,8 +226,10 @@ fn many_clients_for_a_long_time() {
     });
     times.sort_unstable();
     let at = |share: f64| f64::from(times[((times.len() - 1) as f64 * share) as usize]) / 1000.0;
-    // Tables and caches fill up first.
-    let steady = &memory[memory.len() / 5..];
+    // Tables, caches and the allocator's arenas fill up first: a fifth of the time and so many calls.
+    let warm = memory.iter().position(|it| it.0 >= WARM).unwrap_or(memory.len()).max(memory.len() / 5);
+    let is_warm = memory.len() - warm >= 40;
+    let steady: Vec<u64> = memory[if is_warm { warm } else { 0 }..].iter().map(|it| it.1).collect();
     let quarter = steady.len() / 4;
     let (first, last) =
         (median(steady[..quarter].to_vec()), median(steady[steady.len() - quarter..].to_vec()));
@@ -240,8 +245,14 @@ fn many_clients_for_a_long_time() {
         last as f64 / 1024.0,
         (last as f64 / first as f64 - 1.0) * 100.0
     );
-    // Among other tests the time is too short for what fills up at the beginning.
-    if asked.is_some() {
-        assert!(last as f64 <= first as f64 * 1.05, "memory grew from {first} to {last} kB");
+    if asked.is_none() {
+        return;
     }
+    if !is_warm {
+        eprintln!(
+            "SKIPPED: the memory of the soak: fewer than {WARM} calls in the first part, too few to be warm"
+        );
+        return;
+    }
+    assert!(last as f64 <= first as f64 * 1.05, "memory grew from {first} to {last} kB");
 }
