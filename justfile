@@ -17,6 +17,10 @@ deny:
 bench *WORDS:
     cargo bench --bench table -- {{WORDS}}
 
+# What a call costs a client, beside a server on rmcp's own transport.
+bench-serving:
+    cargo bench --bench serving
+
 # What `bench` compares with: Gemini CLI's own functions, a Node MCP server, other counters.
 bench-peers:
     mkdir -p target/bench-peers && cp benches/peers/package.json target/bench-peers/
@@ -25,7 +29,7 @@ bench-peers:
 
 # One hour of 64 clients over HTTP, 1 % of their requests hostile; SECONDS for less.
 soak SECONDS="3600":
-    EPITOME_SOAK_SECONDS={{SECONDS}} cargo test --release --test all mcp::soak -- --ignored --nocapture
+    EPITOME_SOAK_SECONDS={{SECONDS}} cargo test --release --test all mcp::soak -- --nocapture
 
 # What the protocol's own suite and the MCP Inspector say; needs the kit of clients.
 suites:

@@ -347,6 +347,34 @@ pub struct UsageInfo {
     pub cache_read: u64,
 }
 
+/// What a summary by a provider costs, by the price table; dollars are US dollars.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct CostInfo {
+    /// Who is asked: `anthropic/claude-…`.
+    pub model: String,
+    /// The cheaper form: `own` (a prompt of ours with the conversation in it) or `prefix` (one instruction behind the
+    /// session's own request, which the provider has in its cache).
+    pub form: String,
+    /// Tokens that this form sends, by our count.
+    pub input_tokens: u64,
+    /// Tokens of the summary at most.
+    pub output_tokens: u64,
+    /// With a prompt of ours; missing where the price is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub own_dollars: Option<f64>,
+    /// Behind the session's own request; missing where that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefix_dollars: Option<f64>,
+    /// What was spent, all tries together; missing before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spent_dollars: Option<f64>,
+    /// After so many turns the smaller context has saved what it cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pays_after_turns: Option<u64>,
+    /// Why this form.
+    pub why: String,
+}
+
 /// What became of the facts of one class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct FactCount {
@@ -407,6 +435,9 @@ pub struct CompactAnswer {
     pub summarizer: String,
     /// What a provider was asked.
     pub usage: UsageInfo,
+    /// What a provider's summary costs: predicted with `--dry-run`, else spent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<CostInfo>,
     /// Which session.
     pub session: SessionInfo,
     /// Tokens of the messages before.
@@ -632,6 +663,8 @@ pub struct CompareRow {
     pub recoverable: usize,
     /// Facts that are gone.
     pub lost: usize,
+    /// The same of each class.
+    pub facts: BTreeMap<String, FactCount>,
     /// The APIs whose rules the result obeys.
     pub valid_for: Vec<String>,
     /// How long it took.

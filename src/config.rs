@@ -14,8 +14,9 @@ use crate::agents::{Agent, Env};
 use crate::engine::Hooks;
 use crate::error::{Error, Kind, Result};
 use crate::profile::{BUILT_IN, Profile};
+use crate::secrets::Veil;
 
-pub use summarizer::{Choice, Summarizers};
+pub use summarizer::{Choice, Said, Summarizers};
 
 /// What stands in `config.toml`; everything is optional.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -52,6 +53,8 @@ struct HooksWritten {
 struct StoreWritten {
     path: Option<PathBuf>,
     persistence: Option<String>,
+    /// Regular expressions of what is cut from memories and summaries that are kept.
+    private: Vec<String>,
 }
 
 /// Where a value came from, for `doctor`.
@@ -63,6 +66,8 @@ pub enum Origin {
     File,
     /// The environment.
     Environment,
+    /// An option of the command.
+    Option,
 }
 
 /// Where the archive and memory are kept.
@@ -120,6 +125,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// The archive.
     pub store: StoreAt,
+    /// What is cut from what is kept: private passages, secrets, and the user's own patterns.
+    pub veil: Veil,
     /// Whose archive it is: the local user.
     pub owner: String,
     /// The profile when none is named.
@@ -162,6 +169,18 @@ impl Config {
         resolve(written, environment, config_dir)
     }
 
+    /// Keeps the archive in this folder, whatever was configured.
+    pub fn keep_in(&mut self, folder: PathBuf) {
+        self.store = StoreAt::Path(folder);
+        self.origins.insert("store.path", Origin::Option);
+        self.origins.insert("store.persistence", Origin::Option);
+    }
+
+    /// The model that an agent would begin a session in `cwd` with, where a session has to name one.
+    pub fn agent_model(&self, agent: crate::agents::Agent, cwd: &Path) -> Option<String> {
+        crate::agents::own_settings::model(&self.agents, self.config_dir.parent()?, agent, cwd)
+    }
+
     /// An agent's own setting: `env:NAME`, or `AGENT:path.in.its.file`.
     pub fn agent_setting(&self, from: &str) -> Option<serde_json::Value> {
         match from.split_once(':')? {
@@ -176,10 +195,18 @@ impl Config {
     /// The profile of that name or file: built in, in the configuration, or a `.toml`.
     pub fn profile(&self, name: &str) -> Result<Profile> {
         if let Some(text) = self.profiles.get(name) {
-            return Profile::parse(text, &format!("config.toml, profile {name}"));
+            let place = format!("config.toml, [profiles.{name}]");
+            // The text is the table written anew: its lines are not the file's.
+            return Profile::parse(text, &place).map_err(|error| error.at(place.as_str(), None));
         }
-        if BUILT_IN.iter().any(|(it, _)| *it == name) || !name.ends_with(".toml") {
+        if BUILT_IN.iter().any(|(it, _)| *it == name) {
             return Profile::built_in(name);
+        }
+        if !name.ends_with(".toml") {
+            let own = self.profiles.keys().map(String::as_str);
+            let names: Vec<&str> = own.chain(BUILT_IN.iter().map(|it| it.0)).collect();
+            let what = format!("expected a profile ({}) or a .toml file, found {name:?}", names.join(", "));
+            return Err(Error::new(Kind::Arguments, what));
         }
         let text = std::fs::read_to_string(name).map_err(|error| {
             Error::new(Kind::Arguments, "reading a profile").at(name, None).because(error)
@@ -240,6 +267,7 @@ fn resolve(written: Written, environment: Environment, config_dir: PathBuf) -> R
         config_dir,
         data_dir,
         store,
+        veil: Veil::new(&written.store.private)?,
         owner: "local".to_owned(),
         profile,
         tokenizer,

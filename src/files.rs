@@ -86,6 +86,18 @@ pub(crate) fn read_exact_at(file: &fs::File, mut at: u64, mut buffer: &mut [u8])
     Ok(())
 }
 
+/// The text of a file below a folder that is resolved. Nothing if it lies elsewhere, also behind a link, or is larger than
+/// a megabyte, or no text.
+pub fn text_below(folder: &Path, path: &str) -> Option<String> {
+    const LARGEST: u64 = 1 << 20;
+    let path = fs::canonicalize(folder.join(path)).ok()?;
+    let found = fs::metadata(&path).ok()?;
+    if !path.starts_with(folder) || !found.is_file() || found.len() > LARGEST {
+        return None;
+    }
+    fs::read_to_string(path).ok()
+}
+
 /// Puts a file in place: written beside it, synced, renamed over it. An existing file's permissions are kept, a new
 /// one is the owner's alone.
 pub fn install(path: &Path, bytes: &[u8]) -> Result<()> {

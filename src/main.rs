@@ -9,11 +9,17 @@ use epitome::config::{Config, Environment};
 use epitome::error::Kind;
 
 fn main() -> ExitCode {
+    survive_limits();
     let arguments = Arguments::parse();
     let environment = Environment::of_process();
     init_log(&arguments);
     let stdout = std::io::stdout();
-    let style = cli::Paint::new(stdout.is_terminal() && environment.get("NO_COLOR").is_none());
+    let terminal = stdout.is_terminal();
+    let columns = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    let style = cli::Paint::new(
+        terminal && environment.get("NO_COLOR").is_none(),
+        columns.filter(|it| terminal && *it > 0),
+    );
     let mut out = std::io::BufWriter::new(stdout.lock());
     let hook = arguments.is_hook();
     let result = Config::load(environment).and_then(|config| cli::run(arguments, config, style, &mut out));
@@ -35,6 +41,16 @@ fn main() -> ExitCode {
                 ExitCode::from(error.exit_code())
             }
         }
+    }
+}
+
+/// Past a limit on the size of files the system ends a process, unless it listens to the signal: then the write fails,
+/// and we can say so and leave everything as it was. tokio listens without `unsafe`, and goes on when its runtime is gone.
+fn survive_limits() {
+    #[cfg(unix)]
+    if let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() {
+        let _guard = runtime.enter();
+        let _ = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(libc::SIGXFSZ));
     }
 }
 

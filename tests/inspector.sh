@@ -22,9 +22,9 @@ until grep -q serving "$work/log"; do
     kill -0 $server || { cat "$work/log"; exit 1; }
     sleep 0.1
 done
+messages=$(cat "$here/examples/sessions/openai-chat.json")
 url=$(sed -n 's/.*\(http:.*\)\/mcp.*/\1/p' "$work/log" | head -n 1)
 
-failed=0
 run() { # transport era arguments...
     transport=$1 era=$2
     shift 2
@@ -32,37 +32,65 @@ run() { # transport era arguments...
     stdio) "$inspector" --cli "$epitome" serve --stdio --protocol-era "$era" "$@" ;;
     http) "$inspector" --cli "$url/mcp" --transport http --protocol-era "$era" "$@" ;;
     sse) "$inspector" --cli "$url/sse" --transport sse "$@" ;;
-    esac >"$work/out" 2>"$work/err"
+    esac >"$out/out" 2>"$out/err"
     code=$?
     count=$((count + 1))
     if [ $code -ne 0 ]; then
         failed=$((failed + 1))
         echo "FAILED ($code) $transport $era: $*"
-        head -c 2000 "$work/err" "$work/out"
+        head -c 2000 "$out/err" "$out/out"
     fi
 }
 
+all() { # the values of a key in what was said last, without those of arguments
+    sed 's/"arguments":\[[^]]*\]//g' "$out/out" | grep -o "\"$1\":\"[^\"]*\"" | cut -d '"' -f 4
+}
+
 everything() { # transport era session
+    out=$work/$1-$2
+    mkdir -p "$out"
     count=0
-    before=$failed
+    failed=0
     run "$1" "$2" --method tools/list --strict -q
     for tool in estimate_tokens find_split_point prune_tool_outputs summarize_history; do
         run "$1" "$2" --method tools/call --tool-name $tool --tool-args-json "{\"session\":\"$3\"}" --format json
     done
+    run "$1" "$2" --method tools/call --tool-name summarize_history \
+        --tool-args-json "{\"budget\":\"30%\",\"messages\":$messages}" --format json
     run "$1" "$2" --method tools/call --tool-name recall --tool-args-json '{"query":"timeout"}' --format json
     run "$1" "$2" --method prompts/list --format json
-    run "$1" "$2" --method prompts/get --prompt-name compact --prompt-args focus=errors --format json
-    run "$1" "$2" --method prompts/get --prompt-name handoff --prompt-args goal=release --format json
-    run "$1" "$2" --method prompts/get --prompt-name context --format json
-    run "$1" "$2" --method resources/list --format json
+    prompts=$(all name)
+    [ "$(echo "$prompts" | wc -l)" -ge 9 ] || { failed=$((failed + 1)); echo "FAILED: few prompts: $prompts"; }
+    for prompt in $prompts; do
+        given=
+        [ "$prompt" = handoff ] && given="--prompt-args goal=release"
+        # shellcheck disable=SC2086
+        run "$1" "$2" --method prompts/get --prompt-name "$prompt" $given --format json
+    done
     run "$1" "$2" --method resources/templates/list --format json
-    run "$1" "$2" --method resources/read --uri epitome://profiles --format json
-    echo "$1 $2: $count requests, $((failed - before)) failed"
+    run "$1" "$2" --method resources/list --format json
+    resources=$(all uri)
+    # A snapshot was made above: of it there is an original, too.
+    handle=$(echo "$resources" | sed -n 's,epitome://snapshot/,,p' | head -n 1)
+    for uri in $resources "epitome://archive/$handle"; do
+        run "$1" "$2" --method resources/read --uri "$uri" --format json
+    done
+    run "$1" "$2" --method resources/read --uri epitome://profile/codex --format json
+    [ "$1" = stdio ] && run "$1" "$2" --method resources/read --uri "epitome://session/$3" --format json
+    echo "$1 $2: $count requests, $failed failed"
+    [ $failed -eq 0 ]
 }
 
-everything stdio legacy "$work/root/codex.jsonl"
-everything stdio modern "$work/root/codex.jsonl"
-everything http legacy codex.jsonl
-everything http modern codex.jsonl
-everything sse legacy codex.jsonl
-[ $failed -eq 0 ]
+jobs=
+for at in "stdio legacy" "stdio modern" "http legacy" "http modern" "sse legacy"; do
+    # shellcheck disable=SC2086
+    set -- $at
+    session=codex.jsonl
+    [ "$1" = stdio ] && session=$work/root/codex.jsonl
+    everything "$1" "$2" "$session" >"$work/said-$1-$2" || echo "$at" >>"$work/wrong" &
+    jobs="$jobs $!"
+done
+# shellcheck disable=SC2086
+wait $jobs
+cat "$work"/said-*
+[ ! -e "$work/wrong" ]

@@ -406,6 +406,7 @@ fn plan(history: &History, ruler: &Ruler, profile: &Profile, prune_only: bool) -
         only: &[],
         limits: Limits { window: Some(200_000), ..Limits::default() },
         snapshot: None,
+        on_disk: None,
         handle: &|_| "0000000000".to_owned(),
         recall: "epitome recall {handle}",
     };

@@ -2,11 +2,12 @@
 //! running holds a lock on `thread-writer-locks/<thread>.lock` (Codex 0.169).
 
 use std::fs;
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Agent, Env, File, Found, files, first_words, objects, spellings};
+use super::{Agent, Env, File, Found, Typed, files, first_words, objects, spellings};
 use crate::error::{Error, Kind, Result};
 
 /// Its home.
@@ -70,6 +71,32 @@ pub(super) fn search(env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<Fou
     out
 }
 
+/// The end of a log that is read, at most: some 50,000 prompts.
+const LOGGED: u64 = 16 << 20;
+
+/// `history.jsonl`: a line `{session_id, ts, text}` for each prompt, `ts` in seconds (Codex 0.169).
+pub(super) fn typed(env: &Env) -> Vec<Typed> {
+    let read = || -> std::io::Result<Vec<u8>> {
+        let mut file = fs::File::open(home(env).join("history.jsonl"))?;
+        let len = file.metadata()?.len();
+        file.seek(SeekFrom::Start(len.saturating_sub(LOGGED)))?;
+        let mut bytes = Vec::new();
+        file.take(LOGGED).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let bytes = read().unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let typed = |it: Value| {
+        Some(Typed {
+            agent: Agent::Codex,
+            session: it["session_id"].as_str()?.to_owned(),
+            at: it["ts"].as_i64()?.saturating_mul(1_000),
+            text: it["text"].as_str()?.to_owned(),
+        })
+    };
+    objects(&text).filter_map(typed).collect()
+}
+
 fn look(file: &File) -> Option<Found> {
     let head = file.head();
     let mut lines = objects(&head);
@@ -109,6 +136,19 @@ fn prompt(line: &Value) -> Option<String> {
 mod tests {
     use super::*;
     use crate::agents::{current, find, list};
+
+    #[test]
+    fn reads_what_was_typed() {
+        let home = tempfile::tempdir().unwrap();
+        let env = Env { codex_home: Some(home.path().to_owned()), ..Env::default() };
+        assert!(typed(&env).is_empty());
+        let log = "{\"session_id\":\"a-1\",\"ts\":1700000000,\"text\":\"fix the\\ncache\"}\nnot json\n{\"ts\":1}\n\
+                   {\"session_id\":\"a-2\",\"ts\":1700000001,\"text\":\"\u{65e5}\"}\n{\"session_id\":\"cut";
+        fs::write(home.path().join("history.jsonl"), log).unwrap();
+        let found: Vec<_> = typed(&env).into_iter().map(|it| (it.session, it.at, it.text)).collect();
+        let expected = [("a-1", 1_700_000_000_000, "fix the\ncache"), ("a-2", 1_700_000_001_000, "\u{65e5}")];
+        assert_eq!(found, expected.map(|(session, at, text)| (session.into(), at, text.into())));
+    }
 
     #[test]
     fn finds_threads_and_locks() {

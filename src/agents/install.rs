@@ -25,6 +25,8 @@ pub struct Wanted {
     pub hooks: bool,
     /// Whether Gemini CLI shall run the tools without asking.
     pub trust: bool,
+    /// Whether what stands there under our name is known to be ours.
+    pub ours: bool,
 }
 
 /// A file before and after. `None`: not there.
@@ -38,8 +40,11 @@ pub struct Change {
     pub after: Option<String>,
 }
 
-/// Sections that installing had to make, by file: joined keys; an empty one stands for the file itself.
+/// Sections that installing had to make, by file: joined keys; an empty one stands for the file itself, one that begins
+/// with [`OBJECT`] for the whole object in a file that held only the white space behind it.
 pub type Made = BTreeMap<String, Vec<String>>;
+
+const OBJECT: &str = "{}";
 
 /// The hook events that are used: what they do and what they cost.
 pub fn events(agent: Agent) -> &'static [&'static str] {
@@ -97,6 +102,11 @@ fn files(env: &Env, config: &Path, agent: Agent) -> (PathBuf, PathBuf) {
 fn text_of(path: &Path) -> Result<Option<String>> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && path.is_symlink() => {
+            let what =
+                "expected settings, found a symbolic link to nothing; make its target or remove the link";
+            Err(Error::new(Kind::Input, what).at(path.display().to_string(), None))
+        }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Error::new(Kind::Input, "reading settings")
             .at(path.display().to_string(), None)
@@ -117,13 +127,25 @@ pub fn install(env: &Env, config: &Path, agent: Agent, wanted: &Wanted) -> Resul
     let entry = entry(agent, wanted);
     edit(&mut edited, &mut made, &server, |text, made| {
         let text = section_of(text, &[], section, "{}", made)?;
+        if settings::get(&text, &[section, NAME]) == Some(&entry) {
+            return Some(text);
+        }
         let text = settings::remove(&text, &[section, NAME]).unwrap_or(text);
         settings::insert(&text, &[section], NAME, &entry)
     })?;
+    let before = edited.get(&server).and_then(|it| it.before.as_deref()).unwrap_or_default();
+    if !wanted.ours && settings::get(before, &[section, NAME]).is_some_and(|it| it != entry) {
+        return Err(by_hand(agent, &server));
+    }
     if agent == Agent::OpenCode {
         let program = serde_json::to_string(&wanted.program.display().to_string()).unwrap_or_default();
         let plugin = PLUGIN.replace("\"@EPITOME@\"", &program);
         let before = text_of(&hooks)?;
+        let first = |text: &str| text.lines().next().map(str::to_owned);
+        if before.as_deref().is_some_and(|it| first(it) != first(PLUGIN)) {
+            let what = "expected no plugin of our name, or ours, found another; rename it";
+            return Err(Error::new(Kind::Refused, what).at(hooks.display().to_string(), None));
+        }
         let after = if wanted.hooks { Some(plugin) } else { None };
         edited.insert(hooks.clone(), Change { path: hooks, before, after });
     } else {
@@ -141,6 +163,11 @@ pub fn install(env: &Env, config: &Path, agent: Agent, wanted: &Wanted) -> Resul
         })?;
     }
     Ok((edited.into_values().collect(), made))
+}
+
+/// Where Codex looks for prompts of the user.
+pub fn codex_prompts(env: &Env, config: &Path) -> PathBuf {
+    files(env, config, Agent::Codex).0.with_file_name("prompts")
 }
 
 /// What uninstalling changes; `made` is what installing had to make.
@@ -165,7 +192,7 @@ pub fn uninstall(env: &Env, config: &Path, agent: Agent, made: &Made) -> Result<
             }
         };
         // What was made goes when nothing else came into it; the innermost first.
-        for section in sections.iter().rev().filter(|it| !it.is_empty()) {
+        for section in sections.iter().rev().filter(|it| !it.is_empty() && !it.starts_with(OBJECT)) {
             let keys: Vec<&str> = section.split('/').collect();
             let empty = settings::get(&after, &keys)
                 .is_some_and(|it| matches!(it.replace(char::is_whitespace, "").as_str(), "{}" | "[]"));
@@ -176,7 +203,12 @@ pub fn uninstall(env: &Env, config: &Path, agent: Agent, made: &Made) -> Result<
         let ours = sections.iter().any(String::is_empty);
         let nothing = after.trim().is_empty() || after.replace(char::is_whitespace, "") == "{}";
         let plugin = agent == Agent::OpenCode && path.extension().is_some_and(|it| it == "js");
-        let after = if (ours && nothing) || plugin { None } else { Some(after) };
+        let blank = sections.iter().find_map(|it| it.strip_prefix(OBJECT));
+        let after = match blank {
+            Some(blank) if nothing => Some(blank.to_owned()),
+            _ if (ours && nothing) || plugin => None,
+            _ => Some(after),
+        };
         if after.as_deref() != Some(&before) {
             out.push(Change { path, before: Some(before), after });
         }
@@ -221,7 +253,11 @@ fn edit(
     };
     let text = match &change.after {
         Some(text) if !text.trim().is_empty() => text.clone(),
-        Some(_) | None => {
+        Some(blank) => {
+            sections.push(format!("{OBJECT}{blank}"));
+            "{}\n".to_owned()
+        }
+        None => {
             sections.push(String::new());
             "{}\n".to_owned()
         }
@@ -312,9 +348,7 @@ fn codex_change(path: &Path, wanted: &Wanted, made: &mut Made) -> Result<Change>
     let parsed: toml::Table = toml::from_str(&text)
         .map_err(|error| refuse(format!("expected TOML, found: {}", error.message())))?;
     if parsed.get("mcp_servers").and_then(|it| it.get(NAME)).is_some() {
-        let what =
-            "a server of this name is registered by hand already; remove it first: codex mcp remove epitome";
-        return Err(Error::new(Kind::Refused, what).at(path.display().to_string(), None));
+        return Err(by_hand(Agent::Codex, path));
     }
     let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
     let program = wanted.program.display().to_string();
@@ -333,6 +367,18 @@ fn codex_change(path: &Path, wanted: &Wanted, made: &mut Made) -> Result<Change>
         refuse(format!("what there is cannot be added to ({}); add this by hand:\n{block}", error.message()))
     })?;
     Ok(Change { path: path.to_owned(), before, after: Some(after) })
+}
+
+/// A server of our name that we did not register, and would not know how to put back.
+fn by_hand(agent: Agent, path: &Path) -> Error {
+    let remedy = match agent {
+        Agent::Codex => "codex mcp remove epitome",
+        Agent::ClaudeCode => "claude mcp remove epitome",
+        Agent::GeminiCli => "gemini mcp remove -s user epitome",
+        Agent::OpenCode => "take \"epitome\" out of \"mcp\"",
+    };
+    let what = format!("a server named epitome is registered by hand already; remove it first: {remedy}");
+    Error::new(Kind::Refused, what).at(path.display().to_string(), None)
 }
 
 /// What to write by hand for clients that we do not edit: name, file and text.
@@ -367,9 +413,35 @@ pub fn snippet(client: &str, program: &Path) -> Option<(&'static str, String)> {
 mod tests {
     use super::*;
 
+    const JSON: [&str; 12] = [
+        "{}",
+        "{ }\n",
+        "",
+        " \n\t\r\n",
+        "{\n  // mine\n  \"mcpServers\": {\"other\": {\"command\": \"y\"}},\n  \"mcp\": {\"x\": {}}, /* , */\n  \"hooks\" : {\"PreCompact\":[ {\"hooks\":[{\"command\":\"z\"}]} ], },\n  \"model\":\"x\" }",
+        "{\r\n  \"mcpServers\": {\r\n  },\r\n  \"mcp\": {},\r\n  \"hooks\": {\"SessionStart\": []}\r\n}\r\n",
+        "\u{feff}{\"model\": \"x\"}",
+        "{\"hooks\": {\"SessionStart\": [{\"matcher\": \"*\", \"hooks\": [{\"command\": \"/opt/other hook\"}]}], \"BeforeAgent\": []}}",
+        "// first\n{\"mcpServers\": {}, \"mcp\": {}, \"a\": \"}{\\\"//\"}\n// last",
+        "{\"mcpServers\":{\"epitome2\":{}},\"mcp\":{\"epitome2\":{}}}\n\n\n",
+        "{\n\t\"ключ\": \"é\u{1F600}\",\n\t\"mcpServers\": {\n\t\t\"a\": {}, // trailing\n\t},\n}",
+        "{\"hooks\":{},\"mcpServers\":{},\"mcp\":{}}",
+    ];
+    const TOML: [&str; 9] = [
+        "",
+        "\n",
+        "# mine\nmodel = \"x\"\n[mcp_servers.other]\ncommand = \"y\"\n[[hooks.PreCompact]]\n[[hooks.PreCompact.hooks]]\ntype = \"command\"\ncommand = \"z\"",
+        "model = \"x\"\r\n[projects.\"/p q\"]\r\ntrust_level = \"trusted\"\r\n",
+        "a = 1 # no line break at the end",
+        "[features]\nhooks = true\n\n\n",
+        "text = \"\"\"\n# epitome: begin\n\"\"\"\n",
+        "[tui]\n  theme = 'é'\n  [tui.sub]\n  x = [1,\n 2, # two\n ]\n",
+        "\u{feff}model = \"x\"\n",
+    ];
+
     /// Installing, again, and uninstalling, as the command does it.
     fn round(env: &Env, config: &Path, agent: Agent, hooks: bool) -> Vec<PathBuf> {
-        let wanted = Wanted { program: "/opt/my tools/epitome".into(), hooks, trust: false };
+        let wanted = Wanted { program: "/opt/my tools/epitome".into(), hooks, trust: false, ours: false };
         let write = |changes: &[Change]| {
             for it in changes {
                 match &it.after {
@@ -387,6 +459,9 @@ mod tests {
         let (again, more) = install(env, config, agent, &wanted).unwrap();
         assert!(again.iter().all(|it| it.before == it.after), "{agent:?} {again:?}");
         assert!(more.values().all(Vec::is_empty), "{more:?}");
+        // A newer one, elsewhere, takes its place.
+        let moved = Wanted { program: "/new/epitome".into(), ours: true, ..wanted };
+        write(&install(env, config, agent, &moved).unwrap().0);
         let undone = uninstall(env, config, agent, &made).unwrap();
         write(&undone);
         assert_eq!(installed(env, config, agent), (false, false));
@@ -404,26 +479,42 @@ mod tests {
                 for path in round(&env, &config, agent, hooks) {
                     assert!(!path.exists(), "{path:?}");
                 }
-                // Something there, with comments and no order.
+                // Something there, of all kinds.
                 let (server, other) = files(&env, &config, agent);
-                let text = match agent {
-                    Agent::Codex => {
-                        "# mine\nmodel = \"x\"\n[mcp_servers.other]\ncommand = \"y\"\n[[hooks.PreCompact]]\n[[hooks.PreCompact.hooks]]\ntype = \"command\"\ncommand = \"z\""
+                let texts = if agent == Agent::Codex { &TOML[..] } else { &JSON[..] };
+                for text in texts {
+                    for path in [&server, &other] {
+                        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                        std::fs::write(path, text).unwrap();
                     }
-                    _ => {
-                        "{\n  // mine\n  \"mcpServers\": {\"other\": {\"command\": \"y\"}},\n  \"hooks\" : {\"PreCompact\":[ {\"hooks\":[{\"command\":\"z\"}]} ], },\n  \"model\":\"x\" }"
+                    if agent == Agent::OpenCode {
+                        std::fs::remove_file(&other).unwrap();
                     }
-                };
-                for path in [&server, &other] {
-                    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-                    std::fs::write(path, text).unwrap();
+                    round(&env, &config, agent, hooks);
+                    for path in [&server, &other].into_iter().filter(|it| it.exists()) {
+                        assert_eq!(std::fs::read_to_string(path).unwrap(), *text, "{agent:?}");
+                    }
+                    assert_eq!(other.exists(), agent != Agent::OpenCode);
                 }
-                if agent == Agent::OpenCode {
-                    std::fs::remove_file(&other).unwrap();
-                }
-                round(&env, &config, agent, hooks);
-                assert_eq!(std::fs::read_to_string(&server).unwrap(), text, "{agent:?}");
             }
+        }
+    }
+
+    #[test]
+    fn what_was_registered_by_hand_is_not_touched() {
+        for agent in Agent::ALL {
+            let home = tempfile::tempdir().unwrap();
+            let env = Env { home: home.path().to_owned(), ..Env::default() };
+            let (server, _) = files(&env, home.path(), agent);
+            let text = match agent {
+                Agent::Codex => "[mcp_servers.epitome]\ncommand = \"mine\"\n",
+                _ => "{\"mcpServers\":{\"epitome\":{\"command\":\"mine\"}},\"mcp\":{\"epitome\":{}}}",
+            };
+            std::fs::create_dir_all(server.parent().unwrap()).unwrap();
+            std::fs::write(&server, text).unwrap();
+            let wanted = Wanted { program: "/e".into(), hooks: true, trust: true, ours: false };
+            let error = install(&env, home.path(), agent, &wanted).unwrap_err();
+            assert!(error.full().contains("by hand"), "{agent:?} {error}");
         }
     }
 
@@ -431,7 +522,7 @@ mod tests {
     fn what_does_not_parse_is_refused() {
         let home = tempfile::tempdir().unwrap();
         let env = Env { home: home.path().to_owned(), ..Env::default() };
-        let wanted = Wanted { program: "/e".into(), hooks: true, trust: true };
+        let wanted = Wanted { program: "/e".into(), hooks: true, trust: true, ours: false };
         for (agent, text) in [
             (Agent::ClaudeCode, "{\"a\":"),
             (Agent::GeminiCli, "[]"),

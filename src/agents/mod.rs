@@ -122,6 +122,24 @@ pub fn list(env: &Env, agent: Option<Agent>, cwd: Option<&Path>) -> Vec<Found> {
     under_parents(search(env, agent, cwd, None))
 }
 
+/// A prompt that the user typed, as an agent logs it beside its sessions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Typed {
+    /// Whose log it is.
+    pub agent: Agent,
+    /// The session it was typed in.
+    pub session: String,
+    /// When, ms since 1970.
+    pub at: i64,
+    /// The words.
+    pub text: String,
+}
+
+/// What the user typed, the newest last, from the logs that agents keep of it. They are only read.
+pub fn typed(env: &Env) -> Vec<Typed> {
+    codex::typed(env)
+}
+
 /// The sessions of that id: usually one or none.
 pub fn find(env: &Env, id: &str) -> Vec<Found> {
     under_parents(search(env, None, None, Some(id)))

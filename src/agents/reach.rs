@@ -74,6 +74,32 @@ pub fn reach(agent: Agent, job: Job, live: bool, export: bool) -> Result<Reach> 
     }
 }
 
+/// The version that wrote a session, if it is of a later generation than what was seen: `head` is how the file begins.
+/// The generations: Claude Code 2, Codex 0, OpenCode 1; within one, unknown records and fields are kept. Gemini CLI 0.61
+/// does not say which version wrote.
+pub fn newer(agent: Agent, head: &[u8]) -> Option<String> {
+    let text = crate::json::mend(head);
+    let later = |version: &str, known: u32| {
+        let major: u32 = version.split('.').next()?.parse().ok()?;
+        (major > known).then(|| version.to_owned())
+    };
+    match agent {
+        Agent::ClaudeCode => super::objects(&text).find_map(|it| later(it["version"].as_str()?, 2)),
+        Agent::Codex => super::objects(&text).find_map(|it| {
+            let payload = &it["payload"];
+            let unknown =
+                |mode: &str| (!["legacy", "paginated"].contains(&mode)).then(|| format!("({mode})"));
+            later(payload["cli_version"].as_str()?, 0)
+                .or_else(|| payload["history_mode"].as_str().and_then(unknown))
+        }),
+        Agent::OpenCode => {
+            let (_, rest) = text.split_once("\"version\":")?;
+            later(rest.split('"').nth(1)?, 1)
+        }
+        Agent::GeminiCli => None,
+    }
+}
+
 /// Whether the session is in use, as far as it can be told: its writer's lock is held, it is the one that calls, or a
 /// call in it is running.
 pub fn is_live(env: &Env, agent: Agent, id: &str, path: &Path) -> bool {
@@ -222,6 +248,31 @@ mod tests {
         opencode    running Prune     Patch Rows next_request
         opencode    running Compact   New Rows on_resume
         ");
+    }
+
+    #[test]
+    fn what_a_later_generation_wrote_is_told() {
+        for (agent, head, expected) in [
+            (Agent::ClaudeCode, "{\"type\":\"mode\"}\n{\"version\":\"2.9.1\"}\n", None),
+            (Agent::ClaudeCode, "{\"version\":\"3.0.0\"}\n{\"cut", Some("3.0.0")),
+            (
+                Agent::Codex,
+                "{\"payload\":{\"cli_version\":\"0.200.1\",\"history_mode\":\"paginated\"}}",
+                None,
+            ),
+            (Agent::Codex, "{\"payload\":{\"cli_version\":\"1.0.0\"}}", Some("1.0.0")),
+            (
+                Agent::Codex,
+                "{\"payload\":{\"cli_version\":\"0.9\",\"history_mode\":\"tree\"}}",
+                Some("(tree)"),
+            ),
+            (Agent::OpenCode, "{\"info\":{\"version\": \"1.30.0\"},\"messages\":[", None),
+            (Agent::OpenCode, "{\"info\":{\"id\":\"version\",\"version\":\"2.0.0\"}", Some("2.0.0")),
+            (Agent::GeminiCli, "{\"version\":\"9\"}", None),
+            (Agent::ClaudeCode, "\u{0}\u{fffd}", None),
+        ] {
+            assert_eq!(newer(agent, head.as_bytes()).as_deref(), expected, "{agent:?} {head}");
+        }
     }
 
     #[cfg(unix)]

@@ -35,6 +35,9 @@ pub struct Arguments {
     /// Say less
     #[arg(short, long, global = true)]
     pub quiet: bool,
+    /// The folder of archive and memory, instead of the configured one
+    #[arg(long, global = true, value_name = "FOLDER")]
+    pub(super) store: Option<PathBuf>,
     /// The time to go by, RFC 3339; plans record it [default: the clock]
     #[arg(long, global = true, value_name = "TIME")]
     now: Option<String>,
@@ -181,6 +184,12 @@ pub struct EstimateArgs {
     /// What comes next: tokens, or a file to count
     #[arg(long, value_name = "TOKENS|FILE")]
     pub(super) next: Option<String>,
+    /// Who counts: `auto`, or `provider` to send the messages to the model's maker; another one as provider:NAME[/MODEL]
+    #[arg(long, value_name = "HOW")]
+    pub(super) method: Option<String>,
+    /// With --method provider: where that provider is
+    #[arg(long, value_name = "URL", requires = "method")]
+    pub(super) base_url: Option<String>,
 }
 
 /// Arguments of `split`.
@@ -238,9 +247,15 @@ pub struct CompactArgs {
     /// How deep the summary goes
     #[arg(long, value_enum, default_value_t)]
     pub(super) style: Style,
-    /// Who writes the summary: offline, host, auto, anthropic, openai, gemini, openai-compatible
+    /// Who writes the summary: offline, host, auto, anthropic, openai, gemini, openai-compatible; with a model as NAME/MODEL
     #[arg(long, value_name = "NAME")]
     pub(super) summarizer: Option<String>,
+    /// Where that provider is, such as http://localhost:11434/v1
+    #[arg(long, value_name = "URL", requires = "summarizer")]
+    pub(super) base_url: Option<String>,
+    /// Ask nobody and write nothing: what the summarizer would cost, and the preview with the offline summary
+    #[arg(long, conflicts_with_all = ["apply", "out", "edit"])]
+    pub(super) dry_run: bool,
     /// With --summarizer host, the second call: the handle that the first one gave
     #[arg(long, value_name = "HANDLE", requires = "answer")]
     pub(super) handle: Option<String>,
@@ -250,6 +265,9 @@ pub struct CompactArgs {
     /// Open the summary in $EDITOR before it is used
     #[arg(long)]
     pub(super) edit: bool,
+    /// Files that the profile puts back come from disk as they are now, not as they were last read
+    #[arg(long)]
+    pub(super) files_from_disk: bool,
     /// A fact to carry word for word; may be repeated
     #[arg(long, value_name = "TEXT")]
     pub(super) pin: Vec<String>,

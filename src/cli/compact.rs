@@ -1,6 +1,6 @@
 //! `epitome compact`.
 
-use std::io::{Read, Write};
+use std::io::{IsTerminal, Read, Write};
 use std::sync::Arc;
 
 use super::Screen;
@@ -8,7 +8,7 @@ use super::arguments::{CompactArgs, amount, wire};
 use super::handoff::agent;
 use super::paint::size;
 use crate::answers::{CompactAnswer, LostInfo};
-use crate::config::Choice;
+use crate::config::{Choice, Said};
 use crate::engine::{Compacted, Edit, Engine, MinKept, To, words};
 use crate::error::{Error, Kind, Result};
 use crate::format::Format;
@@ -36,15 +36,13 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
         _ if arguments.apply => carried.map_or(To::Session, To::Agent),
         Some("-") => To::Bytes,
         Some(path) => To::File(path.into()),
-        None if screen.json => To::Bytes,
+        None if screen.json && !arguments.dry_run => To::Bytes,
         None => To::Plan,
     };
     ask.trusted = true;
-    ask.summarizer = match &arguments.summarizer {
-        Some(name) => Choice::named(name)
-            .map_err(|error| Error::new(Kind::Arguments, format!("--summarizer: {}", error.detail())))?,
-        None => engine.config.summarizers.default.clone(),
-    };
+    ask.from_disk = arguments.files_from_disk;
+    (ask.summarizer, ask.endpoint) = summarizer(engine, arguments)?;
+    ask.dry = arguments.dry_run;
     ask.watch = watch(screen.quiet);
     if arguments.edit {
         ask.edit = Some(editor(engine)?);
@@ -58,16 +56,51 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
         arguments.common.format()?,
         arguments.common.agent.as_deref(),
     )?;
-    let compacted = engine.compact(&opened, &ask)?;
+    let compacted = engine.compact(&opened, &ask);
+    if !screen.quiet && std::io::stderr().is_terminal() {
+        // The line of the progress has done its work.
+        let _ = write!(std::io::stderr().lock(), "\r\x1b[K");
+    }
+    let compacted = compacted?;
     let api = ask.messages_as.unwrap_or(opened.session.format.api());
     finish(compacted, arguments, screen, (ask.to == To::Bytes).then_some(api))
 }
 
+/// `--summarizer NAME[/MODEL]` and `--base-url`, or whom the configuration names.
+fn summarizer(engine: &Engine, arguments: &CompactArgs) -> Result<(Choice, Said)> {
+    let Some(name) = &arguments.summarizer else {
+        return Ok((engine.config.summarizers.default.clone(), Said::default()));
+    };
+    let (name, model) = match name.split_once('/') {
+        Some((name, model)) => (name, Some(model.to_owned())),
+        None => (name.as_str(), None),
+    };
+    let choice = Choice::named(name)
+        .map_err(|error| Error::new(Kind::Arguments, format!("--summarizer: {}", error.detail())))?;
+    let said = Said { model, base_url: arguments.base_url.clone() };
+    if !matches!(choice, Choice::Provider(_)) && said != Said::default() {
+        let what = format!("--summarizer: expected a provider with a model or --base-url, found {name}");
+        return Err(Error::new(Kind::Arguments, what));
+    }
+    Ok((choice, said))
+}
+
 /// The line on standard error that says what a model is doing.
 fn watch(quiet: bool) -> Watch {
-    let say = |progress: &Progress| {
-        // There is nobody left to tell if this fails.
-        let _ = writeln!(std::io::stderr().lock(), "epitome: {}", progress.words("the model"));
+    let one_line = std::io::stderr().is_terminal();
+    let say = move |progress: &Progress| {
+        let words = progress.words("the model");
+        let mut out = std::io::stderr().lock();
+        // There is nobody left to tell if this fails. What is tried again stays to be read.
+        let _ = match progress {
+            Progress::Writing(..) | Progress::Asking(_) if one_line => {
+                write!(out, "\r\x1b[Kepitome: {words}").and_then(|()| out.flush())
+            }
+            Progress::Waiting(_) if one_line => writeln!(out, "\r\x1b[Kepitome: {words}"),
+            Progress::Writing(..) | Progress::Asking(_) | Progress::Waiting(_) => {
+                writeln!(out, "epitome: {words}")
+            }
+        };
     };
     Watch { progress: (!quiet).then(|| Arc::new(say) as _), ..Watch::default() }
 }
@@ -209,6 +242,9 @@ fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
     }
     for warning in &answer.warnings {
         screen.line(&paint.faint(&format!("note: {warning}")))?;
+    }
+    if let Some(cost) = &answer.cost {
+        screen.line(&format!("cost    {}", cost.sentence()))?;
     }
     match (&answer.output, &answer.handle) {
         (Some(path), _) if answer.resume.is_some() => {

@@ -2,7 +2,7 @@
 
 use super::Screen;
 use super::arguments::CompareArgs;
-use super::paint::{size, table};
+use super::paint::{fitted, size, wrapped};
 use crate::engine::Engine;
 use crate::error::Result;
 
@@ -58,8 +58,16 @@ pub(super) fn run(engine: &Engine, arguments: &CompareArgs, screen: &mut Screen<
             it.milliseconds.to_string(),
         ]);
     }
-    for line in table(&rows, screen.paint) {
+    const DISPENSABLE: [&str; 6] = ["ms", "valid for", "behind handle", "pruned", "cut", "lost"];
+    let (lines, gone) = fitted(&rows, &DISPENSABLE, screen.paint);
+    for line in lines {
         screen.line(line.trim_end())?;
+    }
+    if !gone.is_empty() {
+        let note = format!("left out for want of room: {}; --json has them all", gone.join(", "));
+        for line in wrapped(&note, screen.paint) {
+            screen.note(&screen.paint.faint(&line))?;
+        }
     }
     screen.line("")?;
     for it in &answer.rows {
@@ -70,7 +78,15 @@ pub(super) fn run(engine: &Engine, arguments: &CompareArgs, screen: &mut Screen<
         if !it.why_same.is_empty() {
             why = format!("{why}; {}", it.why_same);
         }
-        screen.line(&format!("{}  {}", screen.paint.strong(&it.profile), screen.paint.faint(&why)))?;
+        let name = it.profile.as_str();
+        for line in wrapped(&format!("{name}  {why}"), screen.paint) {
+            match line.strip_prefix(name) {
+                Some(rest) => {
+                    screen.line(&format!("{}{}", screen.paint.strong(name), screen.paint.faint(rest)))?;
+                }
+                None => screen.line(&screen.paint.faint(&line))?,
+            }
+        }
     }
     Ok(0)
 }

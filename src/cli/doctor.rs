@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::Screen;
-use crate::agents::{Agent, gemini_cli, install, reach, settings};
+use crate::agents::{Agent, gemini_cli, install, own_settings, reach, settings};
 use crate::answers::CONTRACT;
 use crate::config::{Config, Origin, StoreAt};
 use crate::engine::Engine;
@@ -35,6 +35,8 @@ struct Found {
     sessions: usize,
     server: bool,
     hooks: bool,
+    /// When the agent compacts by itself.
+    own_compaction: String,
     folder: String,
 }
 
@@ -89,12 +91,15 @@ pub(super) fn run(config: Config, now: i64, screen: &mut Screen<'_>) -> Result<u
                 remedy: format!("epitome install {}", agent.name()),
             });
         }
-        Found { agent: agent.name(), sessions, server, hooks, folder: home.display().to_string() }
+        let own_compaction = own_settings::own_compaction(agent, &|from| config.agent_setting(from));
+        let folder =
+            if home.exists() { home.display().to_string() } else { format!("{} (none)", home.display()) };
+        Found { agent: agent.name(), sessions, server, hooks, own_compaction, folder }
     });
     others(&config, &folder, &mut problems);
     let store = match Engine::new(config.clone(), now) {
         Ok(engine) => {
-            let checked = engine.store.check(false)?;
+            let checked = engine.store.check(true)?;
             let stats = engine.store.stats()?;
             for it in &checked.problems {
                 problems.push(Problem {
@@ -127,6 +132,7 @@ fn value(config: &Config, name: &'static str, value: String) -> Value {
     let from = match config.origins.get(name) {
         Some(Origin::File) => "config.toml",
         Some(Origin::Environment) => "environment",
+        Some(Origin::Option) => "--store",
         Some(Origin::Default) | None => "default",
     };
     Value { name, value, from }
@@ -185,9 +191,12 @@ fn show(answer: &Answer, screen: &mut Screen<'_>) -> Result<()> {
     }
     screen.line("")?;
     let yes = |it: bool| if it { "yes" } else { "no" }.to_owned();
-    let mut rows = vec![["agent", "sessions", "server", "hooks", "folder"].map(str::to_owned).to_vec()];
+    let mut rows = vec![
+        ["agent", "sessions", "server", "hooks", "compacts itself", "folder"].map(str::to_owned).to_vec(),
+    ];
     rows.extend(answer.agents.iter().map(|it| {
-        vec![it.agent.to_owned(), it.sessions.to_string(), yes(it.server), yes(it.hooks), it.folder.clone()]
+        let (agent, sessions) = (it.agent.to_owned(), it.sessions.to_string());
+        vec![agent, sessions, yes(it.server), yes(it.hooks), it.own_compaction.clone(), it.folder.clone()]
     }));
     for line in table(&rows) {
         screen.line(&line)?;

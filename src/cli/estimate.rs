@@ -6,6 +6,7 @@ use super::Screen;
 use super::arguments::EstimateArgs;
 use super::paint::{size, table};
 use crate::answers::EstimateAnswer;
+use crate::config::{Choice, Said};
 use crate::engine::Engine;
 use crate::error::{Error, Kind, Result};
 use crate::tokens::Estimator;
@@ -19,11 +20,38 @@ pub(super) fn run(engine: &Engine, arguments: &EstimateArgs, screen: &mut Screen
         arguments.common.agent.as_deref(),
         ask.tokenizer,
     )?;
-    let answer = engine.estimate(&opened, &ask, next)?;
+    let answer = match arguments.method.as_deref() {
+        None | Some("auto") => engine.estimate(&opened, &ask, next)?,
+        Some(how) => {
+            let (choice, model) = counter(how)?;
+            let said = Said { model, base_url: arguments.base_url.clone() };
+            engine.estimate_by_provider(&opened, &ask, next, choice, &said)?
+        }
+    };
     if !screen.json(&answer)? {
         show(&answer, screen)?;
     }
     Ok(0)
+}
+
+/// `provider`, or `provider:NAME[/MODEL]`.
+fn counter(how: &str) -> Result<(Choice, Option<String>)> {
+    let name = match how.split_once(':') {
+        _ if how == "provider" => return Ok((Choice::Auto, None)),
+        Some(("provider", name)) => name,
+        _ => {
+            let what = format!("--method: expected auto, provider or provider:NAME, found {how:?}");
+            return Err(Error::new(Kind::Arguments, what));
+        }
+    };
+    let (name, model) = name.split_once('/').map_or((name, None), |(name, it)| (name, Some(it.to_owned())));
+    match Choice::named(name) {
+        Ok(choice @ Choice::Provider(_)) => Ok((choice, model)),
+        _ => {
+            let what = format!("--method: expected provider:anthropic, openai or gemini, found {how:?}");
+            Err(Error::new(Kind::Arguments, what))
+        }
+    }
 }
 
 /// `--next`: a number of tokens, or a file to count.

@@ -21,6 +21,9 @@ pub struct InstallArgs {
     /// Only the MCP server
     #[arg(long)]
     no_hooks: bool,
+    /// Codex: the server's prompts as files, since it shows no server's
+    #[arg(long)]
+    prompts: bool,
     /// Gemini CLI: run the tools without asking
     #[arg(long)]
     trust: bool,
@@ -49,8 +52,19 @@ pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
         return Ok(0);
     }
     let agent = named(&arguments.agent)?;
-    let wanted = Wanted { program, hooks: !arguments.no_hooks, trust: arguments.trust };
-    let (changes, made) = install::install(&config.agents, &folder(config), agent, &wanted)?;
+    let ours = records(config).contains_key(agent.name());
+    let wanted = Wanted { program, hooks: !arguments.no_hooks, trust: arguments.trust, ours };
+    let (mut changes, mut made) = install::install(&config.agents, &folder(config), agent, &wanted)?;
+    if arguments.prompts {
+        if agent != Agent::Codex {
+            let what = format!(
+                "--prompts: {} shows the server's prompts by itself; only codex needs files",
+                agent.name()
+            );
+            return Err(Error::new(Kind::Arguments, what));
+        }
+        changes.extend(prompts(config, &mut made)?);
+    }
     if !arguments.dry_run {
         // What was made is known before it is made.
         let mut all = records(config);
@@ -87,13 +101,36 @@ pub(super) fn uninstall(config: &Config, arguments: &UninstallArgs, screen: &mut
     let agent = named(&arguments.agent)?;
     let mut all = records(config);
     let made = all.remove(agent.name()).unwrap_or_default();
-    let changes = install::uninstall(&config.agents, &folder(config), agent, &made)?;
+    let mut changes = install::uninstall(&config.agents, &folder(config), agent, &made)?;
+    let prompts = install::codex_prompts(&config.agents, &folder(config));
+    for path in made.keys().map(PathBuf::from).filter(|it| it.parent() == Some(&prompts)) {
+        let before = std::fs::read_to_string(&path).ok();
+        changes.push(Change { path, before, after: None });
+    }
     if !arguments.dry_run {
         apply(&changes)?;
         write_records(config, &all)?;
     }
     show(screen, &changes, arguments.dry_run)?;
     Ok(0)
+}
+
+/// The server's prompts as files. One of that name that is not ours stays as it is.
+fn prompts(config: &Config, made: &mut Made) -> Result<Vec<Change>> {
+    let folder = install::codex_prompts(&config.agents, &folder(config));
+    let known = records(config).remove(Agent::Codex.name()).unwrap_or_default();
+    let mut out = Vec::new();
+    for (name, text) in crate::mcp::prompt_files(&config.config_dir.join("prompts")) {
+        let path = folder.join(name);
+        let place = path.display().to_string();
+        let before = std::fs::read_to_string(&path).ok();
+        if before.is_some() && !known.contains_key(&place) {
+            continue;
+        }
+        made.insert(place, vec![String::new()]);
+        out.push(Change { path, before, after: Some(text) });
+    }
+    Ok(out)
 }
 
 /// The agent of that name, or of the name of its program.

@@ -12,7 +12,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Kind, Result};
 use crate::format::derive;
 use crate::store::{
-    Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Query, Reach, Retention, What, memory,
+    Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Query, Reach, Retention, Tidied, What, memory,
 };
 
 /// Arguments of `memory`.
@@ -81,18 +81,27 @@ enum MemoryCommand {
         #[arg(long)]
         markdown: bool,
     },
-    /// Remember what `export` wrote (- reads standard input)
+    /// Remember what `export` wrote, or the points and paragraphs of any Markdown such as AGENTS.md (- reads standard input)
     Import {
         /// The file
         file: String,
+        /// Put all of them into every summary
+        #[arg(long)]
+        pin: bool,
     },
-    /// Merge those that say the same, and let go of what is older than --before
+    /// Merge those that say the same; the newer stands for the older
+    Tidy {
+        /// Only say what would be merged
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Merge those that say the same, and let go of archived originals that are old or too many
     Gc {
-        /// Originals and compactions last stored before this time go too (RFC 3339)
-        #[arg(long, value_name = "TIME")]
+        /// Originals and compactions last stored before this go: 90d, 12w, or a time (RFC 3339)
+        #[arg(long, value_name = "AGE|TIME")]
         before: Option<String>,
-        /// The oldest originals go until all take at most so many bytes
-        #[arg(long, value_name = "BYTES")]
+        /// The oldest originals go until all take at most so many bytes on disk: 500MB, 2GB
+        #[arg(long, value_name = "SIZE", value_parser = bytes)]
         max_bytes: Option<u64>,
         /// Only say what would go
         #[arg(long)]
@@ -171,8 +180,17 @@ pub(super) fn run(engine: &Engine, arguments: &MemoryArgs, screen: &mut Screen<'
                 limit,
                 offset: 0,
             };
-            let found = store.search(&here, &query)?;
+            let mut found = store.search(&here, &query)?;
+            // The user's own are in no project.
+            found.hits.retain(|it| {
+                whose.is_none_or(|whose| (whose == MemoryScope::User) == it.entry.project.is_empty())
+            });
             if !screen.json(&json!({ "contract": CONTRACT, "hits": found.hits, "partial": found.partial }))? {
+                if found.hits.is_empty() {
+                    screen.line(
+                        "nothing remembered holds these words; `epitome recall` searches the archive too",
+                    )?;
+                }
                 for hit in &found.hits {
                     screen.line(&format!(
                         "{}  {}",
@@ -188,8 +206,15 @@ pub(super) fn run(engine: &Engine, arguments: &MemoryArgs, screen: &mut Screen<'
             let text = if *markdown { memory::to_markdown(&all) } else { memory::to_json(&all) };
             screen.line(text.trim_end())?;
         }
-        MemoryCommand::Import { file } => {
-            let notes = memory::from_json(&input(file)?)?;
+        MemoryCommand::Import { file, pin } => {
+            let text = input(file)?;
+            let is_json = text.trim_start().starts_with(['{', '[']) && !file.ends_with(".md");
+            let mut notes = if is_json { memory::from_json(&text)? } else { memory::from_markdown(&text) };
+            for note in &mut notes {
+                note.pinned |= *pin;
+                note.scope = whose.unwrap_or(note.scope);
+                note.kind = kind.unwrap_or(note.kind);
+            }
             let done = store.import(&here, &notes, engine.now)?;
             if !screen.json(&json!({ "contract": CONTRACT, "imported": done }))? {
                 screen.line(&format!(
@@ -204,8 +229,17 @@ pub(super) fn run(engine: &Engine, arguments: &MemoryArgs, screen: &mut Screen<'
             }
             return Ok(u8::from(!done.refused.is_empty()));
         }
+        MemoryCommand::Tidy { dry_run } => {
+            let tidied = store.tidy(&here, *dry_run)?;
+            if !screen.json(&json!({ "contract": CONTRACT, "tidied": tidied, "dry_run": dry_run }))? {
+                if tidied.is_empty() {
+                    screen.line("no two memories say the same")?;
+                }
+                merged(&tidied, *dry_run, screen)?;
+            }
+        }
         MemoryCommand::Gc { before, max_bytes, dry_run } => {
-            let before = before.as_deref().map(time).transpose()?;
+            let before = before.as_deref().map(|it| time(it, engine.now)).transpose()?;
             let tidied = store.tidy(&here, *dry_run)?;
             let gone = store.collect(&Retention { before, max_bytes: *max_bytes }, engine.now, *dry_run)?;
             if !dry_run && gone.bytes > 0 {
@@ -214,19 +248,17 @@ pub(super) fn run(engine: &Engine, arguments: &MemoryArgs, screen: &mut Screen<'
             if !screen.json(
                 &json!({ "contract": CONTRACT, "tidied": tidied, "collected": gone, "dry_run": dry_run }),
             )? {
-                let would = if *dry_run { "would be " } else { "" };
-                for it in &tidied {
-                    screen.line(&format!(
-                        "{} {would}merged into {}: {}",
-                        it.superseded.len(),
-                        it.kept,
-                        it.why
-                    ))?;
-                }
+                merged(&tidied, *dry_run, screen)?;
+                let (would, freed) = if *dry_run { ("would go", "would be free") } else { ("gone", "free") };
                 screen.line(&format!(
-                    "{} compactions, {} originals, {} memories, {} expired marks {would}gone: {} bytes",
+                    "{would}: {} compactions, {} originals, {} superseded memories, {} expired marks; {} bytes {freed}",
                     gone.compactions, gone.originals, gone.memories, gone.expired, gone.bytes
                 ))?;
+                if before.is_none() && max_bytes.is_none() {
+                    screen.note(
+                        &screen.paint.faint("nothing archived goes without --before 90d or --max-bytes 2GB"),
+                    )?;
+                }
             }
         }
     }
@@ -243,11 +275,45 @@ fn whose(name: &str) -> Result<MemoryScope> {
     }
 }
 
-fn time(text: &str) -> Result<i64> {
-    derive::parse_time(text).ok_or_else(|| {
-        let what = format!("--before: expected a time such as 2026-01-31T12:00:00Z, found {text:?}");
+/// A moment: `90d` and `12w` ago, or a time.
+fn time(text: &str, now: i64) -> Result<i64> {
+    const DAY: i64 = 24 * 60 * 60 * 1_000;
+    let age = |unit: char, days: i64| {
+        let number: u32 = text.strip_suffix(unit)?.parse().ok()?;
+        Some(now.saturating_sub(i64::from(number) * days * DAY))
+    };
+    age('d', 1).or_else(|| age('w', 7)).or_else(|| derive::parse_time(text)).ok_or_else(|| {
+        let what = format!(
+            "--before: expected an age (90d, 12w) or a time such as 2026-01-31T12:00:00Z, found {text:?}"
+        );
         Error::new(Kind::Arguments, what)
     })
+}
+
+/// A size: `1000`, `500MB`, `2GB`.
+fn bytes(text: &str) -> std::result::Result<u64, String> {
+    let upper = text.trim().to_ascii_uppercase();
+    let units = [
+        ("KB", 1u64 << 10),
+        ("MB", 1 << 20),
+        ("GB", 1 << 30),
+        ("K", 1 << 10),
+        ("M", 1 << 20),
+        ("G", 1 << 30),
+    ];
+    let unit = units.into_iter().find_map(|(name, size)| Some((upper.strip_suffix(name)?, size)));
+    let (number, unit) = unit.unwrap_or((upper.as_str(), 1));
+    let number: Option<u64> = number.trim().parse().ok();
+    number.and_then(|it| it.checked_mul(unit)).ok_or_else(|| "expected bytes such as 500MB or 2GB".to_owned())
+}
+
+fn merged(tidied: &[Tidied], dry_run: bool, screen: &mut Screen<'_>) -> Result<()> {
+    let would = if dry_run { "would be " } else { "" };
+    for it in tidied {
+        let old: Vec<&str> = it.superseded.iter().map(|it| it.as_str()).collect();
+        screen.line(&format!("{} {would}merged into {}: {}", old.join(", "), it.kept, it.why))?;
+    }
+    Ok(())
 }
 
 fn input(name: &str) -> Result<String> {

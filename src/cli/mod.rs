@@ -68,7 +68,10 @@ impl Screen<'_> {
 }
 
 /// Runs a command; the exit code.
-pub fn run(arguments: Arguments, config: Config, paint: Paint, out: &mut dyn Write) -> Result<u8> {
+pub fn run(arguments: Arguments, mut config: Config, paint: Paint, out: &mut dyn Write) -> Result<u8> {
+    if let Some(folder) = &arguments.store {
+        config.keep_in(folder.clone());
+    }
     let mut screen = Screen { out, paint, json: arguments.json, quiet: arguments.quiet };
     let now = arguments.now()?;
     // What needs no store does not open it; a server does so when it first needs it: its client waits for the handshake.
@@ -86,7 +89,11 @@ pub fn run(arguments: Arguments, config: Config, paint: Paint, out: &mut dyn Wri
         Some(Command::Uninstall(command)) => return install::uninstall(&config, command, &mut screen),
         _ => {}
     }
-    let engine = Engine::new(config, now)?;
+    // To read from the archive or to remember takes one; a look at a session does not.
+    let engine = match &arguments.command {
+        Some(Command::Restore(_) | Command::Recall(_) | Command::Memory(_)) => Engine::new(config, now)?,
+        _ => Engine::even_without_store(config, now)?,
+    };
     match &arguments.command {
         Some(Command::Estimate(command)) => estimate::run(&engine, command, &mut screen),
         Some(Command::Split(command)) => split::run(&engine, command, &mut screen),

@@ -2,16 +2,17 @@
 
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Colour, or none.
+/// Colour, or none, and how wide.
 #[derive(Debug, Clone, Copy)]
 pub struct Paint {
     colour: bool,
+    columns: Option<usize>,
 }
 
 impl Paint {
-    /// With colour or without.
-    pub fn new(colour: bool) -> Self {
-        Self { colour }
+    /// With colour or without. `columns`: how wide the terminal is; nothing where there is none, or nobody knows.
+    pub fn new(colour: bool, columns: Option<usize>) -> Self {
+        Self { colour, columns }
     }
 
     fn code(self, code: &str, text: &str) -> String {
@@ -81,10 +82,95 @@ pub(super) fn table(rows: &[Vec<String>], paint: Paint) -> Vec<String> {
     rows.iter().enumerate().map(row).collect()
 }
 
+/// The same in the width of the terminal: as long as the table is wider, columns are left out, in the order of
+/// `dispensable`. The names of those that are.
+pub(super) fn fitted(rows: &[Vec<String>], dispensable: &[&str], paint: Paint) -> (Vec<String>, Vec<String>) {
+    let mut rows = rows.to_vec();
+    let mut gone = Vec::new();
+    let wide = |rows: &[Vec<String>]| {
+        let most = table(rows, Paint::new(false, None)).iter().map(|it| width(it.trim_end())).max();
+        paint.columns.is_some_and(|columns| most.unwrap_or(0) > columns)
+    };
+    for name in dispensable {
+        let Some(at) = rows.first().and_then(|it| it.iter().position(|it| it == name)) else { continue };
+        if !wide(&rows) {
+            break;
+        }
+        for row in rows.iter_mut().filter(|it| it.len() > at) {
+            row.remove(at);
+        }
+        gone.push((*name).to_owned());
+    }
+    (table(&rows, paint), gone)
+}
+
+/// A text in lines of the terminal's width, broken between words; those after the first are indented.
+pub(super) fn wrapped(text: &str, paint: Paint) -> Vec<String> {
+    const INDENT: &str = "  ";
+    let Some(columns) = paint.columns.filter(|it| *it > 20) else { return vec![text.to_owned()] };
+    let mut out = vec![String::new()];
+    let mut used = 0;
+    for word in text.split(' ') {
+        let size = width(word);
+        if used > 0 && used + 1 + size > columns {
+            out.push(INDENT.to_owned());
+            used = INDENT.len();
+        } else if used > 0 {
+            if let Some(line) = out.last_mut() {
+                line.push(' ');
+            }
+            used += 1;
+        }
+        if let Some(line) = out.last_mut() {
+            line.push_str(word);
+        }
+        used += size;
+    }
+    out
+}
+
 /// Columns on a terminal.
 pub(super) fn width(text: &str) -> usize {
     let wide = |it: &str| {
         it.chars().next().is_some_and(|it| matches!(it as u32, 0x1100..=0x115F | 0x2E80..=0xA4CF | 0xAC00..=0xD7A3 | 0xF900..=0xFAFF | 0xFE30..=0xFE6F | 0xFF00..=0xFF60 | 0xFFE0..=0xFFE6 | 0x1F300..=0x1FAFF | 0x20000..=0x3FFFD))
     };
     text.graphemes(true).map(|it| if wide(it) { 2 } else { 1 }).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_fits_the_terminal_and_is_whole_without_one() {
+        let rows: Vec<Vec<String>> = ["name tokens ms", "one 10k 4", "another 20k 12"]
+            .iter()
+            .map(|it| it.split(' ').map(str::to_owned).collect())
+            .collect();
+        let fit = |columns| fitted(&rows, &["ms", "nothing", "tokens"], Paint::new(false, columns));
+        assert_eq!(
+            fit(None),
+            (
+                vec!["name     tokens  ms".into(), "one      10k     4".into(), "another  20k     12".into()],
+                vec![]
+            )
+        );
+        assert_eq!(fit(Some(19)).1, Vec::<String>::new());
+        assert_eq!(
+            fit(Some(18)),
+            (
+                vec!["name     tokens".into(), "one      10k".into(), "another  20k".into()],
+                vec!["ms".to_owned()]
+            )
+        );
+        assert_eq!(fit(Some(3)).0, ["name", "one", "another"]);
+    }
+
+    #[test]
+    fn text_is_broken_between_words() {
+        let text = "now: 52 of 100 tokens; nothing is said of 日本語 here";
+        assert_eq!(wrapped(text, Paint::new(false, None)), [text]);
+        let lines = wrapped(text, Paint::new(false, Some(24)));
+        assert_eq!(lines, ["now: 52 of 100 tokens;", "  nothing is said of", "  日本語 here"]);
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::Screen;
 use super::arguments::ProfilesArgs;
-use super::paint::table;
+use super::paint::{fitted, wrapped};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::profile::{BUILT_IN, Collapse, Keep, Outputs, Pass, Profile, Shape, Slot, Snip, Trigger};
@@ -37,8 +37,15 @@ pub(super) fn run(engine: &Engine, arguments: &ProfilesArgs, screen: &mut Screen
             it.follows.clone(),
         ]);
     }
-    for line in table(&rows, screen.paint) {
+    let (lines, gone) = fitted(&rows, &["rebuilt as", "follows", "summary", "by itself"], screen.paint);
+    for line in lines {
         screen.line(line.trim_end())?;
+    }
+    if !gone.is_empty() {
+        let note = format!("left out for want of room: {}; --json has it all", gone.join(", "));
+        for line in wrapped(&note, screen.paint) {
+            screen.note(&screen.paint.faint(&line))?;
+        }
     }
     screen.note("\nepitome profiles NAME prints one, with its numbers and where it deviates; saved, it is yours: --profile FILE.toml")?;
     Ok(0)

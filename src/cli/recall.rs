@@ -1,65 +1,83 @@
 //! `epitome recall`.
 
+use std::io::IsTerminal;
+
 use clap::Args;
 use serde_json::json;
 
 use super::Screen;
+use super::paint::{size, table};
 use crate::answers::CONTRACT;
 use crate::engine::{Engine, SessionRef};
 use crate::error::{Error, Kind, Result};
-use crate::store::{Found, Handle, Hit, Query, Range, Reach, Scope};
+use crate::format::derive;
+use crate::store::{Entry, Handle, Hit, Query, Range, Reach, Typed};
 use crate::tokens::Estimator;
 
 /// Arguments of `recall`.
 #[derive(Debug, Args)]
 pub struct RecallArgs {
-    /// Words to search for (`"…"` is a phrase), or a handle to read
-    #[arg(required = true, value_name = "QUERY|HANDLE")]
+    /// Words to search for (`"…"` is a phrase), or a handle to read; without, the newest handles of this session
+    #[arg(value_name = "QUERY|HANDLE")]
     query: Vec<String>,
     /// How far to search: session, project or all [default: project, and all if that finds nothing]
     #[arg(long)]
     scope: Option<String>,
-    /// With --scope session: which one
+    /// With --scope session, or without a query: which one
     #[arg(long)]
     session: Option<String>,
     /// Which part of an original: lines 10-40, bytes b0-4096, or /regex/±2
     #[arg(long)]
     range: Option<String>,
-    /// At most so many results; of an original, at most so many tokens
+    /// At most so many results [default: 10]; of an original, at most so many tokens [default: all of it]
     #[arg(long)]
     limit: Option<u64>,
+    /// Pass over so many results
+    #[arg(long, default_value_t = 0)]
+    offset: u32,
+}
+
+impl RecallArgs {
+    fn results(&self) -> u32 {
+        u32::try_from(self.limit.unwrap_or(10)).unwrap_or(u32::MAX).clamp(1, 100)
+    }
 }
 
 pub(super) fn run(engine: &Engine, arguments: &RecallArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let query = arguments.query.join(" ");
-    if Handle::parse(&query).is_some() && engine.store.locate(&query, &engine.config.owner).is_ok() {
+    if Handle::parse(&query).is_some() && is_known(engine, &query)? {
         return read(engine, arguments, &query, screen).map(|()| 0);
     }
     if arguments.range.is_some() {
         let what = format!("--range: expected a handle to read from, found {query:?}");
         return Err(Error::new(Kind::Arguments, what));
     }
-    let found = search(engine, arguments, &query)?;
-    if screen.json(
-        &json!({ "contract": CONTRACT, "hits": found.hits, "next": found.next, "partial": found.partial }),
-    )? {
-        return Ok(0);
+    if arguments.query.is_empty() {
+        newest(engine, arguments, screen)
+    } else {
+        search(engine, arguments, &query, screen)
     }
-    if found.hits.is_empty() {
-        screen.line("nothing archived or remembered holds these words; try fewer, or --scope all")?;
+    .map(|()| 0)
+}
+
+/// Whether a word is a handle that exists: another user's too, which is then refused and not searched for.
+fn is_known(engine: &Engine, handle: &str) -> Result<bool> {
+    match engine.store.locate(handle, &engine.config.owner) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == Kind::Arguments => Ok(false),
+        Err(error) => Err(error),
     }
-    if found.partial && !found.hits.is_empty() {
-        screen.note("nothing holds all words; these hold some:")?;
-    }
-    for hit in &found.hits {
-        show(hit, screen)?;
-    }
-    Ok(0)
 }
 
 /// An original, or a part of it.
 fn read(engine: &Engine, arguments: &RecallArgs, handle: &str, screen: &mut Screen<'_>) -> Result<()> {
-    let scope = engine.store.locate(handle, &engine.config.owner)?;
+    let scope = engine.readable(handle, arguments.scope.as_deref())?;
+    if arguments.range.is_none() && arguments.limit.is_none() && !screen.json {
+        // All of it, byte for byte.
+        let mut reader = engine.store.reader(&scope, handle)?;
+        std::io::copy(&mut reader, screen.out).map_err(crate::store::unwrapped)?;
+        return if std::io::stdout().is_terminal() { screen.line("") } else { Ok(()) };
+    }
     let range = arguments.range.as_deref().map_or(Ok(Range::WHOLE), Range::parse)?;
     let limit = arguments.limit.unwrap_or(u64::MAX / 2);
     let slice = engine.store.recall(&scope, handle, &range, limit, &|text| Estimator::O200k.text(text))?;
@@ -68,6 +86,9 @@ fn read(engine: &Engine, arguments: &RecallArgs, handle: &str, screen: &mut Scre
         .json(&json!({ "contract": CONTRACT, "entry": entry, "text": slice.text, "next": slice.next }))?
     {
         return Ok(());
+    }
+    if slice.text.is_empty() && slice.next.is_none() {
+        return screen.note(&format!("{handle} has nothing in that range; it has {} bytes", entry.bytes));
     }
     let end = if slice.text.ends_with('\n') { "" } else { "\n" };
     write!(screen.out, "{}{end}", slice.text)
@@ -78,42 +99,116 @@ fn read(engine: &Engine, arguments: &RecallArgs, handle: &str, screen: &mut Scre
     }
 }
 
-fn search(engine: &Engine, arguments: &RecallArgs, query: &str) -> Result<Found> {
-    let limit = u32::try_from(arguments.limit.unwrap_or(10)).unwrap_or(u32::MAX);
-    let ask = |scope: &Scope, reach: Reach| {
-        let query = Query { text: query.to_owned(), reach, only: Vec::new(), limit, offset: 0 };
-        engine.store.search(scope, &query)
+/// The newest originals of this session, or of this project.
+fn newest(engine: &Engine, arguments: &RecallArgs, screen: &mut Screen<'_>) -> Result<()> {
+    let limit = arguments.results();
+    let mut found = engine.newest(arguments.session.as_deref(), limit + 1, arguments.offset)?;
+    let more = found.len() > limit as usize;
+    found.truncate(limit as usize);
+    let next = more.then(|| arguments.offset + limit);
+    if screen.json(&json!({ "contract": CONTRACT, "hits": found, "next": next }))? {
+        return Ok(());
+    }
+    if found.is_empty() && arguments.offset == 0 {
+        return screen.line(
+            "nothing was taken out of a session of this project yet; `epitome sessions` lists what was compacted, \
+             `epitome recall WORDS` searches everywhere",
+        );
+    }
+    let mut rows = vec![["handle", "what", "tokens", "archived", "session"].map(str::to_owned).to_vec()];
+    rows.extend(found.iter().map(|it| {
+        let tokens = it.tokens.map(size).unwrap_or_default();
+        vec![
+            it.handle.as_str().to_owned(),
+            what(it),
+            tokens,
+            date(it.at),
+            it.session.clone().unwrap_or_default(),
+        ]
+    }));
+    for line in table(&rows, screen.paint) {
+        screen.line(&line)?;
+    }
+    page(next, screen)?;
+    screen
+        .note(&screen.paint.faint("read one with epitome recall HANDLE, or search with epitome recall WORDS"))
+}
+
+fn search(engine: &Engine, arguments: &RecallArgs, query: &str, screen: &mut Screen<'_>) -> Result<()> {
+    let query = Query {
+        text: query.to_owned(),
+        reach: Reach::Project,
+        only: Vec::new(),
+        limit: arguments.results(),
+        offset: arguments.offset,
     };
-    let here = engine.project();
-    match arguments.scope.as_deref() {
-        Some("all") => ask(&here, Reach::All),
-        Some("project") => ask(&here, Reach::Project),
-        Some("session") => {
-            let which = arguments.session.clone().map_or(SessionRef::Unsaid, SessionRef::Named);
-            let opened = engine.open(&which, None, None)?;
-            let history = &opened.session.history;
-            let id = history.meta.session.as_deref().unwrap_or_default().to_owned();
-            ask(&engine.scope(history), Reach::Session(id))
-        }
-        None => {
-            let near = ask(&here, Reach::Project)?;
-            if near.hits.is_empty() { ask(&here, Reach::All) } else { Ok(near) }
-        }
-        Some(other) => Err(Error::new(
-            Kind::Arguments,
-            format!("--scope: expected session, project or all, found {other:?}"),
-        )),
+    let session = arguments.session.clone().map_or(SessionRef::Unsaid, SessionRef::Named);
+    let recalled = engine.recall(&query, arguments.scope.as_deref(), session)?;
+    let found = &recalled.found;
+    if screen.json(&json!({
+        "contract": CONTRACT,
+        "scope": recalled.reach,
+        "hits": found.hits,
+        "typed": recalled.typed,
+        "next": found.next,
+        "partial": found.partial,
+    }))? {
+        return Ok(());
+    }
+    if found.hits.is_empty() && recalled.typed.is_empty() {
+        let wider = if recalled.reach == "all" { "" } else { ", or --scope all" };
+        return screen
+            .line(&format!("nothing archived, remembered or typed holds these words; try fewer{wider}"));
+    }
+    if found.partial {
+        screen.note("nothing holds all words; these hold some:")?;
+    }
+    if recalled.reach == "all" && arguments.scope.is_none() {
+        screen.note("nothing of this project holds these words; elsewhere:")?;
+    }
+    for hit in &found.hits {
+        show(hit, recalled.reach == "all", screen)?;
+    }
+    for it in &recalled.typed {
+        show_typed(it, screen)?;
+    }
+    page(found.next, screen)
+}
+
+fn page(next: Option<u32>, screen: &mut Screen<'_>) -> Result<()> {
+    match next {
+        Some(next) => screen.note(&screen.paint.faint(&format!("… more with --offset {next}"))),
+        None => Ok(()),
     }
 }
 
-fn show(hit: &Hit, screen: &mut Screen<'_>) -> Result<()> {
+fn show(hit: &Hit, with_project: bool, screen: &mut Screen<'_>) -> Result<()> {
     let entry = &hit.entry;
-    let mut about = vec![entry.what.name().to_owned()];
-    about.extend(entry.tool.clone());
-    about.extend(entry.message.map(|it| format!("#{it}")));
-    about.extend(entry.tokens.map(|it| format!("{} tokens", super::paint::size(it))));
+    let mut about = vec![what(entry)];
+    about.extend(entry.tokens.map(|it| format!("{} tokens", size(it))));
+    about.push(date(entry.at));
     about.extend(entry.session.clone());
+    about.extend(Some(entry.project.clone()).filter(|it| with_project && !it.is_empty()));
     let paint = screen.paint;
     screen.line(&format!("{}  {}", paint.strong(entry.handle.as_str()), paint.faint(&about.join(" · "))))?;
-    screen.line(&format!("  {}: {}", hit.snippet.line, hit.snippet.text))
+    screen.line(&format!("  line {}: {}", hit.snippet.line, hit.snippet.text))
+}
+
+fn show_typed(it: &Typed, screen: &mut Screen<'_>) -> Result<()> {
+    let about = format!("{} · {} · {}", it.agent, date(it.at), it.session);
+    let paint = screen.paint;
+    screen.line(&format!("{}  {}", paint.strong("you typed "), paint.faint(&about)))?;
+    screen.line(&format!("  line {}: {}", it.snippet.line, it.snippet.text))
+}
+
+/// `output of bash in message 12`.
+fn what(entry: &Entry) -> String {
+    let mut out = entry.what.name().to_owned();
+    out.extend(entry.tool.as_ref().map(|it| format!(" of {it}")));
+    out.extend(entry.message.map(|it| format!(" in message {it}")));
+    out
+}
+
+fn date(at: i64) -> String {
+    derive::time(at).get(..16).unwrap_or_default().replace('T', " ")
 }

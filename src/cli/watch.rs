@@ -34,6 +34,7 @@ pub(super) fn run(engine: &Engine, arguments: &WatchArgs, screen: &mut Screen<'_
     let mut ask = common.ask(&engine.config)?;
     let mut seen = None;
     let mut told: Option<String> = None;
+    let mut greeted = false;
     loop {
         let opened = engine.open(&common.session(), common.format()?, common.agent.as_deref())?;
         let id = opened.session.history.meta.session.as_deref().unwrap_or_default().to_owned();
@@ -43,10 +44,19 @@ pub(super) fn run(engine: &Engine, arguments: &WatchArgs, screen: &mut Screen<'_
             let verdict = engine.due(&opened, &ask);
             if !verdict.due {
                 told = told.filter(|it| *it != id);
+                if arguments.once {
+                    let document = json!({ "contract": CONTRACT, "session": id, "due": false, "reason": verdict.reason });
+                    if !screen.json(&document)? {
+                        screen.line(&format!("{id}: not yet: {}", verdict.reason))?;
+                    }
+                } else if !greeted {
+                    screen.note(&format!("watching {id}: {}", verdict.reason))?;
+                }
             } else if told.as_ref() != Some(&id) {
                 say(engine, &opened, &mut ask, &id, &verdict.reason, arguments, screen)?;
                 told = Some(id);
             }
+            greeted = true;
             if arguments.once {
                 return Ok(u8::from(verdict.due));
             }
@@ -76,10 +86,12 @@ fn say(
     std::fs::create_dir_all(&folder).map_err(fail)?;
     ask.to = To::File(copy);
     let answer = engine.compact(opened, ask)?.answer;
-    let command = format!("epitome compact {} --apply", quoted(id));
+    // By its place: it works from any directory, whatever the file says of itself.
+    let place = opened.path.as_ref().map_or_else(|| id.to_owned(), |it| it.display().to_string());
+    let command = format!("epitome compact {} --apply", quoted(&place));
     let message = format!("{id}: {reason}; compacted it has {} tokens: {command}", answer.tokens_after);
     let document = json!({
-        "contract": CONTRACT, "session": id, "reason": reason, "tokens_before": answer.tokens_before,
+        "contract": CONTRACT, "session": id, "due": true, "reason": reason, "tokens_before": answer.tokens_before,
         "tokens_after": answer.tokens_after, "prepared": answer.output, "command": command,
     });
     if screen.json {

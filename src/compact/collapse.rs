@@ -16,9 +16,8 @@ pub(super) fn run(draft: &mut Draft<'_>, step: &Collapse) -> Result<(), Reason> 
         .filter(|at| boundary_to(draft, *at) == *at)
         .collect();
     let finished = starts.len().saturating_sub(step.keep_turns);
-    let mut done = 0;
-    // From the newest, so that the places of the older ones stay.
-    for turn in (0..finished).rev() {
+    let mut lines = Vec::new();
+    for turn in 0..finished {
         let (from, to) = (starts[turn], starts.get(turn + 1).copied().unwrap_or(draft.items.len()));
         let (Some(first), Some(last)) = (number(draft, from), number(draft, to - 1)) else { continue };
         let tokens: u64 = draft.items[from..to].iter().map(|it| draft.size(it)).sum();
@@ -37,10 +36,18 @@ pub(super) fn run(draft: &mut Draft<'_>, step: &Collapse) -> Result<(), Reason> 
         }
         let why = format!("the turn is finished and not among the newest {}", step.keep_turns);
         draft.others.push(Op::Collapse { from: first, to: last + 1, text, handle, tokens, why });
-        draft.items.splice(from..to, [Item::Made(line)]);
-        done += 1;
+        lines.push((from, to, line));
     }
-    if done > 0 {
+    if !lines.is_empty() {
+        let mut items = std::mem::take(&mut draft.items).into_iter();
+        let mut at = 0;
+        for (from, to, line) in lines {
+            draft.items.extend(items.by_ref().take(from - at));
+            draft.items.push(Item::Made(line));
+            items.by_ref().take(to - from).for_each(drop);
+            at = to;
+        }
+        draft.items.extend(items);
         return Ok(());
     }
     let text = format!("{} turns; the newest {} stay as they are", starts.len(), step.keep_turns);

@@ -106,6 +106,12 @@ impl<'a> Draft<'a> {
         self.items.iter().map(|it| self.size(it)).sum()
     }
 
+    /// Tokens of the messages as they were before any pass.
+    pub(super) fn whole(&self) -> u64 {
+        let counted = self.history.messages().iter().zip(&self.sizes).filter(|it| counts(it.0));
+        counted.map(|it| it.1).sum()
+    }
+
     /// The tool that an output came from.
     pub(super) fn tool(&self, output: &'a Output) -> &'a str {
         self.tools.get(&*output.id).copied().or(output.name.as_deref()).unwrap_or("")

@@ -317,7 +317,10 @@ fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) 
     if draft.request.budget.is_none() && total < SMALLEST {
         return refuse("too_small", format!("{total} tokens; below {SMALLEST} a summary would save nothing"));
     }
-    let own = ((total as f64 * budget.share) as u64).clamp(budget.minimum, budget.maximum);
+    // A share of what there was: outputs that were cleared on the way must not starve the end that one goes on from.
+    // Half of what is left is enough, or nothing would be gained.
+    let share = ((draft.whole() as f64 * budget.share) as u64).clamp(budget.minimum, budget.maximum);
+    let own = share.min((total / 2).max(budget.minimum));
     let allowed = draft.request.budget.unwrap_or(own);
     if total < SMALLEST && allowed < LEAST {
         let text = format!(

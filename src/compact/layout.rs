@@ -1,5 +1,7 @@
 //! The new history around a summary: what is summarised, what stays, and in which order.
 
+use std::collections::BTreeSet;
+
 use super::draft::{Draft, Item, is_head};
 use super::keep::{self, Kept, number};
 use super::{Cause, Need, Op, Reason, counts, is_work, restore};
@@ -83,10 +85,12 @@ pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize, pass: usize) ->
             why: why.to_owned(),
         }));
     }
-    let stays = |index: usize| {
-        let index = Item::Old(index);
-        tail.contains(&index) || kept.user.contains(&index)
-    };
+    let staying: BTreeSet<usize> = tail
+        .iter()
+        .chain(&kept.user)
+        .filter_map(|it| if let Item::Old(index) = it { Some(*index) } else { None })
+        .collect();
+    let stays = |index: usize| staying.contains(&index);
     let prompt_next = tail
         .first()
         .or(kept.user.first())

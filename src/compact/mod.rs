@@ -93,6 +93,8 @@ pub struct Request<'a> {
     pub limits: Limits<'a>,
     /// A stored summary of this session.
     pub snapshot: Option<Snapshot<'a>>,
+    /// What a file holds now, by its path, where somebody asked for that instead of what the history holds.
+    pub on_disk: Option<&'a dyn Fn(&str) -> Option<String>>,
     /// The handle under which a text will be archived.
     pub handle: &'a dyn Fn(&str) -> String,
     /// How a reader gets a handle back; `{handle}` is filled in.
@@ -303,7 +305,9 @@ pub fn plan(history: &History, ruler: &Ruler, request: &Request<'_>, moment: &Mo
             }
             Pass::Summarize(step) => {
                 let result = layout::summarize(&mut draft, step, number);
-                stays |= result.is_err() && step.or_nothing;
+                // Who names a budget has it when what was cleared reaches it: no summary is needed then.
+                let reached = request.budget.is_some_and(|it| draft.tokens() <= it && it < before);
+                stays |= result.is_err() && step.or_nothing && !reached;
                 result
             }
         };

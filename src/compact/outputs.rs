@@ -33,6 +33,10 @@ pub(super) fn run(draft: &mut Draft<'_>, step: &Outputs) -> Result<(), Reason> {
     }
     let mut candidates = scan(draft, step);
     let found = candidates.len();
+    if step.above > 0 && found <= step.above {
+        let text = format!("{found} outputs; cleared above {}", step.above);
+        return Err(Reason { code: "below_threshold", text });
+    }
     let why = match step.select {
         Select::Beyond(protect) => {
             let protect = draft.request.protect.unwrap_or(protect);

@@ -1,8 +1,9 @@
 //! What is put back of the summarised part: files as they were last read, the plan, outputs of some tools.
 //!
 //! Whether a file is as it was read is decided by the last reading of each path and the edits after it. The text comes
-//! from the history, never from disk.
+//! from the history; from disk only where somebody asked for it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::draft::{Draft, Item};
@@ -20,9 +21,11 @@ struct Found<'a> {
 }
 
 enum Body<'a> {
-    Whole(&'a str),
-    /// Only the name is said, and why.
-    Named(String),
+    Whole(Cow<'a, str>),
+    /// Only the name is said, and why: what the history holds is not what the file holds.
+    Stale(&'static str),
+    /// Only the name is said, and why: the text stands elsewhere in the new history.
+    Kept(&'static str),
 }
 
 /// The message that puts things back, if there is anything. `kept` says which messages stay; `room` bounds it beside
@@ -42,6 +45,13 @@ pub(super) fn message(
     };
     found.sort_by_key(|it| std::cmp::Reverse(it.at));
     found.truncate(step.count);
+    if let (Restored::Files, Some(on_disk)) = (&step.what, draft.request.on_disk) {
+        for it in &mut found {
+            if let (Body::Stale(_) | Body::Whole(_), Some(text)) = (&it.body, on_disk(&it.name)) {
+                it.body = Body::Whole(text.into());
+            }
+        }
+    }
     let measure = |text: &str| draft.ruler.text(&Text::new(text));
     let mut left = step.total.min(room);
     let mut out: Vec<String> = Vec::new();
@@ -49,12 +59,12 @@ pub(super) fn message(
         let title = step.title.replace("{name}", &it.name);
         let said = |why: &str| format!("{title} ({why})");
         let piece = match it.body {
-            Body::Named(why) => said(&why),
-            Body::Whole(text) if measure(text) <= step.each.min(left) => format!("{title}\n{text}"),
+            Body::Stale(why) | Body::Kept(why) => said(why),
+            Body::Whole(text) if measure(&text) <= step.each.min(left) => format!("{title}\n{text}"),
             Body::Whole(text) if step.cut && left > 0 => {
-                format!("{title}\n{}", beginning(text, step.each.min(left), &measure))
+                format!("{title}\n{}", beginning(&text, step.each.min(left), &measure))
             }
-            Body::Whole(text) => said(&format!("{} tokens; read it again if you need it", measure(text))),
+            Body::Whole(text) => said(&format!("{} tokens; read it again if you need it", measure(&text))),
         };
         let cost = measure(&piece);
         if cost > left {
@@ -142,16 +152,12 @@ fn files<'a>(
     }
     let found = paths.into_iter().filter_map(|(name, it)| {
         let (at, body) = match (it.read, it.changed) {
-            (None, changed) => {
-                (changed?, Body::Named("changed in this session; read it before editing".into()))
-            }
+            (None, changed) => (changed?, Body::Stale("changed in this session; read it before editing")),
             (Some((read, _)), Some(changed)) if changed > read => {
-                (changed, Body::Named("changed since it was read; read it again before editing".into()))
+                (changed, Body::Stale("changed since it was read; read it again before editing"))
             }
-            (Some((read, _)), _) if kept(read) => {
-                (read, Body::Named("unchanged since it was read below".into()))
-            }
-            (Some((read, text)), _) => (read, Body::Whole(text)),
+            (Some((read, _)), _) if kept(read) => (read, Body::Kept("unchanged since it was read below")),
+            (Some((read, text)), _) => (read, Body::Whole(text.into())),
         };
         (at < to || kept(at)).then_some(Found { at, name, body })
     });
@@ -172,7 +178,7 @@ fn plan(messages: &[Message]) -> Vec<Found<'_>> {
             .calls()
             .filter(|it| tools::actions(it).iter().any(|it| it.meaning == Meaning::Plan))
             .last()?;
-        Some(Found { at, name: call.name.to_string(), body: Body::Whole(call.input.as_str()) })
+        Some(Found { at, name: call.name.to_string(), body: Body::Whole(call.input.as_str().into()) })
     });
     last.into_iter().collect()
 }
@@ -185,7 +191,7 @@ fn outputs<'a>(draft: &Draft<'a>, names: &[String], to: usize) -> Vec<Found<'a>>
         for output in message.outputs() {
             let tool = draft.tool(output);
             if names.iter().any(|it| it == tool) && !output.cleared && !output.failed {
-                out.push(Found { at, name: tool.to_owned(), body: Body::Whole(output.text.as_str()) });
+                out.push(Found { at, name: tool.to_owned(), body: Body::Whole(output.text.as_str().into()) });
             }
         }
     }

@@ -26,6 +26,15 @@ pub enum Choice {
     Provider(String),
 }
 
+/// Where a provider is, as the user's own call says it: over what the configuration says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Said {
+    /// The model.
+    pub model: Option<String>,
+    /// The address.
+    pub base_url: Option<String>,
+}
+
 /// The providers, in the order in which `auto` looks for a key.
 const PROVIDERS: [Known; 4] = [
     Known {
@@ -99,6 +108,9 @@ pub(super) struct Written {
     tries: Option<u32>,
     tokens_per_call: Option<u64>,
     tokens_per_hour: Option<u64>,
+    dollars_per_call: Option<f64>,
+    dollars_per_hour: Option<f64>,
+    seconds_per_hour: Option<u64>,
     anthropic: Option<Provider>,
     openai: Option<Provider>,
     gemini: Option<Provider>,
@@ -128,8 +140,16 @@ pub struct Summarizers {
     pub limits: Limits,
     /// Bounds of a summary.
     pub bounds: Bounds,
+    /// Tries of one request, if the user says how many.
+    pub tries: Option<u32>,
     /// Tokens that may be sent in an hour, of all sessions together.
     pub tokens_per_hour: Option<u64>,
+    /// US dollars that one summary may cost, where the price is known.
+    pub dollars_per_call: Option<f64>,
+    /// US dollars that may be spent in an hour, where prices are known.
+    pub dollars_per_hour: Option<f64>,
+    /// Seconds that providers may take in an hour.
+    pub seconds_per_hour: Option<u64>,
     /// Providers that the configuration names: what a call over MCP or a hook may choose.
     named: BTreeMap<&'static str, Provider>,
 }
@@ -159,7 +179,11 @@ impl Summarizers {
                 tokens: written.tokens_per_call.unwrap_or(bounds.tokens),
                 ..bounds
             },
+            tries: written.tries.map(|it| it.max(1)),
             tokens_per_hour: written.tokens_per_hour,
+            dollars_per_call: written.dollars_per_call,
+            dollars_per_hour: written.dollars_per_hour,
+            seconds_per_hour: written.seconds_per_hour,
             named,
         })
     }
@@ -197,11 +221,12 @@ impl Summarizers {
         choice: &Choice,
         environment: &Environment,
         trusted: bool,
+        said: &Said,
     ) -> Result<Option<(Endpoint, u64)>> {
         match choice {
             Choice::Offline | Choice::Host => Ok(None),
             Choice::Provider(name) => match PROVIDERS.iter().find(|it| it.name == name) {
-                Some(known) => self.of(known, environment).map(Some),
+                Some(known) => self.of(known, environment, said).map(Some),
                 None => Ok(None),
             },
             Choice::Auto => {
@@ -210,9 +235,39 @@ impl Summarizers {
                     (trusted || mine.is_some() || self.default == Choice::Auto)
                         && (self.key(it, environment).is_some() || (it.keys.is_empty() && mine.is_some()))
                 };
-                PROVIDERS.iter().find(usable).map(|it| self.of(it, environment)).transpose()
+                PROVIDERS.iter().find(usable).map(|it| self.of(it, environment, said)).transpose()
             }
         }
+    }
+
+    /// The provider whose model a session runs on, by the model's name.
+    pub fn maker(model: &str) -> Option<Choice> {
+        let name = model.rsplit('/').next().unwrap_or(model);
+        let makers = [
+            ("claude", "anthropic"),
+            ("gpt", "openai"),
+            ("o3", "openai"),
+            ("o4", "openai"),
+            ("gemini", "gemini"),
+        ];
+        let (_, maker) = makers.iter().find(|(prefix, _)| name.starts_with(prefix))?;
+        Some(Choice::Provider((*maker).to_owned()))
+    }
+
+    /// An endpoint with another model, and the tokens that it may think.
+    pub fn with_model(&self, endpoint: Endpoint, model: &str) -> (Endpoint, u64) {
+        let written = self.named.get(endpoint.provider.as_str());
+        let table = tokens::window(model);
+        let window = written.and_then(|it| it.window).or(table.map(|it| it.input.unwrap_or(it.context)));
+        // Models think before they write, and providers count that as output.
+        let thinks = if table.is_some_and(|it| it.output >= 32_000) { 8_000 } else { 0 };
+        let thinking = written.and_then(|it| it.thinking).unwrap_or(thinks);
+        (Endpoint { model: model.to_owned(), window, ..endpoint }, thinking)
+    }
+
+    /// Whether the user names the model that a provider is asked for.
+    pub fn names_model(&self, provider: &str) -> bool {
+        self.named.get(provider).is_some_and(|it| it.model.is_some())
     }
 
     fn key(&self, known: &Known, environment: &Environment) -> Option<(String, Key)> {
@@ -221,24 +276,29 @@ impl Summarizers {
         names.find_map(|it| Some((it.to_owned(), Key::new(environment.get(it)?.trim()))))
     }
 
-    fn of(&self, known: &Known, environment: &Environment) -> Result<(Endpoint, u64)> {
+    fn of(&self, known: &Known, environment: &Environment, said: &Said) -> Result<(Endpoint, u64)> {
         let written = self.named.get(known.name).cloned().unwrap_or_default();
         let place = format!("summarizer.{}", known.name);
-        let base_url = written
+        let base_url = said
             .base_url
+            .clone()
+            .or(written.base_url)
             .or_else(|| environment.get(known.base_variable).map(str::to_owned))
             .unwrap_or_else(|| known.base_url.to_owned());
         if !base_url.starts_with("http://") && !base_url.starts_with("https://") {
             let what = format!(
-                "{place}.base-url: expected an address that begins with http:// or https://, such as http://localhost:11434/v1"
+                "{place}.base-url: expected an address that begins with http:// or https://, such as http://localhost:11434/v1 (in config.toml, or --base-url)"
             );
             return Err(Error::new(Kind::Arguments, what));
         }
-        let model = written.model.unwrap_or_else(|| known.model.to_owned());
+        let model = said.model.clone().or(written.model).unwrap_or_else(|| known.model.to_owned());
         if model.is_empty() {
             return Err(Error::new(
                 Kind::Arguments,
-                format!("{place}.model: expected the name of a model, found none"),
+                format!(
+                    "{place}.model: expected the name of a model, found none (in config.toml, or --summarizer {}/MODEL)",
+                    known.name
+                ),
             ));
         }
         let api = match written.api.as_deref() {
@@ -263,15 +323,10 @@ impl Summarizers {
             );
             return Err(Error::new(Kind::Provider, what));
         }
-        let table = tokens::window(&model);
-        let window = written.window.or(table.map(|it| it.input.unwrap_or(it.context)));
-        // Models think before they write, and providers count that as output.
-        let thinking =
-            written.thinking.unwrap_or(if table.is_some_and(|it| it.output >= 32_000) { 8_000 } else { 0 });
-        Ok((
-            Endpoint { provider: known.name.to_owned(), api, base_url, model, key, key_variable, window },
-            thinking,
-        ))
+        let provider = known.name.to_owned();
+        let endpoint =
+            Endpoint { provider, api, base_url, model: String::new(), key, key_variable, window: None };
+        Ok(self.with_model(endpoint, &model))
     }
 }
 
@@ -296,8 +351,9 @@ mod tests {
         // Text that was injected chooses no provider, not even through `auto`.
         assert_eq!(it.allowed(Choice::Auto).unwrap(), Choice::Offline);
         assert!(it.allowed(Choice::Provider("anthropic".into())).is_err());
-        assert_eq!(it.endpoint(&Choice::Auto, &environment, false).unwrap(), None);
-        let (endpoint, _) = it.endpoint(&Choice::Auto, &environment, true).unwrap().unwrap();
+        assert_eq!(it.endpoint(&Choice::Auto, &environment, false, &Said::default()).unwrap(), None);
+        let (endpoint, _) =
+            it.endpoint(&Choice::Auto, &environment, true, &Said::default()).unwrap().unwrap();
         assert_eq!(
             (endpoint.provider.as_str(), endpoint.key_variable.as_str()),
             ("anthropic", "ANTHROPIC_API_KEY")
@@ -308,7 +364,8 @@ mod tests {
     fn a_provider_is_what_the_user_says() {
         let text = "use = \"openai-compatible\"\n[openai-compatible]\nbase-url = \"http://localhost:11434/v1\"\nmodel = \"qwen3\"\nwindow = 32768";
         let (it, environment) = of(text, &[]);
-        let (endpoint, thinking) = it.endpoint(&it.default, &environment, false).unwrap().unwrap();
+        let (endpoint, thinking) =
+            it.endpoint(&it.default, &environment, false, &Said::default()).unwrap().unwrap();
         assert_eq!(
             (endpoint.label().as_str(), endpoint.window, thinking),
             ("openai-compatible/qwen3", Some(32_768), 0)
@@ -318,7 +375,9 @@ mod tests {
             "[openai]\nkey-variable = \"MY_KEY\"",
             &[("OPENAI_API_KEY", "no"), ("OPENAI_BASE_URL", "https://gw/v1")],
         );
-        let error = it.endpoint(&Choice::Provider("openai".into()), &environment, true).unwrap_err();
+        let error = it
+            .endpoint(&Choice::Provider("openai".into()), &environment, true, &Said::default())
+            .unwrap_err();
         assert!(error.to_string().contains("MY_KEY"), "{error}");
     }
 }

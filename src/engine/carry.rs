@@ -28,6 +28,14 @@ impl Engine {
         warnings: &mut Vec<String>,
     ) -> Result<Installed> {
         let to = Format::named(agent.name())?;
+        let cwd =
+            opened.cwd.clone().or_else(|| opened.session.history.meta.cwd.as_deref().map(PathBuf::from));
+        let cwd = cwd.unwrap_or_else(|| self.config.agents.cwd.clone());
+        let mut meta = after.meta.clone();
+        if let Some(model) = self.config.agent_model(agent, &cwd).filter(|_| opened.session.format != to) {
+            meta.model = Some(model.into());
+        }
+        let after = &History::new(after.messages().to_vec(), meta);
         let written = format::carry(&*opened.source, &opened.session, after, to)?;
         let bytes = written.bytes(&*opened.source)?;
         let again = format::read(&format::Memory::new("what was written", bytes.as_slice()), Some(to))?;
@@ -35,9 +43,6 @@ impl Engine {
         warnings.extend(written.warnings.iter().cloned());
         let id = written.session.clone().unwrap_or_default();
         let name = written.file_name.clone().unwrap_or_default();
-        let cwd =
-            opened.cwd.clone().or_else(|| opened.session.history.meta.cwd.as_deref().map(PathBuf::from));
-        let cwd = cwd.unwrap_or_else(|| self.config.agents.cwd.clone());
         let env = &self.config.agents;
         let placed = reach::place(env, agent, &cwd, &name)?;
         let path = placed.clone().unwrap_or_else(|| self.config.data_dir.join("carried").join(&name));

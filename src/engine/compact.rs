@@ -1,6 +1,6 @@
 //! The main job: plan, archive, summary, outcome, checks, and the result where it was asked for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::summarize::{Drafted, Heard};
 use super::{
@@ -20,6 +20,10 @@ use crate::store::{
     SessionRef, What,
 };
 use crate::summarizer::offline;
+use crate::tokens::Estimator;
+
+/// Rules that are pinned in the memory have at most so many tokens (o200k) in a summary.
+const PINNED: u64 = 1_000;
 
 /// What a compaction came to: the answer for everybody, and the history for whoever goes on with it.
 pub struct Compacted {
@@ -99,6 +103,7 @@ impl Engine {
         heard: Option<&Heard>,
     ) -> Result<Compacted> {
         let whole = &opened.session.history;
+        let ask = &Ask { pins: self.pins(whole, ask)?, ..ask.clone() };
         let base = heard.map(|it| {
             let messages = whole.messages().iter().take(it.count()).cloned().collect();
             History::new(messages, whole.meta.clone())
@@ -131,9 +136,15 @@ impl Engine {
         let mut known = Known::default();
         match self.written_summary(opened, &measured, ask, &plan, &known, heard)? {
             Drafted::Offline(why) => answer.warnings.extend(why),
+            Drafted::Priced(cost) => {
+                let what = "nobody was asked: the offline summary stands here for the model's";
+                answer.warnings.push(what.to_owned());
+                answer.cost = Some(cost);
+            }
             Drafted::Text(drafted) => {
                 answer.summarizer = drafted.who;
                 answer.usage = drafted.usage;
+                answer.cost = drafted.cost;
                 answer.warnings.extend(drafted.notes);
                 known.summary = Some(drafted.text);
             }
@@ -166,6 +177,7 @@ impl Engine {
             }
         };
         let Made { plan, outcome, summary, score } = made;
+        let summary = summary.or_else(|| used_snapshot(&plan));
         answer.split = plan.split;
         answer.pruned = pruned(&plan.ops);
         answer.tokens_after = outcome.tokens;
@@ -190,8 +202,9 @@ impl Engine {
             return Ok(Compacted { answer, history: None, score: Some(score), bytes: None });
         }
         let native = &ask.profile.native;
-        let only_outputs = plan.need.is_none() && !native.shortened.is_empty();
-        answer.native_status = if only_outputs { native.shortened.clone() } else { native.compacted.clone() };
+        let only_outputs = plan.ops.iter().all(|it| matches!(it, Op::Clear(_) | Op::Shorten(_)));
+        let shortened = only_outputs && !native.shortened.is_empty();
+        answer.native_status = if shortened { native.shortened.clone() } else { native.compacted.clone() };
         let api = ask.messages_as.unwrap_or(opened.session.format.api());
         let (messages, lost) = format::wire::messages_of(&outcome.history, Some(opened.session.format), api);
         answer.warnings.extend(lost);
@@ -208,6 +221,10 @@ impl Engine {
         let mut bytes = None;
         if ask.to != To::Plan {
             let archived = self.archive(opened, &plan, ask, outcome.tokens, summary.as_deref())?;
+            if !self.store.keeps() {
+                let what = "nothing is archived (store.persistence = \"none\"): the handles in the result lead nowhere";
+                answer.warnings.push(what.to_owned());
+            }
             answer.handle = Some(archived.session);
             let made = |warnings: &mut Vec<String>| match ask.messages_as {
                 Some(_) => Ok(messages),
@@ -224,7 +241,7 @@ impl Engine {
                     answer.installed(it);
                 }
                 To::Session => {
-                    let job = if summary.is_some() { Job::Compact } else { Job::Prune };
+                    let job = if only_outputs { Job::Prune } else { Job::Compact };
                     let after = &outcome.history;
                     let it = self.install(opened, after, job, &archived.compaction, &mut answer.warnings)?;
                     answer.installed(it);
@@ -233,6 +250,12 @@ impl Engine {
             }
             answer.status = "compacted".to_owned();
             self.remember(opened, ask, summary.as_deref(), &mut answer.warnings);
+            if let (Some(written), Some(need)) = (&known.summary, &plan.need)
+                && measured.history.meta.session.is_some()
+                && let Err(error) = self.keep_snapshot(measured.history, need.to, written)
+            {
+                answer.warnings.push(format!("the summary could not be kept for the next time: {error}"));
+            }
         }
         answer.summary = summary;
         Ok(Compacted { answer, history: Some(outcome.history), score: Some(score), bytes })
@@ -247,7 +270,7 @@ impl Engine {
             return;
         }
         if let Err(error) =
-            self.store.remember(&self.scope(history), &Note::summary(session, summary), self.now)
+            self.store.remember(&self.memory_scope(history), &Note::summary(session, summary), self.now)
         {
             warnings.push(format!("the summary could not be remembered: {error}"));
         }
@@ -261,10 +284,26 @@ impl Engine {
             limit: Some(rule.recalled),
             ..MemoryFilter::default()
         };
-        let found = self.store.memories(&self.scope(history), &filter).unwrap_or_default();
+        let found = self.store.memories(&self.memory_scope(history), &filter).unwrap_or_default();
         // A summary of a session is no fact about the project.
         let notes = found.into_iter().filter(|it| it.kind != MemoryKind::Conversation);
         notes.map(|it| it.content.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+    }
+
+    /// What is carried word for word: what the caller says, and the rules that are pinned for user and project, the
+    /// newest first, as far as they fit.
+    fn pins(&self, history: &History, ask: &Ask) -> Result<Vec<String>> {
+        let mut out = ask.pins.clone();
+        let mut left = PINNED;
+        for it in self.store.pinned(&self.memory_scope(history))? {
+            let text = it.content.split_whitespace().collect::<Vec<_>>().join(" ");
+            let tokens = Estimator::O200k.text(&text);
+            if tokens <= left && !out.contains(&text) {
+                left -= tokens;
+                out.push(text);
+            }
+        }
+        Ok(out)
     }
 
     fn blank(&self, opened: &Opened, ask: &Ask, measured: &Measured<'_>) -> CompactAnswer {
@@ -281,6 +320,7 @@ impl Engine {
             trigger: cause_name(ask.cause).to_owned(),
             summarizer: "offline".to_owned(),
             usage: UsageInfo::default(),
+            cost: None,
             session: session_info(opened),
             tokens_before: tokens,
             tokens_after: tokens,
@@ -414,7 +454,8 @@ impl Engine {
         let Some(need) = &plan.need else { return String::new() };
         let frame = measured.ruler.text(&Text::new(format!("{}{}", step.before, step.after)));
         let known = self.recalled(measured.history, ask);
-        let pins: Vec<String> = ask.pins.iter().chain(&known).cloned().collect();
+        let known = known.iter().filter(|it| !ask.pins.contains(it));
+        let pins: Vec<String> = ask.pins.iter().chain(known).cloned().collect();
         let cleared: Vec<usize> = plan
             .ops
             .iter()
@@ -569,28 +610,44 @@ fn original_text(message: &Message, op: &OutputOp) -> String {
 /// What was read back must say what was to be written. What a client puts there itself is not compared: Codex injects
 /// its context anew, OpenCode stores a summary as a question and its answer.
 fn check_read_back(expected: &History, found: &History) -> Result<()> {
-    compared(&said(expected), &said(found))
+    compared(&said(expected, expected), &said(found, expected))
 }
 
-/// The same for another agent's format, which may put an output next to its call, before words that stood between.
+/// The same for another agent's format, which may put an output next to its call, before words that stood between, and
+/// says that a call was interrupted where it has no output.
 pub(super) fn check_carried(expected: &History, found: &History) -> Result<()> {
+    let answered: BTreeSet<&str> =
+        expected.messages().iter().flat_map(Message::outputs).map(|it| &*it.id).collect();
+    let calls = expected.messages().iter().flat_map(Message::calls).map(|it| &*it.id);
+    let open: BTreeSet<&str> = calls.filter(|it| !answered.contains(it)).collect();
+    let mut messages = found.messages().to_vec();
+    for message in &mut messages {
+        message.parts.retain(|it| !matches!(it, Part::Output(it) if open.contains(&*it.id)));
+    }
     let sorted = |history: &History| {
-        let mut all = said(history);
+        let mut all = said(history, expected);
         all.sort_unstable();
         all
     };
-    compared(&sorted(expected), &sorted(found))
+    compared(&sorted(expected), &sorted(&History::new(messages, found.meta.clone())))
 }
 
-/// The words and outputs of a history, in order.
-fn said(history: &History) -> Vec<String> {
+/// The words and outputs of a history, in order; of what a client says itself, only the summaries of `expected`: where
+/// a format knows none in that place, they stand there as its own words.
+fn said(history: &History, expected: &History) -> Vec<String> {
     let texts = |it: &Message| -> Vec<String> {
         let outputs = it.outputs().map(|it| it.text.as_str().trim().to_owned());
         it.texts().map(|it| it.as_str().trim().to_owned()).chain(outputs).collect()
     };
+    let summaries: BTreeSet<String> =
+        expected.messages().iter().filter(|it| it.kind == Why::Summary).flat_map(texts).collect();
     let own = |it: &Message| matches!(it.kind, Why::Context | Why::Marker);
-    let work = history.messages().iter().filter(|it| compact::counts(it) && !own(it));
-    work.flat_map(texts).filter(|it| !it.is_empty()).collect()
+    let mut out = Vec::new();
+    for it in history.messages().iter().filter(|it| compact::counts(it)) {
+        let wanted = |text: &String| !text.is_empty() && (!own(it) || summaries.contains(text));
+        out.extend(texts(it).into_iter().filter(wanted));
+    }
+    out
 }
 
 fn compared(expected: &[String], found: &[String]) -> Result<()> {
@@ -604,6 +661,15 @@ fn compared(expected: &[String], found: &[String]) -> Result<()> {
         found.len()
     );
     Err(Error::new(Kind::Bug, what))
+}
+
+/// The summary of a plan that needs none because a stored one takes its place.
+fn used_snapshot(plan: &Plan) -> Option<String> {
+    let made = plan.layout.iter().find_map(|it| match it {
+        Item::Made(message) if message.kind == Why::Summary && plan.need.is_none() => Some(message),
+        Item::Made(_) | Item::Old(_) | Item::Summary { .. } => None,
+    });
+    made.map(Message::plain)
 }
 
 /// The end that an outcome of this plan will have, as the summary names it.
@@ -650,7 +716,8 @@ fn header(
     };
     let end = end.map(|it| format!(" [end {it}]")).unwrap_or_default();
     format!(
-        "Earlier conversation compacted: {} messages, {} → {} tokens; {:.0} % of its facts kept. Undo or whole: epitome restore {handle}{end}",
+        "{} {} messages, {} → {} tokens; {:.0} % of its facts kept. Undo or whole: epitome restore {handle}{end}",
+        format::SUMMARY_START,
         history.messages().len(),
         k(before),
         k(after),

@@ -66,6 +66,7 @@ impl Engine {
             kept: sum(|it| it.kept),
             recoverable: sum(|it| it.recoverable),
             lost: sum(|it| it.lost),
+            facts: made.facts,
             valid_for: made.valid_for,
             milliseconds,
             same_as: None,

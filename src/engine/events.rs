@@ -67,6 +67,28 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// What a user is shown of it: what the profile says, or a sentence.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Started { notice, .. } | Self::Compacted { notice, .. } if !notice.is_empty() => {
+                notice.clone()
+            }
+            Self::Started { profile, trigger, tokens, .. } => {
+                format!("compacting {tokens} tokens by {profile} ({trigger})")
+            }
+            Self::Asked { summarizer, budget } => {
+                format!("asking {summarizer} for a summary of at most {budget} tokens")
+            }
+            Self::Retry { number, of, why } => format!("retry {number} of {of}: {why}"),
+            Self::Compacted { tokens_before, tokens_after, .. } => {
+                format!("compacted: {tokens_before} → {tokens_after} tokens")
+            }
+            Self::Failed { reason_code, reason } => format!("not compacted ({reason_code}): {reason}"),
+        }
+    }
+}
+
 /// Who is told. Called while the compaction goes on: it must not block.
 pub type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
 

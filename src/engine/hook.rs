@@ -23,8 +23,10 @@ const AFTER: u64 = 1_500;
 const REMIND: f64 = 0.8;
 /// Below this share the reminder is armed again.
 const REARM: f64 = 0.6;
-/// After a reminder, none for so long: 10 minutes.
+/// After a reminder, none for so long, even if it is armed: 10 minutes.
 const REMIND_AGAIN_MS: i64 = 600_000;
+/// What stands in the mark of a reminder that was given, once the context is small again.
+const ARMED: &str = "armed";
 
 impl Engine {
     /// Does what an event asks for; what is to be said to the model, or nothing.
@@ -251,8 +253,10 @@ impl Engine {
     /// Once or more a turn: what a summary left out, once; else the reminder.
     fn turn(&self, event: &Event, scope: &Scope) -> Result<String> {
         let missing = format!("missing/{}", event.session);
-        if let Some(mark) = self.store.marked(scope, &missing)? {
-            self.store.unmark(scope, &missing)?;
+        // The hooks of parallel tools run at once.
+        if let Some(mark) = self.store.marked(scope, &missing)?
+            && self.store.unmark(scope, &missing)?
+        {
             return Ok(mark.value);
         }
         if !self.config.reminder {
@@ -269,13 +273,16 @@ impl Engine {
         let share = context as f64 / window as f64;
         let name = format!("reminded/{}", event.session);
         let last = self.store.marked(scope, &name)?;
-        if share < REARM && last.is_some() {
-            self.store.unmark(scope, &name)?;
+        if share < REARM
+            && let Some(last) = &last
+        {
+            self.store.mark(scope, &name, ARMED, last.at)?;
         }
-        if share < REMIND || last.is_some_and(|it| self.now.saturating_sub(it.at) < REMIND_AGAIN_MS) {
+        let lately =
+            last.is_some_and(|it| it.value == ARMED && self.now.saturating_sub(it.at) < REMIND_AGAIN_MS);
+        if share < REMIND || lately || !self.store.mark_anew(scope, &name, "given", self.now)? {
             return Ok(String::new());
         }
-        self.store.mark(scope, &name, &format!("{share:.2}"), self.now)?;
         let prunable =
             self.prunable(event).map(|it| format!(", {it} of them in old tool outputs")).unwrap_or_default();
         Ok(format!(

@@ -22,6 +22,9 @@ use crate::store::{Applied, Digest, Scope};
 /// cool-down of opencode-supermemory 2.0.
 const COOL_DOWN_MS: i64 = 30_000;
 
+/// Within so many first bytes a session says which version wrote it.
+const VERSION_IN: u64 = 262_144;
+
 /// What was installed.
 pub(super) struct Installed {
     /// What was written: a file, or `database#session`.
@@ -50,6 +53,10 @@ pub(super) struct Mark {
     /// Ids of rows that were added to a database, or changed in it.
     #[serde(default)]
     pub(super) rows: Vec<String>,
+    /// Where a file was written over, from and to. Killed in the midst of it, what stands there may be neither; all
+    /// around it is as it was.
+    #[serde(default)]
+    pub(super) over: Vec<(u64, u64)>,
 }
 
 /// Where a session lies.
@@ -155,6 +162,16 @@ impl Engine {
             Place::File(path) => open_path(path, Some(opened.session.format))?,
             Place::Rows(database, id) => super::open::open_database(database, id)?,
         };
+        if let Some(version) =
+            reach::newer(agent, &fresh.source.bytes(0..fresh.source.len().min(VERSION_IN))?)
+        {
+            let what = format!(
+                "applying: {} {version} wrote this session, which is newer than what its form is known of; write the result \
+                 with --out, or look for a newer epitome",
+                agent.title()
+            );
+            return Err(Error::new(Kind::Refused, what).at(place.path().display().to_string(), None));
+        }
         let (after, grown) = rebased(&opened.session.history, &fresh.session.history, after)?;
         let (bytes, written) = self.written(&fresh, &after, reach.mode, warnings)?;
         let new_id = written.session.clone().unwrap_or(id);
@@ -169,6 +186,12 @@ impl Engine {
             messages: after.messages().len(),
             grown,
             rows: if reach.way == Way::Rows { rows(&fresh, &bytes)? } else { Vec::new() },
+            over: match reach.way {
+                Way::InPlace => {
+                    edits(&written, &fresh)?.iter().map(|(at, it)| (*at, at + it.len() as u64)).collect()
+                }
+                Way::Replace | Way::Beside | Way::Rows => Vec::new(),
+            },
         };
         let output = match (&place, reach.way) {
             (_, Way::Rows) => format!("{}#{new_id}", target.display()),

@@ -5,6 +5,7 @@
 mod carry;
 mod compact;
 mod compare;
+mod cost;
 mod estimate;
 mod gate;
 mod hook;
@@ -12,6 +13,7 @@ mod events;
 mod install;
 mod open;
 mod prune;
+mod recall;
 mod report;
 mod score;
 mod scorecard;
@@ -19,18 +21,19 @@ mod restore;
 mod split;
 mod summarize;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::answers::{MethodInfo, PrunedInfo, SessionInfo};
 use crate::compact::{Cause, Limits, Moment, Op, OutputOp, Request, Snapshot};
-use crate::config::{Choice, Config, StoreAt};
+use crate::config::{Choice, Config, Said, StoreAt};
 use crate::error::{Error, Kind, Result};
 use crate::format::{Format, Session};
 use crate::history::History;
 use crate::profile::{Pass, Profile, Style};
-use crate::store::{Digest, Handle, Store, Where};
+use crate::store::{Digest, Handle, Sqlite, Store, Where};
 use crate::summarizer::run::{Sampling, Watch};
 use crate::tokens::{self, Ruler, Tokenizer};
 
@@ -159,12 +162,18 @@ pub struct Ask {
     pub summarizer: Choice,
     /// The user asks, who may name any provider; otherwise only what the configuration names is asked.
     pub trusted: bool,
+    /// Where that is, where the call says so.
+    pub endpoint: Said,
+    /// Nobody is asked: what it would cost is told instead.
+    pub dry: bool,
     /// Whoever watches while a model writes.
     pub watch: Watch,
     /// The calling client's own model, where it can be asked right away: then [`Choice::Host`] needs no second call.
     pub sampling: Option<Sampling>,
     /// Lets the user change the summary before it is used.
     pub edit: Option<Edit>,
+    /// Files that a profile puts back come from disk, where they lie below the session's project.
+    pub from_disk: bool,
 }
 
 /// Gets a summary and gives back what the user made of it.
@@ -205,9 +214,12 @@ impl Ask {
             to: To::Plan,
             summarizer: Choice::Offline,
             trusted: false,
+            endpoint: Said::default(),
+            dry: false,
             watch: Watch::default(),
             sampling: None,
             edit: None,
+            from_disk: false,
         }
     }
 }
@@ -244,14 +256,16 @@ struct Measured<'a> {
 impl Engine {
     /// With the store that the configuration names. `now`: milliseconds since 1970.
     pub fn new(config: Config, now: i64) -> Result<Self> {
-        let place = match &config.store {
-            StoreAt::Path(path) => Where::Path(path.clone()),
-            StoreAt::Nowhere => Where::None,
-        };
-        let store = crate::store::Sqlite::open(&place, crate::secrets::Veil::default())?;
-        if let Where::Path(directory) = &place {
-            tokens::exact::keep_on(crate::store::Counts::new(directory.join("counts")));
-        }
+        let store = Sqlite::open(&place(&config), config.veil.clone())?;
+        keep_counts(&config);
+        Ok(Self { config, store: Arc::new(store), now, listener: None })
+    }
+
+    /// The same for whoever only looks: where the store cannot be opened, what needs none is done all the same, and
+    /// what would be kept is refused with the reason.
+    pub fn even_without_store(config: Config, now: i64) -> Result<Self> {
+        let store = Sqlite::open_or_refuse(&place(&config), config.veil.clone())?;
+        keep_counts(&config);
         Ok(Self { config, store: Arc::new(store), now, listener: None })
     }
 
@@ -291,10 +305,21 @@ impl Engine {
         ask
     }
 
-    /// The newest stored summary of a session, if the session still begins with what it covers.
-    fn snapshot(&self, history: &History, profile: &Profile) -> Option<(String, usize)> {
+    /// The session's project, if files may be read from it: somebody asked for that, and works there.
+    fn project_on_disk(&self, history: &History, ask: &Ask) -> Option<PathBuf> {
+        let project = history.meta.cwd.as_deref().filter(|_| ask.from_disk)?;
+        let project = std::fs::canonicalize(project).ok()?;
+        // Who made the session file must not say which folder of this machine is read.
+        let here = std::fs::canonicalize(&self.config.agents.cwd).ok()?;
+        here.starts_with(&project).then_some(project)
+    }
+
+    /// The newest stored summary of a session, if the session still begins with what it covers, and nothing is asked
+    /// for that it would not say.
+    fn snapshot(&self, history: &History, ask: &Ask) -> Option<(String, usize)> {
         let wanted = |it: &Pass| matches!(it, Pass::Summarize(it) if it.snapshot.is_some());
-        if !profile.passes.iter().any(wanted) {
+        let asked = !ask.pins.is_empty() || ask.focus.is_some() || ask.edit.is_some();
+        if asked || !ask.profile.passes.iter().any(wanted) {
             return None;
         }
         let name = format!("snapshot/{}", history.meta.session.as_deref()?);
@@ -305,7 +330,8 @@ impl Engine {
         same.then_some((stored.text, stored.covers))
     }
 
-    /// Keeps a summary of the first messages of a session, so that a later compaction can use it.
+    /// Keeps a summary of the first messages of a session, so that a later compaction can use it: each that a model
+    /// wrote or the user edited is kept.
     pub fn keep_snapshot(&self, history: &History, covers: usize, text: &str) -> Result<()> {
         let (Some(session), Some(prefix)) =
             (history.meta.session.as_deref(), history.messages().get(..covers))
@@ -335,7 +361,7 @@ impl Engine {
         match (failed, self.failures(history)) {
             (true, before) => self.store.mark(&scope, &name, &(before + 1).to_string(), self.now),
             (false, 0) => Ok(()),
-            (false, _) => self.store.unmark(&scope, &name),
+            (false, _) => self.store.unmark(&scope, &name).map(drop),
         }
     }
 
@@ -349,7 +375,9 @@ impl Engine {
         with: impl FnOnce(&Request<'_>) -> T,
     ) -> T {
         let scope = self.scope(measured.history);
-        let snapshot = self.snapshot(measured.history, &ask.profile);
+        let snapshot = self.snapshot(measured.history, ask);
+        let project = self.project_on_disk(measured.history, ask);
+        let on_disk = |path: &str| crate::files::text_below(project.as_deref()?, path);
         let handle = |text: &str| Handle::of(&scope, &Digest::of(text.as_bytes())).as_str().to_owned();
         with(&Request {
             profile: &ask.profile,
@@ -363,6 +391,7 @@ impl Engine {
             only: &ask.only,
             limits: measured.limits,
             snapshot: snapshot.as_ref().map(|(text, covers)| Snapshot { text, covers: *covers }),
+            on_disk: project.as_ref().map(|_| &on_disk as &dyn Fn(&str) -> Option<String>),
             handle: &handle,
             recall: RECALL,
         })
@@ -374,6 +403,11 @@ impl Engine {
         crate::store::Scope { owner: self.config.owner.clone(), project: project.to_owned() }
     }
 
+    /// Whose memories are meant: the session's project's, or this directory's where the session does not say it.
+    pub(crate) fn memory_scope(&self, history: &History) -> crate::store::Scope {
+        if history.meta.cwd.is_some() { self.scope(history) } else { self.project() }
+    }
+
     fn moment(&self, history: &History, ask: &Ask) -> Moment {
         Moment {
             now: self.now,
@@ -381,6 +415,20 @@ impl Engine {
             last_run: self.last_compaction(history),
             failures: self.failures(history),
         }
+    }
+}
+
+/// Exact counts are kept beside the store, where there is one.
+fn keep_counts(config: &Config) {
+    if let Where::Path(directory) = place(config) {
+        tokens::exact::keep_on(crate::store::Counts::new(directory.join("counts")));
+    }
+}
+
+fn place(config: &Config) -> Where {
+    match &config.store {
+        StoreAt::Path(path) => Where::Path(path.clone()),
+        StoreAt::Nowhere => Where::None,
     }
 }
 

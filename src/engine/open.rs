@@ -179,7 +179,7 @@ impl Engine {
     }
 
     /// Without a name: the calling agent's session, else the newest here; else the newest anywhere are listed.
-    fn default_session(&self, agent: Option<&str>) -> Result<Found> {
+    pub(super) fn default_session(&self, agent: Option<&str>) -> Result<Found> {
         if self.config.agents.inside.is_some()
             && let Ok(found) = self.named_session("current", agent)
         {

@@ -41,7 +41,8 @@ impl Engine {
                 entry((it, fate))
             })
             .collect();
-        let marks = opened.session.past.iter().map(mark).collect();
+        let mut marks: Vec<Mark> = opened.session.past.iter().map(mark).collect();
+        marks.extend(prunes(history));
         let method = method_info(&measured.ruler);
         Ok(Page {
             title: title(opened),
@@ -90,7 +91,31 @@ fn mark(it: &crate::format::PastCompaction) -> Mark {
         (Some(before), None) => format!("compacted from {}", size(before)),
         (None, _) => "compacted".to_owned(),
     };
-    Mark { message: it.message.unwrap_or(0), what }
+    let message = it.message.unwrap_or(0);
+    // The agent's own summary or what it puts around it stands first in what is live.
+    let past = it.tokens_before.filter(|_| message < 4).map(|before| (before, it.tokens_after));
+    Mark { message, what, past }
+}
+
+/// Stretches of messages whose outputs were cleared before, each from its first on.
+fn prunes(history: &History) -> Vec<Mark> {
+    /// Messages without cleared outputs that may lie within a stretch.
+    const GAP: usize = 12;
+    let cleared = |it: &Message| it.outputs().filter(|it| it.cleared).count();
+    let mut stretches: Vec<(usize, usize, usize)> = Vec::new();
+    for (at, message) in history.messages().iter().enumerate() {
+        match (cleared(message), stretches.last_mut()) {
+            (0, _) => {}
+            (count, Some(last)) if at - last.1 <= GAP => (last.1, last.2) = (at, last.2 + count),
+            (count, _) => stretches.push((at, at, count)),
+        }
+    }
+    let mark = |(message, _, count): (usize, usize, usize)| {
+        let what =
+            if count == 1 { "an output cleared".to_owned() } else { format!("{count} outputs cleared") };
+        Mark { message, what, past: None }
+    };
+    stretches.into_iter().map(mark).collect()
 }
 
 /// The name of the tool of each call.

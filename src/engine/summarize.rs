@@ -5,29 +5,30 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::{Deserialize, Serialize};
 
+use super::cost::{affordable, told};
 use super::{Amount, Ask, Edit, Engine, Event, Known, Measured, Opened, SessionRef, To, session_info};
-use crate::answers::{Next, UsageInfo};
-use crate::compact::{self, Cause, Need, Plan};
+use crate::answers::{CostInfo, Next, UsageInfo};
+use crate::compact::{self, Cause, Plan};
 use crate::config::Choice;
 use crate::engine::compact::Compacted;
 use crate::error::{Error, Kind, Result};
-use crate::format::{self, Format};
+use crate::format::Format;
 use crate::history::Text;
 use crate::profile::{self, Profile, Shape, Style, Summarize, TooLong};
-use crate::secrets::Veil;
 use crate::store::{Batch, Body, Original, Scope, What};
-use crate::summarizer::model::{Api, Endpoint, Prefix, Reply};
-use crate::summarizer::price::{self, Form, Sizes};
+use crate::summarizer::model::{Endpoint, Reply};
 use crate::summarizer::prompt::Own;
 use crate::summarizer::render;
 use crate::summarizer::run::{self, Progress, Sampling, Watch};
-use crate::summarizer::talk::{self, Material, RUNGS, Rung, Step, Talk};
+use crate::summarizer::talk::{self, Bounds, GaveUp, Material, RUNGS, Rung, Step, Talk};
 use crate::tokens::Tokenizer;
 
 /// What came of asking for a summary.
 pub(super) enum Drafted {
     /// The offline one is to be written; why nobody else wrote it, if somebody was to.
     Offline(Vec<String>),
+    /// Nobody was asked: what asking would cost.
+    Priced(CostInfo),
     /// It was written.
     Text(Draft),
     /// The calling agent's model is to write it.
@@ -47,6 +48,8 @@ pub(super) struct Draft {
     pub(super) who: String,
     pub(super) usage: UsageInfo,
     pub(super) notes: Vec<String>,
+    /// What it cost, where somebody is paid.
+    pub(super) cost: Option<CostInfo>,
 }
 
 /// The answer of the calling agent's model, and what it answers.
@@ -95,12 +98,6 @@ struct KeptAsk {
     to: To,
 }
 
-/// Failed summaries in a row after which a provider is left alone for a while.
-const BREAKER: u32 = 3;
-/// For so long, in milliseconds.
-const COOL_DOWN: i64 = 10 * 60 * 1_000;
-/// A provider's cache lives for five minutes (Anthropic; OpenAI 5 to 10).
-const CACHE_LIVES: i64 = 5 * 60 * 1_000;
 /// Tokens of the first line, which stands above every summary.
 const HEADER: u64 = 80;
 
@@ -148,29 +145,45 @@ impl Engine {
         known: &Known,
         heard: Option<&Heard>,
     ) -> Result<Drafted> {
-        let (Some(step), Some(need)) = (ask.profile.summarize(), &plan.need) else {
+        let Some(need) = &plan.need else { return Ok(Drafted::Offline(Vec::new())) };
+        let Some(step) = ask.profile.summarizing(need.pass) else {
             return Ok(Drafted::Offline(Vec::new()));
         };
         if ask.summarizer == Choice::Offline {
             return Ok(Drafted::Offline(Vec::new()));
         }
-        let veil = Veil::default();
-        let passages = render::passages(measured.history, need.from..need.to, &|text| veil.cut(text));
+        let veil = &self.config.veil;
+        let shown = need.shown_from..need.to;
+        let mut passages = render::passages(measured.history, shown, &|text| veil.cut(text));
+        if let Some(chars) = step.prompts.output_chars {
+            for it in passages.iter_mut().filter(|it| it.output) {
+                shorten(&mut it.text, chars);
+            }
+        }
         let frame = measured.ruler.text(&Text::new(format!("{}{}", step.before, step.after)));
         let prompt = |name: &Option<String>| name.as_deref().map(|it| profile::prompt(it).to_owned());
-        let own = Own { system: prompt(&step.prompts.system), verify: prompt(&step.prompts.verify) };
+        let own = Own {
+            system: prompt(&step.prompts.system),
+            ask: prompt(&step.prompts.ask),
+            again: prompt(&step.prompts.again),
+            verify: prompt(&step.prompts.verify),
+        };
+        let summarizers = &self.config.summarizers;
+        let tries = summarizers.tries.or(step.prompts.retries.map(|it| it + 1));
         let language =
             self.config.summarizers.language.as_deref().or_else(|| talk::language_of(measured.history));
-        let pins: u64 = ask.pins.iter().map(|it| measured.ruler.str(it) + 6).sum();
+        let recalled = self.recalled(measured.history, ask);
+        let pins: Vec<String> = ask.pins.iter().cloned().chain(recalled).collect();
+        let pinned: u64 = pins.iter().map(|it| measured.ruler.str(it) + 6).sum();
         let material = Material {
             history: measured.history,
             ledger: known.ledger(measured.history),
             region: need.from..need.to,
             spec: &step.summary,
-            budget: need.budget.saturating_sub(frame + HEADER + pins),
+            budget: need.budget.saturating_sub(frame + HEADER + pinned),
             style: ask.style,
             focus: ask.focus.as_deref(),
-            pins: &ask.pins,
+            pins: &pins,
             language,
             own: &own,
             rungs: rungs(step),
@@ -180,7 +193,7 @@ impl Engine {
             host: ask.summarizer == Choice::Host,
             count: &|text| measured.ruler.str(text),
             passages: &passages,
-            bounds: self.config.summarizers.bounds,
+            bounds: Bounds { tries: tries.unwrap_or(summarizers.bounds.tries), ..summarizers.bounds },
         };
         if let (Choice::Host, Some(sampling)) = (&ask.summarizer, &ask.sampling) {
             return self.by_sampling(&Material { host: false, ..material }, sampling, ask);
@@ -188,13 +201,14 @@ impl Engine {
         if material.host {
             return self.by_host(opened, measured, ask, plan, &material, heard);
         }
-        let chosen = self.config.summarizers.endpoint(&ask.summarizer, &self.config.environment, ask.trusted);
+        let summarizers = &self.config.summarizers;
+        let chosen =
+            summarizers.endpoint(&ask.summarizer, &self.config.environment, ask.trusted, &ask.endpoint);
         let (endpoint, thinking) = match chosen {
             Ok(Some(it)) => it,
             Ok(None) => {
-                return Ok(Drafted::Offline(vec![
-                    "no provider's key is present; the offline summary was written".to_owned(),
-                ]));
+                let what = "no provider's key is present; the offline summary was written";
+                return Ok(Drafted::Offline(vec![what.to_owned()]));
             }
             // Without a key there still is a summary.
             Err(error) if error.kind() == Kind::Provider => {
@@ -202,21 +216,59 @@ impl Engine {
             }
             Err(error) => return Err(error),
         };
-        if let Some(why) = self.left_alone(&endpoint)? {
+        let (endpoint, thinking) = self.as_profiled(step, measured, endpoint, thinking, ask);
+        if let (Some(why), false) = (self.left_alone(&endpoint)?, ask.dry) {
             return Ok(Drafted::Offline(vec![offline_instead(&why)]));
         }
-        let prefix = self.cheaper_prefix(opened, measured, need, &material, &endpoint);
-        let material = Material { window: endpoint.window, thinking, prefix: prefix.as_ref(), ..material };
-        self.by_provider(&material, &endpoint, ask)
+        let mut material = Material { window: endpoint.window, thinking, ..material };
+        let (cost, prefix) = self.cost(opened, measured, need, &material, &endpoint);
+        if ask.dry {
+            return Ok(Drafted::Priced(cost));
+        }
+        material.prefix = prefix.as_ref();
+        if let Some(most) = summarizers.dollars_per_call {
+            material.bounds.tokens = material.bounds.tokens.min(affordable(most, &endpoint, material.budget));
+        }
+        self.by_provider(&material, &endpoint, ask, cost)
     }
 
-    fn by_provider(&self, material: &Material<'_>, endpoint: &Endpoint, ask: &Ask) -> Result<Drafted> {
+    /// The endpoint with the model that the profile asks there, unless the user names one.
+    fn as_profiled(
+        &self,
+        step: &Summarize,
+        measured: &Measured<'_>,
+        endpoint: Endpoint,
+        thinking: u64,
+        ask: &Ask,
+    ) -> (Endpoint, u64) {
+        let prompts = &step.prompts;
+        if prompts.provider.as_ref() != Some(&endpoint.provider)
+            || ask.endpoint.model.is_some()
+            || self.config.summarizers.names_model(&endpoint.provider)
+        {
+            return (endpoint, thinking);
+        }
+        let session = measured.limits.model.unwrap_or_default();
+        match profile::asked_model(prompts, session) {
+            Some(model) => self.config.summarizers.with_model(endpoint, model),
+            None => (endpoint, thinking),
+        }
+    }
+
+    fn by_provider(
+        &self,
+        material: &Material<'_>,
+        endpoint: &Endpoint,
+        ask: &Ask,
+        cost: CostInfo,
+    ) -> Result<Drafted> {
         let mut talk = Talk::new(self.now.unsigned_abs());
         let limits = self.config.summarizers.limits;
         self.tell(&Event::Asked { summarizer: endpoint.label(), budget: material.budget });
         let watch = self.watching(&ask.watch, material.bounds.tries);
+        let began = std::time::Instant::now();
         let result = run::with_provider(&mut talk, material, endpoint, limits, &watch)?;
-        self.count_sent(talk.sent)?;
+        self.count(endpoint, &talk, began.elapsed())?;
         let usage = usage(&talk);
         match result {
             None => Err(called_off()),
@@ -227,15 +279,19 @@ impl Engine {
                     .as_deref()
                     .map_or_else(|| endpoint.label(), |it| format!("{}/{it}", endpoint.provider));
                 let mut notes = notes;
-                notes.extend(self.told(endpoint, &talk));
-                Ok(Drafted::Text(Draft { text: pinned(text, material), who, usage, notes }))
+                notes.extend(told(endpoint, &talk));
+                let cost = Some(cost.spent(endpoint, &talk));
+                Ok(Drafted::Text(Draft { text: pinned(text, material), who, usage, notes, cost }))
             }
             Some(Err(why)) => {
-                let before = self.store.marked(&self.shared(), &failures(endpoint))?;
-                let count = before.and_then(|it| it.value.parse::<u32>().ok()).unwrap_or(0) + 1;
-                self.store.mark(&self.shared(), &failures(endpoint), &count.to_string(), self.now)?;
+                // A limit of the user's own is no failure of the provider's.
+                if !matches!(why, GaveUp::Bound(_)) || (talk.requests > 0 && talk.model.is_none()) {
+                    let before = self.store.marked(&self.shared(), &failures(endpoint))?;
+                    let count = before.and_then(|it| it.value.parse::<u32>().ok()).unwrap_or(0) + 1;
+                    self.store.mark(&self.shared(), &failures(endpoint), &count.to_string(), self.now)?;
+                }
                 let mut notes = vec![offline_instead(&why.sentence(Some(endpoint)))];
-                notes.extend(self.told(endpoint, &talk));
+                notes.extend(told(endpoint, &talk));
                 Ok(Drafted::Offline(notes))
             }
         }
@@ -262,20 +318,6 @@ impl Engine {
         Watch { progress: Some(Arc::new(tell)), cancel: watch.cancel.clone() }
     }
 
-    /// What was sent where, and what that cost, as far as the price is known.
-    fn told(&self, endpoint: &Endpoint, talk: &Talk) -> Option<String> {
-        if talk.requests == 0 {
-            return None;
-        }
-        let cost = price::price(&endpoint.model)
-            .map(|it| format!(", ${:.4}", it.of(talk.tokens)))
-            .unwrap_or_default();
-        let reported = talk.tokens.input + talk.tokens.cache_read + talk.tokens.cache_write;
-        let sent = if reported > 0 { format!("{reported}") } else { format!("about {}", talk.sent) };
-        let (label, host, requests) = (endpoint.label(), endpoint.host(), talk.requests);
-        Some(format!("{sent} tokens were sent to {label} at {host} in {requests} requests{cost}"))
-    }
-
     /// The calling client asks its own model for us.
     fn by_sampling(&self, material: &Material<'_>, sampling: &Sampling, ask: &Ask) -> Result<Drafted> {
         let mut talk = Talk::new(self.now.unsigned_abs());
@@ -285,7 +327,8 @@ impl Engine {
             None => Err(called_off()),
             Some(Ok((text, notes))) => {
                 let who = talk.model.as_deref().map_or_else(|| "host".to_owned(), |it| format!("host/{it}"));
-                Ok(Drafted::Text(Draft { text: pinned(text, material), who, usage: usage(&talk), notes }))
+                let (text, usage) = (pinned(text, material), usage(&talk));
+                Ok(Drafted::Text(Draft { text, who, usage, notes, cost: None }))
             }
             Some(Err(why)) => Ok(Drafted::Offline(vec![offline_instead(&why.sentence(None))])),
         }
@@ -316,6 +359,7 @@ impl Engine {
                 who: "host".to_owned(),
                 usage: usage(&talk),
                 notes,
+                cost: None,
             })),
             Step::GaveUp(why) => Ok(Drafted::Offline(vec![offline_instead(&why.sentence(None))])),
             // A host is not waited for.
@@ -379,87 +423,9 @@ impl Engine {
         handle.ok_or_else(|| Error::new(Kind::Bug, "keeping a session: expected its handle, found none"))
     }
 
-    /// The session's own request in front of the question, where the provider still has it in its cache and that is
-    /// cheaper. Only plain messages of the provider's own API, with their system prompt, are what the agent sent.
-    fn cheaper_prefix(
-        &self,
-        opened: &Opened,
-        measured: &Measured<'_>,
-        need: &Need,
-        material: &Material<'_>,
-        endpoint: &Endpoint,
-    ) -> Option<Prefix> {
-        let history = measured.history;
-        let api = match endpoint.api {
-            Api::Anthropic => Format::Anthropic,
-            Api::OpenaiChat => Format::OpenAiChat,
-            Api::OpenaiResponses => Format::OpenAiResponses,
-            Api::Gemini => Format::Gemini,
-        };
-        // The whole request is the prefix: what it holds besides the region is what stays anyway.
-        if opened.session.format != api || history.meta.model.as_deref() != Some(endpoint.model.as_str()) {
-            return None;
-        }
-        let system = history.meta.system.as_ref()?;
-        let warm = history.meta.times.is_some_and(|it| self.now - it.1 < CACHE_LIVES);
-        let price = price::price(&endpoint.model)?;
-        let own = material.passages.iter().map(|it| (material.count)(&it.text) + 12).sum();
-        let sizes = Sizes {
-            own,
-            prefix: Some((measured.tokens + measured.overhead, warm)),
-            output: need.budget,
-            saved: measured.tokens.saturating_sub(need.budget),
-            rewritten: need.budget,
-        };
-        if price::predict(price, price, &sizes).form != Form::Prefix {
-            return None;
-        }
-        let (messages, _) = format::wire::messages_of(history, Some(opened.session.format), api);
-        let json = |text: &str| serde_json::from_str(text).ok();
-        // Secrets are in the provider's hands already, word for word, or nothing would be cached.
-        Some(Prefix {
-            system: json(system.as_str()).or_else(|| Some(system.as_str().into())),
-            tools: history.meta.tools.as_ref().and_then(|it| json(it.as_str())),
-            messages: serde_json::from_slice(&messages).ok()?,
-        })
-    }
-
     /// Marks that belong to no project.
-    fn shared(&self) -> Scope {
+    pub(super) fn shared(&self) -> Scope {
         Scope { owner: self.config.owner.clone(), project: String::new() }
-    }
-
-    /// Why a provider is not asked now, if it is not.
-    fn left_alone(&self, endpoint: &Endpoint) -> Result<Option<String>> {
-        if let Some(mark) = self.store.marked(&self.shared(), &failures(endpoint))? {
-            let count: u32 = mark.value.parse().unwrap_or(0);
-            let left = mark.at + COOL_DOWN - self.now;
-            if count >= BREAKER && left > 0 && left <= COOL_DOWN {
-                return Ok(Some(format!(
-                    "{} failed {count} times in a row and is left alone for {} s more",
-                    endpoint.provider,
-                    left / 1000 + 1
-                )));
-            }
-        }
-        let Some(most) = self.config.summarizers.tokens_per_hour else { return Ok(None) };
-        let sent = self.sent_this_hour()?;
-        Ok((sent >= most)
-            .then(|| format!("the limit of {most} tokens an hour was reached ({sent} were sent)")))
-    }
-
-    fn sent_this_hour(&self) -> Result<u64> {
-        let mark = self.store.marked(&self.shared(), SENT)?;
-        let fresh = mark.filter(|it| (0..3_600_000).contains(&(self.now - it.at)));
-        Ok(fresh.and_then(|it| it.value.parse().ok()).unwrap_or(0))
-    }
-
-    fn count_sent(&self, tokens: u64) -> Result<()> {
-        let before = self.sent_this_hour()?;
-        // The hour begins with the first request of it.
-        let began =
-            self.store.marked(&self.shared(), SENT)?.filter(|_| before > 0).map_or(self.now, |it| it.at);
-        self.store.mark(&self.shared(), SENT, &(before + tokens).to_string(), began)
     }
 
     /// What the user made of the summary, their lines marked.
@@ -471,7 +437,9 @@ impl Engine {
         known: &Known,
         edit: &Edit,
     ) -> Result<Option<String>> {
-        let (Some(step), true) = (ask.profile.summarize(), plan.need.is_some()) else { return Ok(None) };
+        let Some(step) = plan.need.as_ref().and_then(|it| ask.profile.summarizing(it.pass)) else {
+            return Ok(None);
+        };
         let offline = || self.summary(measured, ask, step, known.ledger(measured.history), plan, None);
         let before = known.summary.clone().unwrap_or_else(offline);
         let after = (edit.0)(&before)?;
@@ -479,9 +447,15 @@ impl Engine {
     }
 }
 
-const SENT: &str = "summarizer.sent";
+/// Leaves so many characters of the beginning, and says so (OpenCode 1.18).
+fn shorten(text: &mut String, chars: usize) {
+    if let Some((at, _)) = text.char_indices().nth(chars) {
+        text.truncate(at);
+        text.push_str("\n[truncated]");
+    }
+}
 
-fn failures(endpoint: &Endpoint) -> String {
+pub(super) fn failures(endpoint: &Endpoint) -> String {
     format!("summarizer.failures.{}", endpoint.provider)
 }
 

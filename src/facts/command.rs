@@ -234,6 +234,10 @@ pub(super) fn restored(command: &str) -> Vec<String> {
                 ["git", "checkout", "--", ref rest @ ..] | ["git", "checkout", _, "--", ref rest @ ..] => {
                     named(rest)
                 }
+                // A branch or a file: whoever asks knows which files there are.
+                ["git", "checkout", ref rest @ ..] if rest.iter().all(|it| !it.starts_with('-')) => {
+                    named(rest)
+                }
                 ["git", "restore", ref rest @ ..] if !rest.contains(&"--staged") => named(rest),
                 _ => Vec::new(),
             }
@@ -268,6 +272,8 @@ mod tests {
         assert_eq!(key("cd /a && cargo test 2>&1 | tail -5"), key("cargo test"));
         assert_eq!(key("git add . && git commit -m 'a'"), key("git add . && git commit -m 'b'"));
         assert_eq!(restored("git checkout -- a.rs b.rs && git restore c.rs"), ["a.rs", "b.rs", "c.rs"]);
+        assert_eq!(restored("git checkout src/a.rs"), ["src/a.rs"]);
+        assert!(restored("git checkout -b new").is_empty());
         assert!(discards("git reset --hard HEAD~1") && !discards("git restore --staged x"));
     }
 }

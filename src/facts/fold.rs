@@ -154,6 +154,14 @@ const FRAME: [&str; 6] = [
     "read the full transcript",
 ];
 
+/// A summary without the name that some put in front of its first line, `[Name] `: a heading or a pinned fact stands
+/// there when the summary has no first line of its own.
+fn untagged(text: &str) -> &str {
+    let tag = text.trim_start().strip_prefix('[').and_then(|it| it.split_once("] "));
+    let name = |it: &str| it.len() <= 20 && it.chars().all(|it| it.is_alphanumeric() || it == ' ');
+    tag.filter(|it| name(it.0)).map_or(text, |it| it.1)
+}
+
 struct Fold<'a> {
     number: usize,
     base: Option<&'a str>,
@@ -168,6 +176,7 @@ impl Fold<'_> {
     fn text(mut self, text: &str) {
         // Claude Code's summaries hold their analysis first; the summary proper says it again.
         let text = text.split_once("\nSummary:\n").map_or(text, |it| it.1);
+        let text = untagged(text);
         // Without headings all of it is prose; with them, what stands before the first is a frame.
         let headed = text.lines().any(|it| {
             let lead = it.trim();

@@ -42,7 +42,7 @@ static REFUSED: LazyLock<Regex> = LazyLock::new(|| {
     compiled(concat!(
         r"(?i)^\s*(?:error: )?(?:the user doesn't want to (?:proceed|take)|user (?:rejected|declined|cancell?ed)|\[request interrupted",
         r"|rejected by user|the user rejected|tool call (?:rejected|denied)|exec(?:ution)? (?:rejected|denied)",
-        r"|this command was (?:rejected|denied)|operation cancelled by user|permission (?:to use|denied by user)|the user has denied)",
+        r"|this command was (?:rejected|denied)|operation cancelled by user|permission (?:to use|denied by user)|the user has denied|[^\n]{0,40}the user (?:refused|denied|declined|rejected))",
     ))
 });
 /// Counts that test runners, linters and compilers print.

@@ -434,7 +434,9 @@ impl Work<'_> {
             Some(it) => format!("{} {}", call.name, flat(clip(&it, 120).0)),
             None => call.name.to_string(),
         };
-        let said = output.text.as_str().split_once("the user said:").map(|(_, it)| it.trim().to_string());
+        let text = output.text.as_str();
+        let refusal = || text.lines().next()?.split_once("the user refused")?.1.split_once(": ");
+        let said = text.split_once("the user said:").or_else(refusal).map(|(_, it)| it.trim().to_string());
         // Without a reason of its own, what the user says next is the reason.
         let next = || {
             let after = history.messages().iter().skip(number + 1).take(3).find(|it| it.is_prompt())?;

@@ -27,9 +27,12 @@ pub mod raw;
 mod tests;
 
 use crate::error::{Error, Kind, Result};
-use crate::history::{History, Part};
+use crate::history::{History, Kind as Why, Part, Role};
 
 pub use wire::messages;
+
+/// How the first line of a summary of ours begins: what it is known by where a format has no mark for it.
+pub const SUMMARY_START: &str = "Earlier conversation compacted:";
 
 /// Bytes that can be read again. `len` is fixed when it is opened; bytes after it do not exist.
 pub trait Source: Sync {
@@ -372,7 +375,9 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
     }
 }
 
-/// A new session in another agent's format that starts with `after`, a history read from `session`.
+/// A new session in another agent's format that starts with `after`, a history read from `session`. What the other
+/// agent says to its model before the first word (instructions, permissions, environment) stays behind: this one says
+/// its own.
 ///
 /// # Errors
 /// [`Kind::Arguments`] if `to` is no agent's format that can be written.
@@ -380,6 +385,7 @@ pub fn carry(source: &dyn Source, session: &Session, after: &History, to: Format
     if session.format == to {
         return write(source, session, after, Mode::New);
     }
+    let after = &without_instructions(after);
     match to {
         Format::ClaudeCode => claude_code::write(source, session, after, Mode::New),
         Format::OpenCode => opencode::write(source, session, after, Mode::New),
@@ -395,6 +401,14 @@ pub fn carry(source: &dyn Source, session: &Session, after: &History, to: Format
             Err(Error::new(Kind::Arguments, what))
         }
     }
+}
+
+fn without_instructions(after: &History) -> History {
+    let messages = after.messages();
+    let first = messages.iter().position(|it| it.role != Role::System && it.kind != Why::Context);
+    let rest = messages.get(first.unwrap_or(messages.len())..).unwrap_or_default();
+    let rest = rest.iter().filter(|it| it.role != Role::System).cloned().collect();
+    History::new(rest, after.meta.clone())
 }
 
 /// The source with some records replaced: everything else is kept where it stands.

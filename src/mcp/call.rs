@@ -8,11 +8,11 @@ use super::fit::{self, ANSWER, PLAN, WRITTEN};
 use super::splice;
 use crate::answers::{CONTRACT, Next};
 use crate::config::Choice;
-use crate::engine::{Amount, Ask, Engine, Opened, To};
+use crate::engine::{Amount, Ask, Engine, Opened, SessionRef, To};
 use crate::error::{Error, Kind, Result};
 use crate::history::{History, Meta, Text};
 use crate::profile::Style;
-use crate::store::{Handle, Query, Range, Reach, Scope};
+use crate::store::{Handle, Query, Range, Reach, Recalled, Scope};
 use crate::summarizer::run::{Sampling, Watch};
 use crate::tokens::{Estimator, Ruler, Tokenizer};
 
@@ -312,6 +312,12 @@ fn summarize(desk: &Desk, caller: &Caller, arguments: &Arguments, waiting: &Wait
         ask.to = target(desk, &opened, goal)?;
         (engine.compact(&opened, &ask)?, opened)
     };
+    if let ("noop", Some(focus), Goal::Plan) = (made.answer.status.as_str(), &ask.focus, goal) {
+        // Who hands off wants a brief, however little there is to compact.
+        made.answer.summary = Some(engine.brief(&opened, focus)?);
+        let what = "nothing is compacted; summary is a brief for a new session";
+        made.answer.next = Next { who: "model".to_owned(), what: what.to_owned() };
+    }
     if made.answer.status == "planned" && ask.to == To::Plan {
         let what = r#"summarize_history again with "to": "session""#;
         made.answer.next = again(what, "to write it back, or \"file\" to write a copy");
@@ -442,12 +448,15 @@ fn recall(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer>
         |it: &String| Handle::parse(it).is_some() && engine.store.locate(it, &caller.owner).is_ok();
     let handle = arguments.text("handle")?.or_else(|| query.clone().filter(as_handle));
     match (handle, query) {
-        (Some(handle), _) => recall_handle(&engine, caller, arguments, handle.trim()),
+        (Some(handle), _) => recall_handle(desk, &engine, caller, arguments, handle.trim()),
         (None, Some(query)) => recall_query(desk, &engine, caller, arguments, &query),
         (None, None) => {
             let limit = arguments.number("limit")?.unwrap_or(10).clamp(1, 100) as u32;
-            let scope = desk.scope(caller);
-            let newest = engine.store.newest(&scope, arguments.text("session")?.as_deref(), limit, 0)?;
+            let session = arguments.text("session")?;
+            let newest = match &desk.remote {
+                Some(_) => engine.store.newest(&desk.scope(caller), session.as_deref(), limit, 0)?,
+                None => engine.newest(session.as_deref(), limit, 0)?,
+            };
             let hits: Vec<Value> = newest.iter().map(|it| hit(value(it).unwrap_or_default())).collect();
             let mut out = Answer::new();
             out.insert("contract".to_owned(), json!(CONTRACT));
@@ -461,8 +470,17 @@ fn recall(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer>
 /// Tokens of an original in one answer, unless the call says otherwise.
 const READ: u64 = 4_000;
 
-fn recall_handle(engine: &Engine, caller: &Caller, arguments: &Arguments, handle: &str) -> Result<Answer> {
-    let scope = engine.store.locate(handle, &caller.owner)?;
+fn recall_handle(
+    desk: &Desk,
+    engine: &Engine,
+    caller: &Caller,
+    arguments: &Arguments,
+    handle: &str,
+) -> Result<Answer> {
+    let scope = match desk.remote {
+        Some(_) => engine.store.locate(handle, &caller.owner)?,
+        None => engine.readable(handle, arguments.text("scope")?.as_deref())?,
+    };
     let range = arguments.text("range")?.map_or(Ok(Range::WHOLE), |it| Range::parse(&it))?;
     // Escaping and the other fields need room too.
     let limit = arguments.number("limit")?.unwrap_or(READ).clamp(50, ANSWER * 3 / 4);
@@ -490,40 +508,25 @@ fn recall_query(
     arguments: &Arguments,
     query: &str,
 ) -> Result<Answer> {
-    let limit = arguments.number("limit")?.unwrap_or(5).clamp(1, 100) as u32;
+    let (offset, limit) = page(arguments)?;
     let said = arguments.text("scope")?;
     let session = arguments.text("session")?;
-    let scope = desk.scope(caller);
-    let search = |reach: Reach, scope: &Scope| {
-        engine
-            .store
-            .search(scope, &Query { text: query.to_owned(), reach, only: Vec::new(), limit, offset: 0 })
-    };
-    let (found, reach) = match said.as_deref() {
-        Some("all") => (search(Reach::All, &scope)?, "all"),
-        Some("session") => {
-            let opened = desk.open(engine, arguments)?;
-            let id =
-                opened.session.history.meta.session.as_deref().or(session.as_deref()).unwrap_or_default();
-            (search(Reach::Session(id.to_owned()), &engine.scope(&opened.session.history))?, "session")
+    let query = Query { text: query.to_owned(), reach: Reach::Project, only: Vec::new(), limit, offset };
+    let Recalled { found, typed, reach } = match &desk.remote {
+        None => {
+            let session = session.map_or(SessionRef::Unsaid, SessionRef::Named);
+            engine.recall(&query, said.as_deref(), session)?
         }
-        Some("project") => (search(Reach::Project, &scope)?, "project"),
-        // Unsaid: what is near, else whatever there is.
-        None => match search(Reach::Project, &scope)? {
-            found if found.hits.is_empty() => (search(Reach::All, &scope)?, "all"),
-            found => (found, "project"),
-        },
-        Some(other) => {
-            return Err(Error::new(
-                Kind::Arguments,
-                format!("scope: expected session, project or all, found {other:?}"),
-            ));
-        }
+        Some(_) => recall_remote(desk, engine, caller, arguments, query, said.as_deref())?,
     };
-    let hits: Vec<Value> = found.hits.iter().map(|it| hit(value(it).unwrap_or_default())).collect();
+    let hits = found.hits.iter().map(value).chain(typed.iter().map(value));
+    let hits: Vec<Value> = hits.map(|it| hit(it.unwrap_or_default())).collect();
     let mut out = Answer::new();
     out.insert("contract".to_owned(), json!(CONTRACT));
     out.insert("scope".to_owned(), json!(reach));
+    if let Some(next) = found.next {
+        out.insert("next".to_owned(), json!(format!("{}-{}", next + 1, next + limit)));
+    }
     if found.partial && !hits.is_empty() {
         out.insert("partial".to_owned(), json!("nothing holds all words; these hold some"));
     }
@@ -536,10 +539,69 @@ fn recall_query(
     Ok(out)
 }
 
+/// The results that a query is to give: `range` 11-20 are those after the first ten.
+fn page(arguments: &Arguments) -> Result<(u32, u32)> {
+    let most = |it: u64| it.clamp(1, 100) as u32;
+    match arguments.text("range")?.map(|it| Range::parse(&it)).transpose()? {
+        None => Ok((0, most(arguments.number("limit")?.unwrap_or(5)))),
+        Some(Range::Lines { from, to }) => {
+            Ok((u32::try_from(from - 1).unwrap_or(u32::MAX / 2), most(to.saturating_sub(from) + 1)))
+        }
+        Some(_) => Err(Error::new(
+            Kind::Arguments,
+            "range: expected results 11-20 of a query, or a handle to read from",
+        )),
+    }
+}
+
+/// The same for a caller whose files are elsewhere: only what was stored here.
+fn recall_remote(
+    desk: &Desk,
+    engine: &Engine,
+    caller: &Caller,
+    arguments: &Arguments,
+    query: Query,
+    said: Option<&str>,
+) -> Result<Recalled> {
+    let search = |reach: Reach, scope: &Scope, name: &'static str| -> Result<Recalled> {
+        let found = engine.store.search(scope, &Query { reach, ..query.clone() })?;
+        Ok(Recalled { found, typed: Vec::new(), reach: name })
+    };
+    let scope = desk.scope(caller);
+    match said {
+        Some("all") => search(Reach::All, &scope, "all"),
+        Some("session") => {
+            let opened = desk.open(engine, arguments)?;
+            let history = &opened.session.history;
+            let named = arguments.text("session")?;
+            let id = history.meta.session.as_deref().or(named.as_deref()).unwrap_or_default().to_owned();
+            search(Reach::Session(id), &engine.scope(history), "session")
+        }
+        Some("project") => search(Reach::Project, &scope, "project"),
+        // Unsaid: what is near, else whatever there is.
+        None => match search(Reach::Project, &scope, "project")? {
+            it if it.found.hits.is_empty() => search(Reach::All, &scope, "all"),
+            it => Ok(it),
+        },
+        Some(other) => Err(Error::new(
+            Kind::Arguments,
+            format!("scope: expected session, project or all, found {other:?}"),
+        )),
+    }
+}
+
 /// One line of a list of originals.
 fn hit(entry: Value) -> Value {
     let names = ["handle", "kind", "tool", "message", "session", "tokens", "snippet"];
-    Value::Object(fit::pick(&entry, &names))
+    let mut out = fit::pick(&entry, &names);
+    if out.get("kind").is_some_and(|it| it == "compaction") {
+        // What a summary took the place of is read by the same handle.
+        out.insert(
+            "next".to_owned(),
+            json!("with range /word/±2: the lines of its original that hold the word"),
+        );
+    }
+    Value::Object(out)
 }
 
 /// What all tools share of a question.

@@ -8,18 +8,20 @@ use super::arguments::Arguments;
 use super::http::Metrics;
 use crate::agents::{self, Agent};
 use crate::config::{Config, StoreAt};
-use crate::engine::{Engine, Opened, SessionRef};
+use crate::engine::{Engine, Listener, Opened, SessionRef};
 use crate::error::{Error, Kind, Result};
 use crate::format::Format;
 use crate::store::{Handle, Scope, Store, Where};
 
 /// Who calls.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub(crate) struct Caller {
     /// Whose archive and memory it is.
     pub(crate) owner: String,
     /// The thread that the call comes from, where the client says it with each call.
     pub(crate) thread: Option<String>,
+    /// Who is told what happens during a call, where somebody wants to know.
+    pub(crate) listener: Option<Listener>,
 }
 
 /// The rules of a server that others than the local user reach.
@@ -50,7 +52,7 @@ impl Desk {
 
     /// The local user, who owns what the command line stores too.
     pub(crate) fn local(&self) -> Caller {
-        Caller { owner: self.config.owner.clone(), thread: None }
+        Caller { owner: self.config.owner.clone(), thread: None, listener: None }
     }
 
     /// Opened once; tried again by the next call when it could not be.
@@ -63,8 +65,7 @@ impl Desk {
             StoreAt::Path(path) => Where::Path(path.clone()),
             StoreAt::Nowhere => Where::None,
         };
-        let open: Arc<dyn Store> =
-            Arc::new(crate::store::Sqlite::open(&place, crate::secrets::Veil::default())?);
+        let open: Arc<dyn Store> = Arc::new(crate::store::Sqlite::open(&place, self.config.veil.clone())?);
         *store = Some(open.clone());
         Ok(open)
     }
@@ -77,7 +78,7 @@ impl Desk {
             config.agents.inside = Some(Agent::Codex);
             config.agents.session = Some(thread.clone());
         }
-        Ok(Engine { config, store: self.store()?, now: self.now(), listener: None })
+        Ok(Engine { config, store: self.store()?, now: self.now(), listener: caller.listener.clone() })
     }
 
     /// The session that a call means.

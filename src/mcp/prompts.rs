@@ -1,4 +1,5 @@
-//! Prompts, which clients show as slash commands: ours, and the user's own files in the configuration directory.
+//! Prompts, which clients show as slash commands: ours, those with which the profiles ask for a summary, and the user's
+//! own files in the configuration directory.
 //!
 //! A file `prompts/NAME.md` may begin with `description` and `argument-hint` between two lines `---`; `$ARGUMENTS` in
 //! it stands for all that was typed, `$1` to `$9` for its words. That is what coding agents use for their own commands.
@@ -8,6 +9,8 @@ use std::time::SystemTime;
 
 use rmcp::model::{JsonObject, Prompt, PromptArgument, PromptMessage, Role};
 use serde_json::Value;
+
+use crate::profile::{BUILT_IN, Profile, prompt};
 
 /// A prompt file is read up to this size, in bytes.
 const LARGEST: u64 = 64 * 1024;
@@ -54,21 +57,72 @@ const OWN: [Own; 3] = [
     },
 ];
 
-/// What can be asked for, ours first, then the user's by name.
+/// The prompt with which a profile asks for a summary, for whoever wants that of the model at work.
+struct Asked {
+    name: String,
+    profile: &'static str,
+    text: String,
+}
+
+/// What may be said to such a prompt.
+const FOCUS: (&str, &str) = ("focus", "What the summary should look at");
+
+/// One a system, by the profile that is not of a version.
+fn asked() -> Vec<Asked> {
+    let text = |name: &str| {
+        let profile = Profile::built_in(name).ok()?;
+        let prompts = &profile.summarize()?.prompts;
+        let system = prompts.system.as_ref().map(|it| format!("{}\n\n", prompt(it).trim()));
+        Some(system.unwrap_or_default() + prompt(prompts.ask.as_ref()?).trim())
+    };
+    let systems = BUILT_IN.iter().map(|(name, _)| *name).filter(|it| !it.contains('@'));
+    systems
+        .filter_map(|profile| {
+            Some(Asked { name: format!("compact-{profile}"), profile, text: text(profile)? })
+        })
+        .collect()
+}
+
+/// What can be asked for: ours first, then the profiles', then the user's by name.
 pub(super) fn list(folder: &Path) -> Vec<Prompt> {
-    let own = OWN.iter().map(|it| {
-        let argument = |(name, what, required): (&str, &str, bool)| {
-            PromptArgument::new(name).with_description(what).with_required(required)
-        };
-        Prompt::new(it.name, Some(it.about), it.argument.map(|it| vec![argument(it)]))
+    let argument = |(name, what, required): (&str, &str, bool)| {
+        PromptArgument::new(name).with_description(what).with_required(required)
+    };
+    let own =
+        OWN.iter().map(|it| Prompt::new(it.name, Some(it.about), it.argument.map(|it| vec![argument(it)])));
+    let asked = asked().into_iter().map(|it| {
+        let about = format!("Have the model write a summary, asked as {} asks", it.profile);
+        Prompt::new(it.name, Some(about), Some(vec![argument((FOCUS.0, FOCUS.1, false))]))
     });
     let user = user_files(folder).into_iter().map(|(name, file)| {
-        let hint = file.hint.unwrap_or_else(|| "What to say".to_owned());
-        let argument = PromptArgument::new("arguments").with_description(hint).with_required(false);
+        let hint = file.hint.as_deref().unwrap_or("What to say");
         let takes =
             file.text.contains("$ARGUMENTS") || (1..=9).any(|it| file.text.contains(&format!("${it}")));
-        Prompt::new(name, file.description, takes.then(|| vec![argument]))
+        Prompt::new(name, file.description, takes.then(|| vec![argument(("arguments", hint, false))]))
     });
+    own.chain(asked).chain(user).collect()
+}
+
+/// Ours and the user's as the files that Codex takes for slash commands, since it shows no server's: name and text. A
+/// text that is there already is the user's where its name is not one of these.
+pub(crate) fn files(folder: &Path) -> Vec<(String, String)> {
+    let file = |name: &str, description: Option<&str>, hint: Option<&str>, text: &str| {
+        let mut head = String::new();
+        for (key, value) in [("description", description), ("argument-hint", hint)] {
+            head.push_str(&value.map(|it| format!("{key}: {}\n", Value::from(it))).unwrap_or_default());
+        }
+        (format!("epitome-{name}.md"), format!("---\n{head}---\n{text}\n"))
+    };
+    let own = OWN.iter().map(|it| match it.argument {
+        None => file(it.name, Some(it.about), None, it.without),
+        Some((hint, _, _)) => {
+            let text = it.with.replace("{}", "\"$ARGUMENTS\"");
+            file(it.name, Some(it.about), Some(hint), &text)
+        }
+    });
+    let user = user_files(folder);
+    let user =
+        user.iter().map(|(name, it)| file(name, it.description.as_deref(), it.hint.as_deref(), &it.text));
     own.chain(user).collect()
 }
 
@@ -90,6 +144,10 @@ pub(super) fn get(
                 None => Ok(said(own.without.to_owned())),
             },
         });
+    }
+    if let Some(it) = asked().into_iter().find(|it| it.name == name) {
+        let focus = given(FOCUS.0).map(|it| format!("\n\nLook above all at: {it}")).unwrap_or_default();
+        return Some(Ok(said(it.text + &focus)));
     }
     let (_, file) = user_files(folder).into_iter().find(|(it, _)| it == name)?;
     Some(Ok(said(filled(&file.text, given("arguments").unwrap_or_default()))))
@@ -131,6 +189,7 @@ fn user_files(folder: &Path) -> Vec<(String, File)> {
             || !fits
             || path.extension().is_none_or(|it| it != "md")
             || OWN.iter().any(|it| it.name == name)
+            || name.strip_prefix("compact-").is_some_and(|it| BUILT_IN.iter().any(|(name, _)| *name == it))
         {
             continue;
         }
@@ -220,13 +279,43 @@ mod tests {
     }
 
     #[test]
+    fn the_profiles_ask_in_their_own_words() {
+        let folder = tempfile::tempdir().unwrap();
+        let asked = asked();
+        assert!(asked.len() >= 6, "{}", asked.len());
+        for it in &asked {
+            let given = JsonObject::from_iter([("focus".to_owned(), Value::from("the tests"))]);
+            let said = get(folder.path(), &it.name, &given).unwrap().unwrap();
+            let said = serde_json::to_string(&said).unwrap();
+            assert!(said.len() > 200 && said.contains("Look above all at: the tests"), "{}", it.name);
+        }
+    }
+
+    #[test]
+    fn files_say_what_the_prompts_say() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("tidy.md"), "---\ndescription: Tidy: up\n---\nTidy $1.").unwrap();
+        let files = files(folder.path());
+        let names: Vec<&str> = files.iter().map(|it| it.0.as_str()).collect();
+        assert_eq!(
+            names,
+            ["epitome-compact.md", "epitome-handoff.md", "epitome-context.md", "epitome-tidy.md"]
+        );
+        let tidy = parsed(&files[3].1);
+        assert_eq!((tidy.description.as_deref(), tidy.text.as_str()), (Some("Tidy: up"), "Tidy $1."));
+        let handoff = parsed(&files[1].1);
+        assert!(handoff.text.contains("this goal: \"$ARGUMENTS\""), "{}", handoff.text);
+    }
+
+    #[test]
     fn our_prompts_stand_first_and_cannot_be_replaced() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("compact.md"), "mine").unwrap();
         std::fs::write(folder.path().join("tidy.md"), "Tidy $ARGUMENTS").unwrap();
         std::fs::write(folder.path().join("notes.txt"), "no").unwrap();
         let names: Vec<String> = list(folder.path()).into_iter().map(|it| it.name).collect();
-        assert_eq!(names, ["compact", "handoff", "context", "tidy"]);
+        assert_eq!(names[..3], ["compact", "handoff", "context"]);
+        assert_eq!(names.last().unwrap(), "tidy");
         let missing = get(folder.path(), "handoff", &JsonObject::new()).unwrap().unwrap_err();
         assert!(missing.contains("goal"), "{missing}");
         assert!(get(folder.path(), "nope", &JsonObject::new()).is_none());

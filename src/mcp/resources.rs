@@ -24,6 +24,7 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
             "The original of a compaction, message or tool output",
             "text/plain",
         ),
+        template("profile/{profile}", "profile", "A way to compact, as TOML", "application/toml"),
         template("session/{id}", "session", "How full a session is and what fills it", "application/json"),
         template("snapshot/{handle}", "snapshot", "The summary of a compaction", "text/markdown"),
     ]
@@ -59,6 +60,9 @@ pub(super) fn read(desk: &Desk, caller: &Caller, uri: &str) -> Result<ResourceCo
     let found = uri.strip_prefix(SCHEME).and_then(|it| it.split_once('/').or(Some((it, ""))));
     let contents = match found {
         Some(("profiles", "")) => profiles().map(|it| (it, "application/json")),
+        Some(("profile", name)) if !name.is_empty() => {
+            Profile::built_in(name).and_then(|it| it.to_toml()).map(|it| (it, "application/toml"))
+        }
         Some(("session", id)) if !id.is_empty() => {
             let arguments = one("session", id);
             call::call(desk, caller, "estimate_tokens", &arguments, &call::Waiting::default())
@@ -81,7 +85,7 @@ pub(super) fn read(desk: &Desk, caller: &Caller, uri: &str) -> Result<ResourceCo
         }
         _ => Err(Error::new(
             Kind::Arguments,
-            "expected epitome://profiles, session/ID, snapshot/HANDLE or archive/HANDLE, found something else",
+            "expected epitome://profiles, profile/NAME, session/ID, snapshot/HANDLE or archive/HANDLE, found something else",
         )),
     };
     match contents {

@@ -23,6 +23,7 @@ use super::arguments::Arguments;
 use super::call::{self, Answer, Waiting};
 use super::desk::{Caller, Desk};
 use super::{prompts, resources, sampling, tools};
+use crate::engine::{Event, Listener};
 use crate::error::{Error, Kind, Result};
 use crate::summarizer::run::{Progress, Watch};
 
@@ -127,36 +128,54 @@ impl Server {
         context: &RequestContext<RoleServer>,
     ) -> Option<Result<Answer>> {
         let desk = self.desk.clone();
+        let token = context.meta.get_progress_token();
+        // What happens in a compaction is told as it happens, to who asked for progress.
+        let (tell, mut told) = tokio::sync::mpsc::unbounded_channel::<String>();
+        let listener = token.is_some().then(|| -> Listener {
+            Arc::new(move |event: &Event| {
+                let _ = tell.send(event.sentence());
+            })
+        });
+        let caller = Caller { listener, ..caller };
         let said = Arc::new(Mutex::new("working on the session".to_owned()));
         let waiting = waiting(&said, context);
         // However this ends: nobody waits any more, so a request to a provider is stopped on the wire.
         let _stop = waiting.watch.cancel.clone().drop_guard();
         let job = move || guarded(|| call::call(&desk, &caller, &tool, &arguments, &waiting));
-        let permit = tokio::select! {
-            permit = self.working.clone().acquire_owned() => permit.ok()?,
-            () = context.ct.cancelled() => return None,
-        };
-        let mut done = tokio::task::spawn_blocking(move || {
-            let answer = job();
-            drop(permit);
-            answer
+        let working = self.working.clone();
+        let mut done = std::pin::pin!(async move {
+            let permit = working.acquire_owned().await.ok()?;
+            let done = tokio::task::spawn_blocking(move || {
+                let answer = job();
+                drop(permit);
+                answer
+            });
+            Some(done.await.unwrap_or_else(|_| Err(broken())))
         });
         let mut alive = interval_at(Instant::now() + PROGRESS, PROGRESS);
         alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let token = context.meta.get_progress_token();
         let mut step = 0.0;
+        let mut sign = async |words: String| {
+            let Some(token) = token.clone() else { return };
+            step += 1.0;
+            let sign = ProgressNotificationParam::new(token, step).with_message(words);
+            // Who does not want to hear of it any more is noticed by the cancellation.
+            let _ = context.peer.notify_progress(sign).await;
+        };
         loop {
             tokio::select! {
-                done = &mut done => return Some(done.unwrap_or_else(|_| Err(broken()))),
+                biased;
+                Some(words) = told.recv() => sign(words).await,
+                done = &mut done => {
+                    while let Ok(words) = told.try_recv() {
+                        sign(words).await;
+                    }
+                    return done;
+                }
                 () = context.ct.cancelled() => return None,
                 _ = alive.tick(), if token.is_some() => {
-                    if let Some(token) = token.clone() {
-                        step += 1.0;
-                        let message = said.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                        let sign = ProgressNotificationParam::new(token, step).with_message(message);
-                        // Who does not want to hear of it any more is noticed by the cancellation.
-                        let _ = context.peer.notify_progress(sign).await;
-                    }
+                    let words = said.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                    sign(words).await;
                 }
             }
         }
@@ -372,5 +391,20 @@ impl ServerHandler for Server {
             () = self.watch_prompts(|| async { context.sink().notify_prompt_list_changed().await.is_ok() }) => {}
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_a_result() {
+        let answer: Result<Answer> = guarded(|| panic!("a bug"));
+        let result = serde_json::to_value(result(answer, "recall {}")).unwrap();
+        assert_eq!(result["isError"], true);
+        let said = result["content"][0]["text"].as_str().unwrap();
+        assert!(said.contains("bug of epitome") && !said.contains("a bug\""), "{said}");
+        assert!(result.get("structuredContent").is_none());
     }
 }

@@ -1,9 +1,10 @@
 //! MCP over standard input and output, a JSON message a line.
 //!
-//! A thread reads and parses, a thread writes: rmcp's own transport hops to another thread for every 8 KB and drops
-//! lines over 16 MB without a word. Here the arguments of a call stay JSON text until the tool looks at them.
+//! The thread that answers also reads, when the system says that there is something, and writes short lines, when the
+//! client has room for them: rmcp's own transport hops to another thread for every 8 KB and drops lines over 16 MB
+//! without a word. Here the arguments of a call stay JSON text until the tool looks at them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +20,8 @@ use rmcp::transport::Transport;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot};
+use tokio::io::AsyncReadExt;
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::arguments::Arguments;
 use super::desk::Desk;
@@ -36,8 +38,10 @@ const CHUNK: usize = 64 * 1024;
 /// A line of at most this length is written whole or not at all by a pipe that takes anything.
 #[cfg(unix)]
 const AT_ONCE: usize = 4096;
-/// Messages on their way in or out; more wait in the pipe.
+/// Lines on their way to the thread that writes.
 const QUEUE: usize = 32;
+/// As long as more bytes of answers than this wait for the client to read them, nothing more is read from it.
+const UNREAD: usize = 16 << 20;
 /// How long a client that is gone may keep us from ending.
 const FLUSH: Duration = Duration::from_secs(5);
 
@@ -98,26 +102,113 @@ fn pipes() -> std::io::Result<(File, File)> {
 
 /// The transport, and what says that everything is written.
 fn start(input: File, output: File) -> std::io::Result<(Stdio, oneshot::Receiver<()>)> {
-    let (incoming_sender, incoming) = mpsc::channel(QUEUE);
     let (queue, queued) = mpsc::channel(QUEUE);
-    let output = Arc::new(Output { file: Mutex::new(output), waiting: AtomicUsize::new(0) });
+    let output =
+        Arc::new(Output { file: Mutex::new(output), waiting: AtomicUsize::new(0), taken: Notify::new() });
     let (done, written) = oneshot::channel();
-    let replies = Replies { queue: queue.downgrade(), output: output.clone() };
-    let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
-    thread("stdin").spawn(move || read(input, &incoming_sender, &replies))?;
     let writer = output.clone();
     thread("stdout").spawn(move || {
         write(&writer, queued);
         // Whoever waited may have given up.
         let _ = done.send(());
     })?;
-    Ok((Stdio { incoming, queue: Some(queue), output, opened: false }, written))
+    let stdio = Stdio {
+        input: Input::of(input)?,
+        buffer: vec![0; CHUNK],
+        lines: Lines::default(),
+        messages: VecDeque::new(),
+        replies: VecDeque::new(),
+        ended: false,
+        queue: Some(queue),
+        output,
+        opened: false,
+    };
+    Ok((stdio, written))
 }
 
-/// Standard output, and how many lines wait for the thread that writes.
+fn thread(name: &str) -> std::thread::Builder {
+    std::thread::Builder::new().name(name.to_owned())
+}
+
+/// Standard input.
+enum Input {
+    /// A pipe of which the system says when it can be read. Opened anew, so that whoever else holds it goes on as before;
+    /// only Linux can do that.
+    #[cfg(target_os = "linux")]
+    Pipe(tokio::net::unix::pipe::Receiver),
+    /// What Node gives its children.
+    #[cfg(unix)]
+    Socket(tokio::net::UnixStream),
+    /// Anything else: a thread reads it.
+    Thread(mpsc::Receiver<Vec<u8>>),
+}
+
+impl Input {
+    fn of(file: File) -> std::io::Result<Self> {
+        #[cfg(target_os = "linux")]
+        {
+            use std::os::fd::AsRawFd;
+            let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+            if let Ok(pipe) = tokio::net::unix::pipe::OpenOptions::new().open_receiver(path) {
+                return Ok(Self::Pipe(pipe));
+            }
+        }
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::FileTypeExt;
+            if file.metadata()?.file_type().is_socket() {
+                let socket = std::os::unix::net::UnixStream::from(std::os::fd::OwnedFd::from(file));
+                socket.set_nonblocking(true)?;
+                return Ok(Self::Socket(tokio::net::UnixStream::from_std(socket)?));
+            }
+        }
+        let (sender, chunks) = mpsc::channel(1);
+        thread("stdin").spawn(move || read(file, &sender))?;
+        Ok(Self::Thread(chunks))
+    }
+
+    /// What comes next, in `buffer`, and how much it is; nothing at the end. Nothing is lost when it is dropped.
+    async fn read(&mut self, buffer: &mut Vec<u8>) -> usize {
+        // A client that breaks off has ended.
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Pipe(pipe) => pipe.read(buffer).await.unwrap_or(0),
+            #[cfg(unix)]
+            Self::Socket(socket) => socket.read(buffer).await.unwrap_or(0),
+            Self::Thread(chunks) => {
+                let Some(chunk) = chunks.recv().await else { return 0 };
+                let count = chunk.len();
+                *buffer = chunk;
+                count
+            }
+        }
+    }
+}
+
+/// Reads for [`Input::Thread`] until the end.
+fn read(mut input: File, chunks: &mpsc::Sender<Vec<u8>>) {
+    loop {
+        let mut chunk = vec![0; CHUNK];
+        match input.read(&mut chunk) {
+            Ok(0) => return,
+            Ok(count) => {
+                chunk.truncate(count);
+                if chunks.blocking_send(chunk).is_err() {
+                    return;
+                }
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// Standard output, and how many bytes wait for the thread that writes.
 struct Output {
     file: Mutex<File>,
     waiting: AtomicUsize,
+    /// Some of what waited has been written.
+    taken: Notify,
 }
 
 impl Output {
@@ -139,29 +230,87 @@ impl Output {
     fn at_once(&self, _line: &[u8]) -> bool {
         false
     }
-}
 
-/// What the reading thread answers by itself.
-struct Replies {
-    queue: mpsc::WeakSender<Vec<u8>>,
-    output: Arc<Output>,
-}
+    /// Writes all of it, however long the client takes.
+    fn write(&self, mut line: &[u8]) -> std::io::Result<()> {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        while !line.is_empty() {
+            match file.write(line) {
+                Ok(count) => line = &line[count..],
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                // Where input and output are one socket, reading made it so.
+                #[cfg(unix)]
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                    use rustix::event::{PollFd, PollFlags, poll};
+                    poll(&mut [PollFd::new(&*file, PollFlags::OUT)], None)?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
 
-impl Replies {
-    /// Whether anybody still takes it.
-    fn send(&self, line: Vec<u8>) -> bool {
-        let Some(queue) = self.queue.upgrade() else { return false };
-        self.output.waiting.fetch_add(1, Ordering::AcqRel);
-        queue.blocking_send(line).is_ok()
+    /// Ends when the client has read enough of what it asked for.
+    async fn room(&self) {
+        while self.waiting.load(Ordering::Acquire) > UNREAD {
+            self.taken.notified().await;
+        }
     }
 }
 
 struct Stdio {
-    incoming: mpsc::Receiver<ClientJsonRpcMessage>,
+    input: Input,
+    buffer: Vec<u8>,
+    lines: Lines,
+    /// Read, and not yet handed on.
+    messages: VecDeque<ClientJsonRpcMessage>,
+    /// Answers to lines that are no messages.
+    replies: VecDeque<Vec<u8>>,
+    /// Nothing more will come.
+    ended: bool,
     queue: Option<mpsc::Sender<Vec<u8>>>,
     output: Arc<Output>,
     /// Whether the client has said which era it speaks.
     opened: bool,
+}
+
+impl Stdio {
+    /// The next message. Nothing is lost when it is dropped while it waits.
+    async fn next(&mut self) -> Option<ClientJsonRpcMessage> {
+        loop {
+            while let (false, Some(queue)) = (self.replies.is_empty(), &self.queue) {
+                let Ok(place) = queue.reserve().await else { return None };
+                if let Some(reply) = self.replies.pop_front() {
+                    self.output.waiting.fetch_add(reply.len(), Ordering::AcqRel);
+                    place.send(reply);
+                }
+            }
+            if let Some(message) = self.messages.pop_front() {
+                return Some(message);
+            }
+            if self.ended {
+                return None;
+            }
+            self.output.room().await;
+            let count = self.input.read(&mut self.buffer).await;
+            let mut take = |line: Line<'_>| match taken(line) {
+                Some(Ok(message)) => self.messages.push_back(message),
+                Some(Err(reply)) => self.replies.push_back(reply),
+                None => {}
+            };
+            if count == 0 {
+                // The last line may lack its break.
+                self.ended = true;
+                self.lines.end(&mut take);
+                continue;
+            }
+            self.lines.push(&self.buffer[..count], &mut take);
+            // A large message is read in large steps.
+            if count == self.buffer.len() && count < 1 << 20 {
+                self.buffer.resize(count * 2, 0);
+            }
+        }
+    }
 }
 
 impl Transport<RoleServer> for Stdio {
@@ -178,7 +327,7 @@ impl Transport<RoleServer> for Stdio {
             if self.output.at_once(&line) {
                 return Ok(None);
             }
-            self.output.waiting.fetch_add(1, Ordering::AcqRel);
+            self.output.waiting.fetch_add(line.len(), Ordering::AcqRel);
             Ok::<_, std::io::Error>(Some((queue.clone(), line)))
         };
         let sent = sent();
@@ -192,7 +341,7 @@ impl Transport<RoleServer> for Stdio {
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            let message = self.incoming.recv().await?;
+            let message = self.next().await?;
             if self.opened {
                 return Some(message);
             }
@@ -227,45 +376,19 @@ fn serialized(message: &ServerJsonRpcMessage) -> std::io::Result<Vec<u8>> {
 
 fn write(output: &Output, mut queue: mpsc::Receiver<Vec<u8>>) {
     while let Some(mut line) = queue.blocking_recv() {
-        let mut count = 1;
         // What else is ready goes in one write.
-        while line.len() < CHUNK {
-            match queue.try_recv() {
-                Ok(next) => line.extend_from_slice(&next),
-                Err(_) => break,
-            }
-            count += 1;
+        while line.len() < CHUNK
+            && let Ok(next) = queue.try_recv()
+        {
+            line.extend_from_slice(&next);
         }
-        let written = output.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(&line);
-        if written.is_err() {
+        if output.write(&line).is_err() {
             // The client is gone; its input ends too.
             return;
         }
-        output.waiting.fetch_sub(count, Ordering::AcqRel);
+        output.waiting.fetch_sub(line.len(), Ordering::AcqRel);
+        output.taken.notify_one();
     }
-}
-
-fn read(mut input: File, incoming: &mpsc::Sender<ClientJsonRpcMessage>, replies: &Replies) {
-    let mut lines = Lines::default();
-    let mut buffer = vec![0; CHUNK];
-    loop {
-        let count = match input.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(count) => count,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-            Err(_) => break,
-        };
-        let alive = lines.push(&buffer[..count], &mut |line| take(line, incoming, replies));
-        if !alive {
-            return;
-        }
-        // A large message is read in large steps.
-        if count == buffer.len() && buffer.len() < 1 << 20 {
-            buffer.resize(buffer.len() * 2, 0);
-        }
-    }
-    // The last line may lack its break.
-    lines.end(&mut |line| take(line, incoming, replies));
 }
 
 /// A line of input.
@@ -284,36 +407,31 @@ struct Lines {
 }
 
 impl Lines {
-    /// Calls `take` with every line that ended; whether it wants more.
-    fn push(&mut self, mut bytes: &[u8], take: &mut dyn FnMut(Line<'_>) -> bool) -> bool {
+    /// Calls `take` with every line that ended.
+    fn push(&mut self, mut bytes: &[u8], take: &mut dyn FnMut(Line<'_>)) {
         while let Some(at) = memchr::memchr(b'\n', bytes) {
             let (line, rest) = (&bytes[..at], &bytes[at + 1..]);
             bytes = rest;
-            let more = if self.begun.is_empty() && self.too_long.is_none() {
-                take(Line::Whole(line))
+            if self.begun.is_empty() && self.too_long.is_none() {
+                take(Line::Whole(line));
             } else {
                 self.hold(line);
-                self.end(take)
-            };
-            if !more {
-                return false;
+                self.end(take);
             }
         }
         self.hold(bytes);
-        true
     }
 
     /// The line that has begun is over.
-    fn end(&mut self, take: &mut dyn FnMut(Line<'_>) -> bool) -> bool {
-        let more = match self.too_long.take() {
+    fn end(&mut self, take: &mut dyn FnMut(Line<'_>)) {
+        match self.too_long.take() {
             Some((first, last)) => take(Line::TooLong(&first, &last)),
             None => take(Line::Whole(&self.begun)),
-        };
+        }
         if self.begun.capacity() > 1 << 20 {
             self.begun = Vec::new();
         }
         self.begun.clear();
-        more
     }
 
     fn hold(&mut self, bytes: &[u8]) {
@@ -332,13 +450,13 @@ impl Lines {
     }
 }
 
-/// Hands a line on, or answers it when it is no message; whether more can be taken.
-fn take(line: Line<'_>, incoming: &mpsc::Sender<ClientJsonRpcMessage>, replies: &Replies) -> bool {
+/// A line as a message, or the answer to what is none; nothing where nobody waits for an answer.
+fn taken(line: Line<'_>) -> Option<std::result::Result<ClientJsonRpcMessage, Vec<u8>>> {
     let reply = match line {
-        Line::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => return true,
+        Line::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => return None,
         Line::Whole(line) => match message(line) {
-            Ok(message) => return incoming.blocking_send(message).is_ok(),
-            Err(None) => return true,
+            Ok(message) => return Some(Ok(message)),
+            Err(None) => return None,
             Err(Some(reply)) => reply,
         },
         Line::TooLong(first, last) => {
@@ -351,7 +469,7 @@ fn take(line: Line<'_>, incoming: &mpsc::Sender<ClientJsonRpcMessage>, replies: 
     };
     let mut reply = reply.to_string().into_bytes();
     reply.push(b'\n');
-    replies.send(reply)
+    Some(Err(reply))
 }
 
 fn error_reply(id: Value, code: i32, what: &str) -> Value {
@@ -450,7 +568,6 @@ mod tests {
                 Line::Whole(it) => String::from_utf8_lossy(it).into_owned(),
                 Line::TooLong(first, last) => format!("{}…{}", first.len(), last.len()),
             });
-            true
         };
         for piece in pieces {
             lines.push(piece, &mut take);

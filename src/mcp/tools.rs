@@ -29,10 +29,10 @@ fn estimate_tokens() -> Tool {
     let input = object(&[
         session(),
         messages(),
-        ("text", text("Count only this text.")),
+        ("text", text("Or text to count.")),
         format(),
-        ("model", text("Model to count for.")),
-        ("tokenizer", text("auto, o200k, cl100k, chars4, bytes4, …")),
+        ("model", text("")),
+        ("tokenizer", text("o200k, chars4, …")),
         ("detail", choice(&["concise", "detailed"])),
     ]);
     let output = object(&[
@@ -47,8 +47,8 @@ fn estimate_tokens() -> Tool {
         ("triggers", any_object()),
         ("advice", any_object()),
     ]);
-    let what = "How full the context window is: tokens by category, the largest tool outputs, who would compact now, \
-                whether this is a good moment. With text or messages, counts these.";
+    let what = "How full the context window is: tokens by category, largest outputs, whether to compact now. Also counts \
+                text or messages.";
     tool("estimate_tokens", "Estimate tokens", what, input, required(output, &["tokens"]), read_only())
         .with_meta(meta("context window usage, token count, how full", false))
 }
@@ -64,7 +64,7 @@ fn find_split_point() -> Tool {
         ("ranges", objects()),
         ("alternatives", objects()),
     ]);
-    let what = "Where to cut a conversation so that its old part can be compacted and no tool call loses its result.";
+    let what = "Where to cut a conversation so that the old part can be compacted and no tool call loses its result.";
     let output = required(output, &["boundary", "reason"]);
     tool("find_split_point", "Find the split point", what, input, output, read_only())
         .with_meta(meta("where to split or cut a conversation history", false))
@@ -76,9 +76,9 @@ fn prune_tool_outputs() -> Tool {
         messages(),
         format(),
         profile(),
-        ("protect_tokens", whole("Newest outputs that stay, in tokens.")),
-        ("exclude_tools", texts("Tools whose outputs stay.")),
-        ("only", texts("Only these call ids.")),
+        ("protect_tokens", whole("Newest to keep.")),
+        ("exclude_tools", texts("")),
+        ("only", texts("Call ids.")),
         auto(),
         to(),
     ]);
@@ -99,15 +99,15 @@ fn prune_tool_outputs() -> Tool {
 
 fn recall() -> Tool {
     let input = object(&[
-        ("query", text("Words to search for.")),
-        ("handle", text("Read this original.")),
-        session(),
+        ("query", text("Words to find.")),
+        ("handle", text("Original to read.")),
+        ("session", text("")),
         ("scope", choice(&["session", "project", "all"])),
-        ("range", text("Of the original: lines 10-40, bytes b0-4096, or /regex/±2.")),
-        ("limit", whole("Most hits, or with handle most tokens.")),
+        ("range", text("Lines 10-40, bytes b0-4096, /regex/±2.")),
+        ("limit", whole("Most hits, or tokens read.")),
     ]);
     let output = object(&[("hits", objects()), ("text", text("")), ("next", text("")), ("handle", text(""))]);
-    let what = "Searches what compaction or pruning removed, or reads it back word for word by its handle.";
+    let what = "Searches what compaction or pruning removed, or reads it word for word by handle.";
     tool("recall", "Recall", what, input, output, read_only())
         .with_meta(meta("find or restore compacted, cleared or forgotten earlier output", false))
 }
@@ -118,15 +118,15 @@ fn summarize_history(open_world: bool) -> Tool {
         messages(),
         format(),
         profile(),
-        ("focus", text("What the summary is for: a topic, or the goal of the next session.")),
+        ("focus", text("Topic, or goal of the next session.")),
         ("style", choice(&["brief", "detailed", "technical"])),
-        ("budget", text("Size afterwards: 4000, 20%.")),
+        ("budget", text("Size after: 4000 or 20%.")),
         keep(),
-        ("pin", texts("Facts to carry word for word.")),
-        ("previous_summary", text("An earlier summary to carry on.")),
-        ("summarizer", text("offline (default), host, auto or a provider.")),
-        ("handle", text("With answer: the ask it answers.")),
-        ("answer", text("The summary that was asked for.")),
+        ("pin", texts("Facts kept word for word.")),
+        ("previous_summary", text("")),
+        ("summarizer", text("offline (default), host, auto, a provider.")),
+        ("handle", text("With answer: its ask.")),
+        ("answer", text("Summary asked for.")),
         auto(),
         to(),
     ]);
@@ -143,8 +143,8 @@ fn summarize_history(open_world: bool) -> Tool {
         ("reason", text("")),
         ("next", any_object()),
     ]);
-    let what = "Compacts (compresses) a long conversation when the context window fills up, or writes a handoff for a \
-                new session: a summary that keeps goals, decisions, errors and files. For messages it returns replace: \
+    let what = "Compacts (compresses) a conversation when the context window is full, or writes a handoff for a new \
+                session: a summary keeping goals, decisions, errors, files. For messages returns replace: \
                 history[..from] + with + history[to..].";
     let output = required(output, &["status", "tokens_before", "tokens_after"]);
     tool("summarize_history", "Compact the conversation", what, input, output, writes(open_world))
@@ -154,24 +154,24 @@ fn summarize_history(open_world: bool) -> Tool {
 type Property = (&'static str, Value);
 
 fn session() -> Property {
-    ("session", text("File, id, handle, latest or current (default)."))
+    ("session", text("Path, id, handle, latest; default current."))
 }
 
 fn messages() -> Property {
-    let what = "Instead of a session: messages of any LLM API.";
+    let what = "Or messages of any LLM API.";
     ("messages", json!({"type": "array", "items": {"type": "object"}, "description": what}))
 }
 
 fn format() -> Property {
-    ("format", text("If not detected."))
+    ("format", text(""))
 }
 
 fn profile() -> Property {
-    ("profile", text("Strategy; default epitome."))
+    ("profile", text("Strategy."))
 }
 
 fn keep() -> Property {
-    ("keep", text("End to keep: 8000, 30%."))
+    ("keep", text("End to keep: 8000 or 30%."))
 }
 
 fn auto() -> Property {
@@ -183,7 +183,15 @@ fn to() -> Property {
 }
 
 fn text(what: &str) -> Value {
-    if what.is_empty() { json!({"type": "string"}) } else { json!({"type": "string", "description": what}) }
+    described(json!({"type": "string"}), what)
+}
+
+/// Where the name says enough, nothing is added.
+fn described(mut schema: Value, what: &str) -> Value {
+    if !what.is_empty() {
+        schema["description"] = json!(what);
+    }
+    schema
 }
 
 fn whole(what: &str) -> Value {
@@ -207,7 +215,7 @@ fn objects() -> Value {
 }
 
 fn texts(what: &str) -> Value {
-    json!({"type": "array", "items": {"type": "string"}, "description": what})
+    described(json!({"type": "array", "items": {"type": "string"}}), what)
 }
 
 fn choice(values: &[&str]) -> Value {

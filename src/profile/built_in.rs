@@ -51,10 +51,16 @@ prompts!(
     "supermemory/ask.md",
 );
 
-/// The model that is asked for a summary in a session of `model`; nothing where the profile does not say.
+/// What the profile calls the model that is asked for a summary in a session of `model`; nothing where it does not say.
 pub fn model_for<'a>(prompts: &'a super::Prompts, model: &str) -> Option<&'a str> {
     let find = |name: &str| prompts.models.iter().find(|(it, _)| it == name).map(|(_, to)| to.as_str());
     find(model).or_else(|| find("*"))
+}
+
+/// The model itself.
+pub fn asked_model<'a>(prompts: &'a super::Prompts, model: &str) -> Option<&'a str> {
+    let name = model_for(prompts, model)?;
+    Some(prompts.aliases.iter().find(|(it, _)| it == name).map_or(name, |(_, to)| to.as_str()))
 }
 
 /// A prompt by the name that profiles give it: one that comes with the program, or else the text itself.

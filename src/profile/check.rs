@@ -145,6 +145,24 @@ fn line_of(text: &str, head: &str, number: usize) -> Option<u64> {
     found.map(|(at, _)| at as u64 + 1)
 }
 
+/// The 1-based line of the word that a message of the parser names in backquotes first. In a profile that extends
+/// another the parser reads the two as one, so it cannot say where in the text a mistake stands.
+pub(super) fn line_of_mistake(text: &str, message: &str) -> Option<u64> {
+    let name = message.split('`').nth(1)?;
+    let part = |it: char| it.is_alphanumeric() || matches!(it, '-' | '_');
+    let is_word = |line: &str, at: usize| {
+        let before = line[..at].chars().next_back();
+        let after = line[at + name.len()..].chars().next();
+        !before.is_some_and(part) && !after.is_some_and(part)
+    };
+    let holds = |line: &str| {
+        let line = if line.trim_start().starts_with('#') { "" } else { line };
+        !name.is_empty() && line.match_indices(name).any(|(at, _)| is_word(line, at))
+    };
+    let found = text.lines().position(holds)?;
+    Some(found as u64 + 1)
+}
+
 #[cfg(test)]
 mod tests {
     use crate::profile::Profile;
@@ -186,7 +204,14 @@ mod tests {
             ),
             ("[trigger]\n[[pass]]\ndo = \"fold\"\n".to_owned(), "unknown variant `fold`", 6),
             ("extends = 3\n[trigger]\n".to_owned(), "extends: expected the name", 0),
-            ("extends = \"nobody\"\n".to_owned(), "found \"nobody\"", 0),
+            ("extends = \"nobody\"\n".to_owned(), "found \"nobody\"", 4),
+            ("extends = \"codex\"\n[trigger]\nshares = 0.1\nshare = 0.2\n".to_owned(), "unknown field `shares`", 6),
+            (
+                "extends = \"codex\"\n[[pass]]\n# fold\ndo = \"fold\"\n".to_owned(),
+                "unknown variant `fold`",
+                7,
+            ),
+            ("extends = \"codex\"\n[trigger]\nshare = 1.5\n".to_owned(), "expected a share", 5),
         ];
         for (text, what, line) in cases {
             let (error, at) = mistake(&text);

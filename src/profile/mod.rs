@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::tokens::Estimator;
 
-pub use built_in::{BUILT_IN, model_for, prompt};
+pub use built_in::{BUILT_IN, asked_model, model_for, prompt};
 pub use pass::{
     Budget, Collapse, Cut, Ends, Keep, Lines, Outputs, Pass, Replace, Restore, Restored, Rounds, Select,
     Slot, Snip, Stop, Summarize, SummaryRole, TooLong, Turns, UserMessages, When,
@@ -31,22 +31,25 @@ pub struct Profile {
     /// `name` or `name@version`.
     pub name: String,
     /// One line for the table.
+    #[serde(default)]
     pub about: String,
     /// What it follows: program and version, or document.
+    #[serde(default)]
     pub follows: String,
     /// Where we deviate from the system, a sentence each, and why.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deviations: Vec<String>,
     /// The estimator that the system decides by; without one, the plan's own ruler.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimator: Option<Estimator>,
     /// When it compacts by itself.
+    #[serde(default)]
     pub trigger: Trigger,
     /// The system's own names for what came out.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub native: NativeStatus,
     /// What the user is told meanwhile.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub notices: Notices,
     /// What is remembered of a compaction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,7 +58,7 @@ pub struct Profile {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<Setting>,
     /// What it does, in this order.
-    #[serde(rename = "pass")]
+    #[serde(default, rename = "pass")]
     pub passes: Vec<Pass>,
 }
 
@@ -64,11 +67,13 @@ pub struct Profile {
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Trigger {
     /// The switch: never by itself.
+    #[serde(skip_serializing_if = "is_default")]
     pub off: bool,
     /// Share of the window, in (0, 1].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
     /// That share in whole tokens, rounded down; otherwise exactly.
+    #[serde(skip_serializing_if = "is_default")]
     pub whole: bool,
     /// Tokens left free below the window for the answer: the model's largest output, but at most this.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,14 +98,19 @@ pub struct Trigger {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chars: Option<u64>,
     /// Due only above the threshold, not at it.
+    #[serde(skip_serializing_if = "is_default")]
     pub strict: bool,
     /// What was written to a cache is not counted.
+    #[serde(skip_serializing_if = "is_default")]
     pub without_cache_writes: bool,
     /// Never below so many tokens.
+    #[serde(skip_serializing_if = "is_default")]
     pub minimum: u64,
     /// Not again within so many seconds.
+    #[serde(skip_serializing_if = "is_default")]
     pub cool_down: u64,
     /// After so many failures in a row, not by itself any more. 0: no such limit.
+    #[serde(skip_serializing_if = "is_default")]
     pub failures: u32,
     /// The window to assume for a model nobody knows.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -143,16 +153,22 @@ pub enum NextRule {
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct NativeStatus {
     /// It was compacted.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub compacted: String,
     /// Only outputs were shortened.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub shortened: String,
     /// There was nothing to do, or it is not due.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub noop: String,
     /// It would have grown.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub grew: String,
     /// The summary was empty.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub empty: String,
     /// The result could not be counted.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub uncounted: String,
 }
 
@@ -174,6 +190,11 @@ pub struct Remember {
     pub least_chars: usize,
     /// So many of the project's memories are given to the next summary, the newest first.
     pub recalled: u32,
+}
+
+/// Left out of what is printed: it says the same when it is read back.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Profile {
@@ -209,9 +230,10 @@ impl Profile {
             None => toml::from_str(text).map_err(wrong)?,
             Some(toml::Value::String(base)) if depth < DEEPEST => {
                 let Some((_, base_text)) = BUILT_IN.iter().find(|(it, _)| **it == base) else {
-                    return Err(Self::built_in(&base).err().unwrap_or_else(|| {
-                        Error::new(ErrorKind::Arguments, format!("extends: found no profile {base:?}"))
-                    }));
+                    let names: Vec<_> = BUILT_IN.iter().map(|(it, _)| *it).collect();
+                    let what = format!("extends: expected one of {}, found {base:?}", names.join(", "));
+                    let line = check::line_of_mistake(text, &format!("`{base}`"));
+                    return Err(Error::new(ErrorKind::Arguments, what).at(place, line));
                 };
                 let mut base = Self::parse_over(base_text, &base, depth + 1)?;
                 // What is written here wins over what the agent's own settings would say.
@@ -225,8 +247,9 @@ impl Profile {
                 merge(&mut whole, written);
                 let whole = toml::to_string(&whole).map_err(what)?;
                 toml::from_str(&whole).map_err(|error| {
-                    Error::new(ErrorKind::Arguments, format!("reading the profile: {}", error.message()))
-                        .at(place, None)
+                    let message = error.message();
+                    let what = format!("reading the profile: {message}");
+                    Error::new(ErrorKind::Arguments, what).at(place, check::line_of_mistake(text, message))
                 })?
             }
             Some(other) => {

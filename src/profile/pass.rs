@@ -51,36 +51,39 @@ impl Pass {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Outputs {
     /// When it runs.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub when: When,
     /// Left out unless somebody asks for a prune, or a setting turns it on.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub off: bool,
     /// Which ones.
     pub select: Select,
     /// The newest turns whose outputs are neither counted nor replaced.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub protect_turns: u32,
     /// The newest messages that are neither counted nor replaced.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub protect_messages: usize,
     /// Where a scan from the newest ends for good.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub stop_at: Vec<Stop>,
     /// Tools whose outputs are never replaced (nor counted).
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub except_tools: Vec<String>,
     /// Tools whose outputs alone are replaced; empty: all.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub only_tools: Vec<String>,
     /// Only outputs with more characters than this (UTF-16 units).
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub longer_than: u64,
+    /// Only where more outputs than this could be taken, the ones that stay among them.
+    #[serde(default, skip_serializing_if = "super::is_default")]
+    pub above: usize,
     /// Only if nothing was said for so many minutes.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub idle_minutes: u64,
     /// Nothing is replaced unless more tokens than this are gained.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub minimum: u64,
     /// What takes their place.
     pub replace: Replace,
@@ -131,12 +134,12 @@ pub struct Ends {
     /// Of these, the share at the beginning.
     pub head: f64,
     /// Text before; the number of characters left out is `{omitted}`, of the first `{first}` and last `{last}`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub before: String,
     /// Text between.
     pub between: String,
     /// Text after.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub after: String,
     /// Outputs of these tools keep whole lines instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -160,10 +163,10 @@ pub struct Lines {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Snip {
     /// When it runs.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub when: When,
     /// Left out, unless a user's own profile turns it on.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub off: bool,
     /// Only with more messages than this.
     pub above: usize,
@@ -180,10 +183,10 @@ pub struct Snip {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Collapse {
     /// When it runs.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub when: When,
     /// The switch. While it is on, nothing is compacted by itself.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub on: bool,
     /// The newest turns that stay as they are.
     pub keep_turns: usize,
@@ -196,34 +199,34 @@ pub struct Collapse {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Summarize {
     /// When it runs.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub when: When,
     /// What the summary message starts with. `{user-messages}` stands for the kept user messages, joined.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub before: String,
     /// What it ends with.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub after: String,
     /// Whose message the summary is.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub role: SummaryRole,
     /// Reject an outcome of the same size too, not only a larger one.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub must_shrink: bool,
     /// Reject an outcome that saves less than this share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub least_gain: Option<f64>,
     /// Where there is nothing to summarise, nothing else is done either.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub or_nothing: bool,
     /// By itself, left out after a compaction that failed.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub not_after_failure: bool,
     /// A stored snapshot that covers what would be summarised is used instead, if it has at most so many tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<u64>,
     /// Which messages are not shown to a model when they are too many for it.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub too_long: TooLong,
     /// What stays beside the summary.
     pub keep: Keep,
@@ -236,7 +239,7 @@ pub struct Summarize {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout_overflow: Option<Vec<Slot>>,
     /// How a model is asked.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub prompts: Prompts,
     /// The summary's sections.
     pub summary: SummarySpec,
@@ -308,7 +311,7 @@ pub struct UserMessages {
     /// Tokens of them, by the profile's own estimator.
     pub tokens: u64,
     /// All as one text, blank lines between them, which goes into `before`; cut as a whole.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub joined: bool,
     /// How the middle is cut out.
     #[serde(default)]
@@ -338,7 +341,7 @@ pub enum Cut {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Budget {
-    /// Budget when none is asked for: share of the messages' tokens.
+    /// Budget when none is asked for: share of the messages' tokens before any pass, at most half of those after.
     pub share: f64,
     /// … but at least so many tokens
     pub minimum: u64,
@@ -395,7 +398,7 @@ pub struct Restore {
     /// Tokens of all.
     pub total: u64,
     /// What is larger keeps its beginning.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub cut: bool,
 }
 

@@ -9,7 +9,7 @@ use crate::facts::Topic;
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SummarySpec {
     /// Markdown headings or XML elements.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub shape: Shape,
     /// With XML, the element around all sections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -20,7 +20,7 @@ pub struct SummarySpec {
     #[serde(default = "default_max_tokens")]
     pub max_tokens: u64,
     /// Keep a section whose topics are empty (with "(none)"), because a reader expects it.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub keep_empty: bool,
     /// Of files, only those that one of these globs fits (`*` within a name, `**` across folders); empty: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -29,7 +29,7 @@ pub struct SummarySpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first_files: Vec<String>,
     /// Cuts what is summarised into stretches of so many minutes, each under its own heading. 0: not at all.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub slice_minutes: u64,
 }
 
@@ -67,10 +67,10 @@ pub struct Prompts {
     /// What the summarizer is told first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
-    /// What it is asked for after the messages.
+    /// What it is asked for after the messages, in front of the form that every summary has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ask: Option<String>,
-    /// The same where an earlier summary is among the messages, to be merged.
+    /// Instead of that where an earlier summary is among the messages, to be merged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub again: Option<String>,
     /// A second call that checks the first draft.
@@ -79,6 +79,18 @@ pub struct Prompts {
     /// Which model is asked: the session's model, and the one in its place; `*` is any other.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<(String, String)>,
+    /// The models that names in `models` stand for, where they are no models themselves.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<(String, String)>,
+    /// Whose models these are: the name of a summarizer. Asked only there, and only if the user names no model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// Of each output, the model is shown so many characters of the beginning; otherwise all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_chars: Option<usize>,
+    /// Further tries of a request that failed, unless the user says how many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u32>,
 }
 
 /// How deep a summary goes. Never changes what is pinned.

@@ -2,13 +2,16 @@
 
 use std::fmt::Write as _;
 
-use super::{Category, Entry, Fate, Page, Tokens, escape, size};
+use super::{Category, Entry, Fate, Mark, Page, Tokens, escape, size};
 
 /// Steps of the drawing: more messages than this share one.
 const STEPS: usize = 400;
 /// Units of the drawing's own width and height; it is stretched to its place.
 const WIDE: f64 = 1000.0;
 const HIGH: f64 = 1000.0;
+
+/// Earlier compactions that are drawn, the newest.
+const PAST: usize = 6;
 
 /// A column of the drawing: the context after the messages of it.
 struct Step {
@@ -24,28 +27,37 @@ pub(super) fn context(out: &mut String, page: &Page) {
     }
     let steps = steps(page);
     let top_sum: u64 = steps.last().map_or(0, |it| it.sum.iter().sum());
+    let past: Vec<_> = page.marks.iter().filter_map(|it| Some((it, it.past?))).collect();
+    let past = &past[past.len().saturating_sub(PAST)..];
+    let top_sum = past.iter().map(|it| it.1.0).fold(top_sum, u64::max);
     // A window that is far away would press everything to the ground; then only its distance is told.
     let window = page.window.filter(|it| *it <= top_sum.saturating_mul(5) / 2);
     let top = (top_sum.max(window.unwrap_or(0)) as f64 * 1.06).max(1.0);
     let y = |tokens: u64| tokens as f64 / top;
     out.push_str("<section class=\"card\">\n<h2>The context, message by message</h2>\n");
-    let past = match page.marks.len() {
+    let before = match page.marks.iter().filter(|it| it.past.is_some()).count() {
         0 => String::new(),
-        1 => " One compaction was made before.".to_owned(),
-        n => format!(" {n} compactions were made before."),
+        1 => " At the left, the compaction made before, not to scale in time.".to_owned(),
+        n if n > PAST => {
+            format!(" At the left, the last {PAST} of {n} compactions made before, not to scale in time.")
+        }
+        n => format!(" At the left, {n} compactions made before, not to scale in time."),
     };
     let next = if page.after.is_empty() {
         String::new()
     } else {
         format!(" At the right, what the profile “{}” would make of it now.", escape(&page.profile))
     };
-    let _ = writeln!(out, "<div class=\"soft small\">What the model is sent, as it grew.{past}{next}</div>");
+    let _ =
+        writeln!(out, "<div class=\"soft small\">What the model is sent, as it grew.{before}{next}</div>");
     legend(out, &steps);
     out.push_str("<div class=\"plot\">\n<div class=\"y\">");
     for line in grid(top) {
         let _ = write!(out, "<span style=\"bottom:{:.2}%\">{}</span>", y(line) * 100.0, size(line));
     }
-    out.push_str("</div>\n<div class=\"area\">");
+    out.push_str("</div>\n");
+    teeth(out, past, &y);
+    out.push_str("<div class=\"area\">");
     areas(out, page, &steps, &y, top);
     if let Some(window) = window {
         let _ = write!(
@@ -55,7 +67,7 @@ pub(super) fn context(out: &mut String, page: &Page) {
             size(window)
         );
     }
-    for mark in &page.marks {
+    for mark in page.marks.iter().filter(|it| it.past.is_none()) {
         let at = mark.message as f64 / page.before.len() as f64;
         let late = if at > 0.5 { " late" } else { "" };
         let _ = write!(
@@ -197,6 +209,40 @@ fn areas(out: &mut String, page: &Page, steps: &[Step], y: &dyn Fn(u64) -> f64, 
         );
     }
     out.push_str("</svg>");
+}
+
+/// Earlier compactions: the context grew, and fell. Only how high and how low is known.
+fn teeth(out: &mut String, past: &[(&Mark, (u64, Option<u64>))], y: &dyn Fn(u64) -> f64) {
+    let _ = write!(out, "<div class=\"past\" style=\"--n:{}\">", past.len());
+    if !past.is_empty() {
+        let wide = WIDE / past.len() as f64;
+        let _ = write!(
+            out,
+            "<svg viewBox=\"0 0 {WIDE} {HIGH}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"earlier compactions\">"
+        );
+        let mut low = 0;
+        for (number, (mark, (before, after))) in past.iter().enumerate() {
+            let (from, to) = (number as f64 * wide, (number + 1) as f64 * wide);
+            let (start, end) = (HIGH - y(low) * HIGH, HIGH - y(*before) * HIGH);
+            let _ = write!(
+                out,
+                "<polygon class=\"tooth\" points=\"{from:.1},{HIGH} {from:.1},{start:.1} {to:.1},{end:.1} {to:.1},{HIGH}\"><title>{}</title></polygon>",
+                escape(&mark.what)
+            );
+            low = after.unwrap_or(0);
+        }
+        out.push_str("</svg>");
+        for (number, (_, (before, _))) in past.iter().enumerate() {
+            let _ = write!(
+                out,
+                "<span style=\"left:{:.1}%;bottom:calc({:.2}% + 2px)\">{}</span>",
+                (number + 1) as f64 * 100.0 / past.len() as f64,
+                y(*before) * 100.0,
+                size(*before)
+            );
+        }
+    }
+    out.push_str("</div>\n");
 }
 
 /// The context after the compaction, as one column.

@@ -120,6 +120,8 @@ pub struct Mark {
     pub message: usize,
     /// What, in a few words.
     pub what: String,
+    /// A compaction before the first of the messages: the context before and after it, as the agent recorded them.
+    pub past: Option<(u64, Option<u64>)>,
 }
 
 /// What became of a fact.
@@ -407,7 +409,10 @@ mod tests {
             window: Some(1_000),
             overhead: 10,
             counted: String::new(),
-            marks: vec![Mark { message: 1, what: text.into() }],
+            marks: vec![
+                Mark { message: 1, what: text.into(), past: None },
+                Mark { message: 0, what: text.into(), past: Some((900, None)) },
+            ],
             before: vec![
                 entry(0, text, Fate::Summarized),
                 entry(1, text, Fate::Cleared),

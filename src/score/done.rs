@@ -201,7 +201,8 @@ impl Deeds {
                 Some(_) => continue,
                 None if part.starts_with("git checkout ") => match part.split_once(" -- ") {
                     Some((_, rest)) => rest,
-                    None => continue,
+                    // A branch or a file: only what is known as a file is one.
+                    None => part.trim_start_matches("git checkout "),
                 },
                 None => continue,
             };

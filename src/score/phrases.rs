@@ -211,7 +211,9 @@ pub(super) fn status_in(text: &str, own: &HashSet<String>) -> Option<bool> {
         let apart = |from: usize| lower[from..word.at].contains(['→', ':', ';', '.', '=']);
         let denied =
             all[at.saturating_sub(2)..at].iter().any(|it| cues::NEGATORS.contains(&it.text) && !apart(it.at));
-        if cues::SETTLED.contains(&word.text) {
+        // "5 passed, 1 failed" counts, and settles nothing.
+        let counts = at.checked_sub(1).is_some_and(|it| all[it].text.parse::<u64>().is_ok());
+        if cues::SETTLED.contains(&word.text) && !counts {
             out = Some(!denied);
         } else if cues::STILL_OPEN.contains(&word.text) && out.is_none() {
             out = Some(denied && word.text != "next");

@@ -6,11 +6,12 @@ use std::sync::Mutex;
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
 
-use super::content::{corrupted, open, put_content};
+use super::content::{Prepared, corrupted, open, prepare, put_content};
 use super::handle::identity;
 use super::item::{ENTRY, NewItem, Place, chosen, entry_of, item, missing, put_item, put_place};
 use super::schema::{failed, write};
 use super::sqlite::locked;
+use super::words::indexed;
 use super::{
     Applied, Batch, Compaction, Digest, Entry, Handle, Original, Removed, Scope, SessionRef, Stored, What,
     search,
@@ -42,20 +43,75 @@ struct Kept {
     applied: Option<Applied>,
 }
 
+/// Words that go into the index at once, in bytes: a quarter of a second's work. The next search sees to the rest, so
+/// that a compaction of any size is not kept waiting.
+const AT_ONCE: u64 = 8 << 20;
+
+/// An original with all that can be made of it before anybody has to wait for it.
+struct Ready<'a> {
+    original: &'a Original<'a>,
+    content: Prepared<'a>,
+    identity: Digest,
+    words: Words,
+}
+
+/// What becomes of an original's words.
+enum Words {
+    /// They are in the index already, or are those of other originals: a session's are its messages'.
+    None,
+    /// They go into it now.
+    Now(String),
+    /// The next search puts them there.
+    Later,
+}
+
+/// `left`: bytes that may still be indexed at once.
+fn ready<'a>(
+    connection: &Mutex<Connection>,
+    scope: &Scope,
+    original: &'a Original<'a>,
+    left: &mut u64,
+) -> Result<Ready<'a>> {
+    let content = prepare(connection, original.body)?;
+    let identity = identity("original", scope, &[&content.digest.0]);
+    let words = if original.what == What::Session || is_known(&locked(connection), &identity)? {
+        Words::None
+    } else if let Some(rest) = left.checked_sub(content.size) {
+        *left = rest;
+        Words::Now(indexed(&search::readable(&original.body.head()?, original.what)))
+    } else {
+        Words::Later
+    };
+    Ok(Ready { original, content, identity, words })
+}
+
+/// Whether an item of that identity is there, with its words.
+fn is_known(connection: &Connection, identity: &Digest) -> Result<bool> {
+    match chosen(connection, identity)? {
+        (_, Some(id)) => search::is_indexed(connection, id),
+        (_, None) => Ok(false),
+    }
+}
+
 pub(super) fn put_all(
-    connection: &mut Connection,
+    connection: &Mutex<Connection>,
     scope: &Scope,
     batch: &Batch<'_>,
     veil: &Veil,
 ) -> Result<Stored> {
-    let transaction = write(connection, STORING)?;
+    // Hashing and compressing take long, so nobody waits for them: the lock is for what is written.
+    let mut left = AT_ONCE;
+    let ready: Vec<Ready<'_>> =
+        batch.originals.iter().map(|it| ready(connection, scope, it, &mut left)).collect::<Result<_>>()?;
+    let mut connection = locked(connection);
+    let transaction = write(&mut connection, STORING)?;
     let mut stored = Stored { handles: Vec::new(), digests: Vec::new(), compaction: None };
     let mut ids = Vec::new();
-    for original in &batch.originals {
-        let (id, handle, digest) = put_original(&transaction, scope, batch, original)?;
+    for it in &ready {
+        let (id, handle) = put_original(&transaction, scope, batch, it)?;
         ids.push(id);
         stored.handles.push(handle);
-        stored.digests.push(digest);
+        stored.digests.push(it.content.digest);
     }
     if let Some(new) = &batch.compaction {
         let pairs = || batch.originals.iter().zip(&stored.handles);
@@ -114,7 +170,7 @@ pub(super) fn put_all(
                 at: batch.at,
             };
             put_place(&transaction, id, &place)?;
-            search::index(&transaction, id, &summary)?;
+            search::index(&transaction, id, &indexed(&summary))?;
         }
         stored.compaction = Some(handle);
     }
@@ -126,19 +182,19 @@ fn put_original(
     transaction: &Transaction<'_>,
     scope: &Scope,
     batch: &Batch<'_>,
-    original: &Original<'_>,
-) -> Result<(i64, Handle, Digest)> {
-    let content = put_content(transaction, original.body)?;
+    ready: &Ready<'_>,
+) -> Result<(i64, Handle)> {
+    let original = ready.original;
     let item = NewItem {
         scope,
         sort: "original",
-        identity: identity("original", scope, &[&content.digest.0]),
-        blob: Some(content.blob),
+        identity: ready.identity,
+        blob: Some(put_content(transaction, &ready.content)?),
         tokens: Some(original.tokens),
-        bytes: content.size,
+        bytes: ready.content.size,
         at: batch.at,
     };
-    let (id, handle, known) = put_item(transaction, &item)?;
+    let (id, handle, _) = put_item(transaction, &item)?;
     let place = Place {
         session: &batch.session.id,
         what: original.what,
@@ -148,11 +204,17 @@ fn put_original(
         at: batch.at,
     };
     put_place(transaction, id, &place)?;
-    // A session's words are those of its messages.
-    if original.what != What::Session && !(known && search::is_indexed(transaction, id)?) {
-        search::index(transaction, id, &search::readable(&content.head, original.what))?;
+    match &ready.words {
+        Words::Now(words) if !search::is_indexed(transaction, id)? => search::index(transaction, id, words)?,
+        Words::Now(_) => {}
+        Words::Later => search::index_later(transaction, id)?,
+        // Another process may have let go of them in the meantime.
+        Words::None if original.what != What::Session && !search::is_indexed(transaction, id)? => {
+            search::index_later(transaction, id)?;
+        }
+        Words::None => {}
     }
-    Ok((id, handle, content.digest))
+    Ok((id, handle))
 }
 
 // ── Reading ──

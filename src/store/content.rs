@@ -1,6 +1,8 @@
 //! Contents in the database: chunks that are compressed, checked, and stored once.
 
+use std::borrow::Cow;
 use std::io::Read;
+use std::ops::Range;
 use std::sync::Mutex;
 
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
@@ -21,96 +23,147 @@ const LEVEL: i32 = 3;
 const STORING: &str = "archiving originals";
 const READING: &str = "reading the archive";
 
-/// A content that was stored.
-pub(super) struct Content {
-    pub(super) blob: i64,
+/// A content made ready to be stored, while others may write: hashed, and compressed where it is new.
+pub(super) struct Prepared<'a> {
+    body: Body<'a>,
+    chunks: Vec<Chunk>,
     pub(super) digest: Digest,
     pub(super) size: u64,
-    /// Its beginning, as much as is searched.
-    pub(super) head: Vec<u8>,
 }
 
-/// Stores a content in chunks, in one pass over it, if it is not there.
-pub(super) fn put_content(transaction: &Transaction<'_>, body: Body<'_>) -> Result<Content> {
-    let mut hasher = Sha256::new();
-    let mut chunks = Vec::new();
-    let mut head = Vec::new();
-    let size = match body {
-        Body::Bytes(bytes) => bytes.len() as u64,
-        Body::Source(source) => source.len(),
-    };
-    let mut add = |bytes: &[u8]| -> Result<()> {
-        hasher.update(bytes);
-        let room = search::SEARCHED.saturating_sub(head.len()).min(bytes.len());
-        head.extend_from_slice(&bytes[..room]);
-        chunks.push(put_chunk(transaction, bytes)?);
-        Ok(())
-    };
-    match body {
-        Body::Bytes(bytes) => bytes.chunks(CHUNK).try_for_each(&mut add)?,
-        Body::Source(source) => {
-            let mut at = 0;
-            while at < size {
-                let end = size.min(at + CHUNK as u64);
-                add(&source.bytes(at..end)?)?;
-                at = end;
-            }
+struct Chunk {
+    digest: Digest,
+    len: usize,
+    /// Compressed; `None` when it lies there already, whole.
+    packed: Option<Vec<u8>>,
+}
+
+impl Body<'_> {
+    fn len(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Source(source) => source.len(),
         }
     }
-    let digest = Digest(hasher.finalize().into());
-    let found = transaction
-        .prepare_cached("SELECT id FROM blob WHERE sha = ?1")
-        .and_then(|mut it| it.query_row([digest.0], |row| row.get(0)).optional())
-        .map_err(failed(STORING))?;
-    let blob = match found {
-        Some(blob) => blob,
-        None => {
-            transaction
-                .prepare_cached("INSERT INTO blob (sha, size) VALUES (?1, ?2)")
-                .and_then(|mut it| it.execute(params![digest.0, signed(size)]))
-                .map_err(failed(STORING))?;
-            let blob = transaction.last_insert_rowid();
-            for (seq, chunk) in chunks.iter().enumerate() {
-                transaction
-                    .prepare_cached("INSERT INTO piece (blob, seq, chunk) VALUES (?1, ?2, ?3)")
-                    .and_then(|mut it| it.execute(params![blob, seq as i64, chunk]))
-                    .map_err(failed(STORING))?;
+
+    /// A range of it that is there.
+    fn part(&self, range: Range<u64>) -> Result<Cow<'_, [u8]>> {
+        match self {
+            Self::Bytes(bytes) => {
+                let part = bytes.get(range.start as usize..range.end as usize).unwrap_or_default();
+                Ok(Cow::Borrowed(part))
             }
-            blob
+            Self::Source(source) => source.bytes(range).map(Cow::Owned),
         }
-    };
-    Ok(Content { blob, digest, size, head })
+    }
+
+    /// Its beginning, as much as is searched.
+    pub(super) fn head(&self) -> Result<Cow<'_, [u8]>> {
+        self.part(0..self.len().min(search::SEARCHED as u64))
+    }
+
+    fn chunk(&self, number: usize) -> Result<Cow<'_, [u8]>> {
+        let from = number as u64 * CHUNK as u64;
+        self.part(from..self.len().min(from + CHUNK as u64))
+    }
 }
 
-/// The chunk of these bytes. One that is there already is read, because it is about to be relied on, and mended when
-/// the disk has spoilt it.
-fn put_chunk(transaction: &Transaction<'_>, bytes: &[u8]) -> Result<i64> {
-    let digest = Digest::of(bytes);
-    let found: Option<(i64, Vec<u8>)> = transaction
-        .prepare_cached("SELECT id, packed FROM chunk WHERE sha = ?1")
-        .and_then(|mut it| it.query_row([digest.0], |row| Ok((row.get(0)?, row.get(1)?))).optional())
-        .map_err(failed(STORING))?;
-    let pack = || {
-        zstd::bulk::compress(bytes, LEVEL).map_err(|error| {
-            Error::new(Kind::Store, format!("{STORING}: expected to compress")).because(error)
-        })
+/// Hashes a content and compresses what of it is not there yet, in one pass over it.
+pub(super) fn prepare<'a>(connection: &Mutex<Connection>, body: Body<'a>) -> Result<Prepared<'a>> {
+    let size = body.len();
+    let mut whole = Sha256::new();
+    let mut chunks = Vec::new();
+    for number in 0..size.div_ceil(CHUNK as u64) as usize {
+        let bytes = body.chunk(number)?;
+        // The one chunk of a small content is the content.
+        if size > CHUNK as u64 {
+            whole.update(&bytes);
+        }
+        let digest = Digest::of(&bytes);
+        let packed = if is_there(connection, &digest, &bytes)? { None } else { Some(pack(&bytes)?) };
+        chunks.push(Chunk { digest, len: bytes.len(), packed });
+    }
+    let digest = match chunks.as_slice() {
+        [only] => only.digest,
+        _ => Digest(whole.finalize().into()),
     };
-    match found {
-        Some((id, packed)) => {
-            if zstd::bulk::decompress(&packed, bytes.len()).ok().as_deref() != Some(bytes) {
-                transaction
-                    .execute("UPDATE chunk SET packed = ?2 WHERE id = ?1", params![id, pack()?])
-                    .map_err(failed(STORING))?;
-            }
+    Ok(Prepared { body, chunks, digest, size })
+}
+
+/// Whether a chunk lies there with these bytes. It is read, because it is about to be relied on.
+fn is_there(connection: &Mutex<Connection>, digest: &Digest, bytes: &[u8]) -> Result<bool> {
+    let packed: Option<Vec<u8>> = locked(connection)
+        .prepare_cached("SELECT packed FROM chunk WHERE sha = ?1")
+        .and_then(|mut it| it.query_row([digest.0], |row| row.get(0)).optional())
+        .map_err(failed(STORING))?;
+    Ok(packed.is_some_and(|it| zstd::bulk::decompress(&it, bytes.len()).ok().as_deref() == Some(bytes)))
+}
+
+fn pack(bytes: &[u8]) -> Result<Vec<u8>> {
+    zstd::bulk::compress(bytes, LEVEL)
+        .map_err(|error| Error::new(Kind::Store, format!("{STORING}: expected to compress")).because(error))
+}
+
+/// Stores a content that was prepared; its blob.
+pub(super) fn put_content(transaction: &Transaction<'_>, content: &Prepared<'_>) -> Result<i64> {
+    let chunks: Vec<i64> = content
+        .chunks
+        .iter()
+        .enumerate()
+        .map(|(number, chunk)| put_chunk(transaction, content.body, number, chunk))
+        .collect::<Result<_>>()?;
+    let found = transaction
+        .prepare_cached("SELECT id FROM blob WHERE sha = ?1")
+        .and_then(|mut it| it.query_row([content.digest.0], |row| row.get(0)).optional())
+        .map_err(failed(STORING))?;
+    if let Some(blob) = found {
+        return Ok(blob);
+    }
+    transaction
+        .prepare_cached("INSERT INTO blob (sha, size) VALUES (?1, ?2)")
+        .and_then(|mut it| it.execute(params![content.digest.0, signed(content.size)]))
+        .map_err(failed(STORING))?;
+    let blob = transaction.last_insert_rowid();
+    for (seq, chunk) in chunks.iter().enumerate() {
+        transaction
+            .prepare_cached("INSERT INTO piece (blob, seq, chunk) VALUES (?1, ?2, ?3)")
+            .and_then(|mut it| it.execute(params![blob, seq as i64, chunk]))
+            .map_err(failed(STORING))?;
+    }
+    Ok(blob)
+}
+
+fn put_chunk(transaction: &Transaction<'_>, body: Body<'_>, number: usize, chunk: &Chunk) -> Result<i64> {
+    let found: Option<i64> = transaction
+        .prepare_cached("SELECT id FROM chunk WHERE sha = ?1")
+        .and_then(|mut it| it.query_row([chunk.digest.0], |row| row.get(0)).optional())
+        .map_err(failed(STORING))?;
+    let insert = |packed: &[u8]| {
+        transaction
+            .prepare_cached("INSERT INTO chunk (sha, size, packed) VALUES (?1, ?2, ?3)")
+            .and_then(|mut it| it.execute(params![chunk.digest.0, chunk.len as i64, packed]))
+            .map_err(failed(STORING))?;
+        Ok(transaction.last_insert_rowid())
+    };
+    match (found, &chunk.packed) {
+        (Some(id), None) => Ok(id),
+        // The disk has spoilt it, or another process has stored the same in the meantime.
+        (Some(id), Some(packed)) => {
+            transaction
+                .prepare_cached("UPDATE chunk SET packed = ?2 WHERE id = ?1")
+                .and_then(|mut it| it.execute(params![id, packed]))
+                .map_err(failed(STORING))?;
             Ok(id)
         }
-        None => {
-            let packed = pack()?;
-            transaction
-                .prepare_cached("INSERT INTO chunk (sha, size, packed) VALUES (?1, ?2, ?3)")
-                .and_then(|mut it| it.execute(params![digest.0, bytes.len() as i64, packed]))
-                .map_err(failed(STORING))?;
-            Ok(transaction.last_insert_rowid())
+        (None, Some(packed)) => insert(packed),
+        // Another process has let go of it in the meantime.
+        (None, None) => {
+            let bytes = body.chunk(number)?;
+            if Digest::of(&bytes) != chunk.digest {
+                let what = format!("{STORING}: expected the same bytes again, found others");
+                return Err(Error::new(Kind::Changed, what));
+            }
+            insert(&pack(&bytes)?)
         }
     }
 }

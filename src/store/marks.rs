@@ -24,6 +24,24 @@ pub(super) fn mark(connection: &Connection, scope: &Scope, name: &str, value: &s
     Ok(())
 }
 
+pub(super) fn mark_anew(
+    connection: &Connection,
+    scope: &Scope,
+    name: &str,
+    value: &str,
+    at: i64,
+) -> Result<bool> {
+    let changed = connection
+        .prepare_cached(
+            "INSERT INTO mark (owner, project, name, value, at) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT (owner, project, name) DO UPDATE SET value = excluded.value, at = excluded.at
+             WHERE value <> excluded.value",
+        )
+        .and_then(|mut it| it.execute(params![scope.owner, scope.project, name, value, at]))
+        .map_err(failed("setting a mark"))?;
+    Ok(changed > 0)
+}
+
 pub(super) fn marked(connection: &Connection, scope: &Scope, name: &str) -> Result<Option<Mark>> {
     connection
         .prepare_cached("SELECT value, at FROM mark WHERE owner = ?1 AND project = ?2 AND name = ?3")
@@ -36,14 +54,14 @@ pub(super) fn marked(connection: &Connection, scope: &Scope, name: &str) -> Resu
         .map_err(failed("reading a mark"))
 }
 
-pub(super) fn unmark(connection: &Connection, scope: &Scope, name: &str) -> Result<()> {
-    connection
+pub(super) fn unmark(connection: &Connection, scope: &Scope, name: &str) -> Result<bool> {
+    let gone = connection
         .execute(
             "DELETE FROM mark WHERE owner = ?1 AND project = ?2 AND name = ?3",
             [&scope.owner, &scope.project, name],
         )
         .map_err(failed("taking a mark away"))?;
-    Ok(())
+    Ok(gone > 0)
 }
 
 pub(super) fn put_ask(connection: &mut Connection, scope: &Scope, state: &str, at: i64) -> Result<Handle> {

@@ -184,6 +184,80 @@ pub fn from_json(text: &str) -> Result<Vec<Note>> {
     }
 }
 
+/// Reads what [`to_markdown`] wrote, and any other Markdown: each point of a list and each paragraph is a note, with what
+/// is indented below it and the code that follows it. Headings only say the type, where they name one.
+pub fn from_markdown(text: &str) -> Vec<Note> {
+    let mut out: Vec<Note> = Vec::new();
+    let mut kind = MemoryKind::default();
+    // What belongs to the note that is open: lines indented so far, or code until its fence closes.
+    let (mut open, mut indent, mut fence) = (false, 0, None::<&str>);
+    for line in text.lines() {
+        let (start, rest) = line.split_at(line.len() - line.trim_start_matches(' ').len());
+        let point = rest
+            .strip_prefix("- ")
+            .or_else(|| rest.strip_prefix("* "))
+            .filter(|_| start.len() < indent.max(1));
+        let mark = ["```", "~~~"].into_iter().find(|it| rest.starts_with(it));
+        let add = |out: &mut Vec<Note>, line: &str| {
+            if let Some(note) = out.last_mut() {
+                note.content.push('\n');
+                note.content.push_str(line.get(indent.min(start.len())..).unwrap_or_default());
+            }
+        };
+        if fence.is_some() || (mark.is_some() && !out.is_empty()) {
+            fence = match (fence, mark) {
+                (Some(open), Some(mark)) if open == mark => None,
+                (Some(open), _) => Some(open),
+                (None, mark) => mark,
+            };
+            add(&mut out, line);
+        } else if rest.is_empty() {
+            // A point goes on below an empty line where it is indented; a paragraph does not.
+            open = open && indent > 0;
+        } else if let Some(heading) = rest.strip_prefix('#').filter(|_| start.is_empty()) {
+            let name = heading.trim_start_matches('#').trim();
+            kind = MemoryKind::ALL.into_iter().find(|it| it.name() == name).unwrap_or_default();
+            (open, indent) = (false, 0);
+        } else if let Some(point) = point {
+            (open, indent) = (true, start.len() + 2);
+            out.push(Note { content: point.to_owned(), kind, ..Note::default() });
+        } else if open && (indent == 0 || start.len() >= indent) {
+            add(&mut out, line);
+        } else {
+            (open, indent) = (true, 0);
+            out.push(Note { content: rest.to_owned(), kind, ..Note::default() });
+        }
+    }
+    out.into_iter().map(described).collect()
+}
+
+/// A note with what [`to_markdown`] says about it taken from its end: ` #tag (project, pinned, `id`)`.
+fn described(note: Note) -> Note {
+    let about = |text: &str| {
+        let (rest, about) = text.strip_suffix("`)")?.rsplit_once(" (")?;
+        let (scope, id) = about.split_once(", `").filter(|(_, id)| Handle::parse(id).is_some())?;
+        let _ = id;
+        let (scope, pinned) =
+            scope.split_once(", ").map_or((scope, false), |(scope, it)| (scope, it == "pinned"));
+        let scope = match scope {
+            "user" => MemoryScope::User,
+            "project" => MemoryScope::Project,
+            _ => return None,
+        };
+        Some((rest.to_owned(), scope, pinned))
+    };
+    let Some((mut content, scope, pinned)) = about(note.content.trim_end()) else { return note };
+    let mut tags = Vec::new();
+    while let Some((rest, tag)) = content.rsplit_once(" #")
+        && !tag.is_empty()
+        && !tag.contains(char::is_whitespace)
+    {
+        tags.insert(0, tag.to_owned());
+        content.truncate(rest.len());
+    }
+    Note { content, scope, pinned, tags, ..note }
+}
+
 /// Which memories say the same as a newer one. `memories` come newest first; so do the results.
 pub(super) fn duplicates(memories: &[Memory]) -> Vec<Tidied> {
     let mut groups: BTreeMap<(MemoryScope, String), Vec<usize>> = BTreeMap::new();
@@ -277,6 +351,27 @@ mod tests {
     }
 
     #[test]
+    fn any_markdown_is_notes() {
+        let text = "# House rules\n\nRead this\nfirst.\n\n## Style\n\n- Tabs\n  - not spaces\n\n  ever\n* Run:\n\n```sh\n# not a heading\n- no point\n```\nThe end #1 (see above)\n";
+        let notes: Vec<_> = from_markdown(text).into_iter().map(|it| it.content).collect();
+        assert_eq!(
+            notes,
+            [
+                "Read this\nfirst.",
+                "Tabs\n- not spaces\never",
+                "Run:\n```sh\n# not a heading\n- no point\n```",
+                "The end #1 (see above)"
+            ]
+        );
+        let tagged = from_markdown("- x #a #b (user, `3k9w2m7qxa`)").remove(0);
+        assert_eq!((tagged.content.as_str(), tagged.tags.len(), tagged.scope), ("x", 2, MemoryScope::User));
+        for odd in ["", "#", "```", "-", "- ", "   \n- é #", "(user, `3k9w2m7qxa`)", " (user, `3k9w2m7qxa`)"]
+        {
+            from_markdown(odd);
+        }
+    }
+
+    #[test]
     fn exports_for_people_and_for_itself() {
         let memories = [
             memory(1, MemoryKind::Preference, "Answers\nin French"),
@@ -296,6 +391,13 @@ mod tests {
             (notes[0].created, notes[0].pinned, notes[0].kind),
             (Some(1), true, MemoryKind::Preference)
         );
+        let notes = from_markdown(&text);
+        let got: Vec<_> = notes.iter().map(|it| (&*it.content, it.kind, it.pinned)).collect();
+        let expected = [
+            ("Port: 8080", MemoryKind::ProjectConfig, false),
+            ("Answers\nin French", MemoryKind::Preference, true),
+        ];
+        assert_eq!(got, expected);
         assert_eq!(from_json(r#"[{"content":"x"}]"#).unwrap()[0].kind, MemoryKind::LearnedPattern);
         assert_eq!(from_json("{}").unwrap_err().kind(), Kind::Input);
     }

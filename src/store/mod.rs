@@ -313,6 +313,32 @@ pub struct Found {
     pub partial: bool,
 }
 
+/// A prompt from an agent's own log of what the user typed. It has no handle: nothing of it is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Typed {
+    /// `prompt`.
+    pub kind: &'static str,
+    /// The agent's name.
+    pub agent: &'static str,
+    /// The session it was typed in.
+    pub session: String,
+    /// When, in milliseconds since 1970.
+    pub at: i64,
+    /// Where in it.
+    pub snippet: Snippet,
+}
+
+/// What was found in the archive, the memory and the agents' logs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recalled {
+    /// In archive and memory.
+    pub found: Found,
+    /// In the logs, the newest first.
+    pub typed: Vec<Typed>,
+    /// How far was searched: `session`, `project`, `all`.
+    pub reach: &'static str,
+}
+
 /// Which memories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MemoryFilter {
@@ -484,8 +510,11 @@ pub trait Store: Send + Sync {
     /// What was put down.
     fn marked(&self, scope: &Scope, name: &str) -> Result<Option<Mark>>;
 
-    /// Takes it away.
-    fn unmark(&self, scope: &Scope, name: &str) -> Result<()>;
+    /// Puts a value down where another one stands, or none; whether it did. Of two processes that do it at once, one does.
+    fn mark_anew(&self, scope: &Scope, name: &str, value: &str, at: i64) -> Result<bool>;
+
+    /// Takes it away; whether it was there. Of two processes that do it at once, one does.
+    fn unmark(&self, scope: &Scope, name: &str) -> Result<bool>;
 
     /// Keeps the state of a host-run talk until the answer comes, for 24 hours.
     fn put_ask(&self, scope: &Scope, state: &str, at: i64) -> Result<Handle>;

@@ -6,6 +6,7 @@ use super::handle::identity;
 use super::item::{Item, NewItem, Place, delete_item, item, put_item, put_place};
 use super::memory::duplicates;
 use super::schema::{failed, write};
+use super::words::indexed;
 use super::{
     Handle, Imported, Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Scope, Tidied, What, search,
 };
@@ -113,7 +114,7 @@ fn put(
         &Place { session, what: What::Memory, call_id: "", tool: None, message: None, at },
     )?;
     if !search::is_indexed(transaction, id)? {
-        search::index(transaction, id, &content)?;
+        search::index(transaction, id, &indexed(&content))?;
     }
     Ok((id, known))
 }

@@ -117,7 +117,10 @@ CREATE TABLE count (
 CREATE VIRTUAL TABLE words USING fts5(
   body, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
 );
-"#];
+"#, "
+-- Originals whose words the next search puts into the index: so many came at once that a compaction would have waited.
+CREATE TABLE pending (item INTEGER PRIMARY KEY REFERENCES item ON DELETE CASCADE) STRICT;
+"];
 
 /// The version that this program writes.
 pub(super) const VERSION: u32 = STEPS.len() as u32;
@@ -323,6 +326,20 @@ mod tests {
         let expected =
             format!("database of a newer version {}; this is {VERSION}; upgrade epitome", VERSION + 7);
         assert!(error.to_string().contains(&expected), "{error}");
+    }
+
+    #[test]
+    fn a_lock_that_is_held_longer_is_an_error_that_says_so() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = Where::Path(directory.path().into());
+        let (mut one, mut two) = (open(&place).unwrap(), open(&place).unwrap());
+        let held = write(&mut one, "testing").unwrap();
+        two.busy_timeout(Duration::from_millis(20)).unwrap();
+        let error = write(&mut two, "archiving originals").unwrap_err();
+        assert_eq!(error.kind(), Kind::Locked);
+        assert!(error.to_string().contains("locked by another process; try again"), "{error}");
+        drop(held);
+        write(&mut two, "archiving originals").unwrap();
     }
 
     #[test]

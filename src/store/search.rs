@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 use serde_json::Value;
 
 use super::item::{ENTRY, entry_of};
-use super::schema::failed;
+use super::schema::{failed, write};
 use super::words::{Words, indexed};
 use super::{Found, Hit, Query, Reach, Scope, What, archive, content, remembered, sqlite};
 use crate::error::Result;
@@ -17,24 +17,75 @@ pub(super) const SEARCHED: usize = 4 << 20;
 /// Results of one search, at most.
 const MAX_HITS: u32 = 100;
 
-/// Matches that are ranked: the newest. Words that more texts than this hold tell them apart no better than their age
-/// does, and ranking 100,000 takes a tenth of a second and more.
+/// Matches that are looked at: the newest. Words that more texts than this hold tell them apart no better than their
+/// age does.
 const RANKED: u32 = 5_000;
+
+/// Bytes of the newest matches that are read to rank them by what they say; older ones follow by age. FTS5's own
+/// `bm25` looks through every match of every phrase in the whole index, a tenth of a second and more among 100,000.
+const WEIGHED: usize = 4 << 20;
 
 const DOING: &str = "searching";
 
-/// Puts the words of `text` into the index as those of `item`.
-pub(super) fn index(transaction: &Transaction<'_>, item: i64, text: &str) -> Result<()> {
+/// Puts words (see [`super::words::indexed`]) into the index as those of `item`.
+pub(super) fn index(transaction: &Transaction<'_>, item: i64, words: &str) -> Result<()> {
     transaction
         .prepare_cached("INSERT INTO words (rowid, body) VALUES (?1, ?2)")
-        .and_then(|mut it| it.execute(params![item, indexed(text)]))
+        .and_then(|mut it| it.execute(params![item, words]))
         .map_err(failed("indexing"))?;
     Ok(())
 }
 
-/// Whether an item is in the index.
-pub(super) fn is_indexed(transaction: &Transaction<'_>, item: i64) -> Result<bool> {
+/// Leaves the words of `item` to the next search.
+pub(super) fn index_later(transaction: &Transaction<'_>, item: i64) -> Result<()> {
     transaction
+        .prepare_cached("INSERT OR IGNORE INTO pending (item) VALUES (?1)")
+        .and_then(|mut it| it.execute([item]))
+        .map_err(failed("indexing"))?;
+    Ok(())
+}
+
+/// Puts the words into the index that were left to the next search, some at a time, so that nobody waits long.
+fn catch_up(store: &sqlite::Sqlite) -> Result<()> {
+    loop {
+        let some: Vec<(i64, i64, String)> = store
+            .lock()
+            .prepare_cached(
+                "SELECT i.id, i.blob, ifnull((SELECT what FROM place p WHERE p.item = i.id AND what <> 'session' LIMIT 1), '')
+                 FROM pending JOIN item i ON i.id = pending.item WHERE i.blob IS NOT NULL ORDER BY i.id LIMIT 32",
+            )
+            .and_then(|mut it| {
+                it.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
+            })
+            .map_err(failed(DOING))?;
+        if some.is_empty() {
+            return Ok(());
+        }
+        let mut words = Vec::new();
+        for (item, blob, what) in some {
+            let what = if what == What::Message.name() { What::Message } else { What::Output };
+            let head = content::head(&store.lock(), blob)?;
+            words.push((item, indexed(&readable(&head, what))));
+        }
+        let mut connection = store.lock();
+        let transaction = write(&mut connection, DOING)?;
+        for (item, words) in words {
+            // Another process may have been faster, or have let go of it.
+            let taken = transaction
+                .prepare_cached("DELETE FROM pending WHERE item = ?1")
+                .and_then(|mut it| it.execute([item]))
+                .map_err(failed(DOING))?;
+            if taken == 1 && !is_indexed(&transaction, item)? {
+                index(&transaction, item, &words)?;
+            }
+        }
+        transaction.commit().map_err(failed(DOING))?;
+    }
+}
+
+/// Whether an item is in the index.
+pub(super) fn is_indexed(connection: &Connection, item: i64) -> Result<bool> {
+    connection
         .prepare_cached("SELECT 1 FROM words_docsize WHERE id = ?1")
         .and_then(|mut it| it.exists([item]))
         .map_err(failed("indexing"))
@@ -66,29 +117,73 @@ fn strings(value: &Value, out: &mut String) {
     }
 }
 
-/// A match before it is dressed: item and score.
-type Match = (i64, f64);
+/// A match before it is dressed: item, blob and score.
+struct Match {
+    id: i64,
+    blob: Option<i64>,
+    what: What,
+    score: f64,
+}
 
 pub(super) fn search(store: &sqlite::Sqlite, scope: &Scope, query: &Query) -> Result<Found> {
     let words = Words::parse(&query.text)?;
-    let limit = query.limit.clamp(1, MAX_HITS);
-    let matches = |all: bool, limit: u32, offset: u32| {
-        matching(&store.lock(), scope, query, &words.expression(all), limit, offset)
-    };
-    // One more than asked for tells whether there is more.
-    let mut found = matches(true, limit + 1, query.offset)?;
-    let none = found.is_empty() && (query.offset == 0 || matches(true, 1, 0)?.is_empty());
-    let partial = none && words.len() > 1;
+    catch_up(store)?;
+    let mut found = matching(&store.lock(), scope, query, &words.expression(true))?;
+    let partial = found.is_empty() && words.len() > 1;
     if partial {
-        found = matches(false, limit + 1, query.offset)?;
+        found = matching(&store.lock(), scope, query, &words.expression(false))?;
     }
-    let more = found.len() > limit as usize;
-    found.truncate(limit as usize);
+    weigh(&store.lock(), &words, &mut found)?;
+    let (from, limit) = (query.offset as usize, query.limit.clamp(1, MAX_HITS) as usize);
+    let more = found.len() > from + limit;
     let mut hits = Vec::new();
-    for found in found {
+    for found in found.into_iter().skip(from).take(limit) {
         hits.extend(dressed(store, query, &words, found)?);
     }
-    Ok(Found { partial: partial && !hits.is_empty(), hits, next: more.then(|| query.offset + limit) })
+    Ok(Found { partial: partial && !hits.is_empty(), hits, next: more.then(|| query.offset + limit as u32) })
+}
+
+/// Gives the newest matches their score and puts the best first (BM25, with k1 = 1.2 and b = 0.75 as FTS5 has them).
+fn weigh(connection: &Connection, words: &Words, found: &mut [Match]) -> Result<()> {
+    let mut left = WEIGHED / words.len().max(1);
+    let mut counted: Vec<(Vec<u32>, f64)> = Vec::new();
+    for it in found.iter() {
+        let text = text_of(connection, it)?;
+        counted.push((words.counts(&text), text.len() as f64));
+        left = left.saturating_sub(text.len());
+        if left == 0 {
+            break;
+        }
+    }
+    let all = counted.len() as f64;
+    let mean = counted.iter().map(|(_, len)| len).sum::<f64>() / all.max(1.0);
+    let rare: Vec<f64> = (0..words.len())
+        .map(|term| {
+            let with = counted.iter().filter(|(counts, _)| counts.get(term).is_some_and(|it| *it > 0)).count()
+                as f64;
+            (1.0 + (all - with + 0.5) / (with + 0.5)).ln()
+        })
+        .collect();
+    for (found, (counts, len)) in found.iter_mut().zip(&counted) {
+        let length = 1.2 * (0.25 + 0.75 * len / mean.max(1.0));
+        let term =
+            |(count, rare): (&u32, &f64)| rare * f64::from(*count) * 2.2 / (f64::from(*count) + length);
+        found.score = counts.iter().zip(&rare).map(term).sum();
+    }
+    found.sort_by(|one, other| other.score.total_cmp(&one.score).then(other.id.cmp(&one.id)));
+    Ok(())
+}
+
+/// What is searched of an item.
+fn text_of(connection: &Connection, found: &Match) -> Result<String> {
+    match (found.what, found.blob) {
+        (What::Compaction, _) => archive::summary(connection, found.id),
+        (What::Memory, _) => remembered::content(connection, found.id),
+        (What::Session | What::Message | What::Output, Some(blob)) => {
+            Ok(readable(&content::head(connection, blob)?, found.what).into_owned())
+        }
+        (What::Session | What::Message | What::Output, None) => Ok(String::new()),
+    }
 }
 
 /// The session and the kinds (as JSON) that a query is limited to.
@@ -100,14 +195,8 @@ fn limits(query: &Query) -> (Option<&str>, Option<String>) {
     }
 }
 
-fn matching(
-    connection: &Connection,
-    scope: &Scope,
-    query: &Query,
-    expression: &str,
-    limit: u32,
-    offset: u32,
-) -> Result<Vec<Match>> {
+/// The newest matches.
+fn matching(connection: &Connection, scope: &Scope, query: &Query, expression: &str) -> Result<Vec<Match>> {
     let (session, only) = limits(query);
     let project = match query.reach {
         Reach::Session(_) | Reach::Project => Some(scope.project.as_str()),
@@ -121,50 +210,47 @@ fn matching(
             .map_err(failed(DOING))?,
         None => (0, i64::MAX),
     };
+    let found = |row: &rusqlite::Row<'_>| {
+        let sort: String = row.get(2)?;
+        let what = match sort.as_str() {
+            "compaction" => What::Compaction,
+            "memory" => What::Memory,
+            // A message is weighed as it lies there.
+            _ => What::Output,
+        };
+        Ok(Match { id: row.get(0)?, blob: row.get(1)?, what, score: 0.0 })
+    };
     connection
         .prepare_cached(
-            "SELECT id, score FROM (
-               SELECT i.id AS id, -bm25(words) AS score FROM words CROSS JOIN item i ON i.id = words.rowid
-               WHERE words MATCH ?1 AND words.rowid BETWEEN ?9 AND ?10 AND i.owner = ?2
-                 AND (?3 IS NULL OR i.project IN (?3, ''))
-                 AND (ifnull(?4, ?5) IS NULL OR EXISTS (
-                   SELECT 1 FROM place p WHERE p.item = i.id AND (?4 IS NULL OR p.session = ?4)
-                     AND (?5 IS NULL OR p.what IN (SELECT value FROM json_each(?5)))))
-               ORDER BY words.rowid DESC LIMIT ?8)
-             ORDER BY score DESC, id DESC LIMIT ?6 OFFSET ?7",
+            "SELECT i.id, i.blob, i.sort FROM words CROSS JOIN item i ON i.id = words.rowid
+             WHERE words MATCH ?1 AND words.rowid BETWEEN ?7 AND ?8 AND i.owner = ?2
+               AND (?3 IS NULL OR i.project IN (?3, ''))
+               AND (ifnull(?4, ?5) IS NULL OR EXISTS (
+                 SELECT 1 FROM place p WHERE p.item = i.id AND (?4 IS NULL OR p.session = ?4)
+                   AND (?5 IS NULL OR p.what IN (SELECT value FROM json_each(?5)))))
+             ORDER BY words.rowid DESC LIMIT ?6",
         )
         .and_then(|mut it| {
-            let params =
-                params![expression, scope.owner, project, session, only, limit, offset, RANKED, from, to];
-            it.query_map(params, |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+            let params = params![expression, scope.owner, project, session, only, RANKED, from, to];
+            it.query_map(params, found)?.collect()
         })
         .map_err(failed(DOING))
 }
 
 /// A result with its place and snippet; `None` when another process has just deleted it.
-fn dressed(store: &sqlite::Sqlite, query: &Query, words: &Words, (id, score): Match) -> Result<Option<Hit>> {
+fn dressed(store: &sqlite::Sqlite, query: &Query, words: &Words, found: Match) -> Result<Option<Hit>> {
     let connection = store.lock();
     let (session, only) = limits(query);
-    let found = connection
+    let entry: Option<super::Entry> = connection
         .prepare_cached(&format!(
-            "SELECT {ENTRY}, i.blob FROM item i JOIN place p ON p.item = i.id
+            "SELECT {ENTRY} FROM item i JOIN place p ON p.item = i.id
              WHERE i.id = ?1 AND (?2 IS NULL OR p.session = ?2)
                AND (?3 IS NULL OR p.what IN (SELECT value FROM json_each(?3)))
              ORDER BY p.at DESC LIMIT 1"
         ))
-        .and_then(|mut it| {
-            it.query_row(params![id, session, only], |row| Ok((entry_of(row)?, row.get(10)?))).optional()
-        })
+        .and_then(|mut it| it.query_row(params![found.id, session, only], entry_of).optional())
         .map_err(failed(DOING))?;
-    let Some((entry, blob)): Option<(super::Entry, Option<i64>)> = found else { return Ok(None) };
-    let snippet = match (entry.what, blob) {
-        (What::Compaction, _) => words.snippet(&archive::summary(&connection, id)?),
-        (What::Memory, _) => words.snippet(&remembered::content(&connection, id)?),
-        (What::Session | What::Message | What::Output, Some(blob)) => {
-            let head = content::head(&connection, blob)?;
-            words.snippet(&readable(&head, entry.what))
-        }
-        (What::Session | What::Message | What::Output, None) => return Ok(None),
-    };
-    Ok(Some(Hit { entry, score, snippet }))
+    let Some(entry) = entry else { return Ok(None) };
+    let found = Match { what: entry.what, ..found };
+    Ok(Some(Hit { snippet: words.snippet(&text_of(&connection, &found)?), score: found.score, entry }))
 }

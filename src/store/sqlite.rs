@@ -11,7 +11,7 @@ use super::{
     MemoryFilter, Note, Query, Retention, Scope, Stats, Store, Stored, Tidied, Where, archive, care, item,
     marks, remembered, schema, search,
 };
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 use crate::secrets::Veil;
 
 /// [`Store`] in `epitome.db`. Several processes may open the same one.
@@ -21,6 +21,15 @@ pub struct Sqlite {
     directory: Option<PathBuf>,
     keeps: bool,
     veil: Veil,
+    /// Why nothing is kept, where the store could not be opened.
+    refusal: Option<Refusal>,
+}
+
+/// An error that is said again by everything that would store.
+#[derive(Debug)]
+struct Refusal {
+    kind: Kind,
+    why: String,
 }
 
 /// A panic of another thread has rolled its transaction back, so the connection is as good as before.
@@ -36,7 +45,25 @@ impl Sqlite {
             Where::Memory | Where::None => None,
         };
         let connection = Mutex::new(schema::open(place)?);
-        Ok(Self { connection, directory, keeps: *place != Where::None, veil })
+        Ok(Self { connection, directory, keeps: *place != Where::None, veil, refusal: None })
+    }
+
+    /// Opens the store; where that cannot be done, an empty one that refuses to store anything, and says why.
+    pub fn open_or_refuse(place: &Where, veil: Veil) -> Result<Self> {
+        let error = match Self::open(place, veil.clone()) {
+            Ok(store) => return Ok(store),
+            Err(error) => error,
+        };
+        let why = error.full();
+        tracing::warn!("{why}; going on without what was archived and remembered");
+        Ok(Self { refusal: Some(Refusal { kind: error.kind(), why }), ..Self::open(&Where::None, veil)? })
+    }
+
+    fn storing(&self) -> Result<()> {
+        match &self.refusal {
+            None => Ok(()),
+            Some(it) => Err(Error::new(it.kind, it.why.clone())),
+        }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Connection> {
@@ -54,7 +81,8 @@ impl Store for Sqlite {
     }
 
     fn put_all(&self, scope: &Scope, batch: &Batch<'_>) -> Result<Stored> {
-        archive::put_all(&mut self.lock(), scope, batch, &self.veil)
+        self.storing()?;
+        archive::put_all(&self.connection, scope, batch, &self.veil)
     }
 
     fn finish(&self, scope: &Scope, compaction: &str, applied: &Applied) -> Result<()> {
@@ -90,6 +118,7 @@ impl Store for Sqlite {
     }
 
     fn remember(&self, scope: &Scope, note: &Note, at: i64) -> Result<Memory> {
+        self.storing()?;
         remembered::remember(&mut self.lock(), scope, note, at, &self.veil)
     }
 
@@ -125,11 +154,16 @@ impl Store for Sqlite {
         marks::marked(&self.lock(), scope, name)
     }
 
-    fn unmark(&self, scope: &Scope, name: &str) -> Result<()> {
+    fn mark_anew(&self, scope: &Scope, name: &str, value: &str, at: i64) -> Result<bool> {
+        marks::mark_anew(&self.lock(), scope, name, value, at)
+    }
+
+    fn unmark(&self, scope: &Scope, name: &str) -> Result<bool> {
         marks::unmark(&self.lock(), scope, name)
     }
 
     fn put_ask(&self, scope: &Scope, state: &str, at: i64) -> Result<Handle> {
+        self.storing()?;
         marks::put_ask(&mut self.lock(), scope, state, at)
     }
 

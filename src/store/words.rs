@@ -151,6 +151,12 @@ impl Words {
         self.terms.len()
     }
 
+    /// How often each term stands in `text`.
+    pub(super) fn counts(&self, text: &str) -> Vec<u32> {
+        let count = |it: &Term| u32::try_from(it.pattern.find_iter(text).count()).unwrap_or(u32::MAX);
+        self.terms.iter().map(count).collect()
+    }
+
     /// Where all terms stand in `text`, if they do: for texts that are not in the index.
     pub fn find(&self, text: &str) -> Option<Snippet> {
         self.terms.iter().all(|it| it.pattern.is_match(text)).then(|| self.snippet(text))

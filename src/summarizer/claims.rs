@@ -218,6 +218,12 @@ impl<'a> Sources<'a> {
         {
             return Some(Unfounded::Mouth);
         }
+        if words::any(|it| &it.authority, sentence)
+            && !words::any(|it| &it.cited, sentence)
+            && !all(&[&self.user, &self.context, &self.model], sentence)
+        {
+            return Some(Unfounded::Mouth);
+        }
         let given = match place {
             Place::Rules => {
                 (all(&[&self.user, &self.context], sentence) && self.tells(sentence))
@@ -228,7 +234,8 @@ impl<'a> Sources<'a> {
         };
         let opposed = match place {
             Place::Rules => self.contradicts(sentence) || self.opposes(sentence),
-            Place::Tasks => self.contradicts(sentence),
+            // A goal says no to what the user says is the case: "it crashes", "it is not to crash".
+            Place::Tasks => noes(sentence) == 0 && self.contradicts(sentence),
             Place::Report => false,
         };
         if !given || opposed {
@@ -376,6 +383,17 @@ impl<'a> Sources<'a> {
                 .any(|it| claim.said.is_match(it) && !words.no.is_match(it) && !words.open.is_match(it));
             shown != Some(true) && !told
         })
+    }
+
+    /// Names without an ending are paths where the conversation knows a file of that name: `deploy/Dockerfile`.
+    pub fn bare_paths<'t>(&self, text: &'t str) -> Vec<&'t str> {
+        let part = |c: char| !(c.is_alphanumeric() || matches!(c, '/' | '_' | '.' | '-' | '@' | '~'));
+        let known = |name: &str| {
+            let mut files = self.ledger.about(Topic::Files);
+            files.any(|it| it.text.rsplit('/').next() == Some(name) && !name.contains('.'))
+        };
+        let words = text.split(part).filter(|it| it.contains('/'));
+        words.filter(|it| it.rsplit('/').next().is_some_and(known)).collect()
     }
 
     /// The path of the ledger that a misspelt one means: of the same name, or two letters away.

@@ -109,7 +109,8 @@ fn founded(body: &str, place: Place, sources: &Sources<'_>, out: &mut Mended) ->
         // What stands in a block of code is quoted; orders hide there too, rules and claims do not.
         let place = if code { Place::Report } else { place };
         let mut line = line.to_owned();
-        for path in paths(&line.clone()) {
+        let whole = line.clone();
+        for path in paths(&whole).into_iter().chain(sources.bare_paths(&whole)) {
             if sources.has(path) {
                 continue;
             }

@@ -81,13 +81,48 @@ impl Http {
         seen: &dyn Fn(usize),
         until: Instant,
     ) -> Result<Reply, Failure> {
-        let body = serde_json::to_vec(&endpoint.body(ask))
-            .map_err(|error| Failure::new(Cause::Request, error.to_string()))?;
+        let response =
+            self.posted(endpoint, endpoint.url(), "text/event-stream", &endpoint.body(ask)).await?;
+        self.answer(endpoint, response, seen, until).await
+    }
+
+    /// Has messages counted; tokens.
+    pub async fn count(&self, endpoint: &Endpoint, messages: Value) -> Result<u64, Failure> {
+        let Some(url) = endpoint.count_url() else {
+            return Err(Failure::new(Cause::NotFound, "this API has no endpoint that counts"));
+        };
+        let counted = async {
+            let body = endpoint.count_body(messages);
+            let mut response = self.posted(endpoint, url, "application/json", &body).await?;
+            let mut whole = Vec::new();
+            while let Some(piece) = response.chunk().await.map_err(broken)? {
+                whole.extend_from_slice(&piece[..piece.len().min(ERROR_BYTES - whole.len())]);
+            }
+            let value: Value = serde_json::from_slice(&whole).unwrap_or_default();
+            let tokens = ["/input_tokens", "/totalTokens"].iter().find_map(|it| value.pointer(it)?.as_u64());
+            tokens.ok_or_else(|| Failure::new(Cause::Garbled, "an answer without a number of tokens"))
+        };
+        match timeout(self.limits.total, counted).await {
+            Ok(result) => result.map_err(|it| it.without(endpoint.key.as_ref())),
+            Err(_) => Err(self.slow(true)),
+        }
+    }
+
+    /// Sends a body; the response, if it is one of success.
+    async fn posted(
+        &self,
+        endpoint: &Endpoint,
+        url: String,
+        accept: &'static str,
+        body: &Value,
+    ) -> Result<Response, Failure> {
+        let body =
+            serde_json::to_vec(body).map_err(|error| Failure::new(Cause::Request, error.to_string()))?;
         let mut request = self
             .client
-            .post(endpoint.url())
+            .post(url)
             .header(header::CONTENT_TYPE, "application/json")
-            .header(header::ACCEPT, "text/event-stream");
+            .header(header::ACCEPT, accept);
         for (name, value) in endpoint.headers() {
             let mut value = header::HeaderValue::from_str(&value)
                 .map_err(|_| Failure::new(Cause::Key, "the key holds characters that no header can carry"))?;
@@ -115,7 +150,7 @@ impl Http {
         if status != StatusCode::OK {
             return Err(self.refused(response).await);
         }
-        self.answer(endpoint, response, seen, until).await
+        Ok(response)
     }
 
     async fn refused(&self, mut response: Response) -> Failure {

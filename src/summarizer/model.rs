@@ -241,6 +241,28 @@ impl Endpoint {
         }
     }
 
+    /// The URL that counts tokens, where the API has one.
+    pub fn count_url(&self) -> Option<String> {
+        let url = self.url();
+        match self.api {
+            Api::Anthropic => Some(format!("{url}/count_tokens")),
+            Api::OpenaiResponses => Some(format!("{url}/input_tokens")),
+            Api::Gemini => Some(format!("{}:countTokens", url.rsplit_once(':')?.0)),
+            Api::OpenaiChat => None,
+        }
+    }
+
+    /// What is sent there: messages as the API has them.
+    pub fn count_body(&self, messages: Value) -> Value {
+        match self.api {
+            Api::Anthropic | Api::OpenaiChat => {
+                serde_json::json!({"model": self.model, "messages": messages})
+            }
+            Api::OpenaiResponses => serde_json::json!({"model": self.model, "input": messages}),
+            Api::Gemini => serde_json::json!({"contents": messages}),
+        }
+    }
+
     /// Headers besides the content type. The key is in them and nowhere else.
     pub fn headers(&self) -> Vec<(&'static str, String)> {
         let key = self.key.as_ref().map(Key::expose);
@@ -324,6 +346,16 @@ mod tests {
         let gemini = "https://g.com/v1beta/models/m:streamGenerateContent?alt=sse";
         assert_eq!(url(Api::Gemini, "https://g.com"), gemini);
         assert_eq!(url(Api::Gemini, "https://g.com/v1beta"), gemini);
+    }
+
+    #[test]
+    fn counting_has_its_own_addresses() {
+        let url = |api, base| endpoint(api, base).count_url();
+        let of = |text: &str| Some(text.to_owned());
+        assert_eq!(url(Api::Anthropic, "https://a.com"), of("https://a.com/v1/messages/count_tokens"));
+        assert_eq!(url(Api::OpenaiResponses, "https://o/v1"), of("https://o/v1/responses/input_tokens"));
+        assert_eq!(url(Api::Gemini, "https://g.com"), of("https://g.com/v1beta/models/m:countTokens"));
+        assert_eq!(url(Api::OpenaiChat, "http://localhost:1/v1"), None);
     }
 
     #[test]

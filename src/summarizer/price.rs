@@ -33,7 +33,13 @@ pub fn price(model: &str) -> Option<&'static Price> {
     static TABLE: LazyLock<Table> =
         LazyLock::new(|| toml::from_str(include_str!("../../prompts/prices.toml")).unwrap_or_default());
     let model = model.rsplit('/').next().unwrap_or(model);
-    TABLE.model.iter().filter(|it| model.starts_with(it.name.as_str())).max_by_key(|it| it.name.len())
+    // A date or a point release costs the same; `-pro` or `.5` is another model.
+    let same = |rest: &str| {
+        let rest = rest.strip_prefix(['-', '@', ':']);
+        rest.is_some_and(|it| it.starts_with(|c: char| c.is_ascii_digit()) || it == "latest")
+    };
+    let of = |it: &&Price| model.strip_prefix(it.name.as_str()).is_some_and(|it| it.is_empty() || same(it));
+    TABLE.model.iter().filter(of).max_by_key(|it| it.name.len())
 }
 
 impl Price {
@@ -84,8 +90,8 @@ pub struct Sizes {
     pub rewritten: u64,
 }
 
-/// Predicts. `session`: the price of the model that the session runs on, whose turns become cheaper.
-pub fn predict(summarizer: &Price, session: &Price, sizes: &Sizes) -> Predicted {
+/// Predicts. `session`: the price of the model that the session runs on, whose turns become cheaper, if it is known.
+pub fn predict(summarizer: &Price, session: Option<&Price>, sizes: &Sizes) -> Predicted {
     let out = |input: Tokens| summarizer.of(Tokens { output: sizes.output, ..input });
     let own = out(Tokens { input: sizes.own, ..Tokens::default() });
     let prefix = sizes.prefix.map(|(tokens, warm)| match warm {
@@ -95,10 +101,12 @@ pub fn predict(summarizer: &Price, session: &Price, sizes: &Sizes) -> Predicted 
     let form = if prefix.is_some_and(|it| it < own) { Form::Prefix } else { Form::Own };
     let cost = prefix.filter(|_| form == Form::Prefix).unwrap_or(own);
     // Later turns read the context from the cache; the first one after the change writes it.
-    let lost = session.of(Tokens { cache_write: sizes.rewritten, ..Tokens::default() })
-        - session.of(Tokens { cache_read: sizes.rewritten, ..Tokens::default() });
-    let gain = session.of(Tokens { cache_read: sizes.saved, ..Tokens::default() });
-    let pays_after = (gain > 0.0).then(|| ((cost + lost) / gain).ceil().max(1.0) as u64);
+    let pays_after = session.and_then(|session| {
+        let lost = session.of(Tokens { cache_write: sizes.rewritten, ..Tokens::default() })
+            - session.of(Tokens { cache_read: sizes.rewritten, ..Tokens::default() });
+        let gain = session.of(Tokens { cache_read: sizes.saved, ..Tokens::default() });
+        (gain > 0.0).then(|| ((cost + lost) / gain).ceil().max(1.0) as u64)
+    });
     Predicted { own, prefix, form, pays_after }
 }
 
@@ -110,7 +118,10 @@ mod tests {
     fn the_longest_name_wins_and_nothing_is_guessed() {
         assert_eq!(price("openai/gpt-5-mini-2025-08-07").unwrap().name, "gpt-5-mini");
         assert_eq!(price("gpt-5.1").unwrap().name, "gpt-5.1");
-        assert_eq!(price("llama3"), None);
+        assert_eq!(price("claude-sonnet-4-5@20250929").unwrap().name, "claude-sonnet-4");
+        for unknown in ["llama3", "gpt-5-pro", "gpt-5.9", "gemini-2.5-pro-tts"] {
+            assert_eq!(price(unknown), None, "{unknown}");
+        }
     }
 
     #[test]
@@ -123,13 +134,13 @@ mod tests {
             saved: 80_000,
             rewritten: 20_000,
         };
-        let warm = predict(it, it, &sizes);
+        let warm = predict(it, Some(it), &sizes);
         assert_eq!(warm.form, Form::Prefix);
         assert!((warm.prefix.unwrap() - 0.02).abs() < 1e-9 && (warm.own - 0.07).abs() < 1e-9);
         // 0.02 for the summary and 0.023 for writing the rest anew, 0.008 saved each turn.
         assert_eq!(warm.pays_after, Some(6));
-        let cold = predict(it, it, &Sizes { prefix: Some((100_000, false)), ..sizes });
+        let cold = predict(it, Some(it), &Sizes { prefix: Some((100_000, false)), ..sizes });
         assert_eq!(cold.form, Form::Own);
-        assert_eq!(predict(it, it, &Sizes { saved: 0, ..sizes }).pays_after, None);
+        assert_eq!(predict(it, Some(it), &Sizes { saved: 0, ..sizes }).pays_after, None);
     }
 }

@@ -54,6 +54,10 @@ impl Text {
 pub struct Own {
     /// Behind what the model is told first: what the profile's system asks for.
     pub system: Option<String>,
+    /// In front of the form that we ask for: what the profile asks for.
+    pub ask: Option<String>,
+    /// The same where an earlier record is in the transcript.
+    pub again: Option<String>,
     /// A second call that checks the first draft.
     pub verify: Option<String>,
 }
@@ -80,6 +84,8 @@ pub struct Fill<'a> {
     pub faults: &'a [Fault],
     /// Number of the part, and about how many there are.
     pub part: (usize, usize),
+    /// What the profile asks for in its own words, filled in.
+    pub asked: String,
 }
 
 /// A text with everything filled in. What is filled in is not looked at again: `{tokens}` in a transcript stays.
@@ -133,6 +139,10 @@ fn value(name: &str, fill: &Fill<'_>) -> Option<String> {
             [] => String::new(),
             pins => format!("\nKnown to be kept already, so need not be said: {}", pins.join("; ")),
         },
+        "asked" if fill.asked.is_empty() => String::new(),
+        "asked" => format!("{}\n\n", fill.asked),
+        "empty" if fill.spec.keep_empty => "Keep a section that has nothing to say, with (none)".to_owned(),
+        "empty" => "Leave out a section that has nothing to say".to_owned(),
         "faults" => fill.faults.iter().map(Fault::clause).collect::<Vec<_>>().join("; "),
         "number" => fill.part.0.to_string(),
         "of" => fill.part.1.to_string(),
@@ -181,6 +191,7 @@ mod tests {
             pins: &[],
             faults: &[Fault::Empty],
             part: (1, 2),
+            asked: String::new(),
         };
         assert_eq!(
             template("{transcript}|{tokens}|{unknown}|{ {faults}", &fill),
@@ -198,10 +209,14 @@ mod tests {
             Text::Prefix,
             Text::Host,
         ] {
-            let filled = filled(text, &Fill { transcript: "T", focus: None, ..fill });
+            let filled = filled(text, &Fill { transcript: "T", focus: None, asked: String::new(), ..fill });
             assert!(!filled.is_empty() && !filled.contains('{'), "{text:?}: {filled}");
         }
         assert!(filled(Text::Ask, &fill).contains("## Goal\n(what the work is for, in the user's words)"));
+        let own = Fill { asked: "Say {it} in verse.".into(), ..fill };
+        for text in [Text::Ask, Text::Prefix, Text::Host] {
+            assert!(filled(text, &own).contains("Say {it} in verse.\n\n"), "{text:?}");
+        }
     }
 
     #[test]

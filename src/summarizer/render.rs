@@ -21,6 +21,9 @@ pub struct Passage {
     pub prompt: bool,
 }
 
+/// Who speaks in an earlier summary.
+pub const EARLIER: &str = "earlier record";
+
 /// The passages of a region. `veil` cuts what must not leave the machine.
 pub fn passages(history: &History, region: Range<usize>, veil: &dyn Fn(&str) -> String) -> Vec<Passage> {
     let mut out = Vec::new();
@@ -65,7 +68,7 @@ pub fn passages(history: &History, region: Range<usize>, veil: &dyn Fn(&str) -> 
 
 fn speaker(message: &Message) -> &'static str {
     match (message.kind, message.role) {
-        (Kind::Summary, _) => "earlier record",
+        (Kind::Summary, _) => EARLIER,
         (Kind::Context | Kind::Marker | Kind::Continue | Kind::Ack, _) => "program",
         (Kind::Said, Role::User) => "user",
         (Kind::Said, Role::Assistant) => "assistant",

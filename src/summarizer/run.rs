@@ -206,3 +206,14 @@ pub fn with_line(talk: &mut Talk, material: &Material<'_>, line: &dyn Line, watc
         Some(Err(GaveUp::Bound(why)))
     }))
 }
+
+/// Has messages counted by a provider, from a thread that may block.
+pub fn counted(messages: serde_json::Value, endpoint: &Endpoint, limits: Limits) -> Result<u64> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Error::new(Kind::Io, "setting up to ask a provider").because(error))?;
+    let http = Http::new(endpoint, limits)?;
+    let counted = runtime.block_on(http.count(endpoint, messages));
+    counted.map_err(|it| Error::new(Kind::Provider, it.sentence(endpoint)))
+}

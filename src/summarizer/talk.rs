@@ -250,10 +250,19 @@ impl Talk {
         if let Some((ms, why)) = &self.wait {
             return Step::Wait(*ms, why.clone());
         }
-        match self.ask(material) {
-            Ok((ask, _)) => Step::Ask(Box::new(ask)),
-            Err(why) => Step::GaveUp(why),
+        let ask = match self.ask(material) {
+            Ok((ask, _)) => ask,
+            Err(why) => return Step::GaveUp(why),
+        };
+        // What a host reads of its own it need not be sent.
+        let size = if material.host { 0 } else { (material.count)(&ask.text()) };
+        let most = material.bounds.tokens;
+        if self.sent.saturating_add(size) > most {
+            let all = self.sent.saturating_add(size);
+            let why = format!("the limit of {most} tokens for one summary does not allow the {all} it takes");
+            return Step::GaveUp(GaveUp::Bound(why));
         }
+        Step::Ask(Box::new(ask))
     }
 
     /// The wait is over.
@@ -285,7 +294,11 @@ impl Talk {
         };
         let size = (material.count)(&asked.text());
         self.requests += 1;
-        self.sent += size;
+        // Where nobody answered the call, nothing went out.
+        if !matches!(&heard, Err(it) if it.status.is_none() && matches!(it.cause, Cause::Network | Cause::Tls))
+        {
+            self.sent += size;
+        }
         match heard {
             Ok(reply) => {
                 self.tokens.add(reply.tokens);
@@ -461,7 +474,7 @@ impl Talk {
         faults: &'f [Fault],
         part: (usize, usize),
     ) -> Fill<'f> {
-        Fill {
+        let mut fill = Fill {
             fence,
             transcript,
             spec: material.spec,
@@ -472,7 +485,13 @@ impl Talk {
             pins: material.pins,
             faults,
             part,
+            asked: String::new(),
+        };
+        let own = material.own.again.as_ref().filter(|_| has_earlier(material));
+        if let Some(own) = own.or(material.own.ask.as_ref()) {
+            fill.asked = prompt::template(own, &fill);
         }
+        fill
     }
 
     /// The present ask, and for chunks and folds what follows when it is answered.
@@ -561,7 +580,7 @@ impl Talk {
             system.push_str(&prompt::template(own, &fill));
         }
         let mut said = prompt::filled(if prefix.is_some() { Text::Prefix } else { text }, &fill);
-        if text == Text::Ask && passages.iter().any(|it| it.who == "earlier record") {
+        if text == Text::Ask && material.own.again.is_none() && passages.iter().any(is_earlier) {
             said.push_str("\n\n");
             said.push_str(prompt::filled(Text::Again, &fill).trim());
         }
@@ -744,6 +763,15 @@ impl Talk {
             false => Stage::Done { notes: mended.notes(), text: mended.text },
         };
     }
+}
+
+fn is_earlier(passage: &Passage) -> bool {
+    passage.who == render::EARLIER
+}
+
+/// Whether an earlier record is among what is summarised.
+fn has_earlier(material: &Material<'_>) -> bool {
+    material.passages.iter().any(is_earlier)
 }
 
 /// What follows an answer.

@@ -15,41 +15,43 @@ fn rounds(few: usize) -> usize {
     std::env::var("EPITOME_ROUNDS").ok().and_then(|it| it.parse().ok()).unwrap_or(few)
 }
 
-fn command(home: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_epitome"));
+pub(crate) fn command(home: &Path, arguments: &[&str]) -> Command {
+    // Long runs name a copy that no build replaces under them.
+    let program = std::env::var_os("EPITOME_PROGRAM").unwrap_or(env!("CARGO_BIN_EXE_epitome").into());
+    let mut command = Command::new(program);
     command.env_clear().env("HOME", home).env("PATH", "/usr/bin:/bin").current_dir(home).args(arguments);
     command
 }
 
-fn epitome(home: &Path, arguments: &[&str]) -> Output {
+pub(crate) fn epitome(home: &Path, arguments: &[&str]) -> Output {
     command(home, arguments).output().unwrap()
 }
 
-fn answer(output: &Output) -> Value {
+pub(crate) fn answer(output: &Output) -> Value {
     let text = String::from_utf8_lossy(&output.stdout);
     serde_json::from_str(&text)
         .unwrap_or_else(|error| panic!("{error}: {text}{}", String::from_utf8_lossy(&output.stderr)))
 }
 
-fn example(name: &str) -> Vec<u8> {
+pub(crate) fn example(name: &str) -> Vec<u8> {
     fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("examples/sessions").join(name)).unwrap()
 }
 
 /// A home with one session in it, and how that is named.
-struct Home {
+pub(crate) struct Home {
     folder: tempfile::TempDir,
-    session: String,
+    pub(crate) session: String,
     /// What must be either as before or as after: a file, or a database.
-    file: PathBuf,
+    pub(crate) file: PathBuf,
 }
 
 impl Home {
-    fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
 }
 
-fn home(agent: &str) -> Home {
+pub(crate) fn home(agent: &str) -> Home {
     let folder = tempfile::tempdir().unwrap();
     let place = |inside: &str, bytes: &[u8]| {
         let path = folder.path().join(inside);
@@ -153,7 +155,7 @@ fn random(seed: &mut u64) -> u64 {
     *seed >> 33
 }
 
-fn apply(session: &str) -> [&str; 7] {
+pub(crate) fn apply(session: &str) -> [&str; 7] {
     ["compact", session, "--budget", "30%", "--apply", "--json", "--now=2026-11-20T12:00:00Z"]
 }
 
@@ -278,7 +280,7 @@ fn undone_byte_for_byte() {
 }
 
 /// A Claude Code session with outputs that are worth clearing.
-fn with_outputs() -> String {
+pub(crate) fn with_outputs() -> String {
     let mut out = String::new();
     let mut parent = Value::Null;
     let mut line = |number: usize, kind: &str, message: Value| {
@@ -414,4 +416,58 @@ fn what_may_not_be_applied_to_is_refused() {
         let mode = |path: &str| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(live["output"].as_str().unwrap()), 0o640, "permissions are the old session's");
     }
+}
+
+/// The words of a session as the reader gives them, by who said them: `(role, kind is a summary, text)`.
+fn words(path: &str) -> Vec<(String, bool, String)> {
+    use epitome::history::{Kind, Role};
+    let source = epitome::format::Memory::new("made", fs::read(path).unwrap());
+    let session = epitome::format::read(&source, None).unwrap();
+    let mut out = Vec::new();
+    for message in session.history.messages() {
+        for text in message.texts() {
+            let role = if message.role == Role::User { "user" } else { "other" };
+            out.push((role.to_owned(), message.kind == Kind::Summary, text.as_str().to_owned()));
+        }
+    }
+    out
+}
+
+#[test]
+fn every_session_is_carried_to_every_agent() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("examples/sessions");
+    let mut names: Vec<_> = fs::read_dir(&folder).unwrap().map(|it| it.unwrap().path()).collect();
+    names.retain(|it| it.extension().is_some_and(|it| it != "py"));
+    names.sort();
+    assert_eq!(names.len(), 10);
+    let each = |agent: &str| {
+        for path in &names {
+            // The default; and, from an agent's own session, one whose summary stands behind the user's words.
+            let native = path.extension().is_some_and(|it| it == "jsonl");
+            for profile in ["epitome", "codex@0.169"].into_iter().take(if native { 2 } else { 1 }) {
+                let home = tempfile::tempdir().unwrap();
+                let session = path.display().to_string();
+                let arguments =
+                    ["compact", &session, "--profile", profile, "--as", agent, "--apply", "--json"];
+                let done = answer(&epitome(home.path(), &arguments));
+                let what = format!("{session} {profile} to {agent}: {done}");
+                assert_eq!(done["status"], "compacted", "{what}");
+                let found = words(done["output"].as_str().unwrap());
+                let summary = done["summary"].as_str().unwrap();
+                let holds = |it: &&(String, bool, String)| it.2.contains(summary.lines().next().unwrap());
+                let summaries: Vec<_> = found.iter().filter(holds).collect();
+                assert_eq!(summaries.len(), 1, "{what}");
+                // OpenCode knows its own summary only in front.
+                assert!(summaries[0].1 || (agent, profile) == ("opencode", "codex@0.169"), "{what}");
+                let last = "mention https://docs.example.com/idempotency#keys and that keys live 24 h";
+                let said = found.iter().any(|(role, _, text)| role == "user" && text.ends_with(last));
+                assert!(said, "{what}: {found:#?}");
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for agent in ["codex", "claude-code", "gemini-cli", "opencode"] {
+            scope.spawn(|| each(agent));
+        }
+    });
 }

@@ -22,6 +22,7 @@ fn plan_of(history: &History, ruler: &Ruler, profile: &Profile, budget: Option<u
         only: &[],
         limits: Limits { window: Some(200_000), output: Some(32_000), ..Limits::default() },
         snapshot: None,
+        on_disk: None,
         handle: &|_| "0000000000".to_owned(),
         recall: "epitome recall {handle}",
     };

@@ -13,6 +13,7 @@
 )]
 
 mod apply;
+mod apply_bad;
 mod facts;
 mod format;
 mod growth;

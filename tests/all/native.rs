@@ -147,6 +147,7 @@ fn planned(profile: &Profile, event: &Event) -> Plan {
         only: &[],
         limits,
         snapshot: None,
+        on_disk: None,
         handle: &|_| "0000000000".to_owned(),
         recall: "epitome recall {handle}",
     };
@@ -321,6 +322,7 @@ fn clears_what_the_agent_cleared() {
                 only: &[],
                 limits: Limits::default(),
                 snapshot: None,
+                on_disk: None,
                 handle: &|_| "0000000000".to_owned(),
                 recall: "epitome recall {handle}",
             };

@@ -9,6 +9,7 @@ more.py CLIENT FLOW EPITOME   CLIENT: codex claude gemini opencode; EPITOME: the
   kill    killed at random moments while it applies, EPITOME_ROUNDS times (3): each time the client resumes the session
           either as it was or as compacted
   carry   a session of another agent is carried over, and a brief handed off
+  remind  the reported context passes 80 % of the window: the reminder reaches the model, once
   install `epitome install`: the client lists the server as connected, the hooks run and what they say reaches the
           model; before that, install, install again and uninstall leave every byte as it was
 """
@@ -206,6 +207,31 @@ class More(flows.Flow):
         if a.name in ("claude", "opencode"):
             p = subprocess.run([self.epitome, "memory", "list"], cwd=a.cwd, env={"HOME": a.home}, capture_output=True, text=True)
             self.check("the client's summary is remembered", "OWN-SUMMARY" in p.stdout)
+
+    def flow_remind(self):
+        a, o = self.a, self.o
+        name = {"codex": "codex", "gemini": "gemini-cli", "claude": "claude-code"}[a.name]
+        # 85 % of the window that the client's model has: its own compaction comes later, or only at its next start.
+        full = {"codex": 220000, "gemini": 900000, "claude": 850000}[a.name]
+        a.setup(register=False)
+        self.call("install", "install", name, *(["--trust"] if a.name == "gemini" else []), "--json")
+        if a.name == "codex":
+            o.client_arg.append("--dangerously-bypass-hook-trust")
+        said = r"The context is 8\d % full"
+        first = [{"text": "BASE-A1 looking.", "calls": a.look(), "usage": {"input": full, "output": 10}},
+                 {"text": "BASE-A1 final answer.", "usage": {"input": full, "output": 10}}]
+        self.start("1-full", first)
+        self.run("first prompt", "BASE-U1 read the notes")
+        self.start("2-next")
+        self.run("second prompt", "BASE-U2 go on", True)
+        self.run("third prompt", "BASE-U3 go on", True)
+        m = self.main()
+        whole = report.whole(m[-1]) if m else ""
+        found = re.findall(said, whole)
+        self.check("the reminder reaches the model, with what to call", found and "prune_tool_outputs" in whole)
+        self.check("it is given once", len(found) == 1)
+        if len(found) != 1:
+            print("     ", len(m), "requests,", len(found), "reminders")
 
     def flow_kill(self):
         a = self.a

@@ -133,12 +133,7 @@ impl Compaction {
             .map(|it| &*it.id)
             .collect();
         let freeform = |id: &str| freeform.contains(id);
-        let message = after
-            .messages()
-            .iter()
-            .rfind(|it| it.kind == Kind::Summary && it.role == Role::User)
-            .map(Message::plain)
-            .unwrap_or_default();
+        let message = summary_of(after);
         let mut history = Vec::new();
         let mut kinds = BTreeMap::new();
         let context: Vec<&Message> = match rollout.turn_context {
@@ -153,23 +148,31 @@ impl Compaction {
                 None => None,
             };
             let new = raw.map_or_else(|| items(it, &freeform, warnings), |it| vec![it]);
-            // The frame of a summary says what it is.
-            let framed = it.role == Role::User
-                && it.kind == Kind::Summary
-                && matches!(it.parts.as_slice(), [Part::Text(_)]);
-            let is_message = it.role == Role::User && it.kind == Kind::Summary && it.plain() == message;
-            let read_back = if is_message || framed { Kind::Summary } else { read_back(it) };
-            for raw in new {
-                if it.kind != read_back {
-                    kinds.insert(history.len(), it.kind);
-                }
-                history.push(raw);
-            }
+            let unseen = it.kind != read_back(it, &message);
+            kinds.extend(
+                (history.len()..history.len() + new.len()).filter(|_| unseen).map(|at| (at, it.kind)),
+            );
+            history.extend(new);
         }
         let system = session.history.meta.system.as_ref().map_or(0, |it| it.weight().bytes.div_ceil(4));
         let tokens = system + history.iter().map(|it| it.len().div_ceil(4) as u64).sum::<u64>();
         let (number, windows) = windows(source, session, rollout, ms, &message)?;
         Ok(Self { message, history, kinds, tokens, windows, number })
+    }
+
+    /// The same for a thread that nothing came before.
+    fn first(after: &History, warnings: &mut Vec<String>) -> Self {
+        let message = summary_of(after);
+        let (mut history, mut kinds) = (Vec::new(), BTreeMap::new());
+        for it in after.messages() {
+            let new = items(it, &|_| false, warnings);
+            let unseen = it.kind != read_back(it, &message);
+            kinds.extend(
+                (history.len()..history.len() + new.len()).filter(|_| unseen).map(|at| (at, it.kind)),
+            );
+            history.extend(new);
+        }
+        Self { message, history, kinds, tokens: 0, windows: None, number: 1 }
     }
 
     fn payload(&self) -> String {
@@ -197,8 +200,20 @@ impl Compaction {
     }
 }
 
-/// The kind that the reader sees by itself.
-fn read_back(message: &Message) -> Kind {
+fn summary_of(after: &History) -> String {
+    let found = after.messages().iter().rfind(|it| it.kind == Kind::Summary && it.role == Role::User);
+    found.map(Message::plain).unwrap_or_default()
+}
+
+/// The kind that the reader sees by itself; `summary` is what the line says beside the history.
+fn read_back(message: &Message, summary: &str) -> Kind {
+    if message.role == Role::User && message.kind == Kind::Summary {
+        // The frame of a summary says what it is.
+        let framed = matches!(message.parts.as_slice(), [Part::Text(_)]);
+        if framed || message.plain() == summary {
+            return Kind::Summary;
+        }
+    }
     let sealed =
         message.parts.iter().find_map(|it| if let Part::Opaque(it) = it { Some(&*it.kind) } else { None });
     match sealed {
@@ -323,17 +338,16 @@ fn counted(payload: &Fields, tokens: u64) -> Option<String> {
     Some(payload.with(&[("info", Some(&info))]))
 }
 
-/// A thread of its own for the history of another agent, in the form that Codex wrote before it numbered its lines; what
-/// only another API understands stays behind.
+/// A thread of its own for the history of another agent: a `session_meta`, and the history as a compaction carries it;
+/// what only another API understands stays behind.
 pub fn fresh(session: &Session, after: &History) -> Written {
     let mut written = Written::default();
     let meta = &after.meta;
     let ms = meta.times.map_or(0, |(_, last)| last + 1);
     let at = quoted(&derive::time(ms));
-    let freeform = |_: &str| false;
-    let mut lines = String::new();
-    let mut first_prompt = None;
-    for message in after.messages().iter().filter(|it| it.role != Role::System) {
+    let first_prompt = after.messages().iter().find(|it| it.is_prompt()).map(Message::plain);
+    let mut messages = Vec::new();
+    for message in after.messages() {
         let mut message = Message { from: None, ..message.clone() };
         message.parts.retain(|it| match it {
             Part::Reasoning(_) | Part::Opaque(_) => false,
@@ -345,16 +359,11 @@ pub fn fresh(session: &Session, after: &History) -> Written {
                 call.freeform = false;
             }
         }
-        if first_prompt.is_none() && message.is_prompt() {
-            first_prompt = Some(message.plain());
-        }
-        let time = message.at.map_or(at.clone(), |it| quoted(&derive::time(it)));
-        for item in items(&message, &freeform, &mut written.warnings) {
-            lines.push_str(&format!(
-                "{{\"timestamp\":{time},\"type\":\"response_item\",\"payload\":{item}}}\n"
-            ));
-        }
+        messages.push(message);
     }
+    let compaction = Compaction::first(&History::new(messages, meta.clone()), &mut written.warnings);
+    let mut lines =
+        format!("{{\"timestamp\":{at},\"type\":\"compacted\",\"payload\":{}}}\n", compaction.payload());
     if let Some(said) = first_prompt {
         // The list of sessions shows a thread by its first user message.
         let said = quoted(&said);

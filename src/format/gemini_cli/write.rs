@@ -88,7 +88,6 @@ pub fn fresh(session: &Session, after: &History) -> Result<Written> {
     let messages: Vec<Message> = after
         .messages()
         .iter()
-        .filter(|it| it.role != Role::System)
         .map(|it| {
             let mut message = Message { from: None, ..it.clone() };
             message.parts.retain(|it| !matches!(it, Part::Reasoning(_) | Part::Opaque(_)));

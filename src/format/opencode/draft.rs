@@ -58,6 +58,13 @@ pub(super) fn new(export: Option<&Export<'_>>, session: &Session, after: &Histor
         }
     };
     draft.messages(rest);
+    if export.is_none() && !after.meta.model.as_deref().is_some_and(|it| it.contains('/')) {
+        let (provider, model) = (&draft.like.model["providerID"], &draft.like.model["modelID"]);
+        let (provider, model) = (provider.as_str().unwrap_or_default(), model.as_str().unwrap_or_default());
+        draft.warn(&format!(
+            "OpenCode will go on with {provider}/{model}; where it does not know that, add --model PROVIDER/MODEL"
+        ));
+    }
     let document = json!({ "info": draft.info(export, after), "messages": draft.out });
     let mut bytes = compact(&document).into_bytes();
     bytes.push(b'\n');
@@ -74,6 +81,41 @@ fn head(messages: &[Message]) -> Option<(&Message, &[Message])> {
     let at = usize::from(messages.first().is_some_and(|it| it.kind == Kind::Marker));
     let summary = messages.get(at).filter(|it| it.kind == Kind::Summary)?;
     Some((summary, &messages[at + 1..]))
+}
+
+/// Which output answers which call. An id may be used again: an output answers the last call of its id before it.
+struct Answers<'m> {
+    /// By the call's message and id.
+    to_call: BTreeMap<(usize, &'m str), &'m Output>,
+    /// The output's message and id.
+    used: BTreeSet<(usize, &'m str)>,
+}
+
+impl<'m> Answers<'m> {
+    fn of(messages: &'m [Message]) -> Self {
+        let mut open: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut out = Self { to_call: BTreeMap::new(), used: BTreeSet::new() };
+        for (number, message) in messages.iter().enumerate() {
+            open.extend(message.calls().map(|it| (&*it.id, number)));
+            for output in message.outputs() {
+                if let Some(call) = open.remove(&*output.id) {
+                    out.to_call.insert((call, &output.id), output);
+                    out.used.insert((number, &output.id));
+                }
+            }
+        }
+        out
+    }
+
+    /// The output of the call of that id in that message.
+    fn to(&self, message: usize, id: &str) -> Option<&'m Output> {
+        self.to_call.get(&(message, id)).copied()
+    }
+
+    /// Whether the output of that id in that message answers a call.
+    fn is_one(&self, message: usize, id: &str) -> bool {
+        self.used.contains(&(message, id))
+    }
 }
 
 struct Draft<'a> {
@@ -119,7 +161,7 @@ impl<'a> Draft<'a> {
             count: 0,
             ids: 0,
             parent: String::new(),
-            like: Like::of(export, session),
+            like: Like::of(export, &after.meta),
             out: Vec::new(),
             warnings: Vec::new(),
         }
@@ -232,12 +274,12 @@ impl<'a> Draft<'a> {
 
     /// Messages, those of one element together again.
     fn messages(&mut self, messages: &[Message]) {
+        let answers = Answers::of(messages);
         let mut at = 0;
         while at < messages.len() {
             let record = self.record(&messages[at]);
-            let goes_on = |before: &Message, next: &Message| match record {
-                Some(_) => record == self.record(next) && before.from < next.from,
-                None => next.role == Role::Tool && before.role != Role::User && self.record(next).is_none(),
+            let goes_on = |before: &Message, next: &Message| {
+                record.is_some() && record == self.record(next) && before.from < next.from
             };
             let mut end = at + 1;
             while end < messages.len() && goes_on(&messages[end - 1], &messages[end]) {
@@ -247,7 +289,7 @@ impl<'a> Draft<'a> {
             let element = record.and_then(|it| self.copied(it, group));
             match element {
                 Some((info, parts)) => self.push(info, parts),
-                None => self.made(record, group),
+                None => self.made(record, at, group, &answers),
             }
             at = end;
         }
@@ -301,13 +343,12 @@ impl<'a> Draft<'a> {
         Some((info, out))
     }
 
-    /// An element of our own: a user message, or an answer with the outputs of its calls.
-    fn made(&mut self, record: Option<usize>, group: &[Message]) {
+    /// An element of our own: a user message, or an answer with the outputs of its calls, wherever those stand in what
+    /// comes behind it. `at` is the number of the first of `group`.
+    fn made(&mut self, record: Option<usize>, at: usize, group: &[Message], answers: &Answers<'_>) {
         let Some(first) = group.first() else { return };
-        let outputs: BTreeMap<&str, &Output> =
-            group.iter().flat_map(Message::outputs).map(|it| (&*it.id, it)).collect();
         let mut parts = Vec::new();
-        for message in group {
+        for (number, message) in (at..).zip(group) {
             if message.role == Role::Assistant && !parts.is_empty() {
                 parts.push(json!({ "type": "step-start" }));
             }
@@ -325,13 +366,11 @@ impl<'a> Draft<'a> {
                                 .push(json!({ "type": "reasoning", "text": it.text.as_str(), "time": time }));
                         }
                     }
-                    Part::Call(it) => parts.push(self.tool(it, outputs.get(&*it.id).copied())),
+                    Part::Call(it) => parts.push(self.tool(it, answers.to(number, &it.id))),
                     Part::Media(it) => parts.push(file(it)),
-                    Part::Output(it) => {
-                        if !group.iter().flat_map(Message::calls).any(|call| call.id == it.id) {
-                            self.warn("an output whose call is gone was left out");
-                        }
-                    }
+                    // It stands with its call.
+                    Part::Output(it) if answers.is_one(number, &it.id) => {}
+                    Part::Output(_) => self.warn("an output whose call is gone was left out"),
                     Part::Opaque(it) => self.warn(&format!("a {} block of {} was left out", it.kind, it.api)),
                 }
             }

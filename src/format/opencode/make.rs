@@ -6,8 +6,7 @@ use serde_json::{Map, Value, json};
 use super::element::is_compacted;
 use super::patch::attachments;
 use super::read::Export;
-use crate::format::Session;
-use crate::history::{Kind, Media, Message, Output, Part, Text};
+use crate::history::{Kind, Media, Message, Meta, Output, Part, Text};
 
 /// What messages of our own take over from the session.
 pub(super) struct Like {
@@ -31,16 +30,16 @@ pub(super) fn no_tokens() -> Value {
 }
 
 impl Like {
-    pub(super) fn of(export: Option<&Export<'_>>, session: &Session) -> Self {
+    pub(super) fn of(export: Option<&Export<'_>>, meta: &Meta) -> Self {
         let infos = || export.into_iter().flat_map(|it| it.entries.iter().rev()).map(|it| &it.info);
         let user = infos().find(|it| it["role"] == "user" && it["model"]["modelID"].is_string());
         let answer = infos().find(|it| it["role"] == "assistant" && it["path"].is_object());
-        let meta = &session.history.meta;
         let model = meta.model.as_deref().unwrap_or_default();
-        let provider = match model {
-            it if it.starts_with("claude") => "anthropic",
-            it if it.starts_with("gemini") => "google",
-            _ => "openai",
+        let (provider, model) = match model.split_once('/') {
+            Some(both) => both,
+            None if model.starts_with("claude") => ("anthropic", model),
+            None if model.starts_with("gemini") => ("google", model),
+            None => ("openai", model),
         };
         let cwd = meta.cwd.as_deref().unwrap_or("/");
         Self {

@@ -457,7 +457,7 @@ fn carries_over_from_elsewhere() {
     Tool Said: #a="said" +media #b="said" failed
     User Continue: "on"
     "##);
-    assert_eq!(out.warnings.len(), 2, "{:?}", out.warnings);
+    assert_eq!(out.warnings.len(), 3, "{:?}", out.warnings);
     assert_eq!(read(&again).unwrap().history.meta.model.as_deref(), Some("claude-x"));
     assert_eq!(
         write(&source, &session, &history, Mode::Append).unwrap_err().kind(),

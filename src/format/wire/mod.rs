@@ -38,8 +38,9 @@ use crate::json;
 const KEYS: [&str; 4] = ["messages", "input", "contents", "history"];
 
 /// How texts begin that stand for earlier messages: Gemini CLI's, Claude Code's, Codex's, and those of other
-/// compactors; the last is ours.
-const SUMMARIES: [&str; 7] = [
+/// compactors; the last three are ours: with a name, in the words of a profile that has no beginning of its own, and
+/// with the user's messages in front.
+const SUMMARIES: [&str; 9] = [
     "<state_snapshot>",
     "This session is being continued from a previous conversation that ran out of context",
     "Another language model started to solve this problem",
@@ -47,7 +48,12 @@ const SUMMARIES: [&str; 7] = [
     "[Reactive compact]",
     "[Session Summary]",
     "[Epitome]",
+    super::SUMMARY_START,
+    "The user gave you instructions before, in one message or more. They are:",
 ];
+
+/// The question in the user's place that a summary in the model's place answers (OpenCode).
+const QUESTION: &str = "What did we do so far?";
 
 /// What the assistant is made to say after a summary: by us, and by Gemini CLI.
 const ACKS: [&str; 2] = [fit::ACK, "Got it. Thanks for the additional context!"];
@@ -71,7 +77,7 @@ pub fn read(source: &dyn Source, format: Format) -> Result<Session> {
     let api = Api::of(format);
     let mut notes = frame_notes(&frame, &items, &text);
     let mut meta = meta(&frame, &text, &mut notes);
-    let (mut messages, mut records, mut past) = (vec![], vec![], vec![]);
+    let (mut messages, mut records, mut past) = (Vec::<Message>::new(), vec![], vec![]);
     let (mut ids, mut after_summary) = (Ids::default(), false);
     for (number, span) in items.spans.iter().enumerate() {
         let mut message = match element(&text[span.clone()], api, number, &mut ids) {
@@ -89,6 +95,12 @@ pub fn read(source: &dyn Source, format: Format) -> Result<Session> {
         };
         message.from = u32::try_from(number).ok();
         after_summary = message.kind == Kind::Summary;
+        if after_summary && message.role == Role::Assistant {
+            let question = |it: &&mut Message| it.role == Role::User && it.plain() == QUESTION;
+            if let Some(it) = messages.last_mut().filter(question) {
+                it.kind = Kind::Marker;
+            }
+        }
         if after_summary {
             let summary = message.plain();
             past.push(PastCompaction { message: Some(number), summary, ..PastCompaction::default() });
@@ -369,6 +381,7 @@ fn kind(message: &Message, after_summary: bool) -> Kind {
     match message.role {
         Role::System => Kind::Context,
         Role::User if SUMMARIES.iter().any(|it| first.starts_with(it)) => Kind::Summary,
+        Role::Assistant if first.starts_with(super::SUMMARY_START) => Kind::Summary,
         Role::Assistant if after_summary && message.parts.len() == 1 && ACKS.contains(&first.trim_end()) => {
             Kind::Ack
         }

@@ -207,7 +207,7 @@ async fn pass(
     let rate = guard.rate(owner.as_ref().map_or(&peer.ip().to_string(), |it| it));
     rate?;
     let owner = owner?;
-    request.extensions_mut().insert(Caller { owner, thread: None });
+    request.extensions_mut().insert(Caller { owner, thread: None, listener: None });
     if !matches!(*request.method(), Method::POST | Method::PUT) {
         return Ok(next.run(request).await);
     }

@@ -2,6 +2,7 @@
 
 mod corpus;
 mod host;
+mod hostile;
 mod http;
 mod soak;
 mod stdio;
@@ -83,6 +84,16 @@ impl Client {
         input.write_all(line).unwrap();
         input.write_all(b"\n").unwrap();
         input.flush().unwrap();
+    }
+
+    /// What is sent is somebody else's business from here on.
+    pub fn take_input(&mut self) -> ChildStdin {
+        self.input.take().unwrap()
+    }
+
+    /// Waits for the beginning of an answer, which stays unread.
+    pub fn has_answer(&mut self) -> bool {
+        !self.output.fill_buf().unwrap().is_empty()
     }
 
     pub fn read(&mut self) -> Value {

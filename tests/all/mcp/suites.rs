@@ -31,39 +31,68 @@ fn the_inspector_finds_nothing() {
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Runs the conformance suite; the scenarios with whether they passed.
-fn scenarios(suite: &Path, url: &str) -> Vec<(String, bool)> {
-    let out = tempfile::tempdir().unwrap();
-    let output = Command::new(suite)
-        .args(["server", "--url", url, "--suite", "all", "-o"])
-        .arg(out.path())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let summary =
-        said.split("=== SUMMARY ===").nth(1).unwrap_or_else(|| panic!("expected a summary: {said}"));
-    let scenario = |line: &str| {
-        let passed = line.starts_with('✓');
-        (passed || line.starts_with('✗')).then(|| {
-            let name = line[3..].trim().split(':').next().unwrap_or_default();
-            (name.to_owned(), passed)
-        })
-    };
-    summary.lines().filter_map(scenario).collect()
+/// The conformance suite: the kit's, or a newer one that `EPITOME_CONFORMANCE` names.
+fn suite(test: &str) -> Option<PathBuf> {
+    let other = std::env::var_os("EPITOME_CONFORMANCE").map(PathBuf::from);
+    other.or_else(|| kit("conformance", test))
 }
 
+/// Runs the conformance suite; the scenarios with whether they passed.
+fn scenarios(suite: &Path, url: &str) -> Vec<(String, bool)> {
+    let run = |arguments: &[&str]| {
+        let out = tempfile::tempdir().unwrap();
+        let mut command = Command::new(suite);
+        let output = command.arg("server").args(arguments).arg("-o").arg(out.path()).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    // From 0.2 on it knows what each revision requires; before, it knows only the older ones.
+    let rounds = match run(&["--help"]).contains("--requirements") {
+        true => vec![["--requirements", "2025-11-25"], ["--requirements", "2026-07-28"]],
+        false => vec![["--suite", "all"]],
+    };
+    let mut all = Vec::new();
+    for [how, which] in rounds {
+        let said = run(&["--url", url, how, which]);
+        let summary =
+            said.split("=== SUMMARY ===").nth(1).unwrap_or_else(|| panic!("expected a summary: {said}"));
+        all.extend(summary.lines().filter_map(|line| {
+            let passed = line.starts_with('✓');
+            let name = line.strip_prefix(['✓', '✗'])?.trim().split(':').next().unwrap_or_default();
+            Some((format!("{which} {name}"), passed))
+        }));
+    }
+    all
+}
+
+/// Whether a scenario is one of those whose names begin like that.
+fn among(scenario: &str, names: &[&str]) -> bool {
+    let name = scenario.split(' ').next_back().unwrap_or_default();
+    names.iter().any(|it| name.starts_with(it))
+}
+
+/// What neither the server nor the example with the suite's own tools does, and why that is right by the specification.
+const NOT_OFFERED: [(&str, &str); 1] =
+    [("tasks-", "tasks are an extension, which a server offers or not (2026-07-28, extensions)")];
+
 /// What the server as it is does not do, and why that is right by the specification.
-const NOT_OURS: [(&str, &str); 2] = [
-    ("logging-set-level", "logging is not offered: an optional capability that 2026-07-28 deprecates"),
-    ("resources-", "the suite reads and watches resources of its own"),
+const NOT_OURS: [(&str, &str); 9] = [
+    ("logging-set-level", "logging is an optional capability, deprecated since 2026-07-28, and not offered"),
+    ("resources-", "reads and watches resources of the suite; of ours, it reads the list"),
+    ("tools-call-", "calls tools of the suite"),
+    ("prompts-get-", "gets prompts of the suite"),
+    ("elicitation-", "calls tools of the suite"),
+    ("json-schema-2020-12", "reads the schema of a tool of the suite"),
+    ("input-required-result-", "calls tools of the suite that ask back, which a server does if it needs to"),
+    ("server-stateless", "some of its checks call diagnostic tools of the suite"),
+    ("http-custom-header-", "needs a tool that mirrors an argument in a header, which a tool may do"),
 ];
 
 #[test]
 fn the_server_conforms() {
-    let Some(suite) = kit("conformance", "the_server_conforms") else { return };
+    let Some(suite) = suite("the_server_conforms") else { return };
     let web = Web::start(|_, _| {});
     let found = scenarios(&suite, &format!("http://127.0.0.1:{}/mcp", web.port));
-    let passed: Vec<&str> = found.iter().filter(|it| it.1).map(|it| it.0.as_str()).collect();
+    let (passed, failed): (Vec<_>, Vec<_>) = found.iter().partition(|it| it.1);
     eprintln!("conformance, the server as it is: {} of {} scenarios pass", passed.len(), found.len());
     for name in [
         "server-initialize",
@@ -76,15 +105,12 @@ fn the_server_conforms() {
         "server-sse-multiple-streams",
         "dns-rebinding-protection",
     ] {
-        assert!(passed.contains(&name), "{name}");
+        assert!(passed.iter().any(|it| among(&it.0, &[name])), "{name}");
     }
-    // The rest needs the suite's own tools, prompts and resources; the next test has them.
-    let fixtures = ["tools-call-", "prompts-get-", "elicitation-", "json-schema-2020-12"];
-    for (name, _) in found.iter().filter(|it| !it.1) {
-        let expected =
-            fixtures.iter().chain(NOT_OURS.iter().map(|(name, _)| name)).any(|it| name.starts_with(it));
-        assert!(expected, "{name} fails");
-    }
+    // What needs the suite's own tools, prompts and resources is tried by the next test, which has them.
+    let expected: Vec<&str> = NOT_OURS.iter().chain(&NOT_OFFERED).map(|it| it.0).collect();
+    let wrong: Vec<_> = failed.iter().filter(|it| !among(&it.0, &expected)).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
 }
 
 struct Running(Child);
@@ -99,7 +125,7 @@ impl Drop for Running {
 
 #[test]
 fn the_transports_conform() {
-    let Some(suite) = kit("conformance", "the_transports_conform") else { return };
+    let Some(suite) = suite("the_transports_conform") else { return };
     // Examples are built along with the tests.
     let fixture =
         Path::new(env!("CARGO_BIN_EXE_epitome")).with_file_name("examples").join("conformance_server");
@@ -120,12 +146,18 @@ fn the_transports_conform() {
     let _running = Running(server);
     let url = line.split_whitespace().last().unwrap();
     let found = scenarios(&suite, url);
-    let failed: Vec<&str> = found.iter().filter(|it| !it.1).map(|it| it.0.as_str()).collect();
+    let (passed, failed): (Vec<_>, Vec<_>) = found.iter().partition(|it| it.1);
     eprintln!(
         "conformance, the suite's tools on our transports: {} of {} scenarios pass",
-        found.len() - failed.len(),
+        passed.len(),
         found.len()
     );
-    assert_eq!(failed, Vec::<&str>::new());
-    assert!(found.len() >= 30);
+    for (name, why) in NOT_OFFERED {
+        let count = failed.iter().filter(|it| among(&it.0, &[name])).count();
+        eprintln!("expected to fail: {count} {name}…: {why}");
+    }
+    let expected: Vec<&str> = NOT_OFFERED.iter().map(|it| it.0).collect();
+    let wrong: Vec<_> = failed.iter().filter(|it| !among(&it.0, &expected)).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+    assert!(passed.len() >= 30);
 }

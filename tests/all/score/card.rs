@@ -129,18 +129,18 @@ fn check(row: &Row, chain: &Chain) {
         assert!(found.unwrap_or(1.0) >= least, "{what} at {} %: {found:?}, expected {least}", row.percent);
     };
     at_least("median", row.kept(0.5), 0.98);
-    at_least("10th percentile", row.kept(0.1), if small { 0.70 } else { 0.80 });
+    at_least("10th percentile", row.kept(0.1), if small { 0.79 } else { 0.84 });
     let classes = if small {
-        [(U, 0.94), (F, 0.97), (X, 0.92), (E, 0.82), (P, 0.95), (D, 0.92), (I, 0.80), (L, 0.90), (G, 0.95)]
+        [(U, 0.95), (F, 0.98), (X, 0.95), (E, 0.84), (P, 0.95), (D, 0.95), (I, 0.88), (L, 0.90), (G, 0.95)]
     } else {
-        [(U, 0.97), (F, 0.98), (X, 0.95), (E, 0.84), (P, 0.95), (D, 0.90), (I, 0.90), (L, 0.90), (G, 0.95)]
+        [(U, 0.97), (F, 0.98), (X, 0.95), (E, 0.87), (P, 0.95), (D, 0.95), (I, 0.90), (L, 0.90), (G, 0.95)]
     };
     for (class, least) in classes {
         at_least(class.letter(), row.class(class), least);
     }
     assert_eq!(row.trials.len(), row.done().count(), "sessions of which nothing was made");
     for (what, found, most) in [
-        ("contradictions", row.sum(|it| it.contradictions), 5),
+        ("contradictions", row.sum(|it| it.contradictions), 1),
         ("unsupported", row.sum(|it| it.unsupported), 0),
         ("invalid", row.sum(|it| it.invalid), 0),
         ("grown", row.grown(), 0),

@@ -1,7 +1,11 @@
 //! Nothing is lost: the archive, its care, and what is found in it again.
 
+mod acceptance;
 mod archive;
 mod care;
+mod commands;
+mod faults;
 mod memory;
 mod processes;
+mod program;
 mod search;

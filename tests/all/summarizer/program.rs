@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use epitome::summarizer::model::Api;
 use serde_json::Value;
 
-use super::server::{Does, KEY, refusal, serve, stream};
+use super::server::{Does, KEY, http, refusal, serve, stream};
 
 fn epitome(home: &Path, variables: &[(&str, &str)], arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_epitome"))
@@ -146,4 +146,115 @@ fn the_calling_agents_model_writes_in_two_calls() {
     std::fs::write(&session, "[{\"role\":\"user\",\"content\":\"something else\"}]").unwrap();
     let refused = epitome(home.path(), &[], &arguments[..6]);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("ask again"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_it_would_cost_is_told_without_asking() {
+    let home = tempfile::tempdir().unwrap();
+    let messages = session(home.path());
+    let (address, log) = serve(|_, _| Does::Sends(stream(Api::Anthropic, WRITTEN))).await;
+    let base = format!("http://{address}");
+    let variables = [("ANTHROPIC_API_KEY", KEY)];
+    let asked =
+        ["--budget", "20%", "--json", "--summarizer", "anthropic/claude-haiku-4-5", "--base-url", &base];
+    let run = |session: &str, more: &[&str]| {
+        json(&epitome(home.path(), &variables, &[&["compact", session], &asked[..], more].concat()))
+    };
+    let answer = run(&messages, &["--dry-run"]);
+    assert_eq!(
+        (answer["status"].as_str(), answer["summarizer"].as_str()),
+        (Some("planned"), Some("offline"))
+    );
+    let cost = &answer["cost"];
+    assert_eq!(cost["form"], "own", "{cost}");
+    assert!(cost["own_dollars"].as_f64().unwrap() > 0.0 && cost["prefix_dollars"].is_null(), "{cost}");
+    assert!(cost["why"].as_str().unwrap().contains("only its messages"), "{cost}");
+    assert!(log.requests.lock().unwrap().is_empty());
+    // A whole request of the same model: its prefix can be asked behind, and pays back.
+    let list: Value = serde_json::from_str(&std::fs::read_to_string(&messages).unwrap()).unwrap();
+    let whole = serde_json::json!({"model": "claude-haiku-4-5", "system": "You are a coding agent.", "messages": list});
+    let request = home.path().join("request.json");
+    std::fs::write(&request, whole.to_string()).unwrap();
+    let request = request.to_str().unwrap();
+    let cost = run(request, &["--dry-run"])["cost"].take();
+    assert!(cost["prefix_dollars"].is_f64() && cost["pays_after_turns"].as_u64().unwrap() >= 1, "{cost}");
+    assert!(log.requests.lock().unwrap().is_empty());
+    // What was spent is told afterwards: 90 tokens in, 10 from the cache, 50 out.
+    let cost = run(request, &[])["cost"].take();
+    assert_eq!(cost["spent_dollars"], 0.0003, "{cost}");
+    assert_eq!(log.requests.lock().unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_of_the_hour_hold() {
+    let home = tempfile::tempdir().unwrap();
+    let session = session(home.path());
+    let (address, log) = serve(|_, _| Does::Sends(stream(Api::Anthropic, WRITTEN))).await;
+    let base = format!("http://{address}");
+    let variables = [("ANTHROPIC_API_KEY", KEY), ("ANTHROPIC_BASE_URL", base.as_str())];
+    let folder = home.path().join(".config/epitome");
+    std::fs::create_dir_all(&folder).unwrap();
+    let arguments = ["compact", &session, "--budget", "20%", "--json", "--summarizer", "anthropic"];
+    let limits = [
+        ("tokens-per-hour = 100", "limit of 100 tokens an hour"),
+        ("dollars-per-hour = 0.0001", "limit of $0.0001 an hour"),
+    ];
+    for (limit, says) in limits {
+        let before = log.requests.lock().unwrap().len();
+        std::fs::write(folder.join("config.toml"), "").unwrap();
+        let answer = json(&epitome(home.path(), &variables, &arguments));
+        assert_eq!(answer["summarizer"], "anthropic/model-x-1", "{answer}");
+        std::fs::write(folder.join("config.toml"), format!("[summarizer]\n{limit}\n")).unwrap();
+        let answer = json(&epitome(home.path(), &variables, &arguments));
+        assert_eq!(answer["summarizer"], "offline");
+        assert!(answer["warnings"].to_string().contains(says), "{}", answer["warnings"]);
+        assert_eq!(log.requests.lock().unwrap().len(), before + 1);
+    }
+    std::fs::write(folder.join("config.toml"), "[summarizer]\ndollars-per-call = 0.000001\n").unwrap();
+    let answer = json(&epitome(home.path(), &variables, &arguments));
+    assert_eq!(answer["summarizer"], "offline", "{}", answer["warnings"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_counts_what_the_session_has() {
+    let home = tempfile::tempdir().unwrap();
+    let session = session(home.path());
+    let secret = "AKIAIOSFODNN7EXAMPLQ";
+    let mut messages: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(&session).unwrap()).unwrap();
+    messages
+        .push(serde_json::json!({"role": "assistant", "content": format!("aws_access_key_id = {secret}")}));
+    std::fs::write(&session, serde_json::to_string(&messages).unwrap()).unwrap();
+    let (address, log) = serve(|_, request| {
+        let body: &[u8] = if request.head.contains("countTokens") {
+            b"{\"totalTokens\": 4321}"
+        } else {
+            b"{\"input_tokens\": 4321}"
+        };
+        Does::Sends(http("200 OK", "application/json", "", body))
+    })
+    .await;
+    let base = format!("http://{address}");
+    let variables = [("ANTHROPIC_API_KEY", KEY), ("OPENAI_API_KEY", KEY), ("GEMINI_API_KEY", KEY)];
+    let paths = [
+        ("anthropic", "/v1/messages/count_tokens"),
+        ("openai", "/v1/responses/input_tokens"),
+        ("gemini", ":countTokens"),
+    ];
+    for (name, path) in paths {
+        let method = format!("provider:{name}");
+        let arguments = ["estimate", &session, "--method", &method, "--base-url", &base, "--json"];
+        let output = epitome(home.path(), &variables, &arguments);
+        let answer = json(&output);
+        assert_eq!(
+            (answer["tokens"].as_u64(), answer["method"]["kind"].as_str()),
+            (Some(4321), Some("exact"))
+        );
+        assert!(answer["method"]["estimator"].as_str().unwrap().starts_with(name), "{answer}");
+        let request = log.requests.lock().unwrap().last().unwrap().clone();
+        assert!(request.head.contains(path), "{}", request.head);
+        let body = request.body.to_string();
+        assert!(body.contains("I looked at the parser") && !body.contains(secret), "{name}: {body}");
+    }
+    let output = epitome(home.path(), &[], &["estimate", &session, "--method", "provider", "--json"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("expected a provider's key"));
 }

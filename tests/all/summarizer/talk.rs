@@ -133,7 +133,7 @@ fn empty_answers_mean_a_smaller_input_once() {
 #[test]
 fn a_second_draft_replaces_the_first_only_if_it_can() {
     let mut case = Case::small();
-    case.own = Own { system: None, verify: Some("Look again.".into()) };
+    case.own = Own { verify: Some("Look again.".into()), ..Own::default() };
     let good = case.good();
     let better = good.replace(
         "</summary>",
@@ -160,7 +160,7 @@ fn bounds_end_a_talk() {
     );
     material.bounds = Default::default();
     material.bounds.tokens = 10;
-    let (_, step) = play(&material, &[reply("no sections")]);
+    let step = next(&mut Talk::new(1), &material);
     assert!(
         matches!(&step, Step::GaveUp(why) if why.sentence(None).contains("limit of 10 tokens")),
         "{step:?}"

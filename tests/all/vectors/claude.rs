@@ -100,6 +100,12 @@ fn micro(out: &mut Rows) {
         assert_eq!(cleared(reads(8, 2_000, 0), 60 * 60_000), 3);
         assert_eq!(cleared(reads(8, 2_000, 0), 59 * 60_000), 0);
     });
+    row(out, "claude.micro.by-count", move || {
+        // 51 results of 500 tokens: all but five. 50 are left alone, and so is what gains too little.
+        assert_eq!(cleared(reads(51, 2_000, 0), 0), 46);
+        assert_eq!(cleared(reads(50, 2_000, 0), 0), 0);
+        assert_eq!(cleared(reads(51, 1_000, 0), 0), 0);
+    });
     row(out, "claude.micro.by-size", move || {
         assert_eq!(cleared(reads(8, 40_000, 0), 0), 4);
         assert_eq!(cleared(reads(5, 40_000, 0), 0), 0);
@@ -142,13 +148,16 @@ fn micro(out: &mut Rows) {
             .map(|it| match it {
                 Pass::Outputs(it) if it.only_tools.is_empty() => "budget",
                 Pass::Outputs(it) if it.idle_minutes > 0 => "micro by time",
+                Pass::Outputs(it) if it.above > 0 => "micro by count",
                 Pass::Outputs(_) => "micro by size",
                 Pass::Snip(_) => "snip",
                 Pass::Collapse(_) => "collapse",
                 Pass::Summarize(_) => "summarize",
             })
             .collect();
-        assert_eq!(order, ["budget", "snip", "micro by time", "micro by size", "collapse", "summarize"]);
+        let expected =
+            ["budget", "snip", "micro by time", "micro by count", "micro by size", "collapse", "summarize"];
+        assert_eq!(order, expected);
     });
 }
 
@@ -180,7 +189,7 @@ fn collapse(out: &mut Rows) {
             .ops
             .iter()
             .find_map(|it| if let Op::Collapse { from, to, .. } = it { Some((*from, *to)) } else { None });
-        assert_eq!(op, Some((2, 4)));
+        assert_eq!(op, Some((0, 2)));
         assert!(compact::transcript(&history.messages()[..2]).contains("turn 0"));
     });
     row(out, "claude.collapse.no-auto", move || {
@@ -233,6 +242,7 @@ fn summary(out: &mut Rows) {
                 only: &[],
                 limits: Limits::default(),
                 snapshot: Some(Snapshot { text: "kept before", covers }),
+                on_disk: None,
                 handle: &|_| String::new(),
                 recall: "",
             };

@@ -35,6 +35,23 @@ pub(crate) fn rows() -> Rows {
         assert_eq!(compact::threshold(&profile("codex@0.46"), &limits(272_000)), Some(272_000));
         assert_eq!(compact::threshold(&profile("codex@0.46"), &limits(1_000_000)), Some(350_000));
     });
+    row(&mut out, "codex.constant.user-messages", || {
+        for name in ["codex", "codex@0.46", NEW] {
+            let profile = profile(name);
+            let Keep::UserMessages(rule) = &profile.summarize().unwrap().keep else { panic!("{name}") };
+            assert_eq!(rule.tokens, 20_000, "{name}");
+        }
+    });
+    row(&mut out, "codex.constant.retries", || {
+        // The article tells of ten; the program of that day and of today has five.
+        let retries = |name| profile(name).summarize().unwrap().prompts.retries;
+        assert_eq!([retries("codex"), retries("codex@0.46"), retries(NEW)], [Some(10), Some(5), Some(5)]);
+    });
+    row(&mut out, "codex.constant.backoff", || {
+        for name in ["codex", "codex@0.46", NEW] {
+            assert!(profile(name).deviations.iter().any(|it| it.contains("200 ms")), "{name}");
+        }
+    });
     row(&mut out, "codex.prompt.configured", || {
         let profile =
             profile(NEW).honouring(&|key| (key == "codex:compact_prompt").then(|| " say it briefly ".into()));
@@ -148,9 +165,25 @@ fn kept(out: &mut Rows) {
             vec![epitome::history::Part::Text("ab".into()), epitome::history::Part::Text("cd".into())];
         let history = history(vec![Message::new(Role::User, Kind::Said, parts), model("y")]);
         let mut profile = profile(NEW);
-        budget(&mut profile, 0);
+        // Four bytes are one token; a separator would be a fifth, and the message would be cut.
+        budget(&mut profile, 1);
         let plan = plan(&profile, &history, Wish::default());
-        assert_eq!(texts(&laid_out(&history, &plan)).len(), 1);
+        let found = texts(&laid_out(&history, &plan));
+        assert!(found.len() == 2 && !found[0].contains("truncated"), "{found:?}");
+    });
+    row(out, "codex.kept.image-only", || {
+        // The program keeps it as an empty text, which no API takes; kept out here, listed as a deviation.
+        let media = epitome::history::Media {
+            kind: epitome::history::MediaKind::Image,
+            mime: "image/png".into(),
+            data: "AAAA".into(),
+            size: None,
+        };
+        let image = Message::new(Role::User, Kind::Said, vec![epitome::history::Part::Media(media)]);
+        let history = history(vec![image, user("real"), model("y")]);
+        let found = texts(&laid_out(&history, &plan(&profile(NEW), &history, Wish::default())));
+        assert_eq!((found.len(), found[0].as_str()), (2, "real"));
+        assert!(profile(NEW).deviations.iter().any(|it| it.contains("only an attachment")));
     });
     row(out, "codex.kept.budget-0", || {
         let mut profile = profile(NEW);

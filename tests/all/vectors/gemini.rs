@@ -92,6 +92,18 @@ pub(crate) fn rows() -> Rows {
         });
     }
     estimates(&mut out);
+    row(&mut out, "gemini.status.gemini-cli@0.61", || {
+        let native = profile("gemini-cli@0.61").native;
+        assert_eq!(native.compacted, "COMPRESSED");
+        assert_eq!(native.grew, "COMPRESSION_FAILED_INFLATED_TOKEN_COUNT");
+        assert_eq!(native.uncounted, "COMPRESSION_FAILED_TOKEN_COUNT_ERROR");
+        assert_eq!(native.empty, "COMPRESSION_FAILED_EMPTY_SUMMARY");
+        assert_eq!((native.noop.as_str(), native.shortened.as_str()), ("NOOP", "CONTENT_TRUNCATED"));
+        // The older ones know four.
+        let native = profile("gemini-cli").native;
+        assert!(native.empty.is_empty() && native.shortened.is_empty());
+        assert_eq!(native, profile("gemini-cli@0.20").native);
+    });
     compress(&mut out);
     tables(&mut out);
     out
@@ -138,6 +150,12 @@ fn estimates(out: &mut Rows) {
             assert_eq!(ruler.message(history.messages().last().unwrap()), tokens);
         });
     }
+    row(out, "gemini.estimate.text-and-image", move || {
+        let json = r#"[{"role":"user","parts":[{"text":"Hello"},{"inlineData":{"mimeType":"image/png","data":"abcd"}}]}]"#;
+        let history = read(json, Format::Gemini);
+        let ruler = Ruler::new(&history, Tokenizer::Fixed(new), Some(0));
+        assert_eq!(ruler.message(&history.messages()[0]), 3001);
+    });
     row(out, "gemini.estimate.dec2025", || {
         let old = Estimator::GeminiCli;
         assert_eq!((old.text("Hello world!"), old.text("你好"), old.text("日本語テキスト")), (3, 2, 9));

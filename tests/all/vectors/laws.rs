@@ -60,6 +60,7 @@ fn plan(profile: &Profile, history: &History, ruler: &Ruler, cause: Cause) -> Pl
         only: &[],
         limits,
         snapshot: None,
+        on_disk: None,
         handle: &|_| "0000000000".to_owned(),
         recall: "epitome recall {handle}",
     };
@@ -151,83 +152,110 @@ fn turns(number: usize) -> Vec<Message> {
     out
 }
 
+const PIN: &str = "the port is 4711 and must not change";
+
+/// Which summaries of a chain name the end that they were made with, as ours do and those of others do not.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Marks {
+    All,
+    None,
+    EverySecond,
+}
+
+/// Compacts a session that grew, by the profiles in this order; what fails. The first pins, later ones carry it on.
+fn chain(names: &[&str], marks: Marks) -> Vec<String> {
+    let mut failures = Vec::new();
+    let mut messages: Vec<Message> = Vec::new();
+    for (step, name) in names.iter().enumerate() {
+        messages.extend(turns(step));
+        let history = super::history(messages);
+        let profile = Profile::built_in(name).unwrap();
+        let ruler = Ruler::new(&history, Tokenizer::Auto, None);
+        let plan = plan(&profile, &history, &ruler, Cause::Manual);
+        let place = format!("{name} as number {} of {names:?}, marks: {marks:?}", step + 1);
+        let pins = if step == 0 { vec![PIN.to_owned()] } else { Vec::new() };
+        let last = plan.layout.last().and_then(|it| match it {
+            Item::Old(at) => Some(history.messages()[*at].clone()),
+            Item::Made(message) => Some(message.clone()),
+            Item::Summary { .. } => None,
+        });
+        let marked = match marks {
+            Marks::All => true,
+            Marks::None => false,
+            Marks::EverySecond => step % 2 == 0,
+        };
+        let end = last.filter(|_| marked).and_then(|it| compact::end_mark(&[it]));
+        let end = end.map(|it| format!("Compacted. [end {it}]"));
+        let summary = summary(&profile, &history, &ruler, &plan, &pins, end.as_deref());
+        let outcome = match compact::apply(&history, &ruler, &profile, &plan, summary.as_deref()) {
+            Ok(outcome) if plan.act => outcome,
+            Ok(_) => panic!("{place}: {}", plan.reason.text),
+            Err(rejected) => panic!("{place}: {}", rejected.reason),
+        };
+        let after = &outcome.history;
+        let summaries = after.messages().iter().filter(|it| it.kind == Kind::Summary).count();
+        if summaries > 1 {
+            failures.push(format!("{place}: {summaries} summaries"));
+        }
+        let (messages_after, _) = format::messages(after, Format::Anthropic);
+        for it in validate::check(Format::Anthropic, &messages_after) {
+            failures.push(format!("{place}: {}: {}", it.rule, it.what));
+        }
+        let all: Vec<String> = after.messages().iter().map(super::text).collect();
+        let all = all.join("\n");
+        if !all.contains(PIN) {
+            let lines = history.messages().iter().map(super::text).collect::<Vec<_>>().join("\n");
+            let before: Vec<&str> = lines.lines().filter(|it| it.contains(PIN)).collect();
+            failures.push(format!("{place}: the pin is lost; before: {before:?}"));
+            return failures;
+        }
+        for frame in [
+            "This session is being continued",
+            "The user gave you instructions before",
+            "<state_snapshot>",
+            "[Compacted]",
+            "Another language model started",
+        ] {
+            if all.matches(frame).count() > 1 {
+                failures.push(format!("{place}: {frame:?} nests"));
+            }
+        }
+        // Forced on its own outcome with nothing new, it does nothing.
+        let renumbered = super::history(after.messages().to_vec());
+        let ruler = Ruler::new(&renumbered, Tokenizer::Auto, None);
+        let again = self::plan(&profile, &renumbered, &ruler, Cause::Manual);
+        if again.act && marked {
+            failures.push(format!("{place}: acts on its own outcome: {}", again.reason.text));
+        }
+        messages = outcome.history.into_messages();
+    }
+    failures
+}
+
 #[test]
 fn chained_nothing_nests_stands_alone_or_is_lost() {
-    const PIN: &str = "the port is 4711 and must not change";
-    let mut failures = Vec::new();
-    let mut runs = 0;
-    for start in 0..BUILT_IN.len() {
-        let mut messages: Vec<Message> = Vec::new();
-        for step in 0..5 {
-            messages.extend(turns(step));
-            let history = super::history(messages);
-            let (name, _) = BUILT_IN[(start + step) % BUILT_IN.len()];
-            let profile = Profile::built_in(name).unwrap();
-            let ruler = Ruler::new(&history, Tokenizer::Auto, None);
-            let plan = plan(&profile, &history, &ruler, Cause::Manual);
-            let place = format!("{name} as number {} of the chain from {}", step + 1, BUILT_IN[start].0);
-            // Pinned once, with the first: later ones carry it on.
-            let pins = if step == 0 { vec![PIN.to_owned()] } else { Vec::new() };
-            let last = plan.layout.last().and_then(|it| match it {
-                Item::Old(at) => Some(history.messages()[*at].clone()),
-                Item::Made(message) => Some(message.clone()),
-                Item::Summary { .. } => None,
-            });
-            let end = last.and_then(|it| compact::end_mark(&[it])).map(|it| format!("Compacted. [end {it}]"));
-            let summary = summary(&profile, &history, &ruler, &plan, &pins, end.as_deref());
-            let outcome = match compact::apply(&history, &ruler, &profile, &plan, summary.as_deref()) {
-                Ok(outcome) if plan.act => outcome,
-                Ok(_) => panic!("{place}: {}", plan.reason.text),
-                Err(rejected) => panic!("{place}: {}", rejected.reason),
-            };
-            runs += 1;
-            let after = &outcome.history;
-            let summaries = after.messages().iter().filter(|it| it.kind == Kind::Summary).count();
-            if summaries > 1 {
-                failures.push(format!("{place}: {summaries} summaries"));
-            }
-            let (messages_after, _) = format::messages(after, Format::Anthropic);
-            for it in validate::check(Format::Anthropic, &messages_after) {
-                failures.push(format!("{place}: {}: {}", it.rule, it.what));
-            }
-            let all: Vec<String> = after.messages().iter().map(super::text).collect();
-            let all = all.join("\n");
-            if !all.contains(PIN) {
-                failures.push(format!(
-                    "{place}: the pin is lost; before: {:?}",
-                    history
-                        .messages()
-                        .iter()
-                        .map(super::text)
-                        .filter(|it| it.contains(PIN))
-                        .collect::<Vec<_>>()
-                ));
-            }
-            for frame in [
-                "This session is being continued",
-                "The user gave you instructions before",
-                "<state_snapshot>",
-                "[Compacted]",
-                "Another language model started",
-            ] {
-                if all.matches(frame).count() > 1 {
-                    failures.push(format!("{place}: {frame:?} nests"));
-                }
-            }
-            // Forced on its own outcome with nothing new, it does nothing.
-            let renumbered = super::history(after.messages().to_vec());
-            let again = self::plan(
-                &profile,
-                &renumbered,
-                &Ruler::new(&renumbered, Tokenizer::Auto, None),
-                Cause::Manual,
-            );
-            if again.act {
-                failures.push(format!("{place}: acts on its own outcome: {}", again.reason.text));
-            }
-            messages = outcome.history.into_messages();
-        }
+    let names: Vec<&str> = BUILT_IN.iter().map(|it| it.0).collect();
+    let mut chains: Vec<Vec<&str>> = Vec::new();
+    for start in 0..names.len() {
+        chains.push((0..5).map(|step| names[(start + step) % names.len()]).collect());
     }
-    println!("{runs} compactions in {} chains", BUILT_IN.len());
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    // To and fro between each and each other; without the variable, between ours and each other.
+    let all = every_pair();
+    for (number, one) in names.iter().enumerate() {
+        let others = names[..number].iter().filter(|other| all || [*one, **other].contains(&"epitome"));
+        chains.extend(others.flat_map(|other| [vec![*one, other, one], vec![*other, one, other]]));
+    }
+    let mut failures = Vec::new();
+    for marks in [Marks::All, Marks::None, Marks::EverySecond] {
+        failures.extend(chains.iter().flat_map(|it| chain(it, marks)));
+    }
+    println!("{} chains, {} compactions", 3 * chains.len(), 3 * chains.iter().map(Vec::len).sum::<usize>());
+    assert!(failures.is_empty(), "{} fail:\n{}", failures.len(), failures.join("\n"));
+}
+
+/// Whether somebody wants the long form.
+fn every_pair() -> bool {
+    #[expect(clippy::disallowed_methods, reason = "the long form is asked for by it")]
+    let rounds = std::env::var_os("EPITOME_ROUNDS");
+    rounds.is_some()
 }

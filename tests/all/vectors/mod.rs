@@ -7,6 +7,7 @@ mod gemini;
 mod laws;
 mod learn;
 mod opencode;
+mod references;
 mod shapes;
 mod supermemory;
 
@@ -26,10 +27,10 @@ pub(crate) fn row(rows: &mut Rows, name: impl Into<String>, check: impl Fn() + '
     rows.push((name.into(), Box::new(check)));
 }
 
-/// Reads `index.txt`: the row's name, then after `|` what it says, or `outside: why` where a row of a reference is about
+/// Reads `index.txt`: the case's name, then after `|` what it says, or `outside: why` where the references tell of
 /// something that no profile does.
 #[test]
-fn every_row_of_the_references_holds() {
+fn every_case_holds() {
     let mut rows: BTreeMap<String, Box<dyn Fn()>> = BTreeMap::new();
     let all =
         [claude::rows(), codex::rows(), gemini::rows(), learn::rows(), opencode::rows(), supermemory::rows()];
@@ -67,9 +68,9 @@ fn every_row_of_the_references_holds() {
     failures
         .extend(rows.keys().filter(|it| !listed.contains(*it)).map(|it| format!("{it}: not in the index")));
     for (group, (run, outside)) in &counts {
-        println!("{group}: {run} rows, {outside} outside");
+        println!("{group}: {run} cases, {outside} outside");
     }
-    assert_eq!(counts.get("gemini.split"), Some(&(18, 0)), "the split has 18 rows");
+    assert_eq!(counts.get("gemini.split"), Some(&(18, 0)), "the split has 18 cases");
     assert!(failures.is_empty(), "{} rows fail:\n{}", failures.len(), failures.join("\n"));
 }
 
@@ -148,6 +149,7 @@ pub(crate) fn plan(profile: &Profile, history: &History, wish: Wish<'_>) -> Plan
         only: &[],
         limits: wish.limits,
         snapshot: None,
+        on_disk: None,
         handle: &|_| "0000000000".to_owned(),
         recall: "epitome recall {handle}",
     };

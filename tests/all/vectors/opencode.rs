@@ -2,7 +2,7 @@
 
 use epitome::compact::{Cause, Limits, Op};
 use epitome::history::{Kind, Media, MediaKind, Message, Part, Role};
-use epitome::profile::{Keep, Pass, Profile};
+use epitome::profile::{Keep, Pass, Profile, When};
 
 use super::{Rows, Wish, call, due, history, laid_out, model, plan, profile, result, row, text, texts, user};
 
@@ -196,6 +196,44 @@ fn process(out: &mut Rows) {
             200 - plan(&profile("opencode@1.18"), &history(messages.clone()), wish(window)).split.unwrap()
         };
         assert_eq!([kept(100_000), kept(60_000), kept(36_000)], [28, 12, 2]);
+    });
+    row(out, "opencode.tail.earlier-summaries-do-not-count", || {
+        // The summary in the last turn but one is far larger than the budget, and the turn fits all the same.
+        let mut messages = three([4_000, 100, 100]);
+        let large = "s".repeat(80_000);
+        messages.splice(
+            2..2,
+            [
+                Message::text(Role::User, Kind::Marker, "What did we do so far?"),
+                Message::text(Role::Assistant, Kind::Summary, large),
+            ],
+        );
+        let history = history(messages);
+        let plan = plan(&tail(None, 200), &history, Wish::default());
+        assert_eq!(plan.split, Some(4));
+        assert_eq!(texts(&laid_out(&history, &plan))[2..4], ["two", &"x".repeat(100)]);
+    });
+    row(out, "opencode.process.head-only", || {
+        let plan = plan(&tail(Some(2), 10_000), &history(three([100, 100, 100])), Wish::default());
+        let need = plan.need.unwrap();
+        assert_eq!((need.from, need.shown_from, need.to), (0, 0, 2));
+    });
+    row(out, "opencode.order", || {
+        // Before the next request the summary, if the last step overflowed; at the end of the loop, always, the clearing.
+        for name in ["opencode", "opencode@1.18"] {
+            let passes = profile(name).passes;
+            let [Pass::Summarize(first), Pass::Outputs(then)] = passes.as_slice() else { panic!("{name}") };
+            assert_eq!((first.when, then.when), (When::Due, When::Always), "{name}");
+        }
+        // Below the threshold only the second runs.
+        let wish =
+            Wish { auto: true, cause: Cause::Auto, limits: limits(400_000, None, 32_000), ..Wish::default() };
+        let found = plan(&profile("opencode"), &history(large("bash", 400_000, 2)), wish);
+        assert!(found.act && found.need.is_none());
+    });
+    row(out, "opencode.constant.transcript", || {
+        let chars = |name| profile(name).summarize().unwrap().prompts.output_chars;
+        assert_eq!((chars("opencode@1.18"), chars("opencode")), (Some(2_000), None));
     });
     row(out, "opencode.process.auto-continues", || {
         let history = history(three([100, 100, 100]));

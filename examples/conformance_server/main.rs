@@ -3,16 +3,19 @@
 //!     cargo run --example conformance_server -- 127.0.0.1:8767      then run the suite against http://127.0.0.1:8767/mcp
 //!     cargo run --example conformance_server -- --stdio             over rmcp's own transport, to compare speed with
 //!
-//! What it says is what the suite expects to read (@modelcontextprotocol/conformance 0.1.16).
+//! What it says is what the suite expects to read (@modelcontextprotocol/conformance 0.1.16 and
+//! 0.2.0-alpha.12).
 
 #![allow(deprecated, reason = "the suite tests what the newest protocol gave up, too")]
+
+mod asking;
 
 use std::sync::Arc;
 
 use epitome::config::{Config, Environment};
 use epitome::mcp::{Http, serve_http_with};
 use rmcp::model::*;
-use rmcp::service::{RequestContext, RoleServer};
+use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{ErrorData, ServerHandler, ServiceExt};
 use serde_json::{Value, json};
 
@@ -34,18 +37,27 @@ fn text(text: impl Into<String>) -> Result<CallToolResponse, ErrorData> {
     Ok(CallToolResult::success(vec![ContentBlock::text(text)]).into())
 }
 
-fn content(value: Value) -> Result<CallToolResponse, ErrorData> {
-    serde_json::from_value::<CallToolResult>(value)
-        .map(Into::into)
-        .map_err(|error| ErrorData::internal_error(error.to_string(), None))
+fn content(mut value: Value) -> Result<CallToolResponse, ErrorData> {
+    value["resultType"] = json!("complete");
+    said::<CallToolResult>(value).map(Into::into)
 }
 
+/// As rmcp's own type.
 fn said<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
     serde_json::from_value(value).map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
 async fn pause() {
     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+}
+
+/// A tool of which an argument stands in a header, too.
+fn header_tool() -> Tool {
+    let value = json!({"type": "string", "x-mcp-header": "Value"});
+    tool(
+        "test_custom_header",
+        json!({"type": "object", "properties": {"value": value}, "required": ["value"]}),
+    )
 }
 
 impl ServerHandler for Fixture {
@@ -59,6 +71,20 @@ impl ServerHandler for Fixture {
             .enable_logging()
             .build();
         ServerConfig::new(capabilities)
+    }
+
+    /// The transport asks for it, to compare headers with arguments.
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        Some(header_tool()).filter(|it| it.name == name)
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(requested.supported_by(&self.get_info().capabilities))
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        context.cancelled().await;
+        Ok(())
     }
 
     async fn list_tools(
@@ -80,8 +106,10 @@ impl ServerHandler for Fixture {
             "test_elicitation_sep1330_enums",
             "test_reconnection",
         ];
-        let mut tools: Vec<Tool> = names.into_iter().map(|name| tool(name, none())).collect();
+        let names = names.into_iter().chain(asking::TOOLS);
+        let mut tools: Vec<Tool> = names.map(|name| tool(name, none())).collect();
         let one = |name: &str| json!({"type": "object", "properties": {name: {"type": "string"}}, "required": [name]});
+        tools.push(header_tool());
         tools.push(tool("test_sampling", one("prompt")));
         tools.push(tool("test_elicitation", one("message")));
         tools.push(tool(
@@ -89,8 +117,13 @@ impl ServerHandler for Fixture {
             json!({
                 "$schema": "https://json-schema.org/draft/2020-12/schema",
                 "type": "object",
-                "$defs": {"address": {"type": "object", "properties": {"street": {"type": "string"}, "city": {"type": "string"}}}},
+                "$defs": {"address": {"$anchor": "address", "type": "object",
+                    "properties": {"street": {"type": "string"}, "city": {"type": "string"}}}},
                 "properties": {"name": {"type": "string"}, "address": {"$ref": "#/$defs/address"}},
+                "allOf": [{"anyOf": [{"required": ["name"]}, {"required": ["address"]}]}],
+                "if": {"required": ["address"]},
+                "then": {"properties": {"address": {"required": ["street"]}}},
+                "else": {"required": ["name"]},
                 "additionalProperties": false
             }),
         ));
@@ -198,7 +231,8 @@ impl ServerHandler for Fixture {
                 elicit(&context, "Please select options from the enum fields", schema).await
             }
             "test_reconnection" => text("Reconnection test completed successfully"),
-            "json_schema_2020_12_tool" => text("ok"),
+            "json_schema_2020_12_tool" | "test_custom_header" => text("ok"),
+            name if asking::TOOLS.contains(&name) => asking::call(&request, &context).await,
             other => Err(ErrorData::invalid_params(format!("unknown tool {other}"), None)),
         }
     }
@@ -295,6 +329,7 @@ impl ServerHandler for Fixture {
             prompt("test_prompt_with_arguments", &["arg1", "arg2"]),
             prompt("test_prompt_with_embedded_resource", &["resourceUri"]),
             prompt("test_prompt_with_image", &[]),
+            prompt(asking::PROMPT, &[]),
         ]))
     }
 
@@ -326,9 +361,11 @@ impl ServerHandler for Fixture {
                 user(json!({"type": "image", "data": IMAGE, "mimeType": "image/png"})),
                 user(json!({"type": "text", "text": "Please analyze the image above."})),
             ],
+            asking::PROMPT => return asking::prompt(request.input_responses.as_ref()),
             other => return Err(ErrorData::invalid_params(format!("unknown prompt {other}"), None)),
         };
-        said::<GetPromptResult>(json!({"messages": messages})).map(Into::into)
+        let result = json!({"resultType": "complete", "messages": messages});
+        said::<GetPromptResult>(result).map(Into::into)
     }
 
     async fn complete(

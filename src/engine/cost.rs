@@ -1,0 +1,315 @@
+//! What a summary by a provider costs: which form of asking is cheaper, what was spent, and what may be.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{Ask, Engine, Measured, Opened};
+use crate::answers::{CostInfo, EstimateAnswer, MethodInfo};
+use crate::compact::Need;
+use crate::config::{Choice, Said, Summarizers};
+use crate::engine::summarize::failures;
+use crate::error::{Error, Kind, Result};
+use crate::format::{self, Format};
+use crate::secrets::Veil;
+use crate::summarizer::model::{Api, Endpoint, Prefix};
+use crate::summarizer::price::{self, Form, Sizes};
+use crate::summarizer::run;
+use crate::summarizer::talk::{Material, Talk};
+
+/// Failed summaries in a row after which a provider is left alone for a while.
+const BREAKER: u32 = 3;
+/// For so long, in milliseconds.
+const COOL_DOWN: i64 = 10 * 60 * 1_000;
+/// A provider's cache lives for five minutes (Anthropic; OpenAI 5 to 10).
+const CACHE_LIVES: i64 = 5 * 60 * 1_000;
+const HOUR: i64 = 3_600_000;
+
+/// What is counted by the hour, of all sessions together.
+const SENT: &str = "summarizer.sent";
+const SPENT: &str = "summarizer.spent";
+const ASKED: &str = "summarizer.asked";
+
+impl Engine {
+    /// What asking will cost, by the cheaper of the two forms, and the session's own request where that is the cheaper
+    /// one. Only plain messages of the provider's own API, with their system prompt, are what an agent sent; from a
+    /// session file its request cannot be made again, byte for byte.
+    pub(super) fn cost(
+        &self,
+        opened: &Opened,
+        measured: &Measured<'_>,
+        need: &Need,
+        material: &Material<'_>,
+        endpoint: &Endpoint,
+    ) -> (CostInfo, Option<Prefix>) {
+        let meta = &measured.history.meta;
+        let same = meta.model.as_deref() == Some(endpoint.model.as_str());
+        let known = opened.session.format == api_format(endpoint.api) && meta.system.is_some();
+        let why_not = match (known, same) {
+            (true, true) => None,
+            (false, _) => Some("the request that the agent sent is not known, only its messages"),
+            (true, false) => Some("the session runs on another model, whose cache is another"),
+        };
+        let warm = meta.times.is_some_and(|it| self.now - it.1 < CACHE_LIVES);
+        let own: u64 = material.passages.iter().map(|it| (material.count)(&it.text) + 12).sum();
+        let sizes = Sizes {
+            own,
+            prefix: why_not.is_none().then_some((measured.tokens + measured.overhead, warm)),
+            output: need.budget,
+            saved: measured.tokens.saturating_sub(need.budget),
+            rewritten: need.budget,
+        };
+        let mut out = CostInfo {
+            model: endpoint.label(),
+            form: "own".to_owned(),
+            input_tokens: own,
+            output_tokens: need.budget,
+            own_dollars: None,
+            prefix_dollars: None,
+            spent_dollars: None,
+            pays_after_turns: None,
+            why: String::new(),
+        };
+        let Some(asked) = price::price(&endpoint.model) else {
+            out.why = format!("the price of {} is not known", endpoint.model);
+            return (out, None);
+        };
+        let predicted = price::predict(asked, meta.model.as_deref().and_then(price::price), &sizes);
+        out.own_dollars = Some(cents(predicted.own));
+        out.prefix_dollars = predicted.prefix.map(cents);
+        out.pays_after_turns = predicted.pays_after;
+        out.why = match (why_not, predicted.form, warm) {
+            (Some(why), ..) => format!("asked with a prompt of our own: {why}"),
+            (None, Form::Own, _) => {
+                "a prompt of our own is cheaper than the session's own request".to_owned()
+            }
+            (None, Form::Prefix, true) => {
+                "the session's own request is still in the provider's cache".to_owned()
+            }
+            (None, Form::Prefix, false) => "the session's own request is cheaper".to_owned(),
+        };
+        if predicted.form == Form::Own {
+            return (out, None);
+        }
+        let json = |text: &str| serde_json::from_str(text).ok();
+        let (messages, _) = format::wire::messages_of(
+            measured.history,
+            Some(opened.session.format),
+            api_format(endpoint.api),
+        );
+        let Ok(messages) = serde_json::from_slice(&messages) else { return (out, None) };
+        out.form = "prefix".to_owned();
+        out.input_tokens = measured.tokens + measured.overhead;
+        // Secrets are in the provider's hands already, word for word, or nothing would be cached.
+        let system = meta.system.as_ref().map(|it| json(it.as_str()).unwrap_or_else(|| it.as_str().into()));
+        let tools = meta.tools.as_ref().and_then(|it| json(it.as_str()));
+        (out, Some(Prefix { system, tools, messages }))
+    }
+
+    /// How full the context is, the messages counted by a provider's own endpoint: by the maker of the session's model
+    /// unless `choice` says another. Secrets are masked before anything is sent.
+    pub fn estimate_by_provider(
+        &self,
+        opened: &Opened,
+        ask: &Ask,
+        next: Option<u64>,
+        choice: Choice,
+        said: &Said,
+    ) -> Result<EstimateAnswer> {
+        let mut answer = self.estimate(opened, ask, next)?;
+        let history = &opened.session.history;
+        let model = ask.model.as_deref().or(history.meta.model.as_deref());
+        let maker = model.and_then(Summarizers::maker);
+        let choice = match choice {
+            Choice::Auto => maker.clone().unwrap_or(Choice::Auto),
+            other => other,
+        };
+        // The maker counts for the session's own model.
+        let own =
+            model.filter(|_| maker.as_ref() == Some(&choice)).map(|it| it.rsplit('/').next().unwrap_or(it));
+        let said = Said { model: said.model.clone().or(own.map(str::to_owned)), ..said.clone() };
+        let summarizers = &self.config.summarizers;
+        let chosen = summarizers.endpoint(&choice, &self.config.environment, true, &said)?;
+        let Some((endpoint, _)) = chosen else {
+            let what = "counting by a provider: expected a provider's key in its usual variable, found none";
+            return Err(Error::new(Kind::Provider, what));
+        };
+        let api = api_format(endpoint.api);
+        let (messages, _) = format::wire::messages_of(history, Some(opened.session.format), api);
+        let mut messages: Value = serde_json::from_slice(&messages)
+            .map_err(|error| Error::new(Kind::Bug, "counting by a provider").because(error))?;
+        mask(&mut messages, &Veil::default());
+        let tokens = run::counted(messages, &endpoint, summarizers.limits)?;
+        answer.warnings.push(format!(
+            "the messages were sent to {} at {} to be counted; shares and triggers are by our own count",
+            endpoint.label(),
+            endpoint.host()
+        ));
+        answer.tokens = tokens;
+        answer.context = tokens + answer.overhead;
+        let used = answer.window.filter(|it| *it > 0).map(|it| answer.context as f64 * 100.0 / it as f64);
+        answer.used_percent = used.map(|it| (it * 10.0).round() / 10.0);
+        answer.method = MethodInfo {
+            kind: "exact".to_owned(),
+            estimator: endpoint.label(),
+            anchor: None,
+            margin_percent: 0.0,
+        };
+        Ok(answer)
+    }
+
+    /// Why a provider is not asked now, if it is not.
+    pub(super) fn left_alone(&self, endpoint: &Endpoint) -> Result<Option<String>> {
+        if let Some(mark) = self.store.marked(&self.shared(), &failures(endpoint))? {
+            let count: u32 = mark.value.parse().unwrap_or(0);
+            let left = mark.at + COOL_DOWN - self.now;
+            if count >= BREAKER && left > 0 && left <= COOL_DOWN {
+                return Ok(Some(format!(
+                    "{} failed {count} times in a row and is left alone for {} s more",
+                    endpoint.provider,
+                    left / 1000 + 1
+                )));
+            }
+        }
+        let limits = &self.config.summarizers;
+        let reached = |name: &str, most: Option<u64>| -> Result<Option<u64>> {
+            let Some(most) = most else { return Ok(None) };
+            Ok(Some(self.this_hour(name)?).filter(|it| *it >= most))
+        };
+        if let Some(sent) = reached(SENT, limits.tokens_per_hour)? {
+            let most = limits.tokens_per_hour.unwrap_or_default();
+            return Ok(Some(format!("the limit of {most} tokens an hour was reached ({sent} were sent)")));
+        }
+        if let Some(spent) = reached(SPENT, limits.dollars_per_hour.map(millionths))? {
+            let most = limits.dollars_per_hour.unwrap_or_default();
+            let spent = spent as f64 / 1e6;
+            return Ok(Some(format!("the limit of ${most} an hour was reached (${spent:.4} were spent)")));
+        }
+        if let Some(asked) = reached(ASKED, limits.seconds_per_hour.map(|it| it * 1_000))? {
+            let most = limits.seconds_per_hour.unwrap_or_default();
+            let asked = asked / 1_000;
+            return Ok(Some(format!("the limit of {most} s an hour was reached ({asked} s went by)")));
+        }
+        Ok(None)
+    }
+
+    /// Counts what a talk took towards the limits of the hour.
+    pub(super) fn count(&self, endpoint: &Endpoint, talk: &Talk, took: Duration) -> Result<()> {
+        let spent = price::price(&endpoint.model).map_or(0.0, |it| it.of(talk.tokens));
+        let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        for (name, more) in [(SENT, talk.sent), (SPENT, millionths(spent)), (ASKED, took)] {
+            let before = self.this_hour(name)?;
+            // The hour begins with the first request of it.
+            let began =
+                self.store.marked(&self.shared(), name)?.filter(|_| before > 0).map_or(self.now, |it| it.at);
+            self.store.mark(&self.shared(), name, &before.saturating_add(more).to_string(), began)?;
+        }
+        Ok(())
+    }
+
+    fn this_hour(&self, name: &str) -> Result<u64> {
+        let mark = self.store.marked(&self.shared(), name)?;
+        let fresh = mark.filter(|it| (0..HOUR).contains(&(self.now - it.at)));
+        Ok(fresh.and_then(|it| it.value.parse().ok()).unwrap_or(0))
+    }
+}
+
+impl CostInfo {
+    /// With what was really spent, and after how many turns that is paid for.
+    pub(super) fn spent(mut self, endpoint: &Endpoint, talk: &Talk) -> Self {
+        let predicted = if self.form == "prefix" { self.prefix_dollars } else { self.own_dollars };
+        self.spent_dollars = price::price(&endpoint.model).map(|it| cents(it.of(talk.tokens)));
+        if let (Some(turns), Some(spent), Some(predicted)) =
+            (self.pays_after_turns, self.spent_dollars, predicted)
+            && predicted > 0.0
+        {
+            self.pays_after_turns = Some(((turns as f64 * spent / predicted).ceil() as u64).max(1));
+        }
+        self
+    }
+
+    /// In a sentence.
+    pub fn sentence(&self) -> String {
+        let dollars = |it: f64| format!("${it:.4}");
+        let mut out = match (self.spent_dollars, self.own_dollars, self.prefix_dollars) {
+            (Some(spent), ..) => format!("{} cost {}", self.model, dollars(spent)),
+            (None, Some(own), Some(prefix)) => format!(
+                "{} would cost about {} with a prompt of our own, {} behind the session's own request ({} of about {} tokens)",
+                self.model,
+                dollars(own),
+                dollars(prefix),
+                self.form,
+                self.input_tokens
+            ),
+            (None, Some(own), None) => format!(
+                "{} would cost about {} for {} tokens in and {} out",
+                self.model,
+                dollars(own),
+                self.input_tokens,
+                self.output_tokens
+            ),
+            (None, None, _) => format!("{} would be sent about {} tokens", self.model, self.input_tokens),
+        };
+        match self.pays_after_turns {
+            Some(1) => out.push_str("; that is paid for after 1 turn of the smaller context"),
+            Some(turns) => {
+                out.push_str(&format!("; that is paid for after {turns} turns of the smaller context"))
+            }
+            None => {}
+        }
+        if self.spent_dollars.is_none() && !self.why.is_empty() {
+            out.push_str(&format!(" ({})", self.why));
+        }
+        out
+    }
+}
+
+/// What was sent where.
+pub(super) fn told(endpoint: &Endpoint, talk: &Talk) -> Option<String> {
+    if talk.sent == 0 {
+        return None;
+    }
+    let reported = talk.tokens.input + talk.tokens.cache_read + talk.tokens.cache_write;
+    let sent = if reported > 0 { format!("{reported}") } else { format!("about {}", talk.sent) };
+    let (label, host, requests) = (endpoint.label(), endpoint.host(), talk.requests);
+    let times = if requests == 1 { "1 request".to_owned() } else { format!("{requests} requests") };
+    Some(format!("{sent} tokens were sent to {label} at {host} in {times}"))
+}
+
+/// Tokens that may be sent for so many dollars, the answer's price left over; all of them where the price is not known.
+pub(super) fn affordable(dollars: f64, endpoint: &Endpoint, output: u64) -> u64 {
+    let Some(price) = price::price(&endpoint.model).filter(|it| it.input > 0.0) else { return u64::MAX };
+    let left = dollars - output as f64 * price.output / 1e6;
+    (left.max(0.0) / price.input * 1e6) as u64
+}
+
+/// Masks the texts of a JSON value, whatever their depth.
+fn mask(value: &mut Value, veil: &Veil) {
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::String(text) => *text = veil.cut(text),
+            Value::Array(all) => open.extend(all),
+            Value::Object(all) => open.extend(all.values_mut()),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+}
+
+/// To a hundredth of a cent: more is not known beforehand.
+fn cents(dollars: f64) -> f64 {
+    (dollars * 1e4).round() / 1e4
+}
+
+fn millionths(dollars: f64) -> u64 {
+    (dollars * 1e6).round() as u64
+}
+
+fn api_format(api: Api) -> Format {
+    match api {
+        Api::Anthropic => Format::Anthropic,
+        Api::OpenaiChat => Format::OpenAiChat,
+        Api::OpenaiResponses => Format::OpenAiResponses,
+        Api::Gemini => Format::Gemini,
+    }
+}

@@ -1,0 +1,268 @@
+//! What applying, `watch` and `doctor` meet in daily life: sessions that are half written, newer, replaced, torn, on another
+//! disk, or not to be told apart; agents with settings of their own.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::apply::{answer, apply, command, epitome, home, with_outputs};
+
+const AGENTS: [&str; 4] = ["codex", "claude-code", "gemini-cli", "opencode"];
+
+fn said(output: &std::process::Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+#[test]
+fn a_half_written_last_line_is_no_obstacle() {
+    for agent in ["codex", "claude-code", "gemini-cli"] {
+        let there = home(agent);
+        let mut bytes = fs::read(&there.file).unwrap();
+        bytes.extend_from_slice(b"{\"timestamp\":\"2026-01-01T00:00:00.000Z\",\"type\":\"us");
+        fs::write(&there.file, &bytes).unwrap();
+        let done = answer(&epitome(there.path(), &apply(&there.session)));
+        assert_eq!(done["status"], "compacted", "{agent}: {done}");
+        assert!(fs::read(&there.file).unwrap().starts_with(&bytes), "{agent}: what stood there stands there");
+        let read = answer(&epitome(there.path(), &["estimate", done["output"].as_str().unwrap(), "--json"]));
+        assert!(read["tokens"].as_u64().unwrap() < done["tokens_before"].as_u64().unwrap(), "{agent}");
+        let handle = done["handle"].as_str().unwrap();
+        epitome(there.path(), &["restore", handle, "--apply", "--json"]);
+        assert_eq!(fs::read(&there.file).unwrap(), bytes, "{agent}");
+    }
+}
+
+#[test]
+fn what_a_later_generation_wrote_is_refused() {
+    for (agent, old, new) in [
+        ("codex", "\"cli_version\":\"0.", "\"cli_version\":\"7."),
+        ("claude-code", "\"version\":\"2.", "\"version\":\"3."),
+    ] {
+        let there = home(agent);
+        let text = fs::read_to_string(&there.file).unwrap();
+        assert!(text.contains(old), "{agent}");
+        fs::write(&there.file, text.replace(old, new)).unwrap();
+        let output = epitome(there.path(), &apply(&there.session));
+        let said = said(&output);
+        assert!(
+            !output.status.success() && said.contains("newer") && said.contains("--out"),
+            "{agent}: {said}"
+        );
+        assert_eq!(fs::read_to_string(&there.file).unwrap(), text.replace(old, new));
+        assert_eq!(fs::read_dir(there.file.parent().unwrap()).unwrap().count(), 1, "{agent}");
+        // It is still read, and written elsewhere.
+        let out = there.path().join("out");
+        let output = epitome(there.path(), &["compact", &there.session, "--out", &out.display().to_string()]);
+        assert!(output.status.success() && out.exists(), "{agent}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_session_replaced_meanwhile_is_not_overwritten() {
+    for agent in ["codex", "gemini-cli"] {
+        let there = home(agent);
+        let before = fs::read_to_string(&there.file).unwrap();
+        // Somebody rewrites it while the user looks at the summary.
+        let other = there.path().join("other");
+        let half: String =
+            before.lines().take(before.lines().count() / 2).map(|it| format!("{it}\n")).collect();
+        fs::write(&other, &half).unwrap();
+        let editor = there.path().join("editor");
+        fs::write(&editor, format!("#!/bin/sh\nmv '{}' '{}'\n", other.display(), there.session)).unwrap();
+        let mut arguments = apply(&there.session).to_vec();
+        arguments.push("--edit");
+        let editor = format!("sh {}", editor.display());
+        let output = command(there.path(), &arguments).env("EDITOR", editor).output().unwrap();
+        let said = said(&output);
+        assert!(
+            !output.status.success() && said.contains("not what it was when it was read"),
+            "{agent}: {said}"
+        );
+        assert_eq!(fs::read_to_string(&there.file).unwrap(), half, "{agent}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_session_on_another_disk_than_the_archive() {
+    use std::os::unix::fs::MetadataExt;
+    let device = |it: &Path| fs::metadata(it).map(|it| it.dev()).ok();
+    let (here, shared) = (std::env::temp_dir(), Path::new("/dev/shm"));
+    if device(shared).is_none() || device(shared) == device(&here) {
+        eprintln!("SKIPPED: a_session_on_another_disk_than_the_archive: /dev/shm is no other disk");
+        return;
+    }
+    let disk = tempfile::tempdir_in(shared).unwrap();
+    for agent in AGENTS {
+        let there = home(agent);
+        let before = epitome(there.path(), &["estimate", &there.session, "--json"]);
+        let data = disk.path().join(agent);
+        let mut all = command(there.path(), &apply(&there.session));
+        // OpenCode's own data folder is found by the same variable.
+        if agent != "opencode" {
+            all.env("XDG_DATA_HOME", &data);
+        }
+        let done = answer(&all.output().unwrap());
+        assert_eq!(done["status"], "compacted", "{agent}: {done}");
+        assert!(answer(&before)["tokens"].as_u64() > done["tokens_after"].as_u64());
+        // The result elsewhere, too.
+        let out = disk.path().join(format!("{agent}.out"));
+        let output = epitome(there.path(), &["compact", &there.session, "--out", &out.display().to_string()]);
+        assert!(output.status.success(), "{agent}: {}", said(&output));
+    }
+}
+
+#[test]
+fn several_that_could_be_meant_are_listed() {
+    let there = home("claude-code");
+    let bytes = fs::read(&there.file).unwrap();
+    let slug: String = fs::canonicalize(there.path()).unwrap().display().to_string();
+    let slug: String = slug.chars().map(|it| if it.is_ascii_alphanumeric() { it } else { '-' }).collect();
+    let folder = there.path().join(".claude/projects").join(slug);
+    fs::create_dir_all(&folder).unwrap();
+    let names = ["22222222-2222-4222-8222-222222222222", "33333333-3333-4333-8333-333333333333"];
+    for name in names {
+        fs::write(folder.join(format!("{name}.jsonl")), &bytes).unwrap();
+    }
+    let mut all = command(there.path(), &apply("current"));
+    let output = all.env("CLAUDECODE", "1").output().unwrap();
+    let said = said(&output);
+    assert!(!output.status.success() && said.contains("several sessions could be meant"), "{said}");
+    // With id, last change and what the user said first.
+    for name in names {
+        let line = said.lines().find(|it| it.contains(name)).unwrap();
+        assert!(line.contains("20") && line.contains('"') && line.len() > 60, "{line}");
+    }
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 2, "nothing was done");
+    // One that says which it is, is believed.
+    let mut all = command(there.path(), &apply("current"));
+    let output = all.env("CLAUDE_CODE_SESSION_ID", names[1]).output().unwrap();
+    let done = answer(&output);
+    assert_eq!(
+        (done["status"].as_str(), done["session"]["id"].as_str().is_some()),
+        (Some("compacted"), true)
+    );
+    assert!(done["session"]["path"].as_str().unwrap().contains(names[1]), "{done}");
+}
+
+#[test]
+fn a_torn_placeholder_is_mended_by_restore() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(".claude/projects/-p/s.jsonl");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let original = with_outputs().into_bytes();
+    fs::write(&path, &original).unwrap();
+    let session = path.display().to_string();
+    let done = answer(&epitome(folder.path(), &["prune", &session, "--apply", "--json"]));
+    let handle = done["handle"].as_str().unwrap();
+    let pruned = fs::read(&path).unwrap();
+    assert_eq!((done["status"].as_str(), pruned.len()), (Some("pruned"), original.len()));
+    // As a kill between two pages leaves it: new up to there, old from there on.
+    let first = (0..original.len()).find(|it| original[*it] != pruned[*it]).unwrap();
+    let mut torn = original.clone();
+    torn[..first + 4096].copy_from_slice(&pruned[..first + 4096]);
+    torn.extend_from_slice(b"{\"type\":\"mode\",\"mode\":\"later\"}\n");
+    fs::write(&path, &torn).unwrap();
+    let undone = answer(&epitome(folder.path(), &["restore", handle, "--apply", "--json"]));
+    assert_eq!(undone["status"], "restored", "{undone}");
+    let found = fs::read(&path).unwrap();
+    assert!(found.starts_with(&original) && found.ends_with(b"later\"}\n"));
+    // What somebody else changed around it is not touched.
+    let done = answer(&epitome(folder.path(), &["prune", &session, "--apply", "--json"]));
+    let mut other = fs::read(&path).unwrap();
+    other[2] = b'X';
+    fs::write(&path, &other).unwrap();
+    let output = epitome(folder.path(), &["restore", done["handle"].as_str().unwrap(), "--apply"]);
+    assert!(!output.status.success() && said(&output).contains("changed since"), "{}", said(&output));
+    assert_eq!(fs::read(&path).unwrap(), other);
+}
+
+#[test]
+fn watch_prepares_a_copy_and_names_the_command() {
+    for agent in AGENTS {
+        let there = home(agent);
+        let before = fs::read(&there.file).unwrap();
+        let note = there.path().join("note");
+        let notify = format!("printf '%s' \"$EPITOME_MESSAGE\" > '{}'", note.display());
+        let watch = |window: &str, more: &[&str]| {
+            let mut arguments =
+                vec!["watch", &there.session, "--once", "--window", window, "--notify", &notify];
+            arguments.extend(more);
+            epitome(there.path(), &arguments)
+        };
+        // Room: it says so, and does nothing.
+        let output = watch("1000000", &[]);
+        assert_eq!(output.status.code(), Some(0), "{agent}: {}", said(&output));
+        assert!(said(&output).contains("not yet") && said(&output).contains("800000"), "{}", said(&output));
+        assert!(!note.exists(), "{agent}");
+        // Past the threshold.
+        let output = watch("20000", &["--json"]);
+        assert_eq!(output.status.code(), Some(1), "{agent}: {}", said(&output));
+        let found = answer(&output);
+        let prepared = Path::new(found["prepared"].as_str().unwrap());
+        assert!(prepared.is_file() && found["tokens_after"].as_u64() < found["tokens_before"].as_u64());
+        if agent != "opencode" {
+            assert_eq!(fs::read(&there.file).unwrap(), before, "{agent}: the session is as it was");
+        }
+        assert!(fs::read_to_string(&note).unwrap().contains("epitome compact"), "{agent}");
+        // The command that it names does it.
+        let line = found["command"].as_str().unwrap().to_owned();
+        let words = line.split(' ').skip(1).map(|it| it.trim_matches('\''));
+        let words: Vec<&str> = words.chain(["--json", "--budget", "30%"]).collect();
+        let done = answer(&epitome(there.path(), &words));
+        assert_eq!(done["status"], "compacted", "{agent}: {line}: {done}");
+    }
+}
+
+#[test]
+fn doctor_says_what_it_finds_and_what_to_do() {
+    let there = home("claude-code");
+    let at = |path: &str, text: &str| {
+        let path = there.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    at(".codex/config.toml", "model_auto_compact_token_limit = 150000\n");
+    at(".gemini/settings.json", "{\"model\": {\"compressionThreshold\": 0.7}}");
+    at(
+        ".config/opencode/opencode.json",
+        "{\"plugin\": [\"oh-my-opencode\", \"opencode-supermemory\"], \"compaction\": {\"auto\": false}}",
+    );
+    epitome(there.path(), &["install", "claude-code"]);
+    let output =
+        command(there.path(), &["doctor", "--json"]).env("OPENAI_API_KEY", "sk-secret-1").output().unwrap();
+    let found = answer(&output);
+    assert!(!said(&output).contains("sk-secret-1"), "a key is never shown");
+    assert_eq!(found["keys"], serde_json::json!(["OPENAI_API_KEY"]));
+    let of = |name: &str| -> Value {
+        found["agents"].as_array().unwrap().iter().find(|it| it["agent"] == name).unwrap().clone()
+    };
+    assert_eq!((&of("claude-code")["server"], &of("claude-code")["hooks"]), (&true.into(), &true.into()));
+    assert_eq!(of("claude-code")["sessions"], 1);
+    for (agent, own) in [
+        ("claude-code", "near the window's end"),
+        ("codex", "at 150000 tokens"),
+        ("gemini-cli", "at 70 % of the window"),
+        ("opencode", "off"),
+    ] {
+        assert_eq!(of(agent)["own_compaction"], own, "{agent}");
+    }
+    let problems = found["problems"].to_string();
+    for word in
+        ["context-window-limit-recovery", "compactionThreshold", "sessionRetention", "epitome install codex"]
+    {
+        assert!(problems.contains(word), "{word}: {problems}");
+    }
+    assert!(!problems.contains("epitome install claude-code"), "{problems}");
+    // An archive that is broken is told, with what to do.
+    let store = fs::read_dir(there.path().join(".local/share/epitome")).unwrap();
+    let db =
+        store.map(|it| it.unwrap().path()).find(|it| it.extension().is_some_and(|it| it == "db")).unwrap();
+    for rest in ["-wal", "-shm"] {
+        let _ = fs::remove_file(format!("{}{rest}", db.display()));
+    }
+    fs::write(&db, b"this is no database, and never was one: 0123456789".repeat(200)).unwrap();
+    let found = answer(&epitome(there.path(), &["doctor", "--json"]));
+    assert_eq!(found["store"]["whole"], false, "{found}");
+}
