@@ -14,7 +14,7 @@ use epitome::tokens::{Estimator, Ruler, Tokenizer};
 use serde_json::json;
 
 use super::sessions::{self, Agent, Chance};
-use super::{Row, Target, Times, figure, folder, pair, peers, time};
+use super::{Row, Target, Times, figure, folder, peers, time};
 
 const MB: usize = 1_000_000;
 
