@@ -42,10 +42,9 @@ pub fn raw_text() -> Vec<Row> {
     let middle = |run: &dyn Fn(&str)| {
         let mut times = Vec::new();
         let mut rest = all.as_str();
-        while let Some((piece, behind)) = rest.split_at_checked(rest.ceil_char_boundary(MB.min(rest.len()))) {
-            if piece.is_empty() {
-                break;
-            }
+        while !rest.is_empty() {
+            let end = (MB.min(rest.len())..).find(|it| rest.is_char_boundary(*it)).unwrap();
+            let (piece, behind) = rest.split_at(end);
             times.push(time(&mut || run(black_box(piece))));
             rest = behind;
         }
