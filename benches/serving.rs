@@ -3,6 +3,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
+    clippy::disallowed_methods,
     missing_docs,
     reason = "a program for people, of which a failure is the result"
 )]

@@ -97,16 +97,6 @@ impl Times {
     }
 }
 
-/// Two things in turn, `rounds` times each: A B A B.
-pub fn pair(rounds: usize, mut a: impl FnMut(), mut b: impl FnMut()) -> (Times, Times) {
-    let (mut first, mut second) = (Vec::new(), Vec::new());
-    for _ in 0..rounds {
-        first.push(time(&mut a));
-        second.push(time(&mut b));
-    }
-    (Times::of(first), Times::of(second))
-}
-
 pub fn time(run: &mut impl FnMut()) -> f64 {
     let begun = std::time::Instant::now();
     run();

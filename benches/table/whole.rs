@@ -124,11 +124,16 @@ pub fn live_part() -> Vec<Row> {
 }
 
 pub fn compact() -> Vec<Row> {
-    let (path, home) = (session(Agent::Claude, 4 * MB, 4 * MB), home());
+    let path = session(Agent::Claude, 4 * MB, 4 * MB);
     let path = path.to_str().unwrap();
-    let compact = || peers::ours(&["compact", path], home.path());
-    let exact = || peers::ours(&["estimate", "--tokenizer", "o200k", path], home.path());
-    let auto = || peers::ours(&["compact", "--tokenizer", "o200k", path], home.path());
+    // A new home for each, so that nothing is remembered from the one before.
+    let fresh = |arguments: &[&str]| {
+        let home = home().keep();
+        peers::ours(arguments, &home)
+    };
+    let compact = || fresh(&["compact", path]);
+    let exact = || fresh(&["estimate", "--tokenizer", "o200k", path]);
+    let auto = || fresh(&["compact", "--tokenizer", "o200k", path]);
     let times = in_turn(7, compact, exact);
     let alone = times.as_ref().map(|it| it.0.least * 1e3).map_err(Clone::clone);
     vec![

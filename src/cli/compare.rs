@@ -65,7 +65,9 @@ pub(super) fn run(engine: &Engine, arguments: &CompareArgs, screen: &mut Screen<
     }
     if !gone.is_empty() {
         let note = format!("left out for want of room: {}; --json has them all", gone.join(", "));
-        screen.note(&screen.paint.faint(&note))?;
+        for line in wrapped(&note, screen.paint) {
+            screen.note(&screen.paint.faint(&line))?;
+        }
     }
     screen.line("")?;
     for it in &answer.rows {

@@ -2,7 +2,7 @@
 
 use super::Screen;
 use super::arguments::ProfilesArgs;
-use super::paint::fitted;
+use super::paint::{fitted, wrapped};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::profile::{BUILT_IN, Collapse, Keep, Outputs, Pass, Profile, Shape, Slot, Snip, Trigger};
@@ -43,7 +43,9 @@ pub(super) fn run(engine: &Engine, arguments: &ProfilesArgs, screen: &mut Screen
     }
     if !gone.is_empty() {
         let note = format!("left out for want of room: {}; --json has it all", gone.join(", "));
-        screen.note(&screen.paint.faint(&note))?;
+        for line in wrapped(&note, screen.paint) {
+            screen.note(&screen.paint.faint(&line))?;
+        }
     }
     screen.note("\nepitome profiles NAME prints one, with its numbers and where it deviates; saved, it is yours: --profile FILE.toml")?;
     Ok(0)

@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(one.get(7), None);
         one.put(&[(7, 70), (7 + u128::from(BUCKETS), 71), (8, 80)]);
         one.put(&[(8, 81)]);
-        let two = Counts::new(path.clone());
+        let two = Counts::new(path);
         assert_eq!(
             [two.get(7), two.get(7 + u128::from(BUCKETS)), two.get(8)],
             [Some(70), Some(71), Some(81)]

@@ -8,19 +8,34 @@
 
 /// Thousandths of an o200k token that the text will come to.
 pub(super) fn thousandths(text: &str) -> u64 {
+    // Most texts are short, and a large window would take longer to clear than they take to count.
+    let total = match text.len() {
+        0 => return 0,
+        1..=SMALL => counted::<{ BACK + SMALL }>(text),
+        _ => counted::<{ BACK + BLOCK }>(text),
+    };
+    // A text has at least one token, also where all that it has would glue to a neighbour.
+    total.max(1_000) as u64
+}
+
+/// With windows of `N` bytes, those that are looked back to included.
+fn counted<const N: usize>(text: &str) -> i64 {
     let mut total = 0;
-    let mut window = Window::default();
-    for block in text.as_bytes().chunks(BLOCK) {
+    let mut window = Window::<N>::default();
+    for block in text.as_bytes().chunks(N - BACK) {
         window.load(block);
         let counts = window.counts().into_iter().chain(beyond_ascii(block));
         total += counts.map(|(price, count)| price * i64::from(count)).sum::<i64>();
     }
-    // A text has at least one token, also where all that it has would glue to a neighbour.
-    if text.is_empty() { 0 } else { total.max(1_000) as u64 }
+    total
 }
 
 /// Bytes taken at once. All that is made of them fits the first-level cache.
 const BLOCK: usize = 4096;
+/// Bytes that are counted side by side. Windows are whole rows of them.
+const LANES: usize = 64;
+/// What is counted in a window of its own size.
+const SMALL: usize = 256;
 /// Bytes of the block before that are looked back to.
 const BACK: usize = 16;
 
@@ -36,21 +51,21 @@ const MARK: u8 = 64;
 
 /// A block, with the end of the one before in front of it. Everything is done side by side on whole arrays, without a
 /// branch, so that the compiler makes vector instructions of it.
-struct Window {
+struct Window<const N: usize> {
     /// What each byte is.
-    kinds: [u8; BACK + BLOCK],
+    kinds: [u8; N],
     /// What each byte and the one before it are; then the last four, the last eight.
-    runs: [[u8; BACK + BLOCK]; 3],
+    runs: [[u8; N]; 3],
     len: usize,
 }
 
-impl Default for Window {
+impl<const N: usize> Default for Window<N> {
     fn default() -> Self {
-        Self { kinds: [0; BACK + BLOCK], runs: [[0; BACK + BLOCK]; 3], len: 0 }
+        Self { kinds: [0; N], runs: [[0; N]; 3], len: 0 }
     }
 }
 
-impl Window {
+impl<const N: usize> Window<N> {
     fn load(&mut self, block: &[u8]) {
         self.kinds.copy_within(self.len..self.len + BACK, 0);
         self.len = block.len();
@@ -64,18 +79,24 @@ impl Window {
                 | flag((*byte == b'\n') | (*byte == b'\r'), NEWLINE);
             *kind = known | flag((*byte < 0x80) & (known == 0), MARK);
         }
-        let end = BACK + self.len;
+        let end = self.end();
+        self.kinds[BACK + self.len..end].fill(0);
         let [two, four, eight] = &mut self.runs;
         both(two, &self.kinds[..end], 1);
         both(four, &two[..end], 2);
         both(eight, &four[..end], 4);
     }
 
+    /// Where the block ends, filled up to whole rows by bytes that are nothing, so that none is left over.
+    fn end(&self) -> usize {
+        BACK + self.len.next_multiple_of(LANES)
+    }
+
     /// How often each feature occurs, with its price in thousandths of a token. The prices are a robust fit (least
     /// absolute relative error) to exact o200k counts of the texts named above; that of long numbers is set by hand,
     /// because the corpus hardly has them.
     fn counts(&self) -> [(i64, u32); 10] {
-        let end = BACK + self.len;
+        let end = self.end();
         let (now, one) = (&self.kinds[BACK..end], &self.kinds[BACK - 1..end - 1]);
         let [two, _, eight] = &self.runs;
         let (pair, pair_before) = (&two[BACK..end], &two[BACK - 1..end - 1]);
@@ -128,7 +149,6 @@ fn both(out: &mut [u8], of: &[u8], back: usize) {
 /// overflow.
 #[inline(always)]
 fn count(now: &[u8], before: &[u8], such: impl Fn(u8, u8) -> u8) -> u32 {
-    const LANES: usize = 64;
     const { assert!(BLOCK / LANES <= 255) };
     let mut lanes = [0u8; LANES];
     let (rows, befores) = (now.chunks_exact(LANES), before.chunks_exact(LANES));

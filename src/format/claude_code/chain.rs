@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer};
 use serde_json::value::RawValue;
 
+use super::assemble::Item;
 use super::read::{Loaded, load};
 use super::{ROW_TYPES, SIDE_TYPES, fast};
 use crate::error::Result;
@@ -152,28 +153,42 @@ impl Index {
         index.lines = each_line_in(source, range, |number, record, bytes| {
             let at = index.records.len() as u32;
             index.records.push(record);
-            let text = json::mend(bytes);
             let rows = index.rows.len();
-            if let Some(fast) = keep.and_then(|_| fast::look(&text)) {
-                index.place(number, at, fast.line, fast.said, fast.response);
-                if let Some(row) = index.rows.last_mut() {
-                    row.loaded = Some(Ok(fast.loaded));
+            // What has to be mended first is not usual.
+            let fast = keep.and_then(|_| std::str::from_utf8(bytes).ok()).and_then(fast::look);
+            match fast {
+                Some(fast) => index.place(number, at, fast.line, fast.said, fast.response, Some(fast.loaded)),
+                None => {
+                    let text = json::mend(bytes);
+                    if let Err(what) = index.take(number, at, &text) {
+                        index.notes.push(Note { line: number, what });
+                    }
+                    if keep.is_some() {
+                        index.rows.iter_mut().skip(rows).for_each(|it| it.loaded = Some(load(it, &text)));
+                    }
                 }
-            } else if let Err(what) = index.take(number, at, &text) {
-                index.notes.push(Note { line: number, what });
             }
             if let Some(keep) = keep {
-                for row in index.rows.iter_mut().skip(rows) {
-                    let mut loaded = row.loaded.take().unwrap_or_else(|| load(row, &text));
-                    if let Ok(Loaded { item: Some(item), .. }) = &mut loaded {
-                        item.parts_mut().iter_mut().for_each(|it| keep(it, record.at));
-                    }
-                    row.loaded = Some(loaded);
+                let loaded =
+                    index.rows.iter_mut().skip(rows).filter_map(|it| it.loaded.as_mut()?.as_mut().ok());
+                for part in loaded.filter_map(|it| it.item.as_mut()).flat_map(|it| it.parts_mut()) {
+                    keep(part, record.at);
                 }
             }
             Ok(true)
         })?;
         Ok(index)
+    }
+
+    /// Reads all lines, on all cores, and keeps what rows say.
+    pub(super) fn whole(source: &dyn Source) -> Result<Self> {
+        let mut parts: Vec<Self> = Vec::new();
+        let look = |range| Self::within(source, range, Some(&|_, _| {}));
+        backwards(source, look, |part| {
+            parts.push(part);
+            true
+        })?;
+        Ok(Self::joined(parts).without_sidechains())
     }
 
     /// Reads from the end backwards no more lines than the chain depends on, or all if they are few, and the first time.
@@ -319,12 +334,21 @@ impl Index {
             id: Option<Arc<str>>,
         }
         let response = if kind == "assistant" { serde_json::from_str::<Id>(message).ok() } else { None };
-        self.place(number, record, Line { message: None, ..line }, said, response.and_then(|it| it.id));
+        let response = response.and_then(|it| it.id);
+        self.place(number, record, Line { message: None, ..line }, said, response, None);
         Ok(())
     }
 
     /// Puts a row into the tree. `result`: its message speaks of a tool's result. `response`: `message.id`.
-    fn place(&mut self, number: u64, record: u32, line: Line<'_>, result: bool, response: Option<Arc<str>>) {
+    fn place(
+        &mut self,
+        number: u64,
+        record: u32,
+        line: Line<'_>,
+        result: bool,
+        response: Option<Arc<str>>,
+        mut loaded: Option<Loaded>,
+    ) {
         let Some(uuid) = line.uuid else { return };
         self.known = true;
         self.session = line.session.or_else(|| self.session.take());
@@ -350,22 +374,33 @@ impl Index {
         if let Some(at) = at {
             self.time(at);
         }
-        // Most rows have the directory of the one before.
-        let before =
-            self.rows.last().and_then(|it| it.cwd.clone()).filter(|it| Some(it) == line.cwd.as_ref());
+        // Most rows have the same directory, model and response as the one before, and hang on it.
+        let before = self.rows.last();
+        let cwd = shared(line.cwd, before.and_then(|it| it.cwd.as_ref()));
+        let parent = shared(line.parent, before.map(|it| &it.uuid));
+        let response = shared(response, before.and_then(|it| it.response.as_ref()));
+        if let Some(loaded) = &mut loaded {
+            let near = self.rows.iter().rev().take(4);
+            let known =
+                near.filter_map(|it| it.loaded.as_ref()?.as_ref().ok()).find_map(|it| it.model.as_ref());
+            loaded.model = shared(loaded.model.take(), known);
+            if let (Some(Item::Reply { response: of, .. }), Some(response)) = (&mut loaded.item, &response) {
+                of.clone_from(response);
+            }
+        }
         self.rows.push(Row {
             record,
             line: number,
             kind,
             uuid,
-            parent: line.parent,
+            parent,
             answers: line.answers,
             sidechain: line.sidechain == Some(true),
             response,
             at,
-            cwd: before.or(line.cwd),
+            cwd,
             compact: line.compact,
-            loaded: None,
+            loaded: loaded.map(Ok),
         });
     }
 
@@ -513,6 +548,14 @@ impl Index {
             parents[pair[1]] = Some(pair[0]);
         }
         Some(set)
+    }
+}
+
+/// The known text in the place of an equal one, so that it is held once.
+fn shared(new: Option<Arc<str>>, known: Option<&Arc<str>>) -> Option<Arc<str>> {
+    match known {
+        Some(known) if new.as_ref() == Some(known) => Some(known.clone()),
+        Some(_) | None => new,
     }
 }
 

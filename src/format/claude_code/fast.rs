@@ -127,11 +127,10 @@ pub(super) fn look(text: &str) -> Option<Fast> {
         return None;
     }
     let body = row.message;
-    // Somewhere in the line: nearly always in the block that is one.
-    let result = memmem::find(text.as_bytes(), b"\"tool_result\"").is_some();
-    if result
-        && !matches!(&body.content, Content::Blocks(it) if it.iter().any(|it| it.kind.as_str() == "tool_result"))
-    {
+    let is_result = |it: &Block| it.kind.as_str() == "tool_result";
+    let result = matches!(&body.content, Content::Blocks(it) if it.iter().any(is_result));
+    // It may also stand elsewhere, which the other reader takes for a sign of one.
+    if !result && !assistant && memmem::find(text.as_bytes(), b"\"tool_result\"").is_some() {
         return None;
     }
     let parts = parts(body.content)?;
@@ -187,6 +186,8 @@ fn part(block: Block<'_>) -> Option<Option<Part>> {
             let signature = signature.map(|it| it.as_str().into());
             Some(Part::Reasoning(Reasoning { text: text(block.thinking), signature }))
         }
+        // What it holds is copied as it stands: nothing in it may have to be mended.
+        "tool_use" if block.input.is_some_and(|it| it.get().contains("\\u")) => return None,
         "tool_use" => Some(Part::Call(Call {
             id: block.id.unwrap_or_default(),
             name: block.name.unwrap_or_default(),

@@ -11,7 +11,7 @@ use super::assemble::{Assembly, Item, drop_orphans};
 use super::blocks::{blocks, is_blank, kind_of};
 use super::chain::{Index, Row, RowKind, lenient};
 use crate::error::{Error, Kind as ErrorKind, Result};
-use crate::format::{Format, Keep, Note, PastCompaction, Session, Source};
+use crate::format::{Format, HELD_WHOLE, Keep, Note, PastCompaction, Session, Source};
 use crate::history::{History, Kind, Message, Meta, Part, Role, Text, Usage};
 use crate::json;
 
@@ -40,7 +40,8 @@ const ATTACHED: [(&str, &str); 14] = [
 ///
 /// `id` of a message is the uuid of its first row; usage is that of a response's last row, unless all of it is zero.
 pub fn read(source: &dyn Source) -> Result<Session> {
-    session(source, Index::of(source)?)
+    let small = source.len() <= HELD_WHOLE;
+    session(source, if small { Index::whole(source)? } else { Index::of(source)? })
 }
 
 /// The same for a session that is only measured: parts are as `keep` leaves them, and no line is looked at that the

@@ -10,9 +10,11 @@ mod rollout;
 mod write;
 
 use super::raw::Fields;
-use super::{Format, Keep, Session, Source};
+use super::{Format, HELD_WHOLE, Keep, Session, Source};
 use crate::error::Result;
 use crate::history::{History, Meta};
+
+use rollout::Rollout;
 
 pub use write::{fresh, write};
 
@@ -56,7 +58,8 @@ pub fn sniff(first_lines: &str) -> bool {
 /// # Errors
 /// [`Input`](crate::error::Kind::Input) if no line is Codex's; what [`Source::read_at`] gives.
 pub fn read(source: &dyn Source) -> Result<Session> {
-    session(source, rollout::Rollout::of(source)?)
+    let small = source.len() <= HELD_WHOLE;
+    session(source, if small { Rollout::whole(source)? } else { Rollout::of(source)? })
 }
 
 /// The same for a session that is only measured: parts are as `keep` leaves them, and no line is looked at that the
@@ -65,7 +68,7 @@ pub fn read(source: &dyn Source) -> Result<Session> {
 /// # Errors
 /// As [`read`].
 pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
-    let rollout = rollout::Rollout::live(source, keep)?;
+    let rollout = Rollout::live(source, keep)?;
     // A compaction that carries no history keeps the words of user messages: they must be there.
     if rollout.needs_words() {
         return read(source);
@@ -73,7 +76,7 @@ pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
     session(source, rollout).map(Session::measured_only)
 }
 
-fn session(source: &dyn Source, mut rollout: rollout::Rollout) -> Result<Session> {
+fn session(source: &dyn Source, mut rollout: Rollout) -> Result<Session> {
     let replayed = rollout.replay(source)?;
     let text = |number: Option<u32>| number.map_or(Ok(String::new()), |it| rollout.text(source, it));
     let (first, last) = (text(rollout.session_meta)?, text(rollout.turn_context)?);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::fast;
+use super::fast::{self, Fast};
 use super::items::{Item, parse};
 use super::replay::Live;
 use crate::error::{Error, Kind as ErrorKind, Result};
@@ -81,9 +81,15 @@ impl Rollout {
     fn within(source: &dyn Source, range: Range<u64>, keep: Option<&Keep>) -> Result<Self> {
         let mut rollout = Self::default();
         rollout.lines = lines::each_line_in(source, range, |line, record, bytes| {
-            let text = json::mend(bytes);
             let keep = keep.map(|it| (it, record));
-            let entry = match rollout.look(&text, keep) {
+            // What has to be mended first is not usual.
+            let fast =
+                keep.and_then(|it| Some((it.0, std::str::from_utf8(bytes).ok().and_then(fast::look)?)));
+            let looked = match fast {
+                Some((keep, fast)) => Ok(rollout.take(fast, record, keep)),
+                None => rollout.look(&json::mend(bytes), keep),
+            };
+            let entry = match looked {
                 Ok(entry) => entry,
                 Err(what) => {
                     rollout.notes.push(Note { line, what });
@@ -95,6 +101,17 @@ impl Rollout {
             Ok(true)
         })?;
         Ok(rollout)
+    }
+
+    /// Looks at every line, on all cores, and keeps the items.
+    pub(super) fn whole(source: &dyn Source) -> Result<Self> {
+        let mut parts: Vec<Self> = Vec::new();
+        let look = |range| Self::within(source, range, Some(&|_, _| {}));
+        lines::backwards(source, look, |part| {
+            parts.push(part);
+            true
+        })?;
+        Self::joined(parts).ours(source)
     }
 
     /// Looks from the end backwards at no more lines than what a resume would send is made of, or at all if they are
@@ -197,17 +214,15 @@ impl Rollout {
         Ok(rollout)
     }
 
+    fn take(&mut self, line: Fast, record: Record, keep: &Keep) -> Entry {
+        self.known += 1;
+        self.max_ordinal = self.max_ordinal.max(line.ordinal);
+        self.time(line.at);
+        line.item.map_or(Entry::Other, |it| kept(it, line.at, record, keep))
+    }
+
     fn look(&mut self, text: &str, keep: Option<(&Keep, Record)>) -> Result<Entry, String> {
         let number = self.records.len() as u32;
-        if let Some((keep, record)) = keep
-            && let Some(fast) = fast::look(text)
-        {
-            self.known += 1;
-            self.max_ordinal = self.max_ordinal.max(fast.ordinal);
-            self.time(fast.at);
-            let Some(item) = fast.item else { return Ok(Entry::Other) };
-            return Ok(kept(item, fast.at, record, keep));
-        }
         let fields =
             Fields::of(text).ok_or("expected a JSON object, found something else; the line is skipped")?;
         let tag = fields.text("type").ok_or("expected a line with a type, found none; it is skipped")?;

@@ -78,7 +78,8 @@ fn recall_alone_lists_the_newest_handles() {
         offset = page["next"].as_u64();
     }
     let mut expected: Vec<_> = pruned.iter().map(|it| it["handle"].as_str().unwrap().to_owned()).collect();
-    (seen.sort_unstable(), expected.sort_unstable());
+    seen.sort_unstable();
+    expected.sort_unstable();
     assert_eq!(seen, expected);
     // By the session's name from anywhere, and of a session that is not known.
     let elsewhere = answer(&epitome(&home.path(), &["recall", "--session", "session-one", "--json"]));
