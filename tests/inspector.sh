@@ -29,7 +29,9 @@ run() { # transport era arguments...
     transport=$1 era=$2
     shift 2
     case $transport in
-    stdio) "$inspector" --cli "$epitome" serve --stdio --protocol-era "$era" "$@" ;;
+    # It hands its own environment on only where it is told to.
+    stdio) "$inspector" --cli -e "EPITOME_STORE=$EPITOME_STORE" -e "XDG_CONFIG_HOME=$XDG_CONFIG_HOME" \
+        "$epitome" serve --stdio --protocol-era "$era" "$@" ;;
     http) "$inspector" --cli "$url/mcp" --transport http --protocol-era "$era" "$@" ;;
     sse) "$inspector" --cli "$url/sse" --transport sse "$@" ;;
     esac >"$out/out" 2>"$out/err"
