@@ -23,7 +23,7 @@ const RANKED: u32 = 5_000;
 
 /// Bytes of the newest matches that are read to rank them by what they say; older ones follow by age. FTS5's own
 /// `bm25` looks through every match of every phrase in the whole index, a tenth of a second and more among 100,000.
-const WEIGHED: usize = 4 << 20;
+const WEIGHED: usize = 1 << 20;
 
 const DOING: &str = "searching";
 
@@ -52,7 +52,8 @@ fn catch_up(store: &sqlite::Sqlite) -> Result<()> {
             .lock()
             .prepare_cached(
                 "SELECT i.id, i.blob, ifnull((SELECT what FROM place p WHERE p.item = i.id AND what <> 'session' LIMIT 1), '')
-                 FROM pending JOIN item i ON i.id = pending.item WHERE i.blob IS NOT NULL ORDER BY i.id LIMIT 32",
+                 FROM pending CROSS JOIN item i ON i.id = pending.item WHERE i.blob IS NOT NULL
+                 ORDER BY pending.item LIMIT 32",
             )
             .and_then(|mut it| {
                 it.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()

@@ -199,7 +199,8 @@ fn killed_while_it_archives() {
     let size = || std::fs::metadata(&database).map_or(0, |it| it.len());
     let (mut seed, mut whole) = (7, [Duration::from_millis(500); 2]);
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    let total = rounds(8);
+    // The first two go to the end.
+    let total = rounds(8) + 1;
     for round in 0..=total {
         // In turn: Codex, whose file is replaced, and Claude Code, in whose file outputs are overwritten.
         let kind = round % 2;
