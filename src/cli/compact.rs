@@ -211,7 +211,7 @@ fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
     }
     let after = answer.tokens_after as f64 / answer.tokens_before.max(1) as f64;
     let row = |name: &str, share: f64, tokens: u64, messages: usize| {
-        format!("{name:<8}{} {:>6} tokens  {messages:>5} messages", paint.bar(share * 0.79, 40), size(tokens))
+        format!("{name:<8}{} {:>6} tokens  {messages:>5} messages", paint.bar(share, 40), size(tokens))
     };
     screen.line(&row("before", 1.0, answer.tokens_before, answer.messages_before))?;
     let saved = format!("−{:.0} %", (1.0 - after) * 100.0);

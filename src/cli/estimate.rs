@@ -73,7 +73,7 @@ fn show(answer: &EstimateAnswer, screen: &mut Screen<'_>) -> Result<()> {
     let model = session.model.as_deref().unwrap_or("unknown model");
     screen.line(&format!("{} {} · {model}", paint.strong(&session.format), name))?;
     if let (Some(window), Some(percent)) = (answer.window, answer.used_percent) {
-        let bar = paint.bar(percent / 100.0, 40);
+        let bar = paint.gauge(percent / 100.0, 40);
         screen.line(&format!(
             "{bar} {} of {} tokens ({percent:.0} %)",
             size(answer.context),

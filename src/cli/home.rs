@@ -58,7 +58,7 @@ pub(super) fn run(engine: &Engine, screen: &mut Screen<'_>) -> Result<u8> {
     if !answer.sessions.is_empty() {
         let mut rows = vec![["agent", "session", "context", "", "first words"].map(str::to_owned).to_vec()];
         for it in &answer.sessions {
-            let bar = it.used_percent.map(|it| paint.bar(it / 100.0, 20)).unwrap_or_default();
+            let bar = it.used_percent.map(|it| paint.gauge(it / 100.0, 20)).unwrap_or_default();
             let percent = it.used_percent.map(|it| format!(" {it:.0} %")).unwrap_or_default();
             let live = if it.live { " (running)" } else { "" };
             let words: String = it.first_words.chars().take(50).collect();

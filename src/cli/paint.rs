@@ -41,6 +41,15 @@ impl Paint {
 
     /// A bar of `width` columns, filled to `share` (0 to 1).
     pub fn bar(self, share: f64, width: usize) -> String {
+        self.filled(share, width, "36")
+    }
+
+    /// The same for what should not get full: red from four fifths on.
+    pub fn gauge(self, share: f64, width: usize) -> String {
+        self.filled(share, width, if share >= 0.8 { "31" } else { "36" })
+    }
+
+    fn filled(self, share: f64, width: usize, colour: &str) -> String {
         let eighths = (share.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;
         let (full, rest) = (eighths / 8, eighths % 8);
         let mut out = "█".repeat(full);
@@ -48,8 +57,7 @@ impl Paint {
             out.extend([" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉"].get(rest).copied());
         }
         let used = full + usize::from(rest > 0);
-        let bar = if share >= 0.8 { self.code("31", &out) } else { self.code("36", &out) };
-        format!("{bar}{}", self.faint(&"░".repeat(width.saturating_sub(used))))
+        format!("{}{}", self.code(colour, &out), self.faint(&"░".repeat(width.saturating_sub(used))))
     }
 }
 

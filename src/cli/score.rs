@@ -60,7 +60,7 @@ fn show(answer: &ScoreAnswer, screen: &mut Screen<'_>) -> Result<()> {
         let share = it.kept as f64 / it.found.max(1) as f64;
         let numbers = [it.found, it.kept, it.recoverable, it.lost].map(|it| it.to_string());
         // Full is good here; the bar's colour warns of what is full.
-        let bar = paint.bar(share * 0.79, 20);
+        let bar = paint.bar(share, 20);
         rows.push([vec![format!("  {class}")], numbers.to_vec(), vec![bar]].concat());
     }
     if rows.len() > 1 {

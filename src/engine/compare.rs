@@ -27,7 +27,8 @@ impl Engine {
             let alike = rows.iter().position(|it| it.repeats(&row));
             if let Some((other, before)) = alike.and_then(|at| Some((profiles.get(at)?, rows.get(at)?))) {
                 row.same_as = Some(before.profile.clone());
-                row.why_same = difference(&profiles[number], other);
+                row.why_same =
+                    difference(&profiles[number], other, row.tokens_after.abs_diff(before.tokens_after));
             }
             rows.push(row);
         }
@@ -75,18 +76,20 @@ impl Engine {
     }
 }
 
+/// Tokens that make no difference to who chooses by the table: one in so many of the session's.
+const TOLD_APART: u64 = 200;
+
 impl CompareRow {
-    /// Whether another row says the same of the result.
+    /// Whether another row says the same of the result, to the eye.
     fn repeats(&self, other: &Self) -> bool {
-        let said = |it: &Self| {
-            (it.status.clone(), it.split, it.pruned, it.tokens_after, it.messages_after, it.kept, it.lost)
-        };
-        said(self) == said(other)
+        let said = |it: &Self| (it.status.clone(), it.split, it.pruned, it.messages_after, it.kept, it.lost);
+        let apart = self.tokens_after.abs_diff(other.tokens_after) * TOLD_APART > self.tokens_before;
+        said(self) == said(other) && !apart
     }
 }
 
-/// Why two profiles come to the same here: what they differ in all the same.
-fn difference(one: &Profile, other: &Profile) -> String {
+/// Why two profiles come to the same here, but for some tokens: what they differ in all the same.
+fn difference(one: &Profile, other: &Profile, tokens: u64) -> String {
     let mut in_what = Vec::new();
     if one.passes != other.passes {
         in_what.push("steps that find nothing else to do here");
@@ -103,5 +106,6 @@ fn difference(one: &Profile, other: &Profile) -> String {
     if in_what.is_empty() {
         in_what.push("name alone");
     }
-    format!("the same here as {}; they differ in {}", other.name, in_what.join(", "))
+    let but = if tokens == 0 { String::new() } else { format!(", but for {tokens} tokens") };
+    format!("the same here as {}{but}; they differ in {}", other.name, in_what.join(", "))
 }

@@ -292,10 +292,14 @@ fn side_by_side_no_row_repeats_another_without_a_reason() {
     for row in &answer.rows {
         assert_eq!(row.status, "planned", "{}: {}", row.profile, row.reason);
         assert!(row.tokens_after < row.tokens_before && !row.due_reason.is_empty(), "{}", row.profile);
-        let said = (row.split, row.pruned, row.tokens_after, row.messages_after, row.kept, row.lost);
-        assert_eq!(seen.contains(&said), row.same_as.is_some(), "{}", row.profile);
+        let said = (row.split, row.pruned, row.messages_after, row.kept, row.lost);
+        // Two rows that round to the same figures say the same to whoever reads them.
+        let again = seen
+            .iter()
+            .any(|(it, tokens)| *it == said && row.tokens_after.abs_diff(*tokens) * 200 <= row.tokens_before);
+        assert_eq!(again, row.same_as.is_some(), "{}", row.profile);
         assert_eq!(row.same_as.is_some(), !row.why_same.is_empty());
-        seen.push(said);
+        seen.push((said, row.tokens_after));
     }
 }
 
