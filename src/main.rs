@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     match result {
         // Whoever closed the pipe has seen enough.
         Ok(_) if flushed.is_err() => ExitCode::SUCCESS,
-        Err(error) if flushed.is_err() && is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if error.kind() == Kind::Io && is_closed_pipe(&error) => ExitCode::SUCCESS,
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             let mut stderr = std::io::stderr().lock();

@@ -270,7 +270,8 @@ fn a_reader_that_has_seen_enough_is_no_error() {
     let home = tempfile::tempdir().unwrap();
     let mut shell = Command::new("sh");
     // The output is longer than any pipe holds, and nobody reads it.
-    let command = "{ for n in 1 2 3 4 5 6 7 8 9; do \"$0\" completions bash || echo failed >&2; done; } | head -c 1";
+    let command =
+        "{ for n in 1 2 3 4 5 6 7 8 9; do \"$0\" completions bash || echo failed >&2; done; } | head -c 1";
     shell.args(["-c", command, env!("CARGO_BIN_EXE_epitome")]).env_clear();
     let output = shell.env("HOME", home.path()).env("PATH", "/usr/bin:/bin").output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");

@@ -27,6 +27,9 @@ fn plan(profile: &Profile, history: &History, ruler: &Ruler, cause: Cause) -> Pl
 #[test]
 fn printed_renamed_and_loaded_it_plans_the_same() {
     let sessions = real::of_corpus("printed_renamed_and_loaded_it_plans_the_same", &real::KINDS);
+    if sessions.is_empty() {
+        return;
+    }
     let pairs: Vec<(Profile, Profile)> = BUILT_IN
         .iter()
         .map(|(name, _)| {
