@@ -141,16 +141,18 @@ impl Text {
         self.measured[which as usize].get_or_init(|| measure(&self.text)).to_owned()
     }
 
-    /// Its first words in the place of a long text, with the weight and all measures of the whole. For a history that
-    /// is only measured.
-    pub fn gist(&self) -> Self {
+    /// The first words of a long text in its place, or a short one whole, with the weight and shape of the whole. For a
+    /// history that is only measured.
+    pub(crate) fn gist(text: &str, weight: Weight, shape: u64) -> Self {
         /// Characters that anybody shows of a text.
         const SHOWN: usize = 80;
-        if self.text.len() <= SHOWN {
-            return self.clone();
+        let mut measured: [OnceLock<u64>; Measure::COUNT] = Default::default();
+        measured[Measure::Shape as usize] = shape.into();
+        if text.len() <= SHOWN {
+            return Self { text: text.into(), weight, measured };
         }
-        let (mut out, mut chars) = (String::new(), 0);
-        for word in self.text.split_whitespace() {
+        let (mut out, mut chars) = (String::with_capacity(2 * SHOWN), 0);
+        for word in text.split_whitespace() {
             if chars > SHOWN {
                 break;
             }
@@ -161,7 +163,7 @@ impl Text {
             out.extend(word.chars().take(SHOWN));
             chars += out[before..].chars().count() + 1;
         }
-        Self { text: out.into(), weight: self.weight, measured: self.measured.clone() }
+        Self { text: out.into(), weight, measured }
     }
 
     /// The text.
