@@ -18,6 +18,7 @@ pub mod wire;
 
 pub mod validate;
 
+pub mod cursor;
 pub mod derive;
 pub mod document;
 pub mod lines;
