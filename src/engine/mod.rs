@@ -43,7 +43,7 @@ use crate::tokens::{self, Ruler, Tokenizer};
 
 pub use compact::Compacted;
 pub(crate) use estimate::words;
-pub use events::{Event, Hooks, Listener};
+pub use events::{Event, Listener};
 pub use gate::{Known, MinKept};
 pub use open::{Opened, SessionRef};
 pub use restore::Kept;
