@@ -108,7 +108,7 @@ pub fn backwards<T: Send>(
     let look_at = |range: Range<u64>| (range.end, range.start, look(range));
     std::thread::scope(|scope| {
         // Whoever is a few ranges ahead waits: what it looks at next may not be needed.
-        let (send, found) = mpsc::sync_channel(cores as usize);
+        let (send, found) = mpsc::sync_channel(1);
         for _ in 1..cores {
             let (send, claim, look_at) = (send.clone(), &claim, &look_at);
             scope.spawn(move || while claim().is_some_and(|it| send.send(look_at(it)).is_ok()) {});
