@@ -4,6 +4,11 @@
 //! Not repeated here: Codex shortens over-long outputs once more while it reads them; the rollout holds them as they
 //! were already shortened when they were recorded, under the same policy.
 
+#![expect(
+    clippy::vec_box,
+    reason = "items stand boxed in their entries, and are then moved without being copied"
+)]
+
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
