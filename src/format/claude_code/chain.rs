@@ -269,8 +269,12 @@ impl Index {
 
     /// Parts of one file, the last one first, as one.
     fn joined(parts: Vec<Self>) -> Self {
+        let (records, rows) =
+            parts.iter().fold((0, 0), |sum, it| (sum.0 + it.records.len(), sum.1 + it.rows.len()));
         let mut parts = parts.into_iter().rev();
         let mut all = parts.next().unwrap_or_default();
+        all.records.reserve_exact(records - all.records.len());
+        all.rows.reserve_exact(rows - all.rows.len());
         for part in parts {
             let (records, rows, lines) = (all.records.len() as u32, all.rows.len(), all.lines);
             all.records.extend(part.records);

@@ -164,8 +164,11 @@ impl Rollout {
 
     /// Parts of one rollout, the last one first, as one.
     fn joined(parts: Vec<Self>) -> Self {
+        let lines: usize = parts.iter().map(|it| it.entries.len()).sum();
         let mut parts = parts.into_iter().rev();
         let mut all = parts.next().unwrap_or_default();
+        all.records.reserve_exact(lines - all.records.len());
+        all.entries.reserve_exact(lines - all.entries.len());
         for part in parts {
             let by = all.records.len() as u32;
             let later = |new: Option<u32>, old: Option<u32>| new.map(|it| it + by).or(old);
