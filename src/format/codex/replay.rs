@@ -11,7 +11,7 @@ use super::items::{Family, Item, Pair, parse};
 use super::rollout::{Entry, Rollout};
 use crate::error::Result;
 use crate::format::raw::{Fields, place};
-use crate::format::{PastCompaction, Source, derive};
+use crate::format::{Keep, PastCompaction, Source, derive, hold};
 use crate::history::{Kind, Message, Output, Part, Role};
 
 /// Tokens of user messages that survive a compaction without a history of its own (Codex,
@@ -46,12 +46,12 @@ pub(super) struct Replayed {
 
 impl Rollout {
     /// What a resume would send.
-    pub(super) fn replay(&mut self, source: &dyn Source) -> Result<Replayed> {
+    pub(super) fn replay(&mut self, source: &dyn Source, keep: &Keep) -> Result<Replayed> {
         let (Survivors { base, cancelled }, _) = self.survivors();
         let mut items: Vec<Live> = Vec::new();
         let mut start = 0;
         if let Some(base) = base {
-            items = self.base(source, base as u32)?;
+            items = self.base(source, keep, base as u32)?;
             start = base + 1;
         }
         let begun = |items: &[Live]| -> Vec<usize> {
@@ -68,7 +68,7 @@ impl Rollout {
                     let (starts_turn, record) = (*starts_turn, number as u32);
                     let live = match live.take() {
                         Some(live) => Some(Live { record, ..*live }),
-                        None => self.live_item(source, record)?,
+                        None => self.live_item(source, keep, record)?,
                     };
                     if let Some(mut live) = live {
                         if starts_turn {
@@ -179,7 +179,7 @@ impl Rollout {
             .any(|(number, it)| matches!(it, Entry::Compacted { .. }) && !cancelled.contains(&number))
     }
 
-    fn live_item(&self, source: &dyn Source, number: u32) -> Result<Option<Live>> {
+    fn live_item(&self, source: &dyn Source, keep: &Keep, number: u32) -> Result<Option<Live>> {
         let text = self.text(source, number)?;
         let Some(fields) = Fields::of(&text) else { return Ok(None) };
         let Some(payload) = fields.get("payload") else { return Ok(None) };
@@ -194,7 +194,13 @@ impl Rollout {
         };
         let Ok((Some(Item { mut message, pair, .. }), body)) = found else { return Ok(None) };
         message.at = fields.text("timestamp").and_then(|it| derive::parse_time(&it));
+        self.hold(&mut message, keep, number);
         Ok(Some(Live { message, record: number, at: self.at(number, &text, body), pair, starts_turn: false }))
+    }
+
+    fn hold(&self, message: &mut Message, keep: &Keep, number: u32) {
+        let at = self.records.get(number as usize).map_or(0, |it| it.at);
+        message.parts.iter_mut().for_each(|it| hold(it, keep, at));
     }
 
     fn at(&self, number: u32, record: &str, part: &str) -> Option<Range<u64>> {
@@ -204,7 +210,7 @@ impl Rollout {
     }
 
     /// The history that a compaction carries.
-    fn base(&self, source: &dyn Source, number: u32) -> Result<Vec<Live>> {
+    fn base(&self, source: &dyn Source, keep: &Keep, number: u32) -> Result<Vec<Live>> {
         let text = self.text(source, number)?;
         let line = Fields::of(&text);
         let payload = line.as_ref().and_then(|it| it.object("payload"));
@@ -224,6 +230,7 @@ impl Rollout {
             if let Some(kind) = noted.and_then(|it| kind_named(&it)) {
                 message.kind = kind;
             }
+            self.hold(&mut message, keep, number);
             out.push(Live { message, record: number, at: self.at(number, &text, raw), pair, starts_turn });
         }
         Ok(out)

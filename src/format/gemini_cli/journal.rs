@@ -327,7 +327,7 @@ impl Backwards {
     fn through(source: &dyn Source, wanted: Wanted, to_compaction: bool) -> Result<Self> {
         let mut all = Self::default();
         let look = |range| Seen::of(source, range, wanted);
-        all.from = lines::backwards(source, look, |mut part| {
+        all.from = lines::backwards(source, look, |mut part: Seen, _| {
             let ended = all.look(&mut part, to_compaction);
             all.parts.push(part);
             !ended
