@@ -419,27 +419,35 @@ impl Index {
     /// Where no row hangs on another, there is no tree (files made by other tools): all rows in their order.
     pub(super) fn live(&mut self) -> Vec<usize> {
         // Of several rows with one uuid the last counts.
-        let by_uuid: HashMap<Arc<str>, usize> =
-            self.rows.iter().enumerate().map(|(at, it)| (it.uuid.clone(), at)).collect();
-        let find = |uuid: &Option<Arc<str>>| uuid.as_ref().and_then(|it| by_uuid.get(it)).copied();
-        let mut parents: Vec<Option<usize>> = self.rows.iter().map(|it| find(&it.parent)).collect();
+        let by_uuid: HashMap<&str, usize> =
+            self.rows.iter().enumerate().map(|(at, it)| (&*it.uuid, at)).collect();
+        let find = |uuid: &Option<Arc<str>>| uuid.as_ref().and_then(|it| by_uuid.get(&**it)).copied();
+        // Most rows hang on the one before, whose uuid they then share.
+        let unique = by_uuid.len() == self.rows.len();
+        let mut parents: Vec<Option<usize>> = Vec::with_capacity(self.rows.len());
+        for (at, row) in self.rows.iter().enumerate() {
+            let before = at.checked_sub(1).filter(|_| unique);
+            let on_it =
+                |it: &usize| row.parent.as_ref().is_some_and(|of| Arc::ptr_eq(of, &self.rows[*it].uuid));
+            parents.push(before.filter(on_it).or_else(|| find(&row.parent)));
+        }
 
         let main: Vec<usize> = (0..self.rows.len()).filter(|it| !self.rows[*it].sidechain).collect();
         if main.len() > 1 && main.iter().all(|it| parents[*it].is_none() && self.rows[*it].compact.is_none())
         {
             let what = "expected parentUuid to link the rows, found none that does; their order in the file is taken".into();
-            self.notes.push(Note { line: self.rows[main[0]].line, what });
+            let line = self.rows[main[0]].line;
+            self.notes.push(Note { line, what });
             return main;
         }
         let boundary = self.boundary();
         let kept = boundary.and_then(|it| self.relink(it, &by_uuid, &mut parents));
         let pointed = match &self.pointer {
-            Some((leaf, before, _)) if boundary.is_none_or(|it| it < *before) => {
-                let found = by_uuid.get(leaf).copied();
+            Some((leaf, before, line)) if boundary.is_none_or(|it| it < *before) => {
+                let found = by_uuid.get(&**leaf).copied();
                 if found.is_none() {
-                    let (_, _, line) = self.pointer.clone().unwrap_or_default();
                     let what = "expected leafUuid to name a row, found none; the last row is taken".into();
-                    self.notes.push(Note { line, what });
+                    self.notes.push(Note { line: *line, what });
                 }
                 found
             }
@@ -474,6 +482,14 @@ impl Index {
             (Some(kept), Some(boundary)) => at < boundary && !kept.contains(&at),
             _ => false,
         };
+        let off = |at: &usize| {
+            let row = &self.rows[*at];
+            !seen[*at] && !row.sidechain && !forgotten(*at) && by_uuid.get(&*row.uuid) == Some(at)
+        };
+        let off: Vec<usize> = (0..self.rows.len()).filter(off).collect();
+        if off.is_empty() {
+            return path;
+        }
         let mut place: HashMap<&str, usize> = HashMap::new();
         for (position, &at) in path.iter().enumerate() {
             if let Some(response) = &self.rows[at].response {
@@ -481,10 +497,8 @@ impl Index {
             }
         }
         let mut put_back: HashMap<usize, Vec<usize>> = HashMap::new();
-        for (at, row) in self.rows.iter().enumerate() {
-            if seen[at] || row.sidechain || forgotten(at) || by_uuid.get(&row.uuid) != Some(&at) {
-                continue;
-            }
+        for at in off {
+            let row = &self.rows[at];
             let response = match row.kind {
                 RowKind::Assistant { .. } => row.response.as_deref(),
                 RowKind::User { result: true, .. } => find(&row.answers)
@@ -513,7 +527,7 @@ impl Index {
     fn relink(
         &self,
         boundary: usize,
-        by_uuid: &HashMap<Arc<str>, usize>,
+        by_uuid: &HashMap<&str, usize>,
         parents: &mut [Option<usize>],
     ) -> Option<HashSet<usize>> {
         let compact = self.rows[boundary].compact.as_ref()?;

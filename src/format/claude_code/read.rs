@@ -329,8 +329,11 @@ fn attachment(text: &str) -> Result<Option<Item>, String> {
 fn past(source: &dyn Source, index: &Index, of: &[Vec<usize>]) -> Result<Vec<PastCompaction>> {
     let mut out: Vec<PastCompaction> = Vec::new();
     let mut waits = false;
-    let messages: HashMap<usize, usize> =
-        of.iter().enumerate().flat_map(|(message, rows)| rows.iter().map(move |it| (*it, message))).collect();
+    let is_summary = |it: &usize| matches!(index.rows[*it].kind, RowKind::User { summary: true, .. });
+    let messages: HashMap<usize, usize> = (0..)
+        .zip(of)
+        .flat_map(|(message, rows)| rows.iter().filter(|it| is_summary(it)).map(move |it| (*it, message)))
+        .collect();
     for (at, row) in index.rows.iter().enumerate() {
         match row.kind {
             RowKind::Boundary => {

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::items::{Family, Item, Pair, compacted, make_call, output_of};
 use super::rollout::{Report, Tokens, report};
@@ -108,7 +109,8 @@ impl Reader<'_> {
             Some(())
         })?;
         let text = text.unwrap_or_default();
-        let (role, part, pair) = match (&*tag?, call.as_deref()) {
+        let call: Option<Arc<str>> = call.map(|it| (*it).into());
+        let (role, part, pair) = match (&*tag?, call) {
             ("message", _) if role? == "assistant" && seen.has(5) => (Role::Assistant, None, Pair::None),
             ("reasoning", _) => {
                 let part = Part::Reasoning(Reasoning { text, signature: sealed });
@@ -117,13 +119,13 @@ impl Reader<'_> {
             (tag @ ("function_call" | "custom_tool_call"), Some(call)) => {
                 let family = if tag == "function_call" { Family::Function } else { Family::Custom };
                 let name = name.as_deref().unwrap_or_default();
-                let part = make_call(call, name, text, family == Family::Custom);
-                (Role::Assistant, Some(part), Pair::Call(family, call.to_owned()))
+                let part = make_call(&call, name, text, family == Family::Custom);
+                (Role::Assistant, Some(part), Pair::Call(family, call))
             }
             (tag @ ("function_call_output" | "custom_tool_call_output"), Some(call)) => {
                 let family = if tag == "function_call_output" { Family::Function } else { Family::Custom };
-                let output = Output { id: call.into(), name: name.map(|it| (*it).into()), ..output? };
-                (Role::Tool, Some(Part::Output(output)), Pair::Output(family, call.to_owned()))
+                let output = Output { id: call.clone(), name: name.map(|it| (*it).into()), ..output? };
+                (Role::Tool, Some(Part::Output(output)), Pair::Output(family, call))
             }
             _ => return None,
         };

@@ -1,6 +1,7 @@
 //! One response item as a message, and a message as response items.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use crate::format::cursor::Cursor;
 use crate::format::raw::{Fields, array, list, quoted, squeeze, text};
@@ -23,8 +24,8 @@ pub(super) const NOT_SENT: [&str; 2] = ["metadata", "internal_chat_message_metad
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Pair {
     None,
-    Call(Family, String),
-    Output(Family, String),
+    Call(Family, Arc<str>),
+    Output(Family, Arc<str>),
 }
 
 /// Outputs answer only calls of their own family.
@@ -52,7 +53,7 @@ pub(super) fn parse(body: &str, tag: Option<&str>) -> Result<Option<Item>, Strin
         None => fields.text("type").ok_or("expected a response item with a type, found none")?,
     };
     let id = fields.text("id");
-    let call_id = fields.text("call_id");
+    let call_id: Option<Arc<str>> = fields.text("call_id").map(Into::into);
     let name = || fields.text("name").unwrap_or_default();
     // As it is sent: without what only the rollout needs.
     let sealed = || opaque(&tag, &fields.with(&NOT_SENT.map(|it| (it, None))));
@@ -269,11 +270,11 @@ fn opaque(tag: &str, raw: &str) -> Part {
     Part::Opaque(Opaque { api: API.into(), kind: tag.into(), raw: (&*compacted(raw)).into() })
 }
 
-pub(super) fn make_call(id: &str, name: &str, input: Text, freeform: bool) -> Part {
-    Part::Call(Call { id: id.into(), name: name.into(), input, freeform, signature: None })
+pub(super) fn make_call(id: &Arc<str>, name: &str, input: Text, freeform: bool) -> Part {
+    Part::Call(Call { id: id.clone(), name: name.into(), input, freeform, signature: None })
 }
 
-fn output(fields: &Fields, call: &str) -> Output {
+fn output(fields: &Fields, call: &Arc<str>) -> Output {
     let raw = fields.get("output").unwrap_or("\"\"");
     let mut texts = Vec::new();
     let mut found = Vec::new();
@@ -297,7 +298,7 @@ fn output(fields: &Fields, call: &str) -> Output {
     let text = texts.join("\n");
     let said = output_of(&text, &|it| it.into());
     let name = fields.text("name").map(Into::into);
-    Output { id: call.into(), name, failed: failed || said.failed, media: found, ..said }
+    Output { id: call.clone(), name, failed: failed || said.failed, media: found, ..said }
 }
 
 /// An output that is nothing but text, kept as `keep` leaves it; whose it is has to be said still.

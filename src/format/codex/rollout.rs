@@ -31,7 +31,7 @@ pub(super) enum Entry {
     TurnStarted(Option<String>),
     TurnEnded(Option<String>),
     UserMessage,
-    Report(Report),
+    Report(Box<Report>),
     Other,
 }
 
@@ -220,7 +220,7 @@ impl Rollout {
             Said::Counted(report, window) => {
                 self.token_count = Some(self.records.len() as u32);
                 self.window = window.or(self.window);
-                report.map_or(Entry::Other, Entry::Report)
+                report.map_or(Entry::Other, |it| Entry::Report(Box::new(it)))
             }
             Said::Nothing => Entry::Other,
         }
@@ -392,7 +392,7 @@ fn kept(mut item: Item, at: Option<i64>, place: Option<Range<usize>>, record: Re
 
 fn counted(last: Option<Fields>, so_far: Option<Fields>) -> Entry {
     let so_far = so_far.as_ref().map(Tokens::in_fields);
-    last.map_or(Entry::Other, |it| Entry::Report(report(Tokens::in_fields(&it), so_far)))
+    last.map_or(Entry::Other, |it| Entry::Report(Box::new(report(Tokens::in_fields(&it), so_far))))
 }
 
 /// What was counted, as it stands.
