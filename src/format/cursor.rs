@@ -5,8 +5,6 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::wide::{self, Pass, ROW, Row};
-
 /// A place in a JSON text.
 #[derive(Debug)]
 pub struct Cursor<'a> {
@@ -14,15 +12,12 @@ pub struct Cursor<'a> {
     at: usize,
     /// Bytes of white space between tokens that were passed so far.
     spaces: usize,
-    /// Where in the text a string does not go on as it stands.
-    marks: Vec<u64>,
 }
 
 impl<'a> Cursor<'a> {
     /// What `take` makes of `text`, if nothing but white space follows what it took.
     pub fn whole<T>(text: &'a str, take: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
-        let marks = wide::over::<Marks>(text.as_bytes());
-        let mut it = Self { text, at: 0, spaces: 0, marks };
+        let mut it = Self { text, at: 0, spaces: 0 };
         let taken = take(&mut it)?;
         it.space();
         (it.at == text.len()).then_some(taken)
@@ -121,7 +116,7 @@ impl<'a> Cursor<'a> {
         self.token(b'"')?;
         let bytes = self.text.as_bytes();
         let begin = self.at;
-        let mut end = self.plain(begin);
+        let mut end = plain(bytes, begin);
         if *bytes.get(end)? == b'"' {
             self.at = end + 1;
             return Some(Some(self.text.get(begin..end)?));
@@ -139,7 +134,7 @@ impl<'a> Cursor<'a> {
                     let (char, len) = escaped(&bytes[end..])?;
                     held.push(char);
                     from = end + len;
-                    end = self.plain(from);
+                    end = plain(bytes, from);
                 }
                 _ => return None,
             }
@@ -207,19 +202,6 @@ impl<'a> Cursor<'a> {
         Some((value, self.spaces == before))
     }
 
-    /// The first place from `at` on that a string does not hold as it stands, or the end.
-    #[inline]
-    fn plain(&self, at: usize) -> usize {
-        let mut row = at / ROW;
-        let mut marks = self.marks.get(row).map_or(0, |it| it & (!0 << (at % ROW)));
-        while marks == 0 {
-            row += 1;
-            let Some(next) = self.marks.get(row) else { return self.text.len() };
-            marks = *next;
-        }
-        row * ROW + marks.trailing_zeros() as usize
-    }
-
     fn name(&mut self) -> Option<()> {
         self.space();
         self.pass_string()?;
@@ -231,7 +213,7 @@ impl<'a> Cursor<'a> {
         self.token(b'"')?;
         let mut at = self.at;
         loop {
-            at = self.plain(at);
+            at = plain(bytes, at);
             match bytes.get(at)? {
                 b'"' => {
                     self.at = at + 1;
@@ -293,30 +275,27 @@ impl Seen {
     }
 }
 
-/// For each byte a bit, whether a string does not hold it as it stands: a quote, a backslash, a control character. The
-/// lowest bit of the first number is the first byte's; those beyond the last byte's are 1.
-struct Marks;
-
-impl Pass for Marks {
-    type Found = Vec<u64>;
-
-    #[inline(always)]
-    fn over(bytes: &[u8], planes: impl Fn(&Row) -> [u64; 8]) -> Vec<u64> {
-        let (rows, rest) = bytes.as_chunks();
-        let mut out = Vec::with_capacity(rows.len() + 1);
-        let marks = |row: &Row| {
-            let [a, b, c, d, e, f, g, h] = planes(row);
-            // From the highest bit: 000xxxxx, 00100010, 01011100.
-            let quote = !g & f & !e & !d & !c & b & !a;
-            let backslash = g & !f & e & d & c & !b & !a;
-            !h & (!g & !f | quote | backslash)
-        };
-        out.extend(rows.iter().map(marks));
-        let mut row = [0; ROW];
-        row[..rest.len()].copy_from_slice(rest);
-        out.push(marks(&row));
-        out
+/// The first place from `at` on that a string does not hold as it stands: a quote, a backslash, a control character, or
+/// the end. Eight bytes at once.
+#[inline]
+fn plain(bytes: &[u8], mut at: usize) -> usize {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const TOPS: u64 = ONES << 7;
+    while let Some(eight) = bytes.get(at..).and_then(|it| it.first_chunk()) {
+        let eight = u64::from_le_bytes(*eight);
+        // The top bit of each byte that is 0 after the change; of bytes behind the first such, others may show.
+        let zero = |it: u64| it.wrapping_sub(ONES) & !it;
+        let small = eight.wrapping_sub(ONES * 0x20) & !eight;
+        let found = (small | zero(eight ^ (ONES * 0x22)) | zero(eight ^ (ONES * 0x5C))) & TOPS;
+        if found != 0 {
+            return at + found.trailing_zeros() as usize / 8;
+        }
+        at += 8;
     }
+    while bytes.get(at).is_some_and(|it| !matches!(it, b'"' | b'\\' | 0..0x20)) {
+        at += 1;
+    }
+    at
 }
 
 /// What an escape at the beginning of `bytes` stands for, and how long it is. Not half a character.
