@@ -10,7 +10,7 @@ use super::KIND_FIELD;
 use super::record::{
     CONTEXT, Draft, Item, MASKED, NO_SIGNATURE, Piece, REPORTED, Reported, SNAPSHOT_TAG, starts_ignored,
 };
-use crate::format::cursor::Cursor;
+use crate::format::cursor::{Cursor, Room};
 use crate::format::{Keep, derive};
 use crate::history::{Call, Output, Part, Text, Weight};
 
@@ -18,7 +18,7 @@ use crate::history::{Call, Output, Part, Text, Weight};
 pub(super) struct Fast<'a> {
     keep: Option<&'a Keep<'a>>,
     /// The text that was read last, where something in it is escaped.
-    held: String,
+    held: Room,
     /// Names of tools and models, which are few.
     names: Vec<Arc<str>>,
     masked: Finder<'static>,
@@ -58,13 +58,13 @@ struct Content {
 
 impl<'a> Fast<'a> {
     pub(super) fn new(keep: Option<&'a Keep<'a>>) -> Self {
-        Self { keep, held: String::new(), names: Vec::new(), masked: Finder::new(MASKED) }
+        Self { keep, held: Room::default(), names: Vec::new(), masked: Finder::new(MASKED) }
     }
 
     /// Reads a message record, if it is one of the usual ones.
     pub(super) fn look(&mut self, json: &str, at: Range<u64>) -> Option<Item> {
         let mut row = Row::default();
-        Cursor::whole(json, |it| it.object(|it, name| self.field(&mut row, it, name, at.start)))?;
+        Cursor::whole(json.as_bytes(), |it| it.object(|it, name| self.field(&mut row, it, name, at.start)))?;
         let id = row.id?;
         let user = row.user?;
         let content = row.content?;
@@ -137,7 +137,7 @@ impl<'a> Fast<'a> {
                 let mut told = [None; REPORTED.len()];
                 it.object(|it, name| match REPORTED.iter().position(|it| *it == name) {
                     Some(place) => once(&mut told[place], it.number()?),
-                    None => it.value().map(drop),
+                    None => it.pass(),
                 })?;
                 let place = |key: &str| REPORTED.iter().position(|it| *it == key);
                 once(&mut row.reported, Reported::of(|key| told[place(key)?]))
@@ -152,7 +152,7 @@ impl<'a> Fast<'a> {
             }
             KIND_FIELD => None,
             _ if name.starts_with('$') => None,
-            _ => it.value().map(drop),
+            _ => it.pass(),
         }
     }
 
@@ -259,7 +259,7 @@ impl<'a> Fast<'a> {
                     _ => None,
                 }
             }
-            _ => it.value().map(drop),
+            _ => it.pass(),
         })?;
         Some(call(id?, tool?, input?))
     }
@@ -364,7 +364,7 @@ fn once<T>(field: &mut Option<T>, with: T) -> Option<()> {
 /// nothing is escaped that need not be.
 fn is_as_written(json: &str) -> bool {
     let escapes = |it: &[u8; 2]| memmem::find(json.as_bytes(), it).is_none();
-    escapes(b"\\u") && escapes(b"\\/") && Cursor::whole(json, |it| as_written(it, 0)).is_some()
+    escapes(b"\\u") && escapes(b"\\/") && Cursor::whole(json.as_bytes(), |it| as_written(it, 0)).is_some()
 }
 
 fn as_written(it: &mut Cursor<'_>, depth: usize) -> Option<()> {
@@ -384,7 +384,7 @@ fn as_written(it: &mut Cursor<'_>, depth: usize) -> Option<()> {
             })
         }
         b'[' => it.list(|it| as_written(it, depth + 1)),
-        b'"' | b't' | b'f' | b'n' => it.value().map(drop),
+        b'"' | b't' | b'f' | b'n' => it.pass(),
         _ => {
             let number = it.value()?;
             let digits = number.strip_prefix('-').filter(|it| !it.starts_with('0')).unwrap_or(number);
