@@ -17,8 +17,9 @@ pub mod gemini_cli;
 pub mod hooks;
 pub mod install;
 pub mod opencode;
-pub mod reach;
 pub mod own_settings;
+pub mod reach;
+pub mod sections;
 pub mod settings;
 
 /// An agent whose sessions can be found.

@@ -201,29 +201,6 @@ fn cut(text: &str, parent: &Range<usize>, all: &[Child], number: usize) -> Optio
     Some(format!("{}{}", text.get(..from)?, text.get(to..)?))
 }
 
-/// What frames a block of ours in a TOML file.
-const BLOCK: (&str, &str) = ("\n# epitome: begin (epitome uninstall takes this out)\n", "# epitome: end\n");
-
-/// Puts a block at the end of a TOML file.
-pub fn append_block(text: &str, block: &str) -> String {
-    format!("{text}{}{block}{}", BLOCK.0, BLOCK.1)
-}
-
-/// Our block in a TOML file, with its frame.
-pub fn block(text: &str) -> Option<&str> {
-    let from = text.find(BLOCK.0)?;
-    let to = from + text.get(from..)?.find(BLOCK.1)? + BLOCK.1.len();
-    text.get(from..to)
-}
-
-/// Takes our block out of a TOML file.
-pub fn remove_block(text: &str) -> Option<String> {
-    let block = block(text)?;
-    let from = text.find(BLOCK.0)?;
-    let to = from + block.len();
-    Some(format!("{}{}", &text[..from], &text[to..]))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -256,10 +233,6 @@ mod tests {
         let with = push(file, &["hooks", "A"], "{\"mine\":1}").unwrap();
         assert_eq!(elements(&with, &["hooks", "A"]), ["{\"mine\":1}", "{\"x\":1}"]);
         assert_eq!(remove_elements(&with, &["hooks", "A"], |it| it.contains("mine")), file);
-        for file in ["", "a = 1", "a = 1\n[b]\n"] {
-            let with = append_block(file, "[c]\nd = 1\n");
-            assert_eq!(remove_block(&with).as_deref(), Some(file));
-        }
     }
 
     #[test]
