@@ -17,7 +17,10 @@ mod goals;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const EPITOME: &str = env!("CARGO_BIN_EXE_epitome");
+/// The program: long runs name a copy that no build replaces under them.
+static EPITOME: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
+    std::env::var("EPITOME_PROGRAM").unwrap_or_else(|_| env!("CARGO_BIN_EXE_epitome").to_owned())
+});
 
 /// The summary as it begins.
 const SUMMARY: &str = "Earlier conversation compacted";
@@ -82,7 +85,7 @@ impl Kit {
         let mut command = Command::new(self.folder.join("clients.sh"));
         command.args([client, flow]).envs(env.iter().copied());
         if server {
-            command.args(["--", EPITOME, "serve", "--stdio"]);
+            command.args(["--", &EPITOME, "serve", "--stdio"]);
         }
         self.run(&format!("{client} {flow}"), command, failed);
     }
@@ -99,8 +102,8 @@ impl Kit {
 fn all(client: &str, profile: &str) {
     let Some(kit) = Kit::find(&format!("clients, {client}"), client) else { return };
     let mut failed = Vec::new();
-    let hook = format!("{EPITOME} hook");
-    let compact = |options: &str| format!("{EPITOME} compact '@SESSION@' --budget 900 --apply {options}");
+    let hook = format!("{} hook", *EPITOME);
+    let compact = |options: &str| format!("{} compact '@SESSION@' --budget 900 --apply {options}", *EPITOME);
     kit.flow(client, "cli", &[], true, &mut failed);
     let mcp = [("TOOL", "estimate_tokens"), ("ARGS", r#"{"text":"hello"}"#), ("WANT", "tokens")];
     kit.flow(client, "mcp", &mcp, true, &mut failed);
@@ -131,10 +134,10 @@ fn all(client: &str, profile: &str) {
     }
     if client != "opencode" {
         // Its plugin has no moment of each turn at which anything could be said.
-        kit.more(client, "remind", EPITOME, &mut failed);
+        kit.more(client, "remind", &EPITOME, &mut failed);
     }
     for flow in ["install", "undo", "prune", "nested", "limit", "carry", "kill"] {
-        kit.more(client, flow, EPITOME, &mut failed);
+        kit.more(client, flow, &EPITOME, &mut failed);
     }
     kit.more(client, "limit", "control", &mut failed);
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));

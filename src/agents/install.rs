@@ -114,6 +114,36 @@ fn text_of(path: &Path) -> Result<Option<String>> {
     }
 }
 
+/// That an agent is on this machine: a folder of its own, or its program on the `PATH`. Settings that nobody reads help
+/// nobody.
+///
+/// # Errors
+/// [`Kind::Refused`] if it is not.
+pub fn expect_agent(env: &Env, config: &Path, agent: Agent) -> Result<()> {
+    let (folder, program) = match agent {
+        Agent::ClaudeCode => {
+            (env.claude_config.clone().unwrap_or_else(|| env.home.join(".claude")), "claude")
+        }
+        Agent::Codex => (codex::home(env), "codex"),
+        Agent::GeminiCli => (gemini_cli::home(env), "gemini"),
+        Agent::OpenCode => (config.join("opencode"), "opencode"),
+    };
+    let (server, _) = files(env, config, agent);
+    let endings: &[&str] = if cfg!(windows) { &[".exe", ".cmd", ".bat"] } else { &[""] };
+    let runs = |it: &PathBuf| endings.iter().any(|ending| it.join(format!("{program}{ending}")).is_file());
+    let sessions = super::reach::home(env, agent);
+    if [&folder, &server, &sessions].into_iter().any(|it| it.exists()) || env.path.iter().any(runs) {
+        return Ok(());
+    }
+    let what = format!(
+        "{} is not installed here: expected {} or `{program}` on the PATH, found neither; install it, start it once, and run \
+         this again",
+        agent.title(),
+        folder.display()
+    );
+    Err(Error::new(Kind::Refused, what))
+}
+
 /// What installing changes, and the sections it makes. `config`: the folder of user configurations.
 pub fn install(env: &Env, config: &Path, agent: Agent, wanted: &Wanted) -> Result<(Vec<Change>, Made)> {
     let (server, hooks) = files(env, config, agent);

@@ -78,6 +78,8 @@ pub struct Env {
     pub codex_home: Option<PathBuf>,
     /// `OPENCODE_DB`, if set: an absolute path, or a name in OpenCode's data folder.
     pub opencode_db: Option<String>,
+    /// The folders of `PATH`.
+    pub path: Vec<PathBuf>,
     /// The working directory.
     pub cwd: PathBuf,
     /// The agent that started this process, if one did.

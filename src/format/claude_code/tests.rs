@@ -639,6 +639,26 @@ fn a_patch_moves_nothing() {
 }
 
 #[test]
+fn a_response_that_goes_on_behind_its_own_result_keeps_its_order() {
+    let says = |text: &str| json!({"type": "text", "text": text});
+    let mut it = rows();
+    it.user("u1", "go")
+        .block("a1", "m1", says("first"))
+        .block("a2", "m1", call("c1"))
+        .result("r1", "c1", "one");
+    it.block("a3", "m1", says("then")).block("a4", "m1", call("c2")).result("r2", "c2", "two");
+    it.block("b1", "m2", says("other")).block("a5", "m1", says("late")).user("u2", "on");
+    let source = it.source();
+    let session = read(&source).unwrap();
+    let order = "user: go\nmodel: first | then | c1? | c2?\nuser: c1=one | c2=two\nmodel: other\nmodel: late\nuser: on\n";
+    assert_eq!(show(&session.history), order);
+    for mode in [Mode::New, Mode::Append] {
+        let bytes = write(&source, &session, &session.history, mode).unwrap().bytes(&source).unwrap();
+        assert_eq!(show(&read(&Memory::new("t", bytes)).unwrap().history), order, "{mode:?}");
+    }
+}
+
+#[test]
 fn a_long_output_is_set_aside_by_a_short_write() {
     let text = "line \\ \"quoted\" é \u{1F600}\n".repeat(3000);
     let image = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A".repeat(90_000)}});
@@ -891,14 +911,14 @@ fn said(history: &History) -> Vec<(Role, Kind, Vec<Part>)> {
 fn thrown(dice: &[(u8, u8, u8)]) -> Rows {
     let mut it = rows();
     let (mut ids, mut calls): (Vec<String>, Vec<String>) = Default::default();
-    // FIXME: a response that goes on behind a result of its own, or behind another response, comes back from a new
-    // session in another order. No client was seen to write one, so these dice do not either.
     let mut response = 0;
     for (number, &(what, parent, small)) in dice.iter().enumerate() {
         if parent < 40 && !ids.is_empty() {
             it.last = Some(ids[parent as usize % ids.len()].clone());
         }
-        let (uuid, id, text) = (format!("r{number}"), format!("m{response}"), format!("text {number}"));
+        let (uuid, text) = (format!("r{number}"), format!("text {number}"));
+        // Now and then a response goes on behind another one, or behind a result of its own.
+        let id = format!("m{}", response - usize::from(small) % 7 / 4 % (response + 1));
         response += usize::from(!matches!(what % 14, 2..=5 | 8) || small % 3 == 0);
         let tool = calls.get(small as usize % calls.len().max(1)).cloned().unwrap_or("c?".into());
         match what % 14 {
