@@ -11,15 +11,18 @@ more.py CLIENT FLOW EPITOME   CLIENT: codex claude gemini opencode; EPITOME: the
   carry   a session of another agent is carried over, and a brief handed off
   remind  the reported context passes 80 % of the window: the reminder reaches the model, once
   install `epitome install`: the client lists the server as connected, the hooks run and what they say reaches the
-          model; before that, install, install again and uninstall leave every byte as it was
+          model; before that, install, install again and uninstall leave every byte as it was, and what the client's own
+          `mcp add` wrote meanwhile stays
 """
 
 import glob, json, os, random, re, shutil, subprocess, sys, time
 
-import flows, report
+import agents, flows, report
 
 SUMMARY = "Earlier conversation compacted"
 OLD = r"1001\s+1002"
+# The clients are found, as they are on a user's machine.
+PATH = f"{agents.INSTALL}/bin:/usr/bin:/bin"
 
 
 class More(flows.Flow):
@@ -37,7 +40,7 @@ class More(flows.Flow):
         """Runs epitome as the user would, in the project; a new session id is taken over."""
         a = self.a
         p = subprocess.run(
-            [self.epitome, *arguments], cwd=a.cwd, env={"HOME": a.home, "PATH": "/usr/bin:/bin"}, capture_output=True, text=True
+            [self.epitome, *arguments], cwd=a.cwd, env={"HOME": a.home, "PATH": PATH}, capture_output=True, text=True
         )
         if not self.check(f"{what}: epitome {arguments[0]} ends with 0", p.returncode == 0):
             print(report.cut(p.stdout + p.stderr, 2000))
@@ -178,6 +181,22 @@ class More(flows.Flow):
         self.call("uninstall", "uninstall", name, "--json")
         self.check("uninstall: every byte is as before", self.files() == before)
         self.call("install", "install", name, *trust, "--json")
+        o.name = "other"
+        rc, out = a.mcp_add()
+        self.check("the client adds another server", rc == 0)
+        self.call("install over it", "install", name, *trust, "--json")
+        self.call("uninstall beside it", "uninstall", name, "--json")
+        left = self.files()
+        ours = [path for path in once if once[path] != before.get(path) and b"epitome" in left.get(path, b"")]
+        self.check("uninstall beside it: nothing of ours is left", not ours)
+        rc, out = a.exec(["mcp", "list"])
+        self.check("uninstall beside it: the client lists the other server, and not ours", rc == 0 and "other" in out and "epitome:" not in out)
+        for path in set(self.files()) - set(before):
+            os.remove(path)
+        for path in before:
+            with open(path, "wb") as f:
+                f.write(before[path])
+        self.call("install", "install", name, *trust, "--json")
         o.name = "epitome"
         rc, out = a.exec(["mcp", "list"])
         connected = "epitome" in out if a.name == "codex" else re.search(r"epitome.*[Cc]onnected", out)
@@ -242,7 +261,7 @@ class More(flows.Flow):
         shutil.copytree(a.home, saved, symlinks=True)
         first = a.id
         arguments = [self.epitome, "compact", self.address(), "--budget", "900", "--apply"]
-        env = {"HOME": a.home, "PATH": "/usr/bin:/bin"}
+        env = {"HOME": a.home, "PATH": PATH}
         t0 = time.time()
         subprocess.run(arguments, cwd=a.cwd, env=env, capture_output=True)
         whole = time.time() - t0
