@@ -210,6 +210,9 @@ pub fn uninstall(env: &Env, config: &Path, agent: Agent, made: &Made) -> Result<
     }
     for path in paths {
         let Some(before) = text_of(&path)? else { continue };
+        if before.trim().is_empty() {
+            continue;
+        }
         let sections = made.get(&path.display().to_string()).map(Vec::as_slice).unwrap_or_default();
         let mut after = match agent {
             Agent::Codex => sections::remove(&before, is_our_section),

@@ -52,18 +52,18 @@ pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
         return Ok(0);
     }
     let agent = named(&arguments.agent)?;
+    if arguments.prompts && agent != Agent::Codex {
+        let what = format!(
+            "--prompts: {} shows the server's prompts by itself; only codex needs files",
+            agent.name()
+        );
+        return Err(Error::new(Kind::Arguments, what));
+    }
     install::expect_agent(&config.agents, &folder(config), agent)?;
     let ours = records(config).contains_key(agent.name());
     let wanted = Wanted { program, hooks: !arguments.no_hooks, trust: arguments.trust, ours };
     let (mut changes, mut made) = install::install(&config.agents, &folder(config), agent, &wanted)?;
     if arguments.prompts {
-        if agent != Agent::Codex {
-            let what = format!(
-                "--prompts: {} shows the server's prompts by itself; only codex needs files",
-                agent.name()
-            );
-            return Err(Error::new(Kind::Arguments, what));
-        }
         changes.extend(prompts(config, &mut made)?);
     }
     if !arguments.dry_run {
