@@ -21,22 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let history = session.history;
     let ruler = Ruler::new(&history, Tokenizer::Auto, None);
     let profile = Profile::built_in("epitome")?;
-    let request = Request {
-        profile: &profile,
-        prune_only: false,
-        auto: false,
-        budget: Some(4_000),
-        keep: None,
-        summary_tokens: None,
-        protect: None,
-        exclude_tools: &[],
-        only: &[],
-        limits: Default::default(),
-        snapshot: None,
-        on_disk: None,
-        handle: &|_| "0000000000".to_owned(),
-        recall: "epitome recall {handle}",
-    };
+    let request = Request { budget: Some(4_000), ..Request::new(&profile, &|_| "0000000000".to_owned()) };
     let plan = compact::plan(&history, &ruler, &request, &Moment::default());
     println!("{}", serde_json::to_string_pretty(&plan)?);
     Ok(())

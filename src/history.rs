@@ -6,6 +6,8 @@
 use std::ops::{Add, AddAssign, Range};
 use std::sync::{Arc, OnceLock};
 
+use crate::wide::{self, Pass, ROW, ROWS, Row, count};
+
 /// How much text there is, in the units that the systems' own estimates are made of. One pass over the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Weight {
@@ -24,33 +26,13 @@ pub struct Weight {
 impl Weight {
     /// Weighs a text.
     pub fn of(text: &str) -> Self {
-        let mut out = Self::default();
-        for block in text.as_bytes().chunks(BLOCK) {
-            out += Self::of_block(block);
-            // The block is still in the first-level cache: counting again costs no memory traffic.
-            out.escapes += count(block, |it| (it < 0x20) | (it == b'"') | (it == b'\\'));
-            // \b \t \n \f \r have short escapes, U+000B among them and all other controls have not.
-            let long = count(block, |it| (it < 0x20) & (it.wrapping_sub(8) >= 6));
-            out.escapes += 4 * (long + count(block, |it| it == 0x0B));
-        }
-        out
+        wide::over::<Weigh<true>>(text.as_bytes())
     }
 
     /// Weighs a text without `escapes`, which stay 0: at the speed of memory, and all that the estimates of plain text
     /// need.
     pub fn plain(text: &str) -> Self {
-        text.as_bytes().chunks(BLOCK).fold(Self::default(), |sum, it| sum + Self::of_block(it))
-    }
-
-    fn of_block(block: &[u8]) -> Self {
-        let bytes = block.len() as u64;
-        let ascii = count(block, |it| it < 0x80);
-        if ascii == bytes {
-            return Self { bytes, chars: bytes, ascii, utf16: bytes, escapes: 0 };
-        }
-        // Every byte that does not continue a character starts one; those of four bytes are two units.
-        let chars = count(block, |it| it & 0xC0 != 0x80);
-        Self { bytes, chars, ascii, utf16: chars + count(block, |it| it >= 0xF0), escapes: 0 }
+        wide::over::<Weigh<false>>(text.as_bytes())
     }
 
     /// Length in UTF-16 units of the text as a JSON string, quotes included.
@@ -59,24 +41,57 @@ impl Weight {
     }
 }
 
-/// Bytes that are counted side by side, so that the compiler makes vector instructions of it.
-const LANES: usize = 64;
-/// A block's bytes: few enough that a lane of `u8` does not overflow, and that one foreign character makes few others
-/// be looked at twice.
-const BLOCK: usize = LANES * 64;
+/// [`Weight::of`], or without escapes [`Weight::plain`].
+struct Weigh<const ESCAPES: bool>;
 
-/// How many bytes of a block (at most [`BLOCK`]) are such.
+impl<const ESCAPES: bool> Pass for Weigh<ESCAPES> {
+    type Found = Weight;
+
+    #[inline(always)]
+    fn over(bytes: &[u8], _: impl Fn(&Row) -> [u64; 8]) -> Weight {
+        let mut out = Weight::default();
+        let (rows, rest) = bytes.as_chunks();
+        // Few rows at a time, so that one foreign character makes few others be looked at twice, and so that what is
+        // looked at twice is still in the first-level cache.
+        for rows in rows.chunks(ROWS) {
+            add_rows::<ESCAPES>(&mut out, rows);
+        }
+        if !rest.is_empty() {
+            // Filled up by letters, which are taken off again: each is one byte, one character, one unit, no escape.
+            let mut row = [b'x'; ROW];
+            row[..rest.len()].copy_from_slice(rest);
+            add_rows::<ESCAPES>(&mut out, &[row]);
+            let filled = (ROW - rest.len()) as u64;
+            out.bytes -= filled;
+            out.chars -= filled;
+            out.ascii -= filled;
+            out.utf16 -= filled;
+        }
+        out
+    }
+}
+
 #[inline(always)]
-fn count(block: &[u8], such: impl Fn(u8) -> bool) -> u64 {
-    let mut lanes = [0u8; LANES];
-    let rows = block.chunks_exact(LANES);
-    let rest = rows.remainder().iter().filter(|it| such(**it)).count() as u64;
-    for row in rows {
-        for (lane, byte) in lanes.iter_mut().zip(row) {
-            *lane += u8::from(such(*byte));
+fn add_rows<const ESCAPES: bool>(out: &mut Weight, rows: &[Row]) {
+    let bytes = rows.as_flattened().len() as u64;
+    let [ascii] = count(rows, |it| [it < 0x80]);
+    // Every byte that does not continue a character starts one; those of four bytes are two units.
+    let [chars, two] =
+        if ascii == bytes { [bytes, 0] } else { count(rows, |it| [it & 0xC0 != 0x80, it >= 0xF0]) };
+    out.bytes += bytes;
+    out.ascii += ascii;
+    out.chars += chars;
+    out.utf16 += chars + two;
+    if ESCAPES {
+        let usual = |it: u8| (it == b'"') | (it == b'\\') | (it == b'\n') | (it == b'\t');
+        let [escaped, short] = count(rows, |it| [(it < 0x20) | usual(it), usual(it)]);
+        out.escapes += escaped;
+        if escaped > short {
+            // \b \t \n \f \r have short escapes, U+000B among them and all other controls have not.
+            let [long] = count(rows, |it| [(it < 0x20) & ((it.wrapping_sub(8) >= 6) | (it == 0x0B))]);
+            out.escapes += 4 * long;
         }
     }
-    lanes.iter().map(|it| u64::from(*it)).sum::<u64>() + rest
 }
 
 impl Add for Weight {
@@ -141,16 +156,18 @@ impl Text {
         self.measured[which as usize].get_or_init(|| measure(&self.text)).to_owned()
     }
 
-    /// Its first words in the place of a long text, with the weight and all measures of the whole. For a history that
-    /// is only measured.
-    pub fn gist(&self) -> Self {
+    /// The first words of a long text in its place, or a short one whole, with the weight and shape of the whole. For a
+    /// history that is only measured.
+    pub(crate) fn gist(text: &str, weight: Weight, shape: u64) -> Self {
         /// Characters that anybody shows of a text.
         const SHOWN: usize = 80;
-        if self.text.len() <= SHOWN {
-            return self.clone();
+        let mut measured: [OnceLock<u64>; Measure::COUNT] = Default::default();
+        measured[Measure::Shape as usize] = shape.into();
+        if text.len() <= SHOWN {
+            return Self { text: text.into(), weight, measured };
         }
-        let (mut out, mut chars) = (String::new(), 0);
-        for word in self.text.split_whitespace() {
+        let (mut out, mut chars) = (String::with_capacity(2 * SHOWN), 0);
+        for word in text.split_whitespace() {
             if chars > SHOWN {
                 break;
             }
@@ -161,7 +178,7 @@ impl Text {
             out.extend(word.chars().take(SHOWN));
             chars += out[before..].chars().count() + 1;
         }
-        Self { text: out.into(), weight: self.weight, measured: self.measured.clone() }
+        Self { text: out.into(), weight, measured }
     }
 
     /// The text.
@@ -554,6 +571,7 @@ fn units(messages: &[Message]) -> Vec<Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wide::tests::narrow;
 
     #[test]
     fn weighs_like_javascript() {
@@ -584,6 +602,8 @@ mod tests {
                 let weight = slow(&text);
                 assert_eq!(Weight::of(&text), weight, "{len}");
                 assert_eq!(Weight::plain(&text), Weight { escapes: 0, ..weight }, "{len}");
+                assert_eq!(narrow::<Weigh<true>>(text.as_bytes()), weight, "{len}");
+                assert_eq!(narrow::<Weigh<false>>(text.as_bytes()), Weight { escapes: 0, ..weight }, "{len}");
             }
         }
     }

@@ -14,6 +14,7 @@
 //! Everything outside the square brackets is a value or a pure function. The modules, in reading order:
 
 pub mod error;
+mod wide;
 pub mod history;
 pub mod json;
 pub mod tokens;

@@ -27,6 +27,7 @@ fn main() -> ExitCode {
     match result {
         // Whoever closed the pipe has seen enough.
         Ok(_) if flushed.is_err() => ExitCode::SUCCESS,
+        Err(error) if error.kind() == Kind::Io && is_closed_pipe(&error) => ExitCode::SUCCESS,
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             let mut stderr = std::io::stderr().lock();
@@ -42,6 +43,13 @@ fn main() -> ExitCode {
             }
         }
     }
+}
+
+/// Whether the error comes from writing to somebody who has stopped to read, as `head` does.
+fn is_closed_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
+    let io = error.downcast_ref::<std::io::Error>();
+    io.is_some_and(|it| it.kind() == std::io::ErrorKind::BrokenPipe)
+        || error.source().is_some_and(is_closed_pipe)
 }
 
 /// Past a limit on the size of files the system ends a process, unless it listens to the signal: then the write fails,

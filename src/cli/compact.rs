@@ -4,7 +4,8 @@ use std::io::{IsTerminal, Read, Write};
 use std::sync::Arc;
 
 use super::Screen;
-use super::arguments::{CompactArgs, amount, wire};
+use super::arguments::CompactArgs;
+use super::common::{amount, wire};
 use super::handoff::agent;
 use super::paint::size;
 use crate::answers::{CompactAnswer, LostInfo};

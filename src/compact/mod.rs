@@ -101,6 +101,29 @@ pub struct Request<'a> {
     pub recall: &'a str,
 }
 
+impl<'a> Request<'a> {
+    /// What the profile does when it is asked by hand, and nothing else asked for. `handle` archives nothing yet: it
+    /// says under which handle a text will be found.
+    pub fn new(profile: &'a Profile, handle: &'a dyn Fn(&str) -> String) -> Self {
+        Self {
+            profile,
+            prune_only: false,
+            auto: false,
+            budget: None,
+            keep: None,
+            summary_tokens: None,
+            protect: None,
+            exclude_tools: &[],
+            only: &[],
+            limits: Limits::default(),
+            snapshot: None,
+            on_disk: None,
+            handle,
+            recall: "epitome recall {handle}",
+        }
+    }
+}
+
 /// What happens to one part of the history, and why.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "op", rename_all = "lowercase")]

@@ -42,7 +42,7 @@ fn same(name: &str, bytes: &[u8]) -> Option<()> {
     if !matches!(format, Format::ClaudeCode | Format::Codex | Format::GeminiCli) {
         return None;
     }
-    let (whole, live) = (read(&source, Some(format)).ok()?, scan(&source, Some(format), &|_, _| {}).ok()?);
+    let (whole, live) = (read(&source, Some(format)).ok()?, scan(&source, Some(format), &|_, _| None).ok()?);
     assert!(whole.history == live.history, "{name}: {} bytes", bytes.len());
     assert!(live.past.len() <= whole.past.len(), "{name}");
     assert_eq!(whole.past.last().map(|it| &it.summary), live.past.last().map(|it| &it.summary), "{name}");
@@ -114,7 +114,7 @@ fn what_is_not_live_is_not_read() {
     gemini.extend((20_001..20_010).map(|it| message(it) + "\n"));
     for text in [claude, codex, gemini] {
         let source = Watched(Memory::new("t", text.as_bytes()), 0.into());
-        let live = scan(&source, None, &|_, _| {}).unwrap();
+        let live = scan(&source, None, &|_, _| None).unwrap();
         let read_bytes = source.1.into_inner();
         assert!(read_bytes < 300_000 && text.len() > 2_000_000, "{read_bytes} of {}", text.len());
         assert_eq!(live.history, read(&source.0, None).unwrap().history);

@@ -6,166 +6,255 @@
 //! and 3 % over 2,084 files of source and documentation; characters / 4 is 13 % off), and over a session it averages
 //! out to 1 %.
 
+use crate::wide::{self, Pass, ROW, Row, count};
+
 /// Thousandths of an o200k token that the text will come to.
 pub(super) fn thousandths(text: &str) -> u64 {
-    // Most texts are short, and a large window would take longer to clear than they take to count.
-    let total = match text.len() {
-        0 => return 0,
-        1..=SMALL => counted::<{ BACK + SMALL }>(text),
-        _ => counted::<{ BACK + BLOCK }>(text),
-    };
+    if text.is_empty() {
+        return 0;
+    }
     // A text has at least one token, also where all that it has would glue to a neighbour.
-    total.max(1_000) as u64
+    wide::over::<Shape>(text.as_bytes()).max(1_000) as u64
 }
 
-/// With windows of `N` bytes, those that are looked back to included.
-fn counted<const N: usize>(text: &str) -> i64 {
-    let mut total = 0;
-    let mut window = Window::<N>::default();
-    for block in text.as_bytes().chunks(N - BACK) {
-        window.load(block);
-        let counts = window.counts().into_iter().chain(beyond_ascii(block));
-        total += counts.map(|(price, count)| price * i64::from(count)).sum::<i64>();
-    }
-    total
-}
+/// Bytes taken at once. What is made of them fits the first-level cache.
+const BLOCK: usize = 16 * ROW;
 
-/// Bytes taken at once. All that is made of them fits the first-level cache.
-const BLOCK: usize = 4096;
-/// Bytes that are counted side by side. Windows are whole rows of them.
-const LANES: usize = 64;
-/// What is counted in a window of its own size.
-const SMALL: usize = 256;
-/// Bytes of the block before that are looked back to.
-const BACK: usize = 16;
+/// What a byte is, if any of it: the numbers of bits. ASCII that is none of it is a mark.
+const LOWER: usize = 0;
+const UPPER: usize = 1;
+const DIGIT: usize = 2;
+const SPACE: usize = 3;
+const NEWLINE: usize = 4;
+const BEYOND: usize = 7;
+/// What is nothing, and no mark.
+const FILL: u8 = 1 << BEYOND;
 
-/// What a byte is. A letter is also lower or upper; bytes beyond ASCII are nothing.
-const LETTER: u8 = 1;
-const LOWER: u8 = 2;
-const UPPER: u8 = 2 * LOWER;
-const DIGIT: u8 = 8;
-const SPACE: u8 = 16;
-const NEWLINE: u8 = 2 * SPACE;
-/// ASCII that is none of the above.
-const MARK: u8 = 64;
+struct Shape;
 
-/// A block, with the end of the one before in front of it. Everything is done side by side on whole arrays, without a
-/// branch, so that the compiler makes vector instructions of it.
-struct Window<const N: usize> {
-    /// What each byte is.
-    kinds: [u8; N],
-    /// What each byte and the one before it are; then the last four, the last eight.
-    runs: [[u8; N]; 3],
-    len: usize,
-}
+impl Pass for Shape {
+    type Found = i64;
 
-impl<const N: usize> Default for Window<N> {
-    fn default() -> Self {
-        Self { kinds: [0; N], runs: [[0; N]; 3], len: 0 }
-    }
-}
-
-impl<const N: usize> Window<N> {
-    fn load(&mut self, block: &[u8]) {
-        self.kinds.copy_within(self.len..self.len + BACK, 0);
-        self.len = block.len();
-        for (kind, byte) in self.kinds[BACK..].iter_mut().zip(block) {
-            let flag = |yes: bool, kind: u8| if yes { kind } else { 0 };
-            let within = |first: u8, many: u8| byte.wrapping_sub(first) < many;
-            let known = flag(within(b'a', 26), LETTER | LOWER)
-                | flag(within(b'A', 26), LETTER | UPPER)
-                | flag(within(b'0', 10), DIGIT)
-                | flag((*byte == b' ') | (*byte == b'\t'), SPACE)
-                | flag((*byte == b'\n') | (*byte == b'\r'), NEWLINE);
-            *kind = known | flag((*byte < 0x80) & (known == 0), MARK);
+    #[inline(always)]
+    fn over(bytes: &[u8], planes: impl Fn(&Row) -> [u64; 8]) -> i64 {
+        let mut counts = Counts::default();
+        let mut before = Kinds::default();
+        let mut kinds = [FILL; BLOCK];
+        for block in bytes.chunks(BLOCK) {
+            let end = block.len().next_multiple_of(ROW);
+            kinds[block.len()..end].fill(FILL);
+            classify(&mut kinds, block);
+            let mut beyond = 0;
+            for row in kinds[..end].as_chunks().0 {
+                let now = Kinds::of(planes(row), &before);
+                counts.add(&now, &before);
+                beyond += now.beyond.count_ones() as usize;
+                before = now;
+            }
+            // More than what the last row was filled up by.
+            if beyond > end - block.len() {
+                beyond_ascii(&mut counts, block);
+            }
         }
-        let end = self.end();
-        self.kinds[BACK + self.len..end].fill(0);
-        let [two, four, eight] = &mut self.runs;
-        both(two, &self.kinds[..end], 1);
-        both(four, &two[..end], 2);
-        both(eight, &four[..end], 4);
-    }
-
-    /// Where the block ends, filled up to whole rows by bytes that are nothing, so that none is left over.
-    fn end(&self) -> usize {
-        BACK + self.len.next_multiple_of(LANES)
-    }
-
-    /// How often each feature occurs, with its price in thousandths of a token. The prices are a robust fit (least
-    /// absolute relative error) to exact o200k counts of the texts named above; that of long numbers is set by hand,
-    /// because the corpus hardly has them.
-    fn counts(&self) -> [(i64, u32); 10] {
-        let end = self.end();
-        let (now, one) = (&self.kinds[BACK..end], &self.kinds[BACK - 1..end - 1]);
-        let [two, _, eight] = &self.runs;
-        let (pair, pair_before) = (&two[BACK..end], &two[BACK - 1..end - 1]);
-        let (deep, deep_before) = (&eight[BACK..end], &eight[BACK - 8..end - 8]);
-        // A hump of camel case starts a word; doubled, LOWER is UPPER.
-        let words = count(now, one, |b, p| (b & !p & LETTER) | (b & (p << 1) & UPPER));
-        // A gap of two spaces or more has one more that follows a space than that follows two.
-        let gaps =
-            count(pair, pair_before, |b, _| b & SPACE) - count(pair, pair_before, |b, p| b & p & SPACE);
-        [
-            (1_040, words),
-            // Letters from the 8th and the 16th of a run on: what words longer than the vocabulary's cost.
-            (40, count(deep, deep_before, |b, _| b & LOWER)),
-            (470, count(deep, deep_before, |b, p| b & p & LOWER)),
-            (300, count(now, one, |b, _| b & DIGIT)),
-            (1_200, count(now, one, |b, p| b & !p & DIGIT)),
-            (250, count(now, one, |b, _| b & MARK)),
-            (330, count(now, one, |b, p| b & !p & MARK)),
-            (1_350, gaps),
-            (1_050, count(now, one, |b, p| b & !p & NEWLINE)),
-            // Indentation glues to the break before it; doubled, SPACE is NEWLINE.
-            (-750, count(now, one, |b, p| (b << 1) & p & NEWLINE)),
-        ]
+        counts.total()
     }
 }
 
-/// The same for what is beyond ASCII, by lead bytes: arrows, boxes and dashes; other characters of three bytes (Chinese
-/// is 0.55 to 0.9 tokens a character, Japanese 0.65 to 0.85, Korean 0.5); Latin with marks, Greek, Cyrillic; emoji. Set
-/// by hand: the corpus has little of them.
-fn beyond_ascii(block: &[u8]) -> [(i64, u32); 4] {
-    if block.is_ascii() {
-        return Default::default();
-    }
-    [
-        (700, count(block, block, |b, _| u8::from(b == 0xE2))),
-        (720, count(block, block, |b, _| u8::from((b & 0xF0 == 0xE0) & (b != 0xE2)))),
-        (600, count(block, block, |b, _| u8::from(b & 0xE0 == 0xC0))),
-        (1_600, count(block, block, |b, _| u8::from(b >= 0xF0))),
-    ]
-}
-
-/// `out[i] = of[i] & of[i - back]`.
-fn both(out: &mut [u8], of: &[u8], back: usize) {
-    for ((out, now), before) in out[back..].iter_mut().zip(&of[back..]).zip(of) {
-        *out = now & before;
-    }
-}
-
-/// For how many bytes, each with the one before it, `such` is not 0. Counted in lanes of `u8`, which a block cannot
-/// overflow.
+/// Tells what each byte of a block is. Side by side and without a branch, so that the compiler makes vector instructions
+/// of it.
 #[inline(always)]
-fn count(now: &[u8], before: &[u8], such: impl Fn(u8, u8) -> u8) -> u32 {
-    const { assert!(BLOCK / LANES <= 255) };
-    let mut lanes = [0u8; LANES];
-    let (rows, befores) = (now.chunks_exact(LANES), before.chunks_exact(LANES));
-    let rest = rows.remainder().iter().zip(befores.remainder());
-    let rest: u32 = rest.map(|(b, p)| u32::from(such(*b, *p).min(1))).sum();
-    for (row, before) in rows.zip(befores) {
-        for ((lane, b), p) in lanes.iter_mut().zip(row).zip(before) {
-            *lane += such(*b, *p).min(1);
-        }
+fn classify(kinds: &mut [u8; BLOCK], block: &[u8]) {
+    for (kind, byte) in kinds.iter_mut().zip(block) {
+        let flag = |yes: bool, kind: usize| if yes { 1 << kind } else { 0 };
+        let within = |first: u8, many: u8| byte.wrapping_sub(first) < many;
+        *kind = flag(within(b'a', 26), LOWER)
+            | flag(within(b'A', 26), UPPER)
+            | flag(within(b'0', 10), DIGIT)
+            | flag((*byte == b' ') | (*byte == b'\t'), SPACE)
+            | flag((*byte == b'\n') | (*byte == b'\r'), NEWLINE)
+            | (byte & (1 << BEYOND));
     }
-    lanes.iter().map(|it| u32::from(*it)).sum::<u32>() + rest
+}
+
+/// Which bytes of a row are what, a bit a byte, the first lowest.
+#[derive(Default)]
+struct Kinds {
+    lower: u64,
+    upper: u64,
+    digit: u64,
+    space: u64,
+    newline: u64,
+    mark: u64,
+    beyond: u64,
+    /// The byte and the one before it are spaces.
+    gap: u64,
+    /// The byte and the one before it are lower case; the last four, the last eight.
+    two: u64,
+    four: u64,
+    eight: u64,
+}
+
+impl Kinds {
+    #[inline(always)]
+    fn of(planes: [u64; 8], before: &Self) -> Self {
+        let [lower, upper, digit, space, newline, _, _, beyond] = planes;
+        let mark = !(lower | upper | digit | space | newline | beyond);
+        let gap = space & after::<1>(space, before.space);
+        let two = lower & after::<1>(lower, before.lower);
+        let four = two & after::<2>(two, before.two);
+        let eight = four & after::<4>(four, before.four);
+        Self { lower, upper, digit, space, newline, mark, beyond, gap, two, four, eight }
+    }
+}
+
+/// Which bytes stand `BY` behind one of `now`, or of the row before.
+#[inline(always)]
+fn after<const BY: u32>(now: u64, before: u64) -> u64 {
+    (now << BY) | (before >> (u64::BITS - BY))
+}
+
+/// How often each feature occurs.
+#[derive(Default)]
+struct Counts {
+    words: u64,
+    eighth_letters: u64,
+    sixteenth_letters: u64,
+    digits: u64,
+    numbers: u64,
+    marks: u64,
+    runs_of_marks: u64,
+    gaps: u64,
+    breaks: u64,
+    indents: u64,
+    arrows: u64,
+    three_bytes: u64,
+    two_bytes: u64,
+    four_bytes: u64,
+}
+
+impl Counts {
+    #[inline(always)]
+    fn add(&mut self, now: &Kinds, before: &Kinds) {
+        let many = |it: u64| u64::from(it.count_ones());
+        let starts = |now: u64, before: u64| now & !after::<1>(now, before);
+        // A hump of camel case starts a word.
+        let humps = now.upper & after::<1>(now.lower, before.lower);
+        self.words += many(starts(now.lower | now.upper, before.lower | before.upper) | humps);
+        self.eighth_letters += many(now.eight);
+        self.sixteenth_letters += many(now.eight & after::<8>(now.eight, before.eight));
+        self.digits += many(now.digit);
+        self.numbers += many(starts(now.digit, before.digit));
+        self.marks += many(now.mark);
+        self.runs_of_marks += many(starts(now.mark, before.mark));
+        self.gaps += many(starts(now.gap, before.gap));
+        self.breaks += many(starts(now.newline, before.newline));
+        self.indents += many(now.space & after::<1>(now.newline, before.newline));
+    }
+
+    /// In thousandths of a token. The prices are a robust fit (least absolute relative error) to exact o200k counts of
+    /// the texts named above; that of long numbers is set by hand, because the corpus hardly has them, and so are
+    /// those beyond ASCII.
+    fn total(&self) -> i64 {
+        [
+            (1_040, self.words),
+            // Letters from the 8th and the 16th of a run on: what words longer than the vocabulary's cost.
+            (40, self.eighth_letters),
+            (470, self.sixteenth_letters),
+            (300, self.digits),
+            (1_200, self.numbers),
+            (250, self.marks),
+            (330, self.runs_of_marks),
+            (1_350, self.gaps),
+            (1_050, self.breaks),
+            // Indentation glues to the break before it.
+            (-750, self.indents),
+            (700, self.arrows),
+            (720, self.three_bytes),
+            (600, self.two_bytes),
+            (1_600, self.four_bytes),
+        ]
+        .into_iter()
+        .map(|(price, count): (i64, u64)| price * count as i64)
+        .sum()
+    }
+}
+
+/// What is beyond ASCII, by lead bytes: arrows, boxes and dashes; other characters of three bytes (Chinese is 0.55 to
+/// 0.9 tokens a character, Japanese 0.65 to 0.85, Korean 0.5); Latin with marks, Greek, Cyrillic; emoji.
+#[inline(always)]
+fn beyond_ascii(counts: &mut Counts, block: &[u8]) {
+    let (rows, rest) = block.as_chunks();
+    let mut last = [FILL; ROW];
+    last[..rest.len()].copy_from_slice(rest);
+    for rows in [rows, &[last]] {
+        let [arrows, three, two, four] =
+            count(rows, |it| [it == 0xE2, it & 0xF0 == 0xE0, it & 0xE0 == 0xC0, it >= 0xF0]);
+        counts.arrows += arrows;
+        counts.three_bytes += three - arrows;
+        counts.two_bytes += two;
+        counts.four_bytes += four;
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::tokens::exact::{self, Encoding};
+    use crate::wide::tests::narrow;
+
+    /// The same, a byte after the other.
+    fn slow(text: &str) -> i64 {
+        let bytes = text.as_bytes();
+        let is = |at: Option<usize>, such: fn(&u8) -> bool| at.and_then(|it| bytes.get(it)).is_some_and(such);
+        let spaces: fn(&u8) -> bool = |it| matches!(it, b' ' | b'\t');
+        let newline: fn(&u8) -> bool = |it| matches!(it, b'\n' | b'\r');
+        let mark: fn(&u8) -> bool =
+            |it| it.is_ascii() && !it.is_ascii_alphanumeric() && !matches!(it, b' ' | b'\t' | b'\n' | b'\r');
+        let mut total = 0;
+        for (at, byte) in bytes.iter().enumerate() {
+            let before = |back: usize| at.checked_sub(back);
+            let starts = |such: fn(&u8) -> bool| such(byte) && !is(before(1), such);
+            let run = |length: usize| (0..length).all(|it| is(before(it), u8::is_ascii_lowercase));
+            let gap = |from: usize| is(before(from), spaces) && is(before(from + 1), spaces);
+            let hump = byte.is_ascii_uppercase() && is(before(1), u8::is_ascii_lowercase);
+            for (holds, price) in [
+                (starts(u8::is_ascii_alphabetic) || hump, 1_040),
+                (run(8), 40),
+                (run(16), 470),
+                (byte.is_ascii_digit(), 300),
+                (starts(u8::is_ascii_digit), 1_200),
+                (mark(byte), 250),
+                (starts(mark), 330),
+                (gap(0) && !gap(1), 1_350),
+                (starts(newline), 1_050),
+                (spaces(byte) && is(before(1), newline), -750),
+                (*byte == 0xE2, 700),
+                (byte & 0xF0 == 0xE0 && *byte != 0xE2, 720),
+                (byte & 0xE0 == 0xC0, 600),
+                (*byte >= 0xF0, 1_600),
+            ] {
+                total += if holds { price } else { 0 };
+            }
+        }
+        total
+    }
+
+    proptest! {
+        #[test]
+        fn rows_find_what_single_bytes_say(
+            text in prop_oneof![
+                any::<String>(),
+                "[a-zA-Z]{0,40}([a-zA-Z0-9 \\t\\n\\r_.(-]{0,200}[a-z]{0,40}[ \n]{0,40}é?){0,12}",
+                "[ab \n─漢é😀1.]{0,1500}",
+            ]
+        ) {
+            let slow = slow(&text);
+            prop_assert_eq!(narrow::<Shape>(text.as_bytes()), slow);
+            prop_assert_eq!(wide::over::<Shape>(text.as_bytes()), slow);
+        }
+    }
 
     /// Within 30 % of the exact count, on texts unlike each other.
     #[test]

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use epitome::facts::{self, Detail, Fact, Ledger, Voice};
-use epitome::format::{self, Format, Memory};
 use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Role, Text};
 use epitome::profile::{Shape, Style, SummarySpec};
 use epitome::summarizer::offline::{self, Ask};
 use proptest::prelude::*;
+
+use crate::real;
 
 /// A session from text: `@user`, `@model`, `@context`, `@summary`, `@call NAME ID`, `@free NAME ID`, `@out ID [failed]`,
 /// each with the lines below it.
@@ -358,45 +359,12 @@ proptest! {
     }
 }
 
-/// All sessions of the corpus, read as what they are; none where it is not found.
-fn corpus(test: &str) -> Vec<(String, History)> {
-    let root = std::env::var_os("EPITOME_CORPUS").map_or_else(
-        || std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus"),
-        Into::into,
-    );
-    let mut paths: Vec<_> = std::fs::read_dir(&root)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .flat_map(|it| std::fs::read_dir(it.path()).into_iter().flatten().flatten())
-        .map(|it| it.path())
-        .collect();
-    paths.sort();
-    if paths.is_empty() {
-        eprintln!("SKIPPED: {test}: no corpus at {}", root.display());
-    }
-    let read = |path: &std::path::Path| {
-        let source = Memory::new(path.display().to_string(), std::fs::read(path).ok()?);
-        let folder = path.parent()?.file_name()?.to_str()?;
-        let session = match folder {
-            "claude-code" => format::claude_code::read(&source),
-            "codex" => format::codex::read(&source),
-            "gemini" => format::gemini_cli::read(&source),
-            "opencode" => format::opencode::read(&source),
-            "pi" => format::pi::read(&source),
-            "sweagent-traj" => format::swe_agent::read(&source),
-            "openai-messages" => format::wire::read(&source, Format::OpenAiChat),
-            _ => return None,
-        };
-        Some((path.display().to_string(), session.ok()?.history))
-    };
-    paths.iter().filter_map(|it| read(it)).collect()
-}
-
 #[test]
 fn holds_on_real_sessions() {
     let spec = spec();
-    for (name, history) in corpus("facts::holds_on_real_sessions") {
+    for path in real::of_corpus("facts::holds_on_real_sessions", &real::KINDS) {
+        let Some(history) = real::history(&path) else { continue };
+        let name = path.display();
         let ledger = facts::read(&history);
         assert!(ledger.facts.iter().all(|it| it.message < history.messages().len()), "{name}");
         // What people said, and what they answered when a tool asked them.

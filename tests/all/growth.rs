@@ -4,11 +4,13 @@
 //! for good by all agents (Claude Code often keeps the figure from the start of the stream).
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use epitome::format::{self, Memory, Session};
 use epitome::history::{History, Kind, Message, Part, Role};
 use epitome::tokens::{Estimator, Ruler, Tokenizer};
+
+use crate::real;
 
 type Read = fn(&dyn format::Source) -> epitome::Result<Session>;
 
@@ -32,10 +34,7 @@ const MADE_UP: [&str; 5] = [
 
 #[test]
 fn growth_is_predicted_from_content() {
-    let Some(corpus) = corpus() else {
-        eprintln!("SKIPPED: growth_is_predicted_from_content: no corpus (set EPITOME_CORPUS)");
-        return;
-    };
+    let Some(corpus) = real::corpus_for("growth_is_predicted_from_content") else { return };
     let mut failures = Vec::new();
     println!(
         "Median error of the predicted growth, and how far off the predicted context was in 9 of 10 cases:"
@@ -60,13 +59,6 @@ fn growth_is_predicted_from_content() {
         }
     }
     assert!(failures.is_empty(), "{failures:?}");
-}
-
-fn corpus() -> Option<PathBuf> {
-    #[allow(clippy::disallowed_methods, reason = "tests find the corpus by the environment")]
-    let named = std::env::var_os("EPITOME_CORPUS").map(PathBuf::from);
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus");
-    [named, Some(beside)].into_iter().flatten().find(|it| it.is_dir())
 }
 
 /// What each session would have sent before each of its compactions, and at its end.

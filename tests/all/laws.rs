@@ -1,7 +1,5 @@
 //! The invariants of the design as laws: over generated histories, and over every session of the corpus.
 
-use std::path::PathBuf;
-
 use epitome::compact::{self, Item, Limits, Moment, Op, Plan, Request};
 use epitome::format::{self, Format, Memory, validate, wire};
 use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Reasoning, Role};
@@ -9,22 +7,13 @@ use epitome::profile::{BUILT_IN, Profile};
 use epitome::tokens::{Ruler, Tokenizer};
 use proptest::prelude::*;
 
+use crate::real;
+
 fn plan_of(history: &History, ruler: &Ruler, profile: &Profile, budget: Option<u64>) -> Plan {
     let request = Request {
-        profile,
-        prune_only: false,
-        auto: false,
         budget,
-        keep: None,
-        summary_tokens: None,
-        protect: None,
-        exclude_tools: &[],
-        only: &[],
         limits: Limits { window: Some(200_000), output: Some(32_000), ..Limits::default() },
-        snapshot: None,
-        on_disk: None,
-        handle: &|_| "0000000000".to_owned(),
-        recall: "epitome recall {handle}",
+        ..Request::new(profile, &|_| "0000000000".to_owned())
     };
     compact::plan(history, ruler, &request, &Moment::default())
 }
@@ -259,18 +248,7 @@ fn a_batch_that_is_still_open_stays_whatever_the_budget() {
 
 #[test]
 fn laws_hold_on_every_session_of_the_corpus() {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let folder =
-        std::env::var_os("EPITOME_CORPUS").map_or_else(|| root.join("../shared/corpus"), PathBuf::from);
-    let mut sessions = Vec::new();
-    for kind in ["claude-code", "codex", "gemini", "opencode", "openai-messages", "pi", "sweagent-traj"] {
-        let Ok(entries) = std::fs::read_dir(folder.join(kind)) else { continue };
-        sessions.extend(entries.map(|it| it.unwrap().path()));
-    }
-    sessions.sort();
-    if sessions.is_empty() {
-        eprintln!("SKIPPED: laws_hold_on_every_session_of_the_corpus: no corpus (set EPITOME_CORPUS)");
-    }
+    let sessions = real::of_corpus("laws_hold_on_every_session_of_the_corpus", &real::KINDS);
     let mut wrong = Vec::new();
     for path in &sessions {
         let bytes = std::fs::read(path).unwrap();

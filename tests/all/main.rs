@@ -28,6 +28,7 @@ mod native;
 mod packaging;
 mod parity;
 mod profile_engine;
+mod real;
 mod score;
 mod store;
 mod summarizer;

@@ -6,26 +6,12 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
+use crate::real;
+
 const APIS: [&str; 4] = ["anthropic", "openai-chat", "openai-responses", "gemini"];
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-}
-
-/// The sessions of the corpus, sorted; none if there is no corpus, which is said.
-fn corpus(test: &str) -> Vec<PathBuf> {
-    let folder =
-        std::env::var_os("EPITOME_CORPUS").map_or_else(|| root().join("../shared/corpus"), PathBuf::from);
-    let mut out = Vec::new();
-    for kind in ["claude-code", "codex", "gemini", "opencode", "openai-messages", "pi", "sweagent-traj"] {
-        let Ok(entries) = std::fs::read_dir(folder.join(kind)) else { continue };
-        out.extend(entries.map(|it| it.unwrap().path()));
-    }
-    if out.is_empty() {
-        eprintln!("SKIPPED: {test}: no corpus (set EPITOME_CORPUS)");
-    }
-    out.sort();
-    out
 }
 
 fn examples() -> Vec<PathBuf> {
@@ -112,7 +98,8 @@ fn every_example_is_compacted_for_every_api() {
 fn every_session_of_the_corpus_is_compacted_for_every_api() {
     let home = tempfile::tempdir().unwrap();
     let (mut wrong, mut noops) = (Vec::new(), BTreeMap::new());
-    let sessions = corpus("every_session_of_the_corpus_is_compacted_for_every_api");
+    let test = "every_session_of_the_corpus_is_compacted_for_every_api";
+    let sessions = real::of_corpus(test, &real::KINDS);
     for session in &sessions {
         compact_everywhere(home.path(), session, &mut wrong, &mut noops);
     }
@@ -275,4 +262,17 @@ fn the_gate_names_a_budget_that_passes() {
         }
     }
     assert!(rejected >= 3, "only {rejected} were rejected");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let home = tempfile::tempdir().unwrap();
+    let mut shell = Command::new("sh");
+    // The output is longer than any pipe holds, and nobody reads it.
+    let command =
+        "{ for n in 1 2 3 4 5 6 7 8 9; do \"$0\" completions bash || echo failed >&2; done; } | head -c 1";
+    shell.args(["-c", command, env!("CARGO_BIN_EXE_epitome")]).env_clear();
+    let output = shell.env("HOME", home.path()).env("PATH", "/usr/bin:/bin").output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }

@@ -12,6 +12,8 @@ use epitome::history::{History, Kind, Message, Role};
 use epitome::profile::Profile;
 use epitome::tokens::{Ruler, Tokenizer};
 
+use crate::real;
+
 /// A compaction of an agent's own: the session before and after it.
 struct Event {
     name: String,
@@ -25,12 +27,6 @@ struct Event {
 struct Compared {
     same: usize,
     differ: Vec<String>,
-}
-
-fn folder(key: &str, name: &str) -> PathBuf {
-    #[expect(clippy::disallowed_methods, reason = "tests find their data by it")]
-    let found = std::env::var_os(key).map(PathBuf::from);
-    found.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared").join(name))
 }
 
 fn files(folder: PathBuf) -> Vec<(String, String)> {
@@ -135,22 +131,7 @@ fn planned(profile: &Profile, event: &Event) -> Plan {
         output: known.map(|it| it.output),
         next: None,
     };
-    let request = Request {
-        profile,
-        prune_only: false,
-        auto: false,
-        budget: None,
-        keep: None,
-        summary_tokens: None,
-        protect: None,
-        exclude_tools: &[],
-        only: &[],
-        limits,
-        snapshot: None,
-        on_disk: None,
-        handle: &|_| "0000000000".to_owned(),
-        recall: "epitome recall {handle}",
-    };
+    let request = Request { limits, ..Request::new(profile, &|_| "0000000000".to_owned()) };
     compact::plan(&event.before, &ruler, &request, &Moment { cause: event.cause, ..Moment::default() })
 }
 
@@ -207,9 +188,8 @@ const CAUSES: [(&str, &str); 3] = [
 
 #[test]
 fn agrees_with_the_agents_own_compactions() {
-    let (corpus, clients) =
-        (folder("EPITOME_CORPUS", "corpus"), folder("EPITOME_CLIENTS", "clients").join("samples"));
-    if !corpus.is_dir() || !clients.is_dir() {
+    let (corpus, samples) = (real::corpus(), real::samples());
+    if !corpus.is_dir() || !samples.is_dir() {
         eprintln!(
             "SKIPPED: agrees_with_the_agents_own_compactions: no corpus or samples (set EPITOME_CORPUS, EPITOME_CLIENTS)"
         );
@@ -230,7 +210,7 @@ fn agrees_with_the_agents_own_compactions() {
         let sources = [
             (files(corpus.join(in_corpus)), in_corpus),
             (
-                files(clients.join(in_samples))
+                files(samples.join(in_samples))
                     .into_iter()
                     .filter(|it| it.0.starts_with("own-compaction"))
                     .collect(),
@@ -291,11 +271,7 @@ fn agrees_with_the_agents_own_compactions() {
 /// The one clearing of outputs of its own that the corpus holds: which results went.
 #[test]
 fn clears_what_the_agent_cleared() {
-    let corpus = folder("EPITOME_CORPUS", "corpus");
-    if !corpus.is_dir() {
-        eprintln!("SKIPPED: clears_what_the_agent_cleared: no corpus (set EPITOME_CORPUS)");
-        return;
-    }
+    let Some(corpus) = real::corpus_for("clears_what_the_agent_cleared") else { return };
     let profile = Profile::built_in("claude-code").unwrap();
     let mut found = 0;
     for (name, text) in files(corpus.join("claude-code")) {
@@ -310,22 +286,8 @@ fn clears_what_the_agent_cleared() {
                 serde_json::from_value(said["microcompactMetadata"]["compactedToolIds"].clone()).unwrap();
             let before = history(&name, &(lines[..number].join("\n") + "\n")).unwrap();
             let ruler = Ruler::new(&before, Tokenizer::Auto, None);
-            let request = Request {
-                profile: &profile,
-                prune_only: true,
-                auto: false,
-                budget: None,
-                keep: None,
-                summary_tokens: None,
-                protect: None,
-                exclude_tools: &[],
-                only: &[],
-                limits: Limits::default(),
-                snapshot: None,
-                on_disk: None,
-                handle: &|_| "0000000000".to_owned(),
-                recall: "epitome recall {handle}",
-            };
+            let request =
+                Request { prune_only: true, ..Request::new(&profile, &|_| "0000000000".to_owned()) };
             let plan = compact::plan(&before, &ruler, &request, &Moment::default());
             let mut cleared: Vec<String> = plan
                 .ops

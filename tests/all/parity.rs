@@ -6,6 +6,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use crate::real;
+
 fn inspector() -> Option<PathBuf> {
     let home = std::env::var_os("HOME").map(|it| PathBuf::from(it).join(".cache/agent-clients"));
     let folder = std::env::var_os("AGENT_CLIENTS_DIR").map(PathBuf::from).or(home)?;
@@ -15,13 +17,11 @@ fn inspector() -> Option<PathBuf> {
 /// A real session of each agent, or the example.
 fn sessions() -> Vec<PathBuf> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let corpus =
-        std::env::var_os("EPITOME_CORPUS").map_or_else(|| root.join("../shared/corpus"), PathBuf::from);
     let pick = |kind: &str, example: &str| {
-        let entries = std::fs::read_dir(corpus.join(kind)).into_iter().flatten().flatten();
         let middle =
             |path: &PathBuf| (100_000..2_000_000).contains(&path.metadata().map_or(0, |it| it.len()));
-        let mut paths: Vec<PathBuf> = entries.map(|it| it.path()).filter(middle).collect();
+        let mut paths: Vec<PathBuf> =
+            real::files(&real::corpus().join(kind)).into_iter().filter(middle).collect();
         paths.sort();
         paths.pop().unwrap_or_else(|| root.join("examples/sessions").join(example))
     };

@@ -14,7 +14,7 @@ use super::read::{Loaded, load};
 use super::{ROW_TYPES, SIDE_TYPES, fast};
 use crate::error::Result;
 use crate::format::lines::{HEAD, backwards, each_line_in};
-use crate::format::{Keep, Note, Record, Source, derive};
+use crate::format::{Keep, Note, Record, Source, derive, hold};
 use crate::json;
 
 /// What of a line decides about its place. A field of the wrong type counts as missing.
@@ -172,7 +172,7 @@ impl Index {
                 let loaded =
                     index.rows.iter_mut().skip(rows).filter_map(|it| it.loaded.as_mut()?.as_mut().ok());
                 for part in loaded.filter_map(|it| it.item.as_mut()).flat_map(|it| it.parts_mut()) {
-                    keep(part, record.at);
+                    hold(part, keep, record.at);
                 }
             }
             Ok(true)
@@ -183,7 +183,7 @@ impl Index {
     /// Reads all lines, on all cores, and keeps what rows say.
     pub(super) fn whole(source: &dyn Source) -> Result<Self> {
         let mut parts: Vec<Self> = Vec::new();
-        let look = |range| Self::within(source, range, Some(&|_, _| {}));
+        let look = |range| Self::within(source, range, Some(&|_, _| None));
         backwards(source, look, |part| {
             parts.push(part);
             true

@@ -7,7 +7,7 @@ use super::items::{Item, parse};
 use super::replay::Live;
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::format::raw::Fields;
-use crate::format::{Keep, Note, Record, Source, derive, lines};
+use crate::format::{Keep, Note, Record, Source, derive, hold, lines};
 use crate::history::{Kind, Role, Usage};
 use crate::json;
 
@@ -106,7 +106,7 @@ impl Rollout {
     /// Looks at every line, on all cores, and keeps the items.
     pub(super) fn whole(source: &dyn Source) -> Result<Self> {
         let mut parts: Vec<Self> = Vec::new();
-        let look = |range| Self::within(source, range, Some(&|_, _| {}));
+        let look = |range| Self::within(source, range, Some(&|_, _| None));
         lines::backwards(source, look, |part| {
             parts.push(part);
             true
@@ -375,7 +375,7 @@ fn starts_turn(item: &Item) -> bool {
 fn kept(mut item: Item, at: Option<i64>, record: Record, keep: &Keep) -> Entry {
     let starts_turn = starts_turn(&item);
     item.message.at = at;
-    item.message.parts.iter_mut().for_each(|it| keep(it, record.at));
+    item.message.parts.iter_mut().for_each(|it| hold(it, keep, record.at));
     let live = Live { message: item.message, record: 0, at: None, pair: item.pair, starts_turn };
     Entry::Item { starts_turn, live: Some(Box::new(live)) }
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::journal::{Entry, Journal};
 use crate::error::Result;
 use crate::format::raw::Fields;
-use crate::format::{Keep, Note, Source, derive};
+use crate::format::{Keep, Note, Source, derive, hold};
 use crate::history::{Call, Kind, Media, MediaKind, Message, Opaque, Output, Part, Role, Usage, Weight};
 use crate::json as text_json;
 
@@ -83,7 +83,7 @@ pub(super) fn converted(
             let done = out.len().saturating_sub(1);
             for live in out.iter_mut().take(done).skip(light) {
                 live.raw = Vec::new();
-                live.message.parts.iter_mut().for_each(|it| keep(it, live.at.start));
+                live.message.parts.iter_mut().for_each(|it| hold(it, keep, live.at.start));
             }
             light = done.max(light);
         }

@@ -6,30 +6,11 @@ use epitome::format::claude_code::{read, sniff, write};
 use epitome::format::{Memory, Mode, Piece, Session, Source as _, lines::each_line};
 use epitome::history::{History, Kind, Message, Part, Role};
 
+use crate::real;
+
 /// Transcripts of the corpus and of the client kit; says that the test is skipped where there are none.
 fn sessions(test: &str) -> Vec<PathBuf> {
-    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared");
-    #[allow(clippy::disallowed_methods, reason = "tests find the corpus by the environment")]
-    let folder =
-        |name: &str, default: &str| std::env::var_os(name).map_or(shared.join(default), PathBuf::from);
-    let mut out: Vec<PathBuf> = Vec::new();
-    for folder in [
-        folder("EPITOME_CORPUS", "corpus").join("claude-code"),
-        folder("EPITOME_CLIENTS", "clients").join("samples/claude"),
-    ] {
-        let found = std::fs::read_dir(folder).into_iter().flatten().filter_map(|it| Some(it.ok()?.path()));
-        // Of the kit's samples these are not transcripts.
-        let other = ["hooks.jsonl", "mcp-wire.jsonl"];
-        out.extend(found.filter(|it| {
-            it.extension().is_some_and(|it| it == "jsonl")
-                && !other.iter().any(|other| it.file_name().is_some_and(|it| it == *other))
-        }));
-    }
-    out.sort();
-    if out.is_empty() {
-        eprintln!("SKIPPED: {test}: no corpus (set EPITOME_CORPUS)");
-    }
-    out
+    real::sessions(test, &[real::corpus().join("claude-code"), real::samples().join("claude")])
 }
 
 fn open(path: &Path) -> (Memory, Session) {

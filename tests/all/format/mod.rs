@@ -14,34 +14,20 @@ use epitome::error::Result;
 use epitome::format::{Memory, Mode, Session, Source, Written};
 use epitome::history::{History, Kind, Message, Part, Role};
 
+use crate::real;
+
 type Read = fn(&dyn Source) -> Result<Session>;
 type Write = fn(&dyn Source, &Session, &History, Mode) -> Result<Written>;
 
 /// The sessions of the corpus and of the client samples; says so where there are none.
 pub fn sessions(test: &str, corpus: &str, clients: &[&str]) -> Vec<(String, Memory)> {
-    let root = |key: &str, name: &str| {
-        #[expect(clippy::disallowed_methods, reason = "tests find their data by it")]
-        let found = std::env::var_os(key).map(PathBuf::from);
-        found.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared").join(name))
+    let mut folders = vec![real::corpus().join(corpus)];
+    folders.extend(clients.iter().map(|it| real::samples().join(it)));
+    let memory = |path: PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        (name.clone(), Memory::new(name, std::fs::read(&path).unwrap()))
     };
-    let mut folders = vec![root("EPITOME_CORPUS", "corpus").join(corpus)];
-    folders.extend(clients.iter().map(|it| root("EPITOME_CLIENTS", "clients").join("samples").join(it)));
-    let mut out = Vec::new();
-    for folder in folders {
-        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
-        for path in entries.map(|it| it.unwrap().path()) {
-            let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            let is_log = ["hooks.jsonl", "mcp-wire.jsonl", "first-request.json"].contains(&name.as_str());
-            if !is_log && (name.ends_with(".jsonl") || name.ends_with(".json")) {
-                out.push((name.clone(), Memory::new(name, std::fs::read(&path).unwrap())));
-            }
-        }
-    }
-    out.sort_by(|a, b| a.0.cmp(&b.0));
-    if out.is_empty() {
-        eprintln!("SKIPPED: {test}: no corpus found; set EPITOME_CORPUS or EPITOME_CLIENTS");
-    }
-    out
+    real::sessions(test, &folders).into_iter().map(memory).collect()
 }
 
 /// A message on one line, as far as a model sees it.

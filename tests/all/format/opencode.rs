@@ -1,35 +1,9 @@
 //! The laws of the OpenCode format over real sessions (skipped where they are not found).
 
-use std::path::PathBuf;
-
 use epitome::format::{Format, Memory, Mode, Session, Source, opencode};
 use epitome::history::{History, Kind, Message, Part, Role};
 
-fn folder(variable: &str, fallback: &str) -> PathBuf {
-    let near = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared").join(fallback);
-    std::env::var_os(variable).map_or_else(near, Into::into)
-}
-
-fn sessions(test: &str) -> Vec<(String, Memory)> {
-    let folders = [
-        folder("EPITOME_CORPUS", "corpus").join("opencode"),
-        folder("EPITOME_CLIENTS", "clients").join("samples/opencode"),
-    ];
-    let mut out = Vec::new();
-    for entry in folders.iter().filter_map(|it| std::fs::read_dir(it).ok()).flatten().flatten() {
-        let path = entry.path();
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let bytes = std::fs::read(&path).unwrap();
-        if opencode::sniff(&epitome::json::mend(&bytes[..bytes.len().min(65_536)])) {
-            out.push((name.clone(), Memory::new(name, bytes)));
-        }
-    }
-    out.sort_by(|a, b| a.0.cmp(&b.0));
-    if out.is_empty() {
-        eprintln!("SKIPPED: {test}: no OpenCode sessions found");
-    }
-    out
-}
+use super::sessions;
 
 /// What has to be the same: roles and parts.
 fn said(messages: &[Message]) -> Vec<(Role, Vec<Part>)> {
@@ -47,7 +21,7 @@ fn with(session: &Session, messages: Vec<Message>) -> History {
 
 #[test]
 fn reads_what_is_there() {
-    for (name, source) in sessions("reads_what_is_there") {
+    for (name, source) in sessions("reads_what_is_there", "opencode", &["opencode"]) {
         let session = opencode::read(&source).unwrap();
         assert_eq!(session.format, Format::OpenCode);
         assert_eq!(session.notes, [], "{name}");
@@ -74,7 +48,7 @@ fn reads_what_is_there() {
 
 #[test]
 fn unchanged_is_the_same_bytes() {
-    for (name, source) in sessions("unchanged_is_the_same_bytes") {
+    for (name, source) in sessions("unchanged_is_the_same_bytes", "opencode", &["opencode"]) {
         let session = opencode::read(&source).unwrap();
         let out = written(&source, &session, &session.history, Mode::Patch);
         assert_eq!(out.bytes(0..out.len()).unwrap(), source.bytes(0..source.len()).unwrap(), "{name}");
@@ -83,7 +57,7 @@ fn unchanged_is_the_same_bytes() {
 
 #[test]
 fn one_output_changes_one_record() {
-    for (name, source) in sessions("one_output_changes_one_record") {
+    for (name, source) in sessions("one_output_changes_one_record", "opencode", &["opencode"]) {
         let session = opencode::read(&source).unwrap();
         let found = session.history.messages().iter().position(|it| it.outputs().next().is_some());
         let Some(index) = found else { continue };
@@ -111,7 +85,7 @@ fn one_output_changes_one_record() {
 
 #[test]
 fn a_new_session_says_the_same() {
-    for (name, source) in sessions("a_new_session_says_the_same") {
+    for (name, source) in sessions("a_new_session_says_the_same", "opencode", &["opencode"]) {
         let session = opencode::read(&source).unwrap();
         let out = opencode::write(&source, &session, &session.history, Mode::New).unwrap();
         let id = out.session.clone().unwrap();
@@ -129,7 +103,7 @@ fn a_new_session_says_the_same() {
 
 #[test]
 fn compacted_sessions_read_back() {
-    for (name, source) in sessions("compacted_sessions_read_back") {
+    for (name, source) in sessions("compacted_sessions_read_back", "opencode", &["opencode"]) {
         let session = opencode::read(&source).unwrap();
         let old = session.history.messages();
         let units = session.history.units();
@@ -170,7 +144,7 @@ fn compacted_sessions_read_back() {
 
 #[test]
 fn what_is_cut_off_is_read_up_to_there() {
-    for (name, source) in sessions("what_is_cut_off_is_read_up_to_there") {
+    for (name, source) in sessions("what_is_cut_off_is_read_up_to_there", "opencode", &["opencode"]) {
         let bytes = source.bytes(0..source.len()).unwrap();
         let whole = opencode::read(&source).unwrap();
         let cut = Memory::new("cut", &bytes[..bytes.len() * 9 / 10]);

@@ -1,18 +1,17 @@
 //! What we export from OpenCode's database is what OpenCode exports (skipped where its samples are not found).
 
 use std::fs;
-use std::path::PathBuf;
 
 use epitome::agents::opencode::export;
 use rusqlite::Connection;
 use rusqlite::types::Value as Column;
 use serde_json::Value;
 
+use crate::real;
+
 #[test]
 fn exports_like_the_client() {
-    let near = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/clients");
-    let kit = std::env::var_os("EPITOME_CLIENTS").map_or_else(near, PathBuf::from);
-    let samples = kit.join("samples/opencode");
+    let samples = real::samples().join("opencode");
     let (Ok(schema), Ok(rows), Ok(expected)) = (
         fs::read_to_string(samples.join("schema.sql")),
         fs::read(samples.join("rows.json")),

@@ -1,21 +1,16 @@
 //! The laws of the formats that are only read, over real sessions (skipped where they are not found).
 
-use std::path::PathBuf;
-
 use epitome::error::Result;
 use epitome::format::{Memory, Mode, Session, Source, Written, opencode, pi, swe_agent};
 use epitome::history::{History, Message};
 
+use crate::real;
+
 type Read = fn(&dyn Source) -> Result<Session>;
 type Write = fn(&dyn Source, &Session, &History, Mode) -> Result<Written>;
 
-fn corpus() -> PathBuf {
-    let near = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus");
-    std::env::var_os("EPITOME_CORPUS").map_or_else(near, PathBuf::from)
-}
-
 fn laws(folder: &str, sniff: fn(&str) -> bool, read: Read, write: Write) {
-    let Ok(found) = std::fs::read_dir(corpus().join(folder)) else {
+    let Ok(found) = std::fs::read_dir(real::corpus().join(folder)) else {
         eprintln!("SKIPPED: {folder}: no corpus found");
         return;
     };
@@ -58,7 +53,7 @@ fn swe_agent_trajectories() {
 
 #[test]
 fn each_knows_only_its_own() {
-    let Ok(folders) = std::fs::read_dir(corpus()) else {
+    let Ok(folders) = std::fs::read_dir(real::corpus()) else {
         eprintln!("SKIPPED: each_knows_only_its_own: no corpus found");
         return;
     };

@@ -1,13 +1,14 @@
 //! Plain messages of four APIs: examples, laws over generated histories, and the corpus.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use epitome::format::{Format, Memory, Mode, Piece, Session, validate, wire};
 use epitome::history::{
     Call, History, Kind, Media, MediaKind, Message, Meta, Opaque, Output, Part, Reasoning, Role, Text,
 };
 use proptest::prelude::*;
+
+use crate::real;
 
 const APIS: [Format; 4] = [Format::Anthropic, Format::OpenAiChat, Format::OpenAiResponses, Format::Gemini];
 
@@ -631,24 +632,10 @@ proptest! {
 
 // The corpus.
 
-fn corpus(test: &str, folder: &str) -> Vec<PathBuf> {
-    #[expect(clippy::disallowed_methods, reason = "this is how tests find the corpus")]
-    let root = std::env::var_os("EPITOME_CORPUS")
-        .map(PathBuf::from)
-        .unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus"));
-    let Ok(folder) = std::fs::read_dir(root.join(folder)) else {
-        eprintln!("SKIPPED: {test}: no corpus found");
-        return vec![];
-    };
-    let mut files: Vec<PathBuf> = folder.map(|it| it.unwrap().path()).collect();
-    files.sort();
-    files
-}
-
 #[test]
 fn corpus_sessions_of_agents_are_not_claimed() {
     for folder in ["claude-code", "codex", "gemini", "opencode", "pi", "sweagent-traj"] {
-        for path in corpus("corpus_sessions_of_agents_are_not_claimed", folder) {
+        for path in real::of_corpus("corpus_sessions_of_agents_are_not_claimed", &[folder]) {
             let bytes = std::fs::read(&path).unwrap();
             let first = epitome::json::mend(&bytes[..bytes.len().min(64 << 10)]);
             assert_eq!(wire::sniff(&first), None, "{}", path.display());
@@ -658,7 +645,7 @@ fn corpus_sessions_of_agents_are_not_claimed() {
 
 #[test]
 fn corpus_files_are_read_written_and_crossed_over() {
-    for path in corpus("corpus_files_are_read_written_and_crossed_over", "openai-messages") {
+    for path in real::of_corpus("corpus_files_are_read_written_and_crossed_over", &["openai-messages"]) {
         let file = path.file_name().unwrap().to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!(wire::sniff(&text), Some(Format::OpenAiChat), "{file}");

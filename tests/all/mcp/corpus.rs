@@ -1,10 +1,12 @@
 //! No answer is larger than promised, on any session of the corpus.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::{Client, example};
 use epitome::tokens::Estimator;
 use serde_json::{Value, json};
+
+use crate::real;
 
 /// Larger sessions are left to a server that is optimised: a test's own, or the one that `EPITOME_BINARY` names.
 fn largest() -> u64 {
@@ -18,19 +20,9 @@ const PLAN: u64 = 1_500;
 const ANSWER: u64 = 8_000;
 
 fn sessions() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let corpus =
-        std::env::var_os("EPITOME_CORPUS").map_or_else(|| root.join("../shared/corpus"), PathBuf::from);
-    let mut out = Vec::new();
-    for folder in std::fs::read_dir(corpus).into_iter().flatten().flatten() {
-        for file in std::fs::read_dir(folder.path()).into_iter().flatten().flatten() {
-            let path = file.path();
-            let session = path.extension().is_some_and(|it| it == "jsonl" || it == "json" || it == "traj");
-            if session && path.metadata().is_ok_and(|it| it.is_file() && it.len() <= largest()) {
-                out.push(path);
-            }
-        }
-    }
+    let found = real::KINDS.iter().flat_map(|it| real::files(&real::corpus().join(it)));
+    let mut out: Vec<PathBuf> =
+        found.filter(|it| it.metadata().is_ok_and(|it| it.len() <= largest())).collect();
     out.sort();
     if out.is_empty() {
         eprintln!("SKIPPED: no_answer_is_larger_than_promised: no corpus; the examples have to do");

@@ -6,6 +6,8 @@ use epitome::history::{Message, Part};
 use epitome::score::baselines::Baseline;
 use epitome::score::{self, Class};
 
+use crate::real;
+
 fn count(message: &Message) -> u64 {
     let chars: u64 = message
         .parts
@@ -24,7 +26,7 @@ fn count(message: &Message) -> u64 {
 
 #[test]
 fn baselines_on_the_corpus() {
-    let Some(folder) = super::corpus::folder("baselines_on_the_corpus") else { return };
+    let Some(folder) = real::corpus_for("baselines_on_the_corpus") else { return };
     let sessions: Vec<_> = super::corpus::names(&folder)
         .iter()
         .filter_map(|it| Some(super::corpus::read(&folder, it)?.history))

@@ -9,6 +9,8 @@ use epitome::profile::Profile;
 use epitome::score::Class;
 use epitome::scorecard::{Chain, Link, Row, Trial};
 
+use crate::real;
+
 fn engine() -> Engine {
     let home = std::env::temp_dir().join("epitome-scorecard");
     let variables = BTreeMap::from([("HOME".to_owned(), home.display().to_string())]);
@@ -39,7 +41,7 @@ fn measure(folder: &std::path::Path, names: &[&String]) -> Vec<Measured> {
 
 #[test]
 fn what_is_reached_stays_reached() {
-    let Some(folder) = super::corpus::folder("what_is_reached_stays_reached") else { return };
+    let Some(folder) = real::corpus_for("what_is_reached_stays_reached") else { return };
     let names = super::corpus::names(&folder);
     // Two halves at once, each with small and large sessions.
     let halves = [0, 1].map(|half| names.iter().skip(half).step_by(2).collect::<Vec<_>>());

@@ -10,6 +10,8 @@ use std::path::Path;
 use epitome::score::{self, Probe};
 use serde::Deserialize;
 
+use crate::real;
+
 #[derive(Deserialize)]
 struct Labels {
     session: String,
@@ -39,7 +41,7 @@ struct Row {
 
 #[test]
 fn people_agree() {
-    let Some(folder) = super::corpus::folder("people_agree") else { return };
+    let Some(folder) = real::corpus_for("people_agree") else { return };
     let mut rows: BTreeMap<String, Row> = BTreeMap::new();
     for label in labels() {
         let history = super::corpus::read(&folder, &label.session).expect(&label.session).history;
@@ -100,7 +102,7 @@ fn people_agree() {
 #[test]
 #[ignore = "for labelling by hand"]
 fn print() {
-    let Some(folder) = super::corpus::folder("print") else { return };
+    let Some(folder) = real::corpus_for("print") else { return };
     #[allow(clippy::disallowed_methods)]
     let wanted = std::env::var("LABEL").unwrap_or_default();
     for name in

@@ -16,6 +16,8 @@ use epitome::store::{Compaction, Scope, Sqlite, Store, Where};
 
 use super::program::{answer, asked, claude, codex, command, epitome, keep, refused, rounds, said, store};
 
+use crate::real;
+
 /// What is done to each session: compacted and pruned, in its own format and as the messages of the APIs.
 fn ways() -> Vec<(&'static str, Option<&'static str>)> {
     let short = [("compact", None), ("compact", Some("openai-chat")), ("prune", None)];
@@ -31,21 +33,15 @@ fn ways() -> Vec<(&'static str, Option<&'static str>)> {
 /// The sessions of the corpus by folder; without `EPITOME_ROUNDS` the smallest of each, and our examples where there
 /// is no corpus.
 fn sessions() -> Vec<PathBuf> {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let corpus =
-        std::env::var_os("EPITOME_CORPUS").map_or_else(|| root.join("../shared/corpus"), PathBuf::from);
     let files = |folder: PathBuf| {
-        let mut out: Vec<PathBuf> =
-            std::fs::read_dir(folder).into_iter().flatten().map(|it| it.unwrap().path()).collect();
-        out.retain(|it| it.extension().is_some_and(|it| it != "py" && it != "md"));
+        let mut out = real::files(&folder);
         out.sort_by_key(|it| std::fs::metadata(it).unwrap().len());
         out
     };
-    let mut out = files(root.join("examples/sessions"));
-    let kinds = ["claude-code", "codex", "gemini", "opencode", "openai-messages", "pi", "sweagent-traj"];
+    let mut out = files(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/sessions"));
     let most = if asked().is_some() { usize::MAX } else { 1 };
     let found: Vec<PathBuf> =
-        kinds.iter().flat_map(|it| files(corpus.join(it)).into_iter().take(most)).collect();
+        real::KINDS.iter().flat_map(|it| files(real::corpus().join(it)).into_iter().take(most)).collect();
     if found.is_empty() {
         eprintln!("SKIPPED: every_session_comes_back on real sessions: no corpus (set EPITOME_CORPUS)");
     }

@@ -231,20 +231,8 @@ fn summary(out: &mut Rows) {
         let ruler = super::ruler(&profile, &history);
         let with = |covers| {
             let request = Request {
-                profile: &profile,
-                prune_only: false,
-                auto: false,
-                budget: None,
-                keep: None,
-                summary_tokens: None,
-                protect: None,
-                exclude_tools: &[],
-                only: &[],
-                limits: Limits::default(),
                 snapshot: Some(Snapshot { text: "kept before", covers }),
-                on_disk: None,
-                handle: &|_| String::new(),
-                recall: "",
+                ..Request::new(&profile, &|_| String::new())
             };
             compact::plan(&history, &ruler, &request, &Moment::default())
         };

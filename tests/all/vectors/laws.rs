@@ -1,43 +1,15 @@
 //! Laws of all profiles: what is printed reads back as the same; one after the other over a growing session, nothing
 //! nests, stands alone or is lost.
 
-use std::path::PathBuf;
-
 use epitome::compact::{self, Cause, Item, Limits, Moment, Plan, Request};
 use epitome::facts;
-use epitome::format::{self, Format, Memory, validate};
+use epitome::format::{self, Format, validate};
 use epitome::history::{History, Kind, Message};
 use epitome::profile::{BUILT_IN, Pass, Profile, Style};
 use epitome::summarizer::offline;
 use epitome::tokens::{Ruler, Tokenizer};
 
-fn corpus(test: &str) -> Option<PathBuf> {
-    #[expect(clippy::disallowed_methods, reason = "tests find their data by it")]
-    let found = std::env::var_os("EPITOME_CORPUS").map(PathBuf::from);
-    let found = found.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus"));
-    if found.is_dir() {
-        return Some(found);
-    }
-    eprintln!("SKIPPED: {test}: no corpus (set EPITOME_CORPUS)");
-    None
-}
-
-fn sessions(corpus: &std::path::Path) -> Vec<(String, History)> {
-    let mut out = Vec::new();
-    for folder in ["claude-code", "codex", "gemini", "openai-messages", "opencode", "pi", "sweagent-traj"] {
-        for entry in std::fs::read_dir(corpus.join(folder)).unwrap() {
-            let path = entry.unwrap().path();
-            let name = format!("{folder}/{}", path.file_name().unwrap().to_string_lossy());
-            if let Ok(session) =
-                format::read(&Memory::new(name.as_str(), std::fs::read(&path).unwrap()), None)
-            {
-                out.push((name, session.history));
-            }
-        }
-    }
-    out.sort_by(|a, b| a.0.cmp(&b.0));
-    out
-}
+use crate::real;
 
 fn plan(profile: &Profile, history: &History, ruler: &Ruler, cause: Cause) -> Plan {
     let model = history.meta.model.as_deref();
@@ -48,28 +20,16 @@ fn plan(profile: &Profile, history: &History, ruler: &Ruler, cause: Cause) -> Pl
         output: known.map(|it| it.output),
         ..Limits::default()
     };
-    let request = Request {
-        profile,
-        prune_only: false,
-        auto: false,
-        budget: None,
-        keep: None,
-        summary_tokens: None,
-        protect: None,
-        exclude_tools: &[],
-        only: &[],
-        limits,
-        snapshot: None,
-        on_disk: None,
-        handle: &|_| "0000000000".to_owned(),
-        recall: "epitome recall {handle}",
-    };
+    let request = Request { limits, ..Request::new(profile, &|_| "0000000000".to_owned()) };
     compact::plan(history, ruler, &request, &Moment { cause, ..Moment::default() })
 }
 
 #[test]
 fn printed_renamed_and_loaded_it_plans_the_same() {
-    let Some(corpus) = corpus("printed_renamed_and_loaded_it_plans_the_same") else { return };
+    let sessions = real::of_corpus("printed_renamed_and_loaded_it_plans_the_same", &real::KINDS);
+    if sessions.is_empty() {
+        return;
+    }
     let pairs: Vec<(Profile, Profile)> = BUILT_IN
         .iter()
         .map(|(name, _)| {
@@ -86,7 +46,9 @@ fn printed_renamed_and_loaded_it_plans_the_same() {
         })
         .collect();
     let mut compared = 0;
-    for (name, history) in sessions(&corpus) {
+    for path in sessions {
+        let Some(history) = real::history(&path) else { continue };
+        let name = path.display();
         let ruler = Ruler::new(&history, Tokenizer::Auto, None);
         for (built_in, loaded) in &pairs {
             for cause in [Cause::Manual, Cause::Auto, Cause::Overflow] {

@@ -138,20 +138,10 @@ pub(crate) struct Wish<'a> {
 pub(crate) fn plan(profile: &Profile, history: &History, wish: Wish<'_>) -> Plan {
     let ruler = ruler(profile, history);
     let request = Request {
-        profile,
         prune_only: wish.prune,
         auto: wish.auto,
-        budget: None,
-        keep: None,
-        summary_tokens: None,
-        protect: None,
-        exclude_tools: &[],
-        only: &[],
         limits: wish.limits,
-        snapshot: None,
-        on_disk: None,
-        handle: &|_| "0000000000".to_owned(),
-        recall: "epitome recall {handle}",
+        ..Request::new(profile, &|_| "0000000000".to_owned())
     };
     compact::plan(history, &ruler, &request, &Moment { cause: wish.cause, ..wish.moment })
 }

@@ -3,7 +3,9 @@
 //! there.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use crate::real;
 
 /// Rows of a reference that stand together.
 #[derive(Default)]
@@ -73,9 +75,7 @@ fn every_row_of_the_references_is_held_by_something() {
     let index: BTreeSet<&str> =
         include_str!("index.txt").lines().filter_map(|it| Some(it.split_once(" | ")?.0)).collect();
     let project = Path::new(env!("CARGO_MANIFEST_DIR"));
-    #[expect(clippy::disallowed_methods, reason = "tests find their data by it")]
-    let corpus = std::env::var_os("EPITOME_CORPUS").map(PathBuf::from);
-    let shared = corpus.map_or_else(|| project.join("../shared"), |it| it.join(".."));
+    let shared = real::corpus().join("..");
     let reference = |name: &str| {
         let rest = if name == "codex-gemini" { name } else { "opencode-claude-supermemory" };
         std::fs::read_to_string(shared.join(format!("reference/upstream-{rest}.md"))).ok()

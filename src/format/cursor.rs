@@ -1,0 +1,442 @@
+//! JSON gone through once, from front to back: what is asked for is taken, everything else is passed over, and all of it
+//! is checked on the way. For the records that make up nearly all of a session. Everything gives `None` for what is no
+//! JSON, and for JSON that is other than was asked for: such a record is for a reader that takes its time.
+
+use std::borrow::Cow;
+
+/// A place in a JSON text.
+#[derive(Debug)]
+pub struct Cursor<'a> {
+    text: &'a str,
+    at: usize,
+    /// Bytes of white space between tokens that were passed so far.
+    spaces: usize,
+}
+
+impl<'a> Cursor<'a> {
+    /// What `take` makes of `text`, if nothing but white space follows what it took.
+    pub fn whole<T>(text: &'a str, take: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        let mut it = Self { text, at: 0, spaces: 0 };
+        let taken = take(&mut it)?;
+        it.space();
+        (it.at == text.len()).then_some(taken)
+    }
+
+    /// Goes through an object. `each` gets every name, with the cursor before its value, which it has to take.
+    pub fn object(&mut self, mut each: impl FnMut(&mut Self, &str) -> Option<()>) -> Option<()> {
+        self.token(b'{')?;
+        if self.next_is(b'}') {
+            return self.token(b'}');
+        }
+        loop {
+            self.space();
+            let name = self.string()?;
+            self.token(b':')?;
+            each(self, &name)?;
+            match self.peek()? {
+                b',' => self.at += 1,
+                b'}' => return self.token(b'}'),
+                _ => return None,
+            }
+        }
+    }
+
+    /// Goes through an array. `each` has to take an element.
+    pub fn list(&mut self, mut each: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
+        self.token(b'[')?;
+        if self.next_is(b']') {
+            return self.token(b']');
+        }
+        loop {
+            each(self)?;
+            match self.peek()? {
+                b',' => self.at += 1,
+                b']' => return self.token(b']'),
+                _ => return None,
+            }
+        }
+    }
+
+    /// The byte that the next token begins with.
+    pub fn peek(&mut self) -> Option<u8> {
+        self.space();
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    /// Takes what `take` takes, or nothing where `null` stands.
+    pub fn some<T>(&mut self, take: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
+        if self.peek()? == b'n' { self.word("null").map(|()| None) } else { take(self).map(Some) }
+    }
+
+    /// A truth value.
+    pub fn bool(&mut self) -> Option<bool> {
+        match self.peek()? {
+            b't' => self.word("true").map(|()| true),
+            b'f' => self.word("false").map(|()| false),
+            _ => None,
+        }
+    }
+
+    /// A whole number, as it is usually written: digits alone.
+    pub fn number(&mut self) -> Option<u64> {
+        let raw = self.value()?;
+        raw.bytes().all(|it| it.is_ascii_digit()).then(|| raw.parse().ok())?
+    }
+
+    /// A string.
+    pub fn string(&mut self) -> Option<Cow<'a, str>> {
+        let mut held = String::new();
+        // Where nothing is escaped, nothing was held.
+        match self.string_in(&mut held)? {
+            Some(plain) => Some(Cow::Borrowed(plain)),
+            None => Some(Cow::Owned(held)),
+        }
+    }
+
+    /// A string: as it stands where nothing in it is escaped, else what it says, in `held`, which is cleared first.
+    pub fn text<'b>(&mut self, held: &'b mut String) -> Option<&'b str>
+    where
+        'a: 'b,
+    {
+        match self.string_in(held)? {
+            Some(plain) => Some(plain),
+            None => Some(held),
+        }
+    }
+
+    fn string_in(&mut self, held: &mut String) -> Option<Option<&'a str>> {
+        self.token(b'"')?;
+        let bytes = self.text.as_bytes();
+        let begin = self.at;
+        let mut end = plain(bytes, begin);
+        if *bytes.get(end)? == b'"' {
+            self.at = end + 1;
+            return Some(Some(self.text.get(begin..end)?));
+        }
+        held.clear();
+        let mut from = begin;
+        loop {
+            held.push_str(self.text.get(from..end)?);
+            match bytes.get(end)? {
+                b'"' => {
+                    self.at = end + 1;
+                    return Some(None);
+                }
+                b'\\' => {
+                    let (char, len) = escaped(&bytes[end..])?;
+                    held.push(char);
+                    from = end + len;
+                    end = plain(bytes, from);
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    /// Any value, as it stands.
+    pub fn value(&mut self) -> Option<&'a str> {
+        self.space();
+        let begin = self.at;
+        let bytes = self.text.as_bytes();
+        // The brackets that are open; a number of them that no stack of calls would bear.
+        let mut open: Vec<u8> = Vec::new();
+        loop {
+            let mut ended = true;
+            match self.peek()? {
+                b'"' => self.pass_string()?,
+                b'{' => {
+                    self.at += 1;
+                    if self.next_is(b'}') {
+                        self.at += 1;
+                    } else {
+                        self.name()?;
+                        open.push(b'}');
+                        ended = false;
+                    }
+                }
+                b'[' => {
+                    self.at += 1;
+                    if self.next_is(b']') {
+                        self.at += 1;
+                    } else {
+                        open.push(b']');
+                        ended = false;
+                    }
+                }
+                b't' => self.word("true")?,
+                b'f' => self.word("false")?,
+                b'n' => self.word("null")?,
+                _ => self.at += number(&bytes[self.at..])?,
+            }
+            while ended {
+                let Some(close) = open.last().copied() else { return self.text.get(begin..self.at) };
+                let found = self.peek()?;
+                self.at += 1;
+                if found == close {
+                    open.pop();
+                } else if found == b',' {
+                    if close == b'}' {
+                        self.name()?;
+                    }
+                    ended = false;
+                } else {
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Any value as it stands, and whether white space stands between its tokens.
+    pub fn value_tight(&mut self) -> Option<(&'a str, bool)> {
+        self.space();
+        let before = self.spaces;
+        let value = self.value()?;
+        Some((value, self.spaces == before))
+    }
+
+    fn name(&mut self) -> Option<()> {
+        self.space();
+        self.pass_string()?;
+        self.token(b':')
+    }
+
+    fn pass_string(&mut self) -> Option<()> {
+        let bytes = self.text.as_bytes();
+        self.token(b'"')?;
+        let mut at = self.at;
+        loop {
+            at = plain(bytes, at);
+            match bytes.get(at)? {
+                b'"' => {
+                    self.at = at + 1;
+                    return Some(());
+                }
+                // Which character it stands for is not asked: half of one would do.
+                b'\\' => {
+                    at += match bytes.get(at + 1)? {
+                        b'u' => hex(bytes.get(at + 2..at + 6)?).map(|_| 6)?,
+                        it => short(*it).map(|_| 2)?,
+                    }
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    fn token(&mut self, byte: u8) -> Option<()> {
+        self.space();
+        let found = self.text.as_bytes().get(self.at) == Some(&byte);
+        self.at += usize::from(found);
+        found.then_some(())
+    }
+
+    fn next_is(&mut self, byte: u8) -> bool {
+        self.peek() == Some(byte)
+    }
+
+    fn word(&mut self, word: &str) -> Option<()> {
+        let found = self.text.as_bytes()[self.at..].starts_with(word.as_bytes());
+        self.at += if found { word.len() } else { 0 };
+        found.then_some(())
+    }
+
+    #[inline]
+    fn space(&mut self) {
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.text.as_bytes().get(self.at) {
+            self.at += 1;
+            self.spaces += 1;
+        }
+    }
+}
+
+/// The first place from `at` on that a string does not hold as it stands: a quote, a backslash, a control character, or
+/// the end. Eight bytes at once.
+#[inline]
+fn plain(bytes: &[u8], mut at: usize) -> usize {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const TOPS: u64 = ONES << 7;
+    while let Some(eight) = bytes.get(at..).and_then(|it| it.first_chunk()) {
+        let eight = u64::from_le_bytes(*eight);
+        // The top bit of each byte that is 0 after the change; of bytes behind the first such, others may show.
+        let zero = |it: u64| it.wrapping_sub(ONES) & !it;
+        let small = eight.wrapping_sub(ONES * 0x20) & !eight;
+        let found = (small | zero(eight ^ (ONES * 0x22)) | zero(eight ^ (ONES * 0x5C))) & TOPS;
+        if found != 0 {
+            return at + found.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    while bytes.get(at).is_some_and(|it| !matches!(it, b'"' | b'\\' | 0..0x20)) {
+        at += 1;
+    }
+    at
+}
+
+/// What an escape at the beginning of `bytes` stands for, and how long it is. Not half a character.
+fn escaped(bytes: &[u8]) -> Option<(char, usize)> {
+    match bytes.get(1)? {
+        b'u' => {
+            let unit = hex(bytes.get(2..6)?)?;
+            if !(0xD800..0xE000).contains(&unit) {
+                return Some((char::from_u32(unit)?, 6));
+            }
+            let low = if bytes.get(6..8)? == b"\\u" { hex(bytes.get(8..12)?)? } else { 0 };
+            let pair = unit < 0xDC00 && (0xDC00..0xE000).contains(&low);
+            pair.then(|| char::from_u32(0x1_0000 + ((unit - 0xD800) << 10) + (low - 0xDC00)))?
+                .map(|it| (it, 12))
+        }
+        it => short(*it).map(|it| (it, 2)),
+    }
+}
+
+fn short(byte: u8) -> Option<char> {
+    Some(match byte {
+        b'"' => '"',
+        b'\\' => '\\',
+        b'/' => '/',
+        b'b' => '\u{8}',
+        b'f' => '\u{c}',
+        b'n' => '\n',
+        b'r' => '\r',
+        b't' => '\t',
+        _ => return None,
+    })
+}
+
+fn hex(digits: &[u8]) -> Option<u32> {
+    digits.iter().try_fold(0, |sum, it| Some(sum * 16 + char::from(*it).to_digit(16)?))
+}
+
+/// How long the number at the beginning of `bytes` is.
+fn number(bytes: &[u8]) -> Option<usize> {
+    let digits = |from: usize| bytes[from..].iter().take_while(|it| it.is_ascii_digit()).count();
+    let some = |from: usize| Some(digits(from)).filter(|it| *it > 0).map(|it| from + it);
+    let begin = usize::from(bytes.first() == Some(&b'-'));
+    let mut at = if bytes.get(begin) == Some(&b'0') { begin + 1 } else { some(begin)? };
+    if bytes.get(at) == Some(&b'.') {
+        at = some(at + 1)?;
+    }
+    if let Some(b'e' | b'E') = bytes.get(at) {
+        at = some(at + 1 + usize::from(matches!(bytes.get(at + 1), Some(b'+' | b'-'))))?;
+    }
+    Some(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+    use serde_json::value::RawValue;
+
+    use super::*;
+
+    /// Texts of which some are JSON, and all beginnings of them.
+    fn texts() -> Vec<String> {
+        let whole = [
+            r#" { "a" : {"x": 1.50, "":[]}, "b\n":"é\u00e9\ud83d\ude00", "n": null, "l":[1, {"k":2}] , "a": -7e+3}"#,
+            r#"["\"\\\/\b\f\n\r\t","long enough for eight at once, twice: é漢字😀",true,false,null,0,-0,10,0.5,1E9,{}]"#,
+            r#""\ud83d""#,
+            r#""\ude00\ud83d""#,
+            r#""\ud83dx\ude00""#,
+            r#""\uD83D\uDE00\u12aB""#,
+            "\"a\u{1}b\"",
+            "\"a\u{7f}b\"",
+            "\"a long string with a tab \t in it\"",
+            r#""\x""#,
+            r#""\u12g4""#,
+            r#""\u+123""#,
+            "01",
+            "-",
+            "1.",
+            "1.e3",
+            "1e",
+            ".5",
+            "+1",
+            "-01",
+            "1 2",
+            "[1,]",
+            "{\"a\":1,}",
+            "{\"a\"}",
+            "{a:1}",
+            "[1}",
+            "nul",
+            "truex",
+            "[nulll]",
+            "\u{a0}1",
+            "",
+            " ",
+            "[[[[[[]]]]]]",
+            "{\"a\":[{\"b\":{}}]}",
+        ];
+        let cut = whole.iter().flat_map(|it| it.char_indices().map(|(at, _)| it[..at].to_owned()));
+        cut.chain(whole.iter().map(|it| (*it).to_owned())).collect()
+    }
+
+    #[test]
+    fn passes_over_json_and_nothing_else() {
+        for text in texts() {
+            let found = Cursor::whole(&text, Cursor::value);
+            let expected: Option<&RawValue> = serde_json::from_str(&text).ok();
+            assert_eq!(found, expected.map(RawValue::get), "{text}");
+        }
+        let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
+        assert_eq!(Cursor::whole(&deep, Cursor::value), Some(deep.as_str()));
+    }
+
+    #[test]
+    fn reads_strings_as_any_other() {
+        let mut held = String::from("left over");
+        for text in texts() {
+            let expected: Option<String> = serde_json::from_str(&text).ok();
+            assert_eq!(Cursor::whole(&text, |it| it.text(&mut held).map(str::to_owned)), expected, "{text}");
+            assert_eq!(Cursor::whole(&text, Cursor::string).map(Cow::into_owned), expected, "{text}");
+        }
+        // Each place of a character among the eight that are looked at together.
+        for len in 0..20 {
+            for end in ["\\n", "", "\u{1}", "é", "\u{7f}", "\u{a0}"] {
+                let text = format!("\"{}{end}{}\"", "x".repeat(len), "y".repeat(len / 2));
+                let expected: Option<String> = serde_json::from_str(&text).ok();
+                assert_eq!(Cursor::whole(&text, Cursor::string).map(Cow::into_owned), expected, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn goes_through_objects_and_lists() {
+        fn value(cursor: &mut Cursor<'_>) -> Option<Value> {
+            Some(match cursor.peek()? {
+                b'{' => {
+                    let mut out = serde_json::Map::new();
+                    cursor.object(|it, name| {
+                        out.insert(name.to_owned(), value(it)?);
+                        Some(())
+                    })?;
+                    out.into()
+                }
+                b'[' => {
+                    let mut out = Vec::new();
+                    cursor.list(|it| {
+                        out.push(value(it)?);
+                        Some(())
+                    })?;
+                    out.into()
+                }
+                b'"' => cursor.string()?.into(),
+                b't' | b'f' => cursor.bool()?.into(),
+                b'n' => cursor.some(|_| None::<()>)?.map_or(Value::Null, |()| Value::Null),
+                _ => serde_json::from_str(cursor.value()?).ok()?,
+            })
+        }
+        for text in texts() {
+            assert_eq!(Cursor::whole(&text, value), serde_json::from_str(&text).ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn knows_white_space_between_tokens() {
+        let tight = |text| Cursor::whole(text, Cursor::value_tight).unwrap().1;
+        assert!(tight(r#" {"a b":"c d","e":[1,2]} "#) && !tight(r#"{"a":1, "b":2}"#) && !tight("[ ]"));
+        assert_eq!(Cursor::whole("12", Cursor::number), Some(12));
+        assert_eq!(Cursor::whole("1.0", Cursor::number), None);
+        assert_eq!(Cursor::whole("-1", Cursor::number), None);
+    }
+}
