@@ -90,12 +90,12 @@ impl Kit {
         self.run(&format!("{client} {flow}"), command, failed);
     }
 
-    /// A flow of ours.
-    fn more(&self, client: &str, flow: &str, program: &str, failed: &mut Vec<String>) {
+    /// A flow of ours, by the default profile or another one.
+    fn more(&self, client: &str, flow: &str, program: &str, profile: Option<&str>, failed: &mut Vec<String>) {
         let mut command = Command::new(self.folder.join("lib/netns.sh"));
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/more.py");
-        command.arg("python3").arg(script).args([client, flow, program]);
-        self.run(&format!("{client} {flow} {program}"), command, failed);
+        command.arg("python3").arg(script).args([client, flow, program]).args(profile);
+        self.run(&format!("{client} {flow} {program} {}", profile.unwrap_or_default()), command, failed);
     }
 }
 
@@ -116,17 +116,8 @@ fn all(client: &str, profile: &str) {
     ];
     kit.flow(client, "compacts", &compacts, true, &mut failed);
     kit.flow(client, "resume", &[("COMPACTOR", &compact("")), ("WANT", SUMMARY)], false, &mut failed);
-    let own = profile_is_there(profile).then(|| compact(&format!("--profile {profile}")));
-    match own {
-        Some(own) => kit.flow(
-            client,
-            "resume",
-            &[("COMPACTOR", &own), ("WANT", "notes|compacted")],
-            false,
-            &mut failed,
-        ),
-        None => eprintln!("SKIPPED: {client} resume by the profile {profile}: it is not built in yet"),
-    }
+    let own = compact(&format!("--profile {profile}"));
+    kit.flow(client, "resume", &[("COMPACTOR", &own), ("WANT", "notes|compacted")], false, &mut failed);
     if client != "opencode" {
         // What is said, and that it reaches the model, is checked by `install` below, where the hooks stand as users have them.
         let env = [("HOOK_CMD", hook.as_str()), ("HOOK_WANT", "-"), ("HOOK_PRE_WANT", "-")];
@@ -134,17 +125,16 @@ fn all(client: &str, profile: &str) {
     }
     if client != "opencode" {
         // Its plugin has no moment of each turn at which anything could be said.
-        kit.more(client, "remind", &EPITOME, &mut failed);
+        kit.more(client, "remind", &EPITOME, None, &mut failed);
     }
     for flow in ["install", "undo", "prune", "nested", "limit", "carry", "kill"] {
-        kit.more(client, flow, &EPITOME, &mut failed);
+        kit.more(client, flow, &EPITOME, None, &mut failed);
     }
-    kit.more(client, "limit", "control", &mut failed);
+    for flow in ["undo", "nested", "limit"] {
+        kit.more(client, flow, &EPITOME, Some(profile), &mut failed);
+    }
+    kit.more(client, "limit", "control", None, &mut failed);
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));
-}
-
-fn profile_is_there(name: &str) -> bool {
-    epitome::profile::BUILT_IN.iter().any(|(it, _)| *it == name)
 }
 
 #[test]

@@ -1,7 +1,7 @@
 """More flows with the real clients, on the kit's own library (its `lib` folder is on PYTHONPATH).
 
-more.py CLIENT FLOW EPITOME   CLIENT: codex claude gemini opencode; EPITOME: the program's absolute path
-  undo    compact, resume and say something, restore: the old output is back, and what was said since is there
+more.py CLIENT FLOW EPITOME [PROFILE]   CLIENT: codex claude gemini opencode; EPITOME: the program's absolute path
+  undo    compact, resume and say something, restore: the old request is back, and what was said since is there
   limit   the session reports that it is full; compacted, it is resumed and the client does not compact again by itself
           (`control` instead of EPITOME leaves it as it is: then the client must compact)
   nested  compact, then let the client compact by its own means: our summary is not carried along as it was
@@ -25,10 +25,56 @@ OLD = r"1001\s+1002"
 PATH = f"{agents.INSTALL}/bin:/usr/bin:/bin"
 
 
+def unpaired(request):
+    """Calls without a result, and results without a call, in a request."""
+    asked, answered = set(), set()
+    for it in report.items(request):
+        kind = it.get("type") or ""
+        if kind.endswith("_call") and "call_id" in it:
+            asked.add(it["call_id"])
+        if kind.endswith("_call_output"):
+            answered.add(it["call_id"])
+        asked |= {call["id"] for call in it.get("tool_calls") or []}
+        if it.get("role") == "tool":
+            answered.add(it["tool_call_id"])
+        for part in it.get("parts") or []:
+            for key, where in (("functionCall", asked), ("functionResponse", answered)):
+                if key in part:
+                    where.add(part[key].get("id") or part[key]["name"])
+        for block in it["content"] if isinstance(it.get("content"), list) else []:
+            if block.get("type") == "tool_use":
+                asked.add(block["id"])
+            if block.get("type") == "tool_result":
+                answered.add(block["tool_use_id"])
+    return asked ^ answered
+
+
+def texts(request):
+    """What was said in a request, in order: not what the client says to itself, which it says anew each time, nor ids;
+    arguments that are JSON by what they say."""
+    own = r"<(system-reminder|session_context|environment_context|permissions)|[\w+/=-]+$|[{\[]"
+    items = [it for it in report.items(request) if it.get("role") not in ("system", "developer")]
+    said = [text.strip() for text in report.leaves(items)]
+    # Gemini CLI 0.61 sends results of earlier turns twice once it was resumed.
+    return list(dict.fromkeys(text for text in said if len(text) > 8 and not re.match(own, text)))
+
+
+def holds(whole, part):
+    """Whether all of `part` stands in `whole`, in its order."""
+    at, lost = 0, []
+    for it in part:
+        if it in whole[at:]:
+            at = whole.index(it, at) + 1
+        else:
+            lost.append(it)
+    return lost
+
+
 class More(flows.Flow):
-    def __init__(self, client, flow, epitome):
+    def __init__(self, client, flow, epitome, profile=None):
         super().__init__(flows.options([client, "resume"]))
-        self.epitome, self.flow = epitome, flow
+        self.epitome, self.flow, self.profile = epitome, flow, profile
+        self.ours = SUMMARY
         self.o.flow = flow
 
     def address(self):
@@ -51,7 +97,11 @@ class More(flows.Flow):
         return answer
 
     def compact(self):
-        answer = self.call("compact", "compact", self.address(), "--budget", "900", "--apply", "--json")
+        profile = ["--profile", self.profile] if self.profile else ["--budget", "900"]
+        answer = self.call("compact", "compact", self.address(), *profile, "--apply", "--json")
+        if self.profile:
+            lines = (answer.get("summary") or "").split("\n")
+            self.ours = next((line.strip() for line in lines if len(line.strip()) > 30), SUMMARY)
         if not self.check("compact: it is installed", answer.get("status") == "compacted" and answer.get("resume")):
             print("     ", answer.get("status"), answer.get("reason_code"), answer.get("reason"))
         return answer
@@ -63,22 +113,34 @@ class More(flows.Flow):
         reqs = report.load(self.log)
         m = report.main_requests(reqs)
         own = any(str(r["chosen"]).startswith("rule:own") for r in reqs)
+        self.request = m[-1] if m else {"body": {}}
         return (report.conversation(m[-1]) if m else ""), own
 
     def flow_undo(self):
         self.a.setup()
         self.base()
+        before = self.main()[-1]
         self.stop()
-        self.compact()
-        h, _ = self.resumed("3-compacted", "AFTER-U4 continue")
-        self.check("compacted: the summary is sent", SUMMARY in h)
+        answer = self.compact()
+        h, own = self.resumed("3-compacted", "AFTER-U4 continue")
+        self.check("compacted: the summary is sent", self.ours in h)
+        if not self.profile:  # an agent's own profile keeps what that agent keeps
+            self.check("compacted: the tail is", "BASE-U2" in h and "BASE-A2 final answer" in h)
         self.check("compacted: the old output is not", not re.search(OLD, h))
+        self.check("compacted: no call without a result, no result without a call", not unpaired(self.request))
+        sizes = [sum(map(len, texts(it))) for it in (before, self.request)]
+        self.check(f"compacted: fewer tokens ({sizes[0]} characters before, {sizes[1]} after)", sizes[1] < sizes[0])
+        self.check("compacted: the client did not compact by itself", not own)
         self.stop()
         answer = self.call("restore", "restore", "last", "--apply", "--json")
         self.check("restore: it was put back", answer.get("status") == "restored")
         h, _ = self.resumed("4-restored", "AFTER-U5 go on")
         self.check("restored: the old output is sent", re.search(OLD, h))
-        self.check("restored: the summary is not", SUMMARY not in h)
+        self.check("restored: the summary is not", self.ours not in h)
+        self.check("restored: no call without a result, no result without a call", not unpaired(self.request))
+        lost = holds(texts(self.request), texts(before))
+        if not self.check("restored: the request holds all of the old one, in its order", not lost):
+            print("     ", report.cut(lost, 800))
         self.check("restored: what was said since is sent", "AFTER-U4" in h and "AFTER-ANSWER" in h)
         self.check("restored: the new prompt is sent", "AFTER-U5" in h)
         self.check("restored: nothing is sent twice", h.count("BASE-U1") == 1 and h.count("AFTER-U4") == 1)
@@ -132,10 +194,10 @@ class More(flows.Flow):
             self.run("second prompt", "OWN-U2 go on", True)
         own = [r for r in report.load(self.log) if str(r["chosen"]).startswith("rule:own")]
         if self.check("the client compacts by its own means", own):
-            self.check("its model is sent our summary to work from", SUMMARY in report.whole(own[0]))
+            self.check("its model is sent our summary to work from", self.ours in report.whole(own[0]))
         h, _ = self.resumed("4-after", "AFTER-U5 continue")
         self.check("after its own compaction: its summary is sent", "OWN-SUMMARY" in h)
-        self.check("after its own compaction: ours is not carried along", SUMMARY not in h)
+        self.check("after its own compaction: ours is not carried along", self.ours not in h)
 
     def flow_prune(self):
         look = [*self.a.look()[:-1], self.a.shell("cat notes.txt; seq 1000 2800")]
@@ -317,5 +379,4 @@ class More(flows.Flow):
 
 
 if __name__ == "__main__":
-    client, flow, epitome = sys.argv[1:4]
-    sys.exit(More(client, flow, epitome).go())
+    sys.exit(More(*sys.argv[1:]).go())
