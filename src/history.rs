@@ -536,6 +536,8 @@ fn units(messages: &[Message]) -> Vec<Range<usize>> {
     // end[i]: the last message that must stay with message i.
     let mut end: Vec<usize> = (0..messages.len()).collect();
     let mut open: HashMap<&str, usize> = HashMap::new();
+    // The last call, which most outputs answer.
+    let mut last: Option<(&str, usize)> = None;
     for (index, message) in messages.iter().enumerate() {
         if message.leads_on() && messages.get(index + 1).is_some_and(|it| it.role == Role::Assistant) {
             end[index] = index + 1;
@@ -543,11 +545,12 @@ fn units(messages: &[Message]) -> Vec<Range<usize>> {
         for part in &message.parts {
             match part {
                 Part::Call(call) => {
-                    open.insert(&call.id, index);
+                    open.extend(last.replace((&call.id, index)));
                 }
                 Part::Output(output) => {
                     // Taken out: a second output of the same id is an orphan of its own.
-                    if let Some(call) = open.remove(&*output.id) {
+                    let answered = last.take_if(|it| it.0 == &*output.id).map(|it| it.1);
+                    if let Some(call) = answered.or_else(|| open.remove(&*output.id)) {
                         end[call] = end[call].max(index);
                     }
                 }

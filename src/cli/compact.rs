@@ -230,7 +230,7 @@ fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
             .collect();
         screen.line(&format!(
             "facts   {} kept: {}",
-            paint.strong(&format!("{:.0} %", kept * 100.0)),
+            paint.strong(&format!("{:.0} %", (kept * 100.0).floor())),
             classes.join(" · ")
         ))?;
     }

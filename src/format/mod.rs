@@ -354,10 +354,6 @@ fn hold(part: &mut Part, keep: &Keep, at: u64) {
 /// compactions are known.
 const LOOKED_AT_WHOLE: u64 = if cfg!(test) { 1 } else { 8 << 20 };
 
-/// Up to so many bytes all that records say is held while the history is put together: they are then parsed once. In
-/// larger files it is read once more, so that only what is live is held.
-const HELD_WHOLE: u64 = if cfg!(test) { 1 } else { 32 << 20 };
-
 /// Reads a session that is only measured. Its history is that of [`read`], but for what `keep` does to parts; records
 /// that the history does not depend on are not looked at where the format allows it, so that compactions before the
 /// newest one may be missing in [`Session::past`]. It cannot be written.

@@ -129,7 +129,7 @@ impl Journal {
         };
         let mut pending: Option<(u64, HashSet<String>)> = None;
         let mut base = None;
-        lines::backwards(source, look, |hints| {
+        lines::backwards(source, look, |hints, _| {
             for hint in hints.into_iter().rev() {
                 if let Some((at, ids)) = &pending
                     && hint.kept.iter().any(|it| !ids.contains(it))
