@@ -10,7 +10,7 @@ use memchr::memmem;
 use super::*;
 
 /// Sessions of the agents whose files are read from their end: name and bytes.
-fn sessions() -> Vec<(String, Vec<u8>)> {
+pub(super) fn sessions() -> Vec<(String, Vec<u8>)> {
     let folder = |key: &str, name: &str| {
         #[expect(clippy::disallowed_methods, reason = "tests find their data by it")]
         let found = std::env::var_os(key).map(PathBuf::from);
