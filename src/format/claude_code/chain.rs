@@ -139,7 +139,7 @@ pub(super) struct Row {
     pub(super) cwd: Option<Arc<str>>,
     pub(super) compact: Option<Box<Compact>>,
     /// What it says, where that was kept while the line was looked at.
-    pub(super) loaded: Option<Box<Result<Loaded, String>>>,
+    pub(super) loaded: Option<Result<Loaded, String>>,
 }
 
 /// All lines, of which the rows are known by their place in the tree.
@@ -205,12 +205,11 @@ impl Index {
             let keep_here = |text: &str, keep: &Keep| keep(text, record.at).unwrap_or_else(|| text.into());
             let make = keep.map(|keep| move |text: &str| keep_here(text, keep));
             let mut reader = fast::Reader { keep: make.as_ref().map(|it| it as _), held: &mut held };
-            // What has to be mended first is not usual.
-            if let Some(it) = std::str::from_utf8(bytes).ok().and_then(|it| reader.look(it)) {
+            if let Some(it) = reader.look(bytes) {
                 index.place(number, at, it.place);
                 if let (Some(row), true) = (index.rows.last_mut(), keep.is_some()) {
                     let answered = shared(it.said.model.as_deref(), model.as_ref());
-                    row.loaded = Some(Box::new(Ok(said(row, it.said, answered.clone()))));
+                    row.loaded = Some(Ok(said(row, it.said, answered.clone())));
                     model = answered.or(model.take());
                 }
                 return Ok(true);
@@ -221,7 +220,7 @@ impl Index {
                 index.notes.push(Note { line: number, what });
             }
             if let (Some(row), Some(keep)) = (index.rows.get_mut(rows), keep) {
-                row.loaded = Some(Box::new(load(row, &text, keep, record.at)));
+                row.loaded = Some(load(row, &text, keep, record.at));
             }
             Ok(true)
         })?;
@@ -270,8 +269,12 @@ impl Index {
 
     /// Parts of one file, the last one first, as one.
     fn joined(parts: Vec<Self>) -> Self {
+        let (records, rows) =
+            parts.iter().fold((0, 0), |sum, it| (sum.0 + it.records.len(), sum.1 + it.rows.len()));
         let mut parts = parts.into_iter().rev();
         let mut all = parts.next().unwrap_or_default();
+        all.records.reserve_exact(records - all.records.len());
+        all.rows.reserve_exact(rows - all.rows.len());
         for part in parts {
             let (records, rows, lines) = (all.records.len() as u32, all.rows.len(), all.lines);
             all.records.extend(part.records);

@@ -343,7 +343,7 @@ fn says_failed(text: &str) -> bool {
 
 /// JSON without white space between its tokens; what is not JSON stays as it is.
 pub(super) fn compacted(raw: &str) -> Cow<'_, str> {
-    match Cursor::whole(raw, Cursor::value_tight) {
+    match Cursor::whole(raw.as_bytes(), Cursor::value_tight) {
         Some((json, true)) => Cow::Borrowed(json),
         Some((json, false)) => Cow::Owned(squeeze(json)),
         None => Cow::Borrowed(raw),
