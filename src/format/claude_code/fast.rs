@@ -10,7 +10,7 @@ use super::chain::{Place, RowKind};
 use super::read::Reported;
 use crate::format::cursor::{Cursor, Room, Seen};
 use crate::format::derive;
-use crate::format::raw::squeeze;
+use crate::format::wire::scan::compacted;
 use crate::history::{Call, Kind, Output, Part, Reasoning, Text};
 
 /// A row, understood.
@@ -214,7 +214,7 @@ impl Reader<'_> {
         if memmem::find(raw.as_bytes(), b"\\u").is_some() {
             return None;
         }
-        Some(if tight { keep(raw) } else { keep(&squeeze(raw)) })
+        Some(if tight { keep(raw) } else { keep(&compacted(raw)) })
     }
 
     /// What a tool answered, if it is text alone, and whether that was cleared.
