@@ -72,7 +72,8 @@ impl<'a> Fast<'a> {
                 return None;
             }
             let ignored = starts_ignored(&content.begins);
-            let parts = content.parts;
+            let mut parts = content.parts;
+            parts.shrink_to_fit();
             let blank = parts.iter().all(|it| it.blank);
             let said = Draft::User { parts, kind: None, snapshot: false, summary: false };
             (content.filled && !ignored, if ignored || blank { Draft::Nothing } else { said })
@@ -95,7 +96,10 @@ impl<'a> Fast<'a> {
                 call.len += SIGNED.len() as u64 + 2 + NO_SIGNATURE.len() as u64;
             }
             let turn = !parts.is_empty() || thinks;
-            let said = Draft::Model { parts, kind: None, results: row.results };
+            let mut results = row.results;
+            parts.shrink_to_fit();
+            results.shrink_to_fit();
+            let said = Draft::Model { parts, kind: None, results };
             (kept, if turn { said } else { Draft::Nothing })
         };
         Some(Item {
