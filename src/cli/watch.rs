@@ -56,8 +56,9 @@ pub(super) fn run(engine: &Engine, arguments: &WatchArgs, screen: &mut Screen<'_
                     if !screen.json(&document)? {
                         screen.line(&format!("{id}: not yet: {}", verdict.reason))?;
                     }
-                } else if !greeted {
+                } else if !greeted && !screen.json {
                     screen.note(&format!("watching {id}: {}", verdict.reason))?;
+                    let _ = screen.out.flush();
                 }
             } else if told.as_ref() != Some(&id) {
                 // What is compacted is read whole, and is the one that was measured.
