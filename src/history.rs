@@ -202,9 +202,11 @@ impl Text {
             if chars > 0 {
                 out.push(' ');
             }
-            let before = out.len();
-            out.extend(word.chars().take(SHOWN));
-            chars += out[before..].chars().count() + 1;
+            let long = word.len() > SHOWN;
+            let end = if long { word.char_indices().nth(SHOWN) } else { None };
+            let shown = &word[..end.map_or(word.len(), |(at, _)| at)];
+            out.push_str(shown);
+            chars += shown.chars().count() + 1;
         }
         Self { text: out.into(), weight, measured }
     }
