@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::agents::{Agent, Env};
-use crate::engine::Hooks;
 use crate::error::{Error, Kind, Result};
 use crate::profile::{BUILT_IN, Profile};
 use crate::secrets::Veil;
@@ -55,6 +54,24 @@ struct StoreWritten {
     persistence: Option<String>,
     /// Regular expressions of what is cut from memories and summaries that are kept.
     private: Vec<String>,
+}
+
+/// The user's own commands around a compaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hooks {
+    /// Run before, with the event `started` on its standard input. Unless it ends well, nothing is done.
+    pub before: Option<String>,
+    /// Run after, with the event `compacted` or `failed`.
+    pub after: Option<String>,
+    /// How long each may take.
+    pub limit: std::time::Duration,
+}
+
+impl Default for Hooks {
+    fn default() -> Self {
+        // As long as the agents give their own hooks (Gemini CLI, Claude Code: 60 s).
+        Self { before: None, after: None, limit: std::time::Duration::from_secs(60) }
+    }
 }
 
 /// Where a value came from, for `doctor`.

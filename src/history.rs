@@ -162,16 +162,18 @@ impl Text {
         self.measured[which as usize].get().is_some()
     }
 
-    /// Its first words in the place of a long text, with the weight and all measures of the whole. For a history that
-    /// is only measured.
-    pub fn gist(&self) -> Self {
+    /// The first words of a long text in its place, or a short one whole, with the weight and shape of the whole. For a
+    /// history that is only measured.
+    pub(crate) fn gist(text: &str, weight: Weight, shape: u64) -> Self {
         /// Characters that anybody shows of a text.
         const SHOWN: usize = 80;
-        if self.text.len() <= SHOWN {
-            return self.clone();
+        let mut measured: [OnceLock<u64>; Measure::COUNT] = Default::default();
+        measured[Measure::Shape as usize] = shape.into();
+        if text.len() <= SHOWN {
+            return Self { text: text.into(), weight, measured };
         }
-        let (mut out, mut chars) = (String::new(), 0);
-        for word in self.text.split_whitespace() {
+        let (mut out, mut chars) = (String::with_capacity(2 * SHOWN), 0);
+        for word in text.split_whitespace() {
             if chars > SHOWN {
                 break;
             }
@@ -182,7 +184,7 @@ impl Text {
             out.extend(word.chars().take(SHOWN));
             chars += out[before..].chars().count() + 1;
         }
-        Self { text: out.into(), weight: self.weight, measured: self.measured.clone() }
+        Self { text: out.into(), weight, measured }
     }
 
     /// The text.
@@ -540,6 +542,8 @@ fn units(messages: &[Message]) -> Vec<Range<usize>> {
     // end[i]: the last message that must stay with message i.
     let mut end: Vec<usize> = (0..messages.len()).collect();
     let mut open: HashMap<&str, usize> = HashMap::new();
+    // The last call, which most outputs answer.
+    let mut last: Option<(&str, usize)> = None;
     for (index, message) in messages.iter().enumerate() {
         if message.leads_on() && messages.get(index + 1).is_some_and(|it| it.role == Role::Assistant) {
             end[index] = index + 1;
@@ -547,11 +551,12 @@ fn units(messages: &[Message]) -> Vec<Range<usize>> {
         for part in &message.parts {
             match part {
                 Part::Call(call) => {
-                    open.insert(&call.id, index);
+                    open.extend(last.replace((&call.id, index)));
                 }
                 Part::Output(output) => {
                     // Taken out: a second output of the same id is an orphan of its own.
-                    if let Some(call) = open.remove(&*output.id) {
+                    let answered = last.take_if(|it| it.0 == &*output.id).map(|it| it.1);
+                    if let Some(call) = answered.or_else(|| open.remove(&*output.id)) {
                         end[call] = end[call].max(index);
                     }
                 }

@@ -4,7 +4,8 @@ use std::io::{IsTerminal, Read, Write};
 use std::sync::Arc;
 
 use super::Screen;
-use super::arguments::{CompactArgs, amount, wire};
+use super::arguments::CompactArgs;
+use super::common::{amount, wire};
 use super::handoff::agent;
 use super::paint::size;
 use crate::answers::{CompactAnswer, LostInfo};
@@ -229,7 +230,7 @@ fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
             .collect();
         screen.line(&format!(
             "facts   {} kept: {}",
-            paint.strong(&format!("{:.0} %", kept * 100.0)),
+            paint.strong(&format!("{:.0} %", (kept * 100.0).floor())),
             classes.join(" · ")
         ))?;
     }

@@ -43,7 +43,7 @@ pub(super) fn run(engine: &Engine, arguments: &CompareArgs, screen: &mut Screen<
             continue;
         }
         let saved = 100.0 * (1.0 - it.tokens_after as f64 / it.tokens_before.max(1) as f64);
-        let kept = it.facts_kept.map_or_else(String::new, |it| format!("{:.0} %", it * 100.0));
+        let kept = it.facts_kept.map_or_else(String::new, |it| format!("{:.0} %", (it * 100.0).floor()));
         rows.push(vec![
             name,
             due,

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::Screen;
-use super::arguments::Common;
+use super::common::Common;
 use crate::agents::Agent;
 use crate::answers::{CONTRACT, HandoffAnswer};
 use crate::engine::Engine;

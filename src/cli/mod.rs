@@ -1,10 +1,11 @@
 //! The command line: arguments in, engine called, answer shown. One file a command.
 
 mod arguments;
+mod common;
 mod compact;
+mod compare;
 mod completions;
 mod doctor;
-mod compare;
 mod estimate;
 mod handoff;
 mod home;
@@ -14,8 +15,8 @@ mod memory;
 mod paint;
 mod profiles;
 mod prune;
-mod report;
 mod recall;
+mod report;
 mod restore;
 mod schema;
 mod score;

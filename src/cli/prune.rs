@@ -1,7 +1,8 @@
 //! `epitome prune`.
 
 use super::Screen;
-use super::arguments::{PruneArgs, wire};
+use super::arguments::PruneArgs;
+use super::common::wire;
 use super::paint::{size, table};
 use crate::engine::{Engine, To};
 use crate::error::Result;

@@ -1,7 +1,8 @@
 //! `epitome report`.
 
 use super::Screen;
-use super::arguments::{ReportArgs, amount};
+use super::arguments::ReportArgs;
+use super::common::amount;
 use crate::engine::Engine;
 use crate::error::{Error, Kind, Result};
 

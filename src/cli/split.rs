@@ -1,7 +1,8 @@
 //! `epitome split`.
 
 use super::Screen;
-use super::arguments::{SplitArgs, amount};
+use super::arguments::SplitArgs;
+use super::common::amount;
 use super::paint::size;
 use crate::engine::Engine;
 use crate::error::Result;

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::Screen;
-use super::arguments::Common;
+use super::common::Common;
 use crate::agents::reach::quoted;
 use crate::answers::CONTRACT;
 use crate::engine::{Ask, Engine, Opened, To};

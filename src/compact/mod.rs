@@ -391,7 +391,7 @@ fn said(plan: &Plan) -> String {
     }
     let turns = plan.ops.iter().filter(|it| matches!(it, Op::Collapse { .. })).count();
     if turns > 0 {
-        parts.push(format!("{turns} finished turns become a line each"));
+        parts.push(many(turns, "finished turn becomes", "finished turns become") + " a line each");
     }
     if plan.need.is_none() {
         let why =
@@ -399,12 +399,16 @@ fn said(plan: &Plan) -> String {
         parts.extend(why.cloned());
     }
     if outputs > 0 {
-        parts.push(format!("{outputs} tool outputs are cleared or shortened"));
+        parts.push(many(outputs, "tool output is", "tool outputs are") + " cleared or shortened");
     }
     if dropped > 0 {
-        parts.push(format!("{dropped} messages are left out"));
+        parts.push(many(dropped, "message is", "messages are") + " left out");
     }
     parts.join("; ")
+}
+
+fn many(number: usize, one: &str, more: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { more })
 }
 
 /// Identifies the history that a plan was made for.

@@ -39,7 +39,7 @@ impl Engine {
         let written = format::carry(&*opened.source, &opened.session, after, to)?;
         let bytes = written.bytes(&*opened.source)?;
         let again = format::read(&format::Memory::new("what was written", bytes.as_slice()), Some(to))?;
-        super::compact::check_carried(after, &again.history)?;
+        super::readback::check_carried(after, &again.history)?;
         warnings.extend(written.warnings.iter().cloned());
         let id = written.session.clone().unwrap_or_default();
         let name = written.file_name.clone().unwrap_or_default();

@@ -92,24 +92,6 @@ impl Event {
 /// Who is told. Called while the compaction goes on: it must not block.
 pub type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
 
-/// The user's own commands around a compaction.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hooks {
-    /// Run before, with the event `started` on its standard input. Unless it ends well, nothing is done.
-    pub before: Option<String>,
-    /// Run after, with the event `compacted` or `failed`.
-    pub after: Option<String>,
-    /// How long each may take.
-    pub limit: Duration,
-}
-
-impl Default for Hooks {
-    fn default() -> Self {
-        // As long as the agents give their own hooks (Gemini CLI, Claude Code: 60 s).
-        Self { before: None, after: None, limit: Duration::from_secs(60) }
-    }
-}
-
 impl Engine {
     /// Tells the listener and the log.
     pub(super) fn tell(&self, event: &Event) {

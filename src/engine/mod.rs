@@ -2,22 +2,26 @@
 //!
 //! Faces translate their arguments into an [`Ask`], call one of four verbs, and show the answer.
 
+mod archive;
 mod carry;
 mod compact;
 mod compare;
 mod cost;
 mod estimate;
+mod events;
 mod gate;
 mod hook;
-mod events;
 mod install;
+mod make;
+mod memories;
 mod open;
 mod prune;
+mod readback;
 mod recall;
 mod report;
+mod restore;
 mod score;
 mod scorecard;
-mod restore;
 mod split;
 mod summarize;
 
@@ -39,7 +43,7 @@ use crate::tokens::{self, Ruler, Tokenizer};
 
 pub use compact::Compacted;
 pub(crate) use estimate::words;
-pub use events::{Event, Hooks, Listener};
+pub use events::{Event, Listener};
 pub use gate::{Known, MinKept};
 pub use open::{Opened, SessionRef};
 pub use restore::Kept;

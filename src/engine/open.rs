@@ -64,11 +64,8 @@ impl Engine {
                 return format::read(source, format);
             }
             let whole_from = source.len().saturating_sub(WHOLE_END);
-            let session = format::scan(source, format, &|part, at| {
-                if at < whole_from {
-                    tokens::lighten(part);
-                }
-            })?;
+            let keep = |text: &str, at| (at < whole_from).then(|| tokens::light(text));
+            let session = format::scan(source, format, &keep)?;
             let told = tokenizer != Tokenizer::Auto || Ruler::reported_by(&session.history, None).is_some();
             if told { Ok(session) } else { format::read(source, Some(session.format)) }
         };

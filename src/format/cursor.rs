@@ -3,6 +3,7 @@
 //! JSON, and for JSON that is other than was asked for: such a record is for a reader that takes its time.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// A place in a JSON text.
 #[derive(Debug)]
@@ -66,6 +67,13 @@ impl<'a> Cursor<'a> {
     /// Takes what `take` takes, or nothing where `null` stands.
     pub fn some<T>(&mut self, take: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
         if self.peek()? == b'n' { self.word("null").map(|()| None) } else { take(self).map(Some) }
+    }
+
+    /// What `take` makes of a value, and where that stands in the text.
+    pub fn span<T>(&mut self, take: impl FnOnce(&mut Self) -> Option<T>) -> Option<(T, Range<usize>)> {
+        self.space();
+        let begin = self.at;
+        take(self).map(|it| (it, begin..self.at))
     }
 
     /// A truth value.
@@ -246,6 +254,24 @@ impl<'a> Cursor<'a> {
             self.at += 1;
             self.spaces += 1;
         }
+    }
+}
+
+/// Which of the fields that are known were met: one that comes twice is not usual.
+#[derive(Debug, Default)]
+pub struct Seen(u32);
+
+impl Seen {
+    /// What was taken of the field of that number (up to 31), the first time.
+    pub fn once<T>(&mut self, field: u32, taken: Option<T>) -> Option<T> {
+        let first = !self.has(field);
+        self.0 |= 1 << field;
+        taken.filter(|_| first)
+    }
+
+    /// Whether that field was met.
+    pub fn has(&self, field: u32) -> bool {
+        self.0 & 1 << field != 0
     }
 }
 

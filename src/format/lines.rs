@@ -1,13 +1,17 @@
 //! Lines of a source, in bounded memory: one buffer, reused, as long as the longest line.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc;
 
 use memchr::memchr;
 
 use super::{Record, Source};
 use crate::error::Result;
 
-const CHUNK: usize = 1 << 20;
+/// How much is read at once: little enough to be still in the second-level cache when it is looked at.
+const CHUNK: usize = 256 << 10;
 
 /// Calls `each` with every line that is not blank: its 1-based number, where it stands, and its bytes without line
 /// break and without a byte order mark. A last line without a line break counts. `each` returns whether to go on.
@@ -21,13 +25,14 @@ pub fn each_line_in(
     range: Range<u64>,
     mut each: impl FnMut(u64, Record, &[u8]) -> Result<bool>,
 ) -> Result<u64> {
-    let mut buffer: Vec<u8> = Vec::with_capacity(CHUNK.min((range.end - range.start) as usize));
-    // `buffer` holds the source from `base`; its first `done` bytes have been given out, `seen` searched. A line begins
-    // behind a line break, so the one in front of the range is looked at too.
+    // `buffer[done..filled]` holds what was read and not given out, up to `seen` without a line break; `base` is where
+    // its first byte stands. A line begins behind a line break, so the one in front of the range is looked at too.
     let mut skipping = range.start > 0;
-    let (mut base, mut done, mut seen, mut number) = (range.start.saturating_sub(1), 0usize, 0usize, 0u64);
+    let mut base = range.start.saturating_sub(1);
+    let mut buffer = vec![0u8; CHUNK.min((range.end - base) as usize)];
+    let (mut done, mut seen, mut filled, mut number) = (0, 0, 0, 0u64);
     loop {
-        if let Some(found) = memchr(b'\n', &buffer[seen..]) {
+        if let Some(found) = memchr(b'\n', &buffer[seen..filled]) {
             let end = seen + found;
             if skipping {
                 skipping = false;
@@ -43,30 +48,35 @@ pub fn each_line_in(
             }
             continue;
         }
-        seen = buffer.len();
-        let read_to = base + buffer.len() as u64;
+        let read_to = base + filled as u64;
         // No line begins here; or the last one ends with the source.
         if skipping && read_to >= range.end {
             return Ok(number);
         }
         if read_to >= source.len() {
-            if done < buffer.len() {
+            if done < filled {
                 number += 1;
-                give(&mut each, number, base, &buffer, done, buffer.len())?;
+                give(&mut each, number, base, &buffer, done, filled)?;
             }
             return Ok(number);
         }
-        buffer.drain(..done);
-        (base, seen, done) = (base + done as u64, seen - done, 0);
+        if done > 0 {
+            buffer.copy_within(done..filled, 0);
+            (base, filled, done) = (base + done as u64, filled - done, 0);
+        }
+        seen = filled;
         // The last line may end far behind the range.
         let more = if read_to < range.end {
             (CHUNK as u64).min(range.end - read_to)
         } else {
-            HEAD.max(buffer.len() as u64 / 2).min(source.len() - read_to)
-        } as usize;
-        let old = buffer.len();
-        buffer.resize(old + more, 0);
-        source.read_at(read_to, &mut buffer[old..])?;
+            HEAD.max(filled as u64 / 2).min(source.len() - read_to)
+        };
+        let more = filled + more as usize;
+        if buffer.len() < more {
+            buffer.resize(more, 0);
+        }
+        source.read_at(read_to, &mut buffer[filled..more])?;
+        filled = more;
     }
 }
 
@@ -77,50 +87,51 @@ pub const HEAD: u64 = 64 * 1024;
 const BLOCK: u64 = if cfg!(test) { 4 * 1024 } else { 512 * 1024 };
 
 /// Goes through a source from its end to its beginning, on all cores: `look` makes something of the lines that begin in
-/// a range, `take` is given that, the last range first, and says whether to go on. How far it got.
+/// a range, `take` is given that and where the range begins, the last range first, and says whether to go on. How far it
+/// got; a little more may have been looked at.
 pub fn backwards<T: Send>(
     source: &dyn Source,
     look: impl Fn(Range<u64>) -> Result<T> + Sync,
-    mut take: impl FnMut(T) -> bool,
+    mut take: impl FnMut(T, u64) -> bool,
 ) -> Result<u64> {
+    let len = source.len();
     let cores = std::thread::available_parallelism().map_or(1, usize::from).min(8);
-    let mut from = source.len();
-    while from > 0 {
-        // In proportion to what was needed so far, so that little is looked at in vain.
-        let size = ((source.len() - from) / 4).clamp(BLOCK, 16 * BLOCK);
-        let mut ranges = Vec::with_capacity(cores);
-        let mut start = from;
-        while start > 0 && ranges.len() < cores {
-            ranges.push(start.saturating_sub(size)..start);
-            start = start.saturating_sub(size);
+    let cores = len.div_ceil(BLOCK).min(cores as u64);
+    // Where what nobody has looked at ends. Ranges are in proportion to what was needed so far, so that little is looked
+    // at in vain.
+    let rest = AtomicU64::new(len);
+    let claim = || {
+        let begin = |end: u64| end.saturating_sub(((len - end) / 4).clamp(BLOCK, 16 * BLOCK));
+        let end = rest.fetch_update(Relaxed, Relaxed, |it| (it > 0).then(|| begin(it))).ok()?;
+        Some(begin(end)..end)
+    };
+    let look_at = |range: Range<u64>| (range.end, range.start, look(range));
+    std::thread::scope(|scope| {
+        // Whoever is a few ranges ahead waits: what it looks at next may not be needed.
+        let (send, found) = mpsc::sync_channel(1);
+        for _ in 1..cores {
+            let (send, claim, look_at) = (send.clone(), &claim, &look_at);
+            scope.spawn(move || while claim().is_some_and(|it| send.send(look_at(it)).is_ok()) {});
         }
-        let found: Vec<Result<T>> = std::thread::scope(|scope| {
-            let look = &look;
-            let (mine, others) = ranges.split_at(1);
-            let others: Vec<_> = others
-                .iter()
-                .map(|it| {
-                    scope.spawn({
-                        let it = it.clone();
-                        move || look(it)
-                    })
-                })
-                .collect();
-            let mut found: Vec<Result<T>> = mine.iter().map(|it| look(it.clone())).collect();
-            found.extend(others.into_iter().map(|it| match it.join() {
-                Ok(it) => it,
-                Err(panic) => std::panic::resume_unwind(panic),
-            }));
-            found
-        });
-        for (it, range) in found.into_iter().zip(ranges) {
-            from = range.start;
-            if !take(it?) {
-                return Ok(from);
+        drop(send);
+        let mut from = len;
+        let mut waiting = BTreeMap::new();
+        // This thread looks too; when there is nothing left, it waits for the others.
+        while from > 0
+            && let Some((end, start, it)) = claim().map(look_at).or_else(|| found.recv().ok())
+        {
+            waiting.insert(end, (start, it));
+            waiting.extend(found.try_iter().map(|(end, start, it)| (end, (start, it))));
+            while let Some((start, it)) = waiting.remove(&from) {
+                from = start;
+                if !it.map(|it| take(it, start)).inspect_err(|_| rest.store(0, Relaxed))? {
+                    rest.store(0, Relaxed);
+                    return Ok(from);
+                }
             }
         }
-    }
-    Ok(from)
+        Ok(from)
+    })
 }
 
 fn give(
@@ -183,7 +194,7 @@ mod tests {
         let mut sum = 0;
         let mut take = |most: u64| {
             sum = 0;
-            backwards(&source, count, |it| {
+            backwards(&source, count, |it, _| {
                 sum += it;
                 sum < most
             })

@@ -28,7 +28,7 @@ pub mod raw;
 mod tests;
 
 use crate::error::{Error, Kind, Result};
-use crate::history::{History, Kind as Why, Part, Role};
+use crate::history::{History, Kind as Why, Part, Role, Text};
 
 pub use wire::messages;
 
@@ -327,17 +327,32 @@ pub fn read(source: &dyn Source, format: Option<Format>) -> Result<Session> {
     }
 }
 
-/// What becomes of a part while a session is only measured, so that its texts need not be held; with the place of its
-/// record in the source.
-pub type Keep<'a> = dyn Fn(&mut Part, u64) + Sync + 'a;
+/// What stands for a text while a session is only measured, so that it need not be held; asked with the text as it was
+/// read, before anything is made of it, and the place of its record in the source. `None`: the text itself.
+pub type Keep<'a> = dyn Fn(&str, u64) -> Option<Text> + Sync + 'a;
+
+/// What stands for the texts of a part that was made already.
+fn hold(part: &mut Part, keep: &Keep, at: u64) {
+    let hold = |text: &mut Text| *text = keep(text.as_str(), at).unwrap_or_else(|| std::mem::take(text));
+    match part {
+        Part::Text(text) => hold(text),
+        Part::Reasoning(reasoning) => {
+            hold(&mut reasoning.text);
+            reasoning.signature.iter_mut().for_each(hold);
+        }
+        Part::Call(call) => {
+            hold(&mut call.input);
+            call.signature.iter_mut().for_each(hold);
+        }
+        Part::Output(output) => hold(&mut output.text),
+        Part::Media(_) => {}
+        Part::Opaque(opaque) => hold(&mut opaque.raw),
+    }
+}
 
 /// Up to so many bytes all records are looked at, even if the history does not depend on them: then all earlier
 /// compactions are known.
 const LOOKED_AT_WHOLE: u64 = if cfg!(test) { 1 } else { 8 << 20 };
-
-/// Up to so many bytes all that records say is held while the history is put together: they are then parsed once. In
-/// larger files it is read once more, so that only what is live is held.
-const HELD_WHOLE: u64 = if cfg!(test) { 1 } else { 32 << 20 };
 
 /// Reads a session that is only measured. Its history is that of [`read`], but for what `keep` does to parts; records
 /// that the history does not depend on are not looked at where the format allows it, so that compactions before the

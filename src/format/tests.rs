@@ -5,10 +5,12 @@
 #[cfg(test)]
 use std::path::PathBuf;
 
+use memchr::memmem;
+
 use super::*;
 
 /// Sessions of the agents whose files are read from their end: name and bytes.
-fn sessions() -> Vec<(String, Vec<u8>)> {
+pub(super) fn sessions() -> Vec<(String, Vec<u8>)> {
     let folder = |key: &str, name: &str| {
         #[expect(clippy::disallowed_methods, reason = "tests find their data by it")]
         let found = std::env::var_os(key).map(PathBuf::from);
@@ -42,7 +44,7 @@ fn same(name: &str, bytes: &[u8]) -> Option<()> {
     if !matches!(format, Format::ClaudeCode | Format::Codex | Format::GeminiCli) {
         return None;
     }
-    let (whole, live) = (read(&source, Some(format)).ok()?, scan(&source, Some(format), &|_, _| {}).ok()?);
+    let (whole, live) = (read(&source, Some(format)).ok()?, scan(&source, Some(format), &|_, _| None).ok()?);
     assert!(whole.history == live.history, "{name}: {} bytes", bytes.len());
     assert!(live.past.len() <= whole.past.len(), "{name}");
     assert_eq!(whole.past.last().map(|it| &it.summary), live.past.last().map(|it| &it.summary), "{name}");
@@ -114,9 +116,67 @@ fn what_is_not_live_is_not_read() {
     gemini.extend((20_001..20_010).map(|it| message(it) + "\n"));
     for text in [claude, codex, gemini] {
         let source = Watched(Memory::new("t", text.as_bytes()), 0.into());
-        let live = scan(&source, None, &|_, _| {}).unwrap();
+        let live = scan(&source, None, &|_, _| None).unwrap();
         let read_bytes = source.1.into_inner();
-        assert!(read_bytes < 300_000 && text.len() > 2_000_000, "{read_bytes} of {}", text.len());
+        assert!(read_bytes < 400_000 && text.len() > 2_000_000, "{read_bytes} of {}", text.len());
         assert_eq!(live.history, read(&source.0, None).unwrap().history);
     }
+}
+
+/// What is read in one pass is what the reader of unusual records reads, also where lines are broken.
+#[test]
+fn usual_records_are_read_as_unusual_ones() {
+    // A field that changes nothing, and that no usual record begins with.
+    let oddity = |format, line: &[u8]| match format {
+        Format::ClaudeCode if memmem::find(line, b"compactMetadata").is_none() => {
+            Some("\"compactMetadata\":null,")
+        }
+        Format::Codex => Some("\"payload\":null,"),
+        _ => None,
+    };
+    let odd = |format, bytes: &[u8]| {
+        let lines = bytes.split(|it| *it == b'\n').map(|line| match oddity(format, line) {
+            Some(oddity) if line.starts_with(b"{\"") => [b"{", oddity.as_bytes(), &line[1..]].concat(),
+            _ => line.to_vec(),
+        });
+        lines.collect::<Vec<_>>().join(&b'\n')
+    };
+    let mut chance = 1u64;
+    let mut below = |end: usize| {
+        chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (chance >> 33) as usize % end
+    };
+    let mut broken = |bytes: &[u8]| {
+        let lines = bytes.split(|it| *it == b'\n').map(|line| {
+            let mut line = line.to_vec();
+            if line.len() > 2 && below(8) == 0 {
+                let at = 1 + below(line.len() - 1);
+                match below(12) {
+                    0 => drop(line.remove(at)),
+                    it => line[at] = b"\"\\{}[],:0\x01u"[it - 1],
+                }
+            }
+            line
+        });
+        lines.collect::<Vec<_>>().join(&b'\n')
+    };
+    let mut count = 0;
+    for (name, bytes) in sessions() {
+        let Ok(format) = sniff(&Memory::new(name.as_str(), bytes.as_slice())) else { continue };
+        if oddity(format, b"").is_none() {
+            continue;
+        }
+        for bytes in [broken(&bytes), bytes] {
+            let read = |bytes: Vec<u8>| read(&Memory::new(name.as_str(), bytes), Some(format)).ok();
+            let (usual, odd) = (read(bytes.clone()), read(odd(format, &bytes)));
+            let (Some(usual), Some(odd)) = (usual, odd) else { continue };
+            for (usual, odd) in usual.history.messages().iter().zip(odd.history.messages()) {
+                assert_eq!(usual, odd, "{name}");
+            }
+            assert!(usual.history == odd.history && usual.past == odd.past, "{name}");
+            assert_eq!(usual.notes.len(), odd.notes.len(), "{name}");
+            count += 1;
+        }
+    }
+    println!("{count} sessions");
 }

@@ -16,31 +16,14 @@ pub use window::{Window, gemini_cli_limit, gemini_cli_limit_0_20, window};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Kind, Result};
-use crate::history::{Measure, Part, Text, Weight};
+use crate::history::{Measure, Text, Weight};
 use estimate::Heuristic;
 use exact::Encoding;
 
-/// Measures a part by its shape and keeps no more of its long texts than their first words: enough for every ruler
+/// A text measured by its shape, of which no more is kept than its first words if it is long: enough for every ruler
 /// that needs no exact count.
-pub fn lighten(part: &mut Part) {
-    let light = |text: &mut Text| {
-        shape_of(text);
-        *text = text.gist();
-    };
-    match part {
-        Part::Text(text) => light(text),
-        Part::Reasoning(reasoning) => {
-            light(&mut reasoning.text);
-            reasoning.signature.iter_mut().for_each(light);
-        }
-        Part::Call(call) => {
-            light(&mut call.input);
-            call.signature.iter_mut().for_each(light);
-        }
-        Part::Output(output) => light(&mut output.text),
-        Part::Media(_) => {}
-        Part::Opaque(opaque) => light(&mut opaque.raw),
-    }
+pub fn light(text: &str) -> Text {
+    Text::gist(text, Weight::of(text), shape::thousandths(text))
 }
 
 /// Thousandths of a token by the text's shape, which it remembers.

@@ -81,9 +81,9 @@ impl Ruler {
         }
     }
 
-    /// The ruler that goes by what was reported, where something was. It looks at no text but by [`lighten`]'s measure.
+    /// The ruler that goes by what was reported, where something was. It looks at no text but by [`light`]'s measure.
     ///
-    /// [`lighten`]: super::lighten
+    /// [`light`]: super::light
     pub fn reported_by(history: &History, overhead: Option<u64>) -> Option<Self> {
         let model = history.meta.model.as_deref().unwrap_or_default().to_ascii_lowercase();
         let maker = Maker::of(&model);

@@ -75,7 +75,7 @@ const PURE: [&str; 30] = [
     "summarizer/prompt.rs",
     "summarizer/render.rs",
     "summarizer/sse.rs",
-    "summarizer/talk.rs",
+    "summarizer/talk",
     "summarizer/words.rs",
     "wide.rs",
 ];

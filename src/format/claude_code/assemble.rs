@@ -25,7 +25,18 @@ pub(super) enum Item {
 
 impl Item {
     /// What it is made of.
-    pub(super) fn parts_mut(&mut self) -> &mut [Part] {
+    pub(super) fn parts_mut(&mut self) -> &mut Vec<Part> {
+        match self {
+            Self::Reply { parts, .. }
+            | Self::Results { parts, .. }
+            | Self::Summary(parts)
+            | Self::Words { parts, .. }
+            | Self::Before(parts)
+            | Self::After(parts) => parts,
+        }
+    }
+
+    fn parts(&self) -> &[Part] {
         match self {
             Self::Reply { parts, .. }
             | Self::Results { parts, .. }
@@ -40,56 +51,78 @@ impl Item {
 /// What the client drops without a word: results whose call is gone, calls whose result is (but those of the
 /// last response, which still run), blank texts of the model, and responses of which only thinking is left.
 pub(super) fn drop_orphans(items: &mut Vec<(usize, Item)>) {
-    // Calls without a result yet, by id: of several, a result answers the last.
-    let mut asked: HashMap<Arc<str>, Vec<(usize, usize)>> = HashMap::new();
-    let mut answered = HashSet::new();
+    // Calls, each with the one of the same id before it that waits too: of several, a result answers the last.
+    let mut calls: Vec<(usize, usize, Option<usize>, bool)> = Vec::new();
+    let mut waiting: HashMap<&str, usize> = HashMap::new();
+    // What goes: number of the item, place of the part.
+    let mut gone: HashSet<(usize, usize)> = HashSet::new();
     // The last response, while the user has said nothing after it.
     let mut running = None;
-    for (number, (_, item)) in items.iter_mut().enumerate() {
+    for (number, (_, item)) in items.iter().enumerate() {
+        let parts = item.parts();
         match item {
-            Item::Reply { parts, response, .. } => {
+            Item::Reply { response, .. } => {
                 running = Some(response.clone());
                 for (place, part) in parts.iter().enumerate() {
                     if let Part::Call(call) = part {
-                        asked.entry(call.id.clone()).or_default().push((number, place));
+                        let before = waiting.insert(&call.id, calls.len());
+                        calls.push((number, place, before, false));
+                    } else if is_blank(part) {
+                        gone.insert((number, place));
                     }
                 }
             }
-            Item::Results { parts, .. } => parts.retain(|it| match it {
-                Part::Output(output) => {
-                    let call = asked.get_mut(&output.id).and_then(Vec::pop);
-                    call.is_some_and(|it| answered.insert(it))
+            Item::Results { .. } => {
+                for (place, part) in parts.iter().enumerate() {
+                    let Part::Output(output) = part else { continue };
+                    let Some(call) = waiting.remove(&*output.id) else {
+                        gone.insert((number, place));
+                        continue;
+                    };
+                    let (_, _, before, answered) = &mut calls[call];
+                    *answered = true;
+                    if let Some(before) = before {
+                        waiting.insert(&output.id, *before);
+                    }
                 }
-                _ => true,
-            }),
+            }
             Item::Words { .. } | Item::Summary(_) => running = None,
             Item::Before(_) | Item::After(_) => {}
         }
     }
-    for (number, (_, item)) in items.iter_mut().enumerate() {
-        if let Item::Reply { parts, response, .. } = item {
-            let runs = running.as_ref() == Some(response);
-            let mut place = 0;
-            parts.retain(|it| {
-                place += 1;
-                match it {
-                    Part::Call(_) => answered.contains(&(number, place - 1)) || runs,
-                    _ => !is_blank(it),
-                }
-            });
-        }
+    let runs = |number: usize| matches!(&items[number].1, Item::Reply { response, .. } if Some(response) == running.as_ref());
+    let unanswered = calls.iter().filter(|it| !it.3 && !runs(it.0)).map(|it| (it.0, it.1));
+    gone.extend(unanswered.collect::<Vec<_>>());
+    drop(waiting);
+    let numbers: HashSet<usize> = gone.iter().map(|it| it.0).collect();
+    for number in numbers {
+        let mut place = 0;
+        items[number].1.parts_mut().retain(|_| {
+            place += 1;
+            !gone.contains(&(number, place - 1))
+        });
     }
-    // Thinking stays where the rest of its response does.
-    let says = |it: &Part| !matches!(it, Part::Reasoning(_));
-    let spoken: HashSet<Arc<str>> = items
-        .iter()
-        .filter_map(|(_, item)| match item {
-            Item::Reply { response, parts, .. } if parts.iter().any(says) => Some(response.clone()),
+    // Thinking stays where the rest of its response does: whether there is one, for responses of which some row has none.
+    let says = |parts: &[Part]| parts.iter().any(|it| !matches!(it, Part::Reasoning(_)));
+    let replies = || {
+        items.iter().filter_map(|(_, item)| match item {
+            Item::Reply { response, parts, .. } => Some((response, says(parts))),
             _ => None,
         })
-        .collect();
+    };
+    let mut spoken: HashMap<Arc<str>, bool> =
+        replies().filter(|it| !it.1).map(|(response, _)| (response.clone(), false)).collect();
+    if !spoken.is_empty() {
+        for (response, _) in replies().filter(|it| it.1) {
+            if let Some(spoken) = spoken.get_mut(response) {
+                *spoken = true;
+            }
+        }
+    }
     items.retain(|(_, item)| match item {
-        Item::Reply { response, parts, .. } => !parts.is_empty() && spoken.contains(response),
+        Item::Reply { response, parts, .. } => {
+            !parts.is_empty() && (says(parts) || spoken.get(response) == Some(&true))
+        }
         Item::Results { parts, .. }
         | Item::Summary(parts)
         | Item::Words { parts, .. }
@@ -113,7 +146,8 @@ pub(super) struct Assembly<'a> {
 }
 
 struct Reply {
-    parts: Vec<(usize, Part)>,
+    /// By row.
+    parts: Vec<(usize, Vec<Part>)>,
     usage: Option<Usage>,
     /// Whether results came before the last of it.
     late: bool,
@@ -149,7 +183,7 @@ impl<'a> Assembly<'a> {
                     self.replies.push(Reply { parts: Vec::new(), usage: None, late: false });
                 }
                 let reply = &mut self.replies[number];
-                reply.parts.extend(parts.into_iter().map(|it| (at, it)));
+                reply.parts.push((at, parts));
                 reply.usage = usage.or(reply.usage);
                 reply.late |= !self.results.is_empty();
             }
@@ -175,10 +209,20 @@ impl<'a> Assembly<'a> {
         self.by_response.clear();
         for mut reply in std::mem::take(&mut self.replies) {
             // In the order of the file; but what was said after a result stands before the calls.
-            reply.parts.sort_by_key(|(at, part)| (reply.late && matches!(part, Part::Call(_)), *at));
+            reply.parts.sort_by_key(|it| it.0);
+            if reply.late {
+                let split = |(at, parts): (usize, Vec<Part>)| {
+                    let (calls, said): (Vec<_>, Vec<_>) =
+                        parts.into_iter().partition(|it| matches!(it, Part::Call(_)));
+                    ((at, said), (at, calls))
+                };
+                let (said, calls): (Vec<_>, Vec<_>) = reply.parts.into_iter().map(split).unzip();
+                reply.parts = said.into_iter().chain(calls).filter(|it| !it.1.is_empty()).collect();
+            }
             let mut seen = HashSet::new();
-            let rows = reply.parts.iter().map(|it| it.0).filter(|it| seen.insert(*it)).collect();
-            let parts = reply.parts.into_iter().map(|it| it.1).collect();
+            let rows =
+                reply.parts.iter().map(|it| it.0).filter(|it| !reply.late || seen.insert(*it)).collect();
+            let parts = joined(reply.parts.into_iter().map(|it| it.1).collect());
             let mut message = Message::new(Role::Assistant, Kind::Said, parts);
             message.usage = reply.usage;
             self.push(message, rows);
@@ -191,7 +235,7 @@ impl<'a> Assembly<'a> {
         let kind = results.iter().filter(beside).map(|it| it.2).reduce(either).unwrap_or(Kind::Said);
         let several = results.len() > 1;
         let (rows, parts): (Vec<_>, Vec<_>) = results.into_iter().map(|(at, parts, _)| (at, parts)).unzip();
-        let mut parts: Vec<Part> = parts.into_iter().flatten().collect();
+        let mut parts = joined(parts);
         if several {
             // All results come first: the API wants them right behind their calls.
             parts.sort_by_key(|it| !matches!(it, Part::Output(_)));
@@ -210,10 +254,21 @@ impl<'a> Assembly<'a> {
 
     fn push(&mut self, mut message: Message, rows: Vec<usize>) {
         let Some(&first) = rows.first() else { return };
+        message.parts.shrink_to_fit();
         message.from = Some(self.out.0.len() as u32);
         message.id = Some(self.rows[first].uuid.clone());
         message.at = self.rows[first].at;
         self.out.0.push(message);
         self.out.1.push(rows);
     }
+}
+
+/// The parts of several rows, no more room than they take.
+fn joined(mut rows: Vec<Vec<Part>>) -> Vec<Part> {
+    let many: usize = rows.iter().skip(1).map(Vec::len).sum();
+    let mut rows = rows.iter_mut();
+    let mut out = rows.next().map(std::mem::take).unwrap_or_default();
+    out.reserve_exact(many);
+    rows.for_each(|it| out.append(it));
+    out
 }

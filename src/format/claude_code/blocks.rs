@@ -7,8 +7,8 @@ use serde_json::json as value;
 use serde_json::value::RawValue;
 
 use super::chain::lenient;
-use super::fields::squeeze;
 use crate::format::media::image_size;
+use crate::format::raw::squeeze;
 use crate::history::{Call, Kind, Media, MediaKind, Opaque, Output, Part, Reasoning, Text};
 use crate::json::compact;
 
@@ -16,7 +16,7 @@ use crate::json::compact;
 const API: &str = "anthropic";
 
 /// What the client itself puts in place of an old result (2.1, time-based clearing).
-const CLEARED: &str = "[Old tool result content cleared]";
+pub(super) const CLEARED: &str = "[Old tool result content cleared]";
 
 /// How texts begin that stand in a user row and are not the user's words.
 const CLIENT_TEXTS: [&str; 12] = [
@@ -44,7 +44,7 @@ pub(super) fn kind_of(parts: &[Part]) -> Kind {
     if said { Kind::Said } else { Kind::Context }
 }
 
-fn is_clients(text: &str) -> bool {
+pub(super) fn is_clients(text: &str) -> bool {
     let text = text.trim_start();
     if text.starts_with("<command-message>") {
         // A prompt command: what the user wrote behind it is a request. (A local command begins with its name.)
@@ -160,7 +160,7 @@ pub(super) fn part_of(raw: &RawValue) -> Option<Part> {
 }
 
 /// A tool's result, of what stands in it.
-pub(super) fn output(id: Arc<str>, parts: Vec<Part>, failed: bool) -> Part {
+fn output(id: Arc<str>, parts: Vec<Part>, failed: bool) -> Part {
     let of = |text: Text, media| {
         let cleared = text.as_str() == CLEARED;
         Part::Output(Output { id, name: None, cleared, text, media, failed })

@@ -1,20 +1,21 @@
 //! Which rows are live: the tree, its leaf, and the path that the client would send.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use memchr::memmem;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer};
 use serde_json::value::RawValue;
 
-use super::assemble::Item;
-use super::read::{Loaded, load};
+use super::read::{Loaded, load, said};
 use super::{ROW_TYPES, SIDE_TYPES, fast};
 use crate::error::Result;
 use crate::format::lines::{HEAD, backwards, each_line_in};
-use crate::format::{Keep, Note, Record, Source, derive};
+use crate::format::{Keep, LOOKED_AT_WHOLE, Note, Record, Source, derive};
 use crate::json;
 
 /// What of a line decides about its place. A field of the wrong type counts as missing.
@@ -23,11 +24,11 @@ pub(super) struct Line<'a> {
     #[serde(rename = "type", default, deserialize_with = "lenient")]
     pub(super) kind: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
-    pub(super) uuid: Option<Arc<str>>,
+    pub(super) uuid: Option<String>,
     #[serde(rename = "parentUuid", default, deserialize_with = "lenient")]
-    pub(super) parent: Option<Arc<str>>,
+    pub(super) parent: Option<String>,
     #[serde(rename = "sourceToolAssistantUUID", default, deserialize_with = "lenient")]
-    pub(super) answers: Option<Arc<str>>,
+    pub(super) answers: Option<String>,
     #[serde(rename = "isSidechain", default, deserialize_with = "lenient")]
     pub(super) sidechain: Option<bool>,
     #[serde(rename = "isMeta", default, deserialize_with = "lenient")]
@@ -41,13 +42,13 @@ pub(super) struct Line<'a> {
     #[serde(default, deserialize_with = "lenient")]
     pub(super) timestamp: Option<String>,
     #[serde(rename = "sessionId", default, deserialize_with = "lenient")]
-    pub(super) session: Option<Arc<str>>,
+    pub(super) session: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
-    pub(super) cwd: Option<Arc<str>>,
+    pub(super) cwd: Option<String>,
     #[serde(rename = "leafUuid", default, deserialize_with = "lenient")]
-    pub(super) leaf: Option<Arc<str>>,
+    pub(super) leaf: Option<String>,
     #[serde(rename = "compactMetadata", default, deserialize_with = "lenient")]
-    pub(super) compact: Option<Compact>,
+    pub(super) compact: Option<Box<Compact>>,
     #[serde(borrow, default)]
     pub(super) message: Option<&'a RawValue>,
 }
@@ -90,8 +91,23 @@ pub(super) fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     Ok(serde_json::from_str(raw.get()).ok())
 }
 
+/// What of a row decides about its place.
+#[derive(Default)]
+pub(super) struct Place<'a> {
+    pub(super) kind: RowKind,
+    pub(super) uuid: Cow<'a, str>,
+    pub(super) parent: Option<Cow<'a, str>>,
+    pub(super) answers: Option<Cow<'a, str>>,
+    pub(super) sidechain: bool,
+    pub(super) response: Option<Cow<'a, str>>,
+    pub(super) at: Option<i64>,
+    pub(super) session: Option<Cow<'a, str>>,
+    pub(super) cwd: Option<Cow<'a, str>>,
+    pub(super) compact: Option<Box<Compact>>,
+}
+
 /// What a row is, as far as the tree is concerned.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum RowKind {
     /// The user's, or the client's in the user's place.
     User { meta: bool, summary: bool, result: bool },
@@ -104,6 +120,7 @@ pub(super) enum RowKind {
     /// Where a compaction cut.
     Boundary,
     /// Anything else that others hang on.
+    #[default]
     Link,
 }
 
@@ -120,9 +137,9 @@ pub(super) struct Row {
     pub(super) response: Option<Arc<str>>,
     pub(super) at: Option<i64>,
     pub(super) cwd: Option<Arc<str>>,
-    pub(super) compact: Option<Compact>,
+    pub(super) compact: Option<Box<Compact>>,
     /// What it says, where that was kept while the line was looked at.
-    pub(super) loaded: Option<Result<Loaded, String>>,
+    pub(super) loaded: Option<Box<Result<Loaded, String>>>,
 }
 
 /// All lines, of which the rows are known by their place in the tree.
@@ -142,72 +159,29 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Reads every line once and keeps what decides about places.
-    pub(super) fn of(source: &dyn Source) -> Result<Self> {
-        Ok(Self::within(source, 0..source.len(), None)?.without_sidechains())
-    }
-
-    /// Reads the lines that begin in a range; with `keep`, what rows say is kept as that leaves it.
-    fn within(source: &dyn Source, range: Range<u64>, keep: Option<&Keep>) -> Result<Self> {
-        let mut index = Self::default();
-        index.lines = each_line_in(source, range, |number, record, bytes| {
-            let at = index.records.len() as u32;
-            index.records.push(record);
-            let rows = index.rows.len();
-            // What has to be mended first is not usual.
-            let fast = keep.and_then(|_| std::str::from_utf8(bytes).ok()).and_then(fast::look);
-            match fast {
-                Some(fast) => index.place(number, at, fast.line, fast.said, fast.response, Some(fast.loaded)),
-                None => {
-                    let text = json::mend(bytes);
-                    if let Err(what) = index.take(number, at, &text) {
-                        index.notes.push(Note { line: number, what });
-                    }
-                    if keep.is_some() {
-                        index.rows.iter_mut().skip(rows).for_each(|it| it.loaded = Some(load(it, &text)));
-                    }
-                }
-            }
-            if let Some(keep) = keep {
-                let loaded =
-                    index.rows.iter_mut().skip(rows).filter_map(|it| it.loaded.as_mut()?.as_mut().ok());
-                for part in loaded.filter_map(|it| it.item.as_mut()).flat_map(|it| it.parts_mut()) {
-                    keep(part, record.at);
-                }
-            }
-            Ok(true)
-        })?;
-        Ok(index)
-    }
-
-    /// Reads all lines, on all cores, and keeps what rows say.
-    pub(super) fn whole(source: &dyn Source) -> Result<Self> {
+    /// Looks at the lines from the last one backwards, on all cores: at all of them, or at no more than the chain depends
+    /// on and at the first (or at all if they are few).
+    ///
+    /// What rows say is read with them as far back as the chain is likely to lead: to the last place where a compaction
+    /// cut. Rows before it that it leads to all the same are left to be read once more.
+    pub(super) fn of(source: &dyn Source, keep: &Keep, all: bool) -> Result<Self> {
         let mut parts: Vec<Self> = Vec::new();
-        let look = |range| Self::within(source, range, Some(&|_, _| {}));
-        backwards(source, look, |part| {
+        let bounded = AtomicBool::new(false);
+        let all = all || source.len() <= LOOKED_AT_WHOLE;
+        let look = |range| Self::within(source, range, Some(keep).filter(|_| !bounded.load(Relaxed)));
+        // Where it was last asked whether they are enough: again when there is a quarter more.
+        let mut asked = source.len();
+        let from = backwards(source, look, |part, from| {
+            let behind = source.len() - from;
+            bounded.fetch_or(part.boundary().is_some(), Relaxed);
             parts.push(part);
-            true
+            if all || !bounded.load(Relaxed) || (source.len() - asked) * 5 > behind * 4 {
+                return true;
+            }
+            asked = from;
+            parts = vec![Self::joined(std::mem::take(&mut parts))];
+            !parts[0].is_enough()
         })?;
-        Ok(Self::joined(parts).without_sidechains())
-    }
-
-    /// Reads from the end backwards no more lines than the chain depends on, or all if they are few, and the first time.
-    pub(super) fn live_part(source: &dyn Source, keep: &Keep) -> Result<Self> {
-        let mut parts: Vec<Self> = Vec::new();
-        let (mut bounded, mut whole) = (false, false);
-        let from = backwards(
-            source,
-            |range| Self::within(source, range, Some(keep)),
-            |part| {
-                bounded |= part.boundary().is_some();
-                parts.push(part);
-                if bounded && source.len() > super::super::LOOKED_AT_WHOLE {
-                    parts = vec![Self::joined(std::mem::take(&mut parts))];
-                    whole = parts[0].is_enough();
-                }
-                !whole
-            },
-        )?;
         let mut index = Self::joined(parts);
         if from == 0 {
             return Ok(index.without_sidechains());
@@ -217,6 +191,40 @@ impl Index {
         let lines =
             if index.notes.is_empty() { 0 } else { each_line_in(source, 0..from, |_, _, _| Ok(true))? };
         index = Self::joined(vec![index, Self { times: first.times, lines, ..Self::default() }]);
+        Ok(index)
+    }
+
+    /// Looks at the lines that begin in a range; with `keep`, what rows say is read, and kept as that leaves it.
+    fn within(source: &dyn Source, range: Range<u64>, keep: Option<&Keep>) -> Result<Self> {
+        let mut index = Self::default();
+        let mut held = fast::Held::default();
+        let mut model: Option<Arc<str>> = None;
+        index.lines = each_line_in(source, range, |number, record, bytes| {
+            let at = index.records.len() as u32;
+            index.records.push(record);
+            let keep_here = |text: &str, keep: &Keep| keep(text, record.at).unwrap_or_else(|| text.into());
+            let make = keep.map(|keep| move |text: &str| keep_here(text, keep));
+            let mut reader = fast::Reader { keep: make.as_ref().map(|it| it as _), held: &mut held };
+            // What has to be mended first is not usual.
+            if let Some(it) = std::str::from_utf8(bytes).ok().and_then(|it| reader.look(it)) {
+                index.place(number, at, it.place);
+                if let (Some(row), true) = (index.rows.last_mut(), keep.is_some()) {
+                    let answered = shared(it.said.model.as_deref(), model.as_ref());
+                    row.loaded = Some(Box::new(Ok(said(row, it.said, answered.clone()))));
+                    model = answered.or(model.take());
+                }
+                return Ok(true);
+            }
+            let rows = index.rows.len();
+            let text = json::mend(bytes);
+            if let Err(what) = index.take(number, at, &text) {
+                index.notes.push(Note { line: number, what });
+            }
+            if let (Some(row), Some(keep)) = (index.rows.get_mut(rows), keep) {
+                row.loaded = Some(Box::new(load(row, &text, keep, record.at)));
+            }
+            Ok(true)
+        })?;
         Ok(index)
     }
 
@@ -314,93 +322,89 @@ impl Index {
             if kind == "last-prompt"
                 && let Some(leaf) = line.leaf
             {
-                self.pointer = Some((leaf, self.rows.len(), number));
+                self.pointer = Some((leaf.into(), self.rows.len(), number));
             }
             if !SIDE_TYPES.contains(&kind) {
                 return Err(format!("unknown type {kind:?}; not used"));
             }
             self.known = true;
-            self.session = line.session.or_else(|| self.session.take());
+            self.session = shared(line.session.as_deref(), self.session.as_ref()).or(self.session.take());
             return Ok(());
         }
-        if line.uuid.is_none() {
+        let Some(uuid) = line.uuid else {
             return Err(format!("expected a uuid on {kind:?}, found none; not used"));
-        }
+        };
         let message = line.message.map_or("", RawValue::get);
-        let said = memmem::find(message.as_bytes(), b"\"tool_result\"").is_some();
         #[derive(Deserialize)]
         struct Id {
             #[serde(default, deserialize_with = "lenient")]
-            id: Option<Arc<str>>,
+            id: Option<String>,
         }
         let response = if kind == "assistant" { serde_json::from_str::<Id>(message).ok() } else { None };
-        let response = response.and_then(|it| it.id);
-        self.place(number, record, Line { message: None, ..line }, said, response, None);
-        Ok(())
-    }
-
-    /// Puts a row into the tree. `result`: its message speaks of a tool's result. `response`: `message.id`.
-    fn place(
-        &mut self,
-        number: u64,
-        record: u32,
-        line: Line<'_>,
-        result: bool,
-        response: Option<Arc<str>>,
-        mut loaded: Option<Loaded>,
-    ) {
-        let Some(uuid) = line.uuid else { return };
-        self.known = true;
-        self.session = line.session.or_else(|| self.session.take());
-        let kind = match (line.kind.as_deref().unwrap_or_default(), line.subtype.as_deref()) {
-            ("user", _) => {
-                RowKind::User { meta: line.meta == Some(true), summary: line.summary == Some(true), result }
-            }
+        let kind = match (kind, line.subtype.as_deref()) {
+            ("user", _) => RowKind::User {
+                meta: line.meta == Some(true),
+                summary: line.summary == Some(true),
+                result: memmem::find(message.as_bytes(), b"\"tool_result\"").is_some(),
+            },
             ("assistant", _) => RowKind::Assistant { api_error: line.api_error == Some(true) },
             ("attachment", _) => RowKind::Attachment,
             ("system", Some("local_command")) => RowKind::LocalCommand,
             ("system", Some("compact_boundary")) => RowKind::Boundary,
             _ => RowKind::Link,
         };
-        let response = match kind {
-            RowKind::Assistant { .. } => Some(response.unwrap_or_else(|| uuid.clone())),
+        let place = Place {
+            kind,
+            uuid: uuid.into(),
+            parent: line.parent.map(Cow::Owned),
+            answers: line.answers.map(Cow::Owned),
+            sidechain: line.sidechain == Some(true),
+            response: response.and_then(|it| it.id).map(Cow::Owned),
+            at: line.timestamp.as_deref().and_then(derive::parse_time),
+            session: line.session.map(Cow::Owned),
+            cwd: line.cwd.map(Cow::Owned),
+            compact: line.compact,
+        };
+        self.place(number, record, place);
+        Ok(())
+    }
+
+    /// Puts a row into the tree.
+    fn place(&mut self, line: u64, record: u32, place: Place<'_>) {
+        self.known = true;
+        let session = shared(place.session.as_deref(), self.session.as_ref());
+        self.session = session.or_else(|| self.session.take());
+        if let Some(at) = place.at {
+            self.time(at);
+        }
+        // Most rows are of the same directory and response as the one before, and hang on it.
+        let before = self.rows.last();
+        let known = |of: fn(&Row) -> Option<&Arc<str>>| before.and_then(of);
+        let uuid: Arc<str> = (&*place.uuid).into();
+        let response = match place.kind {
+            RowKind::Assistant { .. } => {
+                let response = shared(place.response.as_deref(), known(|it| it.response.as_ref()));
+                Some(response.unwrap_or_else(|| uuid.clone()))
+            }
             RowKind::User { .. }
             | RowKind::Attachment
             | RowKind::LocalCommand
             | RowKind::Boundary
             | RowKind::Link => None,
         };
-        let at = line.timestamp.as_deref().and_then(derive::parse_time);
-        if let Some(at) = at {
-            self.time(at);
-        }
-        // Most rows have the same directory, model and response as the one before, and hang on it.
-        let before = self.rows.last();
-        let cwd = shared(line.cwd, before.and_then(|it| it.cwd.as_ref()));
-        let parent = shared(line.parent, before.map(|it| &it.uuid));
-        let response = shared(response, before.and_then(|it| it.response.as_ref()));
-        if let Some(loaded) = &mut loaded {
-            let near = self.rows.iter().rev().take(4);
-            let known =
-                near.filter_map(|it| it.loaded.as_ref()?.as_ref().ok()).find_map(|it| it.model.as_ref());
-            loaded.model = shared(loaded.model.take(), known);
-            if let (Some(Item::Reply { response: of, .. }), Some(response)) = (&mut loaded.item, &response) {
-                of.clone_from(response);
-            }
-        }
         self.rows.push(Row {
             record,
-            line: number,
-            kind,
-            uuid,
-            parent,
-            answers: line.answers,
-            sidechain: line.sidechain == Some(true),
+            line,
+            kind: place.kind,
+            parent: shared(place.parent.as_deref(), known(|it| Some(&it.uuid))),
+            answers: shared(place.answers.as_deref(), known(|it| Some(&it.uuid))),
+            sidechain: place.sidechain,
             response,
-            at,
-            cwd,
-            compact: line.compact,
-            loaded: loaded.map(Ok),
+            at: place.at,
+            cwd: shared(place.cwd.as_deref(), known(|it| it.cwd.as_ref())),
+            compact: place.compact,
+            loaded: None,
+            uuid,
         });
     }
 
@@ -415,27 +419,35 @@ impl Index {
     /// Where no row hangs on another, there is no tree (files made by other tools): all rows in their order.
     pub(super) fn live(&mut self) -> Vec<usize> {
         // Of several rows with one uuid the last counts.
-        let by_uuid: HashMap<Arc<str>, usize> =
-            self.rows.iter().enumerate().map(|(at, it)| (it.uuid.clone(), at)).collect();
-        let find = |uuid: &Option<Arc<str>>| uuid.as_ref().and_then(|it| by_uuid.get(it)).copied();
-        let mut parents: Vec<Option<usize>> = self.rows.iter().map(|it| find(&it.parent)).collect();
+        let by_uuid: HashMap<&str, usize> =
+            self.rows.iter().enumerate().map(|(at, it)| (&*it.uuid, at)).collect();
+        let find = |uuid: &Option<Arc<str>>| uuid.as_ref().and_then(|it| by_uuid.get(&**it)).copied();
+        // Most rows hang on the one before, whose uuid they then share.
+        let unique = by_uuid.len() == self.rows.len();
+        let mut parents: Vec<Option<usize>> = Vec::with_capacity(self.rows.len());
+        for (at, row) in self.rows.iter().enumerate() {
+            let before = at.checked_sub(1).filter(|_| unique);
+            let on_it =
+                |it: &usize| row.parent.as_ref().is_some_and(|of| Arc::ptr_eq(of, &self.rows[*it].uuid));
+            parents.push(before.filter(on_it).or_else(|| find(&row.parent)));
+        }
 
         let main: Vec<usize> = (0..self.rows.len()).filter(|it| !self.rows[*it].sidechain).collect();
         if main.len() > 1 && main.iter().all(|it| parents[*it].is_none() && self.rows[*it].compact.is_none())
         {
             let what = "expected parentUuid to link the rows, found none that does; their order in the file is taken".into();
-            self.notes.push(Note { line: self.rows[main[0]].line, what });
+            let line = self.rows[main[0]].line;
+            self.notes.push(Note { line, what });
             return main;
         }
         let boundary = self.boundary();
         let kept = boundary.and_then(|it| self.relink(it, &by_uuid, &mut parents));
         let pointed = match &self.pointer {
-            Some((leaf, before, _)) if boundary.is_none_or(|it| it < *before) => {
-                let found = by_uuid.get(leaf).copied();
+            Some((leaf, before, line)) if boundary.is_none_or(|it| it < *before) => {
+                let found = by_uuid.get(&**leaf).copied();
                 if found.is_none() {
-                    let (_, _, line) = self.pointer.clone().unwrap_or_default();
                     let what = "expected leafUuid to name a row, found none; the last row is taken".into();
-                    self.notes.push(Note { line, what });
+                    self.notes.push(Note { line: *line, what });
                 }
                 found
             }
@@ -470,6 +482,14 @@ impl Index {
             (Some(kept), Some(boundary)) => at < boundary && !kept.contains(&at),
             _ => false,
         };
+        let off = |at: &usize| {
+            let row = &self.rows[*at];
+            !seen[*at] && !row.sidechain && !forgotten(*at) && by_uuid.get(&*row.uuid) == Some(at)
+        };
+        let off: Vec<usize> = (0..self.rows.len()).filter(off).collect();
+        if off.is_empty() {
+            return path;
+        }
         let mut place: HashMap<&str, usize> = HashMap::new();
         for (position, &at) in path.iter().enumerate() {
             if let Some(response) = &self.rows[at].response {
@@ -477,10 +497,8 @@ impl Index {
             }
         }
         let mut put_back: HashMap<usize, Vec<usize>> = HashMap::new();
-        for (at, row) in self.rows.iter().enumerate() {
-            if seen[at] || row.sidechain || forgotten(at) || by_uuid.get(&row.uuid) != Some(&at) {
-                continue;
-            }
+        for at in off {
+            let row = &self.rows[at];
             let response = match row.kind {
                 RowKind::Assistant { .. } => row.response.as_deref(),
                 RowKind::User { result: true, .. } => find(&row.answers)
@@ -509,7 +527,7 @@ impl Index {
     fn relink(
         &self,
         boundary: usize,
-        by_uuid: &HashMap<Arc<str>, usize>,
+        by_uuid: &HashMap<&str, usize>,
         parents: &mut [Option<usize>],
     ) -> Option<HashSet<usize>> {
         let compact = self.rows[boundary].compact.as_ref()?;
@@ -552,11 +570,9 @@ impl Index {
 }
 
 /// The known text in the place of an equal one, so that it is held once.
-fn shared(new: Option<Arc<str>>, known: Option<&Arc<str>>) -> Option<Arc<str>> {
-    match known {
-        Some(known) if new.as_ref() == Some(known) => Some(known.clone()),
-        Some(_) | None => new,
-    }
+fn shared(new: Option<&str>, known: Option<&Arc<str>>) -> Option<Arc<str>> {
+    let new = new?;
+    Some(known.filter(|it| ***it == *new).map_or_else(|| new.into(), Arc::clone))
 }
 
 /// Which rows hang on `start`, it included. Each parent is followed once.

@@ -2,210 +2,244 @@
 //! to the reader that takes everything; where both read a row, they read the same.
 
 use std::borrow::Cow;
-use std::fmt;
-use std::sync::Arc;
 
 use memchr::memmem;
-use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
-use serde_json::value::RawValue;
 
-use super::blocks::output;
-use super::chain::Line;
-use super::fields::squeeze;
-use super::read::{Loaded, Reported, reply, words};
-use crate::format::raw::Str;
-use crate::history::{Call, Part, Reasoning, Text};
+use super::blocks::{CLEARED, is_clients};
+use super::chain::{Place, RowKind};
+use super::read::Reported;
+use crate::format::cursor::{Cursor, Seen};
+use crate::format::derive;
+use crate::format::raw::squeeze;
+use crate::history::{Call, Kind, Output, Part, Reasoning, Text};
 
 /// A row, understood.
-pub(super) struct Fast {
-    pub(super) line: Line<'static>,
-    /// Its message speaks of a tool's result.
-    pub(super) said: bool,
+pub(super) struct Fast<'a> {
+    pub(super) place: Place<'a>,
+    pub(super) said: Said<'a>,
+}
+
+/// What a row says.
+#[derive(Default)]
+pub(super) struct Said<'a> {
+    pub(super) parts: Vec<Part>,
+    /// Whether a text of it is the user's own.
+    own: bool,
+    /// Whether a block of it is a tool's result.
+    result: bool,
     /// `message.id`.
-    pub(super) response: Option<Arc<str>>,
-    pub(super) loaded: Loaded,
+    id: Option<Cow<'a, str>>,
+    pub(super) model: Option<Cow<'a, str>>,
+    pub(super) usage: Option<Reported>,
 }
 
-#[derive(Deserialize)]
-struct Row<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Str<'a>,
-    uuid: Arc<str>,
-    #[serde(rename = "parentUuid")]
-    parent: Option<Arc<str>>,
-    #[serde(rename = "sourceToolAssistantUUID")]
-    answers: Option<Arc<str>>,
-    #[serde(rename = "isSidechain")]
-    sidechain: Option<bool>,
-    #[serde(rename = "isMeta")]
-    meta: Option<bool>,
-    #[serde(rename = "isCompactSummary")]
-    summary: Option<bool>,
-    #[serde(rename = "isApiErrorMessage")]
-    api_error: Option<bool>,
-    subtype: Option<String>,
-    timestamp: Option<String>,
-    #[serde(rename = "sessionId")]
-    session: Option<Arc<str>>,
-    cwd: Option<Arc<str>>,
-    #[serde(rename = "compactMetadata")]
-    compact: Option<IgnoredAny>,
-    #[serde(borrow)]
-    message: Body<'a>,
+impl Said<'_> {
+    /// Whose words they are.
+    pub(super) fn kind(&self) -> Kind {
+        if self.own { Kind::Said } else { Kind::Context }
+    }
 }
 
-#[derive(Deserialize)]
-struct Body<'a> {
-    id: Option<Arc<str>>,
-    model: Option<Arc<str>>,
-    usage: Option<Reported>,
-    #[serde(borrow)]
-    content: Content<'a>,
+/// Reads rows.
+pub(super) struct Reader<'k> {
+    /// What becomes of texts; without it, only the place of rows is read.
+    pub(super) keep: Option<&'k dyn Fn(&str) -> Text>,
+    pub(super) held: &'k mut Held,
 }
 
-enum Content<'a> {
-    Text(Cow<'a, str>),
-    Blocks(Vec<Block<'a>>),
+/// Room for a text that stands escaped, and for one that is put together of several.
+#[derive(Default)]
+pub(super) struct Held {
+    text: String,
+    joined: String,
 }
 
-#[derive(Deserialize)]
-struct Block<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Str<'a>,
-    #[serde(borrow)]
-    text: Option<Str<'a>>,
-    #[serde(borrow)]
-    thinking: Option<Str<'a>>,
-    #[serde(borrow)]
-    signature: Option<Str<'a>>,
-    id: Option<Arc<str>>,
-    name: Option<Arc<str>>,
-    #[serde(borrow)]
-    input: Option<&'a RawValue>,
-    tool_use_id: Option<Arc<str>>,
-    #[serde(borrow)]
-    content: Option<Content<'a>>,
-    is_error: Option<bool>,
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Either;
-        impl<'de> Visitor<'de> for Either {
-            type Value = Content<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text or blocks")
-            }
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Content::Text(Cow::Borrowed(text)))
-            }
-            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Content::Text(Cow::Owned(text.to_owned())))
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-                let mut out = Vec::new();
-                while let Some(block) = list.next_element()? {
-                    out.push(block);
+impl Reader<'_> {
+    /// Reads a row of the user's or the model's, if there is nothing unusual in it.
+    pub(super) fn look<'a>(&mut self, text: &'a str) -> Option<Fast<'a>> {
+        let (mut kind, mut uuid, mut said, mut seen) = (None, None, None, Seen::default());
+        let (mut meta, mut summary) = (None, None);
+        let mut place = Place::default();
+        Cursor::whole(text, |it| {
+            it.object(|it, name| {
+                match name {
+                    "type" => kind = Some(seen.once(0, it.string())?),
+                    "uuid" => uuid = Some(seen.once(1, it.string())?),
+                    "parentUuid" => place.parent = seen.once(2, it.some(Cursor::string))?,
+                    "sourceToolAssistantUUID" => place.answers = seen.once(3, it.some(Cursor::string))?,
+                    "isSidechain" => place.sidechain = seen.once(4, it.some(Cursor::bool))? == Some(true),
+                    "isMeta" => meta = seen.once(5, it.some(Cursor::bool))?,
+                    "isCompactSummary" => summary = seen.once(6, it.some(Cursor::bool))?,
+                    "timestamp" => {
+                        let time = seen.once(7, it.some(Cursor::string))?;
+                        place.at = time.and_then(|it| derive::parse_time(&it));
+                    }
+                    "sessionId" => place.session = seen.once(8, it.some(Cursor::string))?,
+                    "cwd" => place.cwd = seen.once(9, it.some(Cursor::string))?,
+                    "message" => said = Some(seen.once(10, self.message(it))?),
+                    "isApiErrorMessage" if seen.once(11, it.some(Cursor::bool))? == Some(true) => {
+                        return None;
+                    }
+                    "isApiErrorMessage" => {}
+                    "subtype" => seen.once(12, it.value()).map(|_| ())?,
+                    "leafUuid" => seen.once(13, it.value()).map(|_| ())?,
+                    "compactMetadata" => return None,
+                    _ => it.value().map(|_| ())?,
                 }
-                Ok(Content::Blocks(out))
+                Some(())
+            })
+        })?;
+        let mut said = said?;
+        place.uuid = uuid?;
+        place.response = said.id.take();
+        place.kind = match &*kind? {
+            "assistant" => RowKind::Assistant { api_error: false },
+            // It may also stand elsewhere, which the other reader takes for a sign of one.
+            "user" if !said.result && memmem::find(text.as_bytes(), b"\"tool_result\"").is_some() => {
+                return None;
             }
-        }
-        from.deserialize_any(Either)
-    }
-}
-
-/// Reads a row of the user's or the model's, if there is nothing unusual in it.
-pub(super) fn look(text: &str) -> Option<Fast> {
-    let row: Row = serde_json::from_str(text).ok()?;
-    let assistant = match row.kind.as_str() {
-        "assistant" => true,
-        "user" => false,
-        _ => return None,
-    };
-    if row.compact.is_some() || row.api_error == Some(true) {
-        return None;
-    }
-    let body = row.message;
-    let is_result = |it: &Block| it.kind.as_str() == "tool_result";
-    let result = matches!(&body.content, Content::Blocks(it) if it.iter().any(is_result));
-    // It may also stand elsewhere, which the other reader takes for a sign of one.
-    if !result && !assistant && memmem::find(text.as_bytes(), b"\"tool_result\"").is_some() {
-        return None;
-    }
-    let parts = parts(body.content)?;
-    let loaded = if assistant {
-        let response = body.id.clone().unwrap_or_else(|| row.uuid.clone());
-        reply(response, body.model, body.usage, parts)
-    } else {
-        let item = words(parts, row.meta == Some(true), row.summary == Some(true), result);
-        Loaded { item: Some(item), model: None }
-    };
-    let line = Line {
-        kind: Some(row.kind.as_str().to_owned()),
-        uuid: Some(row.uuid),
-        parent: row.parent,
-        answers: row.answers,
-        sidechain: row.sidechain,
-        meta: row.meta,
-        summary: row.summary,
-        api_error: row.api_error,
-        subtype: row.subtype,
-        timestamp: row.timestamp,
-        session: row.session,
-        cwd: row.cwd,
-        ..Line::default()
-    };
-    Some(Fast { line, said: result, response: body.id, loaded })
-}
-
-fn parts(content: Content<'_>) -> Option<Vec<Part>> {
-    match content {
-        Content::Text(text) if text.trim().is_empty() => Some(Vec::new()),
-        Content::Text(text) => Some(vec![Part::Text(text.as_ref().into())]),
-        Content::Blocks(blocks) => {
-            let mut out = Vec::with_capacity(blocks.len());
-            for block in blocks {
-                out.extend(part(block)?);
+            "user" => {
+                let (meta, summary) = (meta == Some(true), summary == Some(true));
+                RowKind::User { meta, summary, result: said.result }
             }
-            Some(out)
-        }
+            _ => return None,
+        };
+        Some(Fast { place, said })
     }
-}
 
-/// `None` for a block that is left to the other reader, `Some(None)` for one that is not sent.
-fn part(block: Block<'_>) -> Option<Option<Part>> {
-    let text = |it: Option<Str<'_>>| it.map_or(Text::default(), |it| it.as_str().into());
-    Some(match block.kind.as_str() {
-        "text" => {
-            let text = text(block.text);
-            (!text.is_empty()).then_some(Part::Text(text))
+    fn message<'a>(&mut self, it: &mut Cursor<'a>) -> Option<Said<'a>> {
+        let (mut said, mut seen) = (Said::default(), Seen::default());
+        it.object(|it, name| {
+            match name {
+                "id" => said.id = seen.once(0, it.some(Cursor::string))?,
+                "model" => said.model = seen.once(1, it.some(Cursor::string))?,
+                "usage" => said.usage = seen.once(2, it.some(Reported::of))?,
+                "content" => seen.once(3, self.content(it, &mut said))?,
+                _ => it.value().map(|_| ())?,
+            }
+            Some(())
+        })?;
+        seen.has(3).then_some(said)
+    }
+
+    fn content(&mut self, it: &mut Cursor<'_>, said: &mut Said<'_>) -> Option<()> {
+        if it.peek()? != b'"' {
+            return it.list(|it| self.block(it, said));
         }
-        "thinking" => {
-            let signature = block.signature.filter(|it| !it.as_str().is_empty());
-            let signature = signature.map(|it| it.as_str().into());
-            Some(Part::Reasoning(Reasoning { text: text(block.thinking), signature }))
+        let Some(keep) = self.keep else { return it.value().map(|_| ()) };
+        let text = it.text(&mut self.held.text)?;
+        if !text.trim().is_empty() {
+            said.own |= !is_clients(text);
+            said.parts.push(Part::Text(keep(text)));
         }
-        // What it holds is copied as it stands: nothing in it may have to be mended.
-        "tool_use" if block.input.is_some_and(|it| it.get().contains("\\u")) => return None,
-        "tool_use" => Some(Part::Call(Call {
-            id: block.id.unwrap_or_default(),
-            name: block.name.unwrap_or_default(),
-            input: block.input.map_or("{}".into(), |it| squeeze(it.get()).into()),
-            freeform: false,
-            signature: None,
-        })),
-        "tool_result" => {
-            let parts = match block.content {
-                Some(Content::Text(text)) => vec![Part::Text(text.as_ref().into())],
-                Some(Content::Blocks(blocks)) if blocks.iter().all(|it| it.kind.as_str() == "text") => {
-                    parts(Content::Blocks(blocks))?
+        Some(())
+    }
+
+    /// A block; one that is not sent becomes nothing.
+    fn block(&mut self, it: &mut Cursor<'_>, said: &mut Said<'_>) -> Option<()> {
+        let (mut kind, mut own, mut seen) = (None, false, Seen::default());
+        let (mut text, mut thinking, mut signature) = (None, None, None);
+        let (mut id, mut name, mut input) = (None, None, None);
+        let (mut call, mut content, mut failed) = (None, None, None);
+        it.object(|it, key| {
+            match key {
+                "type" => kind = Some(seen.once(0, it.string())?),
+                "text" => {
+                    let mut look = |text: &str| own = !text.is_empty() && !is_clients(text);
+                    text = seen.once(1, it.some(|it| self.text(it, &mut look)))?;
                 }
-                Some(Content::Blocks(_)) => return None,
-                None => Vec::new(),
-            };
-            Some(output(block.tool_use_id.unwrap_or_default(), parts, block.is_error == Some(true)))
+                "thinking" => thinking = seen.once(2, it.some(|it| self.text(it, &mut |_| {})))?,
+                "signature" => signature = seen.once(3, it.some(|it| self.text(it, &mut |_| {})))?,
+                "id" => id = seen.once(4, it.some(Cursor::string))?,
+                "name" => name = seen.once(5, it.some(Cursor::string))?,
+                "input" => input = seen.once(6, it.some(|it| self.input(it)))?,
+                "tool_use_id" => call = seen.once(7, it.some(Cursor::string))?,
+                "content" => content = seen.once(8, it.some(|it| self.result(it)))?,
+                "is_error" => failed = seen.once(9, it.some(Cursor::bool))?,
+                _ => it.value().map(|_| ())?,
+            }
+            Some(())
+        })?;
+        let owned = |it: Option<Cow<'_, str>>| it.as_deref().unwrap_or_default().into();
+        let part = match &*kind? {
+            "text" => {
+                said.own |= own;
+                text.filter(|it: &Text| !it.is_empty()).map(Part::Text)
+            }
+            "thinking" => {
+                let signature = signature.filter(|it: &Text| !it.is_empty());
+                Some(Part::Reasoning(Reasoning { text: thinking.unwrap_or_default(), signature }))
+            }
+            "tool_use" => {
+                let input = input.unwrap_or_else(|| "{}".into());
+                let (id, name) = (owned(id), owned(name));
+                Some(Part::Call(Call { id, name, input, freeform: false, signature: None }))
+            }
+            "tool_result" => {
+                said.result = true;
+                let (text, cleared) = content.unwrap_or_default();
+                let failed = failed == Some(true);
+                Some(Part::Output(Output {
+                    id: owned(call),
+                    name: None,
+                    text,
+                    media: Vec::new(),
+                    failed,
+                    cleared,
+                }))
+            }
+            _ => return None,
+        };
+        said.parts.extend(part.filter(|_| self.keep.is_some()));
+        Some(())
+    }
+
+    /// A text, looked at before it is kept.
+    fn text(&mut self, it: &mut Cursor<'_>, look: &mut dyn FnMut(&str)) -> Option<Text> {
+        let Some(keep) = self.keep else { return it.value().map(|_| Text::default()) };
+        let text = it.text(&mut self.held.text)?;
+        look(text);
+        Some(keep(text))
+    }
+
+    /// Arguments. They are copied as they stand: nothing in them may have to be mended.
+    fn input(&mut self, it: &mut Cursor<'_>) -> Option<Text> {
+        let (raw, tight) = it.value_tight()?;
+        let Some(keep) = self.keep else { return Some(Text::default()) };
+        if memmem::find(raw.as_bytes(), b"\\u").is_some() {
+            return None;
         }
-        _ => return None,
-    })
+        Some(if tight { keep(raw) } else { keep(&squeeze(raw)) })
+    }
+
+    /// What a tool answered, if it is text alone, and whether that was cleared.
+    fn result(&mut self, it: &mut Cursor<'_>) -> Option<(Text, bool)> {
+        let Some(keep) = self.keep else { return it.value().map(|_| Default::default()) };
+        let Held { text, joined } = &mut *self.held;
+        let of = |text: &str| (keep(text), text == CLEARED);
+        if it.peek()? == b'"' {
+            return it.text(text).map(of);
+        }
+        joined.clear();
+        it.list(|it| {
+            let (mut kind, mut seen) = (None, Seen::default());
+            it.object(|it, key| {
+                match key {
+                    "type" => kind = Some(seen.once(0, it.string())?),
+                    "text" => {
+                        if let Some(text) =
+                            seen.once(1, it.some(|it| it.text(text)))?.filter(|it| !it.is_empty())
+                        {
+                            joined.push_str(if joined.is_empty() { "" } else { "\n" });
+                            joined.push_str(text);
+                        }
+                    }
+                    _ => it.value().map(|_| ())?,
+                }
+                Some(())
+            })?;
+            (kind? == "text").then_some(())
+        })?;
+        Some(of(joined))
+    }
 }

@@ -77,23 +77,6 @@ pub(super) fn span(whole: &str, part: &str) -> Range<usize> {
     at..at + part.len()
 }
 
-/// JSON without the white space between its tokens; everything else as it was written.
-pub(super) fn squeeze(json: &str) -> String {
-    let (mut out, mut inside, mut escaped) = (String::with_capacity(json.len()), false, false);
-    for char in json.chars() {
-        if inside {
-            inside = escaped || char != '"';
-            escaped = !escaped && char == '\\';
-        } else if char.is_ascii_whitespace() {
-            continue;
-        } else {
-            inside = char == '"';
-        }
-        out.push(char);
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,13 +91,5 @@ mod tests {
             r#"{"a":1.0,"b":{ "x": [1e3] },"a":2,"d":"new"}"#
         );
         assert_eq!(&text[span(text, fields.get("b").unwrap())], r#"{ "x": [1e3] }"#);
-    }
-
-    #[test]
-    fn squeezes_outside_of_strings() {
-        assert_eq!(
-            squeeze(r#" { "a b" : "c \" d\\" , "e" : [ 1 , 2 ] } "#),
-            r#"{"a b":"c \" d\\","e":[1,2]}"#
-        );
     }
 }

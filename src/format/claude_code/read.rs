@@ -10,8 +10,10 @@ use serde_json::value::RawValue;
 use super::assemble::{Assembly, Item, drop_orphans};
 use super::blocks::{blocks, is_blank, kind_of};
 use super::chain::{Index, Row, RowKind, lenient};
+use super::fast::Said;
 use crate::error::{Error, Kind as ErrorKind, Result};
-use crate::format::{Format, HELD_WHOLE, Keep, Note, PastCompaction, Session, Source};
+use crate::format::cursor::{Cursor, Seen};
+use crate::format::{Format, Keep, Note, PastCompaction, Session, Source, hold};
 use crate::history::{History, Kind, Message, Meta, Part, Role, Text, Usage};
 use crate::json;
 
@@ -40,17 +42,17 @@ const ATTACHED: [(&str, &str); 14] = [
 ///
 /// `id` of a message is the uuid of its first row; usage is that of a response's last row, unless all of it is zero.
 pub fn read(source: &dyn Source) -> Result<Session> {
-    let small = source.len() <= HELD_WHOLE;
-    session(source, if small { Index::whole(source)? } else { Index::of(source)? })
+    let keep: &Keep = &|_, _| None;
+    session(source, keep, Index::of(source, keep, true)?)
 }
 
 /// The same for a session that is only measured: parts are as `keep` leaves them, and no line is looked at that the
 /// history does not depend on.
 pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
-    session(source, Index::live_part(source, keep)?).map(Session::measured_only)
+    session(source, keep, Index::of(source, keep, false)?).map(Session::measured_only)
 }
 
-fn session(source: &dyn Source, mut index: Index) -> Result<Session> {
+fn session(source: &dyn Source, keep: &Keep, mut index: Index) -> Result<Session> {
     if !index.known {
         let found = match index.notes.first() {
             Some(note) => format!("line {}: {}", note.line, note.what),
@@ -68,10 +70,10 @@ fn session(source: &dyn Source, mut index: Index) -> Result<Session> {
         let row = &mut index.rows[at];
         cwd = row.cwd.clone().or(cwd);
         let loaded = match row.loaded.take() {
-            Some(loaded) => loaded,
+            Some(loaded) => *loaded,
             None => {
-                let bytes = source.bytes(index.records[row.record as usize].range())?;
-                load(row, &json::mend(&bytes))
+                let record = index.records[row.record as usize];
+                load(row, &json::mend(&source.bytes(record.range())?), keep, record.at)
             }
         };
         match loaded {
@@ -136,7 +138,7 @@ struct Body<'a> {
 }
 
 /// `message.usage`.
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
 pub(super) struct Reported {
     #[serde(default, deserialize_with = "lenient")]
     input_tokens: Option<u64>,
@@ -148,6 +150,28 @@ pub(super) struct Reported {
     cache_creation_input_tokens: Option<u64>,
 }
 
+impl Reported {
+    /// Reads it where it is as usual: whole numbers, or nothing.
+    pub(super) fn of(it: &mut Cursor<'_>) -> Option<Self> {
+        let (mut out, mut seen) = (Self::default(), Seen::default());
+        it.object(|it, name| {
+            match name {
+                "input_tokens" => out.input_tokens = seen.once(0, it.some(Cursor::number))?,
+                "output_tokens" => out.output_tokens = seen.once(1, it.some(Cursor::number))?,
+                "cache_read_input_tokens" => {
+                    out.cache_read_input_tokens = seen.once(2, it.some(Cursor::number))?
+                }
+                "cache_creation_input_tokens" => {
+                    out.cache_creation_input_tokens = seen.once(3, it.some(Cursor::number))?;
+                }
+                _ => it.value().map(|_| ())?,
+            }
+            Some(())
+        })?;
+        Some(out)
+    }
+}
+
 /// What a row says.
 pub(super) struct Loaded {
     pub(super) item: Option<Item>,
@@ -156,12 +180,7 @@ pub(super) struct Loaded {
 }
 
 /// What an assistant's row says.
-pub(super) fn reply(
-    response: Arc<str>,
-    model: Option<Arc<str>>,
-    usage: Option<Reported>,
-    parts: Vec<Part>,
-) -> Loaded {
+fn reply(response: Arc<str>, model: Option<Arc<str>>, usage: Option<Reported>, parts: Vec<Part>) -> Loaded {
     let synthetic = model.as_deref() == Some(SYNTHETIC);
     let usage = usage.filter(|_| !synthetic).map(|it| Usage {
         input: it.input_tokens.unwrap_or(0),
@@ -175,8 +194,8 @@ pub(super) fn reply(
 }
 
 /// What a user's row says.
-pub(super) fn words(parts: Vec<Part>, meta: bool, summary: bool, result: bool) -> Item {
-    let kind = if meta { Kind::Context } else { kind_of(&parts) };
+fn words(parts: Vec<Part>, kind: Kind, meta: bool, summary: bool, result: bool) -> Item {
+    let kind = if meta { Kind::Context } else { kind };
     if result && parts.iter().any(|it| matches!(it, Part::Output(_))) {
         Item::Results { parts, kind }
     } else if summary {
@@ -186,7 +205,25 @@ pub(super) fn words(parts: Vec<Part>, meta: bool, summary: bool, result: bool) -
     }
 }
 
-pub(super) fn load(row: &Row, text: &str) -> Result<Loaded, String> {
+/// What a row says that was read in one pass; `model` is the one that answered.
+pub(super) fn said(row: &Row, said: Said, model: Option<Arc<str>>) -> Loaded {
+    let kind = said.kind();
+    match row.kind {
+        RowKind::User { meta, summary, result } => {
+            Loaded { item: Some(words(said.parts, kind, meta, summary, result)), model: None }
+        }
+        _ => reply(row.response.clone().unwrap_or_default(), model, said.usage, said.parts),
+    }
+}
+
+/// What a row says, its texts as `keep` leaves them. `text` is its record's, which stands at `at`.
+pub(super) fn load(row: &Row, text: &str, keep: &Keep, at: u64) -> Result<Loaded, String> {
+    let mut loaded = loaded(row, text)?;
+    loaded.item.iter_mut().flat_map(Item::parts_mut).for_each(|it| hold(it, keep, at));
+    Ok(loaded)
+}
+
+fn loaded(row: &Row, text: &str) -> Result<Loaded, String> {
     let body = || -> Result<Body, String> {
         let content: Content =
             serde_json::from_str(text).map_err(|it| format!("expected a message: {it}; not used"))?;
@@ -200,7 +237,9 @@ pub(super) fn load(row: &Row, text: &str) -> Result<Loaded, String> {
             return Ok(reply(response, body.model, body.usage, blocks(body.content)));
         }
         RowKind::User { meta, summary, result } => {
-            Some(words(blocks(body()?.content), meta, summary, result))
+            let parts = blocks(body()?.content);
+            let kind = kind_of(&parts);
+            Some(words(parts, kind, meta, summary, result))
         }
         RowKind::LocalCommand => {
             #[derive(Deserialize)]
@@ -290,8 +329,11 @@ fn attachment(text: &str) -> Result<Option<Item>, String> {
 fn past(source: &dyn Source, index: &Index, of: &[Vec<usize>]) -> Result<Vec<PastCompaction>> {
     let mut out: Vec<PastCompaction> = Vec::new();
     let mut waits = false;
-    let messages: HashMap<usize, usize> =
-        of.iter().enumerate().flat_map(|(message, rows)| rows.iter().map(move |it| (*it, message))).collect();
+    let is_summary = |it: &usize| matches!(index.rows[*it].kind, RowKind::User { summary: true, .. });
+    let messages: HashMap<usize, usize> = (0..)
+        .zip(of)
+        .flat_map(|(message, rows)| rows.iter().filter(|it| is_summary(it)).map(move |it| (*it, message)))
+        .collect();
     for (at, row) in index.rows.iter().enumerate() {
         match row.kind {
             RowKind::Boundary => {
@@ -310,7 +352,7 @@ fn past(source: &dyn Source, index: &Index, of: &[Vec<usize>]) -> Result<Vec<Pas
                 }
                 waits = false;
                 let bytes = source.bytes(index.records[row.record as usize].range())?;
-                let item = load(row, &json::mend(&bytes)).ok().and_then(|it| it.item);
+                let item = loaded(row, &json::mend(&bytes)).ok().and_then(|it| it.item);
                 if let (Some(past), Some(Item::Summary(parts))) = (out.last_mut(), item) {
                     past.summary = Message::new(Role::User, Kind::Summary, parts).plain();
                     past.message = messages.get(&at).copied();

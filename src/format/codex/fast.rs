@@ -1,66 +1,35 @@
 //! The lines that make up nearly all of a rollout, read in one pass. Whatever is not exactly as expected here is left to
 //! the reader that takes everything ([`super::rollout`]); where both read a line, they read the same.
 
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
 
-use super::items::{Family, Item, Pair, compacted, kind_of, make_call, output_of};
+use super::items::{Family, Item, Pair, compacted, make_call, output_of};
+use super::rollout::{Report, Tokens, report};
+use crate::format::cursor::{Cursor, Seen};
 use crate::format::derive;
-use crate::format::raw::Str;
-use crate::history::{Kind, Message, Part, Role};
+use crate::history::{Kind, Message, Output, Part, Reasoning, Role, Text};
 
-/// A line: an item, or nothing that a replay needs.
+/// A line.
 pub(super) struct Fast {
     pub(super) ordinal: Option<u64>,
     pub(super) at: Option<i64>,
-    pub(super) item: Option<Item>,
+    pub(super) said: Said,
 }
 
-#[derive(Deserialize)]
-struct Line<'a> {
-    #[serde(borrow)]
-    timestamp: Option<Str<'a>>,
-    ordinal: Option<u64>,
-    #[serde(borrow, rename = "type")]
-    tag: Str<'a>,
-    #[serde(borrow)]
-    payload: Payload<'a>,
+/// What a line says.
+pub(super) enum Said {
+    /// An item that begins no turn, and where its JSON stands in the line. Nothing where texts are not asked for.
+    Item(Option<Item>, Range<usize>),
+    /// What was counted, and how large the window is.
+    Counted(Option<Report>, Option<u64>),
+    /// Nothing that a replay needs.
+    Nothing,
 }
 
-#[derive(Deserialize)]
-struct Payload<'a> {
-    #[serde(borrow, rename = "type")]
-    tag: Str<'a>,
-    #[serde(borrow)]
-    id: Option<Str<'a>>,
-    #[serde(borrow)]
-    role: Option<Str<'a>>,
-    #[serde(borrow)]
-    call_id: Option<Str<'a>>,
-    #[serde(borrow)]
-    name: Option<Str<'a>>,
-    namespace: Option<IgnoredAny>,
-    #[serde(borrow)]
-    arguments: Option<Str<'a>>,
-    #[serde(borrow)]
-    input: Option<Str<'a>>,
-    #[serde(borrow)]
-    output: Option<Str<'a>>,
-    #[serde(borrow)]
-    content: Option<Vec<Block<'a>>>,
-    model_context_window: Option<IgnoredAny>,
-}
-
-#[derive(Deserialize)]
-struct Block<'a> {
-    #[serde(borrow, rename = "type")]
-    tag: Str<'a>,
-    #[serde(borrow)]
-    text: Str<'a>,
-}
-
-/// Events that a replay goes by.
-const EVENTS: [&str; 9] = [
+/// Events that a replay goes by and that are read elsewhere.
+const EVENTS: [&str; 8] = [
     "task_started",
     "turn_started",
     "task_complete",
@@ -69,56 +38,204 @@ const EVENTS: [&str; 9] = [
     "thread_rolled_back",
     "user_message",
     "item_completed",
-    "token_count",
 ];
 
-/// Reads a line, if it is one of the usual ones.
-pub(super) fn look(text: &str) -> Option<Fast> {
-    let line: Line = serde_json::from_str(text).ok()?;
-    let it = line.payload;
-    let item = match line.tag.as_str() {
-        "event_msg" if it.model_context_window.is_none() && !EVENTS.contains(&it.tag.as_str()) => None,
-        "response_item" => Some(item(it)?),
-        _ => return None,
-    };
-    let at = line.timestamp.and_then(|it| derive::parse_time(it.as_str()));
-    Some(Fast { ordinal: line.ordinal, at, item })
+/// Reads lines.
+pub(super) struct Reader<'k> {
+    /// What becomes of texts; without it, nothing is made of items.
+    pub(super) keep: Option<&'k dyn Fn(&str) -> Text>,
+    pub(super) held: &'k mut Held,
 }
 
-fn item(it: Payload<'_>) -> Option<Item> {
-    let text = |it: &Option<Str<'_>>| it.as_ref().map_or(String::new(), |it| it.as_str().to_owned());
-    let (role, parts, pair) = match (it.tag.as_str(), &it.call_id) {
-        ("message", _) if it.role.as_ref()?.as_str() == "assistant" => {
-            let blocks = it.content?;
-            let is_text = |it: &Block| matches!(it.tag.as_str(), "output_text" | "input_text" | "text");
-            if blocks.is_empty() || !blocks.iter().all(is_text) {
-                return None;
+/// Room for a text that stands escaped, and for one that is put together of several.
+#[derive(Default)]
+pub(super) struct Held {
+    text: String,
+    joined: String,
+}
+
+impl Reader<'_> {
+    /// Reads a line, if it is one of the usual ones.
+    pub(super) fn look(&mut self, text: &str) -> Option<Fast> {
+        let (mut at, mut ordinal, mut tag, mut said, mut seen) = (None, None, None, None, Seen::default());
+        Cursor::whole(text, |it| {
+            it.object(|it, name| {
+                match name {
+                    "timestamp" => at = seen.once(0, it.some(Cursor::string))?,
+                    "ordinal" => ordinal = seen.once(1, it.some(Cursor::number))?,
+                    "type" => tag = Some(seen.once(2, it.string())?),
+                    "payload" => {
+                        let payload = match tag.as_deref()? {
+                            "event_msg" => event(it),
+                            "response_item" => it.span(|it| self.item(it)).map(|(it, at)| Said::Item(it, at)),
+                            _ => None,
+                        };
+                        said = Some(seen.once(3, payload)?);
+                    }
+                    _ => it.value().map(|_| ())?,
+                }
+                Some(())
+            })
+        })?;
+        let at = at.and_then(|it: Cow<'_, str>| derive::parse_time(&it));
+        Some(Fast { ordinal, at, said: said? })
+    }
+
+    /// An item. Its type stands in front of what it holds.
+    fn item(&mut self, it: &mut Cursor<'_>) -> Option<Option<Item>> {
+        let (mut tag, mut seen) = (None::<Cow<'_, str>>, Seen::default());
+        let (mut id, mut role, mut call, mut name) = (None, None, None, None);
+        let (mut parts, mut text, mut sealed, mut output) = (Vec::new(), None, None, None);
+        it.object(|it, key| {
+            match (tag.as_deref().unwrap_or_default(), key) {
+                (_, "type") => tag = Some(seen.once(0, it.string())?),
+                ("", _) => return None,
+                (_, "id") => id = seen.once(1, it.some(Cursor::string))?,
+                (_, "call_id") => call = seen.once(2, it.some(Cursor::string))?,
+                (_, "name") => name = seen.once(3, it.some(Cursor::string))?,
+                (_, "namespace") => return None,
+                ("message", "role") => role = seen.once(4, it.some(Cursor::string))?,
+                ("message", "content") => seen.once(5, self.blocks(it, &mut parts))?,
+                ("reasoning", "summary") => text = seen.once(5, it.some(|it| self.summary(it)))?,
+                ("reasoning", "content") => seen.once(6, it.some(|_| None::<()>)).map(|_| ())?,
+                ("reasoning", "encrypted_content") => sealed = seen.once(7, it.some(|it| self.text(it)))?,
+                ("function_call", "arguments") => text = seen.once(5, it.some(|it| self.arguments(it)))?,
+                ("custom_tool_call", "input") => text = seen.once(5, it.some(|it| self.text(it)))?,
+                ("function_call_output" | "custom_tool_call_output", "output") => {
+                    output = Some(seen.once(5, self.output(it))?);
+                }
+                _ => it.value().map(|_| ())?,
             }
-            let parts = blocks.iter().map(|it| Part::Text(it.text.as_str().into())).collect();
-            (Role::Assistant, parts, Pair::None)
+            Some(())
+        })?;
+        let text = text.unwrap_or_default();
+        let call: Option<Arc<str>> = call.map(|it| (*it).into());
+        let (role, part, pair) = match (&*tag?, call) {
+            ("message", _) if role? == "assistant" && seen.has(5) => (Role::Assistant, None, Pair::None),
+            ("reasoning", _) => {
+                let part = Part::Reasoning(Reasoning { text, signature: sealed });
+                (Role::Assistant, Some(part), Pair::None)
+            }
+            (tag @ ("function_call" | "custom_tool_call"), Some(call)) => {
+                let family = if tag == "function_call" { Family::Function } else { Family::Custom };
+                let name = name.as_deref().unwrap_or_default();
+                let part = make_call(&call, name, text, family == Family::Custom);
+                (Role::Assistant, Some(part), Pair::Call(family, call))
+            }
+            (tag @ ("function_call_output" | "custom_tool_call_output"), Some(call)) => {
+                let family = if tag == "function_call_output" { Family::Function } else { Family::Custom };
+                let output = Output { id: call.clone(), name: name.map(|it| (*it).into()), ..output? };
+                (Role::Tool, Some(Part::Output(output)), Pair::Output(family, call))
+            }
+            _ => return None,
+        };
+        parts.extend(part);
+        let message = Message { id: id.map(|it| (*it).into()), ..Message::new(role, Kind::Said, parts) };
+        Some(self.keep.map(|_| Item { message, pair, ours: false }))
+    }
+
+    /// A text.
+    fn text(&mut self, it: &mut Cursor<'_>) -> Option<Text> {
+        match self.keep {
+            Some(keep) => it.text(&mut self.held.text).map(keep),
+            None => it.value().map(|_| Text::default()),
         }
-        ("function_call", Some(call)) if it.namespace.is_none() => {
-            let input = compacted(it.arguments.as_ref().map_or("", Str::as_str));
-            let part = make_call(call.as_str(), it.name.as_ref().map_or("", Str::as_str), &input, false);
-            (Role::Assistant, vec![part], Pair::Call(Family::Function, call.as_str().to_owned()))
+    }
+
+    fn arguments(&mut self, it: &mut Cursor<'_>) -> Option<Text> {
+        match self.keep {
+            Some(keep) => it.text(&mut self.held.text).map(|it| keep(&compacted(it))),
+            None => it.value().map(|_| Text::default()),
         }
-        ("custom_tool_call", Some(call)) => {
-            let part =
-                make_call(call.as_str(), &text(&it.name), it.input.as_ref().map_or("", Str::as_str), true);
-            (Role::Assistant, vec![part], Pair::Call(Family::Custom, call.as_str().to_owned()))
+    }
+
+    /// What a tool answered, if it is text alone.
+    fn output(&mut self, it: &mut Cursor<'_>) -> Option<Output> {
+        match self.keep {
+            Some(keep) => it.text(&mut self.held.text).map(|it| output_of(it, keep)),
+            None => it.value().map(|_| output_of("", &|it| it.into())),
         }
-        (tag @ ("function_call_output" | "custom_tool_call_output"), Some(call)) => {
-            let family = if tag == "function_call_output" { Family::Function } else { Family::Custom };
-            let name = it.name.as_ref().map(|it| it.as_str().into());
-            let part = Part::Output(output_of(call.as_str(), name, it.output.as_ref()?.as_str()));
-            (Role::Tool, vec![part], Pair::Output(family, call.as_str().to_owned()))
+    }
+
+    /// What the model said: texts, and nothing else.
+    fn blocks(&mut self, it: &mut Cursor<'_>, parts: &mut Vec<Part>) -> Option<()> {
+        let mut some = false;
+        it.list(|it| {
+            some = true;
+            let text =
+                self.block(it, |reader, it| reader.text(it), &["output_text", "input_text", "text"])?;
+            parts.push(Part::Text(text));
+            Some(())
+        })?;
+        some.then_some(())
+    }
+
+    /// What can be read of a thought, joined.
+    fn summary(&mut self, it: &mut Cursor<'_>) -> Option<Text> {
+        self.held.joined.clear();
+        let mut many = 0;
+        it.list(|it| {
+            let join = |reader: &mut Self, it: &mut Cursor<'_>| {
+                let Held { text, joined } = &mut *reader.held;
+                joined.push_str(if many == 0 { "" } else { "\n" });
+                joined.push_str(it.text(text)?);
+                Some(())
+            };
+            self.block(it, join, &["summary_text"])?;
+            many += 1;
+            Some(())
+        })?;
+        Some(self.keep.map_or_else(Text::default, |keep| keep(&self.held.joined)))
+    }
+
+    /// A block of one of these types, what `take` makes of its text.
+    fn block<T>(
+        &mut self,
+        it: &mut Cursor<'_>,
+        take: impl FnOnce(&mut Self, &mut Cursor<'_>) -> Option<T>,
+        tags: &[&str],
+    ) -> Option<T> {
+        let (mut tag, mut text, mut take, mut seen) = (None, None, Some(take), Seen::default());
+        it.object(|it, key| {
+            match key {
+                "type" => tag = Some(seen.once(0, it.string())?),
+                "text" => text = Some(take.take()?(self, it)?),
+                _ => it.value().map(|_| ())?,
+            }
+            Some(())
+        })?;
+        tags.contains(&&*tag?).then_some(text?)
+    }
+}
+
+/// An event. Its type stands in front of what was counted.
+fn event(it: &mut Cursor<'_>) -> Option<Said> {
+    let (mut tag, mut counted, mut seen) = (None::<Cow<'_, str>>, None, Seen::default());
+    it.object(|it, key| {
+        match key {
+            "type" => tag = Some(seen.once(0, it.string())?),
+            "model_context_window" => return None,
+            "info" if tag.as_deref()? == "token_count" => counted = seen.once(1, it.some(count))?,
+            _ => it.value().map(|_| ())?,
         }
-        _ => return None,
-    };
-    let kind = kind_of(role, &parts);
-    debug_assert_eq!(kind, Kind::Said);
-    let id = it.id.map(|it| it.as_str().into());
-    Some(Item { message: Message { id, ..Message::new(role, kind, parts) }, pair, ours: false })
+        Some(())
+    })?;
+    (!EVENTS.contains(&&*tag?)).then_some(counted.unwrap_or(Said::Nothing))
+}
+
+/// `info` of a count.
+fn count(it: &mut Cursor<'_>) -> Option<Said> {
+    let (mut last, mut so_far, mut window, mut seen) = (None, None, None, Seen::default());
+    it.object(|it, key| {
+        match key {
+            "last_token_usage" => last = seen.once(0, it.some(Tokens::of))?,
+            "total_token_usage" => so_far = seen.once(1, it.some(Tokens::of))?,
+            "model_context_window" => window = seen.once(2, it.some(Cursor::number))?,
+            _ => it.value().map(|_| ())?,
+        }
+        Some(())
+    })?;
+    Some(Said::Counted(last.map(|it| report(it, so_far)), window))
 }
 
 #[cfg(test)]
@@ -127,24 +244,34 @@ mod tests {
     use super::*;
     use crate::format::raw::Fields;
 
+    fn look(line: &str, keep: bool) -> Option<Fast> {
+        let make = |text: &str| Text::from(text);
+        Reader { keep: keep.then_some(&make), held: &mut Held::default() }.look(line)
+    }
+
     #[test]
     fn reads_what_the_other_reader_reads() {
         let payloads = [
             r#"{"type":"message","role":"assistant","id":"m","content":[{"type":"output_text","text":"a\nb"}]}"#,
             r#"{"type":"function_call","name":"shell","call_id":"c","arguments":"{ \"a\": 1 }"}"#,
+            r#"{"type":"function_call","name":"shell","call_id":"c","arguments":"not { json"}"#,
             r#"{"type":"custom_tool_call","name":"apply_patch","call_id":"c","input":"*** Begin"}"#,
             r#"{"type":"function_call_output","call_id":"c","output":"Exit code: 1\nOutput:\nno"}"#,
             r#"{"type":"custom_tool_call_output","call_id":"c","name":"exec","output":""}"#,
+            r#"{"type":"reasoning","id":"r","summary":[],"content":null,"encrypted_content":"gAAA"}"#,
+            r#"{"type":"reasoning","summary":[{"type":"summary_text","text":""},{"type":"summary_text","text":"b"}]}"#,
         ];
         for payload in payloads {
             let line = format!(
-                r#"{{"timestamp":"2026-11-20T09:15:35.675Z","type":"response_item","payload":{payload}}}"#
+                r#"{{"timestamp":"2026-11-20T09:15:35.675Z","type":"response_item","payload": {payload}}}"#
             );
-            let fast = look(&line).unwrap();
-            let item = fast.item.unwrap();
+            let fast = look(&line, true).unwrap();
+            assert_eq!(fast.at, Some(1_795_166_135_675));
+            let Said::Item(Some(item), place) = fast.said else { panic!("{payload}") };
             let other = parse(payload, None).unwrap().unwrap();
             assert_eq!((item.message, item.pair, item.ours), (other.message, other.pair, other.ours));
-            assert_eq!(fast.at, Some(1_795_166_135_675));
+            assert_eq!(&line[place], payload);
+            assert!(matches!(look(&line, false).unwrap().said, Said::Item(None, _)));
         }
     }
 
@@ -155,15 +282,20 @@ mod tests {
             r#"{"type":"response_item","payload":{"type":"message","role":"assistant","content":[]}}"#,
             r#"{"type":"response_item","payload":{"type":"function_call_output","call_id":"c","output":[]}}"#,
             r#"{"type":"response_item","payload":{"type":"function_call","namespace":"mcp__x","call_id":"c"}}"#,
-            r#"{"type":"event_msg","payload":{"type":"token_count"}}"#,
+            r#"{"type":"response_item","payload":{"call_id":"c","type":"function_call"}}"#,
+            r#"{"type":"response_item","payload":{"type":"reasoning","summary":[{"text":"untyped"}]}}"#,
+            r#"{"payload":{"type":"agent_message"},"type":"event_msg"}"#,
+            r#"{"type":"event_msg","payload":{"type":"task_started"}}"#,
+            r#"{"type":"event_msg","payload":{"type":"token_count","info":{"model_context_window":-1}}}"#,
             r#"{"type":"event_msg","payload":{"type":"new","model_context_window":1}}"#,
             r#"{"type":"compacted","payload":{"type":"x"}}"#,
             r#"{"type":"event_msg","type":"event_msg","payload":{"type":"agent_message"}}"#,
             r#"{"type":"event_msg","payload":{"type":"agent_message"}"#,
         ] {
             assert!(Fields::of(line).is_some() || !line.ends_with("}}"), "{line}");
-            assert!(look(line).is_none(), "{line}");
+            assert!(look(line, true).is_none(), "{line}");
         }
-        assert!(look(r#"{"type":"event_msg","payload":{"type":"agent_message","message":"x"}}"#).is_some());
+        let line = r#"{"type":"event_msg","payload":{"type":"agent_message","message":"x"}}"#;
+        assert!(matches!(look(line, true).unwrap().said, Said::Nothing));
     }
 }

@@ -1,10 +1,11 @@
 //! One response item as a message, and a message as response items.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::format::raw::{Fields, array, list, quoted, text};
+use crate::format::cursor::Cursor;
+use crate::format::raw::{Fields, array, list, quoted, squeeze, text};
 use crate::history::{Call, Kind, Media, MediaKind, Message, Opaque, Output, Part, Reasoning, Role, Text};
-use crate::json;
 
 /// Whose opaque parts these are.
 pub(super) const API: &str = "openai-responses";
@@ -23,8 +24,8 @@ pub(super) const NOT_SENT: [&str; 2] = ["metadata", "internal_chat_message_metad
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Pair {
     None,
-    Call(Family, String),
-    Output(Family, String),
+    Call(Family, Arc<str>),
+    Output(Family, Arc<str>),
 }
 
 /// Outputs answer only calls of their own family.
@@ -52,7 +53,7 @@ pub(super) fn parse(body: &str, tag: Option<&str>) -> Result<Option<Item>, Strin
         None => fields.text("type").ok_or("expected a response item with a type, found none")?,
     };
     let id = fields.text("id");
-    let call_id = fields.text("call_id");
+    let call_id: Option<Arc<str>> = fields.text("call_id").map(Into::into);
     let name = || fields.text("name").unwrap_or_default();
     // As it is sent: without what only the rollout needs.
     let sealed = || opaque(&tag, &fields.with(&NOT_SENT.map(|it| (it, None))));
@@ -105,17 +106,17 @@ pub(super) fn parse(body: &str, tag: Option<&str>) -> Result<Option<Item>, Strin
             };
             let input = fields.text("arguments").unwrap_or_default();
             pair = Pair::Call(Family::Function, call.clone());
-            (Role::Assistant, vec![make_call(&call, &name, &compacted(&input), false)])
+            (Role::Assistant, vec![make_call(&call, &name, (&*compacted(&input)).into(), false)])
         }
         ("custom_tool_call", Some(call)) => {
             let input = fields.text("input").unwrap_or_default();
             pair = Pair::Call(Family::Custom, call.clone());
-            (Role::Assistant, vec![make_call(&call, &name(), &input, true)])
+            (Role::Assistant, vec![make_call(&call, &name(), input.into(), true)])
         }
         ("local_shell_call", Some(call)) => {
             pair = Pair::Call(Family::Function, call.clone());
             let input = compacted(fields.get("action").unwrap_or("{}"));
-            (Role::Assistant, vec![make_call(&call, "local_shell", &input, false)])
+            (Role::Assistant, vec![make_call(&call, "local_shell", (&*input).into(), false)])
         }
         ("function_call_output", Some(call)) => {
             pair = Pair::Output(Family::Function, call.clone());
@@ -266,14 +267,14 @@ fn media(kind: MediaKind, mime: &str, url: &str) -> Media {
 }
 
 fn opaque(tag: &str, raw: &str) -> Part {
-    Part::Opaque(Opaque { api: API.into(), kind: tag.into(), raw: compacted(raw).into() })
+    Part::Opaque(Opaque { api: API.into(), kind: tag.into(), raw: (&*compacted(raw)).into() })
 }
 
-pub(super) fn make_call(id: &str, name: &str, input: &str, freeform: bool) -> Part {
-    Part::Call(Call { id: id.into(), name: name.into(), input: input.into(), freeform, signature: None })
+pub(super) fn make_call(id: &Arc<str>, name: &str, input: Text, freeform: bool) -> Part {
+    Part::Call(Call { id: id.clone(), name: name.into(), input, freeform, signature: None })
 }
 
-fn output(fields: &Fields, call: &str) -> Output {
+fn output(fields: &Fields, call: &Arc<str>) -> Output {
     let raw = fields.get("output").unwrap_or("\"\"");
     let mut texts = Vec::new();
     let mut found = Vec::new();
@@ -289,24 +290,25 @@ fn output(fields: &Fields, call: &str) -> Output {
         }
     } else if let Some(object) = Fields::of(raw) {
         // Before 2025-10 an object: {content, success}.
-        texts.push(object.text("content").unwrap_or_else(|| compacted(raw)));
+        texts.push(object.text("content").unwrap_or_else(|| compacted(raw).into_owned()));
         failed = object.get("success") == Some("false");
     } else {
         texts.push(text(raw).unwrap_or_else(|| raw.to_owned()));
     }
     let text = texts.join("\n");
-    let said = output_of(call, fields.text("name").map(Into::into), &text);
-    Output { failed: failed || said.failed, media: found, ..said }
+    let said = output_of(&text, &|it| it.into());
+    let name = fields.text("name").map(Into::into);
+    Output { id: call.clone(), name, failed: failed || said.failed, media: found, ..said }
 }
 
-/// An output that is nothing but text.
-pub(super) fn output_of(call: &str, name: Option<Arc<str>>, text: &str) -> Output {
+/// An output that is nothing but text, kept as `keep` leaves it; whose it is has to be said still.
+pub(super) fn output_of(text: &str, keep: &dyn Fn(&str) -> Text) -> Output {
     Output {
-        id: call.into(),
-        name,
+        id: "".into(),
+        name: None,
         failed: says_failed(text),
         cleared: text == "Output exceeded the available model context and was truncated",
-        text: text.into(),
+        text: keep(text),
         media: Vec::new(),
     }
 }
@@ -340,13 +342,11 @@ fn says_failed(text: &str) -> bool {
 }
 
 /// JSON without white space between its tokens; what is not JSON stays as it is.
-pub(super) fn compacted(raw: &str) -> String {
-    if !raw.contains([' ', '\n', '\r', '\t']) {
-        return raw.to_owned();
-    }
-    match serde_json::from_str::<serde_json::Value>(raw) {
-        Ok(value) => json::compact(&value),
-        Err(_) => raw.to_owned(),
+pub(super) fn compacted(raw: &str) -> Cow<'_, str> {
+    match Cursor::whole(raw, Cursor::value_tight) {
+        Some((json, true)) => Cow::Borrowed(json),
+        Some((json, false)) => Cow::Owned(squeeze(json)),
+        None => Cow::Borrowed(raw),
     }
 }
 

@@ -10,7 +10,7 @@ mod rollout;
 mod write;
 
 use super::raw::Fields;
-use super::{Format, HELD_WHOLE, Keep, Session, Source};
+use super::{Format, Keep, Session, Source};
 use crate::error::Result;
 use crate::history::{History, Meta};
 
@@ -58,8 +58,8 @@ pub fn sniff(first_lines: &str) -> bool {
 /// # Errors
 /// [`Input`](crate::error::Kind::Input) if no line is Codex's; what [`Source::read_at`] gives.
 pub fn read(source: &dyn Source) -> Result<Session> {
-    let small = source.len() <= HELD_WHOLE;
-    session(source, if small { Rollout::whole(source)? } else { Rollout::of(source)? })
+    let keep: &Keep = &|_, _| None;
+    session(source, keep, Rollout::of(source, keep, true)?)
 }
 
 /// The same for a session that is only measured: parts are as `keep` leaves them, and no line is looked at that the
@@ -68,16 +68,16 @@ pub fn read(source: &dyn Source) -> Result<Session> {
 /// # Errors
 /// As [`read`].
 pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
-    let rollout = Rollout::live(source, keep)?;
+    let rollout = Rollout::of(source, keep, false)?;
     // A compaction that carries no history keeps the words of user messages: they must be there.
     if rollout.needs_words() {
         return read(source);
     }
-    session(source, rollout).map(Session::measured_only)
+    session(source, keep, rollout).map(Session::measured_only)
 }
 
-fn session(source: &dyn Source, mut rollout: Rollout) -> Result<Session> {
-    let replayed = rollout.replay(source)?;
+fn session(source: &dyn Source, keep: &Keep, mut rollout: Rollout) -> Result<Session> {
+    let replayed = rollout.replay(source, keep)?;
     let text = |number: Option<u32>| number.map_or(Ok(String::new()), |it| rollout.text(source, it));
     let (first, last) = (text(rollout.session_meta)?, text(rollout.turn_context)?);
     let first = Fields::of(&first).and_then(|it| it.object("payload"));

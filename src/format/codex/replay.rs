@@ -4,6 +4,11 @@
 //! Not repeated here: Codex shortens over-long outputs once more while it reads them; the rollout holds them as they
 //! were already shortened when they were recorded, under the same policy.
 
+#![expect(
+    clippy::vec_box,
+    reason = "items stand boxed in their entries, and are then moved without being copied"
+)]
+
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
@@ -11,7 +16,7 @@ use super::items::{Family, Item, Pair, parse};
 use super::rollout::{Entry, Rollout};
 use crate::error::Result;
 use crate::format::raw::{Fields, place};
-use crate::format::{PastCompaction, Source, derive};
+use crate::format::{Keep, PastCompaction, Source, derive, hold};
 use crate::history::{Kind, Message, Output, Part, Role};
 
 /// Tokens of user messages that survive a compaction without a history of its own (Codex,
@@ -40,21 +45,21 @@ pub(super) struct Survivors {
 
 /// What the model would be sent next.
 pub(super) struct Replayed {
-    pub(super) items: Vec<Live>,
+    pub(super) items: Vec<Box<Live>>,
     pub(super) past: Vec<PastCompaction>,
 }
 
 impl Rollout {
     /// What a resume would send.
-    pub(super) fn replay(&mut self, source: &dyn Source) -> Result<Replayed> {
+    pub(super) fn replay(&mut self, source: &dyn Source, keep: &Keep) -> Result<Replayed> {
         let (Survivors { base, cancelled }, _) = self.survivors();
-        let mut items: Vec<Live> = Vec::new();
+        let mut items: Vec<Box<Live>> = Vec::new();
         let mut start = 0;
         if let Some(base) = base {
-            items = self.base(source, base as u32)?;
+            items = self.base(source, keep, base as u32)?.into_iter().map(Box::new).collect();
             start = base + 1;
         }
-        let begun = |items: &[Live]| -> Vec<usize> {
+        let begun = |items: &[Box<Live>]| -> Vec<usize> {
             items.iter().enumerate().filter(|(_, it)| it.starts_turn).map(|(at, _)| at).collect()
         };
         // Where turns begin in `items`.
@@ -67,14 +72,14 @@ impl Rollout {
                 Entry::Item { starts_turn, live } => {
                     let (starts_turn, record) = (*starts_turn, number as u32);
                     let live = match live.take() {
-                        Some(live) => Some(Live { record, ..*live }),
-                        None => self.live_item(source, record)?,
+                        Some(live) => Some(live),
+                        None => self.live_item(source, keep, record)?.map(Box::new),
                     };
                     if let Some(mut live) = live {
                         if starts_turn {
                             starts.push(items.len());
                         }
-                        live.starts_turn = starts_turn;
+                        (live.starts_turn, live.record) = (starts_turn, record);
                         items.push(live);
                     }
                 }
@@ -179,7 +184,7 @@ impl Rollout {
             .any(|(number, it)| matches!(it, Entry::Compacted { .. }) && !cancelled.contains(&number))
     }
 
-    fn live_item(&self, source: &dyn Source, number: u32) -> Result<Option<Live>> {
+    fn live_item(&self, source: &dyn Source, keep: &Keep, number: u32) -> Result<Option<Live>> {
         let text = self.text(source, number)?;
         let Some(fields) = Fields::of(&text) else { return Ok(None) };
         let Some(payload) = fields.get("payload") else { return Ok(None) };
@@ -194,7 +199,13 @@ impl Rollout {
         };
         let Ok((Some(Item { mut message, pair, .. }), body)) = found else { return Ok(None) };
         message.at = fields.text("timestamp").and_then(|it| derive::parse_time(&it));
+        self.hold(&mut message, keep, number);
         Ok(Some(Live { message, record: number, at: self.at(number, &text, body), pair, starts_turn: false }))
+    }
+
+    fn hold(&self, message: &mut Message, keep: &Keep, number: u32) {
+        let at = self.records.get(number as usize).map_or(0, |it| it.at);
+        message.parts.iter_mut().for_each(|it| hold(it, keep, at));
     }
 
     fn at(&self, number: u32, record: &str, part: &str) -> Option<Range<u64>> {
@@ -204,7 +215,7 @@ impl Rollout {
     }
 
     /// The history that a compaction carries.
-    fn base(&self, source: &dyn Source, number: u32) -> Result<Vec<Live>> {
+    fn base(&self, source: &dyn Source, keep: &Keep, number: u32) -> Result<Vec<Live>> {
         let text = self.text(source, number)?;
         let line = Fields::of(&text);
         let payload = line.as_ref().and_then(|it| it.object("payload"));
@@ -224,12 +235,13 @@ impl Rollout {
             if let Some(kind) = noted.and_then(|it| kind_named(&it)) {
                 message.kind = kind;
             }
+            self.hold(&mut message, keep, number);
             out.push(Live { message, record: number, at: self.at(number, &text, raw), pair, starts_turn });
         }
         Ok(out)
     }
 
-    fn past(&self, cancelled: &HashSet<usize>, items: &[Live]) -> Vec<PastCompaction> {
+    fn past(&self, cancelled: &HashSet<usize>, items: &[Box<Live>]) -> Vec<PastCompaction> {
         let summaries: HashMap<u32, usize> = (0..)
             .zip(items)
             .filter(|(_, it)| it.message.kind == Kind::Summary)
@@ -295,7 +307,7 @@ pub(super) fn kind_name(kind: Kind) -> &'static str {
 }
 
 /// A compaction that carries no history: the newest user messages within the budget, then its message.
-fn legacy(items: Vec<Live>, message: &str, record: u32) -> Vec<Live> {
+fn legacy(items: Vec<Box<Live>>, message: &str, record: u32) -> Vec<Box<Live>> {
     let mut left = LEGACY_BUDGET;
     let mut kept = Vec::new();
     for live in items.into_iter().rev() {
@@ -310,12 +322,13 @@ fn legacy(items: Vec<Live>, message: &str, record: u32) -> Vec<Live> {
         let text = if fits { text } else { truncated(&text, left) };
         left = if fits { left - tokens } else { 0 };
         let message = Message { at: live.message.at, ..Message::text(Role::User, Kind::Said, text) };
-        kept.push(Live { message, record: live.record, at: None, pair: Pair::None, starts_turn: true });
+        let (record, at, pair) = (live.record, None, Pair::None);
+        kept.push(Box::new(Live { message, record, at, pair, starts_turn: true }));
     }
     kept.reverse();
     let summary = if message.is_empty() { "(no summary available)" } else { message };
     let summary = Message::text(Role::User, Kind::Summary, summary);
-    kept.push(Live { message: summary, record, at: None, pair: Pair::None, starts_turn: true });
+    kept.push(Box::new(Live { message: summary, record, at: None, pair: Pair::None, starts_turn: true }));
     kept
 }
 
@@ -331,7 +344,7 @@ fn truncated(text: &str, tokens: usize) -> String {
 }
 
 /// Drops the last turns, and what the client put in front of the first of them.
-fn drop_turns(items: &mut Vec<Live>, starts: &mut Vec<usize>, turns: u64) {
+fn drop_turns(items: &mut Vec<Box<Live>>, starts: &mut Vec<usize>, turns: u64) {
     let (Some(&first), true) = (starts.first(), turns > 0) else { return };
     let kept = starts.len().saturating_sub(usize::try_from(turns).unwrap_or(usize::MAX));
     let mut cut = starts.get(kept).copied().unwrap_or(first);
@@ -344,28 +357,34 @@ fn drop_turns(items: &mut Vec<Live>, starts: &mut Vec<usize>, turns: u64) {
 
 /// What Codex mends before it sends: outputs without a call go, a call without an output gets one that says
 /// `aborted`, unless it stands at the very end and may still be answered.
-fn paired(items: Vec<Live>) -> Vec<Live> {
-    let mut calls: HashSet<(Family, String)> = HashSet::new();
-    let mut outputs: HashSet<String> = HashSet::new();
+fn paired(items: Vec<Box<Live>>) -> Vec<Box<Live>> {
+    let mut calls: HashSet<(Family, &str)> = HashSet::new();
+    let mut outputs: HashSet<&str> = HashSet::new();
     let mut last_said = 0;
     for (at, live) in items.iter().enumerate() {
         match &live.pair {
-            Pair::Call(family, id) => {
-                calls.insert((*family, id.clone()));
-            }
-            Pair::Output(_, id) => {
-                outputs.insert(id.clone());
-            }
+            Pair::Call(family, id) => drop(calls.insert((*family, id))),
+            Pair::Output(_, id) => drop(outputs.insert(id)),
             Pair::None => last_said = at,
         }
     }
+    // What goes, and what gets an answer.
+    let odd = |(at, live): (usize, &Box<Live>)| match &live.pair {
+        Pair::Output(family, id) => !calls.contains(&(*family, &**id)),
+        Pair::Call(Family::Function | Family::Custom, id) => !outputs.contains(&**id) && at < last_said,
+        Pair::Call(Family::Search, _) | Pair::None => false,
+    };
+    let odd: HashSet<usize> = items.iter().enumerate().filter(|it| odd(*it)).map(|it| it.0).collect();
+    if odd.is_empty() {
+        return items;
+    }
     let mut out = Vec::with_capacity(items.len());
     for (at, live) in items.into_iter().enumerate() {
-        match &live.pair {
-            Pair::Output(family, id) if !calls.contains(&(*family, id.clone())) => {}
-            Pair::Call(Family::Function | Family::Custom, id) if !outputs.contains(id) && at < last_said => {
+        let answer = match &live.pair {
+            _ if !odd.contains(&at) => None,
+            Pair::Call(_, id) => {
                 let output = Output {
-                    id: id.as_str().into(),
+                    id: id.clone(),
                     name: None,
                     text: "aborted".into(),
                     media: vec![],
@@ -373,13 +392,12 @@ fn paired(items: Vec<Live>) -> Vec<Live> {
                     cleared: false,
                 };
                 let message = Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]);
-                let answer =
-                    Live { message, record: live.record, at: None, pair: Pair::None, starts_turn: false };
-                out.push(live);
-                out.push(answer);
+                Some(Live { message, record: live.record, at: None, pair: Pair::None, starts_turn: false })
             }
-            Pair::None | Pair::Call(..) | Pair::Output(..) => out.push(live),
-        }
+            Pair::Output(..) | Pair::None => continue,
+        };
+        out.push(live);
+        out.extend(answer.map(Box::new));
     }
     out
 }

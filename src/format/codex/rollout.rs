@@ -1,13 +1,15 @@
 //! A rollout, every line of it looked at once and not kept.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use super::fast::{self, Fast};
+use super::fast::{self, Fast, Said};
 use super::items::{Item, parse};
 use super::replay::Live;
 use crate::error::{Error, Kind as ErrorKind, Result};
-use crate::format::raw::Fields;
-use crate::format::{Keep, Note, Record, Source, derive, lines};
+use crate::format::cursor::{Cursor, Seen};
+use crate::format::raw::{Fields, place};
+use crate::format::{Keep, LOOKED_AT_WHOLE, Note, Record, Source, derive, hold, lines};
 use crate::history::{Kind, Role, Usage};
 use crate::json;
 
@@ -29,7 +31,7 @@ pub(super) enum Entry {
     TurnStarted(Option<String>),
     TurnEnded(Option<String>),
     UserMessage,
-    Report(Report),
+    Report(Box<Report>),
     Other,
 }
 
@@ -72,67 +74,29 @@ pub(super) struct Rollout {
 }
 
 impl Rollout {
-    /// Looks at every line.
-    pub(super) fn of(source: &dyn Source) -> Result<Self> {
-        Self::within(source, 0..source.len(), None)?.ours(source)
-    }
-
-    /// Looks at the lines that begin in a range; with `keep`, items are kept as that leaves them.
-    fn within(source: &dyn Source, range: Range<u64>, keep: Option<&Keep>) -> Result<Self> {
-        let mut rollout = Self::default();
-        rollout.lines = lines::each_line_in(source, range, |line, record, bytes| {
-            let keep = keep.map(|it| (it, record));
-            // What has to be mended first is not usual.
-            let fast =
-                keep.and_then(|it| Some((it.0, std::str::from_utf8(bytes).ok().and_then(fast::look)?)));
-            let looked = match fast {
-                Some((keep, fast)) => Ok(rollout.take(fast, record, keep)),
-                None => rollout.look(&json::mend(bytes), keep),
-            };
-            let entry = match looked {
-                Ok(entry) => entry,
-                Err(what) => {
-                    rollout.notes.push(Note { line, what });
-                    Entry::Other
-                }
-            };
-            rollout.records.push(record);
-            rollout.entries.push(entry);
-            Ok(true)
-        })?;
-        Ok(rollout)
-    }
-
-    /// Looks at every line, on all cores, and keeps the items.
-    pub(super) fn whole(source: &dyn Source) -> Result<Self> {
-        let mut parts: Vec<Self> = Vec::new();
-        let look = |range| Self::within(source, range, Some(&|_, _| {}));
-        lines::backwards(source, look, |part| {
-            parts.push(part);
-            true
-        })?;
-        Self::joined(parts).ours(source)
-    }
-
-    /// Looks from the end backwards at no more lines than what a resume would send is made of, or at all if they are
-    /// few, and at the first.
+    /// Looks at the lines from the last one backwards, on all cores: at all of them, or at no more than what a resume
+    /// would send is made of and at the first (or at all if they are few). What may be missing then are compactions
+    /// before the newest one that survived, and what they were like; the history is the same.
     ///
-    /// What may be missing then are compactions before the newest one that survived, and what they were like; the
-    /// history is the same.
-    pub(super) fn live(source: &dyn Source, keep: &Keep) -> Result<Self> {
+    /// Items are kept as far back as a replay is likely to need them: to the last compaction that carries a history.
+    /// Those before it that it needs all the same are left to be read once more.
+    pub(super) fn of(source: &dyn Source, keep: &Keep, all: bool) -> Result<Self> {
         let mut parts: Vec<Self> = Vec::new();
-        let mut whole = false;
-        let look = |range| Self::within(source, range, Some(keep));
-        let from = lines::backwards(source, look, |part| {
-            // A compaction that carries a history is looked for; what came before it may still matter.
-            let may_end =
-                part.last_compacted.is_some() || parts.len() == 1 && parts[0].last_compacted.is_some();
+        let based = AtomicBool::new(false);
+        let all = all || source.len() <= LOOKED_AT_WHOLE;
+        let look = |range| Self::within(source, range, Some(keep).filter(|_| !based.load(Relaxed)));
+        // Where it was last asked whether they are enough: again when there is a quarter more.
+        let mut asked = source.len();
+        let from = lines::backwards(source, look, |part, from| {
+            let behind = source.len() - from;
+            based.fetch_or(part.carries_history(), Relaxed);
             parts.push(part);
-            if may_end && source.len() > super::super::LOOKED_AT_WHOLE {
-                parts = vec![Self::joined(std::mem::take(&mut parts))];
-                whole = parts[0].is_enough();
+            if all || !based.load(Relaxed) || (source.len() - asked) * 5 > behind * 4 {
+                return true;
             }
-            !whole
+            asked = from;
+            parts = vec![Self::joined(std::mem::take(&mut parts))];
+            !parts[0].is_enough()
         })?;
         let mut rollout = Self::joined(parts);
         if from == 0 {
@@ -142,7 +106,7 @@ impl Rollout {
         let head = Self::within(source, 0..lines::HEAD.min(from), None)?;
         // A file that does not begin with what all begin with is looked at from the beginning.
         if head.session_meta != Some(0) {
-            return Self::within(source, 0..source.len(), Some(keep));
+            return Self::of(source, keep, true);
         }
         let lines = if rollout.notes.is_empty() {
             0
@@ -160,6 +124,38 @@ impl Rollout {
         };
         rollout = Self::joined(vec![rollout, first]);
         Ok(rollout)
+    }
+
+    /// Looks at the lines that begin in a range; with `keep`, items are kept as that leaves them.
+    fn within(source: &dyn Source, range: Range<u64>, keep: Option<&Keep>) -> Result<Self> {
+        let mut rollout = Self::default();
+        let mut held = fast::Held::default();
+        rollout.lines = lines::each_line_in(source, range, |line, record, bytes| {
+            let make =
+                keep.map(|keep| move |text: &str| keep(text, record.at).unwrap_or_else(|| text.into()));
+            let mut reader = fast::Reader { keep: make.as_ref().map(|it| it as _), held: &mut held };
+            // What has to be mended first is not usual.
+            let looked = match std::str::from_utf8(bytes).ok().and_then(|it| reader.look(it)) {
+                Some(it) => Ok(rollout.take(it, record)),
+                None => rollout.look(&json::mend(bytes), keep.map(|it| (it, record))),
+            };
+            let entry = match looked {
+                Ok(entry) => entry,
+                Err(what) => {
+                    rollout.notes.push(Note { line, what });
+                    Entry::Other
+                }
+            };
+            rollout.records.push(record);
+            rollout.entries.push(entry);
+            Ok(true)
+        })?;
+        Ok(rollout)
+    }
+
+    /// Whether a compaction is in it that carries a history.
+    fn carries_history(&self) -> bool {
+        self.entries.iter().any(|it| matches!(it, Entry::Compacted { has_history: true, .. }))
     }
 
     /// Whether a history is found in it that nothing before can change, and all else that is told of a session.
@@ -214,11 +210,20 @@ impl Rollout {
         Ok(rollout)
     }
 
-    fn take(&mut self, line: Fast, record: Record, keep: &Keep) -> Entry {
+    fn take(&mut self, line: Fast, record: Record) -> Entry {
         self.known += 1;
         self.max_ordinal = self.max_ordinal.max(line.ordinal);
         self.time(line.at);
-        line.item.map_or(Entry::Other, |it| kept(it, line.at, record, keep))
+        match line.said {
+            Said::Item(Some(item), place) => kept(item, line.at, Some(place), record),
+            Said::Item(None, _) => Entry::Item { starts_turn: false, live: None },
+            Said::Counted(report, window) => {
+                self.token_count = Some(self.records.len() as u32);
+                self.window = window.or(self.window);
+                report.map_or(Entry::Other, |it| Entry::Report(Box::new(it)))
+            }
+            Said::Nothing => Entry::Other,
+        }
     }
 
     fn look(&mut self, text: &str, keep: Option<(&Keep, Record)>) -> Result<Entry, String> {
@@ -235,7 +240,7 @@ impl Rollout {
         }
         let at = fields.text("timestamp").and_then(|it| derive::parse_time(&it));
         self.time(at);
-        let item = |body, tag| item(body, tag, at, keep);
+        let item = |body, tag| item(body, tag, at, place(text, body), keep);
         let body = Fields::of(payload);
         let text_of = |key| body.as_ref().and_then(|it| it.text(key));
         Ok(match tag.as_str() {
@@ -265,7 +270,7 @@ impl Rollout {
             "token_usage_record" => {
                 let usage = body.as_ref().and_then(|it| it.object("usage"));
                 let so_far = body.as_ref().and_then(|it| it.object("thread_token_usage"));
-                usage.map_or(Entry::Other, |it| Entry::Report(report(&it, so_far.as_ref())))
+                counted(usage, so_far)
             }
             "inter_agent_communication" => {
                 return Err(
@@ -339,7 +344,7 @@ impl Rollout {
                 }
                 let last = info.object("last_token_usage");
                 let so_far = info.object("total_token_usage");
-                last.map_or(Entry::Other, |it| Entry::Report(report(&it, so_far.as_ref())))
+                counted(last, so_far)
             }
             _ => Entry::Other,
         }
@@ -358,10 +363,14 @@ fn item(
     body: &str,
     tag: Option<&str>,
     at: Option<i64>,
+    place: Option<Range<usize>>,
     keep: Option<(&Keep, Record)>,
 ) -> Result<Entry, String> {
     Ok(match (parse(body, tag)?, keep) {
-        (Some(item), Some((keep, record))) => kept(item, at, record, keep),
+        (Some(mut item), Some((keep, record))) => {
+            item.message.parts.iter_mut().for_each(|it| hold(it, keep, record.at));
+            kept(item, at, place, record)
+        }
         (Some(item), None) => Entry::Item { starts_turn: starts_turn(&item), live: None },
         (None, _) => Entry::Other,
     })
@@ -372,28 +381,77 @@ fn starts_turn(item: &Item) -> bool {
     item.message.role == Role::User && matches!(item.message.kind, Kind::Said | Kind::Summary)
 }
 
-fn kept(mut item: Item, at: Option<i64>, record: Record, keep: &Keep) -> Entry {
+/// An item that is kept with its line; `place` is where it stands in its record.
+fn kept(mut item: Item, at: Option<i64>, place: Option<Range<usize>>, record: Record) -> Entry {
     let starts_turn = starts_turn(&item);
     item.message.at = at;
-    item.message.parts.iter_mut().for_each(|it| keep(it, record.at));
-    let live = Live { message: item.message, record: 0, at: None, pair: item.pair, starts_turn };
+    let at = place.map(|it| record.at + it.start as u64..record.at + it.end as u64);
+    let live = Live { message: item.message, record: 0, at, pair: item.pair, starts_turn };
     Entry::Item { starts_turn, live: Some(Box::new(live)) }
 }
 
-fn report(last: &Fields, so_far: Option<&Fields>) -> Report {
-    let number = |key| last.number(key).unwrap_or(0);
-    let input = number("input_tokens");
+fn counted(last: Option<Fields>, so_far: Option<Fields>) -> Entry {
+    let so_far = so_far.as_ref().map(Tokens::in_fields);
+    last.map_or(Entry::Other, |it| Entry::Report(Box::new(report(Tokens::in_fields(&it), so_far))))
+}
+
+/// What was counted, as it stands.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Tokens {
+    input: u64,
+    cached: u64,
+    cache_write: u64,
+    output: u64,
+    reasoning: u64,
+    total: u64,
+}
+
+impl Tokens {
+    /// What is there and a whole number.
+    fn in_fields(it: &Fields) -> Self {
+        let number = |key| it.number(key).unwrap_or(0);
+        Self {
+            input: number("input_tokens"),
+            cached: number("cached_input_tokens"),
+            cache_write: number("cache_write_input_tokens"),
+            output: number("output_tokens"),
+            reasoning: number("reasoning_output_tokens"),
+            total: number("total_tokens"),
+        }
+    }
+
+    /// The same where it is as usual: whole numbers, each once.
+    pub(super) fn of(it: &mut Cursor<'_>) -> Option<Self> {
+        let (mut out, mut seen) = (Self::default(), Seen::default());
+        it.object(|it, key| {
+            let (field, slot) = match key {
+                "input_tokens" => (0, &mut out.input),
+                "cached_input_tokens" => (1, &mut out.cached),
+                "cache_write_input_tokens" => (2, &mut out.cache_write),
+                "output_tokens" => (3, &mut out.output),
+                "reasoning_output_tokens" => (4, &mut out.reasoning),
+                "total_tokens" => (5, &mut out.total),
+                _ => return it.value().map(|_| ()),
+            };
+            *slot = seen.once(field, it.some(Cursor::number))?.unwrap_or(0);
+            Some(())
+        })?;
+        Some(out)
+    }
+}
+
+/// What the last request took, and all so far.
+pub(super) fn report(last: Tokens, so_far: Option<Tokens>) -> Report {
     // Codex counts cached tokens as part of the input.
-    let cache_read = number("cached_input_tokens").min(input);
-    let cache_write = number("cache_write_input_tokens").min(input - cache_read);
+    let cache_read = last.cached.min(last.input);
+    let cache_write = last.cache_write.min(last.input - cache_read);
     let usage = Usage {
-        input: input - cache_read - cache_write,
-        output: number("output_tokens"),
+        input: last.input - cache_read - cache_write,
+        output: last.output,
         cache_read,
         cache_write,
-        reasoning: number("reasoning_output_tokens"),
+        reasoning: last.reasoning,
     };
     let so_far = so_far.unwrap_or(last);
-    let sum = |key| so_far.number(key).unwrap_or(0);
-    Report { usage, total: number("total_tokens"), so_far: (sum("input_tokens"), sum("output_tokens")) }
+    Report { usage, total: last.total, so_far: (so_far.input, so_far.output) }
 }

@@ -7,7 +7,7 @@ use super::replay::{Live, Replayed, kind_name};
 use super::rollout::Rollout;
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::format::raw::{Fields, array, place, quoted, spliced};
-use crate::format::{Mode, Piece, Session, Source, Written, derive};
+use crate::format::{Keep, Mode, Piece, Session, Source, Written, derive};
 use crate::history::{History, Kind, Message, Part, Role};
 use crate::json;
 
@@ -26,8 +26,9 @@ use crate::json;
 /// [`Arguments`](ErrorKind::Arguments) if a patch would have to change more than outputs;
 /// [`Input`](ErrorKind::Input) if a new thread is wanted of a rollout without `session_meta`.
 pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
-    let mut rollout = Rollout::of(source)?;
-    let replayed = rollout.replay(source)?;
+    let keep: &Keep = &|_, _| None;
+    let mut rollout = Rollout::of(source, keep, true)?;
+    let replayed = rollout.replay(source, keep)?;
     match mode {
         Mode::Patch => patch(source, &replayed, after),
         Mode::Append => {
@@ -226,7 +227,7 @@ fn read_back(message: &Message, summary: &str) -> Kind {
 /// The first stretch of what Codex itself put into the live history, as far as `after` does not have it.
 fn missing_context<'a>(replayed: &'a Replayed, after: &History) -> Vec<&'a Message> {
     let kept: HashSet<u32> = after.messages().iter().filter_map(|it| it.from).collect();
-    let is_context = |it: &&Live| it.message.kind == Kind::Context;
+    let is_context = |it: &&Box<Live>| it.message.kind == Kind::Context;
     let numbered = replayed.items.iter().enumerate().skip_while(|(_, it)| !is_context(it));
     numbered
         .take_while(|(_, it)| is_context(it))

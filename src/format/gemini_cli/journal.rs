@@ -2,29 +2,31 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
+use std::sync::Arc;
 
+use super::line::{Line, Reader, Seen, Set};
+use super::record::{Draft, Item, Wanted};
 use crate::error::Result;
 use crate::format::raw::{Fields, list, place, text};
 use crate::format::{Note, Record, Source, derive, lines};
+use crate::history::Usage;
 use crate::json;
 
 /// A message record in force.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Entry {
-    pub(super) id: String,
-    /// The line (or object of the document) it stands in.
-    pub(super) record: u32,
-    /// Where its JSON stands in the source.
-    pub(super) at: Range<u64>,
-    /// What was reported with it, as JSON; not if that was before a compaction that it survived.
-    pub(super) tokens: Option<String>,
+    /// The number of its id.
+    id: u32,
+    pub(super) item: Box<Item>,
+    /// What was reported with it; not if that was before a compaction that it survived.
+    pub(super) usage: Option<Usage>,
 }
 
 /// A `$set.messages` that put a summary in the place of messages.
 #[derive(Debug)]
 pub(super) struct Compaction {
     /// The id of the summary's record.
-    pub(super) summary: String,
+    pub(super) summary: Arc<str>,
     pub(super) text: String,
     pub(super) tokens_before: Option<u64>,
 }
@@ -41,138 +43,106 @@ pub(super) struct Journal {
     pub(super) times: Option<(i64, i64)>,
     pub(super) cwd: Option<String>,
     /// The model that answered last.
-    pub(super) model: Option<String>,
+    pub(super) model: Option<Arc<str>>,
     /// An older session: one JSON document. Where its `messages` stand.
     pub(super) document: Option<Range<u64>>,
     /// Where the `lastUpdated` of a document stands.
     pub(super) updated: Option<Range<u64>>,
-    by_id: HashMap<String, usize>,
-    /// Ids in force before the last `$set.messages` that held more than the session's context.
-    seen: HashSet<String>,
-    /// What was reported with the records of an id: a resume writes them down again without it.
-    tokens: HashMap<String, String>,
+    ids: HashMap<Arc<str>, u32>,
+    /// What is known of each id.
+    known: Vec<Known>,
+    /// Ids that were kept since the last compaction, also those that are no longer.
+    seen: Vec<u32>,
+    /// How many `$set.messages` there were.
+    sets: u32,
     /// The context after the last request that was reported.
     last_total: Option<u64>,
-    /// Ids that survived a compaction.
-    stale: HashSet<String>,
     /// The first `$set.messages` to come is known to be a compaction, though what it replaced was not looked at.
     begins_compacted: bool,
 }
 
-/// What of a line tells whether a `$set.messages` behind it was a compaction.
+/// What is known of the records of an id.
 #[derive(Debug, Default)]
-struct Hint {
-    at: u64,
-    /// The ids that a `$set.messages` puts in force, unless they are only the session's context.
-    set: Option<HashSet<String>>,
-    /// Ids in force that a resume writes down again.
-    kept: Vec<String>,
-    rewinds: bool,
-}
-
-impl Hint {
-    fn of(at: u64, text: &str) -> Self {
-        let mut out = Self { at, ..Self::default() };
-        let Some(fields) = Fields::of(text) else { return out };
-        let kept = |it: &Fields| it.text("id").filter(|_| is_kept_at_resume(it));
-        if fields.get("$rewindTo").is_some() {
-            out.rewinds = true;
-        } else if fields.get("id").is_some() {
-            out.kept.extend(kept(&fields));
-        } else if let Some(messages) = fields.object("$set").and_then(|it| it.list("messages")) {
-            let messages: Vec<Fields> = messages.into_iter().filter_map(Fields::of).collect();
-            out.kept.extend(messages.iter().filter_map(kept));
-            if !messages.iter().all(is_context) {
-                out.set = Some(messages.iter().filter_map(|it| it.text("id")).collect());
-            }
-        }
-        out
-    }
+struct Known {
+    /// Where it stood last among the entries; others may stand there by now.
+    place: usize,
+    /// In force since the last `$set.messages` that held more than the session's context.
+    seen: bool,
+    /// It survived a compaction.
+    stale: bool,
+    /// What was reported with it: a resume writes it down again without that.
+    usage: Option<Usage>,
+    /// The last `$set.messages` that held it.
+    set: u32,
 }
 
 impl Journal {
     /// Looks at every line, or at the one document.
-    pub(super) fn of(source: &dyn Source) -> Result<Self> {
+    pub(super) fn of(source: &dyn Source, wanted: Wanted) -> Result<Self> {
+        let seen = Backwards::through(source, wanted, false)?;
+        Self::whole(source, seen, wanted)
+    }
+
+    /// Looks from the end backwards for the newest `$set.messages` that surely is a compaction, and then only at the
+    /// first lines, at that one and at all that follow; at all if there is none, or the file is small.
+    ///
+    /// A compaction it is if it leaves out a message that was in force just before. What survives one has lost what was
+    /// reported for it, so that nothing before it matters.
+    pub(super) fn live_part(source: &dyn Source, wanted: Wanted) -> Result<Self> {
+        let seen = Backwards::through(source, wanted, source.len() > super::super::LOOKED_AT_WHOLE)?;
+        let Some(base) = seen.base else { return Self::whole(source, seen, wanted) };
+        let mut journal = Self { begins_compacted: true, ..Self::default() };
+        // The first lines say which session it is, where, and since when. What is wrong with them is found where all
+        // lines are looked at.
+        let mut first = Self::default();
+        first.take(Seen::of(source, 0..lines::HEAD.min(base), wanted)?, 0);
+        (journal.meta, journal.times, journal.cwd) = (first.meta, first.times, first.cwd);
+        journal.take_all(seen.parts);
+        // Who answered last is told of a session; if nobody has since, it was before.
+        if journal.model.is_none() {
+            return Self::of(source, wanted);
+        }
+        if !journal.notes.is_empty() {
+            let by = lines::each_line_in(source, 0..seen.from, |_, _, _| Ok(true))?;
+            journal.notes.iter_mut().for_each(|it| it.line += by);
+        }
+        Ok(journal)
+    }
+
+    fn whole(source: &dyn Source, seen: Backwards, wanted: Wanted) -> Result<Self> {
         let mut journal = Self::default();
-        lines::each_line(source, |line, record, bytes| {
-            journal.take(line, record, &json::mend(bytes));
-            Ok(true)
-        })?;
+        journal.take_all(seen.parts);
         // One object that holds its messages, on one line or many.
         if journal.is_foreign() || (journal.records.len() == 1 && !journal.entries.is_empty()) {
             let bytes = source.bytes(0..source.len())?;
             let text = json::mend(&bytes);
             let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-            if let Some(found) = Self::of_document(text, source.len() - text.len() as u64) {
+            if let Some(found) = Self::of_document(text, source.len() - text.len() as u64, wanted) {
                 return Ok(found);
             }
         }
         Ok(journal)
     }
 
-    /// Looks from the end backwards for the newest `$set.messages` that surely is a compaction, and then only at the first
-    /// line, at that one and at all that follow. `None` if there is none, or the file is small.
-    ///
-    /// A compaction it is if it leaves out a message that was in force just before. What survives one has lost what was
-    /// reported for it, so that nothing before it matters.
-    pub(super) fn live_part(source: &dyn Source) -> Result<Option<Self>> {
-        if source.len() <= super::super::LOOKED_AT_WHOLE {
-            return Ok(None);
+    /// What the lines of parts say, the last part first.
+    fn take_all(&mut self, parts: Vec<Seen>) {
+        let mut lines = 0;
+        for part in parts.into_iter().rev() {
+            let these = part.lines;
+            self.take(part, lines);
+            lines += these;
         }
-        let look = |range| {
-            let mut hints = Vec::new();
-            lines::each_line_in(source, range, |_, record, bytes| {
-                hints.push(Hint::of(record.at, &json::mend(bytes)));
-                Ok(true)
-            })?;
-            Ok(hints)
-        };
-        let mut pending: Option<(u64, HashSet<String>)> = None;
-        let mut base = None;
-        lines::backwards(source, look, |hints| {
-            for hint in hints.into_iter().rev() {
-                if let Some((at, ids)) = &pending
-                    && hint.kept.iter().any(|it| !ids.contains(it))
-                {
-                    base = Some(*at);
-                    return false;
-                }
-                if hint.rewinds {
-                    pending = None;
-                }
-                if let Some(ids) = hint.set {
-                    pending = Some((hint.at, ids));
-                }
-            }
-            true
-        })?;
-        let Some(base) = base else { return Ok(None) };
-        let mut journal = Self { begins_compacted: true, ..Self::default() };
-        // The first lines say which session it is, where, and since when.
-        let mut first = Self::default();
-        lines::each_line_in(source, 0..lines::HEAD.min(base), |_, record, bytes| {
-            // What is wrong with them is found where all lines are looked at.
-            let _ = first.look(&json::mend(bytes), 0, record);
-            Ok(true)
-        })?;
-        (journal.meta, journal.times, journal.cwd) = (first.meta, first.times, first.cwd);
-        lines::each_line_in(source, base..source.len(), |line, record, bytes| {
-            journal.take(line, record, &json::mend(bytes));
-            Ok(true)
-        })?;
-        if !journal.notes.is_empty() {
-            let by = lines::each_line_in(source, 0..base, |_, _, _| Ok(true))?;
-            journal.notes.iter_mut().for_each(|it| it.line += by);
-        }
-        // Who answered last is told of a session; if nobody has since, it was before.
-        Ok(journal.model.is_some().then_some(journal))
+        (self.ids, self.known, self.seen) = Default::default();
     }
 
-    fn take(&mut self, line: u64, record: Record, text: &str) {
-        let number = self.records.len() as u32;
-        self.records.push(record);
-        if let Err(what) = self.look(text, number, record) {
-            self.notes.push(Note { line, what });
+    /// What the lines of a part say that stands behind so many.
+    fn take(&mut self, part: Seen, before: u64) {
+        for (line, record, said) in part.said {
+            let number = self.records.len() as u32;
+            self.records.push(record);
+            if let Err(what) = said.and_then(|it| self.apply(it, number)) {
+                self.notes.push(Note { line: before + line, what });
+            }
         }
     }
 
@@ -181,178 +151,223 @@ impl Journal {
         !self.meta.contains_key("sessionId")
     }
 
-    fn of_document(text: &str, base: u64) -> Option<Self> {
+    fn of_document(text: &str, base: u64, wanted: Wanted) -> Option<Self> {
         let fields = Fields::of(text.trim()).filter(|it| it.text("sessionId").is_some())?;
         let absolute = |part: &str| place(text, part).map(|it| base + it.start as u64..base + it.end as u64);
         let messages = fields.get("messages")?;
         let mut journal = Self { document: absolute(messages), ..Self::default() };
         journal.updated = fields.get("lastUpdated").and_then(absolute);
-        journal.know(&fields);
+        journal.know(fields.iter().map(|(name, raw)| (name.to_owned(), raw.to_owned())));
+        let mut reader = Reader::new(wanted);
         for raw in list(messages)? {
             let at = absolute(raw)?;
             let number = journal.records.len() as u32;
             journal.records.push(Record { at: at.start, len: at.end - at.start });
-            if let Err(what) = journal.put(raw, number, at) {
+            let put = reader.message(raw, at).and_then(|it| journal.put(Box::new(it), number));
+            if let Err(what) = put {
                 journal.notes.push(Note { line: u64::from(number) + 1, what });
             }
         }
         Some(journal)
     }
 
-    fn look(&mut self, text: &str, number: u32, record: Record) -> Result<(), String> {
-        let fields =
-            Fields::of(text).ok_or("expected a JSON object, found something else; the line is skipped")?;
-        let absolute =
-            |part: &str| place(text, part).map(|it| record.at + it.start as u64..record.at + it.end as u64);
-        if let Some(id) = fields.text("$rewindTo") {
-            self.rewind(&id);
-        } else if fields.text("id").is_some() {
-            self.put(text, number, record.range())?;
-        } else if let Some(set) = fields.object("$set") {
-            if let Some(messages) = set.list("messages") {
-                let placed: Vec<_> =
-                    messages.into_iter().filter_map(|it| Some((it, absolute(it)?))).collect();
-                self.replace_all(placed, number)?;
+    fn apply(&mut self, line: Line, record: u32) -> Result<(), String> {
+        match line {
+            Line::Message(item) => self.put(item, record),
+            Line::Rewind(id) => {
+                self.rewind(&id);
+                Ok(())
             }
-            self.know(&set);
-        } else if fields.text("sessionId").is_some() && fields.text("projectHash").is_some() {
-            self.know(&fields);
-            for raw in fields.list("messages").unwrap_or_default() {
-                if let Some(at) = absolute(raw) {
-                    self.put(raw, number, at)?;
-                }
+            Line::Set(Set { messages, fields, replaces: true }) => {
+                self.know(fields);
+                self.replace_all(messages, record)
             }
-        } else {
-            return Err(
-                "expected a message, $set, $rewindTo or session line, found another; it is skipped".into()
-            );
-        }
-        Ok(())
-    }
-
-    fn know(&mut self, fields: &Fields) {
-        for (name, raw) in fields.iter().filter(|(name, _)| *name != "messages") {
-            if matches!(name, "startTime" | "lastUpdated")
-                && let Some(at) = text(raw).and_then(|it| derive::parse_time(&it))
-            {
-                self.time(at);
+            Line::Set(Set { messages, fields, replaces: false }) => {
+                self.know(fields);
+                self.put_all(messages, record)
             }
-            self.meta.insert(name.to_owned(), raw.to_owned());
         }
     }
 
-    fn time(&mut self, at: i64) {
+    fn know(&mut self, fields: impl IntoIterator<Item = (String, String)>) {
+        for (name, raw) in fields.into_iter().filter(|(name, _)| name != "messages") {
+            if matches!(&*name, "startTime" | "lastUpdated") {
+                self.time(text(&raw).and_then(|it| derive::parse_time(&it)));
+            }
+            self.meta.insert(name, raw);
+        }
+    }
+
+    fn time(&mut self, at: Option<i64>) {
+        let Some(at) = at else { return };
         let (first, last) = self.times.unwrap_or((at, at));
         self.times = Some((first.min(at), last.max(at)));
     }
 
+    fn number(&mut self, id: &Arc<str>) -> u32 {
+        let next = self.known.len() as u32;
+        let number = *self.ids.entry(id.clone()).or_insert(next);
+        if number == next {
+            self.known.push(Known::default());
+        }
+        number
+    }
+
+    /// Where the entry of an id stands, if there is one.
+    fn place(&self, id: u32) -> Option<usize> {
+        let place = self.known.get(id as usize)?.place;
+        self.entries.get(place).is_some_and(|it| it.id == id).then_some(place)
+    }
+
     /// A message record: new at the end, or in the place of the one with its id.
-    fn put(&mut self, raw: &str, record: u32, at: Range<u64>) -> Result<(), String> {
-        let fields = Fields::of(raw).ok_or("expected a message record, found no object; it is skipped")?;
-        let id =
-            fields.text("id").ok_or("expected a message record with an id, found none; it is skipped")?;
-        if let Some(at) = fields.text("timestamp").and_then(|it| derive::parse_time(&it)) {
-            self.time(at);
-        }
+    fn put(&mut self, mut item: Box<Item>, record: u32) -> Result<(), String> {
+        item.record = record;
+        let id = item.id.as_ref().ok_or("expected a message record with an id, found none; it is skipped")?;
+        let id = self.number(id);
+        let place = self.place(id).unwrap_or(self.entries.len());
+        self.time(item.time);
         if self.cwd.is_none() {
-            self.cwd = workspace(&fields);
+            self.cwd = item.workspace.take().map(Into::into);
         }
-        if let Some(tokens) = fields.get("tokens") {
-            self.last_total = Fields::of(tokens).and_then(|it| it.number("total"));
-            self.tokens.insert(id.clone(), tokens.to_owned());
+        self.model = item.model.take().or(self.model.take());
+        let known = &mut self.known[id as usize];
+        known.place = place;
+        if let Some(reported) = item.reported {
+            self.last_total = reported.total;
+            known.usage = reported.usage;
         }
-        self.model = fields.text("model").or(self.model.take());
-        let tokens = self.tokens.get(&id).filter(|_| !self.stale.contains(&id)).cloned();
-        let entry = Entry { id: id.clone(), record, at, tokens };
-        match self.by_id.get(&id) {
-            Some(place) => self.entries[*place] = entry,
-            None => {
-                self.by_id.insert(id.clone(), self.entries.len());
-                self.entries.push(entry);
-            }
+        if item.kept && !known.seen {
+            known.seen = true;
+            self.seen.push(id);
         }
-        if is_kept_at_resume(&fields) {
-            self.seen.insert(id);
+        let usage = known.usage.filter(|_| !known.stale);
+        let entry = Entry { id, item, usage };
+        match self.entries.get_mut(place) {
+            Some(old) => *old = entry,
+            None => self.entries.push(entry),
         }
         Ok(())
     }
 
+    /// All that can be put are; what is wrong with the last of the others.
+    fn put_all(&mut self, messages: Vec<Result<Box<Item>, String>>, record: u32) -> Result<(), String> {
+        let mut all = Ok(());
+        for message in messages {
+            if let Err(what) = message.and_then(|it| self.put(it, record)) {
+                all = Err(what);
+            }
+        }
+        all
+    }
+
     /// Drops a message and all after it; an unknown id drops everything.
     fn rewind(&mut self, id: &str) {
-        let from = self.by_id.get(id).copied().unwrap_or(0);
+        let from = self.ids.get(id).and_then(|it| self.place(*it)).unwrap_or(0);
         for gone in self.entries.drain(from..) {
-            self.by_id.remove(&gone.id);
-            self.seen.remove(&gone.id);
+            self.known[gone.id as usize].seen = false;
         }
     }
 
     /// `$set.messages`: at each resume first only the session's context, then all again; after a compression what is
     /// left.
-    fn replace_all(&mut self, messages: Vec<(&str, Range<u64>)>, record: u32) -> Result<(), String> {
-        let fields: Vec<Fields> = messages.iter().filter_map(|(raw, _)| Fields::of(raw)).collect();
-        let only_context = fields.iter().all(is_context);
-        let ids: HashSet<String> = fields.iter().filter_map(|it| it.text("id")).collect();
-        let known = std::mem::take(&mut self.begins_compacted);
-        let shrinks = known || (!only_context && self.seen.iter().any(|it| !ids.contains(it)));
+    fn replace_all(&mut self, messages: Vec<Result<Box<Item>, String>>, record: u32) -> Result<(), String> {
+        self.sets += 1;
+        let items = || messages.iter().filter_map(|it| it.as_deref().ok());
+        let only_context = items().all(|it| it.context);
+        let ids: Vec<Option<u32>> = items().map(|it| Some(self.number(it.id.as_ref()?))).collect();
+        for id in ids.iter().flatten() {
+            self.known[*id as usize].set = self.sets;
+        }
+        let begins = std::mem::take(&mut self.begins_compacted);
+        let left_out = |it: &u32| {
+            let known = &self.known[*it as usize];
+            known.seen && known.set != self.sets
+        };
+        let shrinks = begins || (!only_context && self.seen.iter().any(left_out));
         if shrinks {
-            let tokens_before = self.last_total;
-            let is_new = |it: &&Fields| it.text("id").is_some_and(|id| !self.seen.contains(&id));
-            let summary = fields.iter().filter(is_new).find(|it| {
-                it.text(super::KIND_FIELD).as_deref() == Some("summary")
-                    || super::convert::is_snapshot(&plain(it))
-            });
-            if let Some(summary) = summary {
-                self.compactions.push(Compaction {
-                    summary: summary.text("id").unwrap_or_default(),
-                    text: plain(summary),
-                    tokens_before,
-                });
+            let is_new = |id: &Option<u32>| id.is_some_and(|it| !self.known[it as usize].seen);
+            let summary = items().zip(&ids).filter(|(_, id)| is_new(id));
+            let summary = summary.filter_map(|(it, _)| Some((it.id.clone()?, it.summary.as_deref()?))).next();
+            self.compactions.extend(summary.map(|(summary, text)| Compaction {
+                summary,
+                text: text.to_owned(),
+                tokens_before: self.last_total,
+            }));
+            for id in ids.into_iter().flatten() {
+                self.known[id as usize].stale = true;
             }
-            self.stale.extend(ids);
-            self.seen.clear();
+            for id in self.seen.drain(..) {
+                self.known[id as usize].seen = false;
+            }
         }
         self.entries.clear();
-        self.by_id.clear();
-        let mut bad = None;
-        for (raw, at) in messages {
-            if let Err(what) = self.put(raw, record, at) {
-                bad = Some(what);
+        self.put_all(messages, record)
+    }
+}
+
+/// The lines of a source, looked at from its end backwards.
+#[derive(Default)]
+struct Backwards {
+    /// The last part first.
+    parts: Vec<Seen>,
+    /// How far it got.
+    from: u64,
+    /// Where the compaction stands at which it ended; nothing before it is in the parts.
+    base: Option<u64>,
+    /// The last `$set.messages` before the lines behind, and the ids that it puts in force.
+    pending: Option<(u64, HashSet<Arc<str>>)>,
+    /// Ids of records that stand in the place of all earlier ones of that id.
+    later: HashSet<Arc<str>>,
+    /// A `$set.messages` stands in the place of all earlier records.
+    replaced: bool,
+}
+
+impl Backwards {
+    /// Through all of it, on all cores, or, if asked, only as far as to the newest compaction.
+    fn through(source: &dyn Source, wanted: Wanted, to_compaction: bool) -> Result<Self> {
+        let mut all = Self::default();
+        let look = |range| Seen::of(source, range, wanted);
+        all.from = lines::backwards(source, look, |mut part: Seen, _| {
+            let ended = all.look(&mut part, to_compaction);
+            all.parts.push(part);
+            !ended
+        })?;
+        if let Some(base) = all.base {
+            all.parts.iter_mut().for_each(|it| it.said.retain(|(_, record, _)| record.at >= base));
+        }
+        Ok(all)
+    }
+
+    /// Takes from records what stands nowhere in the end. Whether the newest compaction was found, if that is asked; the
+    /// part then begins with it.
+    fn look(&mut self, part: &mut Seen, to_compaction: bool) -> bool {
+        for index in (0..part.said.len()).rev() {
+            let (_, record, Ok(line)) = &mut part.said[index] else { continue };
+            let at = record.at;
+            if to_compaction
+                && let Some((base, ids)) = &self.pending
+                && line.items().any(|it| it.kept && it.id.as_ref().is_some_and(|id| !ids.contains(id)))
+            {
+                self.base = Some(*base);
+                return true;
+            }
+            for item in line.items_mut().rev() {
+                let new = item.id.as_ref().is_some_and(|id| self.later.insert(id.clone()));
+                if self.replaced || !new {
+                    item.draft = Draft::Nothing;
+                }
+            }
+            match line {
+                Line::Rewind(_) => self.pending = None,
+                Line::Set(Set { replaces: true, .. }) => {
+                    self.replaced = true;
+                    if to_compaction && !line.items().all(|it| it.context) {
+                        self.pending = Some((at, line.items().filter_map(|it| it.id.clone()).collect()));
+                    }
+                }
+                Line::Message(_) | Line::Set(_) => {}
             }
         }
-        bad.map_or(Ok(()), Err)
+        false
     }
-}
-
-/// Whether a record is what the client puts in front of a session.
-fn is_context(fields: &Fields) -> bool {
-    plain(fields).trim_start().starts_with("<session_context>")
-}
-
-/// Whether a resume writes the record down again: not what is only shown, and not what it makes anew.
-fn is_kept_at_resume(fields: &Fields) -> bool {
-    let filled = |key| fields.get(key).is_some_and(|it| !matches!(it, "\"\"" | "[]"));
-    match fields.text("type").as_deref() {
-        Some("user") => filled("content") && !super::convert::starts_ignored(&plain(fields)),
-        Some("gemini") => filled("content") || filled("toolCalls") || filled("thoughts"),
-        Some(_) | None => false,
-    }
-}
-
-/// The text of a record's content, as far as it is text.
-fn plain(fields: &Fields) -> String {
-    let Some(raw) = fields.get("content") else { return String::new() };
-    if let Some(text) = text(raw) {
-        return text;
-    }
-    let parts = list(raw).unwrap_or_else(|| vec![raw]);
-    parts.into_iter().filter_map(|it| text(it).or_else(|| Fields::of(it)?.text("text"))).collect()
-}
-
-/// The first workspace directory that the session's context names.
-fn workspace(fields: &Fields) -> Option<String> {
-    let text = plain(fields);
-    let text = text.trim_start().strip_prefix("<session_context>")?;
-    let (_, list) = text.split_once("Workspace Directories:**")?;
-    let line = list.lines().map(str::trim).find(|it| !it.is_empty())?;
-    Some(line.strip_prefix("- ")?.to_owned())
 }

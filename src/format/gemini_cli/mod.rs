@@ -6,10 +6,11 @@
 //! again once more; here the first of each turn counts. Consecutive messages of one role stay apart here, though the
 //! client joins them when it sends.
 
-use std::collections::HashMap;
-
 mod convert;
+mod fast;
 mod journal;
+mod line;
+mod record;
 mod write;
 
 use super::raw::Fields;
@@ -21,6 +22,7 @@ pub use write::{fresh, write};
 
 use convert::{Live, converted};
 use journal::Journal;
+use record::Wanted;
 
 /// Whether the source surely is a session of Gemini CLI: it begins with `sessionId` and `projectHash`, as every
 /// journal and every older document does.
@@ -48,11 +50,8 @@ struct Read {
 }
 
 impl Read {
-    fn of(source: &dyn Source) -> Result<Self> {
-        Self::from(source, Journal::of(source)?, None)
-    }
-
-    fn from(source: &dyn Source, mut journal: Journal, keep: Option<&Keep>) -> Result<Self> {
+    /// Of a journal; with where its messages came from, if it is asked.
+    fn from(source: &dyn Source, mut journal: Journal, origins: bool) -> Result<Self> {
         if journal.is_foreign() {
             return Err(Error::new(
                 ErrorKind::Input,
@@ -61,15 +60,12 @@ impl Read {
             )
             .at(source.name(), None));
         }
-        let live = converted(source, &mut journal, keep)?;
-        // The last of a record's messages first, so that the first stays.
-        let places: HashMap<&str, usize> =
-            live.iter().enumerate().rev().map(|(at, it)| (it.record_id.as_str(), at)).collect();
+        let live = converted(&mut journal, origins);
         let past = journal
             .compactions
             .iter()
             .map(|it| PastCompaction {
-                message: places.get(it.summary.as_str()).copied(),
+                message: live.iter().position(|live| live.message.id.as_ref() == Some(&it.summary)),
                 trigger: None,
                 tokens_before: it.tokens_before,
                 tokens_after: None,
@@ -77,6 +73,11 @@ impl Read {
             })
             .collect();
         Ok(Self { journal, live, past })
+    }
+
+    /// All that a writer needs.
+    fn of(source: &dyn Source) -> Result<Self> {
+        Self::from(source, Journal::of(source, Wanted { keep: None, raw: true })?, true)
     }
 }
 
@@ -89,7 +90,8 @@ impl Read {
 /// # Errors
 /// [`Input`](ErrorKind::Input) if nothing in it is Gemini CLI's; what [`Source::read_at`] gives.
 pub fn read(source: &dyn Source) -> Result<Session> {
-    Read::of(source).map(session)
+    let wanted = Wanted { keep: None, raw: false };
+    Read::from(source, Journal::of(source, wanted)?, true).map(session)
 }
 
 /// The same for a session that is only measured: parts are as `keep` leaves them, and no line is looked at that the
@@ -98,11 +100,8 @@ pub fn read(source: &dyn Source) -> Result<Session> {
 /// # Errors
 /// As [`read`].
 pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
-    let journal = match Journal::live_part(source)? {
-        Some(journal) => journal,
-        None => Journal::of(source)?,
-    };
-    Read::from(source, journal, Some(keep)).map(session).map(Session::measured_only)
+    let wanted = Wanted { keep: Some(keep), raw: false };
+    Read::from(source, Journal::live_part(source, wanted)?, false).map(session).map(Session::measured_only)
 }
 
 fn session(Read { journal, live, past }: Read) -> Session {
@@ -112,16 +111,15 @@ fn session(Read { journal, live, past }: Read) -> Session {
     let meta = Meta {
         agent: Some(Format::GeminiCli.name().into()),
         session: said("sessionId").map(Into::into),
-        model: journal.model.as_deref().map(Into::into),
+        model: journal.model,
         cwd: first_directory.or_else(|| journal.cwd.clone()).map(Into::into),
         window: None,
         system: None,
         tools: None,
         times: journal.times,
     };
-    let of_message = live.iter().map(|it| it.records.clone()).collect();
-    let messages: Vec<Message> =
-        (0..).zip(live).map(|(number, it)| Message { from: Some(number), ..it.message }).collect();
+    let of_message = live.iter().filter_map(|it| Some(it.origin.as_ref()?.records.clone())).collect();
+    let messages: Vec<Message> = live.into_iter().map(|it| it.message).collect();
     Session {
         format: Format::GeminiCli,
         records: journal.records,

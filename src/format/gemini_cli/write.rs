@@ -6,7 +6,8 @@ use std::ops::Range;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::convert::{API, Live, SNAPSHOT, Which, read_kind, starts_ignored};
+use super::convert::{Live, Origin, Which, read_kind};
+use super::record::{API, SNAPSHOT, starts_ignored};
 use super::{KIND_FIELD, KINDS, Read};
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::format::raw::{Fields, array, list, place, quoted, spliced, text};
@@ -148,7 +149,7 @@ fn patch(source: &dyn Source, read: &Read, after: &History) -> Result<Written> {
             match (old, new) {
                 (Part::Output(old), Part::Output(new)) if old.id == new.id => {
                     if old != new {
-                        for range in &live.also {
+                        for range in live.origin.iter().flat_map(|it| &it.also) {
                             responses(source, range, old, new, &mut edits)?;
                         }
                     }
@@ -252,8 +253,9 @@ impl Writer<'_> {
         KINDS.iter().find(|(_, kind)| *kind == message.kind && seen != *kind).map(|(name, _)| *name)
     }
 
-    fn origin(&self, message: &Message) -> Option<&Live> {
-        message.from.and_then(|it| self.live.get(it as usize))
+    fn origin(&self, message: &Message) -> Option<(&Live, &Origin)> {
+        let live = self.live.get(message.from? as usize)?;
+        Some((live, live.origin.as_ref()?))
     }
 
     /// The record's own id if it is still free, else one made for this place.
@@ -269,8 +271,9 @@ impl Writer<'_> {
 
     fn user(&mut self, message: &Message, kind: Option<&str>, index: usize) -> Result<String> {
         let origin = self.origin(message);
-        let own = origin.filter(|it| it.role == Which::User).map(|it| (it.at.clone(), it.record_id.clone()));
-        let unchanged = origin.is_some_and(|it| it.message.parts == message.parts);
+        let own = origin.filter(|(it, _)| it.role == Which::User);
+        let own = own.map(|(_, it)| (it.at.clone(), it.record_id.to_string()));
+        let unchanged = origin.is_some_and(|(it, _)| it.message.parts == message.parts);
         let mut parts: Vec<Value> = message.parts.iter().filter_map(|it| self.part(it, message)).collect();
         if let Some((at, id)) = &own
             && unchanged
@@ -317,8 +320,10 @@ impl Writer<'_> {
     /// Whether `next` is what stands in the results of the record of `message`, unchanged, and no response is in it:
     /// by itself it would be blank to the client.
     fn is_rest(&self, message: &Message, next: &Message) -> bool {
-        let (Some(own), Some(rest)) = (self.origin(message), self.origin(next)) else { return false };
-        own.record_id == rest.record_id
+        let (Some((_, own)), Some((rest, origin))) = (self.origin(message), self.origin(next)) else {
+            return false;
+        };
+        own.record_id == origin.record_id
             && rest.role == Which::Results
             && rest.message.parts == next.parts
             && next.outputs().next().is_none()
@@ -336,8 +341,9 @@ impl Writer<'_> {
         let results: Vec<(String, Vec<Value>)> = answers.map(|it| self.results(it)).unwrap_or_default();
         let result_of =
             |id: &str| results.iter().find(|(it, _)| it == id).map(|(_, parts)| text_json::compact(parts));
-        let own = self.origin(message).filter(|it| it.role == Which::Model);
-        let own = own.map(|it| (it.at.clone(), it.record_id.clone(), it.message.parts == message.parts));
+        let own = self.origin(message).filter(|(it, _)| it.role == Which::Model);
+        let own = own
+            .map(|(live, it)| (it.at.clone(), it.record_id.to_string(), live.message.parts == message.parts));
         if let Some((at, id, true)) = &own
             && !self.ids.contains(id)
         {
@@ -415,12 +421,12 @@ impl Writer<'_> {
 
     /// A part as JSON: as it stood, if it is still the same, with another response text if that changed, else made.
     fn part(&mut self, part: &Part, message: &Message) -> Option<Value> {
-        if let Some(live) = self.origin(message) {
+        if let Some((live, origin)) = self.origin(message) {
             let same = |it: &(&Part, &Value)| match (it.0, part) {
                 (Part::Output(old), Part::Output(new)) => old.id == new.id,
                 (old, new) => old == new,
             };
-            if let Some((old, raw)) = live.message.parts.iter().zip(&live.raw).find(same) {
+            if let Some((old, raw)) = live.message.parts.iter().zip(&origin.raw).find(same) {
                 let mut raw = raw.clone();
                 if let (Part::Output(new), true) = (part, old != part) {
                     respond(&mut raw, new);

@@ -124,6 +124,23 @@ fn deeds() {
     insta::assert_snapshot!(all.join("\n"));
 }
 
+/// A program says itself that it failed, a file is checked out again without `--`, a commit ends a conflict.
+#[test]
+fn deeds_without_exit_codes() {
+    let session = r##"
+        Bash {"command":"git rev-parse HEAD"} => fatal: not a git repository (or any of the parent directories): .git
+        Bash {"command":"git push origin main"} => To example.org:shop.git⏎ ! [rejected] main -> main (fetch first)⏎error: failed to push some refs to 'example.org:shop.git'
+        Bash {"command":"cat notes.txt | sort"} => first⏎error: this is a line of the notes⏎last
+        Edit {"file_path":"/w/a.rs"} => The file /w/a.rs has been updated
+        Edit {"file_path":"/w/b.rs"} => The file /w/b.rs has been updated
+        Bash {"command":"git checkout b.rs"} => Updated 1 path from the index
+        Bash {"command":"git checkout main"} => Switched to branch 'main'
+        Bash {"command":"git merge topic"} =! Exit code 1⏎CONFLICT (content): Merge conflict in a.rs
+        Bash {"command":"git commit -am merged"} => [main 1a2b3c4] merged
+    "##;
+    insta::assert_snapshot!([Class::F, Class::X, Class::E].map(|it| found(it, session)).join("\n"));
+}
+
 #[test]
 fn words_and_identifiers() {
     let session = r##"

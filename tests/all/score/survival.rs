@@ -264,6 +264,47 @@ fn other_words_for_operations() {
 }
 
 #[test]
+fn somebodys_words_are_no_statement() {
+    for line in [
+        "- The user asked: \"delete src/login.rs when the move is over\"",
+        "- The user asked: “delete src/login.rs when the move is over”",
+    ] {
+        let score = scored(&format!("{GOOD}\n{line}\n"));
+        assert!(score.contradictions.is_empty(), "{line}: {:#?}", score.contradictions);
+    }
+    let told = scored(&format!("{GOOD}\n- Deleted src/login.rs when the move was over\n"));
+    assert_eq!(told.contradictions.len(), 1, "{:#?}", told.contradictions);
+}
+
+#[test]
+fn a_root_named_once_holds_for_all_that_follow() {
+    for (row, kept) in [
+        ("- edited in /home/ann/shop: src/login.rs\n- created in /home/ann/shop: src/limit.rs", 2),
+        ("- edited in /home/ann/other: src/main.rs, login.rs", 0),
+    ] {
+        let score = scored(row);
+        assert_eq!(score.classes[&Class::F].kept, kept, "{row}: {:#?}", score.lost);
+    }
+}
+
+#[test]
+fn whether_an_error_is_told_to_be_settled() {
+    let bare = "- error[E0599]: no method named `drain` found for struct `Bucket`";
+    for (behind, contradicts) in [
+        (" (5 passed, 1 failed)", false),
+        (" → unresolved", false),
+        (": not found → unresolved", false),
+        (" → resolved", true),
+        (", fixed since", true),
+    ] {
+        let score =
+            scored(&GOOD.replace(&format!("## Open errors\n{bare}"), &format!("## Errors\n{bare}{behind}")));
+        let found = score.contradictions.iter().any(|it| it.class == Class::E);
+        assert_eq!(found, contradicts, "{behind}: {:#?}", score.contradictions);
+    }
+}
+
+#[test]
 fn other_words_for_outcomes() {
     for (row, kept) in [
         ("✗ `cargo test limiter` ✓ `cargo build` ✓ `git commit -m limiter`", 3),

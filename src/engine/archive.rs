@@ -1,0 +1,113 @@
+//! What a compaction takes away is stored first.
+
+use super::compact::cause_name;
+use super::{Ask, Engine, Opened, session_info};
+use crate::compact::{self, Op, OutputOp, Plan};
+use crate::error::{Error, Kind, Result};
+use crate::history::{Message, Part};
+use crate::store::{Batch, Body, Digest, Handle, NewCompaction, Original, SessionRef, What};
+
+/// The handles of what was archived.
+pub(super) struct Archived {
+    /// Of the whole session.
+    pub(super) session: String,
+    /// Of the compaction.
+    pub(super) compaction: String,
+}
+
+impl Engine {
+    /// Stores the whole session and every output that a plan replaces; synced when this returns.
+    pub(super) fn archive(
+        &self,
+        opened: &Opened,
+        plan: &Plan,
+        ask: &Ask,
+        tokens_after: u64,
+        summary: Option<&str>,
+    ) -> Result<Archived> {
+        let history = &opened.session.history;
+        let scope = self.scope(history);
+        let texts: Vec<(&OutputOp, String)> = plan
+            .ops
+            .iter()
+            .filter_map(|op| if let Op::Clear(op) | Op::Shorten(op) = op { Some(op) } else { None })
+            .map(|op| (op, original_text(&history.messages()[op.message], op)))
+            .collect();
+        let turns: Vec<(usize, u64, String)> = plan
+            .ops
+            .iter()
+            .filter_map(|op| match op {
+                Op::Collapse { from, to, tokens, .. } => {
+                    Some((*from, *tokens, compact::transcript(&history.messages()[*from..*to])))
+                }
+                Op::Clear(_)
+                | Op::Shorten(_)
+                | Op::Drop { .. }
+                | Op::Summarize { .. }
+                | Op::Skip { .. }
+                | Op::Move { .. } => None,
+            })
+            .collect();
+        let whole = Original {
+            what: What::Session,
+            body: Body::Source(&*opened.source),
+            message: None,
+            call_id: None,
+            tool: None,
+            tokens: plan.tokens_before,
+        };
+        let parts = texts.iter().map(|(op, text)| Original {
+            what: if op.call_id.is_empty() { What::Message } else { What::Output },
+            body: Body::Bytes(text.as_bytes()),
+            message: Some(op.message as u32),
+            call_id: Some(op.call_id.as_str()).filter(|it| !it.is_empty()),
+            tool: Some(op.tool.as_str()).filter(|it| !it.is_empty()),
+            tokens: op.tokens_before,
+        });
+        let turns = turns.iter().map(|(from, tokens, text)| Original {
+            what: What::Message,
+            body: Body::Bytes(text.as_bytes()),
+            message: Some(*from as u32),
+            call_id: None,
+            tool: None,
+            tokens: *tokens,
+        });
+        let info = session_info(opened);
+        let batch = Batch {
+            session: SessionRef {
+                agent: info.agent.unwrap_or_default(),
+                id: info.id.unwrap_or_default(),
+                path: info.path,
+                format: info.format,
+            },
+            at: self.now,
+            originals: std::iter::once(whole).chain(parts).chain(turns).collect(),
+            compaction: Some(NewCompaction {
+                profile: ask.profile.name.clone(),
+                trigger: cause_name(ask.cause).to_owned(),
+                tokens_before: plan.tokens_before,
+                tokens_after,
+                summary: summary.unwrap_or_default().to_owned(),
+            }),
+        };
+        let stored = self.store.put_all(&scope, &batch)?;
+        let (Some(session), Some(compaction)) = (stored.handles.first(), stored.compaction) else {
+            return Err(Error::new(Kind::Bug, "archiving a session: expected its handle, found none"));
+        };
+        Ok(Archived { session: session.as_str().to_owned(), compaction: compaction.as_str().to_owned() })
+    }
+
+    /// The handle under which the whole session is archived, or will be.
+    pub(super) fn session_handle(&self, opened: &Opened) -> Result<String> {
+        let bytes = opened.source.bytes(0..opened.source.len())?;
+        Ok(Handle::of(&self.scope(&opened.session.history), &Digest::of(&bytes)).as_str().to_owned())
+    }
+}
+
+/// The text that an op takes out of a message.
+fn original_text(message: &Message, op: &OutputOp) -> String {
+    match message.parts.get(op.part) {
+        Some(Part::Output(output)) if !op.call_id.is_empty() => output.text.as_str().to_owned(),
+        Some(_) | None => message.plain(),
+    }
+}

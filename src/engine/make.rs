@@ -1,0 +1,214 @@
+//! An outcome: the plan, the summary written for it, what survived.
+
+use super::{Amount, Ask, Engine, Event, Known, Measured};
+use crate::compact::{self, Item, Op, Outcome, Plan};
+use crate::facts::Ledger;
+use crate::format;
+use crate::history::{History, Kind as Why, Message, Part, Text};
+use crate::profile::{Keep, Summarize};
+use crate::score::{self, Score};
+use crate::summarizer::offline;
+
+/// An outcome with what is said about it.
+pub(super) struct Made {
+    pub(super) plan: Plan,
+    pub(super) outcome: Outcome,
+    /// The summary that was written, or a stored one that takes its place.
+    pub(super) summary: Option<String>,
+    pub(super) score: Score,
+}
+
+impl Made {
+    /// Whether nothing but outputs was replaced.
+    pub(super) fn only_outputs(&self) -> bool {
+        self.plan.ops.iter().all(|it| matches!(it, Op::Clear(_) | Op::Shorten(_)))
+    }
+}
+
+impl Engine {
+    /// The smallest of some larger budgets at which the gate lets a compaction pass; each is tried.
+    pub(super) fn budget_that_keeps(
+        &self,
+        measured: &Measured<'_>,
+        ask: &Ask,
+        refused: u64,
+        handle: &str,
+        known: &Known,
+    ) -> Option<u64> {
+        let budgets = [5, 10, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90].map(|it| measured.tokens * it / 100);
+        budgets.into_iter().filter(|it| *it > refused).find(|budget| {
+            let ask = Ask { budget: Some(Amount::Tokens(*budget)), ..ask.clone() };
+            let plan = self.plan(measured, &ask, None);
+            plan.act
+                && self
+                    .make(measured, &ask, plan, handle, known)
+                    .is_ok_and(|it| ask.min_kept.missed(&it.score).is_empty())
+        })
+    }
+
+    pub(super) fn plan(&self, measured: &Measured<'_>, ask: &Ask, summary_tokens: Option<u64>) -> Plan {
+        self.with_request(measured, ask, false, summary_tokens, |request| {
+            compact::plan(measured.history, &measured.ruler, request, &self.moment(measured.history, ask))
+        })
+    }
+
+    /// Writes the summary and carries the plan out. Where the summary needs less than was reserved, the kept end
+    /// grows; then the first line is written again with what it came to.
+    pub(super) fn make(
+        &self,
+        measured: &Measured<'_>,
+        ask: &Ask,
+        mut plan: Plan,
+        handle: &str,
+        known: &Known,
+    ) -> Result<Made, compact::Rejected> {
+        let apply = |plan: &Plan, summary: Option<&str>| {
+            compact::apply(measured.whole(), &measured.ruler, &ask.profile, plan, summary)
+        };
+        let score = |outcome: &Outcome| {
+            let probes = known.probes(measured.whole());
+            let count = |it: &Message| measured.ruler.message(it);
+            score::score_probes(measured.whole(), probes, &outcome.history, &|_| true, &count)
+        };
+        let Some(step) = plan.need.as_ref().and_then(|it| ask.profile.summarizing(it.pass)) else {
+            let outcome = apply(&plan, None)?;
+            let score = score(&outcome);
+            let summary = used_snapshot(&plan);
+            return Ok(Made { plan, outcome, summary, score });
+        };
+        let ledger = known.ledger(measured.history);
+        let write = |plan: &Plan, header: &str| match &known.summary {
+            Some(text) => format!("{header}\n{text}"),
+            None => self.summary(measured, ask, step, ledger, plan, Some(header)),
+        };
+        // As long as the real one will be.
+        let blank = header(
+            measured.tokens,
+            measured.tokens / 5,
+            1.0,
+            measured.history,
+            handle,
+            plan_end(measured, &plan),
+        );
+        let reserved = plan.need.as_ref().map_or(0, |it| it.budget);
+        if known.summary.is_none() {
+            self.tell(&Event::Asked { summarizer: "offline".to_owned(), budget: reserved });
+        }
+        let mut summary = write(&plan, &blank);
+        let used = measured.ruler.text(&Text::new(format!("{}{summary}{}", step.before, step.after))) + 8;
+        if used < reserved && matches!(step.keep, Keep::Budget(_)) {
+            let wider = self.plan(measured, ask, Some(used));
+            if wider.act && wider.need.is_some() {
+                plan = wider;
+                summary = write(&plan, &blank);
+            }
+        }
+        let outcome = apply(&plan, Some(&summary))?;
+        let found = score(&outcome);
+        let header = header(
+            measured.tokens,
+            outcome.tokens,
+            found.kept.unwrap_or(1.0),
+            measured.history,
+            handle,
+            plan_end(measured, &plan),
+        );
+        let summary = summary.replacen(&blank, &header, 1);
+        let outcome = apply(&plan, Some(&summary))?;
+        Ok(Made { plan, outcome, summary: Some(summary), score: found })
+    }
+
+    pub(super) fn summary(
+        &self,
+        measured: &Measured<'_>,
+        ask: &Ask,
+        step: &Summarize,
+        ledger: &Ledger,
+        plan: &Plan,
+        header: Option<&str>,
+    ) -> String {
+        let Some(need) = &plan.need else { return String::new() };
+        let frame = measured.ruler.text(&Text::new(format!("{}{}", step.before, step.after)));
+        let known = self.recalled(measured.history, ask);
+        let known = known.iter().filter(|it| !ask.pins.contains(it));
+        let pins: Vec<String> = ask.pins.iter().chain(known).cloned().collect();
+        let cleared: Vec<usize> = plan
+            .ops
+            .iter()
+            .filter_map(|op| if let Op::Clear(op) | Op::Shorten(op) = op { Some(op.message) } else { None })
+            .collect();
+        let asked = offline::Ask {
+            region: need.from..need.to,
+            cleared: &cleared,
+            spec: &step.summary,
+            budget: need.budget.saturating_sub(frame + 8),
+            style: ask.style,
+            focus: ask.focus.as_deref(),
+            pins: &pins,
+            header,
+        };
+        offline::write(measured.history, ledger, &asked, &|text| measured.ruler.text(&Text::new(text)))
+    }
+}
+
+/// The summary of a plan that needs none because a stored one takes its place.
+fn used_snapshot(plan: &Plan) -> Option<String> {
+    let made = plan.layout.iter().find_map(|it| match it {
+        Item::Made(message) if message.kind == Why::Summary && plan.need.is_none() => Some(message),
+        Item::Made(_) | Item::Old(_) | Item::Summary { .. } => None,
+    });
+    made.map(Message::plain)
+}
+
+/// The end that an outcome of this plan will have, as the summary names it.
+fn plan_end(measured: &Measured<'_>, plan: &Plan) -> Option<String> {
+    if let Some(last) =
+        measured.grown.and_then(|it| it.messages().get(measured.history.messages().len()..)?.last())
+    {
+        return compact::end_mark(std::slice::from_ref(last));
+    }
+    let last = match plan.layout.last()? {
+        Item::Old(index) => &measured.history.messages()[*index],
+        Item::Made(message) => message,
+        Item::Summary { .. } => return None,
+    };
+    let shortened = plan.ops.iter().rev().find_map(|op| match op {
+        Op::Clear(op) | Op::Shorten(op) if Some(op.message as u32) == last.from => Some(op.text.clone()),
+        _ => None,
+    });
+    match shortened {
+        Some(text) => {
+            let mut message = last.clone();
+            if let Some(Part::Output(it)) = message.parts.last_mut() {
+                it.text = Text::new(text);
+            }
+            compact::end_mark(&[message])
+        }
+        None => compact::end_mark(std::slice::from_ref(last)),
+    }
+}
+
+/// The first line: who compacted what, what is left, how to get the rest back.
+fn header(
+    before: u64,
+    after: u64,
+    kept: f64,
+    history: &History,
+    handle: &str,
+    end: Option<String>,
+) -> String {
+    let k = |tokens: u64| match tokens {
+        0..1000 => tokens.to_string(),
+        1000..10_000 => format!("{:.1}k", tokens as f64 / 1000.0),
+        _ => format!("{}k", (tokens + 500) / 1000),
+    };
+    let end = end.map(|it| format!(" [end {it}]")).unwrap_or_default();
+    format!(
+        "{} {} messages, {} → {} tokens; {:.0} % of its facts kept. Undo or whole: epitome restore {handle}{end}",
+        format::SUMMARY_START,
+        history.messages().len(),
+        k(before),
+        k(after),
+        (kept * 100.0).floor(),
+    )
+}

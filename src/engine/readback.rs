@@ -1,0 +1,86 @@
+//! What was written is read back before anybody gets it.
+
+use std::collections::BTreeSet;
+
+use super::{Engine, Opened};
+use crate::compact;
+use crate::error::{Error, Kind, Result};
+use crate::format::{self, Mode};
+use crate::history::{History, Kind as Why, Message, Part};
+
+impl Engine {
+    /// The bytes of `after` in the session's own format, read back before anybody gets them.
+    pub(super) fn written(
+        &self,
+        opened: &Opened,
+        after: &History,
+        mode: Mode,
+        warnings: &mut Vec<String>,
+    ) -> Result<(Vec<u8>, format::Written)> {
+        let written = format::write(&*opened.source, &opened.session, after, mode)?;
+        let bytes = written.bytes(&*opened.source)?;
+        let again = format::read(
+            &format::Memory::new("what was written", bytes.as_slice()),
+            Some(opened.session.format),
+        )?;
+        check_read_back(after, &again.history)?;
+        warnings.extend(written.warnings.iter().cloned());
+        Ok((bytes, written))
+    }
+}
+
+/// What was read back must say what was to be written. What a client puts there itself is not compared: Codex injects
+/// its context anew, OpenCode stores a summary as a question and its answer.
+fn check_read_back(expected: &History, found: &History) -> Result<()> {
+    compared(&said(expected, expected), &said(found, expected))
+}
+
+/// The same for another agent's format, which may put an output next to its call, before words that stood between, and
+/// says that a call was interrupted where it has no output.
+pub(super) fn check_carried(expected: &History, found: &History) -> Result<()> {
+    let answered: BTreeSet<&str> =
+        expected.messages().iter().flat_map(Message::outputs).map(|it| &*it.id).collect();
+    let calls = expected.messages().iter().flat_map(Message::calls).map(|it| &*it.id);
+    let open: BTreeSet<&str> = calls.filter(|it| !answered.contains(it)).collect();
+    let mut messages = found.messages().to_vec();
+    for message in &mut messages {
+        message.parts.retain(|it| !matches!(it, Part::Output(it) if open.contains(&*it.id)));
+    }
+    let sorted = |history: &History| {
+        let mut all = said(history, expected);
+        all.sort_unstable();
+        all
+    };
+    compared(&sorted(expected), &sorted(&History::new(messages, found.meta.clone())))
+}
+
+/// The words and outputs of a history, in order; of what a client says itself, only the summaries of `expected`: where
+/// a format knows none in that place, they stand there as its own words.
+fn said(history: &History, expected: &History) -> Vec<String> {
+    let texts = |it: &Message| -> Vec<String> {
+        let outputs = it.outputs().map(|it| it.text.as_str().trim().to_owned());
+        it.texts().map(|it| it.as_str().trim().to_owned()).chain(outputs).collect()
+    };
+    let summaries: BTreeSet<String> =
+        expected.messages().iter().filter(|it| it.kind == Why::Summary).flat_map(texts).collect();
+    let own = |it: &Message| matches!(it.kind, Why::Context | Why::Marker);
+    let mut out = Vec::new();
+    for it in history.messages().iter().filter(|it| compact::counts(it)) {
+        let wanted = |text: &String| !text.is_empty() && (!own(it) || summaries.contains(text));
+        out.extend(texts(it).into_iter().filter(wanted));
+    }
+    out
+}
+
+fn compared(expected: &[String], found: &[String]) -> Result<()> {
+    if expected == found {
+        return Ok(());
+    }
+    let at = expected.iter().zip(found).take_while(|(one, other)| one == other).count();
+    let what = format!(
+        "reading back what was written: expected {} texts, found {}; the first difference is at {at}; nothing was replaced",
+        expected.len(),
+        found.len()
+    );
+    Err(Error::new(Kind::Bug, what))
+}
