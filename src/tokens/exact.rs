@@ -65,10 +65,13 @@ pub fn counts(encoding: Encoding, texts: &[&str]) -> Vec<u64> {
     }
     found.extend(counted);
     remember(&found);
-    // Whoever has as many texts as are remembered at most finds the first ones gone.
-    let again =
-        |(key, text): (&u128, &&str)| memo().get(key).copied().unwrap_or_else(|| count(encoding, text));
-    keys.iter().zip(texts).map(again).collect()
+    let known: Vec<Option<u64>> = {
+        let memo = memo();
+        keys.iter().map(|it| memo.get(it).copied()).collect()
+    };
+    // Nothing is remembered of no text, and whoever has more texts than are remembered finds the first ones gone.
+    let again = |(known, text): (Option<u64>, &&str)| known.unwrap_or_else(|| count(encoding, text));
+    known.into_iter().zip(texts).map(again).collect()
 }
 
 /// What `work` makes of each, in order, on as many cores as there are pieces of `piece` bytes for.
