@@ -334,6 +334,7 @@ fn agents_env(environment: &Environment) -> Env {
         claude_config: environment.path("CLAUDE_CONFIG_DIR"),
         codex_home: environment.path("CODEX_HOME"),
         opencode_db: text("OPENCODE_DB"),
+        path: environment.get("PATH").map(|it| std::env::split_paths(it).collect()).unwrap_or_default(),
         cwd: environment.path("CLAUDE_PROJECT_DIR").unwrap_or_else(|| environment.cwd.clone()),
         inside,
         session: session.or_else(|| text("GEMINI_SESSION_ID")),

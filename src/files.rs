@@ -158,6 +158,13 @@ pub fn replace(path: &Path, len: u64, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// From the first byte to the last in which `new` differs from `old`, which starts at `at`: where that is, and the bytes.
+pub fn differing(at: u64, old: &[u8], new: &[u8]) -> Option<(u64, Vec<u8>)> {
+    let from = (0..new.len()).find(|it| old.get(*it) != new.get(*it))?;
+    let to = (0..new.len()).rfind(|it| old.get(*it) != new.get(*it))?;
+    Some((at + from as u64, new.get(from..=to)?.to_vec()))
+}
+
 /// Writes stretches over what stands there: the file keeps its length and its identity, so that a writer that has it
 /// open, or appends to it, loses nothing.
 pub fn overwrite(path: &Path, edits: &[(u64, Vec<u8>)]) -> Result<()> {

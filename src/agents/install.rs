@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::{Agent, Env, codex, gemini_cli, settings};
+use super::{Agent, Env, codex, gemini_cli, sections, settings};
 use crate::error::{Error, Kind, Result};
 
 /// The name under which the server is registered.
@@ -114,6 +114,36 @@ fn text_of(path: &Path) -> Result<Option<String>> {
     }
 }
 
+/// That an agent is on this machine: a folder of its own, or its program on the `PATH`. Settings that nobody reads help
+/// nobody.
+///
+/// # Errors
+/// [`Kind::Refused`] if it is not.
+pub fn expect_agent(env: &Env, config: &Path, agent: Agent) -> Result<()> {
+    let (folder, program) = match agent {
+        Agent::ClaudeCode => {
+            (env.claude_config.clone().unwrap_or_else(|| env.home.join(".claude")), "claude")
+        }
+        Agent::Codex => (codex::home(env), "codex"),
+        Agent::GeminiCli => (gemini_cli::home(env), "gemini"),
+        Agent::OpenCode => (config.join("opencode"), "opencode"),
+    };
+    let (server, _) = files(env, config, agent);
+    let endings: &[&str] = if cfg!(windows) { &[".exe", ".cmd", ".bat"] } else { &[""] };
+    let runs = |it: &PathBuf| endings.iter().any(|ending| it.join(format!("{program}{ending}")).is_file());
+    let sessions = super::reach::home(env, agent);
+    if [&folder, &server, &sessions].into_iter().any(|it| it.exists()) || env.path.iter().any(runs) {
+        return Ok(());
+    }
+    let what = format!(
+        "{} is not installed here: expected {} or `{program}` on the PATH, found neither; install it, start it once, and run \
+         this again",
+        agent.title(),
+        folder.display()
+    );
+    Err(Error::new(Kind::Refused, what))
+}
+
 /// What installing changes, and the sections it makes. `config`: the folder of user configurations.
 pub fn install(env: &Env, config: &Path, agent: Agent, wanted: &Wanted) -> Result<(Vec<Change>, Made)> {
     let (server, hooks) = files(env, config, agent);
@@ -180,9 +210,12 @@ pub fn uninstall(env: &Env, config: &Path, agent: Agent, made: &Made) -> Result<
     }
     for path in paths {
         let Some(before) = text_of(&path)? else { continue };
+        if before.trim().is_empty() {
+            continue;
+        }
         let sections = made.get(&path.display().to_string()).map(Vec::as_slice).unwrap_or_default();
         let mut after = match agent {
-            Agent::Codex => settings::remove_block(&before).unwrap_or_else(|| before.clone()),
+            Agent::Codex => sections::remove(&before, is_our_section),
             Agent::OpenCode if path.extension().is_some_and(|it| it == "js") => String::new(),
             Agent::ClaudeCode | Agent::GeminiCli | Agent::OpenCode => {
                 settings::check(&before).map_err(|error| error.at(path.display().to_string(), None))?;
@@ -223,8 +256,9 @@ pub fn installed(env: &Env, config: &Path, agent: Agent) -> (bool, bool) {
     match agent {
         Agent::Codex => {
             let text = text(&server);
-            let block = settings::block(&text).unwrap_or_default();
-            (text.contains("[mcp_servers.epitome]"), block.contains("[[hooks."))
+            let server = |path: &[String], _: &str| path == ["mcp_servers", NAME];
+            let hook = |path: &[String], text: &str| is_our_hook(path, text);
+            (sections::any(&text, server), sections::any(&text, hook))
         }
         Agent::OpenCode => (settings::get(&text(&server), &["mcp", NAME]).is_some(), hooks.exists()),
         Agent::ClaudeCode | Agent::GeminiCli => {
@@ -298,9 +332,7 @@ fn without_hooks(text: &str, agent: Agent) -> String {
 fn is_ours(element: &str) -> bool {
     let commands = |it: &serde_json::Value| {
         let all = it["hooks"].as_array().cloned().unwrap_or_default();
-        all.iter().any(|it| {
-            it["command"].as_str().is_some_and(|it| it.ends_with(" hook") && it.contains("epitome"))
-        })
+        all.iter().any(|it| it["command"].as_str().is_some_and(is_our_command))
     };
     serde_json::from_str(element).is_ok_and(|it| commands(&it))
 }
@@ -343,11 +375,19 @@ fn codex_change(path: &Path, wanted: &Wanted, made: &mut Made) -> Result<Change>
         made.entry(path.display().to_string()).or_default().push(String::new());
     }
     let text = before.clone().unwrap_or_default();
-    let text = settings::remove_block(&text).unwrap_or(text);
     let refuse = |what: String| Error::new(Kind::Input, what).at(path.display().to_string(), None);
-    let parsed: toml::Table = toml::from_str(&text)
-        .map_err(|error| refuse(format!("expected TOML, found: {}", error.message())))?;
-    if parsed.get("mcp_servers").and_then(|it| it.get(NAME)).is_some() {
+    let parsed = |text: &str| {
+        let parsed = toml::from_str::<toml::Table>(text.trim_start_matches('\u{feff}'));
+        parsed.map_err(|error| refuse(format!("expected TOML, found: {}", error.message())))
+    };
+    let registered = |text: &str| Ok(parsed(text)?.get("mcp_servers").and_then(|it| it.get(NAME)).is_some());
+    let ours = wanted.ours || sections::is_framed(&text);
+    if registered(&text)? && !ours {
+        return Err(by_hand(Agent::Codex, path));
+    }
+    let text = sections::remove(&text, is_our_section);
+    // Ours is a section; this is not.
+    if registered(&text)? {
         return Err(by_hand(Agent::Codex, path));
     }
     let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
@@ -362,11 +402,29 @@ fn codex_change(path: &Path, wanted: &Wanted, made: &mut Made) -> Result<Change>
             ));
         }
     }
-    let after = settings::append_block(&text, &block);
-    toml::from_str::<toml::Table>(&after).map_err(|error| {
-        refuse(format!("what there is cannot be added to ({}); add this by hand:\n{block}", error.message()))
+    let after = sections::append_block(&text, &block);
+    parsed(&after).map_err(|error| {
+        refuse(format!("what there is cannot be added to ({}); add this by hand:\n{block}", error.detail()))
     })?;
     Ok(Change { path: path.to_owned(), before, after: Some(after) })
+}
+
+/// Whether a section of Codex's settings was put there by installing.
+fn is_our_section(path: &[String], text: &str) -> bool {
+    path.starts_with(&["mcp_servers".to_owned(), NAME.to_owned()]) || is_our_hook(path, text)
+}
+
+fn is_our_hook(path: &[String], text: &str) -> bool {
+    let [hooks, event, list] = path else { return false };
+    let Ok(parsed) = toml::from_str::<toml::Table>(text) else { return false };
+    let command =
+        parsed.get(hooks).and_then(|it| it.get(event)).and_then(|it| it.get(list)?.get(0)?.get("command"));
+    hooks == "hooks" && list == "hooks" && command.and_then(toml::Value::as_str).is_some_and(is_our_command)
+}
+
+/// Whether a hook's command calls us, wherever we lie.
+fn is_our_command(command: &str) -> bool {
+    command.ends_with(" hook") && command.contains("epitome")
 }
 
 /// A server of our name that we did not register, and would not know how to put back.

@@ -17,8 +17,9 @@ pub mod gemini_cli;
 pub mod hooks;
 pub mod install;
 pub mod opencode;
-pub mod reach;
 pub mod own_settings;
+pub mod reach;
+pub mod sections;
 pub mod settings;
 
 /// An agent whose sessions can be found.
@@ -77,6 +78,8 @@ pub struct Env {
     pub codex_home: Option<PathBuf>,
     /// `OPENCODE_DB`, if set: an absolute path, or a name in OpenCode's data folder.
     pub opencode_db: Option<String>,
+    /// The folders of `PATH`.
+    pub path: Vec<PathBuf>,
     /// The working directory.
     pub cwd: PathBuf,
     /// The agent that started this process, if one did.

@@ -191,37 +191,27 @@ fn cut(text: &str, parent: &Range<usize>, all: &[Child], number: usize) -> Optio
     let child = all.get(number)?;
     let behind = skip(text, child.span.end);
     let comma = text.as_bytes().get(behind) == Some(&b',');
-    let (from, to) = match (number, comma) {
-        // First: what was put in behind the bracket.
-        (0, true) => (parent.start + 1, behind + 1),
-        (0, false) => (parent.start + 1, child.span.end),
-        (_, true) => (all[number - 1].span.end, child.span.end),
-        (_, false) => (all[number - 1].span.end, child.span.end),
+    let to = if comma { behind + 1 } else { child.span.end };
+    // The blanks before it go along; a comment that somebody put there stays.
+    let kept = |from: usize, to: usize| {
+        let between = text.get(from..to).unwrap_or_default();
+        if between.trim().is_empty() { "" } else { between }
     };
-    Some(format!("{}{}", text.get(..from)?, text.get(to..)?))
-}
-
-/// What frames a block of ours in a TOML file.
-const BLOCK: (&str, &str) = ("\n# epitome: begin (epitome uninstall takes this out)\n", "# epitome: end\n");
-
-/// Puts a block at the end of a TOML file.
-pub fn append_block(text: &str, block: &str) -> String {
-    format!("{text}{}{block}{}", BLOCK.0, BLOCK.1)
-}
-
-/// Our block in a TOML file, with its frame.
-pub fn block(text: &str) -> Option<&str> {
-    let from = text.find(BLOCK.0)?;
-    let to = from + text.get(from..)?.find(BLOCK.1)? + BLOCK.1.len();
-    text.get(from..to)
-}
-
-/// Takes our block out of a TOML file.
-pub fn remove_block(text: &str) -> Option<String> {
-    let block = block(text)?;
-    let from = text.find(BLOCK.0)?;
-    let to = from + block.len();
-    Some(format!("{}{}", &text[..from], &text[to..]))
+    let last = number.checked_sub(1).and_then(|it| all.get(it));
+    let from = last.map_or(parent.start + 1, |it| it.span.end);
+    let mut out = text.get(..from)?.to_owned();
+    if last.is_some() {
+        // The comma before it stands for the one behind it, or goes.
+        let at = skip(text, from);
+        let next = if text.as_bytes().get(at) == Some(&b',') { at + 1 } else { at };
+        out.push_str(kept(from, at));
+        out.push_str(if comma { "," } else { "" });
+        out.push_str(kept(next, child.span.start));
+    } else {
+        out.push_str(kept(from, child.span.start));
+    }
+    out.push_str(text.get(to..)?);
+    Some(out)
 }
 
 #[cfg(test)]
@@ -256,9 +246,23 @@ mod tests {
         let with = push(file, &["hooks", "A"], "{\"mine\":1}").unwrap();
         assert_eq!(elements(&with, &["hooks", "A"]), ["{\"mine\":1}", "{\"x\":1}"]);
         assert_eq!(remove_elements(&with, &["hooks", "A"], |it| it.contains("mine")), file);
-        for file in ["", "a = 1", "a = 1\n[b]\n"] {
-            let with = append_block(file, "[c]\nd = 1\n");
-            assert_eq!(remove_block(&with).as_deref(), Some(file));
+    }
+
+    #[test]
+    fn comments_around_what_is_taken_out_stay() {
+        for (file, expected) in [
+            ("{ // mine\n \"epitome\": 1,\n \"b\": 2}", "{ // mine\n \n \"b\": 2}"),
+            ("{\"a\": 1, // one\n \"epitome\": 2 // two\n}", "{\"a\": 1 // one\n  // two\n}"),
+            (
+                "{\"a\": 1, // one\n \"epitome\": 2, // two\n \"b\": 3}",
+                "{\"a\": 1, // one\n  // two\n \"b\": 3}",
+            ),
+            ("{\"a\": 1 /* one */,\n  \"epitome\": 2\n}", "{\"a\": 1 /* one */\n}"),
+            ("{\n  \"a\": 1,\n  \"epitome\": 2,\n  \"b\": 3,\n}", "{\n  \"a\": 1,\n  \"b\": 3,\n}"),
+        ] {
+            let found = remove(file, &["epitome"]).unwrap();
+            assert_eq!(found, expected);
+            check(&found).unwrap();
         }
     }
 

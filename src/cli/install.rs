@@ -1,7 +1,7 @@
 //! `epitome install`, `epitome uninstall`.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
@@ -52,17 +52,18 @@ pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
         return Ok(0);
     }
     let agent = named(&arguments.agent)?;
+    if arguments.prompts && agent != Agent::Codex {
+        let what = format!(
+            "--prompts: {} shows the server's prompts by itself; only codex needs files",
+            agent.name()
+        );
+        return Err(Error::new(Kind::Arguments, what));
+    }
+    install::expect_agent(&config.agents, &folder(config), agent)?;
     let ours = records(config).contains_key(agent.name());
     let wanted = Wanted { program, hooks: !arguments.no_hooks, trust: arguments.trust, ours };
     let (mut changes, mut made) = install::install(&config.agents, &folder(config), agent, &wanted)?;
     if arguments.prompts {
-        if agent != Agent::Codex {
-            let what = format!(
-                "--prompts: {} shows the server's prompts by itself; only codex needs files",
-                agent.name()
-            );
-            return Err(Error::new(Kind::Arguments, what));
-        }
         changes.extend(prompts(config, &mut made)?);
     }
     if !arguments.dry_run {
@@ -73,8 +74,13 @@ pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
             let known = of_agent.entry(file).or_default();
             known.extend(sections.into_iter().filter(|it| !known.contains(it)).collect::<Vec<_>>());
         }
+        writable(&changes)?;
+        let before = records(config);
         write_records(config, &all)?;
-        apply(&changes)?;
+        if let Err(error) = apply(&changes) {
+            write_records(config, &before)?;
+            return Err(error);
+        }
     }
     show(screen, &changes, arguments.dry_run)?;
     if screen.json {
@@ -108,6 +114,7 @@ pub(super) fn uninstall(config: &Config, arguments: &UninstallArgs, screen: &mut
         changes.push(Change { path, before, after: None });
     }
     if !arguments.dry_run {
+        writable(&changes)?;
         apply(&changes)?;
         write_records(config, &all)?;
     }
@@ -179,27 +186,65 @@ fn write_records(config: &Config, records: &Records) -> Result<()> {
     crate::files::install(&path, crate::json::compact(records).as_bytes())
 }
 
-fn apply(changes: &[Change]) -> Result<()> {
-    for it in changes.iter().filter(|it| it.before != it.after) {
-        let fail = |error| {
-            Error::new(Kind::Io, "writing settings").at(it.path.display().to_string(), None).because(error)
-        };
-        match &it.after {
-            Some(text) => {
-                // A link stays a link: what it points to is written.
-                let path = std::fs::canonicalize(&it.path).unwrap_or_else(|_| it.path.clone());
-                std::fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(fail)?;
-                crate::files::install(&path, text.as_bytes())?;
-            }
-            None if it.path.exists() => std::fs::remove_file(&it.path).map_err(fail)?,
-            None => {}
+fn differ(it: &&Change) -> bool {
+    it.before != it.after
+}
+
+/// A link stays a link: what it points to is written.
+fn target(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Before the first file is changed: that none says it may not be.
+fn writable(changes: &[Change]) -> Result<()> {
+    for it in changes.iter().filter(differ) {
+        let path = target(&it.path);
+        let there = path.ancestors().find(|it| it.exists());
+        let folder = path.ancestors().skip(1).find(|it| it.exists());
+        let locked = |it: &&Path| std::fs::metadata(it).is_ok_and(|it| it.permissions().readonly());
+        if let Some(locked) = there.into_iter().chain(folder).find(locked) {
+            let what = format!(
+                "writing settings: {} may not be written; nothing was changed; allow it (chmod u+w), or add by hand what \
+                 --dry-run shows",
+                locked.display()
+            );
+            return Err(Error::new(Kind::Refused, what).at(it.path.display().to_string(), None));
         }
     }
     Ok(())
 }
 
+/// All changes, or, if one fails, none.
+fn apply(changes: &[Change]) -> Result<()> {
+    let changes: Vec<&Change> = changes.iter().filter(differ).collect();
+    for (number, it) in changes.iter().enumerate() {
+        if let Err(error) = put(&it.path, it.after.as_deref()) {
+            for it in &changes[..number] {
+                put(&it.path, it.before.as_deref())?;
+            }
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// Makes a file say `text`, or removes it.
+fn put(path: &Path, text: Option<&str>) -> Result<()> {
+    let fail =
+        |error| Error::new(Kind::Io, "writing settings").at(path.display().to_string(), None).because(error);
+    match text {
+        Some(text) => {
+            let path = target(path);
+            std::fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(fail)?;
+            crate::files::install(&path, text.as_bytes())
+        }
+        None if path.exists() => std::fs::remove_file(path).map_err(fail),
+        None => Ok(()),
+    }
+}
+
 fn show(screen: &mut Screen<'_>, changes: &[Change], dry_run: bool) -> Result<()> {
-    let changed: Vec<&Change> = changes.iter().filter(|it| it.before != it.after).collect();
+    let changed: Vec<&Change> = changes.iter().filter(differ).collect();
     let paths: Vec<String> = changed.iter().map(|it| it.path.display().to_string()).collect();
     if screen.json(&json!({ "contract": CONTRACT, "changed": paths, "dry_run": dry_run }))? {
         return Ok(());

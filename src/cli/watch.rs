@@ -49,8 +49,9 @@ pub(super) fn run(engine: &Engine, arguments: &WatchArgs, screen: &mut Screen<'_
                     if !screen.json(&document)? {
                         screen.line(&format!("{id}: not yet: {}", verdict.reason))?;
                     }
-                } else if !greeted {
+                } else if !greeted && !screen.json {
                     screen.note(&format!("watching {id}: {}", verdict.reason))?;
+                    let _ = screen.out.flush();
                 }
             } else if told.as_ref() != Some(&id) {
                 say(engine, &opened, &mut ask, &id, &verdict.reason, arguments, screen)?;

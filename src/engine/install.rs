@@ -319,7 +319,7 @@ fn put(
     }
 }
 
-/// The stretches that differ. Each must be as long as what it replaces.
+/// The stretches that differ, each from its first differing byte to the last. Each must be as long as what it replaces.
 fn edits(written: &Written, fresh: &Opened) -> Result<Vec<(u64, Vec<u8>)>> {
     let mut out = Vec::new();
     let mut at = 0;
@@ -327,7 +327,8 @@ fn edits(written: &Written, fresh: &Opened) -> Result<Vec<(u64, Vec<u8>)>> {
         match piece {
             Piece::Keep(range) if range.start == at => at = range.end,
             Piece::New(bytes) => {
-                out.push((at, bytes.clone()));
+                let end = (at + bytes.len() as u64).min(fresh.source.len());
+                out.extend(crate::files::differing(at, &fresh.source.bytes(at..end)?, bytes));
                 at += bytes.len() as u64;
             }
             Piece::Keep(_) => {

@@ -177,10 +177,14 @@ impl Engine {
 
     /// Without a name: the calling agent's session, else the newest here; else the newest anywhere are listed.
     pub(super) fn default_session(&self, agent: Option<&str>) -> Result<Found> {
-        if self.config.agents.inside.is_some()
-            && let Ok(found) = self.named_session("current", agent)
-        {
-            return Ok(found);
+        let inside = self.config.agents.inside.map(Agent::name);
+        if inside.is_some() && agent.is_none_or(|it| inside == Some(it)) {
+            match self.named_session("current", agent) {
+                Ok(found) => return Ok(found),
+                // Not the newest of several, which may be another one's.
+                Err(error) if error.kind() == Kind::Ambiguous => return Err(error),
+                Err(_) => {}
+            }
         }
         if let Ok(found) = self.named_session("latest", agent) {
             return Ok(found);

@@ -292,8 +292,9 @@ impl Undo<'_> {
             .records
             .iter()
             .map(range)
-            .filter(|(from, to)| original.get(*from..*to) != bytes.get(*from..*to))
-            .filter_map(|(from, to)| Some((from as u64, original.get(from..to)?.to_vec())))
+            .filter_map(|(from, to)| {
+                crate::files::differing(from as u64, bytes.get(from..to)?, original.get(from..to)?)
+            })
             .collect();
         crate::files::overwrite(path, &edits)?;
         let later = now

@@ -281,6 +281,11 @@ fn undone_byte_for_byte() {
 
 /// A Claude Code session with outputs that are worth clearing.
 pub(crate) fn with_outputs() -> String {
+    with_outputs_of(250)
+}
+
+/// The same, each output of so many lines.
+fn with_outputs_of(lines: usize) -> String {
     let mut out = String::new();
     let mut parent = Value::Null;
     let mut line = |number: usize, kind: &str, message: Value| {
@@ -294,7 +299,7 @@ pub(crate) fn with_outputs() -> String {
     line(0, "user", json!({"role": "user", "content": "Look at everything"}));
     for n in 0..12 {
         let call = json!([{"type": "tool_use", "id": format!("t{n}"), "name": "Read", "input": {"file_path": format!("/p/{n}.rs")}}]);
-        let text = format!("line of file {n} with é and \"quotes\"\n").repeat(250);
+        let text = format!("line of file {n} with é and \"quotes\"\n").repeat(lines);
         let result = json!([{"type": "tool_result", "tool_use_id": format!("t{n}"), "content": text}]);
         line(
             1 + 3 * n,
@@ -358,6 +363,69 @@ fn a_writer_beside_loses_nothing() {
     let numbers: Vec<usize> = lines.iter().map(|it| it["n"].as_u64().unwrap() as usize).collect();
     assert_eq!(numbers, (0..count).collect::<Vec<_>>());
     eprintln!("{applied} applies beside a writer of {count} lines: none lost");
+}
+
+/// Killed as soon as a certain output changes on disk, in the midst of a prune and in the midst of its undoing: every row
+/// is one or the other, whole, however long the output.
+#[cfg(unix)]
+#[test]
+fn killed_in_the_midst_of_a_prune() {
+    use std::os::unix::fs::FileExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(".claude/projects/-p/s.jsonl");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let original = with_outputs_of(5_000).into_bytes();
+    fs::write(&path, &original).unwrap();
+    let session = path.display().to_string();
+    let prune = ["prune", &session, "--protect", "0", "--apply", "--json", "--now=2026-11-20T12:00:00Z"];
+    let done = answer(&epitome(folder.path(), &prune));
+    let handle = done["handle"].as_str().unwrap().to_owned();
+    let restore = ["restore", &handle, "--apply", "--json"];
+    let pruned = fs::read(&path).unwrap();
+    let rows =
+        |bytes: &[u8]| -> Vec<Vec<u8>> { bytes.split(|it| *it == b'\n').map(<[u8]>::to_vec).collect() };
+    let (old, new) = (rows(&original), rows(&pruned));
+    let changed: Vec<usize> = (0..old.len()).filter(|it| old[*it] != new[*it]).collect();
+    assert!(changed.len() >= 10, "{}", changed.len());
+    let first = |row: usize| {
+        let at = old[..row].iter().map(|it| it.len() + 1).sum::<usize>();
+        let inside = (0..old[row].len()).find(|it| old[row][*it] != new[row][*it]).unwrap();
+        (at + inside) as u64
+    };
+    let mut seed = 7;
+    let (mut midst, mut torn) = (0, 0);
+    for round in 0..rounds(6) {
+        let back = round % 2 == 1;
+        fs::write(&path, if back { &pruned } else { &original }).unwrap();
+        let file = fs::File::open(&path).unwrap();
+        let at = first(changed[random(&mut seed) as usize % changed.len()]);
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, at).unwrap();
+        let mut child = command(folder.path(), if back { &restore } else { &prune })
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let before = byte;
+        while byte == before && child.try_wait().unwrap().is_none() {
+            file.read_exact_at(&mut byte, at).unwrap();
+        }
+        let _ = child.kill();
+        child.wait().unwrap();
+        let found = fs::read(&path).unwrap();
+        midst += usize::from(found != original && found != pruned);
+        let found = rows(&found);
+        assert_eq!(found.len(), old.len());
+        torn += (0..found.len()).filter(|it| found[*it] != old[*it] && found[*it] != new[*it]).count();
+        // From wherever it stopped, it can be put back.
+        answer(&epitome(folder.path(), &restore));
+        assert_eq!(fs::read(&path).unwrap(), original, "round {round}");
+    }
+    eprintln!(
+        "killed {} times while outputs were replaced, {midst} times between two of them: {torn} rows torn",
+        rounds(6)
+    );
+    assert_eq!(torn, 0);
 }
 
 #[test]

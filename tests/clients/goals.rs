@@ -9,7 +9,7 @@ fn reached(client: &str) {
     let Some(kit) = Kit::find(&format!("goals, {client}"), client) else { return };
     let mut command = Command::new(kit.folder.join("lib/netns.sh"));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/goals.py");
-    command.arg("python3").arg(script).args([client, EPITOME]);
+    command.arg("python3").arg(script).args([client, &EPITOME]);
     let mut failed = Vec::new();
     kit.run(&format!("{client} goals"), command, &mut failed);
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));

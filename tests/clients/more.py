@@ -1,7 +1,7 @@
 """More flows with the real clients, on the kit's own library (its `lib` folder is on PYTHONPATH).
 
-more.py CLIENT FLOW EPITOME   CLIENT: codex claude gemini opencode; EPITOME: the program's absolute path
-  undo    compact, resume and say something, restore: the old output is back, and what was said since is there
+more.py CLIENT FLOW EPITOME [PROFILE]   CLIENT: codex claude gemini opencode; EPITOME: the program's absolute path
+  undo    compact, resume and say something, restore: the old request is back, and what was said since is there
   limit   the session reports that it is full; compacted, it is resumed and the client does not compact again by itself
           (`control` instead of EPITOME leaves it as it is: then the client must compact)
   nested  compact, then let the client compact by its own means: our summary is not carried along as it was
@@ -11,21 +11,70 @@ more.py CLIENT FLOW EPITOME   CLIENT: codex claude gemini opencode; EPITOME: the
   carry   a session of another agent is carried over, and a brief handed off
   remind  the reported context passes 80 % of the window: the reminder reaches the model, once
   install `epitome install`: the client lists the server as connected, the hooks run and what they say reaches the
-          model; before that, install, install again and uninstall leave every byte as it was
+          model; before that, install, install again and uninstall leave every byte as it was, and what the client's own
+          `mcp add` wrote meanwhile stays
 """
 
 import glob, json, os, random, re, shutil, subprocess, sys, time
 
-import flows, report
+import agents, flows, report
 
 SUMMARY = "Earlier conversation compacted"
 OLD = r"1001\s+1002"
+# The clients are found, as they are on a user's machine.
+PATH = f"{agents.INSTALL}/bin:/usr/bin:/bin"
+
+
+def unpaired(request):
+    """Calls without a result, and results without a call, in a request."""
+    asked, answered = set(), set()
+    for it in report.items(request):
+        kind = it.get("type") or ""
+        if kind.endswith("_call") and "call_id" in it:
+            asked.add(it["call_id"])
+        if kind.endswith("_call_output"):
+            answered.add(it["call_id"])
+        asked |= {call["id"] for call in it.get("tool_calls") or []}
+        if it.get("role") == "tool":
+            answered.add(it["tool_call_id"])
+        for part in it.get("parts") or []:
+            for key, where in (("functionCall", asked), ("functionResponse", answered)):
+                if key in part:
+                    where.add(part[key].get("id") or part[key]["name"])
+        for block in it["content"] if isinstance(it.get("content"), list) else []:
+            if block.get("type") == "tool_use":
+                asked.add(block["id"])
+            if block.get("type") == "tool_result":
+                answered.add(block["tool_use_id"])
+    return asked ^ answered
+
+
+def texts(request):
+    """What was said in a request, in order: not what the client says to itself, which it says anew each time, nor ids;
+    arguments that are JSON by what they say."""
+    own = r"<(system-reminder|session_context|environment_context|permissions)|[\w+/=-]+$|[{\[]"
+    items = [it for it in report.items(request) if it.get("role") not in ("system", "developer")]
+    said = [text.strip() for text in report.leaves(items)]
+    # Gemini CLI 0.61 sends results of earlier turns twice once it was resumed.
+    return list(dict.fromkeys(text for text in said if len(text) > 8 and not re.match(own, text)))
+
+
+def holds(whole, part):
+    """Whether all of `part` stands in `whole`, in its order."""
+    at, lost = 0, []
+    for it in part:
+        if it in whole[at:]:
+            at = whole.index(it, at) + 1
+        else:
+            lost.append(it)
+    return lost
 
 
 class More(flows.Flow):
-    def __init__(self, client, flow, epitome):
+    def __init__(self, client, flow, epitome, profile=None):
         super().__init__(flows.options([client, "resume"]))
-        self.epitome, self.flow = epitome, flow
+        self.epitome, self.flow, self.profile = epitome, flow, profile
+        self.ours = SUMMARY
         self.o.flow = flow
 
     def address(self):
@@ -37,7 +86,7 @@ class More(flows.Flow):
         """Runs epitome as the user would, in the project; a new session id is taken over."""
         a = self.a
         p = subprocess.run(
-            [self.epitome, *arguments], cwd=a.cwd, env={"HOME": a.home, "PATH": "/usr/bin:/bin"}, capture_output=True, text=True
+            [self.epitome, *arguments], cwd=a.cwd, env={"HOME": a.home, "PATH": PATH}, capture_output=True, text=True
         )
         if not self.check(f"{what}: epitome {arguments[0]} ends with 0", p.returncode == 0):
             print(report.cut(p.stdout + p.stderr, 2000))
@@ -48,7 +97,11 @@ class More(flows.Flow):
         return answer
 
     def compact(self):
-        answer = self.call("compact", "compact", self.address(), "--budget", "900", "--apply", "--json")
+        profile = ["--profile", self.profile] if self.profile else ["--budget", "900"]
+        answer = self.call("compact", "compact", self.address(), *profile, "--apply", "--json")
+        if self.profile:
+            lines = (answer.get("summary") or "").split("\n")
+            self.ours = next((line.strip() for line in lines if len(line.strip()) > 30), SUMMARY)
         if not self.check("compact: it is installed", answer.get("status") == "compacted" and answer.get("resume")):
             print("     ", answer.get("status"), answer.get("reason_code"), answer.get("reason"))
         return answer
@@ -60,22 +113,34 @@ class More(flows.Flow):
         reqs = report.load(self.log)
         m = report.main_requests(reqs)
         own = any(str(r["chosen"]).startswith("rule:own") for r in reqs)
+        self.request = m[-1] if m else {"body": {}}
         return (report.conversation(m[-1]) if m else ""), own
 
     def flow_undo(self):
         self.a.setup()
         self.base()
+        before = self.main()[-1]
         self.stop()
-        self.compact()
-        h, _ = self.resumed("3-compacted", "AFTER-U4 continue")
-        self.check("compacted: the summary is sent", SUMMARY in h)
+        answer = self.compact()
+        h, own = self.resumed("3-compacted", "AFTER-U4 continue")
+        self.check("compacted: the summary is sent", self.ours in h)
+        if not self.profile:  # an agent's own profile keeps what that agent keeps
+            self.check("compacted: the tail is", "BASE-U2" in h and "BASE-A2 final answer" in h)
         self.check("compacted: the old output is not", not re.search(OLD, h))
+        self.check("compacted: no call without a result, no result without a call", not unpaired(self.request))
+        sizes = [sum(map(len, texts(it))) for it in (before, self.request)]
+        self.check(f"compacted: fewer tokens ({sizes[0]} characters before, {sizes[1]} after)", sizes[1] < sizes[0])
+        self.check("compacted: the client did not compact by itself", not own)
         self.stop()
         answer = self.call("restore", "restore", "last", "--apply", "--json")
         self.check("restore: it was put back", answer.get("status") == "restored")
         h, _ = self.resumed("4-restored", "AFTER-U5 go on")
         self.check("restored: the old output is sent", re.search(OLD, h))
-        self.check("restored: the summary is not", SUMMARY not in h)
+        self.check("restored: the summary is not", self.ours not in h)
+        self.check("restored: no call without a result, no result without a call", not unpaired(self.request))
+        lost = holds(texts(self.request), texts(before))
+        if not self.check("restored: the request holds all of the old one, in its order", not lost):
+            print("     ", report.cut(lost, 800))
         self.check("restored: what was said since is sent", "AFTER-U4" in h and "AFTER-ANSWER" in h)
         self.check("restored: the new prompt is sent", "AFTER-U5" in h)
         self.check("restored: nothing is sent twice", h.count("BASE-U1") == 1 and h.count("AFTER-U4") == 1)
@@ -129,10 +194,10 @@ class More(flows.Flow):
             self.run("second prompt", "OWN-U2 go on", True)
         own = [r for r in report.load(self.log) if str(r["chosen"]).startswith("rule:own")]
         if self.check("the client compacts by its own means", own):
-            self.check("its model is sent our summary to work from", SUMMARY in report.whole(own[0]))
+            self.check("its model is sent our summary to work from", self.ours in report.whole(own[0]))
         h, _ = self.resumed("4-after", "AFTER-U5 continue")
         self.check("after its own compaction: its summary is sent", "OWN-SUMMARY" in h)
-        self.check("after its own compaction: ours is not carried along", SUMMARY not in h)
+        self.check("after its own compaction: ours is not carried along", self.ours not in h)
 
     def flow_prune(self):
         look = [*self.a.look()[:-1], self.a.shell("cat notes.txt; seq 1000 2800")]
@@ -177,6 +242,22 @@ class More(flows.Flow):
         self.check("install again: nothing changed", self.files() == once)
         self.call("uninstall", "uninstall", name, "--json")
         self.check("uninstall: every byte is as before", self.files() == before)
+        self.call("install", "install", name, *trust, "--json")
+        o.name = "other"
+        rc, out = a.mcp_add()
+        self.check("the client adds another server", rc == 0)
+        self.call("install over it", "install", name, *trust, "--json")
+        self.call("uninstall beside it", "uninstall", name, "--json")
+        left = self.files()
+        ours = [path for path in once if once[path] != before.get(path) and b"epitome" in left.get(path, b"")]
+        self.check("uninstall beside it: nothing of ours is left", not ours)
+        rc, out = a.exec(["mcp", "list"])
+        self.check("uninstall beside it: the client lists the other server, and not ours", rc == 0 and "other" in out and "epitome:" not in out)
+        for path in set(self.files()) - set(before):
+            os.remove(path)
+        for path in before:
+            with open(path, "wb") as f:
+                f.write(before[path])
         self.call("install", "install", name, *trust, "--json")
         o.name = "epitome"
         rc, out = a.exec(["mcp", "list"])
@@ -242,7 +323,7 @@ class More(flows.Flow):
         shutil.copytree(a.home, saved, symlinks=True)
         first = a.id
         arguments = [self.epitome, "compact", self.address(), "--budget", "900", "--apply"]
-        env = {"HOME": a.home, "PATH": "/usr/bin:/bin"}
+        env = {"HOME": a.home, "PATH": PATH}
         t0 = time.time()
         subprocess.run(arguments, cwd=a.cwd, env=env, capture_output=True)
         whole = time.time() - t0
@@ -298,5 +379,4 @@ class More(flows.Flow):
 
 
 if __name__ == "__main__":
-    client, flow, epitome = sys.argv[1:4]
-    sys.exit(More(client, flow, epitome).go())
+    sys.exit(More(*sys.argv[1:]).go())

@@ -195,8 +195,19 @@ fn open(path: &Path) -> Result<Connection> {
 }
 
 fn failed(path: &Path, error: rusqlite::Error) -> Error {
-    let what = "using OpenCode's database: expected its tables and rows, found an error";
-    Error::new(Kind::Input, what).at(path.display().to_string(), None).because(error)
+    use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked, ReadOnly};
+    let (kind, what) = match error.sqlite_error_code() {
+        Some(DatabaseBusy | DatabaseLocked) => (
+            Kind::Locked,
+            "using OpenCode's database: another process is writing to it; nothing was changed; try again when it is done",
+        ),
+        Some(ReadOnly) => (
+            Kind::Refused,
+            "using OpenCode's database: it may not be written (chmod u+w); nothing was changed; or write the result with --out",
+        ),
+        _ => (Kind::Input, "using OpenCode's database: expected its tables and rows, found an error"),
+    };
+    Error::new(kind, what).at(path.display().to_string(), None).because(error)
 }
 
 fn sessions(database: &Path, cwd: Option<&[PathBuf]>, id: Option<&str>) -> Result<Vec<Found>> {

@@ -1,4 +1,9 @@
-//! Outputs replaced where they stand.
+//! Outputs replaced where they stand, so that a process that is killed meanwhile leaves rows that can be read.
+//!
+//! Blanks behind the placeholder, up to where the output ended, are not enough: a long output lies on many pages, of
+//! which the system writes one after the other, and the quote that ends the text would have to come up on the first and
+//! go from the last at once. So the quote at the end stays: what is left of the output becomes a text that nobody reads,
+//! in a field of ours behind the message, and only the few bytes between are written.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -7,7 +12,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::blocks::content_of;
-use super::fields::span;
+use super::fields::{Fields, span};
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::format::{Session, Source, Written, replaced};
 use crate::history::{History, Message, Output, Part};
@@ -36,15 +41,28 @@ pub(super) fn patch(source: &dyn Source, session: &Session, after: &History) -> 
             let place = session.records[record as usize];
             let bytes = source.bytes(place.range())?;
             let text = json::mend(&bytes);
+            let contents = contents(&text, &changed);
+            if contents.is_empty() {
+                continue;
+            }
+            if let [(range, new)] = contents.as_slice()
+                && let Some(stretch) = set_aside(&text, range, new)
+            {
+                let mut out = bytes;
+                out[range.start..range.start + stretch.len()].copy_from_slice(stretch.as_bytes());
+                by.insert(record, out);
+                continue;
+            }
+            let fits = contents.iter().all(|(range, new)| new.len() <= range.len());
             let mut at = 0;
             let mut out = Vec::new();
-            for (range, new) in contents(&text, &changed) {
+            for (range, new) in contents {
                 out.extend_from_slice(&bytes[at..range.start]);
                 out.extend_from_slice(new.as_bytes());
                 at = range.end;
-            }
-            if at == 0 {
-                continue;
+                if fits {
+                    out.resize(at, b' ');
+                }
             }
             out.extend_from_slice(&bytes[at..]);
             if out.len() > bytes.len() {
@@ -57,6 +75,60 @@ pub(super) fn patch(source: &dyn Source, session: &Session, after: &History) -> 
     }
     let pieces = replaced(source.len(), &session.records, by);
     Ok(Written { pieces, warnings, ..Written::default() })
+}
+
+/// The field that holds what is left of an output.
+pub(super) const ASIDE: &str = "epitome";
+
+/// Behind an output, at most so many bytes of its message are said again: the ends of lists and objects, `is_error`.
+const SAID_AGAIN: usize = 256;
+
+/// What is to stand from the start of `content` on so that it is `new` and the rest of the row is as it was. Nothing if
+/// there is no room, or if much of the message stands behind `content`.
+fn set_aside(row: &str, content: &Range<usize>, new: &str) -> Option<String> {
+    let message = span(row, Fields::of(row)?.get("message")?);
+    let behind = row.get(content.end..message.end).filter(|it| it.len() <= SAID_AGAIN)?;
+    let mut out = format!("{new}{behind},\"{ASIDE}\":");
+    let (cut, opened) = inside_a_text(row, message.start..content.end, content.start, out.len())?;
+    out.push_str(&" ".repeat(cut - content.start - out.len() - opened.len()));
+    out.push_str(&opened);
+    Some(out)
+}
+
+/// The first place in a text at or behind `from` with room for `used` bytes between, and for what has to be opened so
+/// that what follows that place ends what it ended before: the objects and lists since the start of `range`, and the text.
+fn inside_a_text(row: &str, range: Range<usize>, from: usize, used: usize) -> Option<(usize, String)> {
+    let bytes = row.as_bytes();
+    let mut open: Vec<u8> = Vec::new();
+    let (mut at, mut names) = (range.start, false);
+    while at < range.end {
+        match bytes[at] {
+            it @ (b'{' | b'[') => {
+                open.push(it);
+                names = it == b'{';
+            }
+            b'}' | b']' => drop(open.pop()),
+            b',' => names = open.last() == Some(&b'{'),
+            b':' => names = false,
+            b'"' => {
+                let opened = open.iter().map(|it| if *it == b'{' { "{\"\":" } else { "[" });
+                let opened: String = opened.chain(["\""]).collect();
+                let wanted = from + used + opened.len();
+                let counts = at >= from && !names;
+                at += 1;
+                while at < range.end && bytes[at] != b'"' {
+                    // Not between the halves of a character.
+                    if counts && at >= wanted && row.is_char_boundary(at) && !row[at..].starts_with("\\ud") {
+                        return Some((at, opened));
+                    }
+                    at += if bytes[at] == b'\\' { 2 } else { 1 };
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
 }
 
 /// The outputs of `new` that differ, by the call they answer; nothing if the messages differ in more.

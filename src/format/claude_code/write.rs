@@ -6,7 +6,7 @@ use serde_json::json as value;
 
 use super::blocks::{block_of, part_of};
 use super::fields::Fields;
-use super::patch::{changed, contents, patch, raw_blocks};
+use super::patch::{ASIDE, changed, contents, patch, raw_blocks};
 use super::read::SYNTHETIC;
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::format::lines::each_line;
@@ -15,8 +15,15 @@ use crate::history::{History, Kind, Message, Output, Part, Role};
 use crate::json::{self, compact};
 
 /// Fields that a copied row loses: second copies of outputs, and links into the file that it comes from.
-const NOT_COPIED: [&str; 6] =
-    ["toolUseResult", "sourceToolAssistantUUID", "logicalParentUuid", "forkedFrom", "teamName", "agentName"];
+const NOT_COPIED: [&str; 7] = [
+    ASIDE,
+    "toolUseResult",
+    "sourceToolAssistantUUID",
+    "logicalParentUuid",
+    "forkedFrom",
+    "teamName",
+    "agentName",
+];
 
 /// Fields that every row carries and that a new row takes over from the newest one that has them.
 const ENVELOPE: [&str; 5] = ["userType", "entrypoint", "cwd", "version", "gitBranch"];
@@ -27,7 +34,7 @@ const PROMPT_CHARS: usize = 200;
 /// Writes `after` back.
 ///
 /// - `Patch`: `after` has the messages of `session`, of which outputs may have another text or other media. Only their
-///   `content` changes; a record that gets shorter is filled up with blanks, so that nothing after it moves.
+///   `content` changes; what an output was longer is set aside or filled up with blanks, so that nothing after it moves.
 /// - `New`: a session of its own: a boundary if there is a summary, then all messages.
 /// - `Append`: the same rows behind the old ones, for a session that no client has open.
 ///

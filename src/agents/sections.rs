@@ -1,0 +1,272 @@
+//! A TOML settings file edited as text: a block of ours at its end, framed by comments, and taken out again, also after the
+//! agent has rewritten the file.
+//!
+//! Codex 0.169, adding a server, drops the comment in front of our first section, sorts its own section in among ours,
+//! and puts further ones in front of our last comment. So what is ours is told by the sections, not by the frame.
+
+use std::ops::Range;
+
+/// What frames a block of ours.
+const FRAME: (&str, &str) = ("# epitome: begin (epitome uninstall takes this out)", "# epitome: end");
+
+/// Puts a block at the end.
+pub fn append_block(text: &str, block: &str) -> String {
+    format!("{text}\n{}\n{block}{}\n", FRAME.0, FRAME.1)
+}
+
+/// The text without our frame, and without the sections that `ours` names.
+///
+/// `ours` is told where a section stands, by the names in its header, and its text with that header. A section whose
+/// parts (`[[a.b]]` below `[[a]]`) are all ours, and which is empty otherwise, goes with them.
+pub fn remove(text: &str, ours: impl Fn(&[String], &str) -> bool) -> String {
+    let lines = lines(text);
+    let sections = sections(text, &lines);
+    let mut gone: Vec<bool> = sections
+        .iter()
+        .map(|it| text.get(it.range.clone()).is_some_and(|text| ours(&it.path, text)))
+        .collect();
+    for (number, it) in sections.iter().enumerate() {
+        let below = sections[number + 1..]
+            .iter()
+            .take_while(|other| other.path.len() > it.path.len() && other.path.starts_with(&it.path));
+        let below = below.count();
+        let all = gone[number + 1..=number + below].iter().all(|it| *it);
+        gone[number] |= it.is_list && it.is_empty && below > 0 && all;
+    }
+    let mut cuts: Vec<Range<usize>> = Vec::new();
+    let mut framed = false;
+    for line in lines.iter().filter(|it| it.kind == Kind::Other) {
+        let comment = text[line.range.clone()].trim_end();
+        if comment == FRAME.0 {
+            // The line break before it is ours too.
+            cuts.push(before_break(text, line.range.start)..line.range.end);
+            framed = true;
+        } else if comment == FRAME.1 {
+            cuts.push(line.range.clone());
+        }
+    }
+    for (it, _) in sections.iter().zip(&gone).filter(|it| *it.1) {
+        let mut range = it.range.clone();
+        // Where the comment in front is gone, the blank line in front of it is still there.
+        if !framed && text.get(..range.start).is_some_and(|it| it.ends_with("\n\n")) {
+            range.start = before_break(text, range.start);
+        }
+        framed = true;
+        cuts.push(range);
+    }
+    cuts.sort_by_key(|it| it.start);
+    let mut out = String::new();
+    let mut at = 0;
+    for cut in cuts {
+        out.push_str(text.get(at..cut.start).unwrap_or_default());
+        at = at.max(cut.end);
+    }
+    out.push_str(text.get(at..).unwrap_or_default());
+    out
+}
+
+/// Whether a section that `wanted` names is there.
+pub fn any(text: &str, wanted: impl Fn(&[String], &str) -> bool) -> bool {
+    let found = sections(text, &lines(text));
+    found.iter().any(|it| text.get(it.range.clone()).is_some_and(|text| wanted(&it.path, text)))
+}
+
+/// Whether our frame is there.
+pub fn is_framed(text: &str) -> bool {
+    lines(text).iter().any(|it| it.kind == Kind::Other && text[it.range.clone()].trim_end() == FRAME.0)
+}
+
+fn before_break(text: &str, at: usize) -> usize {
+    let before = text.get(..at).unwrap_or_default();
+    let before = before.strip_suffix('\n').map_or(before, |it| it.strip_suffix('\r').unwrap_or(it));
+    before.len()
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// `[a]` or `[[a]]`.
+    Header,
+    /// A key and its value, which may go over several lines of text.
+    Pair,
+    /// Blank, or a comment.
+    Other,
+}
+
+struct Line {
+    kind: Kind,
+    range: Range<usize>,
+}
+
+/// A table or an element of a list of tables: from its header to its last pair.
+struct Section {
+    path: Vec<String>,
+    is_list: bool,
+    is_empty: bool,
+    range: Range<usize>,
+}
+
+fn sections(text: &str, lines: &[Line]) -> Vec<Section> {
+    let mut out: Vec<Section> = Vec::new();
+    for line in lines {
+        match (line.kind, out.last_mut()) {
+            (Kind::Header, _) => {
+                let header = text[line.range.clone()].trim_start();
+                let (path, is_list) = (path(header), header.starts_with("[["));
+                out.push(Section { path, is_list, is_empty: true, range: line.range.clone() });
+            }
+            (Kind::Pair, Some(section)) => {
+                section.range.end = line.range.end;
+                section.is_empty = false;
+            }
+            (Kind::Pair, None) | (Kind::Other, _) => {}
+        }
+    }
+    out
+}
+
+/// The names in a header.
+fn path(header: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    let parsed = toml::from_str::<toml::Table>(header).ok();
+    let mut now = parsed.map(toml::Value::Table);
+    while let Some(value) = now {
+        now = match value {
+            toml::Value::Table(table) => table.into_iter().next().map(|(key, value)| {
+                out.push(key);
+                value
+            }),
+            toml::Value::Array(list) => list.into_iter().next(),
+            _ => None,
+        };
+    }
+    out
+}
+
+/// The lines, each with its line break; a value that goes over several is one.
+fn lines(text: &str) -> Vec<Line> {
+    let bytes = text.as_bytes();
+    let mut out = Vec::new();
+    let mut at = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    while at < bytes.len() {
+        let start = at;
+        while matches!(bytes.get(at), Some(b' ' | b'\t')) {
+            at += 1;
+        }
+        let kind = match bytes.get(at) {
+            Some(b'[') => Kind::Header,
+            None | Some(b'#' | b'\r' | b'\n') => Kind::Other,
+            Some(_) => Kind::Pair,
+        };
+        at = if kind == Kind::Pair { pair_end(bytes, at) } else { line_end(bytes, at) };
+        out.push(Line { kind, range: start..at });
+    }
+    out
+}
+
+fn line_end(bytes: &[u8], at: usize) -> usize {
+    memchr::memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |it| at + it + 1)
+}
+
+/// Behind the line on which the pair that starts at `at` ends.
+fn pair_end(bytes: &[u8], mut at: usize) -> usize {
+    let mut depth = 0usize;
+    while let Some(&it) = bytes.get(at) {
+        match it {
+            b'"' | b'\'' => {
+                at = string_end(bytes, at, it);
+                continue;
+            }
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            b'#' => {
+                at = memchr::memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |it| at + it);
+                continue;
+            }
+            b'\n' if depth == 0 => return at + 1,
+            _ => {}
+        }
+        at += 1;
+    }
+    bytes.len()
+}
+
+fn string_end(bytes: &[u8], at: usize, quote: u8) -> usize {
+    let long = bytes.get(at..at + 3) == Some(&[quote; 3]);
+    let width = if long { 3 } else { 1 };
+    let mut at = at + width;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\\' if quote == b'"' => at += 2,
+            b'\n' if !long => return at,
+            it if it == quote && (!long || bytes.get(at..at + 3) == Some(&[quote; 3])) => {
+                at += width;
+                // Up to two quotes may stand right before the three that end it.
+                while long && bytes.get(at) == Some(&quote) {
+                    at += 1;
+                }
+                return at;
+            }
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ours(path: &[String], text: &str) -> bool {
+        path.starts_with(&["c".to_owned()]) || path == ["hooks", "A", "hooks"] && text.contains("epitome")
+    }
+
+    const BLOCK: &str = "[c]\nd = 1\n[c.e]\nf = [\n  \"]\", # [x]\n]\n[[hooks.A]]\n[[hooks.A.hooks]]\ncommand = \"epitome hook\"\n";
+
+    #[test]
+    fn what_is_put_in_comes_out_again() {
+        for file in [
+            "",
+            "\n",
+            "\r\n",
+            "a = 1",
+            "a = 1\n[b]\n",
+            "a = 1\r\n[b]\r\nc = 2\r\n",
+            "\u{feff}# only this",
+            "t = \"\"\"\n# epitome: end\n[c]\n\"\"\"\"\"\nu = '''\n[c]\\\n'''\n",
+            "x = [ # [c]\n  '[c]',\n  \"\\\"#\",\n]\n\n\n",
+            "[[hooks.A]]\nmatcher = \"x\"\n[[hooks.A.hooks]]\ncommand = \"theirs\"\n",
+            "# the end\n\n# of it",
+        ] {
+            let with = append_block(file, BLOCK);
+            assert!(is_framed(&with) && any(&with, ours) && !is_framed(file) && !any(file, ours), "{file:?}");
+            assert_eq!(remove(&with, ours), file);
+            // Without the frame the sections are found all the same.
+            let bare = with[file.len()..].replace(FRAME.0, "").replace(FRAME.1, "");
+            let bare = format!("{file}{bare}");
+            let left = remove(&bare, ours);
+            assert_eq!(left.trim_end(), file.trim_end(), "{bare:?}");
+        }
+    }
+
+    #[test]
+    fn what_others_put_between_stays() {
+        let with = append_block("a = 1\n", BLOCK);
+        let with = with.replace("[[hooks.A]]\n", "[other]\nx = 1\n# about the hooks\n[[hooks.A]]\n").replace(
+            "# epitome: end\n",
+            "[[hooks.A.hooks]]\ncommand = \"mine\"\n\n[last]\ny = 2\n# epitome: end\n",
+        );
+        assert_eq!(
+            remove(&with, ours),
+            "a = 1\n[other]\nx = 1\n# about the hooks\n[[hooks.A]]\n[[hooks.A.hooks]]\ncommand = \"mine\"\n\n[last]\ny = 2\n"
+        );
+    }
+
+    #[test]
+    fn anything_is_survived() {
+        for file in
+            ["\"", "a = \"\"\"", "a = '", "[", "[[", "[]]\n=", "a = [[[", "\\", "a = \"\\", "é = \"é\\"]
+        {
+            assert_eq!(remove(file, ours), file);
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! `epitome hook`, through the program, as the agents call it: what it says is bounded, said once, and nothing that it is
+//! told can make it fail.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+use epitome::tokens::Estimator;
+use serde_json::{Value, json};
+
+use crate::apply::{command, epitome};
+
+/// What joins a compaction prompt, and what is said after one, at most: tokens (o200k).
+const BEFORE: u64 = 1_000;
+const AFTER: u64 = 1_500;
+
+fn tell(home: &Path, text: &[u8]) -> Output {
+    let mut command = command(home, &["hook"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // It may be done before it has read all.
+    let _ = child.stdin.take().unwrap().write_all(text);
+    child.wait_with_output().unwrap()
+}
+
+/// What is printed for an event; it always ends well.
+fn said(home: &Path, event: &Value) -> String {
+    let output = tell(home, event.to_string().as_bytes());
+    assert_eq!(output.status.code(), Some(0), "{event}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What of it reaches the model as additional context.
+fn context(said: &str, event: &str) -> String {
+    let said: Value = serde_json::from_str(said).unwrap();
+    assert_eq!(said["hookSpecificOutput"]["hookEventName"], event);
+    said["hookSpecificOutput"]["additionalContext"].as_str().unwrap().to_owned()
+}
+
+fn size(text: &str) -> u64 {
+    Estimator::O200k.text(text)
+}
+
+/// Far more rules, files and errors than fit anywhere.
+fn turns() -> impl Iterator<Item = (String, String)> {
+    (0..250).map(|n| {
+        let rule = format!("Never change the port {} of `src/gate_{n}.rs`; always run `cargo test gate_{n}` first.", 4000 + n);
+        let answer = format!("I decided to keep port {} because clients pin it. error[E0{n:03}]: mismatched types in src/gate_{n}.rs:{n}", 4000 + n);
+        (rule, answer)
+    })
+}
+
+/// A home with such a session: its file.
+fn session(home: &Path, agent: &str) -> std::path::PathBuf {
+    let mut out = String::new();
+    let inside = match agent {
+        "claude-code" => {
+            let mut parent = Value::Null;
+            for (number, (prompt, reply)) in turns().enumerate() {
+                for (kind, content) in
+                    [("user", json!(prompt)), ("assistant", json!([{"type": "text", "text": reply}]))]
+                {
+                    let uuid = format!(
+                        "00000000-0000-4000-8000-{number:06}{}",
+                        if kind == "user" { "000000" } else { "000001" }
+                    );
+                    let mut message = json!({"role": kind, "content": content});
+                    if kind == "assistant" {
+                        (message["id"], message["model"]) = (json!(format!("m{number}")), json!("claude-x"));
+                    }
+                    let line = json!({"parentUuid": parent, "isSidechain": false, "cwd": home, "sessionId": "s", "version": "2.1.328",
+                        "type": kind, "message": message, "uuid": uuid, "timestamp": "2026-01-01T00:00:00.000Z"});
+                    parent = json!(uuid);
+                    out.push_str(&format!("{line}\n"));
+                }
+            }
+            ".claude/projects/-p/s.jsonl"
+        }
+        _ => {
+            let meta = json!({"id": "s", "session_id": "s", "timestamp": "2026-01-01T00:00:00.000Z", "cwd": home, "originator": "codex_exec",
+                "cli_version": "0.169.0", "source": "exec", "history_mode": "paginated"});
+            out.push_str(&codex_line(0, "session_meta", &meta));
+            for (number, (prompt, reply)) in turns().enumerate() {
+                for (place, (role, kind, text)) in
+                    [("user", "input_text", prompt), ("assistant", "output_text", reply)]
+                        .into_iter()
+                        .enumerate()
+                {
+                    let item =
+                        json!({"type": "message", "role": role, "content": [{"type": kind, "text": text}]});
+                    out.push_str(&codex_line(1 + 2 * number + place, "response_item", &item));
+                }
+            }
+            ".codex/sessions/2026/01/01/rollout-2026-01-01T00-00-00-s.jsonl"
+        }
+    };
+    let path = home.join(inside);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, out).unwrap();
+    path
+}
+
+fn codex_line(ordinal: usize, kind: &str, payload: &Value) -> String {
+    let line = json!({"timestamp": "2026-01-01T00:00:00.000Z", "ordinal": ordinal, "type": kind, "payload": payload});
+    format!("{line}\n")
+}
+
+#[test]
+fn claude_codes_compaction_is_told_what_must_survive_and_completed_once() {
+    let home = tempfile::tempdir().unwrap();
+    let path = session(home.path(), "claude-code");
+    let event = |name: &str, more: Value| {
+        let mut event =
+            json!({"session_id": "s", "transcript_path": path, "cwd": home.path(), "hook_event_name": name});
+        event.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
+        event
+    };
+    let prompt =
+        said(home.path(), &event("PreCompact", json!({"trigger": "auto", "custom_instructions": null})));
+    assert!(prompt.starts_with("Carry these facts") && prompt.contains("port 42"), "{prompt}");
+    assert!((300..=BEFORE).contains(&size(&prompt)), "{} tokens", size(&prompt));
+
+    let start = said(home.path(), &event("SessionStart", json!({"source": "compact"})));
+    let start = context(&start, "SessionStart");
+    assert!(
+        start.contains("From before the compaction") && (300..=AFTER).contains(&size(&start)),
+        "{}",
+        size(&start)
+    );
+
+    let summary = "<analysis>hm</analysis><summary>We looked at the gates.</summary>";
+    assert_eq!(said(home.path(), &event("PostCompact", json!({"compact_summary": summary}))), "");
+    let list = epitome(home.path(), &["memory", "list"]);
+    assert!(
+        String::from_utf8_lossy(&list.stdout).contains("We looked at the gates."),
+        "the summary is remembered"
+    );
+    let missing = context(
+        &said(home.path(), &event("UserPromptSubmit", json!({"prompt": "go on"}))),
+        "UserPromptSubmit",
+    );
+    assert!(missing.starts_with("The summary left these out") && missing.contains("port"), "{missing}");
+    assert!((300..=AFTER).contains(&size(&missing)), "{} tokens", size(&missing));
+    // Once.
+    for name in ["UserPromptSubmit", "PostToolUse"] {
+        assert_eq!(said(home.path(), &event(name, json!({}))), "", "{name}");
+    }
+    // At other starts there is nothing to say.
+    for source in ["startup", "resume"] {
+        assert_eq!(said(home.path(), &event("SessionStart", json!({"source": source}))), "");
+    }
+}
+
+#[test]
+fn codex_is_told_what_its_summary_left_out() {
+    let home = tempfile::tempdir().unwrap();
+    let path = session(home.path(), "codex");
+    let event = |name: &str, source: &str| {
+        json!({"session_id": "s", "transcript_path": path, "cwd": home.path(), "hook_event_name": name, "source": source,
+            "trigger": "auto", "turn_id": "t", "model": "m"})
+    };
+    assert_eq!(said(home.path(), &event("PreCompact", "")), "", "it ignores what is said there");
+    let kept = [
+        json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Another language model started to solve this problem and produced a summary of its thinking process.\nWe looked at the gates."}]}),
+    ];
+    let compacted = json!({"message": "We looked at the gates.", "replacement_history": kept});
+    let mut text = fs::read_to_string(&path).unwrap();
+    text.push_str(&codex_line(501, "compacted", &compacted));
+    fs::write(&path, text).unwrap();
+    assert_eq!(said(home.path(), &event("PostCompact", "")), "");
+    let missing = context(&said(home.path(), &event("SessionStart", "compact")), "SessionStart");
+    assert!(missing.starts_with("The summary left these out") && missing.contains("port"), "{missing}");
+    assert!((300..=AFTER).contains(&size(&missing)), "{} tokens", size(&missing));
+    assert_eq!(said(home.path(), &event("UserPromptSubmit", "")), "");
+}
+
+#[test]
+fn opencodes_plugin_gets_sections_and_facts_within_bounds() {
+    let there = crate::apply::home("opencode");
+    let id = there.session.split_once('#').unwrap().1.to_owned();
+    let event =
+        json!({"client": "opencode", "hook_event_name": "PreCompact", "session_id": id, "cwd": there.path()});
+    let prompt = said(there.path(), &event);
+    assert!(prompt.starts_with("Carry these facts") && prompt.contains("Use these sections"), "{prompt}");
+    assert!(size(&prompt) <= BEFORE, "{} tokens", size(&prompt));
+    for name in ["SessionStart", "PostCompact"] {
+        let mut event = event.clone();
+        event["hook_event_name"] = json!(name);
+        assert_eq!(said(there.path(), &event), "", "{name}");
+    }
+}
+
+#[test]
+fn nothing_that_it_is_told_makes_it_fail() {
+    let home = tempfile::tempdir().unwrap();
+    let fifo = home.path().join("session-x.jsonl");
+    fs::create_dir_all(&fifo).unwrap();
+    let event = |name: &str, path: &str| {
+        json!({"session_id": "s", "hook_event_name": name, "transcript_path": path}).to_string().into_bytes()
+    };
+    let broken = home.path().join("rollout-x.jsonl");
+    fs::write(&broken, b"{\"type\":\"session_meta\",\xff\0\n{{{{").unwrap();
+    let mut all: Vec<Vec<u8>> = vec![
+        b"".into(),
+        b"{".into(),
+        b"null".into(),
+        b"[[[[".into(),
+        b"\xff\xfe\0".into(),
+        vec![b'['; 1 << 20],
+    ];
+    for name in [
+        "SessionStart",
+        "PreCompact",
+        "PostCompact",
+        "PreCompress",
+        "UserPromptSubmit",
+        "BeforeAgent",
+        "Unheard",
+    ] {
+        for path in ["", "/nowhere/s.jsonl", &fifo.display().to_string(), &broken.display().to_string()] {
+            all.push(event(name, path));
+        }
+    }
+    for text in all {
+        let output = tell(home.path(), &text);
+        let what = String::from_utf8_lossy(&text[..text.len().min(200)]).into_owned();
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 0), "{what}");
+    }
+    // Only who asked for it has a compaction blocked.
+    let config = home.path().join(".config/epitome");
+    fs::create_dir_all(&config).unwrap();
+    fs::write(config.join("config.toml"), "[hooks]\nblock-compaction = true\n").unwrap();
+    let output = tell(home.path(), &event("PreCompact", "/nowhere/s.jsonl"));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("block-compaction"));
+    assert_eq!(tell(home.path(), &event("SessionStart", "")).status.code(), Some(0));
+}
