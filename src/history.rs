@@ -187,7 +187,7 @@ impl Text {
 
     /// Whether [`Text::measured`] knows it.
     pub(crate) fn is_measured(&self, which: Measure) -> bool {
-        self.measured[which as usize].get().is_some()
+        self.measured.0[which as usize].load(Relaxed) != UNASKED
     }
 
     /// The first words of a long text in its place, or a short one whole, with the weight and shape of the whole. For a
