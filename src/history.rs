@@ -4,7 +4,8 @@
 //! text (cheap to clone, no lifetime), and each text carries its weight, counted once.
 
 use std::ops::{Add, AddAssign, Range};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::wide::{self, Pass, ROW, ROWS, Row, count};
 
@@ -119,7 +120,26 @@ pub struct Text {
     text: Arc<str>,
     weight: Weight,
     /// What each measure found for it, which is only looked for when it is asked.
-    measured: [OnceLock<u64>; Measure::COUNT],
+    measured: Measured,
+}
+
+/// Finds by [`Measure`]; [`UNASKED`] until somebody asks.
+#[derive(Debug)]
+struct Measured([AtomicU64; Measure::COUNT]);
+
+/// What no measure finds.
+const UNASKED: u64 = u64::MAX;
+
+impl Default for Measured {
+    fn default() -> Self {
+        Self([const { AtomicU64::new(UNASKED) }; Measure::COUNT])
+    }
+}
+
+impl Clone for Measured {
+    fn clone(&self) -> Self {
+        Self(self.0.each_ref().map(|it| it.load(Relaxed).into()))
+    }
 }
 
 /// What [`Text::measured`] remembers; what each means is the business of `tokens`.
@@ -153,7 +173,15 @@ impl Text {
 
     /// What `measure` says of the text, asked once for each [`Measure`].
     pub(crate) fn measured(&self, which: Measure, measure: impl FnOnce(&str) -> u64) -> u64 {
-        self.measured[which as usize].get_or_init(|| measure(&self.text)).to_owned()
+        let known = &self.measured.0[which as usize];
+        match known.load(Relaxed) {
+            UNASKED => {
+                let found = measure(&self.text);
+                known.store(found, Relaxed);
+                found
+            }
+            found => found,
+        }
     }
 
     /// The first words of a long text in its place, or a short one whole, with the weight and shape of the whole. For a
@@ -161,8 +189,8 @@ impl Text {
     pub(crate) fn gist(text: &str, weight: Weight, shape: u64) -> Self {
         /// Characters that anybody shows of a text.
         const SHOWN: usize = 80;
-        let mut measured: [OnceLock<u64>; Measure::COUNT] = Default::default();
-        measured[Measure::Shape as usize] = shape.into();
+        let measured = Measured::default();
+        measured.0[Measure::Shape as usize].store(shape, Relaxed);
         if text.len() <= SHOWN {
             return Self { text: text.into(), weight, measured };
         }
@@ -174,9 +202,11 @@ impl Text {
             if chars > 0 {
                 out.push(' ');
             }
-            let before = out.len();
-            out.extend(word.chars().take(SHOWN));
-            chars += out[before..].chars().count() + 1;
+            let long = word.len() > SHOWN;
+            let end = if long { word.char_indices().nth(SHOWN) } else { None };
+            let shown = &word[..end.map_or(word.len(), |(at, _)| at)];
+            out.push_str(shown);
+            chars += shown.chars().count() + 1;
         }
         Self { text: out.into(), weight, measured }
     }

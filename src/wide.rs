@@ -71,12 +71,49 @@ fn planes(row: &Row) -> [u64; 8] {
     out
 }
 
+/// Bytes that [`special`] looks at.
+pub(crate) const SIDE: usize = 16;
+
+/// Which of the bytes a JSON string does not hold as they stand, a bit each: quotes, backslashes, control characters.
+#[inline]
+pub(crate) fn special(side: &[u8; SIDE]) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[expect(unsafe_code, reason = "the compiler asks for it though there is nothing to find out")]
+        // SAFETY: every x86-64 has these registers.
+        return unsafe { x86::special(side) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    special_anywhere(side)
+}
+
+#[cfg(any(test, not(target_arch = "x86_64")))]
+fn special_anywhere(side: &[u8; SIDE]) -> u32 {
+    let bits = side.iter().enumerate();
+    bits.fold(0, |out, (at, it)| out | u32::from(matches!(it, b'"' | b'\\' | 0..0x20)) << at)
+}
+
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::is_x86_feature_detected;
-    use std::arch::x86_64::{__m256i, _mm256_movemask_epi8, _mm256_set_epi64x, _mm256_slli_epi16};
+    use std::arch::x86_64::{
+        __m256i, _mm_cmpeq_epi8, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128, _mm_set_epi64x,
+        _mm_set1_epi8, _mm256_movemask_epi8, _mm256_set_epi64x, _mm256_slli_epi16,
+    };
 
-    use super::{Pass, Row};
+    use super::{Pass, Row, SIDE};
+
+    /// As everywhere, with one instruction for the sixteen bits.
+    #[target_feature(enable = "sse2")]
+    #[inline]
+    pub(super) fn special(side: &[u8; SIDE]) -> u32 {
+        let (words, _) = side.as_chunks::<8>();
+        let side = _mm_set_epi64x(i64::from_le_bytes(words[1]), i64::from_le_bytes(words[0]));
+        let quote = _mm_cmpeq_epi8(side, _mm_set1_epi8(b'"' as i8));
+        let backslash = _mm_cmpeq_epi8(side, _mm_set1_epi8(b'\\' as i8));
+        let control = _mm_cmpeq_epi8(_mm_min_epu8(side, _mm_set1_epi8(0x1F)), side);
+        _mm_movemask_epi8(_mm_or_si128(_mm_or_si128(quote, backslash), control)) as u32
+    }
 
     /// Whether [`over_with_avx2`] may be called.
     #[inline]
@@ -141,6 +178,17 @@ pub(crate) mod tests {
         #[inline(always)]
         fn over(bytes: &[u8], _: impl Fn(&Row) -> [u64; 8]) -> Self::Found {
             count(bytes.as_chunks().0, |it| [it < b'a', it == b'z'])
+        }
+    }
+
+    #[test]
+    fn special_bytes_everywhere() {
+        for byte in 0..=255 {
+            for at in 0..SIDE {
+                let mut side = [b'a'; SIDE];
+                (side[at], side[(at * 7 + 3) % SIDE]) = (byte, b'"');
+                assert_eq!(special(&side), special_anywhere(&side), "{side:?}");
+            }
         }
     }
 

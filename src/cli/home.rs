@@ -37,7 +37,8 @@ pub(super) fn run(engine: &Engine, screen: &mut Screen<'_>) -> Result<u8> {
     let mut sessions = Vec::new();
     for found in engine.sessions(None, true)?.into_iter().filter(|it| it.parent.is_none()).take(SHOWN) {
         // One that cannot be read is not worth a command.
-        let Ok(opened) = engine.open(&SessionRef::Named(found.address()), None, None) else { continue };
+        let named = SessionRef::Named(found.address());
+        let Ok(opened) = engine.open_measured(&named, None, None, ask.tokenizer) else { continue };
         let Ok(estimate) = engine.estimate(&opened, &ask, None) else { continue };
         sessions.push(Row {
             agent: found.agent.name(),

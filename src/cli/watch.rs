@@ -10,7 +10,7 @@ use super::Screen;
 use super::common::Common;
 use crate::agents::reach::quoted;
 use crate::answers::CONTRACT;
-use crate::engine::{Ask, Engine, Opened, To};
+use crate::engine::{Ask, Engine, Opened, SessionRef, To};
 use crate::error::{Error, Kind, Result};
 
 /// Arguments of `watch`.
@@ -36,7 +36,14 @@ pub(super) fn run(engine: &Engine, arguments: &WatchArgs, screen: &mut Screen<'_
     let mut told: Option<String> = None;
     let mut greeted = false;
     loop {
-        let opened = engine.open(&common.session(), common.format()?, common.agent.as_deref())?;
+        let (format, agent) = (common.format()?, common.agent.as_deref());
+        let named = common.session();
+        // What comes from standard input comes once.
+        let once = named == SessionRef::Named("-".to_owned());
+        let opened = match once {
+            true => engine.open(&named, format, agent)?,
+            false => engine.open_measured(&named, format, agent, ask.tokenizer)?,
+        };
         let id = opened.session.history.meta.session.as_deref().unwrap_or_default().to_owned();
         let state = (id.clone(), opened.source.len());
         if seen.as_ref() != Some(&state) {
@@ -54,6 +61,10 @@ pub(super) fn run(engine: &Engine, arguments: &WatchArgs, screen: &mut Screen<'_
                     let _ = screen.out.flush();
                 }
             } else if told.as_ref() != Some(&id) {
+                // What is compacted is read whole, and is the one that was measured.
+                let place = opened.path.as_ref().map(|it| SessionRef::Named(it.display().to_string()));
+                let opened =
+                    if once { opened } else { engine.open(&place.unwrap_or(named), format, agent)? };
                 say(engine, &opened, &mut ask, &id, &verdict.reason, arguments, screen)?;
                 told = Some(id);
             }

@@ -5,22 +5,24 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// A place in a JSON text.
+use crate::wide::{SIDE, special};
+
+/// A place in a JSON text. What is not taken may be no UTF-8.
 #[derive(Debug)]
 pub struct Cursor<'a> {
-    text: &'a str,
+    bytes: &'a [u8],
     at: usize,
     /// Bytes of white space between tokens that were passed so far.
     spaces: usize,
 }
 
 impl<'a> Cursor<'a> {
-    /// What `take` makes of `text`, if nothing but white space follows what it took.
-    pub fn whole<T>(text: &'a str, take: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
-        let mut it = Self { text, at: 0, spaces: 0 };
+    /// What `take` makes of a text, if nothing but white space follows what it took.
+    pub fn whole<T>(bytes: &'a [u8], take: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        let mut it = Self { bytes, at: 0, spaces: 0 };
         let taken = take(&mut it)?;
         it.space();
-        (it.at == text.len()).then_some(taken)
+        (it.at == bytes.len()).then_some(taken)
     }
 
     /// Goes through an object. `each` gets every name, with the cursor before its value, which it has to take.
@@ -61,7 +63,7 @@ impl<'a> Cursor<'a> {
     /// The byte that the next token begins with.
     pub fn peek(&mut self) -> Option<u8> {
         self.space();
-        self.text.as_bytes().get(self.at).copied()
+        self.bytes.get(self.at).copied()
     }
 
     /// Takes what `take` takes, or nothing where `null` stands.
@@ -93,48 +95,81 @@ impl<'a> Cursor<'a> {
 
     /// A string.
     pub fn string(&mut self) -> Option<Cow<'a, str>> {
-        let mut held = String::new();
-        // Where nothing is escaped, nothing was held.
-        match self.string_in(&mut held)? {
-            Some(plain) => Some(Cow::Borrowed(plain)),
-            None => Some(Cow::Owned(held)),
+        if let Some(plain) = self.plain_string()? {
+            return Some(Cow::Borrowed(plain));
         }
+        let begin = self.at;
+        self.pass_string()?;
+        serde_json::from_slice(&self.bytes[begin..self.at]).ok().map(Cow::Owned)
     }
 
-    /// A string: as it stands where nothing in it is escaped, else what it says, in `held`, which is cleared first.
-    pub fn text<'b>(&mut self, held: &'b mut String) -> Option<&'b str>
+    /// A string: as it stands where nothing in it is escaped, else what it says.
+    pub fn text<'b>(&mut self, room: &'b mut Room) -> Option<&'b str>
     where
         'a: 'b,
     {
-        match self.string_in(held)? {
+        match self.plain_string()? {
             Some(plain) => Some(plain),
-            None => Some(held),
+            None => self.escaped_string(room),
         }
     }
 
-    fn string_in(&mut self, held: &mut String) -> Option<Option<&'a str>> {
-        self.token(b'"')?;
-        let bytes = self.text.as_bytes();
-        let begin = self.at;
-        let mut end = plain(bytes, begin);
-        if *bytes.get(end)? == b'"' {
-            self.at = end + 1;
-            return Some(Some(self.text.get(begin..end)?));
+    /// The string that begins here, if nothing in it is escaped; else the cursor stays.
+    fn plain_string(&mut self) -> Option<Option<&'a str>> {
+        if self.peek()? != b'"' {
+            return None;
         }
-        held.clear();
-        let mut from = begin;
+        let begin = self.at + 1;
+        let end = plain(self.bytes, begin);
+        if *self.bytes.get(end)? != b'"' {
+            return Some(None);
+        }
+        self.at = end + 1;
+        std::str::from_utf8(&self.bytes[begin..end]).ok().map(Some)
+    }
+
+    fn escaped_string<'b>(&mut self, room: &'b mut Room) -> Option<&'b str> {
+        let bytes = self.bytes;
+        let (mut at, mut to) = (self.at + 1, 0);
+        // What it says is never longer than how it is written.
+        let most = bytes.len() - self.at + SIDE;
+        if room.0.len() < most {
+            room.0.resize(most, 0);
+        }
+        let out = room.0.as_mut_slice();
         loop {
-            held.push_str(self.text.get(from..end)?);
-            match bytes.get(end)? {
-                b'"' => {
-                    self.at = end + 1;
-                    return Some(None);
+            // All of it is copied, of which the rest is then written over.
+            match bytes.get(at..).and_then(|it| it.first_chunk::<SIDE>()) {
+                Some(side) => {
+                    out.get_mut(to..)?.first_chunk_mut::<SIDE>()?.copy_from_slice(side);
+                    let many = special(side).trailing_zeros() as usize;
+                    (at, to) = (at + many.min(SIDE), to + many.min(SIDE));
+                    if many >= SIDE {
+                        continue;
+                    }
                 }
-                b'\\' => {
-                    let (char, len) = escaped(&bytes[end..])?;
-                    held.push(char);
-                    from = end + len;
-                    end = plain(bytes, from);
+                None => {
+                    while let Some(byte) = bytes.get(at).filter(|it| !matches!(it, b'"' | b'\\' | 0..0x20)) {
+                        out[to] = *byte;
+                        (at, to) = (at + 1, to + 1);
+                    }
+                }
+            }
+            match bytes.get(at)? {
+                b'\\' => match SHORT[usize::from(*bytes.get(at + 1)?)] {
+                    0 => {
+                        let (char, len) = long(&bytes[at..])?;
+                        to += char.encode_utf8(out.get_mut(to..)?).len();
+                        at += len;
+                    }
+                    byte => {
+                        out[to] = byte;
+                        (at, to) = (at + 2, to + 1);
+                    }
+                },
+                b'"' => {
+                    self.at = at + 1;
+                    return std::str::from_utf8(&out[..to]).ok();
                 }
                 _ => return None,
             }
@@ -143,9 +178,13 @@ impl<'a> Cursor<'a> {
 
     /// Any value, as it stands.
     pub fn value(&mut self) -> Option<&'a str> {
-        self.space();
-        let begin = self.at;
-        let bytes = self.text.as_bytes();
+        let (begin, ()) = (self.at, self.pass()?);
+        std::str::from_utf8(&self.bytes[begin..self.at]).ok().map(|it| it.trim_ascii_start())
+    }
+
+    /// Passes over any value.
+    pub fn pass(&mut self) -> Option<()> {
+        let bytes = self.bytes;
         // The brackets that are open; a number of them that no stack of calls would bear.
         let mut open: Vec<u8> = Vec::new();
         loop {
@@ -177,7 +216,7 @@ impl<'a> Cursor<'a> {
                 _ => self.at += number(&bytes[self.at..])?,
             }
             while ended {
-                let Some(close) = open.last().copied() else { return self.text.get(begin..self.at) };
+                let Some(close) = open.last().copied() else { return Some(()) };
                 let found = self.peek()?;
                 self.at += 1;
                 if found == close {
@@ -209,7 +248,7 @@ impl<'a> Cursor<'a> {
     }
 
     fn pass_string(&mut self) -> Option<()> {
-        let bytes = self.text.as_bytes();
+        let bytes = self.bytes;
         self.token(b'"')?;
         let mut at = self.at;
         loop {
@@ -223,7 +262,7 @@ impl<'a> Cursor<'a> {
                 b'\\' => {
                     at += match bytes.get(at + 1)? {
                         b'u' => hex(bytes.get(at + 2..at + 6)?).map(|_| 6)?,
-                        it => short(*it).map(|_| 2)?,
+                        it => Some(2).filter(|_| SHORT[usize::from(*it)] != 0)?,
                     }
                 }
                 _ => return None,
@@ -233,7 +272,7 @@ impl<'a> Cursor<'a> {
 
     fn token(&mut self, byte: u8) -> Option<()> {
         self.space();
-        let found = self.text.as_bytes().get(self.at) == Some(&byte);
+        let found = self.bytes.get(self.at) == Some(&byte);
         self.at += usize::from(found);
         found.then_some(())
     }
@@ -243,14 +282,14 @@ impl<'a> Cursor<'a> {
     }
 
     fn word(&mut self, word: &str) -> Option<()> {
-        let found = self.text.as_bytes()[self.at..].starts_with(word.as_bytes());
+        let found = self.bytes[self.at..].starts_with(word.as_bytes());
         self.at += if found { word.len() } else { 0 };
         found.then_some(())
     }
 
     #[inline]
     fn space(&mut self) {
-        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.text.as_bytes().get(self.at) {
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.bytes.get(self.at) {
             self.at += 1;
             self.spaces += 1;
         }
@@ -275,22 +314,20 @@ impl Seen {
     }
 }
 
+/// Room for what a string says that stands escaped, used again and again.
+#[derive(Debug, Default)]
+pub struct Room(Vec<u8>);
+
 /// The first place from `at` on that a string does not hold as it stands: a quote, a backslash, a control character, or
-/// the end. Eight bytes at once.
+/// the end.
 #[inline]
 fn plain(bytes: &[u8], mut at: usize) -> usize {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    const TOPS: u64 = ONES << 7;
-    while let Some(eight) = bytes.get(at..).and_then(|it| it.first_chunk()) {
-        let eight = u64::from_le_bytes(*eight);
-        // The top bit of each byte that is 0 after the change; of bytes behind the first such, others may show.
-        let zero = |it: u64| it.wrapping_sub(ONES) & !it;
-        let small = eight.wrapping_sub(ONES * 0x20) & !eight;
-        let found = (small | zero(eight ^ (ONES * 0x22)) | zero(eight ^ (ONES * 0x5C))) & TOPS;
+    while let Some(side) = bytes.get(at..).and_then(|it| it.first_chunk()) {
+        let found = special(side);
         if found != 0 {
-            return at + found.trailing_zeros() as usize / 8;
+            return at + found.trailing_zeros() as usize;
         }
-        at += 8;
+        at += SIDE;
     }
     while bytes.get(at).is_some_and(|it| !matches!(it, b'"' | b'\\' | 0..0x20)) {
         at += 1;
@@ -298,35 +335,30 @@ fn plain(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// What an escape at the beginning of `bytes` stands for, and how long it is. Not half a character.
-fn escaped(bytes: &[u8]) -> Option<(char, usize)> {
-    match bytes.get(1)? {
-        b'u' => {
-            let unit = hex(bytes.get(2..6)?)?;
-            if !(0xD800..0xE000).contains(&unit) {
-                return Some((char::from_u32(unit)?, 6));
-            }
-            let low = if bytes.get(6..8)? == b"\\u" { hex(bytes.get(8..12)?)? } else { 0 };
-            let pair = unit < 0xDC00 && (0xDC00..0xE000).contains(&low);
-            pair.then(|| char::from_u32(0x1_0000 + ((unit - 0xD800) << 10) + (low - 0xDC00)))?
-                .map(|it| (it, 12))
-        }
-        it => short(*it).map(|it| (it, 2)),
+/// What a backslash and a byte stand for, if that is one byte.
+const SHORT: [u8; 256] = {
+    let mut out = [0; 256];
+    let pairs = *b"\"\"\\\\//b\x08f\x0cn\nr\rt\t";
+    let mut at = 0;
+    while at < pairs.len() {
+        out[pairs[at] as usize] = pairs[at + 1];
+        at += 2;
     }
-}
+    out
+};
 
-fn short(byte: u8) -> Option<char> {
-    Some(match byte {
-        b'"' => '"',
-        b'\\' => '\\',
-        b'/' => '/',
-        b'b' => '\u{8}',
-        b'f' => '\u{c}',
-        b'n' => '\n',
-        b'r' => '\r',
-        b't' => '\t',
-        _ => return None,
-    })
+/// What a longer escape at the beginning of `bytes` stands for, and how long it is. Not half a character.
+fn long(bytes: &[u8]) -> Option<(char, usize)> {
+    if bytes.get(1)? != &b'u' {
+        return None;
+    }
+    let unit = hex(bytes.get(2..6)?)?;
+    if !(0xD800..0xE000).contains(&unit) {
+        return Some((char::from_u32(unit)?, 6));
+    }
+    let low = if bytes.get(6..8)? == b"\\u" { hex(bytes.get(8..12)?)? } else { 0 };
+    let pair = unit < 0xDC00 && (0xDC00..0xE000).contains(&low);
+    pair.then(|| char::from_u32(0x1_0000 + ((unit - 0xD800) << 10) + (low - 0xDC00)))?.map(|it| (it, 12))
 }
 
 fn hex(digits: &[u8]) -> Option<u32> {
@@ -400,28 +432,40 @@ mod tests {
     #[test]
     fn passes_over_json_and_nothing_else() {
         for text in texts() {
-            let found = Cursor::whole(&text, Cursor::value);
+            let found = Cursor::whole(text.as_bytes(), Cursor::value);
             let expected: Option<&RawValue> = serde_json::from_str(&text).ok();
             assert_eq!(found, expected.map(RawValue::get), "{text}");
         }
         let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
-        assert_eq!(Cursor::whole(&deep, Cursor::value), Some(deep.as_str()));
+        assert_eq!(Cursor::whole(deep.as_bytes(), Cursor::value), Some(deep.as_str()));
     }
 
     #[test]
     fn reads_strings_as_any_other() {
-        let mut held = String::from("left over");
+        let mut held = Room::default();
         for text in texts() {
             let expected: Option<String> = serde_json::from_str(&text).ok();
-            assert_eq!(Cursor::whole(&text, |it| it.text(&mut held).map(str::to_owned)), expected, "{text}");
-            assert_eq!(Cursor::whole(&text, Cursor::string).map(Cow::into_owned), expected, "{text}");
+            assert_eq!(
+                Cursor::whole(text.as_bytes(), |it| it.text(&mut held).map(str::to_owned)),
+                expected,
+                "{text}"
+            );
+            assert_eq!(
+                Cursor::whole(text.as_bytes(), Cursor::string).map(Cow::into_owned),
+                expected,
+                "{text}"
+            );
         }
-        // Each place of a character among the eight that are looked at together.
-        for len in 0..20 {
+        // Each place of a character among those that are looked at together.
+        for len in 0..40 {
             for end in ["\\n", "", "\u{1}", "é", "\u{7f}", "\u{a0}"] {
                 let text = format!("\"{}{end}{}\"", "x".repeat(len), "y".repeat(len / 2));
                 let expected: Option<String> = serde_json::from_str(&text).ok();
-                assert_eq!(Cursor::whole(&text, Cursor::string).map(Cow::into_owned), expected, "{text}");
+                assert_eq!(
+                    Cursor::whole(text.as_bytes(), Cursor::string).map(Cow::into_owned),
+                    expected,
+                    "{text}"
+                );
             }
         }
     }
@@ -453,16 +497,27 @@ mod tests {
             })
         }
         for text in texts() {
-            assert_eq!(Cursor::whole(&text, value), serde_json::from_str(&text).ok(), "{text}");
+            assert_eq!(Cursor::whole(text.as_bytes(), value), serde_json::from_str(&text).ok(), "{text}");
         }
     }
 
     #[test]
     fn knows_white_space_between_tokens() {
-        let tight = |text| Cursor::whole(text, Cursor::value_tight).unwrap().1;
+        let tight = |text: &'static str| Cursor::whole(text.as_bytes(), Cursor::value_tight).unwrap().1;
         assert!(tight(r#" {"a b":"c d","e":[1,2]} "#) && !tight(r#"{"a":1, "b":2}"#) && !tight("[ ]"));
-        assert_eq!(Cursor::whole("12", Cursor::number), Some(12));
-        assert_eq!(Cursor::whole("1.0", Cursor::number), None);
-        assert_eq!(Cursor::whole("-1", Cursor::number), None);
+        assert_eq!(Cursor::whole(b"12", Cursor::number), Some(12));
+        assert_eq!(Cursor::whole(b"1.0", Cursor::number), None);
+        assert_eq!(Cursor::whole(b"-1", Cursor::number), None);
+    }
+
+    #[test]
+    fn what_is_taken_is_text() {
+        let bytes = b"{\"a\xff\":1,\"b\":\"\xff\",\"c\":\"\xff\\n\"}";
+        assert_eq!(Cursor::whole(&bytes[..], Cursor::pass), Some(()));
+        assert_eq!(Cursor::whole(&bytes[..], Cursor::value), None);
+        for string in [&bytes[1..5], &bytes[12..15], &bytes[20..25]] {
+            assert_eq!(Cursor::whole(string, Cursor::pass), Some(()), "{string:?}");
+            assert_eq!(Cursor::whole(string, Cursor::string), None, "{string:?}");
+        }
     }
 }

@@ -366,8 +366,8 @@ pub fn scan(source: &dyn Source, format: Option<Format>, keep: &Keep) -> Result<
         Format::ClaudeCode => claude_code::scan(source, keep),
         Format::Codex => codex::scan(source, keep),
         Format::GeminiCli => gemini_cli::scan(source, keep),
-        Format::OpenCode
-        | Format::Pi
+        Format::OpenCode => opencode::scan(source, keep),
+        Format::Pi
         | Format::SweAgent
         | Format::Anthropic
         | Format::OpenAiChat

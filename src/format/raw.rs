@@ -126,23 +126,6 @@ pub fn list(raw: &str) -> Option<Vec<&str>> {
     Some(list.into_iter().map(RawValue::get).collect())
 }
 
-/// JSON without the white space between its tokens; everything else as it was written.
-pub fn squeeze(json: &str) -> String {
-    let (mut out, mut inside, mut escaped) = (String::with_capacity(json.len()), false, false);
-    for char in json.chars() {
-        if inside {
-            inside = escaped || char != '"';
-            escaped = !escaped && char == '\\';
-        } else if char.is_ascii_whitespace() {
-            continue;
-        } else {
-            inside = char == '"';
-        }
-        out.push(char);
-    }
-    out
-}
-
 /// `text` as a JSON string.
 pub fn quoted(text: &str) -> String {
     json::compact(text)
@@ -203,13 +186,5 @@ mod tests {
     fn deep_nesting_is_only_passed_over() {
         let deep = format!("{{\"a\":{}1{},\"b\":2}}", "[".repeat(100_000), "]".repeat(100_000));
         assert_eq!(Fields::of(&deep).unwrap().number("b"), Some(2));
-    }
-
-    #[test]
-    fn squeezes_outside_of_strings() {
-        assert_eq!(
-            squeeze(r#" { "a b" : "c \" d\\" , "e" : [ 1 , 2 ] } "#),
-            r#"{"a b":"c \" d\\","e":[1,2]}"#
-        );
     }
 }

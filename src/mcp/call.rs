@@ -83,8 +83,9 @@ fn estimate(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answe
         return text_alone(desk, arguments, &text);
     }
     let engine = desk.engine(caller)?;
-    let opened = desk.open(&engine, arguments)?;
-    let answer = value(&engine.estimate(&opened, &ask(desk, arguments)?, None)?)?;
+    let ask = ask(desk, arguments)?;
+    let opened = desk.open_measured(&engine, arguments, ask.tokenizer)?;
+    let answer = value(&engine.estimate(&opened, &ask, None)?)?;
     let mut out = fit::pick(
         &answer,
         &[

@@ -12,6 +12,7 @@ use crate::engine::{Engine, Listener, Opened, SessionRef};
 use crate::error::{Error, Kind, Result};
 use crate::format::Format;
 use crate::store::{Handle, Scope, Store, Where};
+use crate::tokens::Tokenizer;
 
 /// Who calls.
 #[derive(Clone)]
@@ -83,9 +84,23 @@ impl Desk {
 
     /// The session that a call means.
     pub(crate) fn open(&self, engine: &Engine, arguments: &Arguments) -> Result<Opened> {
+        self.open_by(&|what, format| engine.open(what, format, None), engine, arguments)
+    }
+
+    /// The same, read no further than it takes to measure it with a ruler of this kind.
+    pub(crate) fn open_measured(
+        &self,
+        engine: &Engine,
+        arguments: &Arguments,
+        tokenizer: Tokenizer,
+    ) -> Result<Opened> {
+        self.open_by(&|what, format| engine.open_measured(what, format, None, tokenizer), engine, arguments)
+    }
+
+    fn open_by(&self, open: &Open<'_>, engine: &Engine, arguments: &Arguments) -> Result<Opened> {
         let format = arguments.text("format")?.map(|it| Format::named(&it)).transpose()?;
         if let Some(messages) = arguments.messages("messages")? {
-            let mut opened = engine.open(&SessionRef::Inline(messages), format, None)?;
+            let mut opened = open(&SessionRef::Inline(messages), format)?;
             if self.remote.is_none() {
                 // Whoever works here and hands over messages means this project.
                 let here = self.config.agents.cwd.display().to_string();
@@ -95,13 +110,13 @@ impl Desk {
         }
         let name = arguments.text("session")?;
         match (&self.remote, name.as_deref()) {
-            (Some(remote), name) => open_remote(engine, remote, name, format),
+            (Some(remote), name) => open_remote(open, engine, remote, name, format),
             (None, Some("-")) => Err(Error::new(
                 Kind::Arguments,
                 "session: expected a file, an id or a handle, found -; standard input is the protocol's",
             )),
-            (None, Some(name)) => engine.open(&SessionRef::Named(name.to_owned()), format, None),
-            (None, None) => engine.open(&SessionRef::Unsaid, format, None),
+            (None, Some(name)) => open(&SessionRef::Named(name.to_owned()), format),
+            (None, None) => open(&SessionRef::Unsaid, format),
         }
     }
 
@@ -144,7 +159,11 @@ const ELSEWHERE: &str = "this server runs apart from your agent and cannot see i
 history with PUT /sessions (same token) and pass the handle it returns as `session`. To work on live sessions, install \
 locally: epitome install claude-code (or codex, gemini-cli, opencode)";
 
+/// How a session is opened, once it is known which.
+type Open<'a> = dyn Fn(&SessionRef, Option<Format>) -> Result<Opened> + 'a;
+
 fn open_remote(
+    open: &Open<'_>,
     engine: &Engine,
     remote: &Remote,
     name: Option<&str>,
@@ -158,7 +177,7 @@ fn open_remote(
         && let Ok(scope) = engine.store.locate(name, &engine.config.owner)
     {
         let bytes = engine.store.restore(&scope, name)?;
-        return engine.open(&SessionRef::Inline(bytes), format, None);
+        return open(&SessionRef::Inline(bytes), format);
     }
     // The same words whether the file is missing or not allowed: nobody learns what else is on this disk.
     let refused = || {
@@ -177,5 +196,5 @@ fn open_remote(
     let found = allowed.ok_or_else(refused)?;
     let found = found.to_str().ok_or_else(refused)?;
     let address = id.map_or_else(|| found.to_owned(), |id| format!("{found}#{id}"));
-    engine.open(&SessionRef::Named(address), format, None)
+    open(&SessionRef::Named(address), format)
 }

@@ -50,7 +50,7 @@ impl Item {
 
 /// What the client drops without a word: results whose call is gone, calls whose result is (but those of the
 /// last response, which still run), blank texts of the model, and responses of which only thinking is left.
-pub(super) fn drop_orphans(items: &mut Vec<(usize, Item)>) {
+pub(super) fn drop_orphans(items: &mut Vec<(usize, Box<Item>)>) {
     // Calls, each with the one of the same id before it that waits too: of several, a result answers the last.
     let mut calls: Vec<(usize, usize, Option<usize>, bool)> = Vec::new();
     let mut waiting: HashMap<&str, usize> = HashMap::new();
@@ -60,7 +60,7 @@ pub(super) fn drop_orphans(items: &mut Vec<(usize, Item)>) {
     let mut running = None;
     for (number, (_, item)) in items.iter().enumerate() {
         let parts = item.parts();
-        match item {
+        match &**item {
             Item::Reply { response, .. } => {
                 running = Some(response.clone());
                 for (place, part) in parts.iter().enumerate() {
@@ -90,7 +90,7 @@ pub(super) fn drop_orphans(items: &mut Vec<(usize, Item)>) {
             Item::Before(_) | Item::After(_) => {}
         }
     }
-    let runs = |number: usize| matches!(&items[number].1, Item::Reply { response, .. } if Some(response) == running.as_ref());
+    let runs = |number: usize| matches!(&*items[number].1, Item::Reply { response, .. } if Some(response) == running.as_ref());
     let unanswered = calls.iter().filter(|it| !it.3 && !runs(it.0)).map(|it| (it.0, it.1));
     gone.extend(unanswered.collect::<Vec<_>>());
     drop(waiting);
@@ -105,7 +105,7 @@ pub(super) fn drop_orphans(items: &mut Vec<(usize, Item)>) {
     // Thinking stays where the rest of its response does: whether there is one, for responses of which some row has none.
     let says = |parts: &[Part]| parts.iter().any(|it| !matches!(it, Part::Reasoning(_)));
     let replies = || {
-        items.iter().filter_map(|(_, item)| match item {
+        items.iter().filter_map(|(_, item)| match &**item {
             Item::Reply { response, parts, .. } => Some((response, says(parts))),
             _ => None,
         })
@@ -119,7 +119,7 @@ pub(super) fn drop_orphans(items: &mut Vec<(usize, Item)>) {
             }
         }
     }
-    items.retain(|(_, item)| match item {
+    items.retain(|(_, item)| match &**item {
         Item::Reply { response, parts, .. } => {
             !parts.is_empty() && (says(parts) || spoken.get(response) == Some(&true))
         }

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::chain::lenient;
 use crate::format::media::image_size;
-use crate::format::raw::squeeze;
+use crate::format::wire::scan::compacted;
 use crate::history::{Call, Kind, Media, MediaKind, Opaque, Output, Part, Reasoning, Text};
 use crate::json::compact;
 
@@ -113,7 +113,7 @@ struct Place {
 /// A block as a part; nothing for one that is not sent, or is no object.
 pub(super) fn part_of(raw: &RawValue) -> Option<Part> {
     let opaque = |kind: &str| {
-        Some(Part::Opaque(Opaque { api: API.into(), kind: kind.into(), raw: squeeze(raw.get()).into() }))
+        Some(Part::Opaque(Opaque { api: API.into(), kind: kind.into(), raw: compacted(raw.get()).into() }))
     };
     let Ok(block) = serde_json::from_str::<Block>(raw.get()) else {
         return if raw.get().starts_with('{') { opaque("") } else { None };
@@ -134,7 +134,7 @@ pub(super) fn part_of(raw: &RawValue) -> Option<Part> {
         "tool_use" => Some(Part::Call(Call {
             id: block.id.unwrap_or_default(),
             name: block.name.unwrap_or_default(),
-            input: block.input.map_or("{}".into(), |it| squeeze(it.get()).into()),
+            input: block.input.map_or("{}".into(), |it| compacted(it.get()).into()),
             freeform: false,
             signature: None,
         })),

@@ -1,7 +1,7 @@
-//! Which rows are live: the tree, its leaf, and the path that the client would send.
+//! The rows of a file: the tree that they make, read on all cores.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -63,24 +63,24 @@ pub(super) struct Compact {
     #[serde(rename = "postTokens", default, deserialize_with = "lenient")]
     pub(super) after: Option<u64>,
     #[serde(rename = "preservedSegment", default, deserialize_with = "lenient")]
-    segment: Option<Segment>,
+    pub(super) segment: Option<Segment>,
     #[serde(rename = "preservedMessages", default, deserialize_with = "lenient")]
-    kept: Option<Kept>,
+    pub(super) kept: Option<Kept>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Segment {
-    head_uuid: String,
-    anchor_uuid: String,
-    tail_uuid: String,
+pub(super) struct Segment {
+    pub(super) head_uuid: String,
+    pub(super) anchor_uuid: String,
+    pub(super) tail_uuid: String,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Kept {
-    anchor_uuid: String,
-    uuids: Vec<String>,
+pub(super) struct Kept {
+    pub(super) anchor_uuid: String,
+    pub(super) uuids: Vec<String>,
 }
 
 /// Takes whatever stands there, and makes nothing of what is of another type.
@@ -130,16 +130,16 @@ pub(super) struct Row {
     pub(super) line: u64,
     pub(super) kind: RowKind,
     pub(super) uuid: Arc<str>,
-    parent: Option<Arc<str>>,
-    answers: Option<Arc<str>>,
-    sidechain: bool,
+    pub(super) parent: Option<Arc<str>>,
+    pub(super) answers: Option<Arc<str>>,
+    pub(super) sidechain: bool,
     /// `message.id` of an assistant's row; one without is a response of its own.
     pub(super) response: Option<Arc<str>>,
     pub(super) at: Option<i64>,
     pub(super) cwd: Option<Arc<str>>,
     pub(super) compact: Option<Box<Compact>>,
     /// What it says, where that was kept while the line was looked at.
-    pub(super) loaded: Option<Box<Result<Loaded, String>>>,
+    pub(super) loaded: Option<Result<Loaded, String>>,
 }
 
 /// All lines, of which the rows are known by their place in the tree.
@@ -153,7 +153,7 @@ pub(super) struct Index {
     /// Whether any line was one of Claude Code's.
     pub(super) known: bool,
     /// The last `last-prompt`: what it points at, how many rows came before it, its line.
-    pointer: Option<(Arc<str>, usize, u64)>,
+    pub(super) pointer: Option<(Arc<str>, usize, u64)>,
     /// All lines, blank ones too.
     lines: u64,
 }
@@ -205,12 +205,11 @@ impl Index {
             let keep_here = |text: &str, keep: &Keep| keep(text, record.at).unwrap_or_else(|| text.into());
             let make = keep.map(|keep| move |text: &str| keep_here(text, keep));
             let mut reader = fast::Reader { keep: make.as_ref().map(|it| it as _), held: &mut held };
-            // What has to be mended first is not usual.
-            if let Some(it) = std::str::from_utf8(bytes).ok().and_then(|it| reader.look(it)) {
+            if let Some(it) = reader.look(bytes) {
                 index.place(number, at, it.place);
                 if let (Some(row), true) = (index.rows.last_mut(), keep.is_some()) {
                     let answered = shared(it.said.model.as_deref(), model.as_ref());
-                    row.loaded = Some(Box::new(Ok(said(row, it.said, answered.clone()))));
+                    row.loaded = Some(Ok(said(row, it.said, answered.clone())));
                     model = answered.or(model.take());
                 }
                 return Ok(true);
@@ -221,7 +220,7 @@ impl Index {
                 index.notes.push(Note { line: number, what });
             }
             if let (Some(row), Some(keep)) = (index.rows.get_mut(rows), keep) {
-                row.loaded = Some(Box::new(load(row, &text, keep, record.at)));
+                row.loaded = Some(load(row, &text, keep, record.at));
             }
             Ok(true)
         })?;
@@ -229,7 +228,7 @@ impl Index {
     }
 
     /// The last place where a compaction cut.
-    fn boundary(&self) -> Option<usize> {
+    pub(super) fn boundary(&self) -> Option<usize> {
         self.rows.iter().rposition(|it| it.kind == RowKind::Boundary && !it.sidechain)
     }
 
@@ -270,8 +269,12 @@ impl Index {
 
     /// Parts of one file, the last one first, as one.
     fn joined(parts: Vec<Self>) -> Self {
+        let (records, rows) =
+            parts.iter().fold((0, 0), |sum, it| (sum.0 + it.records.len(), sum.1 + it.rows.len()));
         let mut parts = parts.into_iter().rev();
         let mut all = parts.next().unwrap_or_default();
+        all.records.reserve_exact(records - all.records.len());
+        all.rows.reserve_exact(rows - all.rows.len());
         for part in parts {
             let (records, rows, lines) = (all.records.len() as u32, all.rows.len(), all.lines);
             all.records.extend(part.records);
@@ -407,201 +410,10 @@ impl Index {
             uuid,
         });
     }
-
-    /// The numbers of the live rows in the order in which the client goes through them.
-    ///
-    /// - The path ends in the newest descendant of what the last `last-prompt` points at, else in the last row. A
-    ///   boundary that comes after the pointer makes it void. The order of the file counts, never the time stamps.
-    /// - It leads over `parentUuid` alone, so that it stops at a boundary; `logicalParentUuid` is not followed.
-    /// - Rows that the last boundary preserves stand behind their anchor.
-    /// - Parallel calls are a tree: the rest of a response on the path, and the results of its calls, are put back.
-    ///
-    /// Where no row hangs on another, there is no tree (files made by other tools): all rows in their order.
-    pub(super) fn live(&mut self) -> Vec<usize> {
-        // Of several rows with one uuid the last counts.
-        let by_uuid: HashMap<&str, usize> =
-            self.rows.iter().enumerate().map(|(at, it)| (&*it.uuid, at)).collect();
-        let find = |uuid: &Option<Arc<str>>| uuid.as_ref().and_then(|it| by_uuid.get(&**it)).copied();
-        // Most rows hang on the one before, whose uuid they then share.
-        let unique = by_uuid.len() == self.rows.len();
-        let mut parents: Vec<Option<usize>> = Vec::with_capacity(self.rows.len());
-        for (at, row) in self.rows.iter().enumerate() {
-            let before = at.checked_sub(1).filter(|_| unique);
-            let on_it =
-                |it: &usize| row.parent.as_ref().is_some_and(|of| Arc::ptr_eq(of, &self.rows[*it].uuid));
-            parents.push(before.filter(on_it).or_else(|| find(&row.parent)));
-        }
-
-        let main: Vec<usize> = (0..self.rows.len()).filter(|it| !self.rows[*it].sidechain).collect();
-        if main.len() > 1 && main.iter().all(|it| parents[*it].is_none() && self.rows[*it].compact.is_none())
-        {
-            let what = "expected parentUuid to link the rows, found none that does; their order in the file is taken".into();
-            let line = self.rows[main[0]].line;
-            self.notes.push(Note { line, what });
-            return main;
-        }
-        let boundary = self.boundary();
-        let kept = boundary.and_then(|it| self.relink(it, &by_uuid, &mut parents));
-        let pointed = match &self.pointer {
-            Some((leaf, before, line)) if boundary.is_none_or(|it| it < *before) => {
-                let found = by_uuid.get(&**leaf).copied();
-                if found.is_none() {
-                    let what = "expected leafUuid to name a row, found none; the last row is taken".into();
-                    self.notes.push(Note { line: *line, what });
-                }
-                found
-            }
-            _ => None,
-        };
-        // The client does not take a row without a time for a leaf.
-        let main = if main.iter().any(|it| self.rows[*it].at.is_some()) {
-            main.into_iter().filter(|it| self.rows[*it].at.is_some()).collect()
-        } else {
-            main
-        };
-        let leaf = match pointed {
-            Some(start) => {
-                let below = descendants(start, &parents);
-                main.iter().rev().copied().find(|it| below[*it]).or(Some(start))
-            }
-            None => main.last().copied(),
-        };
-
-        let (mut path, mut seen) = (Vec::new(), vec![false; self.rows.len()]);
-        let mut next = leaf;
-        while let Some(at) = next
-            && !seen[at]
-        {
-            seen[at] = true;
-            path.push(at);
-            next = parents[at];
-        }
-        path.reverse();
-        // Once the client has relinked what it preserves, it forgets the other rows before the boundary.
-        let forgotten = |at: usize| match (&kept, boundary) {
-            (Some(kept), Some(boundary)) => at < boundary && !kept.contains(&at),
-            _ => false,
-        };
-        let off = |at: &usize| {
-            let row = &self.rows[*at];
-            !seen[*at] && !row.sidechain && !forgotten(*at) && by_uuid.get(&*row.uuid) == Some(at)
-        };
-        let off: Vec<usize> = (0..self.rows.len()).filter(off).collect();
-        if off.is_empty() {
-            return path;
-        }
-        let mut place: HashMap<&str, usize> = HashMap::new();
-        for (position, &at) in path.iter().enumerate() {
-            if let Some(response) = &self.rows[at].response {
-                place.insert(response, position);
-            }
-        }
-        let mut put_back: HashMap<usize, Vec<usize>> = HashMap::new();
-        for at in off {
-            let row = &self.rows[at];
-            let response = match row.kind {
-                RowKind::Assistant { .. } => row.response.as_deref(),
-                RowKind::User { result: true, .. } => find(&row.answers)
-                    .or_else(|| find(&row.parent))
-                    .and_then(|it| self.rows[it].response.as_deref()),
-                RowKind::User { .. }
-                | RowKind::Attachment
-                | RowKind::LocalCommand
-                | RowKind::Boundary
-                | RowKind::Link => None,
-            };
-            if let Some(position) = response.and_then(|it| place.get(it)) {
-                put_back.entry(*position).or_default().push(at);
-            }
-        }
-        let mut out = Vec::with_capacity(path.len());
-        for (position, at) in path.into_iter().enumerate() {
-            out.push(at);
-            out.extend(put_back.remove(&position).unwrap_or_default());
-        }
-        out
-    }
-
-    /// Hangs what a boundary preserves behind its anchor, and what hung on the anchor behind that. Nothing if it
-    /// preserves nothing, or a row that is not there.
-    fn relink(
-        &self,
-        boundary: usize,
-        by_uuid: &HashMap<&str, usize>,
-        parents: &mut [Option<usize>],
-    ) -> Option<HashSet<usize>> {
-        let compact = self.rows[boundary].compact.as_ref()?;
-        let find = |uuid: &String| by_uuid.get(uuid.as_str()).copied();
-        let (anchor, kept) = match (&compact.kept, &compact.segment) {
-            (Some(kept), _) => {
-                (find(&kept.anchor_uuid)?, kept.uuids.iter().map(find).collect::<Option<Vec<_>>>()?)
-            }
-            (None, Some(segment)) => {
-                let (head, mut at) = (find(&segment.head_uuid)?, find(&segment.tail_uuid)?);
-                let (mut kept, mut seen) = (vec![at], HashSet::from([at]));
-                while at != head {
-                    at = parents[at]?;
-                    if !seen.insert(at) {
-                        return None;
-                    }
-                    kept.push(at);
-                }
-                kept.reverse();
-                (find(&segment.anchor_uuid)?, kept)
-            }
-            (None, None) => return None,
-        };
-        let (&head, &tail) = (kept.first()?, kept.last()?);
-        let set: HashSet<usize> = kept.iter().copied().collect();
-        if set.contains(&anchor) {
-            return None;
-        }
-        for (at, parent) in parents.iter_mut().enumerate() {
-            if *parent == Some(anchor) && at != head {
-                *parent = Some(tail);
-            }
-        }
-        parents[head] = Some(anchor);
-        for pair in kept.windows(2) {
-            parents[pair[1]] = Some(pair[0]);
-        }
-        Some(set)
-    }
 }
 
 /// The known text in the place of an equal one, so that it is held once.
 fn shared(new: Option<&str>, known: Option<&Arc<str>>) -> Option<Arc<str>> {
     let new = new?;
     Some(known.filter(|it| ***it == *new).map_or_else(|| new.into(), Arc::clone))
-}
-
-/// Which rows hang on `start`, it included. Each parent is followed once.
-fn descendants(start: usize, parents: &[Option<usize>]) -> Vec<bool> {
-    #[derive(Clone, Copy)]
-    enum Known {
-        No,
-        Asked,
-        Is(bool),
-    }
-    let mut known = vec![Known::No; parents.len()];
-    known[start] = Known::Is(true);
-    for row in 0..parents.len() {
-        let (mut path, mut at) = (Vec::new(), Some(row));
-        let answer = loop {
-            match at.map(|it| (it, known[it])) {
-                Some((it, Known::No)) => {
-                    known[it] = Known::Asked;
-                    path.push(it);
-                    at = parents[it];
-                }
-                Some((_, Known::Is(answer))) => break answer,
-                // The root, or a cycle.
-                Some((_, Known::Asked)) | None => break false,
-            }
-        };
-        for it in path {
-            known[it] = Known::Is(answer);
-        }
-    }
-    known.into_iter().map(|it| matches!(it, Known::Is(true))).collect()
 }

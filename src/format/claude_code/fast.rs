@@ -8,9 +8,9 @@ use memchr::memmem;
 use super::blocks::{CLEARED, is_clients};
 use super::chain::{Place, RowKind};
 use super::read::Reported;
-use crate::format::cursor::{Cursor, Seen};
+use crate::format::cursor::{Cursor, Room, Seen};
 use crate::format::derive;
-use crate::format::raw::squeeze;
+use crate::format::wire::scan::compacted;
 use crate::history::{Call, Kind, Output, Part, Reasoning, Text};
 
 /// A row, understood.
@@ -47,20 +47,21 @@ pub(super) struct Reader<'k> {
     pub(super) held: &'k mut Held,
 }
 
-/// Room for a text that stands escaped, and for one that is put together of several.
+/// Room for a text that stands escaped, for one that is put together of several, and for the parts of a row.
 #[derive(Default)]
 pub(super) struct Held {
-    text: String,
+    text: Room,
     joined: String,
+    parts: Vec<Part>,
 }
 
 impl Reader<'_> {
     /// Reads a row of the user's or the model's, if there is nothing unusual in it.
-    pub(super) fn look<'a>(&mut self, text: &'a str) -> Option<Fast<'a>> {
+    pub(super) fn look<'a>(&mut self, record: &'a [u8]) -> Option<Fast<'a>> {
         let (mut kind, mut uuid, mut said, mut seen) = (None, None, None, Seen::default());
         let (mut meta, mut summary) = (None, None);
         let mut place = Place::default();
-        Cursor::whole(text, |it| {
+        Cursor::whole(record, |it| {
             it.object(|it, name| {
                 match name {
                     "type" => kind = Some(seen.once(0, it.string())?),
@@ -81,10 +82,10 @@ impl Reader<'_> {
                         return None;
                     }
                     "isApiErrorMessage" => {}
-                    "subtype" => seen.once(12, it.value()).map(|_| ())?,
-                    "leafUuid" => seen.once(13, it.value()).map(|_| ())?,
+                    "subtype" => seen.once(12, it.pass())?,
+                    "leafUuid" => seen.once(13, it.pass())?,
                     "compactMetadata" => return None,
-                    _ => it.value().map(|_| ())?,
+                    _ => it.pass()?,
                 }
                 Some(())
             })
@@ -95,7 +96,7 @@ impl Reader<'_> {
         place.kind = match &*kind? {
             "assistant" => RowKind::Assistant { api_error: false },
             // It may also stand elsewhere, which the other reader takes for a sign of one.
-            "user" if !said.result && memmem::find(text.as_bytes(), b"\"tool_result\"").is_some() => {
+            "user" if !said.result && memmem::find(record, b"\"tool_result\"").is_some() => {
                 return None;
             }
             "user" => {
@@ -109,16 +110,19 @@ impl Reader<'_> {
 
     fn message<'a>(&mut self, it: &mut Cursor<'a>) -> Option<Said<'a>> {
         let (mut said, mut seen) = (Said::default(), Seen::default());
+        self.held.parts.clear();
         it.object(|it, name| {
             match name {
                 "id" => said.id = seen.once(0, it.some(Cursor::string))?,
                 "model" => said.model = seen.once(1, it.some(Cursor::string))?,
                 "usage" => said.usage = seen.once(2, it.some(Reported::of))?,
                 "content" => seen.once(3, self.content(it, &mut said))?,
-                _ => it.value().map(|_| ())?,
+                _ => it.pass()?,
             }
             Some(())
         })?;
+        // No more room than they take.
+        said.parts = self.held.parts.drain(..).collect();
         seen.has(3).then_some(said)
     }
 
@@ -126,11 +130,12 @@ impl Reader<'_> {
         if it.peek()? != b'"' {
             return it.list(|it| self.block(it, said));
         }
-        let Some(keep) = self.keep else { return it.value().map(|_| ()) };
+        let Some(keep) = self.keep else { return it.pass() };
         let text = it.text(&mut self.held.text)?;
         if !text.trim().is_empty() {
             said.own |= !is_clients(text);
-            said.parts.push(Part::Text(keep(text)));
+            let part = Part::Text(keep(text));
+            self.held.parts.push(part);
         }
         Some(())
     }
@@ -156,7 +161,7 @@ impl Reader<'_> {
                 "tool_use_id" => call = seen.once(7, it.some(Cursor::string))?,
                 "content" => content = seen.once(8, it.some(|it| self.result(it)))?,
                 "is_error" => failed = seen.once(9, it.some(Cursor::bool))?,
-                _ => it.value().map(|_| ())?,
+                _ => it.pass()?,
             }
             Some(())
         })?;
@@ -190,13 +195,13 @@ impl Reader<'_> {
             }
             _ => return None,
         };
-        said.parts.extend(part.filter(|_| self.keep.is_some()));
+        self.held.parts.extend(part.filter(|_| self.keep.is_some()));
         Some(())
     }
 
     /// A text, looked at before it is kept.
     fn text(&mut self, it: &mut Cursor<'_>, look: &mut dyn FnMut(&str)) -> Option<Text> {
-        let Some(keep) = self.keep else { return it.value().map(|_| Text::default()) };
+        let Some(keep) = self.keep else { return it.pass().map(|()| Text::default()) };
         let text = it.text(&mut self.held.text)?;
         look(text);
         Some(keep(text))
@@ -209,13 +214,13 @@ impl Reader<'_> {
         if memmem::find(raw.as_bytes(), b"\\u").is_some() {
             return None;
         }
-        Some(if tight { keep(raw) } else { keep(&squeeze(raw)) })
+        Some(if tight { keep(raw) } else { keep(&compacted(raw)) })
     }
 
     /// What a tool answered, if it is text alone, and whether that was cleared.
     fn result(&mut self, it: &mut Cursor<'_>) -> Option<(Text, bool)> {
-        let Some(keep) = self.keep else { return it.value().map(|_| Default::default()) };
-        let Held { text, joined } = &mut *self.held;
+        let Some(keep) = self.keep else { return it.pass().map(|()| Default::default()) };
+        let Held { text, joined, .. } = &mut *self.held;
         let of = |text: &str| (keep(text), text == CLEARED);
         if it.peek()? == b'"' {
             return it.text(text).map(of);
@@ -234,7 +239,7 @@ impl Reader<'_> {
                             joined.push_str(text);
                         }
                     }
-                    _ => it.value().map(|_| ())?,
+                    _ => it.pass()?,
                 }
                 Some(())
             })?;

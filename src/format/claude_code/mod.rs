@@ -1,7 +1,8 @@
 //! Claude Code's `~/.claude/projects/<folder>/<session id>.jsonl`.
 //!
 //! The file is a tree of rows (`uuid`, `parentUuid`) among lines that are not context. What the client sends next is
-//! one path through the tree: `chain` finds it, `blocks` reads its rows, `assemble` makes messages of them.
+//! one path through the tree: `chain` reads the tree (`fast` nearly all rows, `read` and `blocks` the rest), `path`
+//! finds it, `assemble` makes messages of its rows.
 //! What is not documented was measured: Claude Code 2.1.197 and 2.1.328 resumed hand-made sessions, and the request
 //! that the model got was compared.
 //!
@@ -15,6 +16,7 @@ mod chain;
 mod fast;
 mod fields;
 mod patch;
+mod path;
 mod read;
 mod write;
 #[cfg(test)]

@@ -70,7 +70,7 @@ fn session(source: &dyn Source, keep: &Keep, mut index: Index) -> Result<Session
         let row = &mut index.rows[at];
         cwd = row.cwd.clone().or(cwd);
         let loaded = match row.loaded.take() {
-            Some(loaded) => *loaded,
+            Some(loaded) => loaded,
             None => {
                 let record = index.records[row.record as usize];
                 load(row, &json::mend(&source.bytes(record.range())?), keep, record.at)
@@ -87,7 +87,7 @@ fn session(source: &dyn Source, keep: &Keep, mut index: Index) -> Result<Session
     drop_orphans(&mut items);
     let mut assembly = Assembly::new(&index.rows);
     for (at, item) in items {
-        assembly.take(at, item);
+        assembly.take(at, *item);
     }
     let (messages, of) = assembly.done();
     let past = past(source, &index, &of)?;
@@ -164,7 +164,7 @@ impl Reported {
                 "cache_creation_input_tokens" => {
                     out.cache_creation_input_tokens = seen.once(3, it.some(Cursor::number))?;
                 }
-                _ => it.value().map(|_| ())?,
+                _ => it.pass()?,
             }
             Some(())
         })?;
@@ -174,7 +174,7 @@ impl Reported {
 
 /// What a row says.
 pub(super) struct Loaded {
-    pub(super) item: Option<Item>,
+    pub(super) item: Option<Box<Item>>,
     /// The model that answered.
     pub(super) model: Option<Arc<str>>,
 }
@@ -190,7 +190,10 @@ fn reply(response: Arc<str>, model: Option<Arc<str>>, usage: Option<Reported>, p
         reasoning: 0,
     });
     let usage = usage.filter(|it| it.context() > 0);
-    Loaded { item: Some(Item::Reply { response, parts, usage }), model: model.filter(|_| !synthetic) }
+    Loaded {
+        item: Some(Box::new(Item::Reply { response, parts, usage })),
+        model: model.filter(|_| !synthetic),
+    }
 }
 
 /// What a user's row says.
@@ -210,7 +213,7 @@ pub(super) fn said(row: &Row, said: Said, model: Option<Arc<str>>) -> Loaded {
     let kind = said.kind();
     match row.kind {
         RowKind::User { meta, summary, result } => {
-            Loaded { item: Some(words(said.parts, kind, meta, summary, result)), model: None }
+            Loaded { item: Some(Box::new(words(said.parts, kind, meta, summary, result))), model: None }
         }
         _ => reply(row.response.clone().unwrap_or_default(), model, said.usage, said.parts),
     }
@@ -219,7 +222,7 @@ pub(super) fn said(row: &Row, said: Said, model: Option<Arc<str>>) -> Loaded {
 /// What a row says, its texts as `keep` leaves them. `text` is its record's, which stands at `at`.
 pub(super) fn load(row: &Row, text: &str, keep: &Keep, at: u64) -> Result<Loaded, String> {
     let mut loaded = loaded(row, text)?;
-    loaded.item.iter_mut().flat_map(Item::parts_mut).for_each(|it| hold(it, keep, at));
+    loaded.item.iter_mut().flat_map(|it| it.parts_mut()).for_each(|it| hold(it, keep, at));
     Ok(loaded)
 }
 
@@ -253,7 +256,7 @@ fn loaded(row: &Row, text: &str) -> Result<Loaded, String> {
         }
         RowKind::Attachment => attachment(text)?,
     };
-    Ok(Loaded { item, model: None })
+    Ok(Loaded { item: item.map(Box::new), model: None })
 }
 
 fn attachment(text: &str) -> Result<Option<Item>, String> {
@@ -353,7 +356,7 @@ fn past(source: &dyn Source, index: &Index, of: &[Vec<usize>]) -> Result<Vec<Pas
                 waits = false;
                 let bytes = source.bytes(index.records[row.record as usize].range())?;
                 let item = loaded(row, &json::mend(&bytes)).ok().and_then(|it| it.item);
-                if let (Some(past), Some(Item::Summary(parts))) = (out.last_mut(), item) {
+                if let (Some(past), Some(Item::Summary(parts))) = (out.last_mut(), item.map(|it| *it)) {
                     past.summary = Message::new(Role::User, Kind::Summary, parts).plain();
                     past.message = messages.get(&at).copied();
                 }

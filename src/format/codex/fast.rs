@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::items::{Family, Item, Pair, compacted, make_call, output_of};
 use super::rollout::{Report, Tokens, report};
-use crate::format::cursor::{Cursor, Seen};
+use crate::format::cursor::{Cursor, Room, Seen};
 use crate::format::derive;
 use crate::history::{Kind, Message, Output, Part, Reasoning, Role, Text};
 
@@ -50,15 +50,15 @@ pub(super) struct Reader<'k> {
 /// Room for a text that stands escaped, and for one that is put together of several.
 #[derive(Default)]
 pub(super) struct Held {
-    text: String,
+    text: Room,
     joined: String,
 }
 
 impl Reader<'_> {
     /// Reads a line, if it is one of the usual ones.
-    pub(super) fn look(&mut self, text: &str) -> Option<Fast> {
+    pub(super) fn look(&mut self, line: &[u8]) -> Option<Fast> {
         let (mut at, mut ordinal, mut tag, mut said, mut seen) = (None, None, None, None, Seen::default());
-        Cursor::whole(text, |it| {
+        Cursor::whole(line, |it| {
             it.object(|it, name| {
                 match name {
                     "timestamp" => at = seen.once(0, it.some(Cursor::string))?,
@@ -72,7 +72,7 @@ impl Reader<'_> {
                         };
                         said = Some(seen.once(3, payload)?);
                     }
-                    _ => it.value().map(|_| ())?,
+                    _ => it.pass()?,
                 }
                 Some(())
             })
@@ -104,7 +104,7 @@ impl Reader<'_> {
                 ("function_call_output" | "custom_tool_call_output", "output") => {
                     output = Some(seen.once(5, self.output(it))?);
                 }
-                _ => it.value().map(|_| ())?,
+                _ => it.pass()?,
             }
             Some(())
         })?;
@@ -129,7 +129,10 @@ impl Reader<'_> {
             }
             _ => return None,
         };
-        parts.extend(part);
+        match part {
+            Some(part) => parts = vec![part],
+            None => parts.shrink_to_fit(),
+        }
         let message = Message { id: id.map(|it| (*it).into()), ..Message::new(role, Kind::Said, parts) };
         Some(self.keep.map(|_| Item { message, pair, ours: false }))
     }
@@ -138,14 +141,14 @@ impl Reader<'_> {
     fn text(&mut self, it: &mut Cursor<'_>) -> Option<Text> {
         match self.keep {
             Some(keep) => it.text(&mut self.held.text).map(keep),
-            None => it.value().map(|_| Text::default()),
+            None => it.pass().map(|()| Text::default()),
         }
     }
 
     fn arguments(&mut self, it: &mut Cursor<'_>) -> Option<Text> {
         match self.keep {
             Some(keep) => it.text(&mut self.held.text).map(|it| keep(&compacted(it))),
-            None => it.value().map(|_| Text::default()),
+            None => it.pass().map(|()| Text::default()),
         }
     }
 
@@ -153,7 +156,7 @@ impl Reader<'_> {
     fn output(&mut self, it: &mut Cursor<'_>) -> Option<Output> {
         match self.keep {
             Some(keep) => it.text(&mut self.held.text).map(|it| output_of(it, keep)),
-            None => it.value().map(|_| output_of("", &|it| it.into())),
+            None => it.pass().map(|()| output_of("", &|it| it.into())),
         }
     }
 
@@ -200,7 +203,7 @@ impl Reader<'_> {
             match key {
                 "type" => tag = Some(seen.once(0, it.string())?),
                 "text" => text = Some(take.take()?(self, it)?),
-                _ => it.value().map(|_| ())?,
+                _ => it.pass()?,
             }
             Some(())
         })?;
@@ -216,7 +219,7 @@ fn event(it: &mut Cursor<'_>) -> Option<Said> {
             "type" => tag = Some(seen.once(0, it.string())?),
             "model_context_window" => return None,
             "info" if tag.as_deref()? == "token_count" => counted = seen.once(1, it.some(count))?,
-            _ => it.value().map(|_| ())?,
+            _ => it.pass()?,
         }
         Some(())
     })?;
@@ -231,7 +234,7 @@ fn count(it: &mut Cursor<'_>) -> Option<Said> {
             "last_token_usage" => last = seen.once(0, it.some(Tokens::of))?,
             "total_token_usage" => so_far = seen.once(1, it.some(Tokens::of))?,
             "model_context_window" => window = seen.once(2, it.some(Cursor::number))?,
-            _ => it.value().map(|_| ())?,
+            _ => it.pass()?,
         }
         Some(())
     })?;
@@ -246,7 +249,7 @@ mod tests {
 
     fn look(line: &str, keep: bool) -> Option<Fast> {
         let make = |text: &str| Text::from(text);
-        Reader { keep: keep.then_some(&make), held: &mut Held::default() }.look(line)
+        Reader { keep: keep.then_some(&make), held: &mut Held::default() }.look(line.as_bytes())
     }
 
     #[test]

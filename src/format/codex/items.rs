@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::format::cursor::Cursor;
-use crate::format::raw::{Fields, array, list, quoted, squeeze, text};
+use crate::format::raw::{Fields, array, list, quoted, text};
+use crate::format::wire::scan;
 use crate::history::{Call, Kind, Media, MediaKind, Message, Opaque, Output, Part, Reasoning, Role, Text};
 
 /// Whose opaque parts these are.
@@ -343,9 +344,9 @@ fn says_failed(text: &str) -> bool {
 
 /// JSON without white space between its tokens; what is not JSON stays as it is.
 pub(super) fn compacted(raw: &str) -> Cow<'_, str> {
-    match Cursor::whole(raw, Cursor::value_tight) {
+    match Cursor::whole(raw.as_bytes(), Cursor::value_tight) {
         Some((json, true)) => Cow::Borrowed(json),
-        Some((json, false)) => Cow::Owned(squeeze(json)),
+        Some((json, false)) => Cow::Owned(scan::compacted(json)),
         None => Cow::Borrowed(raw),
     }
 }

@@ -369,12 +369,13 @@ fn paired(items: Vec<Box<Live>>) -> Vec<Box<Live>> {
         }
     }
     // What goes, and what gets an answer.
-    let odd = |(at, live): (usize, &Box<Live>)| match &live.pair {
+    let odd = |at: usize, live: &Live| match &live.pair {
         Pair::Output(family, id) => !calls.contains(&(*family, &**id)),
         Pair::Call(Family::Function | Family::Custom, id) => !outputs.contains(&**id) && at < last_said,
         Pair::Call(Family::Search, _) | Pair::None => false,
     };
-    let odd: HashSet<usize> = items.iter().enumerate().filter(|it| odd(*it)).map(|it| it.0).collect();
+    let odd: HashSet<usize> =
+        items.iter().enumerate().filter(|(at, it)| odd(*at, it)).map(|it| it.0).collect();
     if odd.is_empty() {
         return items;
     }

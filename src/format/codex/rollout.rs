@@ -134,8 +134,7 @@ impl Rollout {
             let make =
                 keep.map(|keep| move |text: &str| keep(text, record.at).unwrap_or_else(|| text.into()));
             let mut reader = fast::Reader { keep: make.as_ref().map(|it| it as _), held: &mut held };
-            // What has to be mended first is not usual.
-            let looked = match std::str::from_utf8(bytes).ok().and_then(|it| reader.look(it)) {
+            let looked = match reader.look(bytes) {
                 Some(it) => Ok(rollout.take(it, record)),
                 None => rollout.look(&json::mend(bytes), keep.map(|it| (it, record))),
             };
@@ -165,8 +164,11 @@ impl Rollout {
 
     /// Parts of one rollout, the last one first, as one.
     fn joined(parts: Vec<Self>) -> Self {
+        let lines: usize = parts.iter().map(|it| it.entries.len()).sum();
         let mut parts = parts.into_iter().rev();
         let mut all = parts.next().unwrap_or_default();
+        all.records.reserve_exact(lines - all.records.len());
+        all.entries.reserve_exact(lines - all.entries.len());
         for part in parts {
             let by = all.records.len() as u32;
             let later = |new: Option<u32>, old: Option<u32>| new.map(|it| it + by).or(old);
@@ -431,7 +433,7 @@ impl Tokens {
                 "output_tokens" => (3, &mut out.output),
                 "reasoning_output_tokens" => (4, &mut out.reasoning),
                 "total_tokens" => (5, &mut out.total),
-                _ => return it.value().map(|_| ()),
+                _ => return it.pass(),
             };
             *slot = seen.once(field, it.some(Cursor::number))?.unwrap_or(0);
             Some(())

@@ -227,7 +227,7 @@ fn read_back(message: &Message, summary: &str) -> Kind {
 /// The first stretch of what Codex itself put into the live history, as far as `after` does not have it.
 fn missing_context<'a>(replayed: &'a Replayed, after: &History) -> Vec<&'a Message> {
     let kept: HashSet<u32> = after.messages().iter().filter_map(|it| it.from).collect();
-    let is_context = |it: &&Box<Live>| it.message.kind == Kind::Context;
+    let is_context = |it: &Live| it.message.kind == Kind::Context;
     let numbered = replayed.items.iter().enumerate().skip_while(|(_, it)| !is_context(it));
     numbered
         .take_while(|(_, it)| is_context(it))

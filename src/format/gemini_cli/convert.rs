@@ -138,7 +138,8 @@ impl Messages {
                 also: vec![item.at.clone()],
             })
         });
-        let parts: Vec<Part> = pieces.into_iter().map(|it| it.part).collect();
+        let mut parts: Vec<Part> = pieces.into_iter().map(|it| it.part).collect();
+        parts.shrink_to_fit();
         // What the client acknowledged was its summary, whatever stands around the snapshot.
         if let (Some(last), true) = (self.live.last_mut(), model && is_text(&parts, ACK))
             && last.snapshot

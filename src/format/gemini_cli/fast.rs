@@ -10,15 +10,14 @@ use super::KIND_FIELD;
 use super::record::{
     CONTEXT, Draft, Item, MASKED, NO_SIGNATURE, Piece, REPORTED, Reported, SNAPSHOT_TAG, starts_ignored,
 };
-use crate::format::cursor::Cursor;
+use crate::format::cursor::{Cursor, Room};
 use crate::format::{Keep, derive};
 use crate::history::{Call, Output, Part, Text, Weight};
 
 /// Reads one record after another, and holds what it needs for that again and again.
 pub(super) struct Fast<'a> {
     keep: Option<&'a Keep<'a>>,
-    /// The text that was read last, where something in it is escaped.
-    held: String,
+    room: Room,
     /// Names of tools and models, which are few.
     names: Vec<Arc<str>>,
     masked: Finder<'static>,
@@ -58,11 +57,11 @@ struct Content {
 
 impl<'a> Fast<'a> {
     pub(super) fn new(keep: Option<&'a Keep<'a>>) -> Self {
-        Self { keep, held: String::new(), names: Vec::new(), masked: Finder::new(MASKED) }
+        Self { keep, room: Room::default(), names: Vec::new(), masked: Finder::new(MASKED) }
     }
 
     /// Reads a message record, if it is one of the usual ones.
-    pub(super) fn look(&mut self, json: &str, at: Range<u64>) -> Option<Item> {
+    pub(super) fn look(&mut self, json: &[u8], at: Range<u64>) -> Option<Item> {
         let mut row = Row::default();
         Cursor::whole(json, |it| it.object(|it, name| self.field(&mut row, it, name, at.start)))?;
         let id = row.id?;
@@ -73,7 +72,8 @@ impl<'a> Fast<'a> {
                 return None;
             }
             let ignored = starts_ignored(&content.begins);
-            let parts = content.parts;
+            let mut parts = content.parts;
+            parts.shrink_to_fit();
             let blank = parts.iter().all(|it| it.blank);
             let said = Draft::User { parts, kind: None, snapshot: false, summary: false };
             (content.filled && !ignored, if ignored || blank { Draft::Nothing } else { said })
@@ -96,7 +96,10 @@ impl<'a> Fast<'a> {
                 call.len += SIGNED.len() as u64 + 2 + NO_SIGNATURE.len() as u64;
             }
             let turn = !parts.is_empty() || thinks;
-            let said = Draft::Model { parts, kind: None, results: row.results };
+            let mut results = row.results;
+            parts.shrink_to_fit();
+            results.shrink_to_fit();
+            let said = Draft::Model { parts, kind: None, results };
             (kept, if turn { said } else { Draft::Nothing })
         };
         Some(Item {
@@ -116,9 +119,9 @@ impl<'a> Fast<'a> {
 
     fn field(&mut self, row: &mut Row, it: &mut Cursor<'_>, name: &str, at: u64) -> Option<()> {
         match name {
-            "id" => once(&mut row.id, it.text(&mut self.held)?.into()),
-            "timestamp" => once(&mut row.time, derive::parse_time(it.text(&mut self.held)?)),
-            "type" => match it.text(&mut self.held)? {
+            "id" => once(&mut row.id, it.text(&mut self.room)?.into()),
+            "timestamp" => once(&mut row.time, derive::parse_time(it.text(&mut self.room)?)),
+            "type" => match it.text(&mut self.room)? {
                 "user" => once(&mut row.user, true),
                 "gemini" => once(&mut row.user, false),
                 _ => None,
@@ -137,7 +140,7 @@ impl<'a> Fast<'a> {
                 let mut told = [None; REPORTED.len()];
                 it.object(|it, name| match REPORTED.iter().position(|it| *it == name) {
                     Some(place) => once(&mut told[place], it.number()?),
-                    None => it.value().map(drop),
+                    None => it.pass(),
                 })?;
                 let place = |key: &str| REPORTED.iter().position(|it| *it == key);
                 once(&mut row.reported, Reported::of(|key| told[place(key)?]))
@@ -152,7 +155,7 @@ impl<'a> Fast<'a> {
             }
             KIND_FIELD => None,
             _ if name.starts_with('$') => None,
-            _ => it.value().map(drop),
+            _ => it.pass(),
         }
     }
 
@@ -161,7 +164,7 @@ impl<'a> Fast<'a> {
         let mut out =
             Content { parts: Vec::new(), filled: true, begins: String::new(), thoughts: false, call: None };
         if it.peek()? == b'"' {
-            let text = it.text(&mut self.held)?;
+            let text = it.text(&mut self.room)?;
             out.filled = !text.is_empty();
             // What a user says is a part though it be empty.
             if user || out.filled {
@@ -176,7 +179,7 @@ impl<'a> Fast<'a> {
             let (mut part, mut thought, mut signature) = (None, None, None);
             it.object(|it, name| match name {
                 "text" => {
-                    once(&mut part, said(it.text(&mut self.held)?, user, &mut out.begins, self.keep, at)?)
+                    once(&mut part, said(it.text(&mut self.room)?, user, &mut out.begins, self.keep, at)?)
                 }
                 "functionResponse" if user => {
                     responses = true;
@@ -185,7 +188,7 @@ impl<'a> Fast<'a> {
                 "functionCall" if !user => once(&mut part, self.called(it, at)?),
                 "thought" if !user => once(&mut thought, it.bool()?),
                 "thoughtSignature" if !user => {
-                    let text = it.text(&mut self.held)?;
+                    let text = it.text(&mut self.room)?;
                     once(&mut signature, (hold(text, self.keep, at), text == NO_SIGNATURE))
                 }
                 _ => None,
@@ -247,7 +250,7 @@ impl<'a> Fast<'a> {
                         let mut part = None;
                         it.object(|it, name| match name {
                             "text" => {
-                                let text = it.text(&mut self.held)?;
+                                let text = it.text(&mut self.room)?;
                                 once(&mut part, said(text, false, &mut String::new(), self.keep, at)?)
                             }
                             "functionResponse" => once(&mut part, self.response(it, Some(id), at)?),
@@ -259,7 +262,7 @@ impl<'a> Fast<'a> {
                     _ => None,
                 }
             }
-            _ => it.value().map(drop),
+            _ => it.pass(),
         })?;
         Some(call(id?, tool?, input?))
     }
@@ -275,7 +278,7 @@ impl<'a> Fast<'a> {
         let (mut id, mut tool, mut text) = (None, None, None);
         it.object(|it, name| match name {
             "id" => {
-                let found = it.text(&mut self.held)?;
+                let found = it.text(&mut self.room)?;
                 let same = call.filter(|it| ***it == *found).cloned();
                 (!found.is_empty()).then(|| once(&mut id, same.unwrap_or_else(|| found.into())))?
             }
@@ -286,7 +289,7 @@ impl<'a> Fast<'a> {
                     "error" => true,
                     _ => return None,
                 };
-                let found = it.text(&mut self.held)?;
+                let found = it.text(&mut self.room)?;
                 let cleared = self.masked.find(found.as_bytes()).is_some();
                 once(&mut text, (hold(found, self.keep, at), failed, cleared))
             }),
@@ -304,12 +307,12 @@ impl<'a> Fast<'a> {
     }
 
     fn id(&mut self, it: &mut Cursor<'_>) -> Option<Arc<str>> {
-        let id = it.text(&mut self.held)?;
+        let id = it.text(&mut self.room)?;
         (!id.is_empty()).then(|| id.into())
     }
 
     fn name(&mut self, it: &mut Cursor<'_>) -> Option<Arc<str>> {
-        let name = it.text(&mut self.held)?;
+        let name = it.text(&mut self.room)?;
         if let Some(known) = self.names.iter().find(|it| ***it == *name) {
             return Some(known.clone());
         }
@@ -364,7 +367,7 @@ fn once<T>(field: &mut Option<T>, with: T) -> Option<()> {
 /// nothing is escaped that need not be.
 fn is_as_written(json: &str) -> bool {
     let escapes = |it: &[u8; 2]| memmem::find(json.as_bytes(), it).is_none();
-    escapes(b"\\u") && escapes(b"\\/") && Cursor::whole(json, |it| as_written(it, 0)).is_some()
+    escapes(b"\\u") && escapes(b"\\/") && Cursor::whole(json.as_bytes(), |it| as_written(it, 0)).is_some()
 }
 
 fn as_written(it: &mut Cursor<'_>, depth: usize) -> Option<()> {
@@ -384,7 +387,7 @@ fn as_written(it: &mut Cursor<'_>, depth: usize) -> Option<()> {
             })
         }
         b'[' => it.list(|it| as_written(it, depth + 1)),
-        b'"' | b't' | b'f' | b'n' => it.value().map(drop),
+        b'"' | b't' | b'f' | b'n' => it.pass(),
         _ => {
             let number = it.value()?;
             let digits = number.strip_prefix('-').filter(|it| !it.starts_with('0')).unwrap_or(number);
@@ -401,7 +404,7 @@ mod tests {
     /// As both readers read it; the second whether the first does too.
     fn both(json: &str) -> (Option<Item>, Option<Item>) {
         let at = 7..7 + json.len() as u64;
-        let fast = Fast::new(None).look(json, at.clone());
+        let fast = Fast::new(None).look(json.as_bytes(), at.clone());
         let mended = crate::json::mend(json.as_bytes());
         (fast, record::look(&mended, at, Wanted { keep: None, raw: false }).ok())
     }

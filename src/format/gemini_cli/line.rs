@@ -90,19 +90,18 @@ impl<'a> Reader<'a> {
 
     /// A message record.
     pub(super) fn message(&mut self, json: &str, at: Range<u64>) -> Result<Item, String> {
-        match self.usual(json, &at) {
+        match self.usual(json.as_bytes(), &at) {
             Some(item) => Ok(item),
             None => record::look(json, at, self.wanted),
         }
     }
 
-    fn usual(&mut self, json: &str, at: &Range<u64>) -> Option<Item> {
+    fn usual(&mut self, json: &[u8], at: &Range<u64>) -> Option<Item> {
         if self.wanted.raw { None } else { self.fast.look(json, at.clone()) }
     }
 
     fn line(&mut self, bytes: &[u8], record: Record) -> Result<Line, String> {
-        // What has to be mended first is not usual.
-        if let Some(item) = std::str::from_utf8(bytes).ok().and_then(|it| self.usual(it, &record.range())) {
+        if let Some(item) = self.usual(bytes, &record.range()) {
             return Ok(Line::Message(Box::new(item)));
         }
         let text = &*json::mend(bytes);

@@ -153,7 +153,7 @@ impl<'a> Draft<'a> {
         let seed = derive::uuid(derive::digest(&source, purpose, after.messages().len(), &said));
         Self {
             export,
-            live: export.map(Export::live).unwrap_or_default(),
+            live: export.map(|it| it.live(None)).unwrap_or_default(),
             session: source.clone(),
             source,
             seed,

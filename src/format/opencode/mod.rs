@@ -14,7 +14,7 @@ mod read;
 mod tests;
 
 use crate::error::{Error, Kind, Result};
-use crate::format::{Mode, Session, Source, Written, document};
+use crate::format::{Keep, Mode, Session, Source, Written, document};
 use crate::history::History;
 
 /// What OpenCode sends in place of an output that it pruned (`state.time.compacted`).
@@ -39,7 +39,14 @@ pub fn sniff(first_lines: &str) -> bool {
 pub fn read(source: &dyn Source) -> Result<Session> {
     let bytes = source.bytes(0..source.len())?;
     let text = crate::json::mend(&bytes);
-    Ok(read::Export::open(&text, source.name())?.session())
+    Ok(read::Export::open(&text, source.name())?.session(None))
+}
+
+/// The same for a session that is only measured: texts are as `keep` holds them.
+pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
+    let bytes = source.bytes(0..source.len())?;
+    let text = crate::json::mend(&bytes);
+    Ok(read::Export::open(&text, source.name())?.session(Some(keep)).measured_only())
 }
 
 /// Writes `after` back.

@@ -21,7 +21,7 @@ pub(super) fn patch(
     after: &History,
 ) -> Result<Written> {
     let before = session.history.messages();
-    let live = export.live();
+    let live = export.live(None);
     if before.len() != after.messages().len() || live.len() != before.len() {
         return Err(refused("messages came or went"));
     }

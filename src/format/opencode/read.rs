@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::element::{Live, assistant, usage, user};
-use crate::error::{Error, Kind as ErrorKind, Result};
-use crate::format::{Format, Note, PastCompaction, Record, Session, document};
+use crate::error::{Error, Kind as ErrorKind, Result as OrError};
+use crate::format::{Format, Keep, Note, PastCompaction, Record, Session, document, hold, lines};
 use crate::history::{History, Kind, Meta};
 
 /// An export, opened: every element's head, but no part's content.
@@ -57,7 +57,7 @@ struct Element {
 }
 
 impl<'a> Export<'a> {
-    pub(super) fn open(text: &'a str, name: &str) -> Result<Self> {
+    pub(super) fn open(text: &'a str, name: &str) -> OrError<Self> {
         let found =
             document::open(text, "messages").filter(|it| it.top.get("info").is_some()).ok_or_else(|| {
                 Error::new(
@@ -71,37 +71,12 @@ impl<'a> Export<'a> {
         let info =
             found.top.get("info").and_then(|it| document::value(text, it, "info").ok()).unwrap_or_default();
         let mut entries = Vec::with_capacity(found.records.len());
-        for (index, span) in found.records.into_iter().enumerate() {
-            let element = text.get(span.clone()).unwrap_or_default();
-            let (info, compaction) = match serde_json::from_str::<Element>(element) {
-                Ok(Element { mut info, parts }) if info.is_object() => {
-                    // The file diffs of a turn, often larger than everything else, are never sent.
-                    if let Some(info) =
-                        info.as_object_mut().filter(|it| it.get("summary").is_some_and(Value::is_object))
-                    {
-                        info.remove("summary");
-                    }
-                    let compaction = parts.iter().find(|it| it.kind == "compaction").map(|it| Compaction {
-                        auto: it.auto == true,
-                        tail: it.tail_start_id.as_str().map(str::to_owned),
-                    });
-                    (info, compaction)
-                }
-                Ok(_) => {
-                    notes.push(note(
-                        index,
-                        "expected a message with info and parts, found another shape; left out",
-                    ));
-                    (Value::Null, None)
-                }
-                Err(error) => {
-                    notes.push(note(
-                        index,
-                        &format!("expected a message with info and parts: {error}; left out"),
-                    ));
-                    (Value::Null, None)
-                }
-            };
+        let heads = lines::on_all_cores(&found.records, |it| head(text.get(it.clone()).unwrap_or_default()));
+        for (index, (span, head)) in found.records.into_iter().zip(heads).enumerate() {
+            let (info, compaction) = head.unwrap_or_else(|what| {
+                notes.push(note(index, &what));
+                (Value::Null, None)
+            });
             entries.push(Entry { span, info, compaction });
         }
         if !found.whole {
@@ -118,27 +93,33 @@ impl<'a> Export<'a> {
         document::value(self.text, span, "a message").unwrap_or_default()
     }
 
-    /// The messages that OpenCode would send next, in order.
-    pub(super) fn live(&self) -> Vec<Live> {
+    /// The messages that OpenCode would send next, in order. With `keep`, texts are as that holds them.
+    pub(super) fn live(&self, keep: Option<&Keep>) -> Vec<Live> {
         let order = self.order();
         let model = order.iter().rev().find_map(|it| model_of(&self.entries[it.0].info));
         let last = order.last().copied();
-        let mut out = Vec::new();
-        for (record, keep) in order {
-            let info = &self.entries[record].info;
+        let said = |&(record, keep_parts): &(usize, usize)| {
+            let Entry { info, span, .. } = &self.entries[record];
+            let mut out = Vec::new();
             let mut element = self.element(record);
-            let Some(parts) = element.get_mut("parts").and_then(Value::as_array_mut) else { continue };
-            parts.truncate(keep);
+            let Some(parts) = element.get_mut("parts").and_then(Value::as_array_mut) else { return out };
+            parts.truncate(keep_parts);
             match info["role"].as_str() {
                 Some("user") => user(record, info, parts, &mut out),
                 Some("assistant") => {
                     let same_model = model.is_none() || model == model_of(info);
-                    let open = last == Some((record, keep));
+                    let open = last == Some((record, keep_parts));
                     assistant(record, info, parts, same_model, open, &mut out);
                 }
                 _ => {}
             }
-        }
+            if let Some(keep) = keep {
+                let parts = out.iter_mut().flat_map(|it| &mut it.message.parts);
+                parts.for_each(|it| hold(it, keep, span.start as u64));
+            }
+            out
+        };
+        let mut out: Vec<Live> = lines::on_all_cores(&order, said).into_iter().flatten().collect();
         // What a message before the summary reported was another context.
         let summary = out.iter().rposition(|it| it.message.kind == Kind::Summary);
         if let Some(summary) = summary {
@@ -220,8 +201,9 @@ impl<'a> Export<'a> {
         }
     }
 
-    pub(super) fn session(self) -> Session {
-        let live = self.live();
+    /// With `keep`, texts are as that holds them.
+    pub(super) fn session(self, keep: Option<&Keep>) -> Session {
+        let live = self.live(keep);
         let records = self
             .entries
             .iter()
@@ -290,6 +272,24 @@ impl<'a> Export<'a> {
         }
         out
     }
+}
+
+/// What of an element decides whether it is sent: its info, and its compaction part, if there is one.
+fn head(element: &str) -> Result<(Value, Option<Compaction>), String> {
+    let Element { mut info, parts } = serde_json::from_str(element)
+        .map_err(|error| format!("expected a message with info and parts: {error}; left out"))?;
+    let Some(fields) = info.as_object_mut() else {
+        return Err("expected a message with info and parts, found another shape; left out".into());
+    };
+    // The file diffs of a turn, often larger than everything else, are never sent.
+    if fields.get("summary").is_some_and(Value::is_object) {
+        fields.remove("summary");
+    }
+    let compaction = parts
+        .iter()
+        .find(|it| it.kind == "compaction")
+        .map(|it| Compaction { auto: it.auto == true, tail: it.tail_start_id.as_str().map(str::to_owned) });
+    Ok((info, compaction))
 }
 
 fn note(index: usize, what: &str) -> Note {

@@ -13,7 +13,7 @@ mod gemini;
 mod opaques;
 mod openai_chat;
 mod openai_responses;
-mod scan;
+pub(super) mod scan;
 mod sniff;
 mod write;
 
