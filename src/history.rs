@@ -75,24 +75,25 @@ impl<const ESCAPES: bool> Pass for Weigh<ESCAPES> {
 #[inline(always)]
 fn add_rows<const ESCAPES: bool>(out: &mut Weight, rows: &[Row]) {
     let bytes = rows.as_flattened().len() as u64;
-    let [ascii] = count(rows, |it| [it < 0x80]);
-    // Every byte that does not continue a character starts one; those of four bytes are two units.
+    let usual = |it: u8| (it == b'"') | (it == b'\\') | (it == b'\n') | (it == b'\t');
+    let ascii = if ESCAPES {
+        let [ascii, escaped, short] = count(rows, |it| [it < 0x80, (it < 0x20) | usual(it), usual(it)]);
+        out.escapes += escaped;
+        if escaped > short {
+            let [long] = count(rows, |it| [(it < 0x20) & ((it.wrapping_sub(8) >= 6) | (it == 0x0B))]);
+            out.escapes += 4 * long;
+        }
+        ascii
+    } else {
+        let [ascii] = count(rows, |it| [it < 0x80]);
+        ascii
+    };
     let [chars, two] =
         if ascii == bytes { [bytes, 0] } else { count(rows, |it| [it & 0xC0 != 0x80, it >= 0xF0]) };
     out.bytes += bytes;
     out.ascii += ascii;
     out.chars += chars;
     out.utf16 += chars + two;
-    if ESCAPES {
-        let usual = |it: u8| (it == b'"') | (it == b'\\') | (it == b'\n') | (it == b'\t');
-        let [escaped, short] = count(rows, |it| [(it < 0x20) | usual(it), usual(it)]);
-        out.escapes += escaped;
-        if escaped > short {
-            // \b \t \n \f \r have short escapes, U+000B among them and all other controls have not.
-            let [long] = count(rows, |it| [(it < 0x20) & ((it.wrapping_sub(8) >= 6) | (it == 0x0B))]);
-            out.escapes += 4 * long;
-        }
-    }
 }
 
 impl Add for Weight {
@@ -182,6 +183,11 @@ impl Text {
             }
             found => found,
         }
+    }
+
+    /// Whether [`Text::measured`] knows it.
+    pub(crate) fn is_measured(&self, which: Measure) -> bool {
+        self.measured.0[which as usize].load(Relaxed) != UNASKED
     }
 
     /// The first words of a long text in its place, or a short one whole, with the weight and shape of the whole. For a

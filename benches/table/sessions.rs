@@ -510,6 +510,15 @@ impl Writer {
     }
 }
 
+/// A turn of about so many bytes, by which a session grows; another one for each seed.
+pub fn turn(agent: Agent, bytes: usize, seed: u64) -> Vec<u8> {
+    let id = "5f0c1a52-7f5e-4b1e-9d55-0a1b2c3d4e5f";
+    let chance = Chance::new(seed);
+    let mut writer = Writer { agent, chance, out: Vec::new(), number: 0, parent: None, live: 0, id };
+    writer.turn(bytes);
+    writer.out
+}
+
 /// Writes a session of `bytes`, the last `live` of which are what a model would be sent, unless it is there already.
 pub fn write(path: &Path, agent: Agent, bytes: usize, live: usize) {
     let near = |found: u64| found.abs_diff(bytes as u64) < bytes as u64 / 5;

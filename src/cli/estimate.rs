@@ -31,6 +31,8 @@ pub(super) fn run(engine: &Engine, arguments: &EstimateArgs, screen: &mut Screen
     if !screen.json(&answer)? {
         show(&answer, screen)?;
     }
+    // The process ends here, and the system takes everything at once.
+    std::mem::forget(opened);
     Ok(0)
 }
 

@@ -8,7 +8,7 @@ use crate::agents::{self, Agent, Found};
 use crate::error::{Error, Kind, Result};
 use crate::files::File;
 use crate::format::{self, Format, Memory, Session, Source};
-use crate::store::Handle;
+use crate::store::{Handle, Scope};
 use crate::tokens::{self, Estimator, Ruler, Tokenizer};
 
 /// What a caller calls a session.
@@ -156,7 +156,7 @@ impl Engine {
             }
             let found = agents::current(&env);
             return one(
-                found,
+                self.going_on(found),
                 "expected the session of the agent that calls, found none: no agent is known to call",
             );
         }
@@ -165,6 +165,32 @@ impl Engine {
             let what = "expected a session of this directory, found none; `epitome sessions` lists all";
             Error::new(Kind::Input, what)
         })
+    }
+
+    /// Without those that were compacted into another one of them, which is newer: whoever compacted one and resumed the
+    /// other goes on in the other.
+    fn going_on(&self, mut found: Vec<Found>) -> Vec<Found> {
+        if found.len() < 2 {
+            return found;
+        }
+        // Of a session that does not say its directory, none is noted.
+        let nowhere = Scope { owner: self.config.owner.clone(), project: String::new() };
+        let known = self.projects().into_iter().chain([nowhere]).flat_map(|it| {
+            self.store.compactions(&it, None, super::restore::LOOKED_THROUGH).unwrap_or_default()
+        });
+        for compaction in known {
+            let made = compaction.applied.and_then(|it| it.session);
+            let changed = |id: &str| found.iter().filter(|it| it.id == id).map(|it| it.changed_ms).max();
+            let old = &compaction.session.id;
+            if made.is_some_and(|new| new != *old && changed(&new).is_some_and(|it| Some(it) >= changed(old)))
+            {
+                found.retain(|it| it.id != *old);
+            }
+        }
+        if let [only] = found.as_mut_slice() {
+            only.live = true;
+        }
+        found
     }
 
     fn session_by_id(&self, id: &str, agent: Option<&str>) -> Result<Found> {

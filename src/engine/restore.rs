@@ -18,7 +18,7 @@ use crate::history::{History, Message};
 use crate::store::{Applied, Compaction, Digest, Entry, Scope, What};
 
 /// How many of a project's compactions are looked through for one.
-const LOOKED_THROUGH: u32 = 500;
+pub(super) const LOOKED_THROUGH: u32 = 500;
 
 /// What was found in the archive.
 pub struct Kept {

@@ -38,6 +38,11 @@ const FILES: [&str; 8] = [
     include_str!("../../prompts/cues/fr.toml"),
 ];
 
+/// What `\w` is in the languages with spaces: Latin, its marks, Cyrillic. That of all scripts would be most of what is
+/// compiled.
+const LETTER: &str =
+    r"[0-9_A-Za-z\u{AA}\u{BA}\u{C0}-\u{D6}\u{D8}-\u{F6}\u{F8}-\u{24F}\u{300}-\u{36F}\u{400}-\u{52F}]";
+
 /// The lists of all languages together, each one expression.
 pub(super) struct Cues {
     pub(super) forbid: Regex,
@@ -61,18 +66,19 @@ pub(super) struct Cues {
 /// The cues, read once. A file that does not parse gives no cues; a test sees to it that all do.
 pub(super) static CUES: LazyLock<Cues> = LazyLock::new(|| {
     let languages: Vec<Language> = FILES.iter().filter_map(|it| toml::from_str(it).ok()).collect();
+    // The ends are written once for all languages that have them: their classes are most of what is compiled.
     let any = |start: bool, list: fn(&Language) -> &Vec<String>| {
-        let parts = languages.iter().map(|it| {
-            let cues = list(it).join("|");
-            match (it.words, start) {
-                // `\b` would ask for a word character where a cue begins with punctuation or the line.
-                (true, false) => format!(r"(?:^|\b|\s)(?:{cues})(?:\b|$|\s)"),
-                (true, true) => format!(r"^\W*(?:{cues})\b"),
-                (false, false) => format!("(?:{cues})"),
-                (false, true) => format!(r"^\W*(?:{cues})"),
-            }
-        });
-        compiled(&format!("(?im){}", parts.collect::<Vec<_>>().join("|")))
+        let cues = |words: bool| {
+            let those = languages.iter().filter(|it| it.words == words);
+            those.flat_map(list).map(String::as_str).collect::<Vec<_>>().join("|")
+        };
+        let (spaced, dense) = (cues(true).replace(r"\w", LETTER), cues(false));
+        compiled(&if start {
+            format!(r"(?im)^\W*(?:(?:{spaced})\b|{dense})")
+        } else {
+            // `\b` would ask for a word character where a cue begins with punctuation or the line.
+            format!(r"(?im)(?:^|\b|\s)(?:{spaced})(?:\b|$|\s)|{dense}")
+        })
     };
     Cues {
         forbid: any(false, |it| &it.forbid),

@@ -132,6 +132,9 @@ pub(super) fn ops_in_line(line: &str, from: usize, to: usize) -> Vec<FileOp> {
 
 /// Whether a word can be a path: it has a slash inside, or ends like a file.
 pub(super) fn looks_like_path(word: &str) -> bool {
+    if !word.bytes().any(|it| matches!(it, b'.' | b'/')) {
+        return false;
+    }
     let ending = word.rsplit_once('.').is_some_and(|(stem, ending)| {
         !stem.is_empty()
             && (1..=5).contains(&ending.len())

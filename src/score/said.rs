@@ -106,11 +106,12 @@ fn given_up(source: &History, out: &mut Vec<Probe>) {
         for row in rows(&text).iter().filter(|it| it.shape != Shape::Code && it.shape != Shape::Label) {
             for sentence in sentences(&row.text) {
                 let lower = sentence.text.replace('’', "'").to_lowercase();
-                let length = lower.chars().count();
+                if sentence.question || !(16..=400).contains(&lower.chars().count()) {
+                    continue;
+                }
                 let any = |list: &[&str]| list.iter().any(|it| has_phrase(&lower, it));
-                let left = any(cues::GIVEN_UP) || any(cues::GIVEN_UP_IF) && any(cues::APPROACH);
                 let why = cues::BECAUSE.iter().any(|it| lower.contains(it));
-                if !sentence.question && (16..=400).contains(&length) && left && why {
+                if why && (any(cues::GIVEN_UP) || any(cues::GIVEN_UP_IF) && any(cues::APPROACH)) {
                     seen.insert(sentence.text, number);
                 }
             }

@@ -1,9 +1,9 @@
 //! Statements of the compacted history that nothing in the source supports.
 
-use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::cues;
 use super::done::canonical;
@@ -12,7 +12,7 @@ use super::index::{Index, Line};
 use super::phrases::looks_like_path;
 use super::probe::{Fact, Probe};
 use super::survive::states;
-use super::text::{Shape, clip, normal, tokens, words};
+use super::text::{Shape, clip, normal, tokens, words, words_of};
 use crate::history::{History, Part, Role};
 
 /// What kind of statement it is.
@@ -60,64 +60,55 @@ pub struct Unsupported {
 /// So many claims are looked up letter for letter. A summary with more is no summary of this source.
 const LOOKED_UP: usize = 100;
 
-/// What the source can support.
-struct Support {
-    paths: HashSet<u64>,
-    /// Hex words, sorted, so that a shortened hash finds its whole.
-    hashes: Vec<String>,
-    /// Three words in a row of anything said, run or answered.
-    all: HashSet<u64>,
-    /// The same of the user's words.
-    user: HashSet<u64>,
-    cwd: String,
-    tests_passed: bool,
-    built: bool,
+/// A statement that the source is to support.
+enum Asked<'a> {
+    Hash(&'a str),
+    Path(&'a str),
+    Command(&'a str),
+    Quote(String),
+    Success(Success, &'a str),
 }
+
+/// What a claim of success is about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Success {
+    Tests,
+    Build,
+    Shipped,
+}
+
+/// Words by which the source says that something was shipped.
+const SHIPPING: [&str; 4] = ["deploy", "publish", "release", "push"];
 
 /// Statements in fresh lines that have no support in `source`.
 pub(super) fn unsupported(source: &History, probes: &[Probe], index: &Index) -> Vec<Unsupported> {
-    if !index.lines.iter().any(states) {
+    let lines: Vec<&Line> = index.lines.iter().filter(|it| states(it)).collect();
+    let asked: Vec<(&Line, Vec<Asked>)> = lines.into_iter().map(|it| (it, asked(it, index))).collect();
+    if asked.iter().all(|it| it.1.is_empty()) {
         return Vec::new();
     }
-    let support = Support::new(source, probes);
+    // The source is long and the claims are few: only what they ask for is looked for in it.
+    let support = Support::new(source, probes, asked.iter().flat_map(|it| &it.1));
     let mut out: Vec<Unsupported> = Vec::new();
-    for line in index.lines.iter().filter(|it| states(it)) {
-        let mut say = |claim: Claim, text: &str| {
-            out.push(Unsupported {
-                claim,
-                text: clip(text, 200).to_string(),
-                line: clip(&line.text, 300).to_string(),
-                message: line.message,
-            });
-        };
-        let spans = code_spans(&line.text);
-        for word in words(&line.text) {
-            let text = word.text.trim_end_matches([',', ';']);
-            let next = &line.text[word.at + word.text.len()..];
-            if next.starts_with('…') || next.starts_with("...") {
-                continue;
+    for (line, asked) in &asked {
+        for asked in asked {
+            let (claim, text, holds) = match asked {
+                Asked::Hash(it) => (Claim::Hash, *it, support.has_hash(it)),
+                Asked::Path(it) => (Claim::Path, *it, support.has_path(it)),
+                Asked::Command(it) => (Claim::Command, *it, support.all.has(whole_words(it))),
+                Asked::Quote(it) => (Claim::Quote, it.as_str(), support.user.has(whole_words(it))),
+                Asked::Success(what, it) => {
+                    (Claim::Success, *it, support.succeeded(*what) || support.all.has(it))
+                }
+            };
+            if !holds {
+                out.push(Unsupported {
+                    claim,
+                    text: clip(text, 200).to_string(),
+                    line: clip(&line.text, 300).to_string(),
+                    message: line.message,
+                });
             }
-            if is_hash(text) && !support.has_hash(text) {
-                say(Claim::Hash, text);
-            } else if is_file(text) && !support.has_path(text) {
-                say(Claim::Path, text);
-            }
-        }
-        for span in spans.iter().filter(|it| is_command(it)) {
-            if !support.has(&support.all, whole_words(span)) {
-                say(Claim::Command, span);
-            }
-        }
-        for quote in quotes(line, index) {
-            if !support.has(&support.user, whole_words(&quote)) {
-                say(Claim::Quote, &quote);
-            }
-        }
-        if let Some((phrase, holds)) = success(&line.text, &support)
-            && !holds
-            && !support.has(&support.all, &line.text)
-        {
-            say(Claim::Success, phrase);
         }
     }
     // What stands in the source letter for letter is supported, however oddly it is written.
@@ -127,12 +118,34 @@ pub(super) fn unsupported(source: &History, probes: &[Probe], index: &Index) -> 
     out
 }
 
+/// What a line claims.
+fn asked<'a>(line: &'a Line, index: &Index) -> Vec<Asked<'a>> {
+    let mut out = Vec::new();
+    for word in words(&line.text) {
+        let text = word.text.trim_end_matches([',', ';']);
+        let next = &line.text[word.at + word.text.len()..];
+        if next.starts_with('…') || next.starts_with("...") {
+            continue;
+        }
+        if is_hash(text) {
+            out.push(Asked::Hash(text));
+        } else if is_file(text) {
+            out.push(Asked::Path(text));
+        }
+    }
+    out.extend(code_spans(&line.text).into_iter().filter(|it| is_command(it)).map(Asked::Command));
+    out.extend(quotes(line, index).into_iter().map(Asked::Quote));
+    out.extend(success(&line.text).map(|it| Asked::Success(it, &line.text)));
+    out
+}
+
 /// Whether the claim, or for a success the whole line, stands in a text of the source.
 fn stands(source: &History, it: &Unsupported) -> bool {
     let line = it.line.trim_start_matches(['-', '*', ' ']);
     let line = line.rfind(" [#").map_or(line, |at| &line[..at]);
     let needle = if it.claim == Claim::Success { line } else { it.text.as_str() };
-    let found = |text: &str| text.contains(needle);
+    let needle = memchr::memmem::Finder::new(needle);
+    let found = |text: &str| needle.find(text.as_bytes()).is_some();
     source.messages().iter().flat_map(|it| &it.parts).any(|part| match part {
         Part::Text(it) => found(it.as_str()),
         Part::Call(it) => found(it.input.as_str()),
@@ -142,20 +155,94 @@ fn stands(source: &History, it: &Unsupported) -> bool {
     })
 }
 
+/// Rows of up to three words that claims hold, and which of them were found.
+#[derive(Default)]
+struct Rows {
+    /// Whether some row begins with a word that has these last 16 bits: most places are passed over after one word.
+    first: Vec<bool>,
+    /// Found or not.
+    rows: HashMap<u64, bool>,
+}
+
+impl Rows {
+    /// Asks for every row of a text.
+    fn ask(&mut self, text: &str) {
+        self.first.resize(1 << 16, false);
+        for word in word_hashes(text) {
+            self.first[usize::from(word as u16)] = true;
+        }
+        rows_of(text, |_| true, |it| _ = self.rows.insert(it, false));
+    }
+
+    /// Marks what a text of the source has.
+    fn find(&mut self, text: &str) {
+        let Self { first, rows } = self;
+        if first.is_empty() {
+            return;
+        }
+        rows_of(
+            text,
+            |it| first[usize::from(it as u16)],
+            |it| {
+                if let Some(found) = rows.get_mut(&it) {
+                    *found = true;
+                }
+            },
+        );
+    }
+
+    /// Whether every row of a text that was asked for stands in the source.
+    fn has(&self, text: &str) -> bool {
+        let mut holds = true;
+        rows_of(text, |_| true, |it| holds &= self.rows.get(&it).copied().unwrap_or_default());
+        holds
+    }
+}
+
+/// What the source says of what is asked.
+#[derive(Default)]
+struct Support {
+    /// Paths that are asked for, and whether they were found.
+    paths: HashMap<u64, bool>,
+    /// Hex words, sorted, so that a shortened hash finds its whole. Empty unless some are asked for.
+    hashes: Vec<String>,
+    asks_hashes: bool,
+    /// In anything said, run or answered.
+    all: Rows,
+    /// In the user's words.
+    user: Rows,
+    cwd: String,
+    tests_passed: bool,
+    built: bool,
+}
+
 impl Support {
-    fn new(source: &History, probes: &[Probe]) -> Self {
+    fn new<'a>(source: &History, probes: &[Probe], asked: impl Iterator<Item = &'a Asked<'a>>) -> Self {
         let mut support = Self {
-            paths: HashSet::new(),
-            hashes: Vec::new(),
-            all: HashSet::new(),
-            user: HashSet::new(),
             cwd: source.meta.cwd.as_deref().unwrap_or_default().replace('\\', "/"),
-            tests_passed: false,
-            built: false,
+            ..Self::default()
         };
+        for asked in asked {
+            match asked {
+                Asked::Hash(_) => support.asks_hashes = true,
+                Asked::Path(it) => {
+                    for form in support.forms(it) {
+                        support.paths.insert(hash(&form), false);
+                    }
+                }
+                Asked::Command(it) => support.all.ask(whole_words(it)),
+                Asked::Quote(it) => support.user.ask(whole_words(it)),
+                Asked::Success(what, it) => {
+                    support.all.ask(it);
+                    if *what == Success::Shipped {
+                        SHIPPING.iter().for_each(|it| support.all.ask(it));
+                    }
+                }
+            }
+        }
         let mut seen = HashSet::new();
         let cwd = support.cwd.clone();
-        support.add_path(&cwd, &mut seen);
+        support.find_path(&cwd, &mut seen);
         for message in source.messages() {
             for part in &message.parts {
                 let (text, user) = match part {
@@ -174,22 +261,20 @@ impl Support {
                 } else {
                     text
                 };
-                support.add(text, user, &mut seen);
+                support.find(text, user, &mut seen);
             }
         }
         for probe in probes {
             match &probe.fact {
                 Fact::Command { command, outcome } => {
-                    shingles(command, |it| {
-                        support.all.insert(it);
-                    });
+                    support.all.find(command);
                     if outcome.ok {
                         let tokens = tokens(&command.replace([':', '/', '-'], " "));
                         support.tests_passed |= tokens.iter().any(|it| cues::TESTING.contains(&it.as_str()));
                         support.built |= tokens.iter().any(|it| cues::BUILDING.contains(&it.as_str()));
                     }
                 }
-                Fact::File { path, .. } => support.add_path(path, &mut seen),
+                Fact::File { path, .. } => support.find_path(path, &mut seen),
                 Fact::Rule { .. }
                 | Fact::Error { .. }
                 | Fact::Plan { .. }
@@ -204,19 +289,21 @@ impl Support {
         support
     }
 
-    fn add(&mut self, text: &str, user: bool, seen: &mut HashSet<u64>) {
-        shingles(text, |it| {
-            self.all.insert(it);
-            if user {
-                self.user.insert(it);
-            }
-        });
-        for word in words(text) {
+    /// Marks what a text of the source has.
+    fn find(&mut self, text: &str, user: bool, seen: &mut HashSet<u64>) {
+        self.all.find(text);
+        if user {
+            self.user.find(text);
+        }
+        if self.paths.is_empty() && !self.asks_hashes {
+            return;
+        }
+        for word in words_of(text) {
             if word.text.contains(['/', '\\']) || looks_like_path(word.text) {
-                self.add_path(word.text, seen);
+                self.find_path(word.text, seen);
             }
-            for hex in word.text.split(|c: char| !c.is_ascii_hexdigit()).filter(|it| it.len() >= 7) {
-                if is_hash(hex) {
+            if self.asks_hashes {
+                for hex in word.text.split(|c: char| !c.is_ascii_hexdigit()).filter(|it| is_hash(it)) {
                     self.hashes.push(hex.to_string());
                 }
             }
@@ -224,7 +311,7 @@ impl Support {
     }
 
     /// A path supports every stretch of its components: the file name, a directory above it, the path below a root.
-    fn add_path(&mut self, path: &str, seen: &mut HashSet<u64>) {
+    fn find_path(&mut self, path: &str, seen: &mut HashSet<u64>) {
         // Compilers write `path:line:column`, git `a/path`, patches `path)`.
         let path =
             path.split([':', '=', '#', '@']).find(|it| it.contains('/') || it.contains('.')).unwrap_or(path);
@@ -240,21 +327,32 @@ impl Support {
                     stretch.push('/');
                 }
                 stretch.push_str(part);
-                self.paths.insert(hash(&stretch));
+                if let Some(found) = self.paths.get_mut(&hash(&stretch)) {
+                    *found = true;
+                }
             }
         }
     }
 
-    fn has_path(&self, word: &str) -> bool {
+    /// What a path may be called in the source. None: every source has it.
+    fn forms(&self, word: &str) -> Vec<String> {
         let word = word.split([':', '=', '#']).next().unwrap_or(word);
-        let known = |it: &str| {
-            let bare: Vec<&str> = it.split('/').filter(|it| !it.is_empty() && *it != ".").collect();
-            bare.is_empty() || self.paths.contains(&hash(&bare.join("/")))
-        };
         let plain = word.replace('\\', "/");
         let below = canonical(&plain, None, &self.cwd);
         // `~/x` is some home's x.
-        known(&plain) || known(&below) || plain.strip_prefix("~/").is_some_and(known)
+        let home = plain.strip_prefix("~/").map(str::to_owned);
+        let bare =
+            |it: &str| it.split('/').filter(|it| !it.is_empty() && *it != ".").collect::<Vec<_>>().join("/");
+        let forms: Vec<String> = [Some(bare(&plain)), Some(bare(&below)), home.as_deref().map(bare)]
+            .into_iter()
+            .flatten()
+            .collect();
+        if forms.iter().any(String::is_empty) { Vec::new() } else { forms }
+    }
+
+    fn has_path(&self, word: &str) -> bool {
+        let forms = self.forms(word);
+        forms.is_empty() || forms.iter().any(|it| self.paths.get(&hash(it)).copied().unwrap_or_default())
     }
 
     fn has_hash(&self, word: &str) -> bool {
@@ -262,31 +360,36 @@ impl Support {
         self.hashes.get(at).is_some_and(|it| it.starts_with(word))
     }
 
-    /// Whether every three words in a row of `text` stand so in the source.
-    fn has(&self, within: &HashSet<u64>, text: &str) -> bool {
-        let mut holds = true;
-        shingles(text, |it| holds &= within.contains(&it));
-        // Shorter texts: their words stand in the source as one or two.
-        holds
+    fn succeeded(&self, what: Success) -> bool {
+        match what {
+            Success::Tests => self.tests_passed,
+            Success::Build => self.built,
+            Success::Shipped => SHIPPING.iter().any(|it| self.all.has(it)),
+        }
     }
 }
 
 fn hash(text: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    hasher.finish()
+    xxh3_64(text.as_bytes())
 }
 
-/// Hashes of every one, two and three words in a row; of a text to be looked up, only the longest matter, and the
-/// shorter ones are there whenever they are.
-fn shingles(text: &str, mut take: impl FnMut(u64)) {
-    let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric()).filter(|it| !it.is_empty()).collect();
-    for at in 0..words.len() {
-        let mut hasher = DefaultHasher::new();
-        for word in words[at..].iter().take(3) {
-            word.hash(&mut hasher);
-            take(hasher.finish());
+/// Hashes of the words of a text: runs of letters and digits.
+fn word_hashes(text: &str) -> impl Iterator<Item = u64> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|it| !it.is_empty()).map(hash)
+}
+
+/// Hashes of every one, two and three words in a row that begin with a word `first` holds for.
+fn rows_of(text: &str, first: impl Fn(u64) -> bool, mut take: impl FnMut(u64)) {
+    let mut words = word_hashes(text);
+    let (mut one, mut two, mut three) = (words.next(), words.next(), words.next());
+    while let Some(word) = one {
+        if first(word) {
+            let joined = |row: u64, word: u64| row.rotate_left(5).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ word;
+            let pair = two.map(|it| joined(word, it));
+            let triple = pair.zip(three).map(|(pair, it)| joined(pair, it));
+            [Some(word), pair, triple].into_iter().flatten().for_each(&mut take);
         }
+        (one, two, three) = (two, three, words.next());
     }
 }
 
@@ -434,8 +537,8 @@ fn quotes(line: &Line, index: &Index) -> Vec<String> {
     out
 }
 
-/// A claim that all is well, and whether some command ended so.
-fn success<'a>(line: &'a str, support: &Support) -> Option<(&'a str, bool)> {
+/// A claim that all is well.
+fn success(line: &str) -> Option<Success> {
     let lower = line.to_lowercase();
     let tests = [
         "all tests pass",
@@ -467,18 +570,11 @@ fn success<'a>(line: &'a str, support: &Support) -> Option<(&'a str, bool)> {
     if denied {
         None
     } else if tests.iter().any(|it| lower.contains(it)) {
-        Some((line, support.tests_passed))
+        Some(Success::Tests)
     } else if builds.iter().any(|it| lower.contains(it)) {
-        Some((line, support.built))
+        Some(Success::Build)
     } else if shipped.iter().any(|it| lower.contains(it)) {
-        let said = ["deploy", "publish", "release", "push"].iter().any(|it| {
-            support.all.contains(&{
-                let mut hasher = DefaultHasher::new();
-                it.hash(&mut hasher);
-                hasher.finish()
-            })
-        });
-        Some((line, said))
+        Some(Success::Shipped)
     } else {
         None
     }

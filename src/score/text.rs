@@ -67,43 +67,93 @@ pub(super) struct Word<'a> {
 /// Words of a text: runs of letters and digits, held together by the signs that paths, versions and identifiers are
 /// made of; runs of dense script are one word each.
 pub(super) fn words(text: &str) -> Vec<Word<'_>> {
-    let mut out: Vec<Word<'_>> = Vec::new();
-    let mut chars = text.char_indices().peekable();
-    while let Some((at, c)) = chars.next() {
-        let dense = is_dense(c);
-        let leads = matches!(c, '/' | '~' | '.' | '_' | '@' | '#' | '$');
-        let followed =
-            chars.peek().is_some_and(|(_, it)| it.is_alphanumeric() || matches!(it, '_' | '/' | '.'));
-        if !(c.is_alphanumeric() || leads && followed) {
-            continue;
-        }
-        let mut end = at + c.len_utf8();
-        while let Some(&(next_at, next)) = chars.peek() {
-            let joins = if dense {
-                is_dense(next)
-            } else {
-                !is_dense(next)
-                    && (next.is_alphanumeric()
-                        || next == '_'
-                        || matches!(
-                            next,
-                            '-' | '.' | '/' | ':' | '@' | '+' | '\'' | '’' | '#' | '=' | '%' | '\\' | '~'
-                        ) && text[next_at + next.len_utf8()..].chars().next().is_some_and(|it| {
-                            !is_dense(it) && (it.is_alphanumeric() || matches!(it, '_' | '/' | '.' | '\\'))
-                        }))
-            };
-            if !joins {
-                break;
+    words_of(text).collect()
+}
+
+/// [`words`], one after the other.
+pub(super) fn words_of(text: &str) -> impl Iterator<Item = Word<'_>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        loop {
+            at += text.as_bytes()[at..].iter().position(|it| sign(*it) != Sign::Apart)?;
+            let c = char_at(text, at)?;
+            let start = at;
+            at += c.len_utf8();
+            let leads = matches!(c, '/' | '~' | '.' | '_' | '@' | '#' | '$');
+            let followed =
+                || char_at(text, at).is_some_and(|it| it.is_alphanumeric() || matches!(it, '_' | '/' | '.'));
+            if !(c.is_alphanumeric() || leads && followed()) {
+                continue;
             }
-            end = next_at + next.len_utf8();
-            chars.next();
+            let dense = is_dense(c);
+            while let Some(next) = char_at(text, at) {
+                let joins = if dense {
+                    is_dense(next)
+                } else {
+                    !is_dense(next)
+                        && (next.is_alphanumeric()
+                            || next == '_'
+                            || matches!(
+                                next,
+                                '-' | '.' | '/' | ':' | '@' | '+' | '\'' | '’' | '#' | '=' | '%' | '\\' | '~'
+                            ) && char_at(text, at + next.len_utf8()).is_some_and(|it| {
+                                !is_dense(it)
+                                    && (it.is_alphanumeric() || matches!(it, '_' | '/' | '.' | '\\'))
+                            }))
+                };
+                if !joins {
+                    break;
+                }
+                at += next.len_utf8();
+                // Most of a word.
+                if !dense {
+                    at += text.as_bytes()[at..].iter().take_while(|it| sign(**it) == Sign::Letter).count();
+                }
+            }
+            let word = text[start..at].trim_end_matches(['.', ':', '\'', '’']);
+            if word.chars().any(char::is_alphanumeric) {
+                return Some(Word { at: start, text: word, dense });
+            }
         }
-        let word = text[at..end].trim_end_matches(['.', ':', '\'', '’']);
-        if word.chars().any(char::is_alphanumeric) {
-            out.push(Word { at, text: word, dense });
+    })
+}
+
+/// What a byte can be to a word.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sign {
+    /// Nothing: ASCII that neither begins nor continues one by itself.
+    Apart,
+    /// An ASCII letter, digit or underscore.
+    Letter,
+    /// That is to be seen.
+    Other,
+}
+
+fn sign(byte: u8) -> Sign {
+    const SIGNS: [Sign; 256] = {
+        let mut out = [Sign::Other; 256];
+        let mut at = 0;
+        while at < 128 {
+            let byte = at as u8;
+            out[at] = match byte {
+                b'_' => Sign::Letter,
+                _ if byte.is_ascii_alphanumeric() => Sign::Letter,
+                b'/' | b'~' | b'.' | b'@' | b'#' | b'$' => Sign::Other,
+                _ => Sign::Apart,
+            };
+            at += 1;
         }
+        out
+    };
+    SIGNS[usize::from(byte)]
+}
+
+/// The character that begins at a byte.
+fn char_at(text: &str, at: usize) -> Option<char> {
+    match text.as_bytes().get(at)? {
+        byte if byte.is_ascii() => Some(char::from(*byte)),
+        _ => text[at..].chars().next(),
     }
-    out
 }
 
 /// Ordinary words in lower case; paths, identifiers and camel case as they are.
@@ -444,6 +494,60 @@ pub(super) fn clip(text: &str, limit: usize) -> &str {
         Some((end, _)) => {
             let cut = &text[..end];
             cut.rfind(' ').filter(|it| *it > end / 2).map_or(cut, |it| &cut[..it])
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// [`words`], character by character.
+    fn slow(text: &str) -> Vec<(usize, String, bool)> {
+        let mut out = Vec::new();
+        let mut chars = text.char_indices().peekable();
+        while let Some((at, c)) = chars.next() {
+            let dense = is_dense(c);
+            let leads = matches!(c, '/' | '~' | '.' | '_' | '@' | '#' | '$');
+            let followed =
+                chars.peek().is_some_and(|(_, it)| it.is_alphanumeric() || matches!(it, '_' | '/' | '.'));
+            if !(c.is_alphanumeric() || leads && followed) {
+                continue;
+            }
+            let mut end = at + c.len_utf8();
+            while let Some(&(at, next)) = chars.peek() {
+                let sign = "-./:@+'’#=%\\~".contains(next);
+                let behind = text[at + next.len_utf8()..].chars().next();
+                let on = |it: char| !is_dense(it) && (it.is_alphanumeric() || "_/.\\".contains(it));
+                let joins = if dense {
+                    is_dense(next)
+                } else {
+                    let letter = next.is_alphanumeric() || next == '_';
+                    !is_dense(next) && (letter || sign && behind.is_some_and(on))
+                };
+                if !joins {
+                    break;
+                }
+                end = at + next.len_utf8();
+                chars.next();
+            }
+            let word = text[at..end].trim_end_matches(['.', ':', '\'', '’']);
+            if word.chars().any(char::is_alphanumeric) {
+                out.push((at, word.to_owned(), dense));
+            }
+        }
+        out
+    }
+
+    proptest! {
+        #[test]
+        fn words_are_what_single_characters_say(
+            text in prop_oneof![any::<String>(), "[ab1_é字カ /~.@#$:'’+=%\\\\\n-]{0,60}"]
+        ) {
+            let found: Vec<_> = words(&text).iter().map(|it| (it.at, it.text.to_owned(), it.dense)).collect();
+            prop_assert_eq!(found, slow(&text));
         }
     }
 }

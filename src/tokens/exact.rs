@@ -6,6 +6,7 @@
 //! even the tables.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -37,50 +38,78 @@ pub fn count(encoding: Encoding, text: &str) -> u64 {
     counted
 }
 
-/// Counts texts that will be asked for: those that were counted before, in this process or as the [`Shelf`] knows, are
-/// not counted again; the others are, on all cores where there is much of them.
-pub fn count_ahead(encoding: Encoding, texts: &[&str]) {
-    let keys = texts.iter().map(|it| (key(encoding, it), *it));
+/// Tokens of each text. Those that were counted before, in this process or as the [`Shelf`] knows, are not counted
+/// again; the others are, on all cores where there is much of them.
+pub fn counts(encoding: Encoding, texts: &[&str]) -> Vec<u64> {
+    let bytes = texts.iter().map(|it| it.len()).sum();
+    let keys = on_all_cores(bytes, BYTES_HASHED_A_THREAD, texts, |it| key(encoding, it));
     let mut unknown: Vec<(u128, &str)> = {
         let memo = memo();
-        keys.filter(|(key, text)| !text.is_empty() && !memo.contains_key(key)).collect()
+        let all = keys.iter().copied().zip(texts.iter().copied());
+        all.filter(|(key, text)| !text.is_empty() && !memo.contains_key(key)).collect()
     };
     unknown.sort_unstable_by_key(|it| it.0);
     unknown.dedup_by_key(|it| it.0);
+    let mut found: Vec<(u128, u64)> = Vec::new();
     if let Some(shelf) = SHELF.get() {
-        let known: Vec<_> = unknown.iter().filter_map(|it| Some((it.0, shelf.get(it.0)?))).collect();
-        remember(&known);
-        let known: HashMap<u128, u64> = known.into_iter().collect();
+        found.extend(unknown.iter().filter_map(|it| Some((it.0, shelf.get(it.0)?))));
+        let known: Memo = found.iter().copied().collect();
         unknown.retain(|it| !known.contains_key(&it.0));
     }
-    let bytes: usize = unknown.iter().map(|it| it.1.len()).sum();
-    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(8);
-    let threads = cores.min(bytes / BYTES_A_THREAD);
     // Largest first, so that no core is left with a long one at the end.
     unknown.sort_unstable_by_key(|it| std::cmp::Reverse(it.1.len()));
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut out = Vec::new();
-        while let Some((key, text)) = unknown.get(next.fetch_add(1, Ordering::Relaxed)) {
-            out.push((*key, fresh(encoding, text)));
-        }
-        out
-    };
-    let counted = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-        let mut counted = work();
-        for it in others {
-            match it.join() {
-                Ok(it) => counted.extend(it),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        counted
-    });
-    remember(&counted);
+    let bytes = unknown.iter().map(|it| it.1.len()).sum();
+    let counted = on_all_cores(bytes, BYTES_A_THREAD, &unknown, |it| (it.0, fresh(encoding, it.1)));
     if let Some(shelf) = SHELF.get().filter(|_| !counted.is_empty()) {
         shelf.put(&counted);
     }
+    found.extend(counted);
+    remember(&found);
+    let known: Vec<Option<u64>> = {
+        let memo = memo();
+        keys.iter().map(|it| memo.get(it).copied()).collect()
+    };
+    // Nothing is remembered of no text, and whoever has more texts than are remembered finds the first ones gone.
+    let again = |(known, text): (Option<u64>, &&str)| known.unwrap_or_else(|| count(encoding, text));
+    known.into_iter().zip(texts).map(again).collect()
+}
+
+/// What `work` makes of each, in order, on as many cores as there are pieces of `piece` bytes for.
+fn on_all_cores<T: Sync, U: Send>(
+    bytes: usize,
+    piece: usize,
+    all: &[T],
+    work: impl Fn(&T) -> U + Sync,
+) -> Vec<U> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(8);
+    let threads = cores.min(bytes / piece).min(all.len());
+    if threads < 2 {
+        return all.iter().map(work).collect();
+    }
+    let next = AtomicUsize::new(0);
+    // A few at a time: whoever is done takes the next ones.
+    let step = (all.len() / threads / 64).max(1);
+    let some = || {
+        let mut out = Vec::new();
+        loop {
+            let start = next.fetch_add(step, Ordering::Relaxed);
+            let Some(rest) = all.get(start..).filter(|it| !it.is_empty()) else { return out };
+            out.push((start, rest.iter().take(step).map(&work).collect::<Vec<_>>()));
+        }
+    };
+    let mut done = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(some)).collect();
+        let mut done = some();
+        for it in others {
+            match it.join() {
+                Ok(it) => done.extend(it),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        done
+    });
+    done.sort_unstable_by_key(|it| it.0);
+    done.into_iter().flat_map(|it| it.1).collect()
 }
 
 /// Where counts outlive the process, by a hash of encoding and content.
@@ -118,12 +147,34 @@ pub fn preload() {
 const REMEMBERED_FROM: usize = 64;
 /// 500,000 entries are about 24 MB.
 const REMEMBERED_AT_MOST: usize = 500_000;
-/// A millisecond's work: less is not worth a thread.
+/// Less work is not worth a thread: at 200 MB a second it takes most of a millisecond.
 const BYTES_A_THREAD: usize = 128 * 1024;
+/// The same for hashing, a hundred times as fast.
+const BYTES_HASHED_A_THREAD: usize = 2 * 1024 * 1024;
 
-static MEMO: OnceLock<Mutex<HashMap<u128, u64>>> = OnceLock::new();
+type Memo = HashMap<u128, u64, BuildHasherDefault<Hashed>>;
 
-fn memo() -> MutexGuard<'static, HashMap<u128, u64>> {
+/// Keys are hashes.
+#[derive(Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|it| self.0 = self.0.rotate_left(8) ^ u64::from(*it));
+    }
+
+    fn write_u128(&mut self, key: u128) {
+        self.0 = key as u64;
+    }
+}
+
+static MEMO: OnceLock<Mutex<Memo>> = OnceLock::new();
+
+fn memo() -> MutexGuard<'static, Memo> {
     MEMO.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -269,10 +320,11 @@ mod tests {
             (0..400).map(|it| format!("{it} shelves, {}", "and words ".repeat(it))).collect();
         let mut texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         texts.extend(["", "twice", "twice"]);
-        count_ahead(Encoding::O200k, &texts);
+        let found = counts(Encoding::O200k, &texts);
         let known = KNOWN.get().unwrap().0.lock().unwrap().clone();
-        for text in &texts {
+        for (text, found) in texts.iter().zip(found) {
             let counted = peer(Encoding::O200k).count(*text) as u64;
+            assert_eq!(found, counted);
             assert_eq!(count(Encoding::O200k, text), counted);
             assert_eq!(known.get(&key(Encoding::O200k, text)), (!text.is_empty()).then_some(&counted));
         }

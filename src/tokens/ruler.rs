@@ -377,20 +377,26 @@ fn is_sealed(opaque: &Opaque) -> bool {
     ["compaction", "redacted", "reasoning"].iter().any(|it| opaque.kind.contains(it))
 }
 
-/// Counts all texts of a history, on all cores where there is much.
+/// Counts all texts of a history that were not counted yet, on all cores where there is much.
 fn count_ahead(encoding: Encoding, history: &History) {
-    let mut texts: Vec<&str> = Vec::new();
+    let mut texts: Vec<&Text> = Vec::new();
     for part in history.messages().iter().flat_map(|it| &it.parts) {
         match part {
-            Part::Text(text) => texts.push(text.as_str()),
-            Part::Reasoning(reasoning) => texts.push(reasoning.text.as_str()),
-            Part::Call(call) => texts.extend([&call.name, call.input.as_str()]),
-            Part::Output(output) => texts.push(output.text.as_str()),
+            Part::Text(text) => texts.push(text),
+            Part::Reasoning(reasoning) => texts.push(&reasoning.text),
+            Part::Call(call) => texts.push(&call.input),
+            Part::Output(output) => texts.push(&output.text),
             Part::Media(_) => {}
-            Part::Opaque(opaque) => texts.push(opaque.raw.as_str()),
+            Part::Opaque(opaque) => texts.push(&opaque.raw),
         }
     }
-    exact::count_ahead(encoding, &texts);
+    texts.retain(|it| encoding != Encoding::O200k || !it.is_measured(Measure::Exact));
+    let counts = exact::counts(encoding, &texts.iter().map(|it| it.as_str()).collect::<Vec<_>>());
+    if encoding == Encoding::O200k {
+        for (text, count) in texts.iter().zip(counts) {
+            text.measured(Measure::Exact, |_| count);
+        }
+    }
 }
 
 /// What a provider counted for one request.

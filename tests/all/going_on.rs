@@ -249,6 +249,30 @@ fn several_sessions_at_once_are_listed_and_nothing_is_done() {
 }
 
 #[test]
+fn who_resumes_the_compacted_session_goes_on_in_it() {
+    let there = home("gemini-cli");
+    let cwd = fs::canonicalize(there.path()).unwrap().display().to_string();
+    fs::write(there.path().join(".gemini/projects.json"), json!({"projects": {&cwd: "p"}}).to_string())
+        .unwrap();
+    // An agent notes its own directory in what it writes.
+    let inside = |arguments: &[&str]| {
+        let mut all = command(&fs::canonicalize(there.path()).unwrap(), arguments);
+        all.env("GEMINI_CLI", "1").output().unwrap()
+    };
+    let done = answer(&inside(&apply("current")));
+    assert_eq!(done["status"], "compacted", "{done}");
+    let (old, new) = (&done["session"]["id"], &done["session_id"]);
+    assert_ne!(old, new);
+    let now = answer(&inside(&["estimate", "current", "--json"]));
+    assert_eq!(&now["session"]["id"], new, "{now}");
+    // Gone on in the old one after all: it cannot be told.
+    let later = std::time::SystemTime::now() + Duration::from_secs(30);
+    fs::File::options().append(true).open(&there.file).unwrap().set_modified(later).unwrap();
+    let output = inside(&["estimate", "current"]);
+    assert!(!output.status.success() && said(&output).contains("several sessions"), "{}", said(&output));
+}
+
+#[test]
 fn a_running_session_of_gemini_cli_is_left_alone() {
     let there = home("gemini-cli");
     let bytes = fs::read(&there.file).unwrap();
