@@ -9,7 +9,7 @@ use memchr::memmem;
 
 use super::*;
 
-/// Sessions of the agents whose files are read from their end: name and bytes.
+/// Sessions of the agents: name and bytes.
 pub(super) fn sessions() -> Vec<(String, Vec<u8>)> {
     let folder = |key: &str, name: &str| {
         #[expect(clippy::disallowed_methods, reason = "tests find their data by it")]
@@ -18,16 +18,16 @@ pub(super) fn sessions() -> Vec<(String, Vec<u8>)> {
     };
     let (corpus, kit) =
         (folder("EPITOME_CORPUS", "corpus"), folder("EPITOME_CLIENTS", "clients").join("samples"));
-    let names = ["claude-code", "codex", "gemini"];
+    let names = ["claude-code", "codex", "gemini", "opencode"];
     let folders: Vec<PathBuf> = names
         .iter()
         .map(|it| corpus.join(it))
-        .chain(["claude", "codex", "gemini"].map(|it| kit.join(it)))
+        .chain(["claude", "codex", "gemini", "opencode"].map(|it| kit.join(it)))
         .collect();
     let files = folders.iter().filter_map(|it| std::fs::read_dir(it).ok()).flatten();
     let mut out: Vec<_> = files
         .filter_map(|it| Some(it.ok()?.path()))
-        .filter(|it| it.extension().is_some_and(|it| it == "jsonl"))
+        .filter(|it| it.extension().is_some_and(|it| it == "jsonl" || it == "json"))
         .filter_map(|it| Some((it.display().to_string(), std::fs::read(it).ok()?)))
         .collect();
     if out.is_empty() {
@@ -41,7 +41,7 @@ pub(super) fn sessions() -> Vec<(String, Vec<u8>)> {
 fn same(name: &str, bytes: &[u8]) -> Option<()> {
     let source = Memory::new(name, bytes);
     let format = sniff(&source).ok()?;
-    if !matches!(format, Format::ClaudeCode | Format::Codex | Format::GeminiCli) {
+    if !matches!(format, Format::ClaudeCode | Format::Codex | Format::GeminiCli | Format::OpenCode) {
         return None;
     }
     let (whole, live) = (read(&source, Some(format)).ok()?, scan(&source, Some(format), &|_, _| None).ok()?);
@@ -132,6 +132,7 @@ fn usual_records_are_read_as_unusual_ones() {
             Some("\"compactMetadata\":null,")
         }
         Format::Codex => Some("\"payload\":null,"),
+        Format::GeminiCli => Some("\"epitome\":null,"),
         _ => None,
     };
     let odd = |format, bytes: &[u8]| {
