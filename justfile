@@ -13,8 +13,9 @@ lint:
 deny:
     cargo deny check
 
-# Every path that has a target, beside its peers; fails where one is missed. BENCHMARKS.md holds the last table.
+# Every path that has a target, beside its peers (calls of the server first); fails where one is missed. BENCHMARKS.md holds the last table.
 bench *WORDS:
+    {{ if WORDS == "" { "cargo bench --bench serving" } else { "" } }}
     cargo bench --bench table -- {{WORDS}}
 
 # What a call costs a client, beside a server on rmcp's own transport.
