@@ -181,10 +181,17 @@ pub fn split_point() -> Vec<Row> {
     let history = format::read(&source, Some(Format::Gemini)).unwrap().history;
     let messages: Vec<&Message> = history.messages().iter().collect();
     assert_eq!(messages.len(), 10_000);
-    // A text is weighed when it is read; here that is done again, so that nothing is had for free.
+    // A text is weighed when it is read, on all cores; here that is done again, so that nothing is had for free.
+    let some = messages.len().div_ceil(std::thread::available_parallelism().map_or(1, usize::from));
     let weigh = |with: fn(&str) -> Weight| {
-        let parts = messages.iter().flat_map(|it| &it.parts);
-        black_box(parts.map(|it| with(part_text(it)).utf16).sum::<u64>());
+        std::thread::scope(|scope| {
+            for messages in messages.chunks(some) {
+                scope.spawn(move || {
+                    let parts = messages.iter().flat_map(|it| &it.parts);
+                    black_box(parts.map(|it| with(part_text(it)).utf16).sum::<u64>())
+                });
+            }
+        });
     };
     let split = || {
         weigh(Weight::of);
@@ -455,9 +462,9 @@ const PASSES: [Pass; 7] = [
     }),
 ];
 
-/// `--pass NAME`: one pass over 4 MB, for counting instructions.
-pub fn one_pass(name: &str) {
-    let source = made(Agent::Claude, 4 * MB);
+/// `--pass NAME MB`: one pass over a session of so many megabytes, for counting instructions.
+pub fn one_pass(name: &str, size: &str) {
+    let source = made(Agent::Claude, size.parse::<usize>().unwrap() * MB);
     let history = format::read(&source, None).unwrap().history;
     for (pass, run) in PASSES {
         if pass == name {
@@ -471,7 +478,7 @@ pub fn growth() -> Vec<Row> {
     for (agent, name) in
         [(Agent::Claude, "Claude Code"), (Agent::Codex, "Codex"), (Agent::Gemini, "Gemini CLI")]
     {
-        let sizes = [400_000, 4 * MB, 40 * MB].map(|bytes| {
+        let sizes = [4 * MB, 40 * MB, 400 * MB].map(|bytes| {
             let source = made(agent, bytes);
             let history = format::read(&source, None).unwrap().history;
             (source, history)
@@ -481,7 +488,7 @@ pub fn growth() -> Vec<Row> {
         for (pass, run) in &PASSES[..passes] {
             let times: Vec<Times> = sizes
                 .iter()
-                .zip([30, 9, 3])
+                .zip([9, 5, 3])
                 .map(|((source, history), rounds)| {
                     Times::of((0..rounds).map(|_| time(&mut || run(source, history))).collect())
                 })
@@ -489,9 +496,10 @@ pub fn growth() -> Vec<Row> {
             let steps = [times[1].least / times[0].least, times[2].least / times[1].least];
             let shown: Vec<String> = times.iter().map(|it| figure(it.least * 1e3)).collect();
             out.push(Row {
-                path: format!("{pass}, {name}, 0.4 / 4 / 40 MB: time for ten times the history"),
+                path: format!("{pass}, {name}, 4 / 40 / 400 MB: time for ten times the history"),
                 ours: format!("{} ms", shown.join(" / ")),
-                peer: format!("then {} ×", figure(steps[1])),
+                // The caches end in both steps: BENCHMARKS.md has the instructions, which know none.
+                peer: format!("{} ×, then {} ×", figure(steps[0]), figure(steps[1])),
                 found: Ok(steps[0].max(steps[1])),
                 unit: " ×",
                 target: Target::AtMost(11.0),

@@ -126,10 +126,10 @@ fn main() -> ExitCode {
         inside::count_alone(file);
         return ExitCode::SUCCESS;
     }
-    if let [child, pass] = arguments.as_slice()
+    if let [child, pass, size] = arguments.as_slice()
         && child == "--pass"
     {
-        inside::one_pass(pass);
+        inside::one_pass(pass, size);
         return ExitCode::SUCCESS;
     }
     println!("{}\n", machine());
