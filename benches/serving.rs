@@ -216,10 +216,12 @@ fn main() -> ExitCode {
     met &= print(&Row { what, ours: one, theirs: Some(other), found: one, most: Some(5.0) });
     match node() {
         Some(mut node) => {
-            let starts = (0..5).map(|_| (start(&mut ours(&["serve", "--stdio"])), start(&mut node)));
+            let starts = (0..10).map(|_| (start(&mut ours(&["serve", "--stdio"])), start(&mut node)));
             let (one, other): (Vec<_>, Vec<_>) = starts.unzip();
-            let (one, other) = (median(one), median(other));
-            let what = "start to initialize: a server on Node";
+            // Few rounds, and what Node leaves behind in the caches: the least of each tells most.
+            let least = |it: Vec<Duration>| it.into_iter().min().unwrap().as_secs_f64() * 1_000.0;
+            let (one, other) = (least(one), least(other));
+            let what = "start to initialize, least: on Node";
             met &= print(&Row { what, ours: one, theirs: Some(other), found: one / other, most: Some(0.02) });
         }
         None => println!(

@@ -118,11 +118,9 @@ fn all(client: &str, profile: &str) {
     kit.flow(client, "resume", &[("COMPACTOR", &compact("")), ("WANT", SUMMARY)], false, &mut failed);
     let own = compact(&format!("--profile {profile}"));
     kit.flow(client, "resume", &[("COMPACTOR", &own), ("WANT", "notes|compacted")], false, &mut failed);
-    if client != "opencode" {
-        // What is said, and that it reaches the model, is checked by `install` below, where the hooks stand as users have them.
-        let env = [("HOOK_CMD", hook.as_str()), ("HOOK_WANT", "-"), ("HOOK_PRE_WANT", "-")];
-        kit.flow(client, "hooks", &env, false, &mut failed);
-    }
+    // What is said, and that it reaches the model, is checked by `install` below, where the hooks stand as users have them.
+    let env = [("HOOK_CMD", hook.as_str()), ("HOOK_WANT", "-"), ("HOOK_PRE_WANT", "-")];
+    kit.flow(client, "hooks", &env, false, &mut failed);
     if client != "opencode" {
         // Its plugin has no moment of each turn at which anything could be said.
         kit.more(client, "remind", &EPITOME, None, &mut failed);
