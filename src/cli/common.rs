@@ -54,14 +54,9 @@ impl Common {
         ask.model = self.model.clone();
         ask.window = self.window;
         ask.overhead = self.overhead;
-        ask.tokenizer = tokenizer(self.tokenizer.as_deref().unwrap_or(&config.tokenizer))?;
+        ask.tokenizer = Tokenizer::named(self.tokenizer.as_deref().unwrap_or(&config.tokenizer))?;
         Ok(ask)
     }
-}
-
-/// The tokenizer of that name.
-pub(crate) fn tokenizer(name: &str) -> Result<Tokenizer> {
-    Tokenizer::named(name)
 }
 
 /// `--as`: one of the four APIs.

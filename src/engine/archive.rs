@@ -48,14 +48,7 @@ impl Engine {
                 | Op::Move { .. } => None,
             })
             .collect();
-        let whole = Original {
-            what: What::Session,
-            body: Body::Source(&*opened.source),
-            message: None,
-            call_id: None,
-            tool: None,
-            tokens: plan.tokens_before,
-        };
+        let whole = whole(opened, plan.tokens_before);
         let parts = texts.iter().map(|(op, text)| Original {
             what: if op.call_id.is_empty() { What::Message } else { What::Output },
             body: Body::Bytes(text.as_bytes()),
@@ -72,14 +65,8 @@ impl Engine {
             tool: None,
             tokens: *tokens,
         });
-        let info = session_info(opened);
         let batch = Batch {
-            session: SessionRef {
-                agent: info.agent.unwrap_or_default(),
-                id: info.id.unwrap_or_default(),
-                path: info.path,
-                format: info.format,
-            },
+            session: named(opened),
             at: self.now,
             originals: std::iter::once(whole).chain(parts).chain(turns).collect(),
             compaction: Some(NewCompaction {
@@ -97,10 +84,45 @@ impl Engine {
         Ok(Archived { session: session.as_str().to_owned(), compaction: compaction.as_str().to_owned() })
     }
 
+    /// Stores the whole session as it is; the same again is stored once.
+    pub(super) fn keep(&self, opened: &Opened) -> Result<Handle> {
+        let batch = Batch {
+            session: named(opened),
+            at: self.now,
+            originals: vec![whole(opened, 0)],
+            compaction: None,
+        };
+        let stored = self.store.put_all(&self.scope(&opened.session.history), &batch)?;
+        let handle = stored.handles.into_iter().next();
+        handle.ok_or_else(|| Error::new(Kind::Bug, "keeping a session: expected its handle, found none"))
+    }
+
     /// The handle under which the whole session is archived, or will be.
     pub(super) fn session_handle(&self, opened: &Opened) -> Result<String> {
         let bytes = opened.source.bytes(0..opened.source.len())?;
         Ok(Handle::of(&self.scope(&opened.session.history), &Digest::of(&bytes)).as_str().to_owned())
+    }
+}
+
+fn whole(opened: &Opened, tokens: u64) -> Original<'_> {
+    Original {
+        what: What::Session,
+        body: Body::Source(&*opened.source),
+        message: None,
+        call_id: None,
+        tool: None,
+        tokens,
+    }
+}
+
+/// How the store names the session.
+fn named(opened: &Opened) -> SessionRef {
+    let info = session_info(opened);
+    SessionRef {
+        agent: info.agent.unwrap_or_default(),
+        id: info.id.unwrap_or_default(),
+        path: info.path,
+        format: info.format,
     }
 }
 

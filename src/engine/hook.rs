@@ -11,7 +11,7 @@ use crate::facts::{self, Topic};
 use crate::history::{History, Kind, Message, Role, Text};
 use crate::profile::{Section, Shape, Style, SummarySpec};
 use crate::score;
-use crate::store::{Batch, Body, Note, Original, Scope, SessionRef as Whose, What};
+use crate::store::{Note, Scope};
 use crate::summarizer::offline;
 use crate::tokens::{self, Estimator};
 
@@ -90,28 +90,8 @@ impl Engine {
 
     /// Archives a session as it is, and notes under which handle; the same again is stored once.
     fn keep_original(&self, opened: &Opened, scope: &Scope) -> Result<()> {
-        let history = &opened.session.history;
-        let info = super::session_info(opened);
-        let batch = Batch {
-            session: Whose {
-                agent: info.agent.unwrap_or_default(),
-                id: info.id.unwrap_or_default(),
-                path: info.path,
-                format: info.format,
-            },
-            at: self.now,
-            originals: vec![Original {
-                what: What::Session,
-                body: Body::Source(&*opened.source),
-                message: None,
-                call_id: None,
-                tool: None,
-                tokens: 0,
-            }],
-            compaction: None,
-        };
-        let stored = self.store.put_all(&self.scope(history), &batch)?;
-        if let (Some(handle), Some(id)) = (stored.handles.first(), &history.meta.session) {
+        let handle = self.keep(opened)?;
+        if let Some(id) = &opened.session.history.meta.session {
             self.store.mark(scope, &format!("before/{id}"), handle.as_str(), self.now)?;
         }
         Ok(())

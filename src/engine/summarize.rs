@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use serde::{Deserialize, Serialize};
 
 use super::cost::{affordable, told};
-use super::{Amount, Ask, Edit, Engine, Event, Known, Measured, Opened, SessionRef, To, session_info};
+use super::{Amount, Ask, Edit, Engine, Event, Known, Measured, Opened, SessionRef, To};
 use crate::answers::{CostInfo, Next, UsageInfo};
 use crate::compact::{self, Cause, Plan};
 use crate::config::Choice;
@@ -15,7 +15,7 @@ use crate::error::{Error, Kind, Result};
 use crate::format::Format;
 use crate::history::Text;
 use crate::profile::{self, Profile, Shape, Style, Summarize, TooLong};
-use crate::store::{Batch, Body, Original, Scope, What};
+use crate::store::Scope;
 use crate::summarizer::model::{Endpoint, Reply};
 use crate::summarizer::prompt::Own;
 use crate::summarizer::render;
@@ -398,29 +398,7 @@ impl Engine {
         if let Some(path) = &opened.path {
             return Ok(path.display().to_string());
         }
-        let info = session_info(opened);
-        let whole = Original {
-            what: What::Session,
-            body: Body::Source(&*opened.source),
-            message: None,
-            call_id: None,
-            tool: None,
-            tokens: 0,
-        };
-        let batch = Batch {
-            session: crate::store::SessionRef {
-                agent: info.agent.unwrap_or_default(),
-                id: info.id.unwrap_or_default(),
-                path: None,
-                format: info.format,
-            },
-            at: self.now,
-            originals: vec![whole],
-            compaction: None,
-        };
-        let stored = self.store.put_all(&self.scope(&opened.session.history), &batch)?;
-        let handle = stored.handles.first().map(|it| it.as_str().to_owned());
-        handle.ok_or_else(|| Error::new(Kind::Bug, "keeping a session: expected its handle, found none"))
+        Ok(self.keep(opened)?.as_str().to_owned())
     }
 
     /// Marks that belong to no project.
