@@ -338,11 +338,11 @@ fn hold(part: &mut Part, keep: &Keep, at: u64) {
         Part::Text(text) => hold(text),
         Part::Reasoning(reasoning) => {
             hold(&mut reasoning.text);
-            reasoning.signature.iter_mut().for_each(hold);
+            reasoning.signature.as_deref_mut().into_iter().for_each(hold);
         }
         Part::Call(call) => {
             hold(&mut call.input);
-            call.signature.iter_mut().for_each(hold);
+            call.signature.as_deref_mut().into_iter().for_each(hold);
         }
         Part::Output(output) => hold(&mut output.text),
         Part::Media(_) => {}
