@@ -593,6 +593,19 @@ impl History {
         Self { messages, units, meta }
     }
 
+    /// The same with its parts side by side. As they were read, each lies between the texts of its neighbours, and whoever
+    /// walks over parts alone goes through as many pages of memory as the texts take.
+    pub(crate) fn side_by_side(mut self) -> Self {
+        // All old places are held until the last part has moved, so that none moves into one of them.
+        let mut scattered: Vec<Vec<Part>> =
+            self.messages.iter_mut().map(|it| std::mem::take(&mut it.parts)).collect();
+        for (message, parts) in self.messages.iter_mut().zip(&mut scattered) {
+            message.parts.reserve_exact(parts.len());
+            message.parts.append(parts);
+        }
+        self
+    }
+
     /// All messages, in order.
     pub fn messages(&self) -> &[Message] {
         &self.messages
