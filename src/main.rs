@@ -10,6 +10,7 @@ use epitome::error::Kind;
 
 fn main() -> ExitCode {
     survive_limits();
+    give_memory_back();
     let arguments = Arguments::parse();
     let environment = Environment::of_process();
     init_log(&arguments);
@@ -60,6 +61,22 @@ fn survive_limits() {
         let _guard = runtime.enter();
         let _ = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(libc::SIGXFSZ));
     }
+}
+
+/// glibc maps large pieces of memory one by one, and gives each back when it is freed; but with the first that is freed it
+/// takes ever larger ones from what the small ones lie in, where tables that have grown leave holes. Where it began it
+/// stays: that is 4 MB of 64 where a session of 200 MB is estimated.
+fn give_memory_back() {
+    /// What glibc begins with.
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    const MAPPED_FROM: libc::c_int = 128 << 10;
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    #[expect(
+        unsafe_code,
+        reason = "a setting of the C library; no other thread runs yet that could allocate"
+    )]
+    // Where it is refused, more memory is held, and that is all.
+    let _ = unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_FROM) };
 }
 
 /// Logs go to stderr: warnings, with `-v` what is done, with `-vv` how.
