@@ -5,7 +5,7 @@
 
 use std::ops::{Add, AddAssign, Range};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::wide::{self, Pass, ROW, ROWS, Row, count};
 
@@ -119,27 +119,90 @@ impl AddAssign for Weight {
 #[derive(Clone)]
 pub struct Text {
     text: Arc<str>,
-    weight: Weight,
-    /// What each measure found for it, which is only looked for when it is asked.
-    measured: Measured,
+    figures: Figures,
 }
 
-/// Finds by [`Measure`]; [`UNASKED`] until somebody asks.
-#[derive(Debug)]
-struct Measured([AtomicU64; Measure::COUNT]);
+/// What is known of a text in numbers. Histories are made of texts, and walks over them are as fast as few bytes come
+/// out of memory: so numbers of 32 bits, and wider ones elsewhere for the few texts that need them.
+enum Figures {
+    /// Weight, and what each measure found.
+    Narrow([u32; 5], [AtomicU32; Measure::COUNT]),
+    /// The same.
+    Wide(Box<(Weight, [AtomicU64; Measure::COUNT])>),
+}
 
-/// What no measure finds.
+/// Up to so many bytes nothing that is said of a text needs more than 32 bits: not the thousandths of its tokens, of
+/// which it has no more than bytes, and not its escapes, of which each byte takes five at most.
+const NARROW: u64 = 4 << 20;
+
+/// What no measure finds; stands until somebody asks.
 const UNASKED: u64 = u64::MAX;
+/// The same, narrow.
+const UNASKED_NARROW: u32 = u32::MAX;
 
-impl Default for Measured {
-    fn default() -> Self {
-        Self([const { AtomicU64::new(UNASKED) }; Measure::COUNT])
+impl Figures {
+    fn new(weight: Weight) -> Self {
+        let Weight { bytes, chars, ascii, utf16, escapes } = weight;
+        if bytes <= NARROW {
+            let weight = [bytes, chars, ascii, utf16, escapes].map(|it| it as u32);
+            Self::Narrow(weight, [const { AtomicU32::new(UNASKED_NARROW) }; Measure::COUNT])
+        } else {
+            Self::wide(weight)
+        }
+    }
+
+    fn wide(weight: Weight) -> Self {
+        Self::Wide(Box::new((weight, [const { AtomicU64::new(UNASKED) }; Measure::COUNT])))
+    }
+
+    #[inline]
+    fn weight(&self) -> Weight {
+        match self {
+            Self::Narrow(weight, _) => {
+                let [bytes, chars, ascii, utf16, escapes] = weight.map(u64::from);
+                Weight { bytes, chars, ascii, utf16, escapes }
+            }
+            Self::Wide(it) => it.0,
+        }
+    }
+
+    #[inline]
+    fn known(&self, which: Measure) -> Option<u64> {
+        match self {
+            Self::Narrow(_, found) => match found[which as usize].load(Relaxed) {
+                UNASKED_NARROW => None,
+                found => Some(found.into()),
+            },
+            Self::Wide(it) => Some(it.1[which as usize].load(Relaxed)).filter(|it| *it != UNASKED),
+        }
+    }
+
+    /// Remembers what was found; whether there was room for it.
+    fn remember(&self, which: Measure, found: u64) -> bool {
+        match self {
+            Self::Narrow(_, known) => match u32::try_from(found) {
+                Ok(found) if found != UNASKED_NARROW => {
+                    known[which as usize].store(found, Relaxed);
+                    true
+                }
+                Ok(_) | Err(_) => false,
+            },
+            Self::Wide(it) => {
+                it.1[which as usize].store(found, Relaxed);
+                true
+            }
+        }
     }
 }
 
-impl Clone for Measured {
+impl Clone for Figures {
     fn clone(&self) -> Self {
-        Self(self.0.each_ref().map(|it| it.load(Relaxed).into()))
+        match self {
+            Self::Narrow(weight, found) => {
+                Self::Narrow(*weight, found.each_ref().map(|it| it.load(Relaxed).into()))
+            }
+            Self::Wide(it) => Self::Wide(Box::new((it.0, it.1.each_ref().map(|it| it.load(Relaxed).into())))),
+        }
     }
 }
 
@@ -158,7 +221,7 @@ impl Measure {
 
 impl PartialEq for Text {
     fn eq(&self, other: &Self) -> bool {
-        self.weight == other.weight && self.text == other.text
+        self.weight() == other.weight() && self.text == other.text
     }
 }
 
@@ -168,37 +231,37 @@ impl Text {
     /// Weighs and owns `text`.
     pub fn new(text: impl Into<Arc<str>>) -> Self {
         let text = text.into();
-        let weight = Weight::of(&text);
-        Self { text, weight, measured: Default::default() }
+        let figures = Figures::new(Weight::of(&text));
+        Self { text, figures }
     }
 
     /// What `measure` says of the text, asked once for each [`Measure`].
+    #[inline]
     pub(crate) fn measured(&self, which: Measure, measure: impl FnOnce(&str) -> u64) -> u64 {
-        let known = &self.measured.0[which as usize];
-        match known.load(Relaxed) {
-            UNASKED => {
-                let found = measure(&self.text);
-                known.store(found, Relaxed);
-                found
-            }
-            found => found,
-        }
+        self.figures.known(which).unwrap_or_else(|| {
+            let found = measure(&self.text);
+            self.figures.remember(which, found);
+            found
+        })
     }
 
     /// Whether [`Text::measured`] knows it.
     pub(crate) fn is_measured(&self, which: Measure) -> bool {
-        self.measured.0[which as usize].load(Relaxed) != UNASKED
+        self.figures.known(which).is_some()
     }
 
     /// The first words of a long text in its place, or a short one whole, with the weight and shape of the whole. For a
     /// history that is only measured.
     pub(crate) fn gist(text: &str, weight: Weight, shape: u64) -> Self {
         /// Characters that anybody shows of a text.
-        const SHOWN: usize = 80;
-        let measured = Measured::default();
-        measured.0[Measure::Shape as usize].store(shape, Relaxed);
+        const SHOWN: usize = 60;
+        let mut figures = Figures::new(weight);
+        if !figures.remember(Measure::Shape, shape) {
+            figures = Figures::wide(weight);
+            figures.remember(Measure::Shape, shape);
+        }
         if text.len() <= SHOWN {
-            return Self { text: text.into(), weight, measured };
+            return Self { text: text.into(), figures };
         }
         let (mut out, mut chars) = (String::with_capacity(2 * SHOWN), 0);
         for word in text.split_whitespace() {
@@ -214,7 +277,7 @@ impl Text {
             out.push_str(shown);
             chars += shown.chars().count() + 1;
         }
-        Self { text: out.into(), weight, measured }
+        Self { text: out.into(), figures }
     }
 
     /// The text.
@@ -223,8 +286,9 @@ impl Text {
     }
 
     /// Its weight, known since it was made.
+    #[inline]
     pub fn weight(&self) -> Weight {
-        self.weight
+        self.figures.weight()
     }
 
     /// Whether there is nothing in it.
@@ -247,13 +311,19 @@ impl Default for Text {
 impl std::fmt::Debug for Text {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let shown: String = self.text.chars().take(60).collect();
-        write!(f, "Text({} bytes: {shown:?})", self.weight.bytes)
+        write!(f, "Text({} bytes: {shown:?})", self.weight().bytes)
     }
 }
 
 impl<T: Into<Arc<str>>> From<T> for Text {
     fn from(text: T) -> Self {
         Self::new(text)
+    }
+}
+
+impl<T: Into<Arc<str>>> From<T> for Box<Text> {
+    fn from(text: T) -> Self {
+        Self::new(Text::new(text))
     }
 }
 
@@ -293,7 +363,8 @@ pub struct Reasoning {
     /// What of it can be read; may be empty.
     pub text: Text,
     /// A signature or the encrypted thought. With one, the part is kept or dropped whole, never edited.
-    pub signature: Option<Text>,
+    /// (Boxed, as most parts have none and would hold its room.)
+    pub signature: Option<Box<Text>>,
 }
 
 /// A tool call.
@@ -308,7 +379,7 @@ pub struct Call {
     /// The tool takes text, not JSON (Codex `custom_tool_call`).
     pub freeform: bool,
     /// A signature that travels with the call (Gemini `thoughtSignature`).
-    pub signature: Option<Text>,
+    pub signature: Option<Box<Text>>,
 }
 
 /// What a tool answered.
@@ -321,7 +392,7 @@ pub struct Output {
     /// All its text; several blocks are joined by a line break.
     pub text: Text,
     /// Images and the like that came with it.
-    pub media: Vec<Media>,
+    pub media: Box<[Media]>,
     /// The tool, or the user in its place, said no.
     pub failed: bool,
     /// The text already is a placeholder: the agent or we cleared it before.
@@ -426,8 +497,9 @@ pub struct Message {
     pub at: Option<i64>,
     /// What the provider reported with it. Where one response is several messages, it stands on the last.
     pub usage: Option<Usage>,
-    /// UTF-16 length of the message as the compact JSON of its own API, where the reader knows it.
-    pub wire_len: Option<u64>,
+    /// UTF-16 length of the message as the compact JSON of its own API, where the reader knows it and it is no more than
+    /// 32 bits say.
+    pub wire_len: Option<u32>,
 }
 
 impl Message {
@@ -519,6 +591,19 @@ impl History {
     pub fn new(messages: Vec<Message>, meta: Meta) -> Self {
         let units = units(&messages);
         Self { messages, units, meta }
+    }
+
+    /// The same with its parts side by side. As they were read, each lies between the texts of its neighbours, and whoever
+    /// walks over parts alone goes through as many pages of memory as the texts take.
+    pub(crate) fn side_by_side(mut self) -> Self {
+        // All old places are held until the last part has moved, so that none moves into one of them.
+        let mut scattered: Vec<Vec<Part>> =
+            self.messages.iter_mut().map(|it| std::mem::take(&mut it.parts)).collect();
+        for (message, parts) in self.messages.iter_mut().zip(&mut scattered) {
+            message.parts.reserve_exact(parts.len());
+            message.parts.append(parts);
+        }
+        self
     }
 
     /// All messages, in order.
@@ -647,6 +732,23 @@ mod tests {
         }
     }
 
+    #[test]
+    fn wide_figures_are_kept_as_narrow_ones_are() {
+        for len in [NARROW as usize - 1, NARROW as usize, NARROW as usize + 1] {
+            let text = "\u{1}".repeat(len);
+            let whole = Text::new(text.as_str());
+            assert_eq!(whole.weight(), Weight::of(&text));
+            assert_eq!(whole.clone(), whole);
+            assert_eq!(whole.measured(Measure::Exact, |_| 7), 7);
+            assert_eq!(whole.clone().measured(Measure::Exact, |_| 8), 7);
+            assert!(!whole.is_measured(Measure::Shape));
+            for shape in [0, u64::from(u32::MAX) - 1, u64::from(u32::MAX), 1 << 40] {
+                let gist = Text::gist(&text, whole.weight(), shape);
+                assert_eq!((gist.weight(), gist.measured(Measure::Shape, |_| 9)), (whole.weight(), shape));
+            }
+        }
+    }
+
     fn call(id: &str) -> Message {
         let call =
             Call { id: id.into(), name: "t".into(), input: "{}".into(), freeform: false, signature: None };
@@ -658,7 +760,7 @@ mod tests {
             id: id.into(),
             name: None,
             text: "".into(),
-            media: vec![],
+            media: [].into(),
             failed: false,
             cleared: false,
         };

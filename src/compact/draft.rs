@@ -136,7 +136,7 @@ impl<'a> Draft<'a> {
         let handle = (self.request.handle)(output.text.as_str());
         let text = text(&handle);
         let before = self.ruler.part(&Part::Output(output.clone()));
-        let short = Output { text: Text::new(text.as_str()), media: Vec::new(), ..output.clone() };
+        let short = Output { text: Text::new(text.as_str()), media: [].into(), ..output.clone() };
         let after = self.ruler.part(&Part::Output(short));
         if after >= before {
             return;
@@ -174,7 +174,7 @@ impl<'a> Draft<'a> {
 /// UTF-16 length of a message as the compact JSON of a Gemini content: the size that system splits by.
 pub fn json_len(message: &Message) -> u64 {
     if let Some(known) = message.wire_len {
-        return known;
+        return known.into();
     }
     let part = |part: &Part| -> u64 {
         match part {

@@ -130,7 +130,7 @@ fn built(old: &[Message], outputs: &BTreeMap<usize, Vec<&OutputOp>>, item: &Item
             for op in outputs.get(index).into_iter().flatten() {
                 if let Some(Part::Output(output)) = message.parts.get_mut(op.part) {
                     output.text = Text::new(op.text.as_str());
-                    output.media.clear();
+                    output.media = [].into();
                     output.cleared = true;
                     message.wire_len = None;
                 }

@@ -273,7 +273,7 @@ mod tests {
 
     fn shown(text: &str, failed: bool) -> String {
         let text = Text::new(text);
-        let it = read(&Output { id: "c".into(), name: None, text, media: vec![], failed, cleared: false });
+        let it = read(&Output { id: "c".into(), name: None, text, media: [].into(), failed, cleared: false });
         format!(
             "{:?} {:?} {} | {}",
             it.ok,

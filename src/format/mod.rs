@@ -314,7 +314,7 @@ pub fn read(source: &dyn Source, format: Option<Format>) -> Result<Session> {
         Some(format) => format,
         None => sniff(source)?,
     };
-    match format {
+    let session = match format {
         Format::ClaudeCode => claude_code::read(source),
         Format::Codex => codex::read(source),
         Format::GeminiCli => gemini_cli::read(source),
@@ -324,7 +324,8 @@ pub fn read(source: &dyn Source, format: Option<Format>) -> Result<Session> {
         Format::Anthropic | Format::OpenAiChat | Format::OpenAiResponses | Format::Gemini => {
             wire::read(source, format)
         }
-    }
+    }?;
+    Ok(Session { history: session.history.side_by_side(), ..session })
 }
 
 /// What stands for a text while a session is only measured, so that it need not be held; asked with the text as it was
@@ -338,11 +339,11 @@ fn hold(part: &mut Part, keep: &Keep, at: u64) {
         Part::Text(text) => hold(text),
         Part::Reasoning(reasoning) => {
             hold(&mut reasoning.text);
-            reasoning.signature.iter_mut().for_each(hold);
+            reasoning.signature.as_deref_mut().into_iter().for_each(hold);
         }
         Part::Call(call) => {
             hold(&mut call.input);
-            call.signature.iter_mut().for_each(hold);
+            call.signature.as_deref_mut().into_iter().for_each(hold);
         }
         Part::Output(output) => hold(&mut output.text),
         Part::Media(_) => {}

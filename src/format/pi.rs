@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{Format, Mode, Note, PastCompaction, Session, Source, Written, derive, lines::each_line};
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::history::{
-    Call, History, Kind, Media, MediaKind, Message, Meta, Output, Part, Reasoning, Role, Text, Usage,
+    Call, History, Kind, Media, MediaKind, Message, Meta, Output, Part, Reasoning, Role, Usage,
 };
 
 /// What pi puts around a compaction's summary (pi 0.5x, `messages.ts`).
@@ -235,7 +235,7 @@ impl Reader {
         let text = |it: &Value| it.as_str().unwrap_or_default().to_owned();
         let own = (text(&message["provider"]), text(&message["model"]));
         let same_model = self.model.as_ref().is_none_or(|it| *it == own);
-        let signature = |it: &Value| it.as_str().filter(|it| same_model && !it.is_empty()).map(Text::new);
+        let signature = |it: &Value| it.as_str().filter(|it| same_model && !it.is_empty()).map(Into::into);
         let mut parts = Vec::new();
         for block in message["content"].as_array().into_iter().flatten() {
             match block["type"].as_str() {
@@ -296,7 +296,7 @@ impl Reader {
             id: id.into(),
             name: message["toolName"].as_str().map(Into::into),
             text: texts.join("\n").into(),
-            media,
+            media: media.into(),
             failed: message["isError"] == true,
             cleared: false,
         };
@@ -310,7 +310,8 @@ impl Reader {
     fn answer_open(&mut self) {
         for (id, name, record) in std::mem::take(&mut self.open) {
             let text = "No result provided".into();
-            let output = Output { id, name: Some(name), text, media: vec![], failed: true, cleared: false };
+            let output =
+                Output { id, name: Some(name), text, media: [].into(), failed: true, cleared: false };
             self.messages.push((Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]), record));
         }
     }

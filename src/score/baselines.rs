@@ -167,7 +167,7 @@ fn mask(output: &mut Output) {
     let plan = output.name.as_deref().is_some_and(|it| tools::meaning(it) == Meaning::Plan);
     if !plan && output.text.weight().bytes > 60 {
         output.text = Text::new("[output removed]");
-        output.media.clear();
+        output.media = [].into();
         output.cleared = true;
     }
 }

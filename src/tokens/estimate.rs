@@ -280,7 +280,7 @@ mod tests {
 
     fn output(name: &str, text: impl Into<Text>) -> Output {
         let name = Some(name.into());
-        Output { id: "".into(), name, text: text.into(), media: vec![], failed: false, cleared: false }
+        Output { id: "".into(), name, text: text.into(), media: [].into(), failed: false, cleared: false }
     }
 
     fn call(name: &str, input: &str) -> Part {
@@ -313,7 +313,7 @@ mod tests {
         assert_eq!(gemini(vec![said("Hello"), media(MediaKind::Image, "image/png", "abcd")]), 3_001);
         let mut with_image = output("my_tool", "x".repeat(6000));
         with_image.media =
-            vec![Media { kind: MediaKind::Image, mime: "image/png".into(), data: "".into(), size: None }];
+            [Media { kind: MediaKind::Image, mime: "image/png".into(), data: "".into(), size: None }].into();
         assert_eq!(gemini(vec![Part::Output(with_image)]), 4_505);
         // A bare string as response, which no session has: name "t" and 8 characters.
         assert_eq!((json4(1) + json4(8)) / UNIT, 2);

@@ -210,7 +210,7 @@ impl Ruler {
                         Part::Call(_) => put(&mut out.tool_calls, tokens),
                         Part::Media(_) => put(&mut out.media, tokens),
                         Part::Output(output) => {
-                            let bare = Part::Output(Output { media: Vec::new(), ..output.clone() });
+                            let bare = Part::Output(Output { media: [].into(), ..output.clone() });
                             let text = self.part(&bare).min(tokens);
                             put(&mut out.tool_outputs, text);
                             put(&mut out.media, tokens - text);
@@ -286,10 +286,10 @@ impl Ruler {
             Part::Text(text) => self.plain(text),
             Part::Reasoning(reasoning) => {
                 let read = if rates.thinking { self.plain(&reasoning.text) } else { 0.0 };
-                read.max(reasoning.signature.as_ref().map_or(0.0, sealed))
+                read.max(reasoning.signature.as_deref().map_or(0.0, sealed))
             }
             Part::Call(call) => {
-                let signature = call.signature.as_ref().map_or(0.0, sealed);
+                let signature = call.signature.as_deref().map_or(0.0, sealed);
                 self.short(&call.name) + self.plain(&call.input) + signature + rates.call
             }
             Part::Output(output) => self.plain(&output.text) + rates.output,
@@ -482,7 +482,7 @@ mod tests {
             id: "c".into(),
             name: None,
             text: text.into(),
-            media: vec![],
+            media: [].into(),
             failed: false,
             cleared: false,
         };
@@ -642,7 +642,7 @@ mod tests {
             id: "c".into(),
             name: None,
             text: PROSE.into(),
-            media: vec![media.clone()],
+            media: [media.clone()].into(),
             failed: false,
             cleared: false,
         };

@@ -39,8 +39,14 @@ pub(crate) fn session(text: &str) -> History {
             "out" => {
                 let failed = words.get(2) == Some(&"failed");
                 let text = Text::new(body);
-                let output =
-                    Output { id: words[1].into(), name: None, text, media: vec![], failed, cleared: false };
+                let output = Output {
+                    id: words[1].into(),
+                    name: None,
+                    text,
+                    media: [].into(),
+                    failed,
+                    cleared: false,
+                };
                 Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)])
             }
             other => panic!("unknown {other}"),
@@ -208,7 +214,7 @@ fn storms_and_giants_are_bounded() {
         id: "c".into(),
         name: None,
         text: Text::new("error: no\n".repeat(500_000)),
-        media: vec![],
+        media: [].into(),
         failed: true,
         cleared: false,
     };
@@ -313,7 +319,7 @@ fn message() -> impl Strategy<Value = Message> {
         }),
         (text, id, any::<bool>()).prop_map(|(text, id, failed)| {
             let text = Text::new(text);
-            let output = Output { id: id.into(), name: None, text, media: vec![], failed, cleared: false };
+            let output = Output { id: id.into(), name: None, text, media: [].into(), failed, cleared: false };
             Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)])
         }),
     ]
@@ -403,7 +409,7 @@ fn a_users_spec_chooses_files_and_slices_time() {
             id: number.to_string().into(),
             name: None,
             text: "ok".into(),
-            media: vec![],
+            media: [].into(),
             failed: false,
             cleared: false,
         };

@@ -188,7 +188,7 @@ fn build(steps: &[Step]) -> History {
         id: id.into(),
         name: None,
         text: text.into(),
-        media: Vec::new(),
+        media: [].into(),
         failed: false,
         cleared: false,
     };

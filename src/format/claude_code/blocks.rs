@@ -126,10 +126,10 @@ pub(super) fn part_of(raw: &RawValue) -> Option<Part> {
         }
         "thinking" => Some(Part::Reasoning(Reasoning {
             text: block.thinking.unwrap_or_default().into(),
-            signature: block.signature.filter(|it| !it.is_empty()).map(Text::from),
+            signature: block.signature.filter(|it| !it.is_empty()).map(Into::into),
         })),
         "redacted_thinking" => {
-            Some(Part::Reasoning(Reasoning { text: Text::default(), signature: block.data.map(Text::from) }))
+            Some(Part::Reasoning(Reasoning { text: Text::default(), signature: block.data.map(Into::into) }))
         }
         "tool_use" => Some(Part::Call(Call {
             id: block.id.unwrap_or_default(),
@@ -161,12 +161,12 @@ pub(super) fn part_of(raw: &RawValue) -> Option<Part> {
 
 /// A tool's result, of what stands in it.
 fn output(id: Arc<str>, parts: Vec<Part>, failed: bool) -> Part {
-    let of = |text: Text, media| {
+    let of = |text: Text, media: Box<[Media]>| {
         let cleared = text.as_str() == CLEARED;
         Part::Output(Output { id, name: None, cleared, text, media, failed })
     };
     let parts = match <[Part; 1]>::try_from(parts) {
-        Ok([Part::Text(text)]) => return of(text, Vec::new()),
+        Ok([Part::Text(text)]) => return of(text, [].into()),
         Ok(one) => Vec::from(one),
         Err(parts) => parts,
     };
@@ -185,7 +185,7 @@ fn output(id: Arc<str>, parts: Vec<Part>, failed: bool) -> Part {
             Part::Reasoning(_) | Part::Call(_) | Part::Output(_) => {}
         }
     }
-    of(text.into(), media)
+    of(text.into(), media.into())
 }
 
 /// As [`blocks`], but a text counts though it is blank, and what is a result keeps its text as it stands.

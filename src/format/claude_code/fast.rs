@@ -8,7 +8,7 @@ use memchr::memmem;
 use super::blocks::{CLEARED, is_clients};
 use super::chain::{Place, RowKind};
 use super::read::Reported;
-use crate::format::cursor::{Cursor, Room, Seen};
+use crate::format::cursor::{Cursor, Recent, Room, Seen};
 use crate::format::derive;
 use crate::format::wire::scan::compacted;
 use crate::history::{Call, Kind, Output, Part, Reasoning, Text};
@@ -47,12 +47,15 @@ pub(super) struct Reader<'k> {
     pub(super) held: &'k mut Held,
 }
 
-/// Room for a text that stands escaped, for one that is put together of several, and for the parts of a row.
+/// Room for a text that stands escaped, for one that is put together of several, and for the parts of a row; names of
+/// tools and ids of calls, which their outputs name too.
 #[derive(Default)]
 pub(super) struct Held {
     text: Room,
     joined: String,
     parts: Vec<Part>,
+    names: Recent,
+    ids: Recent,
 }
 
 impl Reader<'_> {
@@ -165,19 +168,20 @@ impl Reader<'_> {
             }
             Some(())
         })?;
-        let owned = |it: Option<Cow<'_, str>>| it.as_deref().unwrap_or_default().into();
+        let owned =
+            |it: Option<Cow<'_, str>>, known: &mut Recent| known.of(it.as_deref().unwrap_or_default());
         let part = match &*kind? {
             "text" => {
                 said.own |= own;
                 text.filter(|it: &Text| !it.is_empty()).map(Part::Text)
             }
             "thinking" => {
-                let signature = signature.filter(|it: &Text| !it.is_empty());
+                let signature = signature.filter(|it: &Text| !it.is_empty()).map(Box::new);
                 Some(Part::Reasoning(Reasoning { text: thinking.unwrap_or_default(), signature }))
             }
             "tool_use" => {
                 let input = input.unwrap_or_else(|| "{}".into());
-                let (id, name) = (owned(id), owned(name));
+                let (id, name) = (owned(id, &mut self.held.ids), owned(name, &mut self.held.names));
                 Some(Part::Call(Call { id, name, input, freeform: false, signature: None }))
             }
             "tool_result" => {
@@ -185,10 +189,10 @@ impl Reader<'_> {
                 let (text, cleared) = content.unwrap_or_default();
                 let failed = failed == Some(true);
                 Some(Part::Output(Output {
-                    id: owned(call),
+                    id: owned(call, &mut self.held.ids),
                     name: None,
                     text,
-                    media: Vec::new(),
+                    media: [].into(),
                     failed,
                     cleared,
                 }))

@@ -679,7 +679,7 @@ fn a_long_output_is_set_aside_by_a_short_write() {
         let mut messages = session.history.messages().to_vec();
         for part in messages.iter_mut().flat_map(|it| &mut it.parts) {
             if let Part::Output(output) = part {
-                (output.text, output.media) = ("[cleared: \"x\"]".into(), vec![]);
+                (output.text, output.media) = ("[cleared: \"x\"]".into(), [].into());
             }
         }
         let after = History::new(messages, session.history.meta.clone());
@@ -851,7 +851,7 @@ fn another_agents_session_is_carried_over() {
         id: "call_1".into(),
         name: None,
         text: "Exit code 1".into(),
-        media: vec![],
+        media: [].into(),
         failed: true,
         cleared: false,
     };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::items::{Family, Item, Pair, compacted, make_call, output_of};
 use super::rollout::{Report, Tokens, report};
-use crate::format::cursor::{Cursor, Room, Seen};
+use crate::format::cursor::{Cursor, Recent, Room, Seen};
 use crate::format::derive;
 use crate::history::{Kind, Message, Output, Part, Reasoning, Role, Text};
 
@@ -47,11 +47,14 @@ pub(super) struct Reader<'k> {
     pub(super) held: &'k mut Held,
 }
 
-/// Room for a text that stands escaped, and for one that is put together of several.
+/// Room for a text that stands escaped, and for one that is put together of several; names of tools and ids of calls,
+/// which their outputs name too.
 #[derive(Default)]
 pub(super) struct Held {
     text: Room,
     joined: String,
+    names: Recent,
+    ids: Recent,
 }
 
 impl Reader<'_> {
@@ -109,22 +112,23 @@ impl Reader<'_> {
             Some(())
         })?;
         let text = text.unwrap_or_default();
-        let call: Option<Arc<str>> = call.map(|it| (*it).into());
+        let call: Option<Arc<str>> = call.map(|it| self.held.ids.of(&it));
         let (role, part, pair) = match (&*tag?, call) {
             ("message", _) if role? == "assistant" && seen.has(5) => (Role::Assistant, None, Pair::None),
             ("reasoning", _) => {
-                let part = Part::Reasoning(Reasoning { text, signature: sealed });
+                let part = Part::Reasoning(Reasoning { text, signature: sealed.map(Box::new) });
                 (Role::Assistant, Some(part), Pair::None)
             }
             (tag @ ("function_call" | "custom_tool_call"), Some(call)) => {
                 let family = if tag == "function_call" { Family::Function } else { Family::Custom };
-                let name = name.as_deref().unwrap_or_default();
+                let name = self.held.names.of(name.as_deref().unwrap_or_default());
                 let part = make_call(&call, name, text, family == Family::Custom);
                 (Role::Assistant, Some(part), Pair::Call(family, call))
             }
             (tag @ ("function_call_output" | "custom_tool_call_output"), Some(call)) => {
                 let family = if tag == "function_call_output" { Family::Function } else { Family::Custom };
-                let output = Output { id: call.clone(), name: name.map(|it| (*it).into()), ..output? };
+                let output =
+                    Output { id: call.clone(), name: name.map(|it| self.held.names.of(&it)), ..output? };
                 (Role::Tool, Some(Part::Output(output)), Pair::Output(family, call))
             }
             _ => return None,
@@ -179,7 +183,7 @@ impl Reader<'_> {
         let mut many = 0;
         it.list(|it| {
             let join = |reader: &mut Self, it: &mut Cursor<'_>| {
-                let Held { text, joined } = &mut *reader.held;
+                let Held { text, joined, .. } = &mut *reader.held;
                 joined.push_str(if many == 0 { "" } else { "\n" });
                 joined.push_str(it.text(text)?);
                 Some(())

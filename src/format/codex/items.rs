@@ -97,7 +97,7 @@ pub(super) fn parse(body: &str, tag: Option<&str>) -> Result<Option<Item>, Strin
                 .flatten()
                 .filter_map(|it| Fields::of(it).and_then(|it| it.text("text")))
                 .collect();
-            let signature = fields.text("encrypted_content").map(Text::from);
+            let signature = fields.text("encrypted_content").map(Into::into);
             (Role::Assistant, vec![Part::Reasoning(Reasoning { text: texts.join("\n").into(), signature })])
         }
         ("function_call", Some(call)) => {
@@ -107,17 +107,17 @@ pub(super) fn parse(body: &str, tag: Option<&str>) -> Result<Option<Item>, Strin
             };
             let input = fields.text("arguments").unwrap_or_default();
             pair = Pair::Call(Family::Function, call.clone());
-            (Role::Assistant, vec![make_call(&call, &name, (&*compacted(&input)).into(), false)])
+            (Role::Assistant, vec![make_call(&call, name.into(), (&*compacted(&input)).into(), false)])
         }
         ("custom_tool_call", Some(call)) => {
             let input = fields.text("input").unwrap_or_default();
             pair = Pair::Call(Family::Custom, call.clone());
-            (Role::Assistant, vec![make_call(&call, &name(), input.into(), true)])
+            (Role::Assistant, vec![make_call(&call, name().into(), input.into(), true)])
         }
         ("local_shell_call", Some(call)) => {
             pair = Pair::Call(Family::Function, call.clone());
             let input = compacted(fields.get("action").unwrap_or("{}"));
-            (Role::Assistant, vec![make_call(&call, "local_shell", (&*input).into(), false)])
+            (Role::Assistant, vec![make_call(&call, "local_shell".into(), (&*input).into(), false)])
         }
         ("function_call_output", Some(call)) => {
             pair = Pair::Output(Family::Function, call.clone());
@@ -271,8 +271,8 @@ fn opaque(tag: &str, raw: &str) -> Part {
     Part::Opaque(Opaque { api: API.into(), kind: tag.into(), raw: (&*compacted(raw)).into() })
 }
 
-pub(super) fn make_call(id: &Arc<str>, name: &str, input: Text, freeform: bool) -> Part {
-    Part::Call(Call { id: id.clone(), name: name.into(), input, freeform, signature: None })
+pub(super) fn make_call(id: &Arc<str>, name: Arc<str>, input: Text, freeform: bool) -> Part {
+    Part::Call(Call { id: id.clone(), name, input, freeform, signature: None })
 }
 
 fn output(fields: &Fields, call: &Arc<str>) -> Output {
@@ -299,7 +299,7 @@ fn output(fields: &Fields, call: &Arc<str>) -> Output {
     let text = texts.join("\n");
     let said = output_of(&text, &|it| it.into());
     let name = fields.text("name").map(Into::into);
-    Output { id: call.clone(), name, failed: failed || said.failed, media: found, ..said }
+    Output { id: call.clone(), name, failed: failed || said.failed, media: found.into(), ..said }
 }
 
 /// An output that is nothing but text, kept as `keep` leaves it; whose it is has to be said still.
@@ -310,7 +310,7 @@ pub(super) fn output_of(text: &str, keep: &dyn Fn(&str) -> Text) -> Output {
         failed: says_failed(text),
         cleared: text == "Output exceeded the available model context and was truncated",
         text: keep(text),
-        media: Vec::new(),
+        media: [].into(),
     }
 }
 

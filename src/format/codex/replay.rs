@@ -388,7 +388,7 @@ fn paired(items: Vec<Box<Live>>) -> Vec<Box<Live>> {
                     id: id.clone(),
                     name: None,
                     text: "aborted".into(),
-                    media: vec![],
+                    media: [].into(),
                     failed: true,
                     cleared: false,
                 };

@@ -157,7 +157,7 @@ impl Messages {
             id: item.id.clone(),
             at: item.time,
             usage: entry.usage.filter(|_| model),
-            wire_len: Some(wire_len),
+            wire_len: u32::try_from(wire_len).ok(),
             ..Message::new(if model { Role::Assistant } else { Role::User }, kind, parts)
         };
         self.live.push(Live { message, role: said.role, snapshot: said.snapshot, origin });

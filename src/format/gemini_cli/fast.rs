@@ -10,7 +10,7 @@ use super::KIND_FIELD;
 use super::record::{
     CONTEXT, Draft, Item, MASKED, NO_SIGNATURE, Piece, REPORTED, Reported, SNAPSHOT_TAG, starts_ignored,
 };
-use crate::format::cursor::{Cursor, Room};
+use crate::format::cursor::{Cursor, Recent, Room};
 use crate::format::{Keep, derive};
 use crate::history::{Call, Output, Part, Text, Weight};
 
@@ -19,12 +19,11 @@ pub(super) struct Fast<'a> {
     keep: Option<&'a Keep<'a>>,
     room: Room,
     /// Names of tools and models, which are few.
-    names: Vec<Arc<str>>,
+    names: Recent,
+    /// Ids of calls, which their outputs name too.
+    ids: Recent,
     masked: Finder<'static>,
 }
-
-/// Names that are remembered.
-const NAMES: usize = 16;
 
 /// What a signature adds to a part, but for itself.
 const SIGNED: &str = r#","thoughtSignature":"#;
@@ -57,7 +56,13 @@ struct Content {
 
 impl<'a> Fast<'a> {
     pub(super) fn new(keep: Option<&'a Keep<'a>>) -> Self {
-        Self { keep, room: Room::default(), names: Vec::new(), masked: Finder::new(MASKED) }
+        Self {
+            keep,
+            room: Room::default(),
+            names: Recent::default(),
+            ids: Recent::default(),
+            masked: Finder::new(MASKED),
+        }
     }
 
     /// Reads a message record, if it is one of the usual ones.
@@ -206,7 +211,7 @@ impl<'a> Fast<'a> {
             if let Some((signature, none)) = signature {
                 part.len += SIGNED.len() as u64 + signature.weight().json();
                 if let (Part::Call(call), false) = (&mut part.part, none) {
-                    call.signature = Some(signature);
+                    call.signature = Some(Box::new(signature));
                 }
             }
             if let Part::Call(_) = part.part {
@@ -302,24 +307,17 @@ impl<'a> Fast<'a> {
             r#"{"functionResponse":{"id":,"name":,"response":{"output":}}}"#
         };
         let len = frame.len() as u64 + quoted(&id) + quoted(&name) + text.weight().json();
-        let part = Part::Output(Output { id, name: Some(name), failed, cleared, text, media: Vec::new() });
+        let part = Part::Output(Output { id, name: Some(name), failed, cleared, text, media: [].into() });
         Some(Piece { part, len, blank: false, raw: None })
     }
 
     fn id(&mut self, it: &mut Cursor<'_>) -> Option<Arc<str>> {
         let id = it.text(&mut self.room)?;
-        (!id.is_empty()).then(|| id.into())
+        (!id.is_empty()).then(|| self.ids.of(id))
     }
 
     fn name(&mut self, it: &mut Cursor<'_>) -> Option<Arc<str>> {
-        let name = it.text(&mut self.room)?;
-        if let Some(known) = self.names.iter().find(|it| ***it == *name) {
-            return Some(known.clone());
-        }
-        let name: Arc<str> = name.into();
-        self.names.truncate(NAMES - 1);
-        self.names.push(name.clone());
-        Some(name)
+        it.text(&mut self.room).map(|it| self.names.of(it))
     }
 }
 

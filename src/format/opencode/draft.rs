@@ -410,7 +410,7 @@ impl<'a> Draft<'a> {
                 "time": time,
             }),
         };
-        let media = output.map(|it| it.media.as_slice()).unwrap_or_default();
+        let media = output.map(|it| &*it.media).unwrap_or_default();
         if !media.is_empty() {
             state["attachments"] = media.iter().map(file).collect();
         }

@@ -188,7 +188,7 @@ fn tool(part: &Value, index: usize, record: usize, same_model: bool, open: bool)
         id: call.id.clone(),
         name: Some(name.into()),
         text: Text::new(text),
-        media: Vec::new(),
+        media: [].into(),
         failed,
         cleared: text == CLEARED,
     };
@@ -218,12 +218,12 @@ pub(super) fn is_compacted(state: &Value) -> bool {
 }
 
 /// What a provider wants back with its thought: under the provider's name, a signature or the encrypted thought.
-fn signature(metadata: &Value) -> Option<Text> {
+fn signature(metadata: &Value) -> Option<Box<Text>> {
     const KEYS: [&str; 5] =
         ["signature", "redactedData", "reasoningEncryptedContent", "thoughtSignature", "reasoningOpaque"];
     let providers = metadata.as_object()?;
     let found = providers.values().find_map(|of| KEYS.iter().find_map(|it| of[*it].as_str()))?;
-    (!found.is_empty()).then(|| Text::new(found))
+    (!found.is_empty()).then(|| found.into())
 }
 
 /// `tokens` of a message or step. Some versions count thinking in `output` and some beside it; `total`, where it is

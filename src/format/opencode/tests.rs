@@ -313,7 +313,7 @@ fn changed(source: &Memory, text: &str) -> Result<String> {
     for part in messages.iter_mut().flat_map(|it| &mut it.parts) {
         if let Part::Output(output) = part {
             output.text = text.into();
-            output.media.clear();
+            output.media = [].into();
         }
     }
     let after = History::new(messages, session.history.meta.clone());
@@ -417,7 +417,7 @@ fn carries_over_from_elsewhere() {
     };
     let output = |id: &str, failed| {
         let media = Media { kind: MediaKind::Image, mime: "image/png".into(), data: "AA".into(), size: None };
-        let media = if failed { vec![] } else { vec![media] };
+        let media = if failed { [].into() } else { [media].into() };
         Part::Output(Output { id: id.into(), name: None, text: "said".into(), media, failed, cleared: false })
     };
     let thought = Part::Reasoning(Reasoning { text: "hm".into(), signature: Some("S".into()) });
@@ -493,7 +493,7 @@ mod laws {
                         id: id(index),
                         name,
                         text,
-                        media: vec![],
+                        media: [].into(),
                         failed: *failed,
                         cleared: false,
                     })

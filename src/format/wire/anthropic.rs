@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::scan::{self, Span};
 use super::{Spot, cleared, input, joined, media, opaque, raw, string, text};
 use crate::format::Format;
-use crate::history::{Call, Media, MediaKind, Message, Output, Part, Reasoning, Role, Text};
+use crate::history::{Call, Media, MediaKind, Message, Output, Part, Reasoning, Role};
 use crate::json;
 
 /// The role and parts of one element; nothing if it is not a message.
@@ -31,7 +31,7 @@ fn block(value: &Value) -> Option<Part> {
     match string(value, "type") {
         "text" => text(string(value, "text")),
         "thinking" => {
-            let signature = Some(string(value, "signature")).filter(|it| !it.is_empty()).map(Text::new);
+            let signature = Some(string(value, "signature")).filter(|it| !it.is_empty()).map(Into::into);
             Some(Part::Reasoning(Reasoning { text: string(value, "thinking").into(), signature }))
         }
         "tool_use" => Some(Part::Call(Call {
@@ -68,7 +68,7 @@ fn result(value: &Value) -> Output {
         failed: value.get("is_error").and_then(Value::as_bool).unwrap_or(false),
         cleared: cleared(&text),
         text: text.into(),
-        media: found,
+        media: found.into(),
     }
 }
 

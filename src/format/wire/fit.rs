@@ -353,7 +353,7 @@ impl Fitted<'_> {
                         id: call.id.clone(),
                         name: Some(call.name.clone()),
                         text: NO_RESULT.into(),
-                        media: vec![],
+                        media: [].into(),
                         failed: false,
                         cleared: false,
                     }
@@ -388,7 +388,7 @@ impl Fitted<'_> {
             id: call.id.clone(),
             name: Some(call.name.clone()),
             text,
-            media,
+            media: media.into(),
             failed: found.failed,
             cleared: found.cleared,
         }

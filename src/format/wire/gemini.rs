@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::scan;
 use super::{Ids, Spot, cleared, input, media, opaque, raw, string, text};
 use crate::format::Format;
-use crate::history::{Call, Media, MediaKind, Message, Output, Part, Reasoning, Role, Text};
+use crate::history::{Call, Media, MediaKind, Message, Output, Part, Reasoning, Role};
 use crate::json;
 
 /// The role and parts of one element; nothing if it is not a content. Calls need no id here: `number` names them.
@@ -32,7 +32,7 @@ pub(super) fn read(value: &Value, number: usize, ids: &mut Ids) -> Option<(Role,
 fn part(value: &Value, number: usize, index: usize, ids: &mut Ids) -> Option<Part> {
     let signature = Some(either(value, "thoughtSignature", "thought_signature").and_then(Value::as_str))
         .flatten()
-        .map(Text::new);
+        .map(Into::into);
     if let Some(it) = either(value, "functionCall", "function_call") {
         let name = string(it, "name");
         let id = match string(it, "id") {
@@ -112,7 +112,7 @@ fn result(value: &Value, number: usize, index: usize, ids: &mut Ids) -> Output {
         failed: error.is_some(),
         cleared: cleared(&text),
         text: text.into(),
-        media: vec![],
+        media: [].into(),
     }
 }
 
@@ -235,7 +235,7 @@ fn written(part: &Part) -> Option<ContentPart<'_>> {
         },
         Part::Call(it) => ContentPart::Call {
             function_call: FunctionCall { id: &it.id, name: &it.name, args: input(it) },
-            thought_signature: it.signature.as_ref().map(Text::as_str),
+            thought_signature: it.signature.as_ref().map(|it| it.as_str()),
         },
         Part::Output(it) => ContentPart::Response {
             function_response: FunctionResponse {

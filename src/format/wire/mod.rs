@@ -362,7 +362,7 @@ fn element(
         return Err(format!("{expected} {found}{kept}"));
     };
     let mut message = Message::new(role, Kind::Said, parts);
-    message.wire_len = Some(Weight::of(&json::compact(&value)).utf16);
+    message.wire_len = u32::try_from(Weight::of(&json::compact(&value)).utf16).ok();
     message.id = value.get("id").and_then(Value::as_str).map(Arc::from);
     message.usage = value.get("usage").or_else(|| value.get("usageMetadata")).and_then(usage);
     Ok((value, message))
@@ -372,7 +372,7 @@ fn element(
 fn unread(raw: &str, api: Api) -> Message {
     let opaque = Opaque { api: api.format().name().into(), kind: "element".into(), raw: raw.into() };
     let mut message = Message::new(Role::User, Kind::Context, vec![Part::Opaque(opaque)]);
-    message.wire_len = Some(Weight::of(raw).utf16);
+    message.wire_len = u32::try_from(Weight::of(raw).utf16).ok();
     message
 }
 

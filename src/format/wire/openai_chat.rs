@@ -86,7 +86,7 @@ fn result(value: &Value, number: usize, ids: &mut Ids) -> Output {
         failed: false,
         cleared: cleared(&text),
         text: text.into(),
-        media: vec![],
+        media: [].into(),
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::{Spot, cleared, data_url, input, joined, media_of_url, opaque, raw, string, text, url_of};
 use crate::format::Format;
-use crate::history::{Call, Media, MediaKind, Message, Opaque, Output, Part, Reasoning, Role, Text};
+use crate::history::{Call, Media, MediaKind, Message, Opaque, Output, Part, Reasoning, Role};
 use crate::json;
 
 /// The role and parts of one element; nothing if it is not an item.
@@ -80,14 +80,14 @@ fn result(value: &Value) -> Output {
         failed: false,
         cleared: cleared(&text),
         text: text.into(),
-        media: found,
+        media: found.into(),
     }
 }
 
 fn reasoning(value: &Value) -> Reasoning {
     let texts = ["summary", "content"].into_iter().filter_map(|it| value.get(it)?.as_array()).flatten();
     let texts: Vec<&str> = texts.map(|it| string(it, "text")).filter(|it| !it.is_empty()).collect();
-    let signature = Some(string(value, "encrypted_content")).filter(|it| !it.is_empty()).map(Text::new);
+    let signature = Some(string(value, "encrypted_content")).filter(|it| !it.is_empty()).map(Into::into);
     Reasoning { text: texts.join("\n").into(), signature }
 }
 

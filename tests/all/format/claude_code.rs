@@ -98,7 +98,7 @@ fn a_cleared_output_changes_its_record_alone() {
             .max_by_key(|it| it.text.weight().bytes);
         let Some(output) = longest.filter(|it| it.text.weight().bytes > 20) else { continue };
         output.text = "[cleared]".into();
-        output.media.clear();
+        output.media = [].into();
         let after = History::new(messages, session.history.meta.clone());
         let written = write(&source, &session, &after, Mode::Patch).unwrap();
         assert_eq!(written.warnings, Vec::<String>::new(), "{path:?}");

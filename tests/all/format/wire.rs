@@ -33,7 +33,7 @@ fn cleared(history: &History) -> History {
     for part in messages.iter_mut().flat_map(|it| &mut it.parts) {
         if let Part::Output(output) = part {
             output.text = "[cleared]".into();
-            output.media.clear();
+            output.media = [].into();
         }
     }
     History::new(messages, history.meta.clone())
@@ -193,7 +193,7 @@ fn output(id: &str, text: &str) -> Message {
 }
 
 fn output_part(id: &str, text: &str) -> Output {
-    Output { id: id.into(), name: None, text: text.into(), media: vec![], failed: false, cleared: false }
+    Output { id: id.into(), name: None, text: text.into(), media: [].into(), failed: false, cleared: false }
 }
 
 #[test]
@@ -477,14 +477,14 @@ fn part() -> impl Strategy<Value = Part> {
     prop_oneof![
         4 => words().prop_map(|it| Part::Text(it.into())),
         2 => (words(), signature()).prop_map(|(text, signature)| {
-            Part::Reasoning(Reasoning { text: text.into(), signature: signature.map(Text::new) })
+            Part::Reasoning(Reasoning { text: text.into(), signature: signature.map(Into::into) })
         }),
         4 => (id(), name(), input(), any::<bool>(), signature()).prop_map(|(id, name, input, freeform, signature)| {
-            let signature = signature.map(Text::new);
+            let signature = signature.map(Into::into);
             Part::Call(Call { id: id.into(), name: name.into(), input: input.into(), freeform, signature })
         }),
         4 => (id(), words(), media_list, any::<bool>()).prop_map(|(id, text, media, failed)| {
-            Part::Output(Output { media, failed, ..output_part(&id, &text) })
+            Part::Output(Output { media: media.into(), failed, ..output_part(&id, &text) })
         }),
         1 => media().prop_map(Part::Media),
         2 => opaque().prop_map(Part::Opaque),

@@ -99,7 +99,7 @@ pub(crate) fn output(id: &str, text: &str) -> Part {
         id: id.into(),
         name: None,
         text: text.into(),
-        media: vec![],
+        media: [].into(),
         failed: false,
         cleared: false,
     })

@@ -56,7 +56,7 @@ fn session(text: &str) -> History {
                     id: words[1].into(),
                     name: None,
                     text: body.as_str().into(),
-                    media: vec![],
+                    media: [].into(),
                     failed: false,
                     cleared: false,
                 };
