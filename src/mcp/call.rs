@@ -70,10 +70,17 @@ pub(super) fn example(desk: &Desk, tool: &str) -> &'static str {
     }
 }
 
-/// Whether a call is so small that handing it to another thread would take longer than doing it.
-pub(super) fn is_quick(tool: &str, arguments: &Arguments) -> bool {
-    let text = arguments.0.get("text").map(|it| it.get().len());
-    tool == "estimate_tokens" && text.is_some_and(|it| it < 4096) && arguments.0.len() <= 2
+/// Answers a call that is so small that handing it to another thread would take longer than doing it: an estimate of a
+/// short text. `None` for every other.
+pub(super) fn quick(desk: &Desk, tool: &str, arguments: &Arguments) -> Option<Result<Answer>> {
+    let short = arguments.0.get("text").is_some_and(|it| it.get().len() < 4096);
+    let given = || ["session", "messages"].iter().any(|it| arguments.0.contains_key(*it));
+    if tool != "estimate_tokens" || !short || given() {
+        return None;
+    }
+    // What is no text, or an empty one, means the session.
+    let text = arguments.text("text").ok()??;
+    Some(arguments.text("detail").and_then(|_| text_alone(desk, arguments, &text)))
 }
 
 fn estimate(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> {

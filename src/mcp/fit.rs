@@ -12,7 +12,7 @@ pub(super) const PLAN: u64 = 1_500;
 pub(super) const WRITTEN: u64 = 400;
 
 /// Tokens of an answer as a client shows it. Short ones are not counted: no text has a token for less than two and a
-/// half bytes on average, and the tokenizer's tables take a quarter of a second to unfold.
+/// half bytes on average.
 fn tokens(answer: &Map<String, Value>, limit: u64) -> u64 {
     let text = serde_json::to_string(answer).unwrap_or_default();
     let most = text.len() as u64 * 2 / 5;

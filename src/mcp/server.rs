@@ -119,6 +119,17 @@ impl Server {
         let _ = writeln!(std::io::stderr().lock(), "{line}");
     }
 
+    /// The answer to a call that is done sooner than handed on; the caller does not matter to it.
+    fn quick(&self, tool: &str, arguments: &Arguments) -> Option<Result<Answer>> {
+        guarded(|| call::quick(&self.desk, tool, arguments).transpose()).transpose()
+    }
+
+    /// The same as what the protocol answers, for a transport of the local user that asks before anything else does.
+    pub(super) fn quick_result(&self, tool: &str, arguments: &Arguments) -> Option<CallToolResult> {
+        let answer = self.quick(tool, arguments)?;
+        Some(result(answer, call::example(&self.desk, tool)))
+    }
+
     /// Calls a tool on a thread of its own, with signs of life, until it is done or nobody waits any more.
     async fn work(
         &self,
@@ -211,7 +222,14 @@ fn broken() -> Error {
 
 fn result(answer: Result<Answer>, example: &str) -> CallToolResult {
     match answer {
-        Ok(answer) => CallToolResult::structured(Value::Object(answer)),
+        Ok(answer) => {
+            let answer = Value::Object(answer);
+            // Not its `Display`, which goes through the machinery of formatting piece by piece.
+            let text = serde_json::to_string(&answer).unwrap_or_default();
+            let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+            result.structured_content = Some(answer);
+            result
+        }
         Err(error) => {
             let mut text = error.full();
             if matches!(error.kind(), Kind::Arguments | Kind::Input | Kind::Ambiguous) {
@@ -282,10 +300,9 @@ impl ServerHandler for Server {
             None => Arc::new(Arguments::of(request.arguments.unwrap_or_default())),
         };
         let (started, owner) = (Instant::now(), caller.owner.clone());
-        let answer = if call::is_quick(tool, &arguments) {
-            Some(guarded(|| call::call(&self.desk, &caller, tool, &arguments, &Waiting::default())))
-        } else {
-            self.work(caller, tool.to_owned(), arguments, &context).await
+        let answer = match self.quick(tool, &arguments) {
+            Some(answer) => Some(answer),
+            None => self.work(caller, tool.to_owned(), arguments, &context).await,
         };
         self.note(&owner, tool, answer.as_ref(), started.elapsed());
         // Nobody waits for a cancelled call; what is returned here is not sent.

@@ -2,7 +2,8 @@
 //!
 //! The thread that answers also reads, when the system says that there is something, and writes short lines, when the
 //! client has room for them: rmcp's own transport hops to another thread for every 8 KB and drops lines over 16 MB
-//! without a word. Here the arguments of a call stay JSON text until the tool looks at them.
+//! without a word. Here the arguments of a call stay JSON text until the tool looks at them, and a call that is done
+//! sooner than handed on is answered where it was read, without a round through rmcp's tasks and channels.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -12,8 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, GetMeta, JsonObject,
-    ProtocolVersion, RequestId, RequestMetaObject, ServerJsonRpcMessage,
+    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, GetMeta, ProtocolVersion,
+    RequestId, RequestMetaObject, ServerJsonRpcMessage, ServerResult,
 };
 use rmcp::service::{RoleServer, RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage, serve_server};
 use rmcp::transport::Transport;
@@ -55,7 +56,7 @@ pub fn serve(config: Config, now: Option<i64>) -> Result<()> {
     let (input, output) = pipes().map_err(io("opening standard input and output"))?;
     let server = Server::new(Desk::new(config, now, None));
     let served = runtime.block_on(async {
-        let (transport, written) = start(input, output).map_err(io("starting a thread"))?;
+        let (transport, written) = start(server.clone(), input, output).map_err(io("starting a thread"))?;
         tokio::select! {
             served = talk(server, transport) => {
                 // What was answered must reach the pipe before the process ends.
@@ -101,7 +102,7 @@ fn pipes() -> std::io::Result<(File, File)> {
 }
 
 /// The transport, and what says that everything is written.
-fn start(input: File, output: File) -> std::io::Result<(Stdio, oneshot::Receiver<()>)> {
+fn start(server: Server, input: File, output: File) -> std::io::Result<(Stdio, oneshot::Receiver<()>)> {
     let (queue, queued) = mpsc::channel(QUEUE);
     let output =
         Arc::new(Output { file: Mutex::new(output), waiting: AtomicUsize::new(0), taken: Notify::new() });
@@ -121,7 +122,8 @@ fn start(input: File, output: File) -> std::io::Result<(Stdio, oneshot::Receiver
         ended: false,
         queue: Some(queue),
         output,
-        opened: false,
+        opened: None,
+        server,
     };
     Ok((stdio, written))
 }
@@ -263,20 +265,37 @@ struct Stdio {
     buffer: Vec<u8>,
     lines: Lines,
     /// Read, and not yet handed on.
-    messages: VecDeque<ClientJsonRpcMessage>,
-    /// Answers to lines that are no messages.
+    messages: VecDeque<Message>,
+    /// Answers of our own that the client had no room for yet.
     replies: VecDeque<Vec<u8>>,
     /// Nothing more will come.
     ended: bool,
     queue: Option<mpsc::Sender<Vec<u8>>>,
     output: Arc<Output>,
-    /// Whether the client has said which era it speaks.
-    opened: bool,
+    /// How the client began, once it has.
+    opened: Option<Era>,
+    /// Answers what is done at once.
+    server: Server,
+}
+
+/// The two ways to begin.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Era {
+    /// With `initialize`.
+    Handshake,
+    /// With a request that says its version itself, as every one after it (2026-07-28).
+    Metadata,
+}
+
+/// What a line says.
+enum Message {
+    Call(Call),
+    Other(Box<ClientJsonRpcMessage>),
 }
 
 impl Stdio {
     /// The next message. Nothing is lost when it is dropped while it waits.
-    async fn next(&mut self) -> Option<ClientJsonRpcMessage> {
+    async fn next(&mut self) -> Option<Message> {
         loop {
             while let (false, Some(queue)) = (self.replies.is_empty(), &self.queue) {
                 let Ok(place) = queue.reserve().await else { return None };
@@ -311,6 +330,28 @@ impl Stdio {
             }
         }
     }
+
+    /// The line that answers a call which is done sooner than handed on, the same as rmcp would write.
+    fn answered(&self, call: &Call) -> Option<Vec<u8>> {
+        let typed = self.typed(&call.meta)?;
+        let mut result = self.server.quick_result(&call.name, &call.arguments)?;
+        tracing::debug!(id = %call.id, tool = call.name, "answered where it was read");
+        if !typed {
+            result.result_type = None;
+        }
+        let result = ServerResult::CallToolResult(result);
+        serialized(&ServerJsonRpcMessage::response(result, call.id.clone())).ok()
+    }
+
+    /// Whether an answer says what type of result it is, as 2026-07-28 wants it. `None` where it depends on more than the
+    /// request and how the client began: rmcp knows.
+    fn typed(&self, meta: &RequestMetaObject) -> Option<bool> {
+        match (complete(meta), self.opened?) {
+            (Some(version), _) => Some(version.as_str() >= ProtocolVersion::V_2026_07_28.as_str()),
+            (None, Era::Handshake) => meta.protocol_version().is_none().then_some(false),
+            (None, Era::Metadata) => None,
+        }
+    }
 }
 
 impl Transport<RoleServer> for Stdio {
@@ -341,8 +382,21 @@ impl Transport<RoleServer> for Stdio {
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            let message = self.next().await?;
-            if self.opened {
+            let message = match self.next().await? {
+                Message::Other(message) => *message,
+                Message::Call(call) => match self.answered(&call) {
+                    None => call.message(),
+                    Some(line) => {
+                        if !self.output.at_once(&line) {
+                            self.replies.push_back(line);
+                        }
+                        // Many of them must not keep the others waiting.
+                        tokio::task::consume_budget().await;
+                        continue;
+                    }
+                },
+            };
+            if self.opened.is_some() {
                 return Some(message);
             }
             // Before the handshake rmcp takes anything but a request for the end.
@@ -359,17 +413,24 @@ impl Transport<RoleServer> for Stdio {
     }
 }
 
-/// Whether a request says which era it belongs to: the handshake, or one with the metadata of 2026-07-28.
-fn opens(request: &ClientRequest) -> bool {
+/// The era that a request says it belongs to: the handshake, or one with the metadata of 2026-07-28.
+fn opens(request: &ClientRequest) -> Option<Era> {
     match request {
-        ClientRequest::InitializeRequest(_) => true,
-        ClientRequest::DiscoverRequest(_) | ClientRequest::PingRequest(_) => false,
-        other => other.get_meta().missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty(),
+        ClientRequest::InitializeRequest(_) => Some(Era::Handshake),
+        ClientRequest::DiscoverRequest(_) | ClientRequest::PingRequest(_) => None,
+        other => complete(other.get_meta()).map(|_| Era::Metadata),
     }
 }
 
+/// The version that a request says itself, where it is one we speak and all that goes with it is there.
+fn complete(meta: &RequestMetaObject) -> Option<ProtocolVersion> {
+    let version = meta.protocol_version().filter(|it| ProtocolVersion::KNOWN_VERSIONS.contains(it))?;
+    meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty().then_some(version)
+}
+
 fn serialized(message: &ServerJsonRpcMessage) -> std::io::Result<Vec<u8>> {
-    let mut line = serde_json::to_vec(message)?;
+    let mut line = Vec::with_capacity(512);
+    serde_json::to_writer(&mut line, message)?;
     line.push(b'\n');
     Ok(line)
 }
@@ -451,10 +512,10 @@ impl Lines {
 }
 
 /// A line as a message, or the answer to what is none; nothing where nobody waits for an answer.
-fn taken(line: Line<'_>) -> Option<std::result::Result<ClientJsonRpcMessage, Vec<u8>>> {
+fn taken(line: Line<'_>) -> Option<std::result::Result<Message, Vec<u8>>> {
     let reply = match line {
         Line::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => return None,
-        Line::Whole(line) => match message(line) {
+        Line::Whole(line) => match parsed(line) {
             Ok(message) => return Some(Ok(message)),
             Err(None) => return None,
             Err(Some(reply)) => reply,
@@ -478,12 +539,22 @@ fn error_reply(id: Value, code: i32, what: &str) -> Value {
 
 /// A line as a message; or the error to answer, if it can be answered at all.
 pub(super) fn message(line: &[u8]) -> std::result::Result<ClientJsonRpcMessage, Option<Value>> {
+    parsed(line).map(|it| match it {
+        Message::Call(call) => call.message(),
+        Message::Other(message) => *message,
+    })
+}
+
+/// The same, in which a call of a tool is not yet rmcp's.
+fn parsed(line: &[u8]) -> std::result::Result<Message, Option<Value>> {
     if let Some(call) = tool_call(line) {
-        return Ok(call);
+        return Ok(Message::Call(call));
     }
     let text = crate::json::mend(line);
-    let parsed = serde_json::from_str::<ClientJsonRpcMessage>(&text);
-    let Err(error) = parsed else { return parsed.map_err(|_| None) };
+    let error = match serde_json::from_str::<ClientJsonRpcMessage>(&text) {
+        Ok(message) => return Ok(Message::Other(Box::new(message))),
+        Err(error) => error,
+    };
     match serde_json::from_str::<Value>(&text) {
         Err(_) => Err(Some(error_reply(Value::Null, -32700, &format!("expected a line of JSON: {error}")))),
         Ok(Value::Array(_)) => {
@@ -522,26 +593,39 @@ struct CallParams<'a> {
     #[serde(borrow)]
     arguments: Option<BTreeMap<String, &'a RawValue>>,
     #[serde(rename = "_meta")]
-    meta: Option<JsonObject>,
+    meta: Option<RequestMetaObject>,
     #[serde(borrow)]
     input_responses: Option<&'a RawValue>,
 }
 
+/// A call of a tool.
+struct Call {
+    id: RequestId,
+    name: String,
+    arguments: Arguments,
+    meta: RequestMetaObject,
+}
+
+impl Call {
+    fn message(self) -> ClientJsonRpcMessage {
+        let mut request = CallToolRequest::new(CallToolRequestParams::new(self.name));
+        request.extensions.insert(Arc::new(self.arguments));
+        request.extensions.insert(self.meta);
+        ClientJsonRpcMessage::request(ClientRequest::CallToolRequest(request), self.id)
+    }
+}
+
 /// The message that is large and comes often, read in one go: rmcp's own way reads it three times over. `None` for
 /// everything else.
-fn tool_call(line: &[u8]) -> Option<ClientJsonRpcMessage> {
+fn tool_call(line: &[u8]) -> Option<Call> {
     let line: CallLine<'_> = serde_json::from_slice(line).ok()?;
     if line.jsonrpc != "2.0" || line.method != "tools/call" || line.params.input_responses.is_some() {
         return None;
     }
     let arguments = line.params.arguments.unwrap_or_default();
     let arguments = Arguments(arguments.into_iter().map(|(name, raw)| (name, raw.to_owned())).collect());
-    let mut request = CallToolRequest::new(CallToolRequestParams::new(line.params.name));
-    request.extensions.insert(Arc::new(arguments));
-    if let Some(meta) = line.params.meta {
-        request.extensions.insert(RequestMetaObject(rmcp::model::MetaObject(meta)));
-    }
-    Some(ClientJsonRpcMessage::request(ClientRequest::CallToolRequest(request), line.id))
+    let meta = line.params.meta.unwrap_or_default();
+    Some(Call { id: line.id, name: line.params.name, arguments, meta })
 }
 
 /// The first `"id": …` in a piece of a message, with a text or a number.
@@ -597,7 +681,7 @@ mod tests {
     #[test]
     fn reads_calls_like_rmcp() {
         let line = br#"{"method":"tools/call","params":{"_meta":{"progressToken":3,"threadId":"t"},"name":"recall","arguments":{"query":"x"}},"jsonrpc":"2.0","id":5}"#;
-        let ClientJsonRpcMessage::Request(fast) = tool_call(line).unwrap() else { panic!() };
+        let ClientJsonRpcMessage::Request(fast) = tool_call(line).unwrap().message() else { panic!() };
         let ClientJsonRpcMessage::Request(slow) =
             serde_json::from_slice::<ClientJsonRpcMessage>(line).unwrap()
         else {

@@ -1,7 +1,9 @@
 //! How many tokens something is, by which ruler, and how far off that may be.
 
+mod bpe;
 mod estimate;
 pub mod exact;
+mod hash;
 mod media;
 pub mod middle;
 mod rates;
@@ -9,7 +11,6 @@ mod ruler;
 mod shape;
 mod window;
 
-pub use exact::preload;
 pub use ruler::Ruler;
 pub use window::{Window, gemini_cli_limit, gemini_cli_limit_0_20, window};
 

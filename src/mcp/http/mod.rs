@@ -104,8 +104,6 @@ pub fn serve_with<H: ServerHandler + Clone>(
             listener.local_addr().map_err(|error| Error::new(Kind::Io, "listening").because(error))?;
         let stop = CancellationToken::new();
         let guard = Guard::new(bound, &http.hosts, tokens);
-        // The tables of the tokenizer take a while to unfold: not while the first caller waits.
-        tokio::task::spawn_blocking(crate::tokens::exact::preload);
         let handler = handler(&server);
         let router = router(server, handler, guard, &stop);
         ready(bound);

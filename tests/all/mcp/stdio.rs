@@ -507,3 +507,27 @@ fn new_prompts_are_announced() {
     std::fs::write(client.home.path().join(".config/epitome/prompts/new.md"), "New").unwrap();
     assert_eq!(client.read()["method"], "notifications/prompts/list_changed");
 }
+
+/// A small call is answered where it was read; by rmcp where it opens the session, or says a version and not the rest.
+#[test]
+fn a_small_call_is_answered_alike_on_both_ways() {
+    for arguments in [
+        json!({"text": "some words"}),
+        json!({"text": "some words", "tokenizer": "bytes4", "model": "claude-opus-4", "detail": "detailed"}),
+        json!({"text": "some words", "tokenizer": "no such"}),
+        json!({"text": "some words", "detail": {}}),
+    ] {
+        let params = json!({"name": "estimate_tokens", "arguments": arguments});
+        let mut by_rmcp = params.clone();
+        by_rmcp["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2025-06-18");
+        let mut legacy = Client::legacy();
+        let answer = legacy.request("tools/call", params.clone());
+        assert_eq!(answer, legacy.request("tools/call", by_rmcp));
+        assert_eq!(answer.unwrap().get("resultType"), None);
+        let mut modern = Client::modern();
+        let by_rmcp = modern.request("tools/call", params.clone());
+        let answer = modern.request("tools/call", params);
+        assert_eq!(answer, by_rmcp);
+        assert_eq!(answer.unwrap()["resultType"], "complete");
+    }
+}
