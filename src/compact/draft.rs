@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::{Moment, Need, Op, OutputOp, Request, counts};
 use crate::history::{Call, History, Kind, Message, Output, Part, Role, Text};
 use crate::profile::SummaryRole;
-use crate::tokens::Ruler;
+use crate::tokens::{Filled, Ruler};
 
 /// A place in the new history.
 #[derive(Debug, Clone, PartialEq)]
@@ -104,6 +104,11 @@ impl<'a> Draft<'a> {
     /// Tokens of all items.
     pub(super) fn tokens(&self) -> u64 {
         self.items.iter().map(|it| self.size(it)).sum()
+    }
+
+    /// What the context held before any pass.
+    pub(super) fn filled(&self) -> Filled {
+        Filled { overhead: self.ruler.overhead(), messages: self.sizes.iter().sum() }
     }
 
     /// Tokens of the messages as they were before any pass.

@@ -284,7 +284,7 @@ pub fn plan(history: &History, ruler: &Ruler, request: &Request<'_>, moment: &Mo
         split: None,
         tokens_before: before,
     };
-    let due = verdict(history, ruler, profile, &request.limits, moment);
+    let due = verdict(history, draft.filled(), profile, &request.limits, moment);
     if let Some(window) = request.limits.window
         && ruler.overhead() >= window
     {

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::Moment;
 use crate::history::History;
 use crate::profile::{NextRule, Pass, Profile, Trigger};
-use crate::tokens::Ruler;
+use crate::tokens::Filled;
 
 /// What a model takes, in tokens, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -107,23 +107,10 @@ pub fn passes(trigger: &Trigger, context: u64, at: u64) -> bool {
     at > 0 && if trigger.strict { context > at } else { context >= at }
 }
 
-/// Tokens of the context as a profile counts them.
-fn context(history: &History, ruler: &Ruler, trigger: &Trigger) -> u64 {
-    // Instructions in the system's role are overhead, but the model reads them too.
-    let messages = history.messages();
-    let all: u64 = messages.iter().map(|it| ruler.message(it)).sum();
-    let written = if trigger.without_cache_writes {
-        messages.iter().rev().find_map(|it| it.usage).map_or(0, |it| it.cache_write)
-    } else {
-        0
-    };
-    (ruler.overhead() + all).saturating_sub(written)
-}
-
 /// Decides.
 pub fn verdict(
     history: &History,
-    ruler: &Ruler,
+    filled: Filled,
     profile: &Profile,
     limits: &Limits<'_>,
     moment: &Moment,
@@ -171,14 +158,19 @@ pub fn verdict(
         };
         return no(Gate::Window, "unknown_window", reason);
     };
-    let overhead = ruler.overhead();
+    let Filled { overhead, messages } = filled;
     if at <= overhead {
         let reason = format!(
             "system prompt and tools alone take {overhead} tokens of {at}: nothing that is compacted would help"
         );
         return no(Gate::Window, "window_too_small", reason);
     }
-    let context = context(history, ruler, trigger);
+    let written = if trigger.without_cache_writes {
+        history.messages().iter().rev().find_map(|it| it.usage).map_or(0, |it| it.cache_write)
+    } else {
+        0
+    };
+    let context = (overhead + messages).saturating_sub(written);
     if context < trigger.minimum {
         let reason = format!("{context} tokens; not below {}", trigger.minimum);
         return no(Gate::Minimum, "too_small", reason);

@@ -40,7 +40,7 @@ impl Engine {
         let measured = self.measure(&opened.session, ask);
         let verdict = compact::verdict(
             measured.history,
-            &measured.ruler,
+            measured.filled(),
             &honoured.profile,
             &measured.limits,
             &self.moment(measured.history, ask),

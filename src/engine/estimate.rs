@@ -22,7 +22,7 @@ impl Engine {
     pub fn due(&self, opened: &Opened, ask: &Ask) -> compact::Verdict {
         let measured = self.measure(&opened.session, ask);
         let moment = self.moment(measured.history, ask);
-        compact::verdict(measured.history, &measured.ruler, &ask.profile, &measured.limits, &moment)
+        compact::verdict(measured.history, measured.filled(), &ask.profile, &measured.limits, &moment)
     }
 
     /// How full the context of a session is. `next`: tokens that are about to come.
@@ -37,12 +37,11 @@ impl Engine {
             .window
             .map(|it| it.saturating_sub(measured.limits.output.unwrap_or(0).min(20_000)));
         let used = measured.limits.window.filter(|it| *it > 0).map(|it| context as f64 * 100.0 / it as f64);
+        let (moment, limits) = (self.moment(history, ask), compact::Limits { next, ..measured.limits });
         let mut triggers = BTreeMap::new();
         for (name, _) in BUILT_IN {
             let profile = Profile::built_in(name)?.honouring(&|from| self.config.agent_setting(from));
-            let moment = self.moment(measured.history, ask);
-            let limits = compact::Limits { next, ..measured.limits };
-            let it = compact::verdict(history, ruler, &profile, &limits, &moment);
+            let it = compact::verdict(history, measured.filled(), &profile, &limits, &moment);
             let info =
                 TriggerInfo { due: it.due, at: it.at, reason_code: it.code.to_owned(), reason: it.reason };
             triggers.insert((*name).to_owned(), info);
@@ -99,26 +98,33 @@ fn past(it: &crate::format::PastCompaction) -> PastInfo {
     }
 }
 
-/// The ten largest parts.
+/// So many of the largest parts are shown.
+const LARGEST: usize = 10;
+
+/// The largest parts.
 fn largest(measured: &Measured<'_>) -> Vec<Large> {
     let mut out = Vec::new();
     let messages = measured.history.messages();
-    let tools: std::collections::HashMap<&str, &str> =
-        messages.iter().flat_map(Message::calls).map(|it| (&*it.id, &*it.name)).collect();
     for (index, message) in messages.iter().enumerate() {
-        for part in &message.parts {
-            out.push((measured.ruler.part(part), index, part));
+        for (place, part) in message.parts.iter().enumerate() {
+            out.push((measured.ruler.part(part), index, place, part));
         }
     }
-    out.sort_by_key(|(tokens, index, _)| (std::cmp::Reverse(*tokens), *index));
-    out.truncate(10);
-    let describe = |(tokens, message, part): (u64, usize, &Part)| {
+    // Of parts of one message and one size the first.
+    let order = |it: &(u64, usize, usize, &Part)| (std::cmp::Reverse(it.0), it.1, it.2);
+    if out.len() > LARGEST {
+        out.select_nth_unstable_by_key(LARGEST, order);
+        out.truncate(LARGEST);
+    }
+    out.sort_unstable_by_key(order);
+    let describe = |(tokens, message, _, part): (u64, usize, usize, &Part)| {
         let (kind, what) = match part {
             Part::Text(it) => ("text", words(it.as_str(), 60)),
             Part::Reasoning(it) => ("reasoning", words(it.text.as_str(), 60)),
             Part::Call(it) => ("tool_call", format!("{} {}", it.name, words(it.input.as_str(), 50))),
             Part::Output(it) => {
-                let tool = tools.get(&*it.id).copied().or(it.name.as_deref()).unwrap_or("unknown tool");
+                let call = measured.history.call(&it.id, message + 1).map(|it| &*it.1.name);
+                let tool = call.or(it.name.as_deref()).unwrap_or("unknown tool");
                 ("tool_output", format!("{tool}: {}", words(it.text.as_str(), 50)))
             }
             Part::Media(it) => ("media", it.mime.to_string()),

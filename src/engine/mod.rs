@@ -39,7 +39,7 @@ use crate::history::History;
 use crate::profile::{Pass, Profile, Style};
 use crate::store::{Digest, Handle, Sqlite, Store, Where};
 use crate::summarizer::run::{Sampling, Watch};
-use crate::tokens::{self, Ruler, Tokenizer};
+use crate::tokens::{self, Filled, Ruler, Tokenizer};
 
 pub use compact::Compacted;
 pub(crate) use estimate::words;
@@ -257,6 +257,13 @@ struct Measured<'a> {
     overhead: u64,
 }
 
+impl Measured<'_> {
+    fn filled(&self) -> Filled {
+        let overhead = self.ruler.overhead();
+        Filled { overhead, messages: self.tokens + self.overhead - overhead }
+    }
+}
+
 impl Engine {
     /// With the store that the configuration names. `now`: milliseconds since 1970.
     pub fn new(config: Config, now: i64) -> Result<Self> {
@@ -282,11 +289,11 @@ impl Engine {
         let known = model.and_then(tokens::window);
         let configured = model.and_then(|it| self.config.windows.get(it).copied());
         let ruler = Ruler::new(history, ask.tokenizer, ask.overhead);
-        let sum = |counted: bool| -> u64 {
-            let some = history.messages().iter().filter(|it| crate::compact::counts(it) == counted);
-            some.map(|it| ruler.message(it)).sum()
-        };
-        let (tokens, overhead) = (sum(true), ruler.overhead() + sum(false));
+        let (mut tokens, mut overhead) = (0, ruler.overhead());
+        for message in history.messages() {
+            *if crate::compact::counts(message) { &mut tokens } else { &mut overhead } +=
+                ruler.message(message);
+        }
         let given = ask.window.or(configured).or(history.meta.window).filter(|it| *it > 0);
         let limits = Limits {
             model,

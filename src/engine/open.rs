@@ -66,7 +66,7 @@ impl Engine {
             let whole_from = source.len().saturating_sub(WHOLE_END);
             let keep = |text: &str, at| (at < whole_from).then(|| tokens::light(text));
             let session = format::scan(source, format, &keep)?;
-            let told = tokenizer != Tokenizer::Auto || Ruler::reported_by(&session.history, None).is_some();
+            let told = tokenizer != Tokenizer::Auto || Ruler::is_reported(&session.history);
             if told { Ok(session) } else { format::read(source, Some(session.format)) }
         };
         self.open_by(&read, what, format, agent)

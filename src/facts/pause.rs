@@ -11,15 +11,15 @@ const RECENT: usize = 6;
 pub fn pause(history: &History) -> Option<String> {
     let messages = history.messages();
     let recent = messages.len().saturating_sub(RECENT);
-    if let Some(at) = messages.iter().rposition(|it| has(it, Meaning::Plan))
-        && at >= recent
+    let plan = messages[recent..].iter().rposition(|it| has(it, Meaning::Plan));
+    if let Some(at) = plan.map(|it| recent + it)
         && messages[at].calls().any(|it| it.input.as_str().contains("\"completed\""))
     {
         return Some(format!("a plan item was finished (message {at})"));
     }
     let outcome = |it: &Message| it.outputs().last().map(|it| it.failed);
-    let last = messages.iter().rposition(|it| outcome(it).is_some());
-    if let Some(at) = last.filter(|it| *it >= recent && outcome(&messages[*it]) == Some(false)) {
+    let last = messages[recent..].iter().rposition(|it| outcome(it).is_some()).map(|it| recent + it);
+    if let Some(at) = last.filter(|it| outcome(&messages[*it]) == Some(false)) {
         let before = messages[..at].iter().rev().take(RECENT).find_map(outcome);
         if before == Some(true) {
             return Some(format!("an error was resolved (message {at})"));

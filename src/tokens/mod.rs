@@ -168,6 +168,15 @@ pub struct Method {
     pub margin_percent: f64,
 }
 
+/// What a context holds, in tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Filled {
+    /// System prompt and tools.
+    pub overhead: u64,
+    /// All messages, those in the system's role too.
+    pub messages: u64,
+}
+
 /// Where a context goes, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Categories {

@@ -7,7 +7,7 @@ use super::exact::{self, Encoding};
 use super::media;
 use super::middle::{ceil, floor};
 use super::rates::{Maker, Rates};
-use super::{Categories, Estimator, Method, MethodKind, Tokenizer, shape};
+use super::{Categories, Estimator, Filled, Method, MethodKind, Tokenizer, shape};
 use crate::history::{History, Kind, Measure, Message, Opaque, Output, Part, Role, Text, Weight};
 
 /// Counts tokens. One ruler serves one plan: trigger, split, budget and acceptance go by the same figures.
@@ -81,10 +81,28 @@ impl Ruler {
         }
     }
 
-    /// The ruler that goes by what was reported, where something was. It looks at no text but by [`light`]'s measure.
+    /// Whether a provider reported usage for this history that is believed: then it is measured by that, and by no
+    /// text but as [`light`] leaves it.
     ///
     /// [`light`]: super::light
-    pub fn reported_by(history: &History, overhead: Option<u64>) -> Option<Self> {
+    pub fn is_reported(history: &History) -> bool {
+        let (ruler, messages) = (Self::by_shape(history), history.messages());
+        let (mut next, mut before) = (0, 0.0);
+        reports(history).any(|it| {
+            before += messages[next..it.start].iter().map(|it| ruler.raw(it)).sum::<f64>();
+            next = it.start;
+            it.is_of(before)
+        })
+    }
+
+    /// The ruler that goes by what was reported, where something was.
+    fn reported_by(history: &History, overhead: Option<u64>) -> Option<Self> {
+        let mut it = Self::by_shape(history);
+        it.anchor(history, overhead);
+        it.reported.is_some().then_some(it)
+    }
+
+    fn by_shape(history: &History) -> Self {
         let model = history.meta.model.as_deref().unwrap_or_default().to_ascii_lowercase();
         let maker = Maker::of(&model);
         let method = Method {
@@ -94,20 +112,8 @@ impl Ruler {
             margin_percent: MARGIN_REPORTED,
         };
         let (model, rates) = (model.into(), maker.rates());
-        let mut it = Self {
-            basis: Basis::Shape,
-            maker,
-            model,
-            rates,
-            scale: 1.0,
-            overhead: 0,
-            method,
-            reported: None,
-        };
-        it.anchor(history, overhead);
-        it.reported.is_some().then_some(it)
+        Self { basis: Basis::Shape, maker, model, rates, scale: 1.0, overhead: 0, method, reported: None }
     }
-
     /// Tokens of a text, without any frame.
     pub fn text(&self, text: &Text) -> u64 {
         match self.basis {
@@ -169,6 +175,12 @@ impl Ruler {
         }
     }
 
+    /// What a context with that history holds.
+    pub fn filled(&self, history: &History) -> Filled {
+        let messages = history.messages().iter().map(|it| self.message(it)).sum();
+        Filled { overhead: self.overhead, messages }
+    }
+
     /// Tokens of each message.
     pub fn messages(&self, messages: &[Message]) -> Vec<u64> {
         messages.iter().map(|it| self.message(it)).collect()
@@ -194,8 +206,7 @@ impl Ruler {
     pub fn by_category(&self, history: &History) -> Categories {
         let mut out = Categories { system: self.overhead, ..Categories::default() };
         for message in history.messages() {
-            let total = self.message(message);
-            let mut rest = total;
+            let mut rest = self.message(message);
             let mut put = |slot: &mut u64, tokens: u64| {
                 // Rounding differs between parts and messages; nothing may be counted that the message has not.
                 let tokens = tokens.min(rest);
@@ -210,8 +221,12 @@ impl Ruler {
                         Part::Call(_) => put(&mut out.tool_calls, tokens),
                         Part::Media(_) => put(&mut out.media, tokens),
                         Part::Output(output) => {
-                            let bare = Part::Output(Output { media: [].into(), ..output.clone() });
-                            let text = self.part(&bare).min(tokens);
+                            let text = if output.media.is_empty() {
+                                tokens
+                            } else {
+                                let bare = Part::Output(Output { media: [].into(), ..output.clone() });
+                                self.part(&bare).min(tokens)
+                            };
                             put(&mut out.tool_outputs, text);
                             put(&mut out.media, tokens - text);
                         }
@@ -241,17 +256,10 @@ impl Ruler {
         // Tokens before each message, unscaled.
         let mut before = vec![0.0];
         before.extend(history.messages().iter().scan(0.0, |sum, it| {
-            *sum += match self.basis {
-                Basis::Shape | Basis::Calibrated => {
-                    self.rates.message + it.parts.iter().map(|it| self.raw_part(it)).sum::<f64>()
-                }
-                Basis::Encoding(_) | Basis::Heuristic(_) => self.message(it) as f64,
-            };
+            *sum += self.raw(it);
             Some(*sum)
         }));
-        // A report of less than half of what we see before it is not one of this history.
-        let reports: Vec<Report> =
-            reports(history).filter(|it| it.sent as f64 * 2.0 >= before[it.start]).collect();
+        let reports: Vec<Report> = reports(history).filter(|it| it.is_of(before[it.start])).collect();
         let Some(last) = reports.last() else { return };
         if self.basis == Basis::Shape {
             self.scale = learned_scale(&reports, &before);
@@ -276,6 +284,16 @@ impl Ruler {
         }
         self.method.anchor = Some(last.message);
         self.reported = Some((last.message, last.context));
+    }
+
+    /// Tokens of a message before scaling.
+    fn raw(&self, message: &Message) -> f64 {
+        match self.basis {
+            Basis::Shape | Basis::Calibrated => {
+                self.rates.message + message.parts.iter().map(|it| self.raw_part(it)).sum::<f64>()
+            }
+            Basis::Encoding(_) | Basis::Heuristic(_) => self.message(message) as f64,
+        }
     }
 
     /// Tokens of a part before scaling.
@@ -408,6 +426,14 @@ struct Report {
     start: usize,
     sent: u64,
     context: u64,
+}
+
+impl Report {
+    /// Whether it is believed, given the tokens before it by our count: a report of less than half of them is not one of
+    /// this history.
+    fn is_of(&self, before: f64) -> bool {
+        self.sent as f64 * 2.0 >= before
+    }
 }
 
 /// The reports that are about the history as it stands: not those of requests before its summary was made, which

@@ -69,7 +69,7 @@ pub(crate) fn rows() -> Rows {
         let limits = Limits { window: Some(33_900), output: Some(64_000), ..Limits::default() };
         for (failures, expected) in [(2, true), (3, false)] {
             let moment = Moment { failures, ..Moment::default() };
-            let found = compact::verdict(&history, &ruler, &profile, &limits, &moment);
+            let found = compact::verdict(&history, ruler.filled(&history), &profile, &limits, &moment);
             assert_eq!(found.due, expected, "{}", found.reason);
         }
     });

@@ -365,7 +365,13 @@ fn next(name: &str, cases: [(Option<u64>, bool); 3]) {
     let ruler = super::ruler(&profile, &history);
     for (next, expected) in cases {
         let limits = Limits { window: Some(1_000), window_given: true, next, ..Limits::default() };
-        let found = compact::verdict(&history, &ruler, &profile, &limits, &compact::Moment::default());
+        let found = compact::verdict(
+            &history,
+            ruler.filled(&history),
+            &profile,
+            &limits,
+            &compact::Moment::default(),
+        );
         assert_eq!(found.due, expected, "{next:?}: {}", found.reason);
         if next.is_none() {
             assert!(found.reason.contains("not evaluated"), "{}", found.reason);

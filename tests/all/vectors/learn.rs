@@ -199,7 +199,14 @@ fn reactive(out: &mut Rows) {
         let due = |messages| {
             let (profile, history) = (profile(NAME), history(messages));
             let ruler = super::ruler(&profile, &history);
-            epitome::compact::verdict(&history, &ruler, &profile, &Limits::default(), &Moment::default()).due
+            epitome::compact::verdict(
+                &history,
+                ruler.filled(&history),
+                &profile,
+                &Limits::default(),
+                &Moment::default(),
+            )
+            .due
         };
         assert!(!due(large.clone()));
         assert!(due([large, alternating(10)].concat()));
@@ -231,7 +238,8 @@ fn reactive(out: &mut Rows) {
         let due = |name: &str| {
             let profile = profile(name);
             let ruler = super::ruler(&profile, &history);
-            epitome::compact::verdict(&history, &ruler, &profile, &Limits::default(), &moment).due
+            epitome::compact::verdict(&history, ruler.filled(&history), &profile, &Limits::default(), &moment)
+                .due
         };
         assert!(!due("learn-claude-code") && due(NAME));
     });

@@ -12,7 +12,7 @@ fn verdict(name: &str, tokens: usize, window: Option<u64>, moment: Moment) -> co
     let history: History = history(vec![user(&"x".repeat(tokens * 4)), model("")]);
     let ruler = super::ruler(&profile, &history);
     let limits = Limits { window, window_given: window.is_some(), ..Limits::default() };
-    compact::verdict(&history, &ruler, &profile, &limits, &moment)
+    compact::verdict(&history, ruler.filled(&history), &profile, &limits, &moment)
 }
 
 pub(crate) fn rows() -> Rows {
@@ -90,7 +90,9 @@ pub(crate) fn rows() -> Rows {
         let history = history(vec![user(&"x".repeat(360_000)), answer]);
         let ruler = super::ruler(&profile, &history);
         let limits = Limits { window: Some(100_000), ..Limits::default() };
-        assert!(!compact::verdict(&history, &ruler, &profile, &limits, &Moment::default()).due);
+        assert!(
+            !compact::verdict(&history, ruler.filled(&history), &profile, &limits, &Moment::default()).due
+        );
     });
     out
 }
