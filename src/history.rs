@@ -653,7 +653,7 @@ impl History {
 }
 
 fn units(messages: &[Message]) -> Vec<Range<usize>> {
-    use std::collections::HashMap;
+    use foldhash::{HashMap, HashMapExt};
     // end[i]: the last message that must stay with message i.
     let mut end: Vec<usize> = (0..messages.len()).collect();
     let mut open: HashMap<&str, usize> = HashMap::new();

@@ -191,7 +191,7 @@ fn session(history: History) -> Session {
     Session {
         format: Format::Anthropic,
         records: Vec::new(),
-        of_message: Vec::new(),
+        of_message: Default::default(),
         notes: Vec::new(),
         past: Vec::new(),
         history,

@@ -126,7 +126,7 @@ impl<'a> Cursor<'a> {
             return Some(None);
         }
         self.at = end + 1;
-        std::str::from_utf8(&self.bytes[begin..end]).ok().map(Some)
+        simdutf8::basic::from_utf8(&self.bytes[begin..end]).ok().map(Some)
     }
 
     fn escaped_string<'b>(&mut self, room: &'b mut Room) -> Option<&'b str> {
@@ -170,7 +170,7 @@ impl<'a> Cursor<'a> {
                 },
                 b'"' => {
                     self.at = at + 1;
-                    return std::str::from_utf8(&out[..to]).ok();
+                    return simdutf8::basic::from_utf8(&out[..to]).ok();
                 }
                 _ => return None,
             }
@@ -180,7 +180,7 @@ impl<'a> Cursor<'a> {
     /// Any value, as it stands.
     pub fn value(&mut self) -> Option<&'a str> {
         let (begin, ()) = (self.at, self.pass()?);
-        std::str::from_utf8(&self.bytes[begin..self.at]).ok().map(|it| it.trim_ascii_start())
+        simdutf8::basic::from_utf8(&self.bytes[begin..self.at]).ok().map(|it| it.trim_ascii_start())
     }
 
     /// Passes over any value.

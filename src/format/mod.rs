@@ -216,7 +216,7 @@ pub struct Session {
     /// All records of the source, in order.
     pub records: Vec<Record>,
     /// For each live message, the numbers of the records it was made from.
-    pub of_message: Vec<Vec<u32>>,
+    pub of_message: Origins,
     /// What was not understood.
     pub notes: Vec<Note>,
     /// Compactions made earlier.
@@ -225,10 +225,58 @@ pub struct Session {
     pub history: History,
 }
 
+/// For each of a row of messages, the numbers of the records it was made from: mostly one, so all stand in one list.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Origins {
+    records: Vec<u32>,
+    /// Where in `records` those of each message end.
+    ends: Vec<u32>,
+}
+
+impl Origins {
+    /// Adds those of the next message.
+    pub fn push(&mut self, records: impl IntoIterator<Item = u32>) {
+        self.records.extend(records);
+        self.ends.push(self.records.len() as u32);
+    }
+
+    /// How many messages there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Those of each message.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &[u32]> {
+        (0..self.len()).map(|it| &self[it])
+    }
+}
+
+impl std::ops::Index<usize> for Origins {
+    type Output = [u32];
+
+    fn index(&self, message: usize) -> &[u32] {
+        let begin = message.checked_sub(1).map_or(0, |it| self.ends[it]);
+        &self.records[begin as usize..self.ends[message] as usize]
+    }
+}
+
+impl<T: IntoIterator<Item = u32>> FromIterator<T> for Origins {
+    fn from_iter<I: IntoIterator<Item = T>>(messages: I) -> Self {
+        let mut out = Self::default();
+        messages.into_iter().for_each(|it| out.push(it));
+        out
+    }
+}
+
 impl Session {
     /// Without what only a writer needs, and with what was read apart from its records as `keep` leaves it.
     fn measured_only(mut self) -> Self {
-        (self.records, self.of_message) = (Vec::new(), Vec::new());
+        (self.records, self.of_message) = (Vec::new(), Origins::default());
         self
     }
 }

@@ -90,7 +90,7 @@ pub fn read(source: &dyn Source) -> Result<Session> {
         out.entry(&entries[*index]);
     }
     out.notes.sort_by_key(|it| it.line);
-    let of_message = out.messages.iter().map(|it| vec![it.1]).collect();
+    let of_message = out.messages.iter().map(|it| [it.1]).collect();
     let mut messages: Vec<_> = out.messages.into_iter().map(|it| it.0).collect();
     for (index, message) in messages.iter_mut().enumerate() {
         message.from = Some(index as u32);
@@ -430,7 +430,7 @@ mod tests {
         "#);
         assert_eq!(session.notes.iter().map(|it| it.line).collect::<Vec<_>>(), [6, 7]);
         assert_eq!(session.history.messages()[1].usage.unwrap().context(), 8);
-        assert_eq!(session.of_message, [[1], [2], [3], [2], [7], [8]]);
+        assert!(session.of_message.iter().eq([[1], [2], [3], [2], [7], [8]]));
     }
 
     #[test]

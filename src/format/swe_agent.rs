@@ -72,7 +72,7 @@ pub fn read(source: &dyn Source) -> Result<Session> {
         cwd: inner(&last["state"])["working_dir"].as_str().map(Into::into),
         ..Meta::default()
     };
-    let of_message = out.messages.iter().map(|it| vec![it.1]).collect();
+    let of_message = out.messages.iter().map(|it| [it.1]).collect();
     let mut messages: Vec<_> = out.messages.into_iter().map(|it| it.0).collect();
     for (index, message) in messages.iter_mut().enumerate() {
         message.from = Some(index as u32);

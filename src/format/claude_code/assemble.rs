@@ -1,10 +1,12 @@
 //! From live rows to messages, in the client's order.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+
+use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
 use super::blocks::is_blank;
 use super::chain::Row;
+use crate::format::Origins;
 use crate::history::{Kind, Message, Part, Role, Usage};
 
 /// A live row, understood.
@@ -54,6 +56,8 @@ pub(super) fn drop_orphans(items: &mut Vec<(usize, Box<Item>)>) {
     // Calls, each with the one of the same id before it that waits too: of several, a result answers the last.
     let mut calls: Vec<(usize, usize, Option<usize>, bool)> = Vec::new();
     let mut waiting: HashMap<&str, usize> = HashMap::new();
+    // The last call, which most results answer; it waits with the others when another comes.
+    let mut last: Option<(&str, usize)> = None;
     // What goes: number of the item, place of the part.
     let mut gone: HashSet<(usize, usize)> = HashSet::new();
     // The last response, while the user has said nothing after it.
@@ -62,11 +66,13 @@ pub(super) fn drop_orphans(items: &mut Vec<(usize, Box<Item>)>) {
         let parts = item.parts();
         match &**item {
             Item::Reply { response, .. } => {
-                running = Some(response.clone());
+                running = Some(response);
                 for (place, part) in parts.iter().enumerate() {
                     if let Part::Call(call) = part {
-                        let before = waiting.insert(&call.id, calls.len());
-                        calls.push((number, place, before, false));
+                        if let Some((id, earlier)) = last.replace((&call.id, calls.len())) {
+                            calls[earlier].2 = waiting.insert(id, earlier);
+                        }
+                        calls.push((number, place, None, false));
                     } else if is_blank(part) {
                         gone.insert((number, place));
                     }
@@ -75,7 +81,8 @@ pub(super) fn drop_orphans(items: &mut Vec<(usize, Box<Item>)>) {
             Item::Results { .. } => {
                 for (place, part) in parts.iter().enumerate() {
                     let Part::Output(output) = part else { continue };
-                    let Some(call) = waiting.remove(&*output.id) else {
+                    let answered = last.take_if(|it| it.0 == &*output.id).map(|it| it.1);
+                    let Some(call) = answered.or_else(|| waiting.remove(&*output.id)) else {
                         gone.insert((number, place));
                         continue;
                     };
@@ -90,7 +97,7 @@ pub(super) fn drop_orphans(items: &mut Vec<(usize, Box<Item>)>) {
             Item::Before(_) | Item::After(_) => {}
         }
     }
-    let runs = |number: usize| matches!(&*items[number].1, Item::Reply { response, .. } if Some(response) == running.as_ref());
+    let runs = |number: usize| matches!(&*items[number].1, Item::Reply { response, .. } if Some(response) == running);
     let unanswered = calls.iter().filter(|it| !it.3 && !runs(it.0)).map(|it| (it.0, it.1));
     gone.extend(unanswered.collect::<Vec<_>>());
     drop(waiting);
@@ -136,139 +143,192 @@ pub(super) fn drop_orphans(items: &mut Vec<(usize, Box<Item>)>) {
 pub(super) struct Assembly<'a> {
     rows: &'a [Row],
     replies: Vec<Reply>,
+    /// The replies by response, all but the last.
     by_response: HashMap<Arc<str>, usize>,
-    results: Vec<(usize, Vec<Part>, Kind)>,
-    before: Vec<(usize, Vec<Part>)>,
-    words: Vec<(usize, Vec<Part>, Kind)>,
-    after: Vec<(usize, Vec<Part>)>,
-    /// The messages, and the rows that each was made from.
-    out: (Vec<Message>, Vec<Vec<usize>>),
+    /// What the rows of all replies say.
+    said: Vec<Piece>,
+    results: Vec<Piece>,
+    before: Vec<Piece>,
+    words: Vec<Piece>,
+    after: Vec<Piece>,
+    out: Assembled,
+}
+
+/// What became of the rows.
+#[derive(Default)]
+pub(super) struct Assembled {
+    pub(super) messages: Vec<Message>,
+    /// The records that each message was made from.
+    pub(super) origins: Origins,
+    /// Which message each row of a summary became.
+    pub(super) summaries: HashMap<usize, usize>,
 }
 
 struct Reply {
-    /// By row.
-    parts: Vec<(usize, Vec<Part>)>,
+    response: Arc<str>,
     usage: Option<Usage>,
     /// Whether results came before the last of it.
     late: bool,
 }
 
+/// What a row says, or a part of that.
+struct Piece {
+    /// The row; nothing if it stands in an earlier piece of the message already.
+    row: Option<usize>,
+    /// The reply that it belongs to, if any.
+    reply: usize,
+    kind: Kind,
+    parts: Vec<Part>,
+}
+
 impl<'a> Assembly<'a> {
-    pub(super) fn new(rows: &'a [Row]) -> Self {
+    /// `items`: how many rows will come.
+    pub(super) fn new(rows: &'a [Row], items: usize) -> Self {
         Self {
             rows,
             replies: Vec::new(),
             by_response: HashMap::new(),
+            said: Vec::new(),
             results: Vec::new(),
             before: Vec::new(),
             words: Vec::new(),
             after: Vec::new(),
-            out: Default::default(),
+            out: Assembled { messages: Vec::with_capacity(items), ..Assembled::default() },
         }
     }
 
     /// The next live row.
     pub(super) fn take(&mut self, at: usize, item: Item) {
+        let piece = |kind, parts| Piece { row: Some(at), reply: 0, kind, parts };
         match item {
             Item::Reply { response, parts, usage } => {
                 // Blocks of one response belong together, also where results came in between.
                 let only_results = self.before.is_empty() && self.words.is_empty() && self.after.is_empty();
-                let known = self.by_response.get(&response).copied().filter(|_| only_results);
+                let known = self.reply(&response).filter(|_| only_results);
                 if known.is_none() && !(only_results && self.results.is_empty()) {
                     self.flush();
                 }
                 let number = known.unwrap_or(self.replies.len());
                 if known.is_none() {
-                    self.by_response.insert(response, number);
-                    self.replies.push(Reply { parts: Vec::new(), usage: None, late: false });
+                    if let (Some(last), Some(number)) = (self.replies.last(), number.checked_sub(1)) {
+                        self.by_response.insert(last.response.clone(), number);
+                    }
+                    self.replies.push(Reply { response, usage: None, late: false });
                 }
                 let reply = &mut self.replies[number];
-                reply.parts.push((at, parts));
                 reply.usage = usage.or(reply.usage);
                 reply.late |= !self.results.is_empty();
+                self.said.push(Piece { reply: number, ..piece(Kind::Said, parts) });
             }
             Item::Summary(parts) => {
                 // What is attached after a summary stays after it, so that the summary is the first of all.
                 self.flush();
-                self.push(Message::new(Role::User, Kind::Summary, parts), vec![at]);
+                self.push(Role::User, Kind::Summary, &mut [piece(Kind::Summary, parts)]);
             }
-            Item::Results { parts, kind } => self.results.push((at, parts, kind)),
-            Item::Before(parts) => self.before.push((at, parts)),
-            Item::Words { parts, kind } => self.words.push((at, parts, kind)),
-            Item::After(parts) => self.after.push((at, parts)),
+            Item::Results { parts, kind } => self.results.push(piece(kind, parts)),
+            Item::Before(parts) => self.before.push(piece(Kind::Context, parts)),
+            Item::Words { parts, kind } => self.words.push(piece(kind, parts)),
+            Item::After(parts) => self.after.push(piece(Kind::Context, parts)),
         }
     }
 
-    /// All messages, and the rows that each was made from.
-    pub(super) fn done(mut self) -> (Vec<Message>, Vec<Vec<usize>>) {
+    /// The number of a response's reply.
+    fn reply(&self, response: &Arc<str>) -> Option<usize> {
+        match self.replies.last()? {
+            last if last.response == *response => Some(self.replies.len() - 1),
+            _ => self.by_response.get(response).copied(),
+        }
+    }
+
+    /// All that the rows became.
+    pub(super) fn done(mut self) -> Assembled {
         self.flush();
         self.out
     }
 
     fn flush(&mut self) {
         self.by_response.clear();
-        for mut reply in std::mem::take(&mut self.replies) {
-            // In the order of the file; but what was said after a result stands before the calls.
-            reply.parts.sort_by_key(|it| it.0);
+        let mut replies = std::mem::take(&mut self.replies);
+        let mut said = std::mem::take(&mut self.said);
+        // In the order of the file.
+        said.sort_by_key(|it| (it.reply, it.row));
+        let mut rest = said.as_mut_slice();
+        for (number, reply) in replies.drain(..).enumerate() {
+            let pieces = rest.iter().take_while(|it| it.reply == number).count();
+            let pieces = rest.split_off_mut(..pieces).unwrap_or_default();
             if reply.late {
-                let split = |(at, parts): (usize, Vec<Part>)| {
-                    let (calls, said): (Vec<_>, Vec<_>) =
-                        parts.into_iter().partition(|it| matches!(it, Part::Call(_)));
-                    ((at, said), (at, calls))
-                };
-                let (said, calls): (Vec<_>, Vec<_>) = reply.parts.into_iter().map(split).unzip();
-                reply.parts = said.into_iter().chain(calls).filter(|it| !it.1.is_empty()).collect();
+                self.push(Role::Assistant, Kind::Said, &mut calls_last(pieces));
+            } else {
+                self.push(Role::Assistant, Kind::Said, pieces);
             }
-            let mut seen = HashSet::new();
-            let rows =
-                reply.parts.iter().map(|it| it.0).filter(|it| !reply.late || seen.insert(*it)).collect();
-            let parts = joined(reply.parts.into_iter().map(|it| it.1).collect());
-            let mut message = Message::new(Role::Assistant, Kind::Said, parts);
-            message.usage = reply.usage;
-            self.push(message, rows);
+            if let Some(message) = self.out.messages.last_mut() {
+                message.usage = reply.usage;
+            }
         }
+        said.clear();
+        (self.replies, self.said) = (replies, said);
+
         let mut results = std::mem::take(&mut self.results);
-        results.sort_by_key(|it| it.0);
-        let beside = |it: &&(usize, Vec<Part>, Kind)| it.1.iter().any(|it| !matches!(it, Part::Output(_)));
+        results.sort_by_key(|it| it.row);
+        let beside = |it: &&Piece| it.parts.iter().any(|it| !matches!(it, Part::Output(_)));
         // A result beside nothing but the client's own text starts no turn.
         let either = |a, b| if a == b { a } else { Kind::Said };
-        let kind = results.iter().filter(beside).map(|it| it.2).reduce(either).unwrap_or(Kind::Said);
-        let several = results.len() > 1;
-        let (rows, parts): (Vec<_>, Vec<_>) = results.into_iter().map(|(at, parts, _)| (at, parts)).unzip();
-        let mut parts = joined(parts);
-        if several {
+        let kind = results.iter().filter(beside).map(|it| it.kind).reduce(either).unwrap_or(Kind::Said);
+        self.push(Role::User, kind, &mut results);
+        if results.len() > 1
+            && let Some(message) = self.out.messages.last_mut()
+        {
             // All results come first: the API wants them right behind their calls.
-            parts.sort_by_key(|it| !matches!(it, Part::Output(_)));
+            message.parts.sort_by_key(|it| !matches!(it, Part::Output(_)));
         }
-        self.push(Message::new(Role::User, kind, parts), rows);
-        let (rows, parts): (Vec<_>, Vec<_>) = std::mem::take(&mut self.before).into_iter().unzip();
-        self.push(Message::new(Role::User, Kind::Context, parts.into_iter().flatten().collect()), rows);
-        for of_a_kind in std::mem::take(&mut self.words).chunk_by(|a, b| a.2 == b.2) {
-            let parts = of_a_kind.iter().flat_map(|it| it.1.iter().cloned()).collect();
-            let rows = of_a_kind.iter().map(|it| it.0).collect();
-            self.push(Message::new(Role::User, of_a_kind[0].2, parts), rows);
+        results.clear();
+        self.results = results;
+
+        let mut before = std::mem::take(&mut self.before);
+        self.push(Role::User, Kind::Context, &mut before);
+        for of_a_kind in std::mem::take(&mut self.words).chunk_by_mut(|a, b| a.kind == b.kind) {
+            self.push(Role::User, of_a_kind[0].kind, of_a_kind);
         }
-        let (rows, parts): (Vec<_>, Vec<_>) = std::mem::take(&mut self.after).into_iter().unzip();
-        self.push(Message::new(Role::System, Kind::Context, parts.into_iter().flatten().collect()), rows);
+        let mut after = std::mem::take(&mut self.after);
+        self.push(Role::System, Kind::Context, &mut after);
     }
 
-    fn push(&mut self, mut message: Message, rows: Vec<usize>) {
-        let Some(&first) = rows.first() else { return };
-        message.parts.shrink_to_fit();
-        message.from = Some(self.out.0.len() as u32);
+    /// Makes a message of pieces, if there are any.
+    fn push(&mut self, role: Role, kind: Kind, pieces: &mut [Piece]) {
+        let Some(first) = pieces.first().and_then(|it| it.row) else { return };
+        let number = self.out.messages.len();
+        let mut message = Message::new(role, kind, joined(pieces));
+        message.from = Some(number as u32);
         message.id = Some(self.rows[first].uuid.clone());
         message.at = self.rows[first].at;
-        self.out.0.push(message);
-        self.out.1.push(rows);
+        self.out.messages.push(message);
+        let rows = || pieces.iter().filter_map(|it| it.row);
+        self.out.origins.push(rows().map(|it| self.rows[it].record));
+        let summaries = rows().filter(|it| self.rows[*it].is_summary());
+        self.out.summaries.extend(summaries.map(|it| (it, number)));
     }
 }
 
-/// The parts of several rows, no more room than they take.
-fn joined(mut rows: Vec<Vec<Part>>) -> Vec<Part> {
-    let many: usize = rows.iter().skip(1).map(Vec::len).sum();
-    let mut rows = rows.iter_mut();
-    let mut out = rows.next().map(std::mem::take).unwrap_or_default();
+/// What was said after a result stands before the calls.
+fn calls_last(pieces: &mut [Piece]) -> Vec<Piece> {
+    let (mut said, mut calls) = (Vec::new(), Vec::new());
+    for Piece { row, reply, kind, parts } in pieces {
+        let (of_calls, others): (Vec<_>, Vec<_>) =
+            std::mem::take(parts).into_iter().partition(|it| matches!(it, Part::Call(_)));
+        let again = row.filter(|_| others.is_empty());
+        said.push(Piece { row: *row, reply: *reply, kind: *kind, parts: others });
+        calls.push(Piece { row: again, reply: *reply, kind: *kind, parts: of_calls });
+    }
+    said.into_iter().chain(calls).filter(|it| !it.parts.is_empty()).collect()
+}
+
+/// The parts of several pieces, no more room than they take.
+fn joined(pieces: &mut [Piece]) -> Vec<Part> {
+    let many: usize = pieces.iter().skip(1).map(|it| it.parts.len()).sum();
+    let mut pieces = pieces.iter_mut();
+    let mut out = pieces.next().map(|it| std::mem::take(&mut it.parts)).unwrap_or_default();
     out.reserve_exact(many);
-    rows.for_each(|it| out.append(it));
+    pieces.for_each(|it| out.append(&mut it.parts));
+    out.shrink_to_fit();
     out
 }

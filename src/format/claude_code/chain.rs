@@ -1,11 +1,11 @@
 //! The rows of a file: the tree that they make, read on all cores.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use foldhash::HashMap;
 use memchr::memmem;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer};
@@ -140,6 +140,12 @@ pub(super) struct Row {
     pub(super) compact: Option<Box<Compact>>,
     /// What it says, where that was kept while the line was looked at.
     pub(super) loaded: Option<Result<Loaded, String>>,
+}
+
+impl Row {
+    pub(super) fn is_summary(&self) -> bool {
+        matches!(self.kind, RowKind::User { summary: true, .. })
+    }
 }
 
 /// All lines, of which the rows are known by their place in the tree.

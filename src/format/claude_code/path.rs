@@ -1,7 +1,8 @@
 //! Which rows are live: the leaf of the tree, and the path that the client would send.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+
+use foldhash::{HashMap, HashMapExt, HashSet};
 
 use super::chain::{Index, RowKind};
 use crate::format::Note;
@@ -137,7 +138,7 @@ impl Index {
             }
             (None, Some(segment)) => {
                 let (head, mut at) = (find(&segment.head_uuid)?, find(&segment.tail_uuid)?);
-                let (mut kept, mut seen) = (vec![at], HashSet::from([at]));
+                let (mut kept, mut seen) = (vec![at], HashSet::from_iter([at]));
                 while at != head {
                     at = parents[at]?;
                     if !seen.insert(at) {

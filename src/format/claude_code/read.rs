@@ -1,13 +1,13 @@
 //! From a transcript to a session.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::assemble::{Assembly, Item, drop_orphans};
+use super::assemble::{Assembled, Assembly, Item, drop_orphans};
 use super::blocks::{blocks, is_blank, kind_of};
 use super::chain::{Index, Row, RowKind, lenient};
 use super::fast::Said;
@@ -65,10 +65,10 @@ fn session(source: &dyn Source, keep: &Keep, mut index: Index) -> Result<Session
     }
     let live = index.live();
     let mut items = Vec::with_capacity(live.len());
-    let (mut model, mut cwd) = (None, None);
+    let cwd = live.iter().rev().find_map(|it| index.rows[*it].cwd.clone());
+    let mut model = None;
     for at in live {
         let row = &mut index.rows[at];
-        cwd = row.cwd.clone().or(cwd);
         let loaded = match row.loaded.take() {
             Some(loaded) => loaded,
             None => {
@@ -85,12 +85,12 @@ fn session(source: &dyn Source, keep: &Keep, mut index: Index) -> Result<Session
         }
     }
     drop_orphans(&mut items);
-    let mut assembly = Assembly::new(&index.rows);
+    let mut assembly = Assembly::new(&index.rows, items.len());
     for (at, item) in items {
         assembly.take(at, *item);
     }
-    let (messages, of) = assembly.done();
-    let past = past(source, &index, &of)?;
+    let Assembled { messages, origins, summaries } = assembly.done();
+    let past = past(source, &index, &summaries)?;
     let stem = source.name().rsplit(['/', '\\']).next().and_then(|it| it.strip_suffix(".jsonl"));
     let session = stem.filter(|it| is_uuid(it)).map(Arc::from).or(index.session);
     let meta = Meta {
@@ -101,12 +101,10 @@ fn session(source: &dyn Source, keep: &Keep, mut index: Index) -> Result<Session
         times: index.times,
         ..Meta::default()
     };
-    let of_message =
-        of.into_iter().map(|rows| rows.into_iter().map(|it| index.rows[it].record).collect()).collect();
     Ok(Session {
         format: Format::ClaudeCode,
         records: index.records,
-        of_message,
+        of_message: origins,
         notes: index.notes,
         past,
         history: History::new(messages, meta),
@@ -329,14 +327,13 @@ fn attachment(text: &str) -> Result<Option<Item>, String> {
 }
 
 /// One a boundary, and one a summary that stands without (version 1).
-fn past(source: &dyn Source, index: &Index, of: &[Vec<usize>]) -> Result<Vec<PastCompaction>> {
+fn past(
+    source: &dyn Source,
+    index: &Index,
+    summaries: &HashMap<usize, usize>,
+) -> Result<Vec<PastCompaction>> {
     let mut out: Vec<PastCompaction> = Vec::new();
     let mut waits = false;
-    let is_summary = |it: &usize| matches!(index.rows[*it].kind, RowKind::User { summary: true, .. });
-    let messages: HashMap<usize, usize> = (0..)
-        .zip(of)
-        .flat_map(|(message, rows)| rows.iter().filter(|it| is_summary(it)).map(move |it| (*it, message)))
-        .collect();
     for (at, row) in index.rows.iter().enumerate() {
         match row.kind {
             RowKind::Boundary => {
@@ -358,7 +355,7 @@ fn past(source: &dyn Source, index: &Index, of: &[Vec<usize>]) -> Result<Vec<Pas
                 let item = loaded(row, &json::mend(&bytes)).ok().and_then(|it| it.item);
                 if let (Some(past), Some(Item::Summary(parts))) = (out.last_mut(), item.map(|it| *it)) {
                     past.summary = Message::new(Role::User, Kind::Summary, parts).plain();
-                    past.message = messages.get(&at).copied();
+                    past.message = summaries.get(&at).copied();
                 }
             }
             RowKind::User { .. }

@@ -94,7 +94,7 @@ fn session(source: &dyn Source, keep: &Keep, mut rollout: Rollout) -> Result<Ses
         tools: None,
         times: rollout.times,
     };
-    let of_message = replayed.items.iter().map(|it| vec![it.record]).collect();
+    let of_message = replayed.items.iter().map(|it| [it.record]).collect();
     let history = History::new(replayed.items.into_iter().map(|it| it.message).collect(), meta);
     Ok(Session {
         format: Format::Codex,

@@ -9,8 +9,9 @@
     reason = "items stand boxed in their entries, and are then moved without being copied"
 )]
 
-use std::collections::{HashMap, HashSet};
 use std::ops::Range;
+
+use foldhash::{HashMap, HashSet, HashSetExt};
 
 use super::items::{Family, Item, Pair, parse};
 use super::rollout::{Entry, Rollout};

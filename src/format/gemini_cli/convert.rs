@@ -1,10 +1,11 @@
 //! Message records in force as the messages that a resume sends.
 
+use std::collections::BTreeSet;
 use std::collections::hash_map::Entry as Slot;
-use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use serde_json::Value;
 
 use super::journal::{Entry, Journal};

@@ -1,8 +1,10 @@
 //! The journal: which message records are in force after every `$set`, `$rewindTo` and replacement by id.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
+
+use foldhash::{HashMap, HashSet};
 
 use super::line::{Line, Reader, Seen, Set};
 use super::record::{Draft, Item, Wanted};

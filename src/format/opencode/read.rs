@@ -209,7 +209,7 @@ impl<'a> Export<'a> {
             .iter()
             .map(|it| Record { at: it.span.start as u64, len: it.span.len() as u64 })
             .collect();
-        let of_message = live.iter().map(|it| vec![it.record as u32]).collect();
+        let of_message = live.iter().map(|it| [it.record as u32]).collect();
         let past = self.past(&live);
         let mut messages: Vec<_> = live.into_iter().map(|it| it.message).collect();
         for (index, message) in messages.iter_mut().enumerate() {

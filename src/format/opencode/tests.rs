@@ -304,7 +304,7 @@ fn broken_elements_are_notes() {
     let session = read(&Memory::new("b", broken)).unwrap();
     assert_eq!(session.notes.iter().map(|it| it.line).collect::<Vec<_>>(), [1, 2, 3]);
     assert_eq!(session.history.messages().len(), 2);
-    assert_eq!(session.of_message, [[3], [4]]);
+    assert!(session.of_message.iter().eq([[3], [4]]));
 }
 
 fn changed(source: &Memory, text: &str) -> Result<String> {
@@ -440,7 +440,7 @@ fn carries_over_from_elsewhere() {
     let session = Session {
         format: crate::format::Format::ClaudeCode,
         records: vec![],
-        of_message: vec![vec![]; 7],
+        of_message: vec![[]; 7].into_iter().collect(),
         notes: vec![],
         past: vec![],
         history: history.clone(),
@@ -519,7 +519,7 @@ mod laws {
         let session = Session {
             format: crate::format::Format::Codex,
             records: vec![],
-            of_message: vec![vec![]; history.messages().len()],
+            of_message: history.messages().iter().map(|_| []).collect(),
             notes: vec![],
             past: vec![],
             history: history.clone(),

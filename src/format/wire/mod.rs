@@ -108,7 +108,7 @@ pub fn read(source: &dyn Source, format: Format) -> Result<Session> {
         messages.push(message);
         records.push(Record { at: span.start as u64, len: span.len() as u64 });
     }
-    let of_message = (0..messages.len()).map(|it| u32::try_from(it).into_iter().collect()).collect();
+    let of_message = (0..messages.len()).map(|it| u32::try_from(it).ok()).collect();
     notes.sort_by_key(|it| it.line);
     Ok(Session { format, records, of_message, notes, past, history: History::new(messages, meta) })
 }
