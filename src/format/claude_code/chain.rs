@@ -230,6 +230,9 @@ impl Index {
             }
             Ok(true)
         })?;
+        // All ranges are held until the first one is there.
+        index.records.shrink_to_fit();
+        index.rows.shrink_to_fit();
         Ok(index)
     }
 
