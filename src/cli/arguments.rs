@@ -46,6 +46,11 @@ impl Arguments {
         if self.quiet { -1 } else { self.verbose.min(2) as i8 }
     }
 
+    /// Whether a server is asked for, which lives long.
+    pub fn is_server(&self) -> bool {
+        matches!(self.command, Some(Command::Serve(_)))
+    }
+
     /// Whether an agent's hook calls: then nothing may fail.
     pub fn is_hook(&self) -> bool {
         matches!(self.command, Some(Command::Hook))
