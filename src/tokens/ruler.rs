@@ -114,6 +114,7 @@ impl Ruler {
         let (model, rates) = (model.into(), maker.rates());
         Self { basis: Basis::Shape, maker, model, rates, scale: 1.0, overhead: 0, method, reported: None }
     }
+
     /// Tokens of a text, without any frame.
     pub fn text(&self, text: &Text) -> u64 {
         match self.basis {
