@@ -7,6 +7,7 @@ mod hash;
 mod media;
 pub mod middle;
 mod rates;
+mod reports;
 mod ruler;
 mod shape;
 mod window;

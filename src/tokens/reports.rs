@@ -1,0 +1,66 @@
+//! What providers reported for the requests of a history, and what our own count learns from it.
+
+use crate::history::{History, Kind, Message, Role};
+
+/// What a provider counted for one request.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Report {
+    /// The message that carries it.
+    pub(super) message: usize,
+    /// The first message of that response: everything before was sent.
+    pub(super) start: usize,
+    /// Tokens of the request.
+    pub(super) sent: u64,
+    /// Tokens of the request and its answer.
+    pub(super) context: u64,
+}
+
+impl Report {
+    /// Whether it is believed, given the tokens before it by our count: a report of less than half of them is not one of
+    /// this history.
+    pub(super) fn is_of(&self, before: f64) -> bool {
+        self.sent as f64 * 2.0 >= before
+    }
+}
+
+/// The reports that are about the history as it stands: not those of requests before its summary was made, which
+/// messages kept from then still carry, nor that of the request that made the summary.
+pub(super) fn reports(history: &History) -> impl Iterator<Item = Report> {
+    let messages = history.messages();
+    let summarized = messages.iter().filter(|it| it.kind == Kind::Summary).filter_map(|it| it.at).max();
+    messages.iter().enumerate().filter_map(move |(index, message)| {
+        let usage = message.usage.filter(|it| it.sent() > 0)?;
+        let stale = message.at.zip(summarized).is_some_and(|(at, summarized)| at < summarized);
+        if stale || message.kind == Kind::Summary {
+            return None;
+        }
+        // One response can be several messages; the report stands on the last.
+        let earlier = messages[..index].iter().rev();
+        let same = |it: &&Message| it.role == Role::Assistant && it.kind == Kind::Said && it.usage.is_none();
+        let start = index - earlier.take_while(same).count();
+        Some(Report { message: index, start, sent: usage.sent(), context: usage.context() })
+    })
+}
+
+/// What the growth between neighbouring reports is to what we see of it: the weighted median, since single steps are
+/// off for reasons of their own (thoughts stripped, reminders not recorded), drawn towards 1, which the priors are.
+/// Shrinking contexts (compactions, rewinds) say nothing.
+pub(super) fn learned_scale(reports: &[Report], before: &[f64]) -> f64 {
+    /// Square root of tokens: the priors weigh as much as one step of 10,000.
+    const PRIOR: f64 = 100.0;
+    let mut ratios = vec![(1.0, PRIOR)];
+    for pair in reports.windows(2) {
+        let seen = before[pair[1].start] - before[pair[0].start];
+        if pair[1].sent > pair[0].sent && seen > 0.0 {
+            ratios.push(((pair[1].sent - pair[0].sent) as f64 / seen, seen.sqrt()));
+        }
+    }
+    ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let half = ratios.iter().map(|it| it.1).sum::<f64>() / 2.0;
+    let mut sum = 0.0;
+    let median = ratios.iter().find(|(_, weight)| {
+        sum += weight;
+        sum >= half
+    });
+    median.map_or(1.0, |it| it.0).clamp(0.6, 1.6)
+}
