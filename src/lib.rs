@@ -15,6 +15,7 @@
 
 pub mod error;
 mod wide;
+mod cores;
 pub mod history;
 pub mod json;
 pub mod tokens;

@@ -46,9 +46,9 @@ impl Arguments {
         if self.quiet { -1 } else { self.verbose.min(2) as i8 }
     }
 
-    /// Whether a server is asked for, which lives long.
-    pub fn is_server(&self) -> bool {
-        matches!(self.command, Some(Command::Serve(_)))
+    /// Whether a session is estimated, of any size.
+    pub fn is_estimate(&self) -> bool {
+        matches!(self.command, Some(Command::Estimate(_)))
     }
 
     /// Whether an agent's hook calls: then nothing may fail.

@@ -32,6 +32,7 @@ use serde::Serialize;
 use crate::config::Config;
 use crate::engine::Engine;
 use crate::error::{Error, Kind, Result};
+use crate::facts;
 
 pub use arguments::{Arguments, Command};
 pub use paint::Paint;
@@ -89,6 +90,10 @@ pub fn run(arguments: Arguments, mut config: Config, paint: Paint, out: &mut dyn
         Some(Command::Install(command)) => return install::install(&config, command, &mut screen),
         Some(Command::Uninstall(command)) => return install::uninstall(&config, command, &mut screen),
         _ => {}
+    }
+    // Meanwhile the store is opened and the session read. What runs by itself mostly has nothing to do.
+    if matches!(&arguments.command, Some(Command::Compact(it)) if !it.auto) {
+        std::thread::spawn(facts::prepare);
     }
     // To read from the archive or to remember takes one; a look at a session does not.
     let engine = match &arguments.command {

@@ -1,10 +1,11 @@
 //! The gate: what a compaction must keep of the facts, and what a refusal says.
 
-use std::cell::OnceCell;
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use super::Amount;
 use crate::answers::LostInfo;
+use crate::cores;
 use crate::error::{Error, Kind, Result};
 use crate::facts::{self, Ledger};
 use crate::history::History;
@@ -92,13 +93,18 @@ pub(super) fn lost(it: &Loss) -> LostInfo {
 /// What is read from a history without a model, when it is first asked for and once for all that is made of it.
 #[derive(Debug, Default)]
 pub struct Known {
-    pub(super) ledger: OnceCell<Ledger>,
-    pub(super) probes: OnceCell<Vec<Probe>>,
+    pub(super) ledger: OnceLock<Ledger>,
+    pub(super) probes: OnceLock<Vec<Probe>>,
     /// The summary, if it was written already; otherwise the offline one is.
     pub(super) summary: Option<String>,
 }
 
 impl Known {
+    /// Both at once: each reads the whole history, and neither may see the other's.
+    pub(super) fn read(&self, history: &History, whole: &History) -> &Ledger {
+        cores::both(|| _ = self.probes(whole), || self.ledger(history)).1
+    }
+
     /// The facts that the summary is written from.
     pub(super) fn ledger(&self, history: &History) -> &Ledger {
         self.ledger.get_or_init(|| facts::read(history))

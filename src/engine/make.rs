@@ -76,7 +76,7 @@ impl Engine {
             let summary = used_snapshot(&plan);
             return Ok(Made { plan, outcome, summary, score });
         };
-        let ledger = known.ledger(measured.history);
+        let ledger = known.read(measured.history, measured.whole());
         let write = |plan: &Plan, header: &str| match &known.summary {
             Some(text) => format!("{header}\n{text}"),
             None => self.summary(measured, ask, step, ledger, plan, Some(header)),

@@ -1,6 +1,6 @@
 //! Compacting many sessions in many ways, to see what each keeps. Nothing is archived or written.
 
-use std::cell::OnceCell;
+use std::sync::OnceLock;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -97,7 +97,7 @@ impl Engine {
     /// A made-up session of 40 turns with the facts that were planted in it.
     pub fn planted(&self, seed: u64, ask: &Ask) -> Subject {
         let it = synthetic::planted(seed, 40);
-        let known = Known { probes: OnceCell::from(it.probes), ..Known::default() };
+        let known = Known { probes: OnceLock::from(it.probes), ..Known::default() };
         Subject { known, ..self.subject(format!("planted {seed}"), session(it.history), ask) }
     }
 
@@ -106,8 +106,7 @@ impl Engine {
         let ask = Ask { budget: Some(Amount::Share(percent as f64 / 100.0)), ..ask.clone() };
         let budget = subject.tokens * percent / 100;
         let measured = self.measure(&subject.session, &ask);
-        subject.known.ledger(measured.history);
-        subject.known.probes(measured.history);
+        subject.known.read(measured.history, measured.history);
         let start = Instant::now();
         let plan = self.plan(&measured, &ask, None);
         if !plan.act {

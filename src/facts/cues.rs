@@ -1,5 +1,7 @@
 //! The words by which people give rules, choose and turn round, as data: one file a language in `prompts/cues/`.
 
+use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -38,47 +40,91 @@ const FILES: [&str; 8] = [
     include_str!("../../prompts/cues/fr.toml"),
 ];
 
-/// What `\w` is in the languages with spaces: Latin, its marks, Cyrillic. That of all scripts would be most of what is
-/// compiled.
+/// What `\w` is: Latin, its marks, Cyrillic. That of all scripts would be most of what is compiled, which is most of
+/// what a short run does.
 const LETTER: &str =
     r"[0-9_A-Za-z\u{AA}\u{BA}\u{C0}-\u{D6}\u{D8}-\u{F6}\u{F8}-\u{24F}\u{300}-\u{36F}\u{400}-\u{52F}]";
 
-/// The lists of all languages together, each one expression.
+/// A text in small letters, each byte where it was: a letter whose small form takes other room stays as it is.
+///
+/// Cues are in small letters too. Asking an expression for both cases of each letter would double its cost.
+pub(super) struct Small<'a>(Cow<'a, str>);
+
+impl<'a> Small<'a> {
+    pub(super) fn of(text: &'a str) -> Self {
+        if text.is_ascii() {
+            return Self(if text.bytes().any(|it| it.is_ascii_uppercase()) {
+                text.to_ascii_lowercase().into()
+            } else {
+                text.into()
+            });
+        }
+        let small = |c: char| {
+            let mut forms = c.to_lowercase();
+            forms.next().filter(|it| forms.next().is_none() && it.len_utf8() == c.len_utf8()).unwrap_or(c)
+        };
+        Self(text.chars().map(small).collect())
+    }
+}
+
+/// The cues of one kind in all languages, as one expression.
+pub(super) struct List(Regex);
+
+impl List {
+    /// Whether one of them stands in the text.
+    pub(super) fn is_in(&self, text: &Small) -> bool {
+        self.0.is_match(&text.0)
+    }
+
+    /// Where the first stands in the text, in bytes.
+    pub(super) fn find(&self, text: &Small) -> Option<Range<usize>> {
+        self.0.find(&text.0).map(|it| it.range())
+    }
+
+    /// The text with a space in place of each.
+    pub(super) fn blot<'a>(&self, text: &'a Small) -> Small<'a> {
+        Small(self.0.replace_all(&text.0, " "))
+    }
+}
+
+/// The lists.
 pub(super) struct Cues {
-    pub(super) forbid: Regex,
-    pub(super) require: Regex,
-    pub(super) prefer: Regex,
-    pub(super) void: Regex,
+    pub(super) forbid: List,
+    pub(super) require: List,
+    pub(super) prefer: List,
+    pub(super) void: List,
     /// At the start of a text.
-    pub(super) approve: Regex,
+    pub(super) approve: List,
     /// At the start of a text.
-    pub(super) refuse: Regex,
-    pub(super) choose: Regex,
-    pub(super) reverse: Regex,
-    pub(super) gave_up: Regex,
-    pub(super) untested: Regex,
-    pub(super) found: Regex,
-    pub(super) remaining: Regex,
+    pub(super) refuse: List,
+    pub(super) choose: List,
+    pub(super) reverse: List,
+    pub(super) gave_up: List,
+    pub(super) untested: List,
+    pub(super) found: List,
+    pub(super) remaining: List,
     /// At the start of a text.
-    pub(super) announce: Regex,
+    pub(super) announce: List,
 }
 
 /// The cues, read once. A file that does not parse gives no cues; a test sees to it that all do.
 pub(super) static CUES: LazyLock<Cues> = LazyLock::new(|| {
     let languages: Vec<Language> = FILES.iter().filter_map(|it| toml::from_str(it).ok()).collect();
-    // The ends are written once for all languages that have them: their classes are most of what is compiled.
     let any = |start: bool, list: fn(&Language) -> &Vec<String>| {
+        // In a group of their own, plain words become one trie: a step in it costs what a step in one word does.
         let cues = |words: bool| {
-            let those = languages.iter().filter(|it| it.words == words);
-            those.flat_map(list).map(String::as_str).collect::<Vec<_>>().join("|")
+            let those = languages.iter().filter(|it| it.words == words).flat_map(list).map(String::as_str);
+            let (plain, patterns): (Vec<&str>, Vec<&str>) = those.partition(|it| regex::escape(it) == *it);
+            let plain = (!plain.is_empty()).then(|| format!("({})", plain.join("|")));
+            plain.iter().map(String::as_str).chain(patterns).collect::<Vec<_>>().join("|")
         };
-        let (spaced, dense) = (cues(true).replace(r"\w", LETTER), cues(false));
-        compiled(&if start {
-            format!(r"(?im)^\W*(?:(?:{spaced})\b|{dense})")
+        let (spaced, dense) = (cues(true), cues(false));
+        // A word ends where ASCII says so, or at what is no letter at all.
+        List(compiled(&if start {
+            format!(r"(?m)^\W*(?:(?:{spaced})(?:\b|$|[^\w])|{dense})")
         } else {
-            // `\b` would ask for a word character where a cue begins with punctuation or the line.
-            format!(r"(?im)(?:^|\b|\s)(?:{spaced})(?:\b|$|\s)|{dense}")
-        })
+            format!(r"(?m)(?:^|\b|[^\w])(?:{spaced})(?:\b|$|[^\w])|{dense}")
+        }))
     };
     Cues {
         forbid: any(false, |it| &it.forbid),
@@ -97,10 +143,12 @@ pub(super) static CUES: LazyLock<Cues> = LazyLock::new(|| {
     }
 });
 
-/// An expression of ours. One that does not compile matches nothing; the tests compile all of them.
+/// An expression of ours, with `\w` narrowed to [`LETTER`] and `\b` to ASCII, the only border that a fast search knows
+/// (beside any other character the whole text would be searched some thirty times slower). One that does not compile
+/// matches nothing; the tests compile all of them.
 pub(super) fn compiled(pattern: &str) -> Regex {
     #[allow(clippy::expect_used, reason = "a literal of ours, which the tests compile")]
-    regex::RegexBuilder::new(pattern)
+    regex::RegexBuilder::new(&pattern.replace(r"\w", LETTER).replace(r"\b", r"(?-u:\b)"))
         .size_limit(64 << 20)
         .build()
         .or_else(|_| Regex::new(r"[^\s\S]"))
@@ -134,8 +182,22 @@ mod tests {
             .flatten()
             {
                 Regex::new(cue).unwrap_or_else(|error| panic!("{cue}: {error}"));
+                let plain = cue.replace(r"\S", "").replace(r"\W", "");
+                assert_eq!(plain, plain.to_lowercase(), "cues are looked for in small letters");
             }
         }
-        assert!(CUES.forbid.is_match("Never push") && CUES.remaining.is_match("next step"));
+        let has = |list: &List, text: &str| list.is_in(&Small::of(text));
+        assert!(has(&CUES.forbid, "Never push") && has(&CUES.remaining, "next step"));
+        assert!(has(&CUES.forbid, "НЕ ТРОГАЙ это") && has(&CUES.approve, "Да"));
+    }
+
+    #[test]
+    fn small_letters_stand_where_the_large_ones_did() {
+        for text in ["Plain", "no capitals", "ÄÖ ẞ İ K Å Ω Ж ſ", "日本語 ＡＢ", ""] {
+            let small = Small::of(text).0;
+            let starts = |it: &str| it.char_indices().map(|it| it.0).collect::<Vec<_>>();
+            assert_eq!(starts(&small), starts(text), "{text}");
+        }
+        assert_eq!(Small::of("ÄÖ ẞ İ Ж").0, "äö ẞ İ ж");
     }
 }

@@ -20,6 +20,7 @@ mod work;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cores;
 use crate::history::History;
 pub use pause::pause;
 
@@ -216,15 +217,28 @@ impl Ledger {
     }
 }
 
+/// Makes ready what [`read`] needs the first time in a process: most of what it takes for a short history.
+pub fn prepare() {
+    std::sync::LazyLock::force(&cues::CUES);
+}
+
 /// Reads a history. Linear in its text; the same history gives the same ledger.
 pub fn read(history: &History) -> Ledger {
     let mut facts = Vec::new();
     let directory = work::directory(history);
     fold::read(history, directory.as_deref(), &mut facts);
-    work::read(history, directory.as_deref(), &mut facts);
-    plan::read(history, &mut facts);
-    talk::read(history, &mut facts);
-    names::read(history, &mut facts);
+    let goal = facts.iter().any(|it| it.topic == Topic::Goal);
+    // What was said and what was done are found by different words.
+    let (said, names) = cores::both(
+        || talk::read(history, goal),
+        || {
+            work::read(history, directory.as_deref(), &mut facts);
+            plan::read(history, &mut facts);
+            names::read(history)
+        },
+    );
+    facts.extend(said);
+    facts.extend(names);
     Ledger { facts: settled(facts), directory }
 }
 

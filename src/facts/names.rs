@@ -37,10 +37,11 @@ static DEFINED: LazyLock<Regex> = LazyLock::new(|| {
 const FEW: usize = 40;
 
 /// Reads the identifiers that the user or the model names, that commands hold, and that code written here defines.
-pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
+pub(super) fn read(history: &History) -> Vec<Fact> {
+    let mut facts = Vec::new();
     // How often, by kind and text; where first.
     let mut seen: HashMap<(Name, String), usize> = HashMap::new();
-    let mut add = |number: usize, kind: Name, text: &str, facts: &mut Vec<Fact>| {
+    let mut add = |number: usize, kind: Name, text: &str| {
         let text = trimmed(kind, text.trim().trim_start_matches('('));
         if !telling(kind, text) {
             return;
@@ -66,21 +67,21 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
             match part {
                 Part::Text(text) => {
                     for stretch in own(text.as_str()) {
-                        named(number, stretch, &mut add, facts);
+                        named(number, stretch, &mut add);
                     }
                 }
                 Part::Call(call) => {
                     let actions = tools::actions(call);
                     for action in &actions {
                         if let Some(command) = &action.command {
-                            named(number, clip(command, 4_000).0, &mut add, facts);
+                            named(number, clip(command, 4_000).0, &mut add);
                         }
                     }
                     if actions.iter().any(|it| matches!(it.meaning, Meaning::Edit | Meaning::Create)) {
-                        defined(number, call.input.as_str(), call.freeform, &mut add, facts);
+                        defined(number, call.input.as_str(), call.freeform, &mut add);
                     }
                     if actions.iter().any(|it| it.meaning == Meaning::Fetch) {
-                        named(number, call.input.as_str(), &mut add, facts);
+                        named(number, call.input.as_str(), &mut add);
                     }
                 }
                 // Of what tools print, only what a commit or a new pull request is called.
@@ -88,24 +89,24 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
                     let text = clip(output.text.as_str(), 2_000).0;
                     for line in text.lines().filter(|it| it.starts_with('[') && it.contains("] ")).take(3) {
                         for found in KINDS[5].1.find_iter(line).take(1) {
-                            add(number, Name::Hash, found.as_str(), facts);
+                            add(number, Name::Hash, found.as_str());
                         }
                     }
                     if text.len() < 400 && text.trim_start().starts_with("https://") {
-                        named(number, text, &mut add, facts);
+                        named(number, text, &mut add);
                     }
                 }
                 Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
             }
         }
     }
+    facts
 }
 
 fn named(
     number: usize,
     text: &str,
-    add: &mut impl FnMut(usize, Name, &str, &mut Vec<Fact>),
-    facts: &mut Vec<Fact>,
+    add: &mut impl FnMut(usize, Name, &str),
 ) {
     for (kind, pattern) in KINDS.iter() {
         for found in pattern.captures_iter(text).take(FEW) {
@@ -115,7 +116,7 @@ fn named(
                 let alone = !inside(text[..it.start()].chars().next_back())
                     && !inside(text[it.end()..].chars().next());
                 if alone || !matches!(kind, Name::Hash) {
-                    add(number, *kind, it.as_str(), facts);
+                    add(number, *kind, it.as_str());
                 }
             }
         }
@@ -126,8 +127,7 @@ fn defined(
     number: usize,
     input: &str,
     freeform: bool,
-    add: &mut impl FnMut(usize, Name, &str, &mut Vec<Fact>),
-    facts: &mut Vec<Fact>,
+    add: &mut impl FnMut(usize, Name, &str),
 ) {
     let mut each = |text: &str, patch: bool| {
         for found in DEFINED.captures_iter(text).take(FEW) {
@@ -137,7 +137,7 @@ fn defined(
                 continue;
             }
             if let Some(it) = found.get(1).or_else(|| found.get(2)) {
-                add(number, Name::Symbol, it.as_str(), facts);
+                add(number, Name::Symbol, it.as_str());
             }
         }
     };

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::cues::{CUES, compiled};
+use super::cues::{CUES, Small, compiled};
 use super::text::{bare, clip, flat, lines, own, sentences, unmarked};
 use super::{Detail, Fact, Polarity, Topic, Voice};
 use crate::history::{History, Kind, Message, Role};
@@ -35,10 +35,10 @@ const NOT_SAID: [&str; 6] = [
     "System: ",
 ];
 
-/// Reads all that was said.
-pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
+/// Reads all that was said. `goal`: it is known already.
+pub(super) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
+    let mut facts = Vec::new();
     let messages = history.messages();
-    let mut goal = facts.iter().any(|it| it.topic == Topic::Goal);
     let mut said: Option<usize> = None;
     // What the model said since the user last spoke: a question is answered once.
     let mut fresh: Option<usize> = None;
@@ -70,14 +70,14 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
                 if let Some(start) = since.take()
                     && let Some(said) = said
                 {
-                    concluded(said, &messages[said], start, facts);
+                    concluded(said, &messages[said], start, &mut facts);
                 }
-                ruled(number, &parts, facts);
+                ruled(number, &parts, &mut facts);
                 // What starts the work answers nothing, whatever the model asked to be polite.
                 let asked = fresh.take().filter(|_| started).map(|it| &messages[it]);
-                chosen(number, &parts, asked, facts);
+                chosen(number, &parts, asked, &mut facts);
                 if started {
-                    objected(number, &whole, &messages[..number], facts);
+                    objected(number, &whole, &messages[..number], &mut facts);
                 }
                 started |= !small;
                 if !small || last.is_none() {
@@ -88,13 +88,14 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
                 if message.texts().any(|it| !it.as_str().trim().is_empty()) {
                     (said, fresh) = (Some(number), Some(number));
                     since = Some(facts.len());
-                    told(number, message, facts);
+                    told(number, message, &mut facts);
                 }
             }
             (Role::User | Role::Assistant | Role::System | Role::Tool, _) => {}
         }
     }
-    ended(history, last, said, facts);
+    ended(history, last, said, &mut facts);
+    facts
 }
 
 /// The user's own words in a message.
@@ -124,7 +125,7 @@ fn objected(number: usize, prompt: &str, before: &[Message], facts: &mut Vec<Fac
     let meant = texts.iter().flat_map(|it| sentences(it)).find(|it| {
         let own = stems(it);
         it.chars().count() <= RULE
-            && CUES.announce.is_match(it)
+            && CUES.announce.is_in(&Small::of(it))
             && against.iter().any(|word| own.contains(word))
     });
     if let Some(meant) = meant {
@@ -147,9 +148,10 @@ fn trivial(text: &str) -> bool {
     count <= 2
         || text.starts_with('/') && !text.contains(char::is_whitespace) && text.matches('/').count() == 1
         || greets.iter().any(|it| text.trim_end_matches(['.', '!']).eq_ignore_ascii_case(it))
-        || count <= 24
-            && (CUES.approve.is_match(text) || CUES.refuse.is_match(text))
-            && text.split_whitespace().count() <= 3
+        || count <= 24 && text.split_whitespace().count() <= 3 && {
+            let small = Small::of(text);
+            CUES.approve.is_in(&small) || CUES.refuse.is_in(&small)
+        }
 }
 
 /// Which way a sentence points, if it is a rule.
@@ -161,12 +163,13 @@ pub(super) fn polarity(sentence: &str) -> Option<Polarity> {
         return None;
     }
     // What only looks like a rule is blotted out; another cue in the sentence still counts.
-    let left = CUES.void.replace_all(sentence, " ");
-    if CUES.forbid.is_match(&left) {
+    let small = Small::of(sentence);
+    let left = CUES.void.blot(&small);
+    if CUES.forbid.is_in(&left) {
         Some(Polarity::Forbid)
-    } else if CUES.require.is_match(&left) {
+    } else if CUES.require.is_in(&left) {
         Some(Polarity::Require)
-    } else if CUES.prefer.is_match(&left) {
+    } else if CUES.prefer.is_in(&left) {
         Some(Polarity::Prefer)
     } else {
         None
@@ -224,20 +227,21 @@ fn with_items<'a>(part: &'a str, sentence: &str) -> Option<&'a str> {
 
 /// The clause of a long sentence that holds its first cue.
 fn narrowed(sentence: &str) -> &str {
-    let cue = [&CUES.forbid, &CUES.require, &CUES.prefer].into_iter().find_map(|it| it.find(sentence));
+    let small = Small::of(sentence);
+    let cue = [&CUES.forbid, &CUES.require, &CUES.prefer].into_iter().find_map(|it| it.find(&small));
     let Some(cue) = cue else { return clip(sentence, RULE).0 };
     let breaks = [';', '；', '—', '–', '\n', ':'];
-    let start = sentence[..cue.start()]
+    let start = sentence[..cue.start]
         .rfind(breaks)
         .map_or(0, |it| it + sentence[it..].chars().next().map_or(1, char::len_utf8));
-    let end = sentence[cue.end()..].find(breaks).map_or(sentence.len(), |it| cue.end() + it);
+    let end = sentence[cue.end..].find(breaks).map_or(sentence.len(), |it| cue.end + it);
     let clause = sentence[start..end].trim();
     if clause.chars().count() <= RULE {
         return clause;
     }
     // No punctuation to go by: some words before the cue, and the rest after it.
-    let from = sentence[..cue.start()].char_indices().rev().nth(120).map_or(0, |(at, _)| at);
-    let from = sentence[from..cue.start()].find(' ').map_or(from, |it| from + it);
+    let from = sentence[..cue.start].char_indices().rev().nth(120).map_or(0, |(at, _)| at);
+    let from = sentence[from..cue.start].find(' ').map_or(from, |it| from + it);
     clip(sentence[from..].trim(), RULE).0
 }
 
@@ -300,8 +304,8 @@ fn chosen(number: usize, parts: &[&str], before: Option<&Message>, facts: &mut V
             return;
         }
     }
-    let approves = CUES.approve.is_match(whole);
-    let refuses = CUES.refuse.is_match(whole);
+    let small = Small::of(whole);
+    let (approves, refuses) = (CUES.approve.is_in(&small), CUES.refuse.is_in(&small));
     if short && asked.is_some() && (!asks || approves) {
         // Whatever it says, it is the answer; a yes may ask further.
         push(whole, asked, None, refuses && !approves, facts);
@@ -313,7 +317,8 @@ fn chosen(number: usize, parts: &[&str], before: Option<&Message>, facts: &mut V
             || asking(sentence)
             || whole.len() > 2_500
             || polarity(sentence).is_some();
-        if !other && (CUES.choose.is_match(sentence) || short && CUES.reverse.is_match(sentence)) {
+        let small = Small::of(sentence);
+        if !other && (CUES.choose.is_in(&small) || short && CUES.reverse.is_in(&small)) {
             push(sentence, None, None, false, facts);
         }
     }
@@ -336,12 +341,13 @@ fn told(number: usize, message: &Message, facts: &mut Vec<Fact>) {
             if sentence.chars().count() < 20 || sentence.ends_with([':', '?', '？', '：']) {
                 continue;
             }
-            let plans = CUES.announce.is_match(sentence);
-            if CUES.gave_up.is_match(sentence) && !plans {
+            let small = Small::of(sentence);
+            let plans = CUES.announce.is_in(&small);
+            if !plans && CUES.gave_up.is_in(&small) {
                 model(Topic::Tried, sentence);
-            } else if CUES.untested.is_match(sentence) {
+            } else if CUES.untested.is_in(&small) {
                 model(Topic::Untested, sentence);
-            } else if found < 3 && sentence.chars().count() >= 40 && CUES.found.is_match(sentence) && !plans {
+            } else if !plans && found < 3 && sentence.chars().count() >= 40 && CUES.found.is_in(&small) {
                 found += 1;
                 model(Topic::Findings, sentence);
             }
@@ -425,9 +431,8 @@ fn ended(history: &History, last: Option<usize>, said: Option<usize>, facts: &mu
     if !current.is_empty() {
         facts.push(fact(Topic::Current, current));
     }
-    for sentence in
-        spoken.into_iter().filter(|it| CUES.remaining.is_match(it) && !it.ends_with(['?', '？'])).take(6)
-    {
+    let remains = |it: &&str| !it.ends_with(['?', '？']) && CUES.remaining.is_in(&Small::of(it));
+    for sentence in spoken.into_iter().filter(remains).take(6) {
         facts.push(fact(Topic::Open, flat(clip(sentence, 300).0)));
     }
 }

@@ -134,29 +134,6 @@ pub fn backwards<T: Send>(
     })
 }
 
-/// What `each` makes of every item, in their order, on all cores.
-pub fn on_all_cores<T: Sync, R: Send>(items: &[T], each: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    /// So many are worth a thread.
-    const MANY: usize = 64;
-    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(8);
-    let many = items.len().div_ceil(cores).max(MANY);
-    std::thread::scope(|scope| {
-        let mut parts = items.chunks(many);
-        let mine = parts.next().unwrap_or_default();
-        let each = &each;
-        let others: Vec<_> =
-            parts.map(|it| scope.spawn(move || it.iter().map(each).collect::<Vec<R>>())).collect();
-        let mut out: Vec<R> = mine.iter().map(each).collect();
-        for other in others {
-            match other.join() {
-                Ok(found) => out.extend(found),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        out
-    })
-}
-
 fn give(
     each: &mut impl FnMut(u64, Record, &[u8]) -> Result<bool>,
     number: u64,

@@ -13,7 +13,8 @@ use super::phrases::looks_like_path;
 use super::probe::{Fact, Probe};
 use super::survive::states;
 use super::text::{Shape, clip, normal, tokens, words, words_of};
-use crate::history::{History, Part, Role};
+use crate::cores;
+use crate::history::{History, Message, Part, Role};
 
 /// What kind of statement it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -156,9 +157,9 @@ fn stands(source: &History, it: &Unsupported) -> bool {
 }
 
 /// Rows of up to three words that claims hold, and which of them were found.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Rows {
-    /// Whether some row begins with a word that has these last 16 bits: most places are passed over after one word.
+    /// Whether some row begins with a word of this [`mark`]: most places are passed over without a closer look.
     first: Vec<bool>,
     /// Found or not.
     rows: HashMap<u64, bool>,
@@ -168,8 +169,8 @@ impl Rows {
     /// Asks for every row of a text.
     fn ask(&mut self, text: &str) {
         self.first.resize(1 << 16, false);
-        for word in word_hashes(text) {
-            self.first[usize::from(word as u16)] = true;
+        for word in runs(text) {
+            self.first[mark(word)] = true;
         }
         rows_of(text, |_| true, |it| _ = self.rows.insert(it, false));
     }
@@ -182,7 +183,7 @@ impl Rows {
         }
         rows_of(
             text,
-            |it| first[usize::from(it as u16)],
+            |it| first[mark(it)],
             |it| {
                 if let Some(found) = rows.get_mut(&it) {
                     *found = true;
@@ -200,7 +201,7 @@ impl Rows {
 }
 
 /// What the source says of what is asked.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Support {
     /// Paths that are asked for, and whether they were found.
     paths: HashMap<u64, bool>,
@@ -240,30 +241,19 @@ impl Support {
                 }
             }
         }
+        let (first, second) = source.messages().split_at(source.messages().len() / 2);
+        let mut rest = support.clone();
+        let (rest, ()) = cores::both(
+            || {
+                rest.read(second);
+                rest
+            },
+            || support.read(first),
+        );
+        support.join(rest);
         let mut seen = HashSet::new();
         let cwd = support.cwd.clone();
         support.find_path(&cwd, &mut seen);
-        for message in source.messages() {
-            for part in &message.parts {
-                let (text, user) = match part {
-                    Part::Text(it) => (it.as_str(), message.role == Role::User),
-                    Part::Reasoning(it) => (it.text.as_str(), false),
-                    // Arguments are JSON: take its escapes out, or line breaks grow onto words.
-                    Part::Call(it) => (it.input.as_str(), false),
-                    Part::Output(it) => (it.text.as_str(), false),
-                    Part::Opaque(it) => (it.raw.as_str(), false),
-                    Part::Media(_) => continue,
-                };
-                let unescaped;
-                let text = if matches!(part, Part::Call(_) | Part::Opaque(_)) {
-                    unescaped = text.replace("\\n", "\n").replace("\\t", "\t").replace("\\\"", "\"");
-                    unescaped.as_str()
-                } else {
-                    text
-                };
-                support.find(text, user, &mut seen);
-            }
-        }
         for probe in probes {
             match &probe.fact {
                 Fact::Command { command, outcome } => {
@@ -289,6 +279,43 @@ impl Support {
         support
     }
 
+    /// Marks what messages of the source have.
+    fn read(&mut self, messages: &[Message]) {
+        let mut seen = HashSet::new();
+        for message in messages {
+            for part in &message.parts {
+                let (text, user) = match part {
+                    Part::Text(it) => (it.as_str(), message.role == Role::User),
+                    Part::Reasoning(it) => (it.text.as_str(), false),
+                    // Arguments are JSON: take its escapes out, or line breaks grow onto words.
+                    Part::Call(it) => (it.input.as_str(), false),
+                    Part::Output(it) => (it.text.as_str(), false),
+                    Part::Opaque(it) => (it.raw.as_str(), false),
+                    Part::Media(_) => continue,
+                };
+                let unescaped;
+                let text = if matches!(part, Part::Call(_) | Part::Opaque(_)) {
+                    unescaped = text.replace("\\n", "\n").replace("\\t", "\t").replace("\\\"", "\"");
+                    unescaped.as_str()
+                } else {
+                    text
+                };
+                self.find(text, user, &mut seen);
+            }
+        }
+    }
+
+    /// Marks what another found of the same that was asked for.
+    fn join(&mut self, other: Self) {
+        let some = |mine: &mut HashMap<u64, bool>, other: HashMap<u64, bool>| {
+            mine.extend(other.into_iter().filter(|it| it.1));
+        };
+        some(&mut self.paths, other.paths);
+        some(&mut self.all.rows, other.all.rows);
+        some(&mut self.user.rows, other.user.rows);
+        self.hashes.extend(other.hashes);
+    }
+
     /// Marks what a text of the source has.
     fn find(&mut self, text: &str, user: bool, seen: &mut HashSet<u64>) {
         self.all.find(text);
@@ -298,13 +325,21 @@ impl Support {
         if self.paths.is_empty() && !self.asks_hashes {
             return;
         }
-        for word in words_of(text) {
-            if word.text.contains(['/', '\\']) || looks_like_path(word.text) {
-                self.find_path(word.text, seen);
+        if self.asks_hashes {
+            for word in words_of(text) {
+                let hexes = word.text.split(|c: char| !c.is_ascii_hexdigit());
+                self.hashes.extend(hexes.filter(|it| is_hash(it)).map(str::to_owned));
             }
-            if self.asks_hashes {
-                for hex in word.text.split(|c: char| !c.is_ascii_hexdigit()).filter(|it| is_hash(it)) {
-                    self.hashes.push(hex.to_string());
+        }
+        // A path has one of these signs, and no word goes over a space.
+        let (bytes, mut at) = (text.as_bytes(), 0);
+        while let Some(sign) = memchr::memchr3(b'.', b'/', b'\\', &bytes[at..]) {
+            let sign = at + sign;
+            let start = bytes[at..sign].iter().rposition(u8::is_ascii_whitespace).map_or(at, |it| at + it + 1);
+            at = bytes[sign..].iter().position(u8::is_ascii_whitespace).map_or(bytes.len(), |it| sign + it);
+            for word in words_of(&text[start..at]) {
+                if word.text.contains(['/', '\\']) || looks_like_path(word.text) {
+                    self.find_path(word.text, seen);
                 }
             }
         }
@@ -373,18 +408,47 @@ fn hash(text: &str) -> u64 {
     xxh3_64(text.as_bytes())
 }
 
-/// Hashes of the words of a text: runs of letters and digits.
-fn word_hashes(text: &str) -> impl Iterator<Item = u64> {
-    text.split(|c: char| !c.is_alphanumeric()).filter(|it| !it.is_empty()).map(hash)
+/// The words of claims, without what holds them together: runs of letters and digits.
+fn runs(mut text: &str) -> impl Iterator<Item = &str> {
+    // How many bytes at the start of a text are letters and digits, or none.
+    let span = |text: &str, letters: bool| {
+        let mut at = 0;
+        while let Some(byte) = text.as_bytes().get(at) {
+            let (letter, len) = match byte {
+                byte if byte.is_ascii() => (byte.is_ascii_alphanumeric(), 1),
+                _ => text[at..].chars().next().map_or((false, 1), |it| (it.is_alphanumeric(), it.len_utf8())),
+            };
+            if letter != letters {
+                break;
+            }
+            at += len;
+        }
+        at
+    };
+    std::iter::from_fn(move || {
+        text = &text[span(text, false)..];
+        let (run, rest) = text.split_at(span(text, true));
+        text = rest;
+        (!run.is_empty()).then_some(run)
+    })
+}
+
+/// 16 bits of a word that most other words do not have.
+fn mark(word: &str) -> usize {
+    let bytes = word.as_bytes();
+    let at = |place: usize| bytes.get(place).copied().unwrap_or_default();
+    let some = [at(0), at(1), at(bytes.len().wrapping_sub(1)), bytes.len() as u8];
+    (u32::from_le_bytes(some).wrapping_mul(0x9E37_79B1) >> 16) as usize
 }
 
 /// Hashes of every one, two and three words in a row that begin with a word `first` holds for.
-fn rows_of(text: &str, first: impl Fn(u64) -> bool, mut take: impl FnMut(u64)) {
-    let mut words = word_hashes(text);
+fn rows_of(text: &str, first: impl Fn(&str) -> bool, mut take: impl FnMut(u64)) {
+    let mut words = runs(text);
     let (mut one, mut two, mut three) = (words.next(), words.next(), words.next());
     while let Some(word) = one {
         if first(word) {
-            let joined = |row: u64, word: u64| row.rotate_left(5).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ word;
+            let joined = |row: u64, word| row.rotate_left(5).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ hash(word);
+            let word = hash(word);
             let pair = two.map(|it| joined(word, it));
             let triple = pair.zip(three).map(|(pair, it)| joined(pair, it));
             [Some(word), pair, triple].into_iter().flatten().for_each(&mut take);
@@ -566,16 +630,16 @@ fn success(line: &str) -> Option<Success> {
     ];
     let shipped =
         ["deployed to", "successfully deployed", "was deployed", "released to", "已部署", "デプロイ済"];
-    let denied = cues::NEGATORS.iter().any(|it| tokens(line).iter().any(|word| word == it));
-    if denied {
-        None
-    } else if tests.iter().any(|it| lower.contains(it)) {
-        Some(Success::Tests)
-    } else if builds.iter().any(|it| lower.contains(it)) {
-        Some(Success::Build)
-    } else if shipped.iter().any(|it| lower.contains(it)) {
-        Some(Success::Shipped)
+    let claims = |list: &[&str]| list.iter().any(|it| lower.contains(it));
+    let claim = if claims(&tests) {
+        Success::Tests
+    } else if claims(&builds) {
+        Success::Build
+    } else if claims(&shipped) {
+        Success::Shipped
     } else {
-        None
-    }
+        return None;
+    };
+    let denied = tokens(line).iter().any(|it| cues::NEGATORS.contains(&it.as_str()));
+    (!denied).then_some(claim)
 }

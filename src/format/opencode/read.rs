@@ -7,8 +7,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::element::{Live, assistant, usage, user};
+use crate::cores;
 use crate::error::{Error, Kind as ErrorKind, Result as OrError};
-use crate::format::{Format, Keep, Note, PastCompaction, Record, Session, document, hold, lines};
+use crate::format::{Format, Keep, Note, PastCompaction, Record, Session, document, hold};
 use crate::history::{History, Kind, Meta};
 
 /// An export, opened: every element's head, but no part's content.
@@ -71,7 +72,7 @@ impl<'a> Export<'a> {
         let info =
             found.top.get("info").and_then(|it| document::value(text, it, "info").ok()).unwrap_or_default();
         let mut entries = Vec::with_capacity(found.records.len());
-        let heads = lines::on_all_cores(&found.records, |it| head(text.get(it.clone()).unwrap_or_default()));
+        let heads = cores::each(&found.records, |it| head(text.get(it.clone()).unwrap_or_default()));
         for (index, (span, head)) in found.records.into_iter().zip(heads).enumerate() {
             let (info, compaction) = head.unwrap_or_else(|what| {
                 notes.push(note(index, &what));
@@ -119,7 +120,7 @@ impl<'a> Export<'a> {
             }
             out
         };
-        let mut out: Vec<Live> = lines::on_all_cores(&order, said).into_iter().flatten().collect();
+        let mut out: Vec<Live> = cores::each(&order, said).into_iter().flatten().collect();
         // What a message before the summary reported was another context.
         let summary = out.iter().rposition(|it| it.message.kind == Kind::Summary);
         if let Some(summary) = summary {
