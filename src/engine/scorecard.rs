@@ -1,7 +1,7 @@
 //! Compacting many sessions in many ways, to see what each keeps. Nothing is archived or written.
 
-use std::sync::OnceLock;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use super::gate::Known;

@@ -103,11 +103,7 @@ pub(super) fn read(history: &History) -> Vec<Fact> {
     facts
 }
 
-fn named(
-    number: usize,
-    text: &str,
-    add: &mut impl FnMut(usize, Name, &str),
-) {
+fn named(number: usize, text: &str, add: &mut impl FnMut(usize, Name, &str)) {
     for (kind, pattern) in KINDS.iter() {
         for found in pattern.captures_iter(text).take(FEW) {
             if let Some(it) = found.get(1).or_else(|| found.get(0)) {
@@ -123,12 +119,7 @@ fn named(
     }
 }
 
-fn defined(
-    number: usize,
-    input: &str,
-    freeform: bool,
-    add: &mut impl FnMut(usize, Name, &str),
-) {
+fn defined(number: usize, input: &str, freeform: bool, add: &mut impl FnMut(usize, Name, &str)) {
     let mut each = |text: &str, patch: bool| {
         for found in DEFINED.captures_iter(text).take(FEW) {
             let line = found.get(0).map_or("", |it| it.as_str()).trim_start_matches('\n');

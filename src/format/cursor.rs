@@ -142,8 +142,10 @@ impl<'a> Cursor<'a> {
             // All of it is copied, of which the rest is then written over.
             match bytes.get(at..).and_then(|it| it.first_chunk::<SIDE>()) {
                 Some(side) => {
-                    out.get_mut(to..)?.first_chunk_mut::<SIDE>()?.copy_from_slice(side);
-                    let many = special(side).trailing_zeros() as usize;
+                    // Taken out first, or it would be read again behind what is written.
+                    let side = *side;
+                    *out.get_mut(to..)?.first_chunk_mut::<SIDE>()? = side;
+                    let many = special(&side).trailing_zeros() as usize;
                     (at, to) = (at + many.min(SIDE), to + many.min(SIDE));
                     if many >= SIDE {
                         continue;

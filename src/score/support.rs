@@ -335,7 +335,8 @@ impl Support {
         let (bytes, mut at) = (text.as_bytes(), 0);
         while let Some(sign) = memchr::memchr3(b'.', b'/', b'\\', &bytes[at..]) {
             let sign = at + sign;
-            let start = bytes[at..sign].iter().rposition(u8::is_ascii_whitespace).map_or(at, |it| at + it + 1);
+            let start =
+                bytes[at..sign].iter().rposition(u8::is_ascii_whitespace).map_or(at, |it| at + it + 1);
             at = bytes[sign..].iter().position(u8::is_ascii_whitespace).map_or(bytes.len(), |it| sign + it);
             for word in words_of(&text[start..at]) {
                 if word.text.contains(['/', '\\']) || looks_like_path(word.text) {

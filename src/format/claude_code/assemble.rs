@@ -5,11 +5,26 @@ use std::sync::Arc;
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
 use super::blocks::is_blank;
-use super::chain::Row;
 use crate::format::Origins;
 use crate::history::{Kind, Message, Part, Role, Usage};
 
-/// A live row, understood.
+/// A live row, understood: what goes into a message of it. The tree itself is large, and gone by then.
+pub(super) struct Live {
+    pub(super) origin: Origin,
+    pub(super) item: Box<Item>,
+}
+
+/// Where a part of a message comes from.
+#[derive(Clone)]
+pub(super) struct Origin {
+    /// Number of the row.
+    pub(super) row: usize,
+    pub(super) record: u32,
+    pub(super) uuid: Arc<str>,
+    pub(super) at: Option<i64>,
+}
+
+/// What a row says.
 pub(super) enum Item {
     /// A block or more of a response.
     Reply { response: Arc<str>, parts: Vec<Part>, usage: Option<Usage> },
@@ -52,7 +67,7 @@ impl Item {
 
 /// What the client drops without a word: results whose call is gone, calls whose result is (but those of the
 /// last response, which still run), blank texts of the model, and responses of which only thinking is left.
-pub(super) fn drop_orphans(items: &mut Vec<(usize, Box<Item>)>) {
+pub(super) fn drop_orphans(items: &mut Vec<Live>) {
     // Calls, each with the one of the same id before it that waits too: of several, a result answers the last.
     let mut calls: Vec<(usize, usize, Option<usize>, bool)> = Vec::new();
     let mut waiting: HashMap<&str, usize> = HashMap::new();
@@ -62,7 +77,7 @@ pub(super) fn drop_orphans(items: &mut Vec<(usize, Box<Item>)>) {
     let mut gone: HashSet<(usize, usize)> = HashSet::new();
     // The last response, while the user has said nothing after it.
     let mut running = None;
-    for (number, (_, item)) in items.iter().enumerate() {
+    for (number, Live { item, .. }) in items.iter().enumerate() {
         let parts = item.parts();
         match &**item {
             Item::Reply { response, .. } => {
@@ -97,14 +112,14 @@ pub(super) fn drop_orphans(items: &mut Vec<(usize, Box<Item>)>) {
             Item::Before(_) | Item::After(_) => {}
         }
     }
-    let runs = |number: usize| matches!(&*items[number].1, Item::Reply { response, .. } if Some(response) == running);
+    let runs = |number: usize| matches!(&*items[number].item, Item::Reply { response, .. } if Some(response) == running);
     let unanswered = calls.iter().filter(|it| !it.3 && !runs(it.0)).map(|it| (it.0, it.1));
     gone.extend(unanswered.collect::<Vec<_>>());
     drop(waiting);
     let numbers: HashSet<usize> = gone.iter().map(|it| it.0).collect();
     for number in numbers {
         let mut place = 0;
-        items[number].1.parts_mut().retain(|_| {
+        items[number].item.parts_mut().retain(|_| {
             place += 1;
             !gone.contains(&(number, place - 1))
         });
@@ -112,7 +127,7 @@ pub(super) fn drop_orphans(items: &mut Vec<(usize, Box<Item>)>) {
     // Thinking stays where the rest of its response does: whether there is one, for responses of which some row has none.
     let says = |parts: &[Part]| parts.iter().any(|it| !matches!(it, Part::Reasoning(_)));
     let replies = || {
-        items.iter().filter_map(|(_, item)| match &**item {
+        items.iter().filter_map(|it| match &*it.item {
             Item::Reply { response, parts, .. } => Some((response, says(parts))),
             _ => None,
         })
@@ -126,7 +141,7 @@ pub(super) fn drop_orphans(items: &mut Vec<(usize, Box<Item>)>) {
             }
         }
     }
-    items.retain(|(_, item)| match &**item {
+    items.retain(|it| match &*it.item {
         Item::Reply { response, parts, .. } => {
             !parts.is_empty() && (says(parts) || spoken.get(response) == Some(&true))
         }
@@ -140,8 +155,8 @@ pub(super) fn drop_orphans(items: &mut Vec<(usize, Box<Item>)>) {
 
 /// Messages under construction: the responses at hand, and what came after them, sorted into what the client sends
 /// first and last.
-pub(super) struct Assembly<'a> {
-    rows: &'a [Row],
+#[derive(Default)]
+pub(super) struct Assembly {
     replies: Vec<Reply>,
     /// The replies by response, all but the last.
     by_response: HashMap<Arc<str>, usize>,
@@ -173,34 +188,32 @@ struct Reply {
 
 /// What a row says, or a part of that.
 struct Piece {
-    /// The row; nothing if it stands in an earlier piece of the message already.
-    row: Option<usize>,
+    /// Nothing if the row stands in an earlier piece of the message already.
+    origin: Option<Origin>,
     /// The reply that it belongs to, if any.
     reply: usize,
     kind: Kind,
     parts: Vec<Part>,
 }
 
-impl<'a> Assembly<'a> {
+impl Piece {
+    /// Number of the row.
+    fn row(&self) -> Option<usize> {
+        self.origin.as_ref().map(|it| it.row)
+    }
+}
+
+impl Assembly {
     /// `items`: how many rows will come.
-    pub(super) fn new(rows: &'a [Row], items: usize) -> Self {
-        Self {
-            rows,
-            replies: Vec::new(),
-            by_response: HashMap::new(),
-            said: Vec::new(),
-            results: Vec::new(),
-            before: Vec::new(),
-            words: Vec::new(),
-            after: Vec::new(),
-            out: Assembled { messages: Vec::with_capacity(items), ..Assembled::default() },
-        }
+    pub(super) fn new(items: usize) -> Self {
+        let out = Assembled { messages: Vec::with_capacity(items), ..Assembled::default() };
+        Self { out, ..Self::default() }
     }
 
     /// The next live row.
-    pub(super) fn take(&mut self, at: usize, item: Item) {
-        let piece = |kind, parts| Piece { row: Some(at), reply: 0, kind, parts };
-        match item {
+    pub(super) fn take(&mut self, Live { origin, item }: Live) {
+        let piece = |kind, parts| Piece { origin: Some(origin), reply: 0, kind, parts };
+        match *item {
             Item::Reply { response, parts, usage } => {
                 // Blocks of one response belong together, also where results came in between.
                 let only_results = self.before.is_empty() && self.words.is_empty() && self.after.is_empty();
@@ -251,7 +264,7 @@ impl<'a> Assembly<'a> {
         let mut replies = std::mem::take(&mut self.replies);
         let mut said = std::mem::take(&mut self.said);
         // In the order of the file.
-        said.sort_by_key(|it| (it.reply, it.row));
+        said.sort_by_key(|it| (it.reply, it.row()));
         let mut rest = said.as_mut_slice();
         for (number, reply) in replies.drain(..).enumerate() {
             let pieces = rest.iter().take_while(|it| it.reply == number).count();
@@ -269,7 +282,7 @@ impl<'a> Assembly<'a> {
         (self.replies, self.said) = (replies, said);
 
         let mut results = std::mem::take(&mut self.results);
-        results.sort_by_key(|it| it.row);
+        results.sort_by_key(Piece::row);
         let beside = |it: &&Piece| it.parts.iter().any(|it| !matches!(it, Part::Output(_)));
         // A result beside nothing but the client's own text starts no turn.
         let either = |a, b| if a == b { a } else { Kind::Said };
@@ -295,29 +308,31 @@ impl<'a> Assembly<'a> {
 
     /// Makes a message of pieces, if there are any.
     fn push(&mut self, role: Role, kind: Kind, pieces: &mut [Piece]) {
-        let Some(first) = pieces.first().and_then(|it| it.row) else { return };
+        let parts = joined(pieces);
+        let origins = || pieces.iter().filter_map(|it| it.origin.as_ref());
+        let Some(first) = origins().next() else { return };
         let number = self.out.messages.len();
-        let mut message = Message::new(role, kind, joined(pieces));
+        let mut message = Message::new(role, kind, parts);
         message.from = Some(number as u32);
-        message.id = Some(self.rows[first].uuid.clone());
-        message.at = self.rows[first].at;
+        message.id = Some(first.uuid.clone());
+        message.at = first.at;
         self.out.messages.push(message);
-        let rows = || pieces.iter().filter_map(|it| it.row);
-        self.out.origins.push(rows().map(|it| self.rows[it].record));
-        let summaries = rows().filter(|it| self.rows[*it].is_summary());
-        self.out.summaries.extend(summaries.map(|it| (it, number)));
+        self.out.origins.push(origins().map(|it| it.record));
+        if kind == Kind::Summary {
+            self.out.summaries.extend(origins().map(|it| (it.row, number)));
+        }
     }
 }
 
 /// What was said after a result stands before the calls.
 fn calls_last(pieces: &mut [Piece]) -> Vec<Piece> {
     let (mut said, mut calls) = (Vec::new(), Vec::new());
-    for Piece { row, reply, kind, parts } in pieces {
+    for Piece { origin, reply, kind, parts } in pieces {
         let (of_calls, others): (Vec<_>, Vec<_>) =
             std::mem::take(parts).into_iter().partition(|it| matches!(it, Part::Call(_)));
-        let again = row.filter(|_| others.is_empty());
-        said.push(Piece { row: *row, reply: *reply, kind: *kind, parts: others });
-        calls.push(Piece { row: again, reply: *reply, kind: *kind, parts: of_calls });
+        let again = origin.clone().filter(|_| others.is_empty());
+        said.push(Piece { origin: origin.take(), reply: *reply, kind: *kind, parts: others });
+        calls.push(Piece { origin: again, reply: *reply, kind: *kind, parts: of_calls });
     }
     said.into_iter().chain(calls).filter(|it| !it.parts.is_empty()).collect()
 }

@@ -142,12 +142,6 @@ pub(super) struct Row {
     pub(super) loaded: Option<Result<Loaded, String>>,
 }
 
-impl Row {
-    pub(super) fn is_summary(&self) -> bool {
-        matches!(self.kind, RowKind::User { summary: true, .. })
-    }
-}
-
 /// All lines, of which the rows are known by their place in the tree.
 #[derive(Default)]
 pub(super) struct Index {

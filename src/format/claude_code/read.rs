@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use foldhash::HashMap;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::assemble::{Assembled, Assembly, Item, drop_orphans};
+use super::assemble::{Assembled, Assembly, Item, Live, Origin, drop_orphans};
 use super::blocks::{blocks, is_blank, kind_of};
 use super::chain::{Index, Row, RowKind, lenient};
 use super::fast::Said;
@@ -79,18 +78,23 @@ fn session(source: &dyn Source, keep: &Keep, mut index: Index) -> Result<Session
         match loaded {
             Ok(loaded) => {
                 model = loaded.model.or(model);
-                items.extend(loaded.item.map(|it| (at, it)));
+                let (record, uuid, time) = (row.record, &row.uuid, row.at);
+                let origin = || Origin { row: at, record, uuid: uuid.clone(), at: time };
+                items.extend(loaded.item.map(|item| Live { origin: origin(), item }));
             }
             Err(what) => index.notes.push(Note { line: row.line, what }),
         }
     }
     drop_orphans(&mut items);
-    let mut assembly = Assembly::new(&index.rows, items.len());
-    for (at, item) in items {
-        assembly.take(at, *item);
-    }
+    let past = past(source, &index)?;
+    drop(index.rows);
+    let mut assembly = Assembly::new(items.len());
+    items.into_iter().for_each(|it| assembly.take(it));
     let Assembled { messages, origins, summaries } = assembly.done();
-    let past = past(source, &index, &summaries)?;
+    let past = past.into_iter().map(|(row, past)| PastCompaction {
+        message: row.and_then(|it| summaries.get(&it)).copied(),
+        ..past
+    });
     let stem = source.name().rsplit(['/', '\\']).next().and_then(|it| it.strip_suffix(".jsonl"));
     let session = stem.filter(|it| is_uuid(it)).map(Arc::from).or(index.session);
     let meta = Meta {
@@ -106,7 +110,7 @@ fn session(source: &dyn Source, keep: &Keep, mut index: Index) -> Result<Session
         records: index.records,
         of_message: origins,
         notes: index.notes,
-        past,
+        past: past.collect(),
         history: History::new(messages, meta),
     })
 }
@@ -326,36 +330,33 @@ fn attachment(text: &str) -> Result<Option<Item>, String> {
     Ok(Some(Item::After(texts.into_iter().map(bare).filter(|it| !is_blank(it)).collect())))
 }
 
-/// One a boundary, and one a summary that stands without (version 1).
-fn past(
-    source: &dyn Source,
-    index: &Index,
-    summaries: &HashMap<usize, usize>,
-) -> Result<Vec<PastCompaction>> {
-    let mut out: Vec<PastCompaction> = Vec::new();
+/// One a boundary, and one a summary that stands without (version 1); each with the row of its summary.
+fn past(source: &dyn Source, index: &Index) -> Result<Vec<(Option<usize>, PastCompaction)>> {
+    let mut out: Vec<(Option<usize>, PastCompaction)> = Vec::new();
     let mut waits = false;
     for (at, row) in index.rows.iter().enumerate() {
         match row.kind {
             RowKind::Boundary => {
                 let compact = row.compact.as_ref();
-                out.push(PastCompaction {
+                let past = PastCompaction {
                     trigger: compact.and_then(|it| it.trigger.clone()),
                     tokens_before: compact.and_then(|it| it.before),
                     tokens_after: compact.and_then(|it| it.after),
                     ..PastCompaction::default()
-                });
+                };
+                out.push((None, past));
                 waits = true;
             }
             RowKind::User { summary: true, .. } => {
                 if !waits {
-                    out.push(PastCompaction::default());
+                    out.push(Default::default());
                 }
                 waits = false;
                 let bytes = source.bytes(index.records[row.record as usize].range())?;
                 let item = loaded(row, &json::mend(&bytes)).ok().and_then(|it| it.item);
-                if let (Some(past), Some(Item::Summary(parts))) = (out.last_mut(), item.map(|it| *it)) {
+                if let (Some((of, past)), Some(Item::Summary(parts))) = (out.last_mut(), item.map(|it| *it)) {
                     past.summary = Message::new(Role::User, Kind::Summary, parts).plain();
-                    past.message = summaries.get(&at).copied();
+                    *of = Some(at);
                 }
             }
             RowKind::User { .. }
