@@ -243,9 +243,11 @@ fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
     out
 }
 
-/// Whether what the user said stands among the rules, but for a word or two.
+/// Whether what the user said stands among the rules, but for a word or two. `facts` are in the order of their messages.
 fn told_by_rules(said: &Fact, facts: &[&Fact]) -> bool {
-    let rules = facts.iter().filter(|it| it.topic == Topic::Constraints && says(said, it));
+    let beside = &facts[facts.partition_point(|it| it.message < said.message)..];
+    let beside = beside.iter().take_while(|it| it.message == said.message);
+    let rules = beside.filter(|it| it.topic == Topic::Constraints && says(said, it));
     let told: usize = rules.map(|it| it.text.chars().count()).sum();
     told * 5 >= said.text.chars().count() * 4
 }
