@@ -1,6 +1,18 @@
 //! Work on more than one core.
 
 use std::panic::resume_unwind;
+use std::sync::OnceLock;
+
+/// How many cores are used at most. More would wait for the same memory.
+const MOST: usize = 8;
+/// So many items are worth a thread.
+const MANY: usize = 256;
+
+/// How many cores there are to use. Asked once: the system reads several files for it.
+pub(crate) fn count() -> usize {
+    static COUNT: OnceLock<usize> = OnceLock::new();
+    *COUNT.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from).min(MOST))
+}
 
 /// Does two things at once.
 pub(crate) fn both<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B) -> (A, B) {
@@ -11,22 +23,27 @@ pub(crate) fn both<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnc
     })
 }
 
-/// What `make` makes of every item, in their order, on all cores.
-pub(crate) fn each<T: Sync, R: Send>(items: &[T], make: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    /// So many are worth a thread.
-    const MANY: usize = 64;
-    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(8);
-    let many = items.len().div_ceil(cores).max(MANY);
+/// What `make` makes of the items of each core, in their order; it is told the number of the first.
+pub(crate) fn shares<'t, T: Sync, R: Send>(
+    items: &'t [T],
+    make: impl Fn(usize, &'t [T]) -> R + Sync,
+) -> Vec<R> {
+    let many = items.len().div_ceil(count()).max(MANY);
     std::thread::scope(|scope| {
-        let mut parts = items.chunks(many);
-        let mine = parts.next().unwrap_or_default();
+        let mut shares = items.chunks(many).enumerate();
+        let mine = shares.next();
         let make = &make;
-        let others: Vec<_> =
-            parts.map(|it| scope.spawn(move || it.iter().map(make).collect::<Vec<R>>())).collect();
-        let mut out: Vec<R> = mine.iter().map(make).collect();
-        for other in others {
-            out.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        }
+        let others: Vec<_> = shares.map(|(at, it)| scope.spawn(move || make(at * many, it))).collect();
+        let mut out: Vec<R> = mine.into_iter().map(|(_, it)| make(0, it)).collect();
+        out.extend(others.into_iter().map(|it| it.join().unwrap_or_else(|panic| resume_unwind(panic))));
         out
     })
+}
+
+/// What `make` makes of every item, in their order.
+pub(crate) fn each<T: Sync, R: Send>(items: &[T], make: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let mut shares = shares(items, |_, share| share.iter().map(&make).collect::<Vec<R>>()).into_iter();
+    let mut out = shares.next().unwrap_or_default();
+    shares.for_each(|it| out.extend(it));
+    out
 }

@@ -7,6 +7,7 @@ use crate::answers::{
     Advice, CONTRACT, CategoryInfo, Counts, EstimateAnswer, Large, NextInfo, PastInfo, Reported, TriggerInfo,
 };
 use crate::compact;
+use crate::cores;
 use crate::error::Result;
 use crate::facts;
 use crate::history::{Message, Part};
@@ -103,20 +104,27 @@ const LARGEST: usize = 10;
 
 /// The largest parts.
 fn largest(measured: &Measured<'_>) -> Vec<Large> {
-    let mut out = Vec::new();
-    let messages = measured.history.messages();
-    for (index, message) in messages.iter().enumerate() {
-        for (place, part) in message.parts.iter().enumerate() {
-            out.push((measured.ruler.part(part), index, place, part));
-        }
-    }
     // Of parts of one message and one size the first.
     let order = |it: &(u64, usize, usize, &Part)| (std::cmp::Reverse(it.0), it.1, it.2);
-    if out.len() > LARGEST {
-        out.select_nth_unstable_by_key(LARGEST, order);
+    let first = |out: &mut Vec<_>| {
+        out.sort_unstable_by_key(order);
         out.truncate(LARGEST);
-    }
-    out.sort_unstable_by_key(order);
+    };
+    let shares = cores::shares(measured.history.messages(), |from, share| {
+        let mut out = Vec::new();
+        for (index, message) in share.iter().enumerate() {
+            for (place, part) in message.parts.iter().enumerate() {
+                out.push((measured.ruler.part(part), from + index, place, part));
+            }
+            // Not all are held that could be among them.
+            if out.len() > 100 * LARGEST {
+                first(&mut out);
+            }
+        }
+        out
+    });
+    let mut out = shares.into_iter().flatten().collect();
+    first(&mut out);
     let describe = |(tokens, message, _, part): (u64, usize, usize, &Part)| {
         let (kind, what) = match part {
             Part::Text(it) => ("text", words(it.as_str(), 60)),

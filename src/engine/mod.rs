@@ -290,9 +290,8 @@ impl Engine {
         let configured = model.and_then(|it| self.config.windows.get(it).copied());
         let ruler = Ruler::new(history, ask.tokenizer, ask.overhead);
         let (mut tokens, mut overhead) = (0, ruler.overhead());
-        for message in history.messages() {
-            *if crate::compact::counts(message) { &mut tokens } else { &mut overhead } +=
-                ruler.message(message);
+        for (message, size) in history.messages().iter().zip(ruler.messages(history.messages())) {
+            *if crate::compact::counts(message) { &mut tokens } else { &mut overhead } += size;
         }
         let given = ask.window.or(configured).or(history.meta.window).filter(|it| *it > 0);
         let limits = Limits {

@@ -8,6 +8,7 @@ use std::sync::mpsc;
 use memchr::memchr;
 
 use super::{Record, Source};
+use crate::cores;
 use crate::error::Result;
 
 /// How much is read at once: little enough to be still in the second-level cache when it is looked at.
@@ -95,8 +96,7 @@ pub fn backwards<T: Send>(
     mut take: impl FnMut(T, u64) -> bool,
 ) -> Result<u64> {
     let len = source.len();
-    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(8);
-    let cores = len.div_ceil(BLOCK).min(cores as u64);
+    let cores = len.div_ceil(BLOCK).min(cores::count() as u64);
     // Where what nobody has looked at ends. Ranges are in proportion to what was needed so far, so that little is looked
     // at in vain.
     let rest = AtomicU64::new(len);

@@ -12,6 +12,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use super::bpe::{self, Vocabulary};
 use super::hash::hash;
 use super::middle::{ceil, floor};
+use crate::cores;
 
 /// An encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -80,8 +81,7 @@ fn on_all_cores<T: Sync, U: Send>(
     all: &[T],
     work: impl Fn(&T) -> U + Sync,
 ) -> Vec<U> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(8);
-    let threads = cores.min(bytes / piece).min(all.len());
+    let threads = cores::count().min(bytes / piece).min(all.len());
     if threads < 2 {
         return all.iter().map(work).collect();
     }

@@ -199,6 +199,23 @@ pub struct Categories {
     pub summary: u64,
 }
 
+impl std::ops::Add for Categories {
+    type Output = Self;
+
+    fn add(self, it: Self) -> Self {
+        Self {
+            system: self.system + it.system,
+            user: self.user + it.user,
+            assistant: self.assistant + it.assistant,
+            reasoning: self.reasoning + it.reasoning,
+            tool_calls: self.tool_calls + it.tool_calls,
+            tool_outputs: self.tool_outputs + it.tool_outputs,
+            media: self.media + it.media,
+            summary: self.summary + it.summary,
+        }
+    }
+}
+
 impl Categories {
     /// All of it.
     pub fn total(&self) -> u64 {

@@ -1,5 +1,6 @@
 //! The one way anything is counted.
 
+use std::ops::Add;
 use std::sync::Arc;
 
 use super::estimate::{self, Heuristic};
@@ -9,6 +10,7 @@ use super::middle::{ceil, floor};
 use super::rates::{Maker, Rates};
 use super::reports::{Report, learned_scale, reports};
 use super::{Categories, Estimator, Filled, Method, MethodKind, Tokenizer, shape};
+use crate::cores;
 use crate::history::{History, Kind, Measure, Message, Opaque, Output, Part, Role, Text, Weight};
 
 /// Counts tokens. One ruler serves one plan: trigger, split, budget and acceptance go by the same figures.
@@ -179,13 +181,13 @@ impl Ruler {
 
     /// What a context with that history holds.
     pub fn filled(&self, history: &History) -> Filled {
-        let messages = history.messages().iter().map(|it| self.message(it)).sum();
+        let messages = self.messages(history.messages()).iter().sum();
         Filled { overhead: self.overhead, messages }
     }
 
     /// Tokens of each message.
     pub fn messages(&self, messages: &[Message]) -> Vec<u64> {
-        messages.iter().map(|it| self.message(it)).collect()
+        cores::each(messages, |it| self.message(it))
     }
 
     /// How the figures are got.
@@ -206,8 +208,14 @@ impl Ruler {
 
     /// Where the context goes. The sum is the overhead and all messages.
     pub fn by_category(&self, history: &History) -> Categories {
-        let mut out = Categories { system: self.overhead, ..Categories::default() };
-        for message in history.messages() {
+        let overhead = Categories { system: self.overhead, ..Categories::default() };
+        let shares = cores::shares(history.messages(), |_, share| self.categories(share));
+        shares.into_iter().fold(overhead, Add::add)
+    }
+
+    fn categories(&self, messages: &[Message]) -> Categories {
+        let mut out = Categories::default();
+        for message in messages {
             let mut rest = self.message(message);
             let mut put = |slot: &mut u64, tokens: u64| {
                 // Rounding differs between parts and messages; nothing may be counted that the message has not.
@@ -257,8 +265,8 @@ impl Ruler {
         }
         // Tokens before each message, unscaled.
         let mut before = vec![0.0];
-        before.extend(history.messages().iter().scan(0.0, |sum, it| {
-            *sum += self.raw(it);
+        before.extend(cores::each(history.messages(), |it| self.raw(it)).iter().scan(0.0, |sum, it| {
+            *sum += it;
             Some(*sum)
         }));
         let reports: Vec<Report> = reports(history).filter(|it| it.is_of(before[it.start])).collect();
@@ -281,7 +289,7 @@ impl Ruler {
             self.scale = self.scale.clamp(0.25, 4.0);
         }
         if given.is_none() {
-            let counted: u64 = history.messages()[..last.start].iter().map(|it| self.message(it)).sum();
+            let counted: u64 = self.messages(&history.messages()[..last.start]).iter().sum();
             self.overhead = last.sent.saturating_sub(counted);
         }
         self.method.anchor = Some(last.message);
@@ -310,7 +318,7 @@ impl Ruler {
             }
             Part::Call(call) => {
                 let signature = call.signature.as_deref().map_or(0.0, sealed);
-                self.short(&call.name) + self.plain(&call.input) + signature + rates.call
+                self.name(&call.name) + self.plain(&call.input) + signature + rates.call
             }
             Part::Output(output) => self.plain(&output.text) + rates.output,
             Part::Media(_) => 0.0,
@@ -329,7 +337,15 @@ impl Ruler {
         }
     }
 
-    /// The same for a name, which is not worth remembering.
+    /// The same for the name of a tool: there are few, each called again and again.
+    fn name(&self, name: &str) -> f64 {
+        match self.basis {
+            Basis::Shape => shape::of_name(name) as f64 / 1000.0 * self.rates.text,
+            Basis::Calibrated | Basis::Encoding(_) | Basis::Heuristic(_) => self.short(name),
+        }
+    }
+
+    /// The same for a text that remembers nothing.
     fn short(&self, text: &str) -> f64 {
         let o200k = match self.basis {
             Basis::Shape => shape::thousandths(text) as f64 / 1000.0,

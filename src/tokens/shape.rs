@@ -6,6 +6,10 @@
 //! and 3 % over 2,084 files of source and documentation; characters / 4 is 13 % off), and over a session it averages
 //! out to 1 %.
 
+use std::cell::RefCell;
+
+use foldhash::HashMap;
+
 use crate::wide::{self, Pass, ROW, Row, count};
 
 /// Thousandths of an o200k token that the text will come to.
@@ -15,6 +19,22 @@ pub(super) fn thousandths(text: &str) -> u64 {
     }
     // A text has at least one token, also where all that it has would glue to a neighbour.
     wide::over::<Shape>(text.as_bytes()).max(1_000) as u64
+}
+
+/// The same for a name, remembered.
+pub(super) fn of_name(name: &str) -> u64 {
+    /// More are no names.
+    const NAMES: usize = 1_000;
+    thread_local!(static KNOWN: RefCell<HashMap<Box<str>, u64>> = RefCell::default());
+    KNOWN.with_borrow_mut(|known| {
+        if let Some(it) = known.get(name) {
+            return *it;
+        }
+        if known.len() >= NAMES {
+            known.clear();
+        }
+        *known.entry(name.into()).or_insert(thousandths(name))
+    })
 }
 
 /// Bytes taken at once. What is made of them fits the first-level cache.
