@@ -5,8 +5,6 @@ use std::sync::OnceLock;
 
 /// How many cores are used at most. More would wait for the same memory.
 const MOST: usize = 8;
-/// So many items are worth a thread.
-const MANY: usize = 256;
 
 /// How many cores there are to use. Asked once: the system reads several files for it.
 pub(crate) fn count() -> usize {
@@ -23,12 +21,14 @@ pub(crate) fn both<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnc
     })
 }
 
-/// What `make` makes of the items of each core, in their order; it is told the number of the first.
+/// What `make` makes of the items of each core, in their order; it is told the number of the first. `many` of them are
+/// worth a thread: where all cores are at work, a new one waits for milliseconds.
 pub(crate) fn shares<'t, T: Sync, R: Send>(
     items: &'t [T],
+    many: usize,
     make: impl Fn(usize, &'t [T]) -> R + Sync,
 ) -> Vec<R> {
-    let many = items.len().div_ceil(count()).max(MANY);
+    let many = items.len().div_ceil(count()).max(many);
     std::thread::scope(|scope| {
         let mut shares = items.chunks(many).enumerate();
         let mine = shares.next();
@@ -41,8 +41,8 @@ pub(crate) fn shares<'t, T: Sync, R: Send>(
 }
 
 /// What `make` makes of every item, in their order.
-pub(crate) fn each<T: Sync, R: Send>(items: &[T], make: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let mut shares = shares(items, |_, share| share.iter().map(&make).collect::<Vec<R>>()).into_iter();
+pub(crate) fn each<T: Sync, R: Send>(items: &[T], many: usize, make: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let mut shares = shares(items, many, |_, share| share.iter().map(&make).collect::<Vec<R>>()).into_iter();
     let mut out = shares.next().unwrap_or_default();
     shares.for_each(|it| out.extend(it));
     out

@@ -71,7 +71,7 @@ impl<'a> Draft<'a> {
             others: Vec::new(),
             need: None,
             split: None,
-            sizes: messages.iter().map(|it| ruler.message(it)).collect(),
+            sizes: ruler.messages(messages),
             tools: calls.map(|it| (&*it.id, &*it.name)).collect(),
         }
     }

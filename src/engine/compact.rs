@@ -8,6 +8,7 @@ use super::{Ask, Engine, Event, Known, Measured, Opened, To, method_info, notes,
 use crate::agents::reach::Job;
 use crate::answers::{CONTRACT, CompactAnswer, FactCount, Next, UsageInfo};
 use crate::compact::{self, Cause, Plan};
+use crate::cores;
 use crate::error::Result;
 use crate::format::{self, Format, Mode};
 use crate::history::History;
@@ -141,14 +142,17 @@ impl Engine {
         answer.native_status = if shortened { native.shortened.clone() } else { native.compacted.clone() };
         let api = ask.messages_as.unwrap_or(opened.session.format.api());
         let after = &made.outcome.history;
-        let (messages, lost) = format::wire::messages_of(after, Some(opened.session.format), api);
+        let (valid_for, (messages, lost)) = cores::both(
+            || valid_for(after),
+            || format::wire::messages_of(after, Some(opened.session.format), api),
+        );
         answer.warnings.extend(lost);
         if let Some(first) = format::validate::check(api, &messages).first() {
             let why = format!("the result breaks {}: message {}: {}", first.rule, first.message, first.what);
             let answer = answer.rejected("invalid", why);
             return Ok(Compacted { score: Some(made.score), ..Compacted::told(answer) });
         }
-        answer.valid_for = valid_for(after);
+        answer.valid_for = valid_for;
         answer.status = "planned".to_owned();
         let bytes = match ask.to {
             To::Plan => None,

@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::facts;
 use crate::history::{Message, Part};
 use crate::profile::{BUILT_IN, Profile};
+use crate::tokens;
 
 /// From this share of the usable window on, compacting soon is advised; percent.
 const SOON: f64 = 70.0;
@@ -110,7 +111,7 @@ fn largest(measured: &Measured<'_>) -> Vec<Large> {
         out.sort_unstable_by_key(order);
         out.truncate(LARGEST);
     };
-    let shares = cores::shares(measured.history.messages(), |from, share| {
+    let shares = cores::shares(measured.history.messages(), tokens::MANY, |from, share| {
         let mut out = Vec::new();
         for (index, message) in share.iter().enumerate() {
             for (place, part) in message.parts.iter().enumerate() {

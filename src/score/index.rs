@@ -1,6 +1,8 @@
 //! The compacted history as lines that can be looked up by their tokens.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
+
+use foldhash::{HashMap, HashSet};
 
 use super::rules::of_the_user;
 use super::text::{Shape, clip, content, normal, rows, sentences, tokens};
@@ -69,10 +71,10 @@ impl Index {
         let mut index = Self {
             lines: Vec::new(),
             sentences: Vec::new(),
-            vocabulary: HashMap::new(),
+            vocabulary: HashMap::default(),
             by_sentence: Bag::default(),
             by_line: Bag::default(),
-            names: HashMap::new(),
+            names: HashMap::default(),
             stream: Vec::new(),
         };
         for (number, message) in messages.iter().enumerate() {
@@ -176,7 +178,7 @@ impl Index {
     }
 
     fn needle(&self, wanted: &[String], share: f64) -> Needle {
-        let mut seen = HashSet::new();
+        let mut seen = HashSet::default();
         let unique: Vec<&String> = wanted.iter().filter(|it| seen.insert(it.as_str())).collect();
         let need = ((unique.len() as f64 * share) - 1e-9).ceil().max(1.0) as usize;
         // Tokens unknown here get ids that stand nowhere.

@@ -23,8 +23,9 @@ mod survive;
 pub mod synthetic;
 mod text;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
+use foldhash::HashSet;
 use serde::Serialize;
 
 pub use probe::{Class, Fact, FileOp, Outcome, Polarity, Probe};

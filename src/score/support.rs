@@ -1,7 +1,6 @@
 //! Statements of the compacted history that nothing in the source supports.
 
-use std::collections::{HashMap, HashSet};
-
+use foldhash::{HashMap, HashSet};
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -251,7 +250,7 @@ impl Support {
             || support.read(first),
         );
         support.join(rest);
-        let mut seen = HashSet::new();
+        let mut seen = HashSet::default();
         let cwd = support.cwd.clone();
         support.find_path(&cwd, &mut seen);
         for probe in probes {
@@ -281,7 +280,7 @@ impl Support {
 
     /// Marks what messages of the source have.
     fn read(&mut self, messages: &[Message]) {
-        let mut seen = HashSet::new();
+        let mut seen = HashSet::default();
         for message in messages {
             for part in &message.parts {
                 let (text, user) = match part {

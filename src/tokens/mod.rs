@@ -12,6 +12,7 @@ mod ruler;
 mod shape;
 mod window;
 
+pub(crate) use ruler::MANY;
 pub use ruler::Ruler;
 pub use window::{Window, gemini_cli_limit, gemini_cli_limit_0_20, window};
 

@@ -34,6 +34,9 @@ pub struct Ruler {
     reported: Option<(usize, u64)>,
 }
 
+/// So many messages, already looked at once, are worth a thread: measuring them takes most of a millisecond.
+pub(crate) const MANY: usize = 4096;
+
 /// What counts a text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Basis {
@@ -187,7 +190,7 @@ impl Ruler {
 
     /// Tokens of each message.
     pub fn messages(&self, messages: &[Message]) -> Vec<u64> {
-        cores::each(messages, |it| self.message(it))
+        cores::each(messages, MANY, |it| self.message(it))
     }
 
     /// How the figures are got.
@@ -209,7 +212,7 @@ impl Ruler {
     /// Where the context goes. The sum is the overhead and all messages.
     pub fn by_category(&self, history: &History) -> Categories {
         let overhead = Categories { system: self.overhead, ..Categories::default() };
-        let shares = cores::shares(history.messages(), |_, share| self.categories(share));
+        let shares = cores::shares(history.messages(), MANY, |_, share| self.categories(share));
         shares.into_iter().fold(overhead, Add::add)
     }
 
@@ -265,10 +268,13 @@ impl Ruler {
         }
         // Tokens before each message, unscaled.
         let mut before = vec![0.0];
-        before.extend(cores::each(history.messages(), |it| self.raw(it)).iter().scan(0.0, |sum, it| {
-            *sum += it;
-            Some(*sum)
-        }));
+        before.extend(cores::each(history.messages(), MANY, |it| self.raw(it)).iter().scan(
+            0.0,
+            |sum, it| {
+                *sum += it;
+                Some(*sum)
+            },
+        ));
         let reports: Vec<Report> = reports(history).filter(|it| it.is_of(before[it.start])).collect();
         let Some(last) = reports.last() else { return };
         if self.basis == Basis::Shape {

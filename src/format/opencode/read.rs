@@ -12,6 +12,9 @@ use crate::error::{Error, Kind as ErrorKind, Result as OrError};
 use crate::format::{Format, Keep, Note, PastCompaction, Record, Session, document, hold};
 use crate::history::{History, Kind, Meta};
 
+/// So many elements are worth a thread.
+const MANY: usize = 64;
+
 /// An export, opened: every element's head, but no part's content.
 pub(super) struct Export<'a> {
     pub text: &'a str,
@@ -72,7 +75,7 @@ impl<'a> Export<'a> {
         let info =
             found.top.get("info").and_then(|it| document::value(text, it, "info").ok()).unwrap_or_default();
         let mut entries = Vec::with_capacity(found.records.len());
-        let heads = cores::each(&found.records, |it| head(text.get(it.clone()).unwrap_or_default()));
+        let heads = cores::each(&found.records, MANY, |it| head(text.get(it.clone()).unwrap_or_default()));
         for (index, (span, head)) in found.records.into_iter().zip(heads).enumerate() {
             let (info, compaction) = head.unwrap_or_else(|what| {
                 notes.push(note(index, &what));
@@ -120,7 +123,7 @@ impl<'a> Export<'a> {
             }
             out
         };
-        let mut out: Vec<Live> = cores::each(&order, said).into_iter().flatten().collect();
+        let mut out: Vec<Live> = cores::each(&order, MANY, said).into_iter().flatten().collect();
         // What a message before the summary reported was another context.
         let summary = out.iter().rposition(|it| it.message.kind == Kind::Summary);
         if let Some(summary) = summary {
