@@ -24,21 +24,19 @@ pub(super) enum Said {
     Item(Option<Item>, Range<usize>),
     /// What was counted, and how large the window is.
     Counted(Option<Report>, Option<u64>),
+    /// A turn's id where it begins, and how large the window is.
+    TurnStarted(Option<String>, Option<u64>),
+    /// The id of the turn that a context is of.
+    TurnContext(Option<String>),
+    /// That the user said something.
+    UserMessage,
     /// Nothing that a replay needs.
     Nothing,
 }
 
 /// Events that a replay goes by and that are read elsewhere.
-const EVENTS: [&str; 8] = [
-    "task_started",
-    "turn_started",
-    "task_complete",
-    "turn_complete",
-    "turn_aborted",
-    "thread_rolled_back",
-    "user_message",
-    "item_completed",
-];
+const EVENTS: [&str; 5] =
+    ["task_complete", "turn_complete", "turn_aborted", "thread_rolled_back", "item_completed"];
 
 /// Reads lines.
 pub(super) struct Reader<'k> {
@@ -70,6 +68,7 @@ impl Reader<'_> {
                     "payload" => {
                         let payload = match tag.as_deref()? {
                             "event_msg" => event(it),
+                            "turn_context" => turn_context(it),
                             "response_item" => it.span(|it| self.item(it)).map(|(it, at)| Said::Item(it, at)),
                             _ => None,
                         };
@@ -215,19 +214,40 @@ impl Reader<'_> {
     }
 }
 
-/// An event. Its type stands in front of what was counted.
-fn event(it: &mut Cursor<'_>) -> Option<Said> {
-    let (mut tag, mut counted, mut seen) = (None::<Cow<'_, str>>, None, Seen::default());
+/// The context of a turn.
+fn turn_context(it: &mut Cursor<'_>) -> Option<Said> {
+    let (mut turn, mut seen) = (None, Seen::default());
     it.object(|it, key| {
         match key {
-            "type" => tag = Some(seen.once(0, it.string())?),
-            "model_context_window" => return None,
-            "info" if tag.as_deref()? == "token_count" => counted = seen.once(1, it.some(count))?,
+            "turn_id" => turn = seen.once(0, it.some(Cursor::string))?,
             _ => it.pass()?,
         }
         Some(())
     })?;
-    (!EVENTS.contains(&&*tag?)).then_some(counted.unwrap_or(Said::Nothing))
+    Some(Said::TurnContext(turn.map(Cow::into_owned)))
+}
+
+/// An event. Its type stands in front of what was counted.
+fn event(it: &mut Cursor<'_>) -> Option<Said> {
+    let (mut tag, mut counted, mut seen) = (None::<Cow<'_, str>>, None, Seen::default());
+    let (mut turn, mut window) = (None, None);
+    it.object(|it, key| {
+        match key {
+            "type" => tag = Some(seen.once(0, it.string())?),
+            "info" if tag.as_deref()? == "token_count" => counted = seen.once(1, it.some(count))?,
+            "turn_id" => turn = seen.once(2, it.some(Cursor::string))?,
+            "model_context_window" => window = seen.once(3, it.some(Cursor::number))?,
+            _ => it.pass()?,
+        }
+        Some(())
+    })?;
+    match &*tag? {
+        "task_started" | "turn_started" => Some(Said::TurnStarted(turn.map(Cow::into_owned), window)),
+        // Elsewhere it is not expected.
+        _ if seen.has(3) => None,
+        "user_message" => Some(Said::UserMessage),
+        tag => (!EVENTS.contains(&tag)).then_some(counted.unwrap_or(Said::Nothing)),
+    }
 }
 
 /// `info` of a count.
@@ -292,7 +312,10 @@ mod tests {
             r#"{"type":"response_item","payload":{"call_id":"c","type":"function_call"}}"#,
             r#"{"type":"response_item","payload":{"type":"reasoning","summary":[{"text":"untyped"}]}}"#,
             r#"{"payload":{"type":"agent_message"},"type":"event_msg"}"#,
-            r#"{"type":"event_msg","payload":{"type":"task_started"}}"#,
+            r#"{"type":"event_msg","payload":{"type":"task_complete"}}"#,
+            r#"{"type":"event_msg","payload":{"type":"task_started","turn_id":7}}"#,
+            r#"{"type":"event_msg","payload":{"type":"task_started","model_context_window":"large"}}"#,
+            r#"{"type":"turn_context","payload":{"turn_id":[]}}"#,
             r#"{"type":"event_msg","payload":{"type":"token_count","info":{"model_context_window":-1}}}"#,
             r#"{"type":"event_msg","payload":{"type":"new","model_context_window":1}}"#,
             r#"{"type":"compacted","payload":{"type":"x"}}"#,
@@ -302,7 +325,14 @@ mod tests {
             assert!(Fields::of(line).is_some() || !line.ends_with("}}"), "{line}");
             assert!(look(line, true).is_none(), "{line}");
         }
-        let line = r#"{"type":"event_msg","payload":{"type":"agent_message","message":"x"}}"#;
-        assert!(matches!(look(line, true).unwrap().said, Said::Nothing));
+        let said = |line: &str| look(line, true).unwrap().said;
+        let line = r#"{"type":"event_msg","payload":{"type":"agent_message","message":"x","turn_id":"t"}}"#;
+        assert!(matches!(said(line), Said::Nothing));
+        let line = r#"{"type":"event_msg","payload":{"type":"user_message","message":"x"}}"#;
+        assert!(matches!(said(line), Said::UserMessage));
+        let line = r#"{"type":"event_msg","payload":{"model_context_window":9,"turn_id":"t","type":"turn_started"}}"#;
+        assert!(matches!(said(line), Said::TurnStarted(Some(turn), Some(9)) if turn == "t"));
+        let line = r#"{"type":"turn_context","payload":{"turn_id":"t","cwd":"/x"}}"#;
+        assert!(matches!(said(line), Said::TurnContext(Some(turn)) if turn == "t"));
     }
 }

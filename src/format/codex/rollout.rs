@@ -224,6 +224,18 @@ impl Rollout {
                 self.window = window.or(self.window);
                 report.map_or(Entry::Other, |it| Entry::Report(Box::new(it)))
             }
+            Said::TurnStarted(turn, window) => {
+                self.window = window.or(self.window);
+                self.turn_started(turn)
+            }
+            Said::TurnContext(turn) => {
+                self.turn_context = Some(self.records.len() as u32);
+                Entry::TurnContext(turn)
+            }
+            Said::UserMessage => {
+                self.first_prompt.get_or_insert(self.records.len() as u32);
+                Entry::UserMessage
+            }
             Said::Nothing => Entry::Other,
         }
     }
@@ -315,6 +327,11 @@ impl Rollout {
         }
     }
 
+    fn turn_started(&mut self, turn: Option<String>) -> Entry {
+        (self.turn, self.turn_seen) = (turn.clone(), true);
+        Entry::TurnStarted(turn)
+    }
+
     fn event(&mut self, number: u32, body: Option<&Fields>) -> Entry {
         let Some(body) = body else { return Entry::Other };
         let turn = || body.text("turn_id");
@@ -322,10 +339,7 @@ impl Rollout {
             self.window = Some(window);
         }
         match body.text("type").as_deref() {
-            Some("task_started" | "turn_started") => {
-                (self.turn, self.turn_seen) = (turn(), true);
-                Entry::TurnStarted(turn())
-            }
+            Some("task_started" | "turn_started") => self.turn_started(turn()),
             Some("task_complete" | "turn_complete" | "turn_aborted") => Entry::TurnEnded(turn()),
             Some("thread_rolled_back") => Entry::RolledBack(body.number("num_turns").unwrap_or(0)),
             Some("user_message") => {
