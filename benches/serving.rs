@@ -230,7 +230,7 @@ fn main() -> ExitCode {
     }
 
     // Whether a process shares a core with us is decided when it starts, and by it what a short call costs.
-    const PAIRS: usize = 7;
+    const PAIRS: usize = 5;
     let sizes = [
         ("stdio call, 100 B: rmcp", 100, rounds, Some(0.33)),
         ("stdio call, 100 kB: rmcp", 100_000, rounds / 10, None),
@@ -245,7 +245,7 @@ fn main() -> ExitCode {
             let text = "a".repeat(*size);
             let with = line(&call(&json!({"text": text, "tokenizer": "bytes4"})));
             let without = line(&call(&json!({"text": text})));
-            for _ in 0..rounds.div_ceil(PAIRS) {
+            for _ in 0..(*rounds).max(3) {
                 one.push(server.ask(&with));
                 other.push(plain.ask(&without));
             }

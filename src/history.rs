@@ -4,8 +4,8 @@
 //! text (cheap to clone, no lifetime), and each text carries its weight, counted once.
 
 use std::ops::{Add, AddAssign, Range};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 use crate::wide::{self, Pass, ROW, ROWS, Row, count};
 
@@ -577,20 +577,27 @@ pub struct Meta {
 }
 
 /// What a model would be sent next.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct History {
     messages: Vec<Message>,
-    units: Vec<Range<usize>>,
+    /// Made when they are first asked for: a history that is only measured needs none.
+    units: OnceLock<Vec<Range<usize>>>,
     /// What is known besides.
     pub meta: Meta,
 }
 
+impl PartialEq for History {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.messages, &self.meta) == (&other.messages, &other.meta)
+    }
+}
+
+impl Eq for History {}
+
 impl History {
-    /// Groups the messages into units: calls with their outputs, parallel batches, and signed thinking with the
-    /// message it leads to. Units are contiguous, in order, and cover all messages.
+    /// Of these messages.
     pub fn new(messages: Vec<Message>, meta: Meta) -> Self {
-        let units = units(&messages);
-        Self { messages, units, meta }
+        Self { messages, units: OnceLock::new(), meta }
     }
 
     /// The same with its parts side by side. As they were read, each lies between the texts of its neighbours, and whoever
@@ -611,16 +618,17 @@ impl History {
         &self.messages
     }
 
-    /// Ranges of messages that may only be kept or dropped together.
+    /// Ranges of messages that may only be kept or dropped together: calls with their outputs, parallel batches, and
+    /// signed thinking with the message it leads to. They are contiguous, in order, and cover all messages.
     pub fn units(&self) -> &[Range<usize>] {
-        &self.units
+        self.units.get_or_init(|| units(&self.messages))
     }
 
     /// Whether a cut before message `index` leaves every unit whole. The ends always are such places.
     pub fn can_cut(&self, index: usize) -> bool {
         index == 0
             || index >= self.messages.len()
-            || self.units.binary_search_by(|it| it.start.cmp(&index)).is_ok()
+            || self.units().binary_search_by(|it| it.start.cmp(&index)).is_ok()
     }
 
     /// The last place at or before `index` where a cut leaves every unit whole.
@@ -628,8 +636,8 @@ impl History {
         if index >= self.messages.len() {
             return self.messages.len();
         }
-        let unit = self.units.partition_point(|it| it.start <= index);
-        if unit == 0 { 0 } else { self.units[unit - 1].start }
+        let unit = self.units().partition_point(|it| it.start <= index);
+        if unit == 0 { 0 } else { self.units()[unit - 1].start }
     }
 
     /// Number of the last message that a person wrote.
