@@ -2,6 +2,7 @@
 
 use std::panic::resume_unwind;
 use std::sync::OnceLock;
+use std::thread::Builder;
 
 /// How many cores are used at most. More would wait for the same memory.
 const MOST: usize = 8;
@@ -12,12 +13,16 @@ pub(crate) fn count() -> usize {
     *COUNT.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from).min(MOST))
 }
 
-/// Does two things at once.
-pub(crate) fn both<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B) -> (A, B) {
+/// Does two things at once; one after the other where the system has no thread for us.
+pub(crate) fn both<A: Send, B>(one: impl Fn() -> A + Sync, other: impl FnOnce() -> B) -> (A, B) {
     std::thread::scope(|scope| {
-        let one = scope.spawn(one);
+        let thread = Builder::new().spawn_scoped(scope, &one);
         let other = other();
-        (one.join().unwrap_or_else(|panic| resume_unwind(panic)), other)
+        let one = match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            Err(_) => one(),
+        };
+        (one, other)
     })
 }
 
@@ -33,9 +38,17 @@ pub(crate) fn shares<'t, T: Sync, R: Send>(
         let mut shares = items.chunks(many).enumerate();
         let mine = shares.next();
         let make = &make;
-        let others: Vec<_> = shares.map(|(at, it)| scope.spawn(move || make(at * many, it))).collect();
+        let others: Vec<_> = shares
+            .map(|(at, share)| {
+                let work = move || make(at * many, share);
+                Builder::new().spawn_scoped(scope, work).map_err(|_| work)
+            })
+            .collect();
         let mut out: Vec<R> = mine.into_iter().map(|(_, it)| make(0, it)).collect();
-        out.extend(others.into_iter().map(|it| it.join().unwrap_or_else(|panic| resume_unwind(panic))));
+        out.extend(others.into_iter().map(|it| match it {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            Err(work) => work(),
+        }));
         out
     })
 }

@@ -588,7 +588,8 @@ pub struct History {
 
 impl PartialEq for History {
     fn eq(&self, other: &Self) -> bool {
-        (&self.messages, &self.meta) == (&other.messages, &other.meta)
+        let Self { messages, units: _, meta } = self;
+        (messages, meta) == (&other.messages, &other.meta)
     }
 }
 

@@ -93,7 +93,8 @@ pub fn run(arguments: Arguments, mut config: Config, paint: Paint, out: &mut dyn
     }
     // Meanwhile the store is opened and the session read. What runs by itself mostly has nothing to do.
     if matches!(&arguments.command, Some(Command::Compact(it)) if !it.auto) {
-        std::thread::spawn(facts::prepare);
+        // Without a thread it is done when it is needed.
+        let _ = std::thread::Builder::new().spawn(facts::prepare);
     }
     // To read from the archive or to remember takes one; a look at a session does not.
     let engine = match &arguments.command {

@@ -117,7 +117,7 @@ fn largest(measured: &Measured<'_>) -> Vec<Large> {
             for (place, part) in message.parts.iter().enumerate() {
                 out.push((measured.ruler.part(part), from + index, place, part));
             }
-            // Not all are held that could be among them.
+            // All but the largest are dropped now and then, so that few are held.
             if out.len() > 100 * LARGEST {
                 first(&mut out);
             }

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use regex::Regex;
 use serde::Deserialize;
+
+use super::expression::{Expression, is_plain};
 
 /// A language's file.
 #[derive(Deserialize)]
@@ -40,50 +41,53 @@ const FILES: [&str; 8] = [
     include_str!("../../prompts/cues/fr.toml"),
 ];
 
-/// What `\w` is: Latin, its marks, Cyrillic. That of all scripts would be most of what is compiled, which is most of
-/// what a short run does.
+/// What `\w` is in the languages with spaces: Latin, its marks, Cyrillic. That of all scripts would be most of what is
+/// compiled.
 const LETTER: &str =
     r"[0-9_A-Za-z\u{AA}\u{BA}\u{C0}-\u{D6}\u{D8}-\u{F6}\u{F8}-\u{24F}\u{300}-\u{36F}\u{400}-\u{52F}]";
 
 /// A text in small letters, each byte where it was: a letter whose small form takes other room stays as it is.
 ///
 /// Cues are in small letters too. Asking an expression for both cases of each letter would double its cost.
-pub(super) struct Small<'a>(Cow<'a, str>);
+pub(super) struct Small<'a> {
+    text: Cow<'a, str>,
+    plain: bool,
+}
 
 impl<'a> Small<'a> {
     pub(super) fn of(text: &'a str) -> Self {
-        if text.is_ascii() {
-            return Self(if text.bytes().any(|it| it.is_ascii_uppercase()) {
-                text.to_ascii_lowercase().into()
-            } else {
-                text.into()
-            });
-        }
         let small = |c: char| {
             let mut forms = c.to_lowercase();
             forms.next().filter(|it| forms.next().is_none() && it.len_utf8() == c.len_utf8()).unwrap_or(c)
         };
-        Self(text.chars().map(small).collect())
+        let plain = is_plain(text);
+        let text = match text {
+            text if !plain => text.chars().map(small).collect(),
+            text if text.bytes().any(|it| it.is_ascii_uppercase()) => text.to_ascii_lowercase().into(),
+            text => text.into(),
+        };
+        Self { text, plain }
     }
 }
 
 /// The cues of one kind in all languages, as one expression.
-pub(super) struct List(Regex);
+pub(super) struct List(Expression);
 
 impl List {
     /// Whether one of them stands in the text.
-    pub(super) fn is_in(&self, text: &Small) -> bool {
-        self.0.is_match(&text.0)
+    pub(super) fn is_in(&self, small: &Small) -> bool {
+        self.0.of(small.plain).is_match(&small.text)
     }
 
     /// Where the first stands in the text, in bytes.
-    pub(super) fn find(&self, text: &Small) -> Option<Range<usize>> {
-        self.0.find(&text.0).map(|it| it.range())
+    pub(super) fn find(&self, small: &Small) -> Option<Range<usize>> {
+        self.0.of(small.plain).find(&small.text).map(|it| it.range())
     }
 
     /// The text with a space in place of each.
-    pub(super) fn blot<'a>(&self, text: &'a Small) -> Small<'a> {
-        Small(self.0.replace_all(&text.0, " "))
+    pub(super) fn blot<'a>(&self, small: &'a Small) -> Small<'a> {
+        let text = self.0.of(small.plain).replace_all(&small.text, " ");
+        Small { text, plain: small.plain }
     }
 }
 
@@ -118,12 +122,12 @@ pub(super) static CUES: LazyLock<Cues> = LazyLock::new(|| {
             let plain = (!plain.is_empty()).then(|| format!("({})", plain.join("|")));
             plain.iter().map(String::as_str).chain(patterns).collect::<Vec<_>>().join("|")
         };
-        let (spaced, dense) = (cues(true), cues(false));
-        // A word ends where ASCII says so, or at what is no letter at all.
-        List(compiled(&if start {
-            format!(r"(?m)^\W*(?:(?:{spaced})(?:\b|$|[^\w])|{dense})")
+        let (spaced, dense) = (cues(true).replace(r"\w", LETTER), cues(false));
+        List(Expression::new(if start {
+            format!(r"(?m)^\W*(?:(?:{spaced})\b|{dense})")
         } else {
-            format!(r"(?m)(?:^|\b|[^\w])(?:{spaced})(?:\b|$|[^\w])|{dense}")
+            // `\b` would ask for a word character where a cue begins with punctuation or the line.
+            format!(r"(?m)(?:^|\b|\s)(?:{spaced})(?:\b|$|\s)|{dense}")
         }))
     };
     Cues {
@@ -142,18 +146,6 @@ pub(super) static CUES: LazyLock<Cues> = LazyLock::new(|| {
         announce: any(true, |it| &it.announce),
     }
 });
-
-/// An expression of ours, with `\w` narrowed to [`LETTER`] and `\b` to ASCII, the only border that a fast search knows
-/// (beside any other character the whole text would be searched some thirty times slower). One that does not compile
-/// matches nothing; the tests compile all of them.
-pub(super) fn compiled(pattern: &str) -> Regex {
-    #[allow(clippy::expect_used, reason = "a literal of ours, which the tests compile")]
-    regex::RegexBuilder::new(&pattern.replace(r"\w", LETTER).replace(r"\b", r"(?-u:\b)"))
-        .size_limit(64 << 20)
-        .build()
-        .or_else(|_| Regex::new(r"[^\s\S]"))
-        .expect("the empty class compiles")
-}
 
 #[cfg(test)]
 mod tests {
@@ -181,7 +173,7 @@ mod tests {
             .into_iter()
             .flatten()
             {
-                Regex::new(cue).unwrap_or_else(|error| panic!("{cue}: {error}"));
+                regex::Regex::new(cue).unwrap_or_else(|error| panic!("{cue}: {error}"));
                 let plain = cue.replace(r"\S", "").replace(r"\W", "");
                 assert_eq!(plain, plain.to_lowercase(), "cues are looked for in small letters");
             }
@@ -189,15 +181,23 @@ mod tests {
         let has = |list: &List, text: &str| list.is_in(&Small::of(text));
         assert!(has(&CUES.forbid, "Never push") && has(&CUES.remaining, "next step"));
         assert!(has(&CUES.forbid, "НЕ ТРОГАЙ это") && has(&CUES.approve, "Да"));
+        assert!(has(&CUES.forbid, "Готово, don't push to main") && has(&CUES.forbid, "done — never push"));
+        // Words that begin as a cue of another language does.
+        for text in
+            ["Könntest du das erklären?", "Nötig ist nur SQLite", "Síncrono por favor", "Kế hoạch tiếp theo"]
+        {
+            assert!(!has(&CUES.approve, text) && !has(&CUES.refuse, text), "{text}");
+        }
+        assert!(!has(&CUES.forbid, "Le module de génie logiciel est dans src/core"));
     }
 
     #[test]
     fn small_letters_stand_where_the_large_ones_did() {
         for text in ["Plain", "no capitals", "ÄÖ ẞ İ K Å Ω Ж ſ", "日本語 ＡＢ", ""] {
-            let small = Small::of(text).0;
+            let small = Small::of(text).text;
             let starts = |it: &str| it.char_indices().map(|it| it.0).collect::<Vec<_>>();
             assert_eq!(starts(&small), starts(text), "{text}");
         }
-        assert_eq!(Small::of("ÄÖ ẞ İ Ж").0, "äö ẞ İ ж");
+        assert_eq!(Small::of("ÄÖ ẞ İ Ж").text, "äö ẞ İ ж");
     }
 }

@@ -2,9 +2,7 @@
 
 use std::sync::LazyLock;
 
-use regex::Regex;
-
-use super::cues::compiled;
+use super::expression::Expression;
 use super::outcome::Outcome;
 use super::text::{bare, clip, flat, machine};
 use super::{Deed, Detail, Fact, Name, Polarity, Topic, Voice, talk, work};
@@ -108,18 +106,19 @@ fn told(text: &str) -> Option<Deed> {
     DEEDS.iter().find(|(word, _)| words.contains(word)).map(|it| it.1)
 }
 
-static HEADING: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(
+static HEADING: LazyLock<Expression> = LazyLock::new(|| {
+    Expression::new(
         r"^(?:#{1,6}\s+(.+)|\d{1,2}[.)]\s+\**([^:`]{3,60}?)\**:\**(?:\s+(.*))?|\*\*([^*:]{3,60}):?\*\*:?|<([a-zA-Z_][\w-]*)>|([A-Z][\w &/-]{2,40}):)\s*$",
     )
 });
-static REFS: LazyLock<Regex> = LazyLock::new(|| compiled(r"\s*\[#\d+(?:[,–-] ?#?\d+)*\]"));
-static PATH: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(
+static REFS: LazyLock<Expression> = LazyLock::new(|| Expression::new(r"\s*\[#\d+(?:[,–-] ?#?\d+)*\]"));
+static PATH: LazyLock<Expression> = LazyLock::new(|| {
+    Expression::new(
         r"^[`*]*((?:[A-Za-z]:|~|\.{1,2})?/?(?:[^\s`*,:;()\[\]\x22/]+/)*[^\s`*,:;()\[\]\x22/]*[^\s`*,:;()\[\]\x22/.])[`*]*",
     )
 });
-static COMMAND: LazyLock<Regex> = LazyLock::new(|| compiled(r"^`([^`]+)`\s*(…)?\s*(?:→|->|:|—)\s*(.+)$"));
+static COMMAND: LazyLock<Expression> =
+    LazyLock::new(|| Expression::new(r"^`([^`]+)`\s*(…)?\s*(?:→|->|:|—)\s*(.+)$"));
 
 fn rule_of(text: &str) -> Detail {
     Detail::Rule(talk::polarity(text).unwrap_or(Polarity::Require))

@@ -9,6 +9,7 @@
 
 mod command;
 mod cues;
+mod expression;
 mod fold;
 mod names;
 mod outcome;

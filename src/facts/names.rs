@@ -3,15 +3,13 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use regex::Regex;
-
-use super::cues::compiled;
+use super::expression::Expression;
 use super::text::{clip, own};
 use super::{Detail, Fact, Name, Topic, Voice};
 use crate::history::{History, Kind, Part, Role};
 use crate::tools::{self, Meaning};
 
-static KINDS: LazyLock<Vec<(Name, Regex)>> = LazyLock::new(|| {
+static KINDS: LazyLock<Vec<(Name, Expression)>> = LazyLock::new(|| {
     [
         (Name::Url, r"\bhttps?://[^\s<>)\]}'\x22`|\\，。）]+[^\s<>)\]}'\x22`|\\，。）.,;:!?*]"),
         (Name::Id, r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"),
@@ -23,12 +21,12 @@ static KINDS: LazyLock<Vec<(Name, Regex)>> = LazyLock::new(|| {
         (Name::Setting, r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]{2,}=[^\s'\x22`;$()]{1,80}"),
     ]
     .into_iter()
-    .map(|(kind, pattern)| (kind, compiled(pattern)))
+    .map(|(kind, pattern)| (kind, Expression::new(pattern)))
     .collect()
 });
 /// What a written piece of code defines.
-static DEFINED: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(
+static DEFINED: LazyLock<Expression> = LazyLock::new(|| {
+    Expression::new(
         r"(?m)^[\s+]*(?:export |pub(?:\([^)]*\))? |async |static |default |public |private |protected |func \([^)]*\) )*(?:fn|func|def|function|class|struct|enum|trait|interface|type|const|impl)?\s*\b(?:fn|func|def|function|class|struct|enum|trait|interface) ([A-Za-z_]\w{3,60})|(?m)^[\s+]*func \([^)]*\) ([A-Za-z_]\w{3,60})",
     )
 });

@@ -2,9 +2,7 @@
 
 use std::sync::LazyLock;
 
-use regex::Regex;
-
-use super::cues::compiled;
+use super::expression::Expression;
 use super::text::{clip, flat, unescaped};
 use crate::history::Output;
 
@@ -23,61 +21,65 @@ pub struct Outcome {
     pub running: Option<String>,
 }
 
-static HEADER: LazyLock<Regex> =
-    LazyLock::new(|| compiled(r"^(?:Chunk ID|Exit code|Wall time): [^\x00]*?\nOutput:\n"));
+static HEADER: LazyLock<Expression> =
+    LazyLock::new(|| Expression::new(r"^(?:Chunk ID|Exit code|Wall time): [^\x00]*?\nOutput:\n"));
 /// Code with line numbers, as viewers print it: not a message, whatever it says.
-static NUMBERED: LazyLock<Regex> = LazyLock::new(|| compiled(r"^\s*\d+\s*[:|→\t]"));
+static NUMBERED: LazyLock<Expression> = LazyLock::new(|| Expression::new(r"^\s*\d+\s*[:|→\t]"));
 
 /// How much of an output is looked at, at each end, in bytes.
 const LOOK: usize = 8_000;
 
-static EXIT: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(concat!(
+static EXIT: LazyLock<Expression> = LazyLock::new(|| {
+    Expression::new(concat!(
         r"(?im)(?:^\s*|[\[(<. ])(?:process exited with code|command exited with code|exit code|exit_code|exited with code",
         r#"|exit status|returncode|return code|completed with exit code|finished with exit code)[":>=\s]*\(?(-?\d{1,5})\b"#,
     ))
 });
-static RUNNING: LazyLock<Regex> = LazyLock::new(|| compiled(r"(?m)^Process running with session ID (\d+)"));
-static REFUSED: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(concat!(
+static RUNNING: LazyLock<Expression> =
+    LazyLock::new(|| Expression::new(r"(?m)^Process running with session ID (\d+)"));
+static REFUSED: LazyLock<Expression> = LazyLock::new(|| {
+    Expression::new(concat!(
         r"(?i)^\s*(?:error: )?(?:the user doesn't want to (?:proceed|take)|user (?:rejected|declined|cancell?ed)|\[request interrupted",
         r"|rejected by user|the user rejected|tool call (?:rejected|denied)|exec(?:ution)? (?:rejected|denied)",
         r"|this command was (?:rejected|denied)|operation cancelled by user|permission (?:to use|denied by user)|the user has denied|[^\n]{0,40}the user (?:refused|denied|declined|rejected))",
     ))
 });
 /// Counts that test runners, linters and compilers print.
-static COUNT: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(
+static COUNT: LazyLock<Expression> = LazyLock::new(|| {
+    Expression::new(
         r"(?i)\b(\d+) (passed|passing|pass|failed|failing|failures?|fail|skipped|skip|pending|todo|errors?|warnings?|issues?|problems?|ignored)\b",
     )
 });
-static TAP: LazyLock<Regex> = LazyLock::new(|| compiled(r"(?m)^(?:#|ℹ) (pass|fail|skipped|todo) (\d+)\s*$"));
-static COMMIT: LazyLock<Regex> =
-    LazyLock::new(|| compiled(r"(?m)^\[([^\]\s]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] (.*)$"));
-static PULL: LazyLock<Regex> =
-    LazyLock::new(|| compiled(r"https://\S+/(?:pull|merge_requests|issues)/\d+\b"));
+static TAP: LazyLock<Expression> =
+    LazyLock::new(|| Expression::new(r"(?m)^(?:#|ℹ) (pass|fail|skipped|todo) (\d+)\s*$"));
+static COMMIT: LazyLock<Expression> =
+    LazyLock::new(|| Expression::new(r"(?m)^\[([^\]\s]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] (.*)$"));
+static PULL: LazyLock<Expression> =
+    LazyLock::new(|| Expression::new(r"https://\S+/(?:pull|merge_requests|issues)/\d+\b"));
 /// Lines that say what went wrong, the surest first.
-static WRONG: LazyLock<[Regex; 4]> = LazyLock::new(|| {
+static WRONG: LazyLock<[Expression; 4]> = LazyLock::new(|| {
     [
         // A test's name says more than what its assertion printed.
-        compiled(
+        Expression::new(
             r"(?m)^(?:\(fail\) |--- FAIL: |FAILED \S+::|test \S+ \.\.\. FAILED|not ok \d+ |\s*\d+ - \S+ \((?:Failed|Timeout)\))",
         ),
-        compiled(concat!(
+        Expression::new(concat!(
             r"(?m)(?:^|\s)(?:error(?:\[\w+\])?:|Error:|ERROR\b|fatal:|FATAL\b|panic:|[a-z]\w*[a-z](?:Error|Exception):|\w+\.?\w*(?:Error|Exception)\b:",
             r"|error TS\d+|thread '.*' (?:\(\d+\) )?panicked|CONFLICT|AssertionError|SyntaxError|undefined reference",
             r"|npm (?:ERR!|error)|TypeError)",
         )),
-        compiled(concat!(
+        Expression::new(concat!(
             r"(?m)(?:command not found|[Nn]o such file or directory|[Pp]ermission denied|[Nn]ot found|[Cc]annot |[Cc]ould not |[Ff]ailed to |[Uu]nable to |[Ii]llegal option",
             r"|unrecognized|unexpected argument|is not recognized|declared and not used|undefined:|timed out|rejected|[Aa]ssertion .*failed|did not match|build failed|non-fast-forward)",
         )),
-        compiled(r"(?m)^\s*(?:FAIL\b|--- FAIL|✗|✖|❌|×|not ok\b|FAILED\b|E\s{2,}|.*\.{3,}\s*Failed\s*$)"),
+        Expression::new(
+            r"(?m)^\s*(?:FAIL\b|--- FAIL|✗|✖|❌|×|not ok\b|FAILED\b|E\s{2,}|.*\.{3,}\s*Failed\s*$)",
+        ),
     ]
 });
 /// Lines that only repeat that something failed.
-static EMPTY: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(
+static EMPTY: LazyLock<Expression> = LazyLock::new(|| {
+    Expression::new(
         r"(?i)^\W*(?:debugger attached.*|waiting for the debugger.*|chunk id.*|wall time.*|> .*|\[\w+\] error task failed|exit code:? -?\d+|error|fail(?:ed)?|errors?:|command exited with code \d+|process exited with code \d+|command aborted|npm (?:err!|error)(?: (?:code|errno|path|lifecycle|workspace|location|command)\b.*)?)\W*$",
     )
 });

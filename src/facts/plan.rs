@@ -2,10 +2,9 @@
 
 use std::sync::LazyLock;
 
-use regex::Regex;
 use serde_json::Value;
 
-use super::cues::compiled;
+use super::expression::Expression;
 use super::text::{clip, flat};
 use super::{Detail, Fact, Topic, Voice};
 use crate::history::{Call, History, Kind, Output, Part, Role};
@@ -19,9 +18,10 @@ struct Step {
     message: usize,
 }
 
-static CREATED: LazyLock<Regex> = LazyLock::new(|| compiled(r"(?i)task #?(\w+) (?:created|added)"));
-static BOX: LazyLock<Regex> =
-    LazyLock::new(|| compiled(r"(?m)^\s*(?:[-*+]|\d+[.)])\s+\[([ xX~>-])\]\s+(\S.*)$"));
+static CREATED: LazyLock<Expression> =
+    LazyLock::new(|| Expression::new(r"(?i)task #?(\w+) (?:created|added)"));
+static BOX: LazyLock<Expression> =
+    LazyLock::new(|| Expression::new(r"(?m)^\s*(?:[-*+]|\d+[.)])\s+\[([ xX~>-])\]\s+(\S.*)$"));
 
 /// Reads the last state of the plan.
 pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
@@ -146,7 +146,7 @@ fn checklist(text: &str, number: usize) -> Vec<Step> {
     out
 }
 
-static PAIR: LazyLock<Regex> = LazyLock::new(|| compiled(r#""([^"]+)"\s*=\s*"([^"]*)""#));
+static PAIR: LazyLock<Expression> = LazyLock::new(|| Expression::new(r#""([^"]+)"\s*=\s*"([^"]*)""#));
 
 /// Question and answer, as a tool that asks the user reports them.
 pub(super) fn answers(call: &Call, output: &Output) -> Vec<(Option<String>, String)> {

@@ -2,9 +2,8 @@
 
 use std::sync::LazyLock;
 
-use regex::Regex;
-
-use super::cues::{CUES, Small, compiled};
+use super::cues::{CUES, Small};
+use super::expression::Expression;
 use super::text::{bare, clip, flat, lines, own, sentences, unmarked};
 use super::{Detail, Fact, Polarity, Topic, Voice};
 use crate::history::{History, Kind, Message, Role};
@@ -15,13 +14,13 @@ const ANSWER: usize = 240;
 /// A rule of more characters than this is narrowed to the clause that holds its cue.
 const RULE: usize = 420;
 
-static OPTION: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(
+static OPTION: LazyLock<Expression> = LazyLock::new(|| {
+    Expression::new(
         r"(?i)^\W*(?:(?:let'?s )?(?:go|do|take|use|pick|choose)(?: with| for)? )?(?:(?:option|approach|choice|number|plan|no\.?|#) ?)?([1-9]|[a-h])(?:\W|$)",
     )
 });
-static OFFER: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(
+static OFFER: LazyLock<Expression> = LazyLock::new(|| {
+    Expression::new(
         r"(?mi)^\s*(?:[-*•]\s*)?[*_(]*(?:option\s+|approach\s+)?([1-9]|[a-h])[*_]*[.):\]—–-][*_]*\s+(\S.*)$",
     )
 });

@@ -241,14 +241,13 @@ impl Support {
             }
         }
         let (first, second) = source.messages().split_at(source.messages().len() / 2);
-        let mut rest = support.clone();
-        let (rest, ()) = cores::both(
-            || {
-                rest.read(second);
-                rest
-            },
-            || support.read(first),
-        );
+        let asked = support.clone();
+        let other_half = || {
+            let mut rest = asked.clone();
+            rest.read(second);
+            rest
+        };
+        let (rest, ()) = cores::both(other_half, || support.read(first));
         support.join(rest);
         let mut seen = HashSet::default();
         let cwd = support.cwd.clone();
@@ -408,9 +407,9 @@ fn hash(text: &str) -> u64 {
     xxh3_64(text.as_bytes())
 }
 
-/// The words of claims, without what holds them together: runs of letters and digits.
+/// The words of a text, without what holds some together: runs of letters and digits.
 fn runs(mut text: &str) -> impl Iterator<Item = &str> {
-    // How many bytes at the start of a text are letters and digits, or none.
+    // How many bytes at the start of a text are letters and digits, or are anything else.
     let span = |text: &str, letters: bool| {
         let mut at = 0;
         while let Some(byte) = text.as_bytes().get(at) {

@@ -23,9 +23,13 @@ pub(super) fn thousandths(text: &str) -> u64 {
 
 /// The same for a name, remembered.
 pub(super) fn of_name(name: &str) -> u64 {
-    /// More are no names.
+    /// More are no names, and longer ones neither.
     const NAMES: usize = 1_000;
+    const LONGEST: usize = 64;
     thread_local!(static KNOWN: RefCell<HashMap<Box<str>, u64>> = RefCell::default());
+    if name.len() > LONGEST {
+        return thousandths(name);
+    }
     KNOWN.with_borrow_mut(|known| {
         if let Some(it) = known.get(name) {
             return *it;

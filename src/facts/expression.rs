@@ -1,0 +1,108 @@
+//! Expressions that are as fast over most texts as ASCII allows, and right over all.
+
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+use regex::{CaptureMatches, Captures, Match, Matches, Regex};
+
+/// A regular expression, twice: for texts whose letters are all ASCII, whatever else is in them, and for others.
+///
+/// In the first, `\w`, `\d` and `\b` mean the same in ASCII as in Unicode. But Unicode's are most of what an expression
+/// takes to compile (one of ours took 245 million instructions), and beside any other character, such as a dash, a
+/// border as Unicode has it is only found by an engine that is some thirty times slower.
+pub(super) struct Expression {
+    plain: Regex,
+    pattern: Cow<'static, str>,
+    /// Made when a text needs it.
+    any: OnceLock<Regex>,
+}
+
+impl Expression {
+    /// With `pattern` as it is for texts with other letters. One that does not compile matches nothing; the tests
+    /// compile all of them.
+    pub(super) fn new(pattern: impl Into<Cow<'static, str>>) -> Self {
+        let pattern = pattern.into();
+        let plain =
+            pattern.replace(r"\w", "[0-9A-Za-z_]").replace(r"\d", "[0-9]").replace(r"\b", r"(?-u:\b)");
+        Self { plain: compiled(&plain), pattern, any: OnceLock::new() }
+    }
+
+    /// The one for a text; `plain`: [`is_plain`] holds for it.
+    pub(super) fn of(&self, plain: bool) -> &Regex {
+        if plain { &self.plain } else { self.any.get_or_init(|| compiled(&self.pattern)) }
+    }
+
+    fn on(&self, text: &str) -> &Regex {
+        self.of(is_plain(text))
+    }
+
+    pub(super) fn is_match(&self, text: &str) -> bool {
+        self.on(text).is_match(text)
+    }
+
+    pub(super) fn find<'t>(&self, text: &'t str) -> Option<Match<'t>> {
+        self.on(text).find(text)
+    }
+
+    pub(super) fn find_iter<'r, 't>(&'r self, text: &'t str) -> Matches<'r, 't> {
+        self.on(text).find_iter(text)
+    }
+
+    pub(super) fn captures<'t>(&self, text: &'t str) -> Option<Captures<'t>> {
+        self.on(text).captures(text)
+    }
+
+    pub(super) fn captures_iter<'r, 't>(&'r self, text: &'t str) -> CaptureMatches<'r, 't> {
+        self.on(text).captures_iter(text)
+    }
+
+    pub(super) fn replace_all<'t>(&self, text: &'t str, with: &str) -> Cow<'t, str> {
+        self.on(text).replace_all(text, with)
+    }
+}
+
+/// Whether all letters and digits of a text are ASCII, without accents put on them.
+pub(super) fn is_plain(text: &str) -> bool {
+    let other = |it: char| !it.is_ascii() && (it.is_alphanumeric() || ('\u{300}'..='\u{36F}').contains(&it));
+    text.is_ascii() || !text.contains(other)
+}
+
+fn compiled(pattern: &str) -> Regex {
+    #[allow(clippy::expect_used, reason = "a literal of ours, which the tests compile")]
+    regex::RegexBuilder::new(pattern)
+        .size_limit(64 << 20)
+        .build()
+        .or_else(|_| Regex::new(r"[^\s\S]"))
+        .expect("the empty class compiles")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PATTERNS: [&str; 4] =
+        [r"\b\w+\b", r"(?m)^\W*(?:no|nö)\b", r"\d{2,}|\w-\w", r"(?:^|\b|\s)(?:never|，|никогда)(?:\b|$|\s)"];
+
+    #[test]
+    fn borders_are_unicode_where_letters_are() {
+        let words = |text: &str| -> Vec<String> {
+            Expression::new(PATTERNS[0]).find_iter(text).map(|it| it.as_str().to_owned()).collect()
+        };
+        assert_eq!(words("Könnte—a ’b’"), ["Könnte", "a", "b"]);
+        assert_eq!(words("only—a ’b’ ✓c"), ["only", "a", "b", "c"]);
+        assert_eq!(words("修复-bug"), ["修复", "bug"]);
+    }
+
+    proptest! {
+        #[test]
+        fn both_find_the_same(text in "([abnoöver 0-9A_—’✓，。никогда修\u{301}\n-]|never|no){0,24}") {
+            for pattern in PATTERNS {
+                let found: Vec<_> = Expression::new(pattern).find_iter(&text).map(|it| it.range()).collect();
+                let as_it_is: Vec<_> = Regex::new(pattern).unwrap().find_iter(&text).map(|it| it.range()).collect();
+                prop_assert_eq!(found, as_it_is, "{} in {:?}", pattern, &text);
+            }
+        }
+    }
+}
