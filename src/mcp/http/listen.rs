@@ -1,6 +1,6 @@
 //! Takes connections: so many at once, each with time limits that axum's own loop does not have.
 
-use std::io;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use axum::extract::ConnectInfo;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -27,6 +27,19 @@ const STALLED: Duration = Duration::from_secs(30);
 const MOST: usize = 2_048;
 /// Descriptors that the rest of the process needs.
 const RESERVED: usize = 64;
+/// Clients that may wait to be taken. Of the usual 128 a crowd makes too little: who finds no room tries again after a
+/// second.
+const WAITING: u32 = 1_024;
+
+/// Takes hold of an address.
+pub(super) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // A server that just ended may be started again. Elsewhere the same option would share the address with others.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(WAITING)
+}
 
 /// Serves until `stop`; then requests at work have `last` to end.
 pub(super) async fn accept(listener: TcpListener, router: Router, stop: CancellationToken, last: Duration) {
@@ -89,12 +102,11 @@ async fn connection(stream: TcpStream, peer: SocketAddr, router: Router, stop: C
     let _ = connection.await;
 }
 
-/// Says that there is no room, as far as that goes without waiting.
-fn refuse(mut stream: TcpStream) {
-    tokio::spawn(async move {
-        let answer = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-        let _ = tokio::time::timeout(Duration::from_secs(1), stream.write_all(answer)).await;
-    });
+/// Says that there is no room. What was just opened has room for that, so nobody waits, and no descriptor is held.
+fn refuse(stream: TcpStream) {
+    const ANSWER: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    // Not tokio's `try_write`, which first has to hear that it may. Who is gone already need not be told.
+    let _ = stream.into_std().and_then(|mut it| it.write_all(ANSWER));
 }
 
 /// A connection whose writes do not wait for ever.

@@ -97,8 +97,7 @@ pub fn serve_with<H: ServerHandler + Clone>(
         .build()
         .map_err(|error| Error::new(Kind::Io, "starting the server").because(error))?;
     let served = runtime.block_on(async {
-        let listener = tokio::net::TcpListener::bind(address)
-            .await
+        let listener = listen::bind(address)
             .map_err(|error| Error::new(Kind::Io, format!("listening on {address}")).because(error))?;
         let bound =
             listener.local_addr().map_err(|error| Error::new(Kind::Io, "listening").because(error))?;
