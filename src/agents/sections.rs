@@ -6,6 +6,9 @@
 
 use std::ops::Range;
 
+use toml_parser::Source;
+use toml_parser::lexer::TokenKind;
+
 /// What frames a block of ours.
 const FRAME: (&str, &str) = ("# epitome: begin (epitome uninstall takes this out)", "# epitome: end");
 
@@ -144,72 +147,29 @@ fn path(header: &str) -> Vec<String> {
 
 /// The lines, each with its line break; a value that goes over several is one.
 fn lines(text: &str) -> Vec<Line> {
-    let bytes = text.as_bytes();
-    let mut out = Vec::new();
-    let mut at = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-    while at < bytes.len() {
-        let start = at;
-        while matches!(bytes.get(at), Some(b' ' | b'\t')) {
-            at += 1;
+    let mut out: Vec<Line> = Vec::new();
+    // Of the line at hand: what it is, where it began, in how many brackets we are.
+    let (mut kind, mut start, mut depth) = (Kind::Other, None, 0usize);
+    for token in Source::new(text).lex() {
+        let span = token.span();
+        let start_here = *start.get_or_insert(span.start());
+        match (token.kind(), kind) {
+            (TokenKind::Newline, Kind::Pair) if depth > 0 => {}
+            (TokenKind::Newline | TokenKind::Eof, _) => {
+                out.push(Line { kind, range: start_here..span.end() });
+                (kind, start, depth) = (Kind::Other, None, 0);
+            }
+            (TokenKind::Whitespace | TokenKind::Comment, _) => {}
+            (TokenKind::LeftSquareBracket, Kind::Other) => kind = Kind::Header,
+            (TokenKind::LeftSquareBracket | TokenKind::LeftCurlyBracket, Kind::Pair) => depth += 1,
+            (TokenKind::RightSquareBracket | TokenKind::RightCurlyBracket, Kind::Pair) => {
+                depth = depth.saturating_sub(1);
+            }
+            (_, Kind::Other) => kind = Kind::Pair,
+            (_, Kind::Header | Kind::Pair) => {}
         }
-        let kind = match bytes.get(at) {
-            Some(b'[') => Kind::Header,
-            None | Some(b'#' | b'\r' | b'\n') => Kind::Other,
-            Some(_) => Kind::Pair,
-        };
-        at = if kind == Kind::Pair { pair_end(bytes, at) } else { line_end(bytes, at) };
-        out.push(Line { kind, range: start..at });
     }
     out
-}
-
-fn line_end(bytes: &[u8], at: usize) -> usize {
-    memchr::memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |it| at + it + 1)
-}
-
-/// Behind the line on which the pair that starts at `at` ends.
-fn pair_end(bytes: &[u8], mut at: usize) -> usize {
-    let mut depth = 0usize;
-    while let Some(&it) = bytes.get(at) {
-        match it {
-            b'"' | b'\'' => {
-                at = string_end(bytes, at, it);
-                continue;
-            }
-            b'[' | b'{' => depth += 1,
-            b']' | b'}' => depth = depth.saturating_sub(1),
-            b'#' => {
-                at = memchr::memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |it| at + it);
-                continue;
-            }
-            b'\n' if depth == 0 => return at + 1,
-            _ => {}
-        }
-        at += 1;
-    }
-    bytes.len()
-}
-
-fn string_end(bytes: &[u8], at: usize, quote: u8) -> usize {
-    let long = bytes.get(at..at + 3) == Some(&[quote; 3]);
-    let width = if long { 3 } else { 1 };
-    let mut at = at + width;
-    while at < bytes.len() {
-        match bytes[at] {
-            b'\\' if quote == b'"' => at += 2,
-            b'\n' if !long => return at,
-            it if it == quote && (!long || bytes.get(at..at + 3) == Some(&[quote; 3])) => {
-                at += width;
-                // Up to two quotes may stand right before the three that end it.
-                while long && bytes.get(at) == Some(&quote) {
-                    at += 1;
-                }
-                return at;
-            }
-            _ => at += 1,
-        }
-    }
-    bytes.len()
 }
 
 #[cfg(test)]
