@@ -182,6 +182,66 @@ fn only_looks(words: &[&str]) -> bool {
     }
 }
 
+/// What a command does, without how: the program with its subcommand, and the files and places that it names.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Doing {
+    pub(super) kind: String,
+    pub(super) named: Vec<String>,
+}
+
+impl Doing {
+    /// Whether a run of this covers a run of `other`, which is of the same kind: of all, or of something of it.
+    pub(super) fn covers(&self, other: &[String]) -> bool {
+        self.named.is_empty() || self.named.iter().any(|it| other.contains(it))
+    }
+}
+
+/// Subcommands that say what is done only with the word behind them.
+const DEEPER: [&str; 11] =
+    ["run", "exec", "x", "pr", "issue", "release", "compose", "remote", "stash", "worktree", "submodule"];
+
+/// What the parts of a command do that do not only look. Nothing if a here-document says it.
+pub(super) fn doings(command: &str) -> Vec<Doing> {
+    if command.contains("<<") {
+        return Vec::new();
+    }
+    let programs = tools::programs(command);
+    let words = programs.iter().map(|words| words.iter().map(String::as_str).collect::<Vec<_>>());
+    words.filter(|it| !only_looks(it)).filter_map(|it| doing(&it)).collect()
+}
+
+fn doing(words: &[&str]) -> Option<Doing> {
+    let (head, rest) = words.split_first()?;
+    let rest = match rest {
+        ["-C", _, rest @ ..] if *head == "git" => rest,
+        rest => rest,
+    };
+    let mut kind = head.rsplit('/').next().unwrap_or(head).to_owned();
+    let mut bare = rest.iter().filter(|it| !it.starts_with('-')).peekable();
+    let verb = |it: &&&str| {
+        it.starts_with(|c: char| c.is_ascii_alphabetic())
+            && it.chars().all(|c| c.is_ascii_alphanumeric() || "-_:".contains(c))
+    };
+    while let Some(word) = bare.next_if(verb) {
+        kind.push(' ');
+        kind.push_str(word);
+        if !DEEPER.contains(word) {
+            break;
+        }
+    }
+    let named = bare.filter(|it| it.contains(['/', '.'])).map(|it| (*it).to_owned()).collect();
+    Some(Doing { kind, named })
+}
+
+/// Whether the end of a command says nothing of how its parts ended: `make | grep error`, `make || true`.
+pub(super) fn hides(command: &str) -> bool {
+    /// Programs that end as their search does.
+    const FILTERS: [&str; 10] = ["grep", "egrep", "rg", "wc", "awk", "cut", "sort", "uniq", "sed", "jq"];
+    let last = command.rsplit('|').next().unwrap_or_default().trim_start();
+    let head = last.split_whitespace().next().unwrap_or_default();
+    command.contains("||") || command.contains('|') && FILTERS.contains(&head)
+}
+
 /// Whether a project is built, checked or run by it.
 pub(super) fn sets_up(command: &str) -> bool {
     tools::programs(command).iter().any(|words| {
@@ -269,6 +329,18 @@ mod tests {
         ] {
             assert_eq!(looks(command), expected, "{command}");
         }
+        let kinds = |it: &str| doings(it).into_iter().map(|it| it.kind).collect::<Vec<_>>().join(", ");
+        for (command, expected) in [
+            ("cd a && CI=1 npm run check -s 2>&1 | grep -c error", "npm run check"),
+            ("git -C /x fetch origin && git status", "git fetch"),
+            ("npx tsc --noEmit", "npx tsc"),
+            ("./gradlew :app:test", "gradlew"),
+            ("python3 - <<'E'\nprint(1)\nE", ""),
+        ] {
+            assert_eq!(kinds(command), expected, "{command}");
+        }
+        assert_eq!(doings("bun test src/a.test.ts -t x")[0].named, ["src/a.test.ts"]);
+        assert!(hides("make | grep -i error") && hides("make || true") && !hides("make | tail -3"));
         assert_eq!(key("cd /a && cargo test 2>&1 | tail -5"), key("cargo test"));
         assert_eq!(key("git add . && git commit -m 'a'"), key("git add . && git commit -m 'b'"));
         assert_eq!(restored("git checkout -- a.rs b.rs && git restore c.rs"), ["a.rs", "b.rs", "c.rs"]);

@@ -137,7 +137,7 @@ pub(super) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>)
     for (number, message) in history.messages().iter().enumerate() {
         if message.kind == Kind::Summary {
             for text in message.texts() {
-                Fold { number, base, topic: None, skip: false, facts }.text(text.as_str());
+                Fold { number, base, topic: None, skip: false, indent: 0, facts }.text(text.as_str());
             }
         }
     }
@@ -168,6 +168,8 @@ struct Fold<'a> {
     topic: Option<Topic>,
     /// In an analysis that the summary after it repeats.
     skip: bool,
+    /// How far the last step is indented, if it has a mark: what stands deeper belongs to it.
+    indent: usize,
     facts: &'a mut Vec<Fact>,
 }
 
@@ -190,6 +192,9 @@ impl Fold<'_> {
             let lead = line.trim();
             if lead.starts_with("```") {
                 fenced = !fenced;
+                if fenced {
+                    self.unannounce();
+                }
             } else if !fenced && !lead.is_empty() {
                 self.line(line);
             }
@@ -234,7 +239,9 @@ impl Fold<'_> {
         // Below a bullet stands code as often as prose.
         let code = nested && machine(lead) && !lead.starts_with(['-', '*']);
         // What stands below a step belongs to it.
+        let indent = line.len() - line.trim_start().len();
         if nested
+            && indent > self.indent
             && matches!(topic, Topic::Open | Topic::Active)
             && let Some(step) =
                 self.facts.last_mut().filter(|it| it.topic == topic && it.message == self.number)
@@ -246,7 +253,22 @@ impl Fold<'_> {
             return;
         }
         if !self.skip && !code {
+            self.indent = if bare(lead).len() < lead.len() { indent } else { 0 };
             self.say(topic, lead);
+        }
+    }
+
+    /// Drops what only announced the block of code that follows.
+    fn unannounce(&mut self) {
+        let prose = |it: &&mut Fact| {
+            matches!(it.topic, Topic::Findings | Topic::Current) && it.message == self.number
+        };
+        if let Some(last) = self.facts.last_mut().filter(prose) {
+            let rest = super::text::unannounced(&last.text).len();
+            last.text.truncate(rest);
+            if rest == 0 {
+                self.facts.pop();
+            }
         }
     }
 
@@ -334,6 +356,9 @@ impl Fold<'_> {
             // To the last mark: there may be others within, and `"begin" … "end"` stays what it is.
             let first = body.chars().next().map_or(1, char::len_utf8);
             let text = body[first..end].to_string();
+            if topic == Topic::UserMessages && talk::idle(&text) {
+                return;
+            }
             if topic == Topic::UserMessages {
                 for rule in
                     super::text::sentences(&text).into_iter().filter(|it| talk::polarity(it).is_some())
@@ -459,7 +484,9 @@ impl Fold<'_> {
             let lower = body.to_lowercase();
             let over = ["fixed", "resolved", "solved"].iter().any(|it| lower.contains(it));
             let detail = match topic {
-                Topic::Errors => Detail::Error { of: None, resolved: over.then_some(self.number) },
+                Topic::Errors => {
+                    Detail::Error { of: None, resolved: over.then_some(self.number), similar: None }
+                }
                 _ => Detail::None,
             };
             let text = clip(body, 400).0.to_string();
@@ -492,7 +519,8 @@ impl Fold<'_> {
             }
             let text = ended.map_or(text, |it| it.1);
             let resolved = state.starts_with("resolved").then_some(self.number);
-            let detail = Detail::Error { of: Some(command.into()), resolved };
+            let similar = state.starts_with("a similar run went well").then_some(self.number);
+            let detail = Detail::Error { of: Some(command.into()), resolved, similar };
             return self.push(Topic::Errors, Voice::Summary, text, detail);
         }
         if section == Topic::Setup {

@@ -15,6 +15,7 @@ mod names;
 mod outcome;
 mod pause;
 mod plan;
+mod stale;
 mod talk;
 pub(crate) mod text;
 mod work;
@@ -171,6 +172,8 @@ pub enum Detail {
         of: Option<String>,
         /// The message in which the same succeeded later.
         resolved: Option<usize>,
+        /// The message in which something of the same kind succeeded later: it may be gone.
+        similar: Option<usize>,
     },
     /// The text is what the user said to a question or proposal.
     Choice {
@@ -234,12 +237,14 @@ pub fn read(history: &History) -> Ledger {
         || talk::read(history, goal),
         || {
             work::read(history, directory.as_deref(), &mut facts);
-            plan::read(history, &mut facts);
+            let changed = plan::read(history, &mut facts);
+            stale::read(history, &changed, &mut facts);
             names::read(history)
         },
     );
     facts.extend(said);
     facts.extend(names);
+    stale::refused(&mut facts);
     Ledger { facts: settled(facts), directory }
 }
 

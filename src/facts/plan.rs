@@ -18,20 +18,29 @@ struct Step {
     message: usize,
 }
 
+/// What became of a task that was made before the history begins: only an earlier summary tells what it is.
+pub(super) struct Changed {
+    pub(super) id: String,
+    /// Where it belongs now; nothing if it was dropped.
+    pub(super) topic: Option<Topic>,
+    pub(super) message: usize,
+}
+
 static CREATED: LazyLock<Expression> =
     LazyLock::new(|| Expression::new(r"(?i)task #?(\w+) (?:created|added)"));
 static BOX: LazyLock<Expression> =
     LazyLock::new(|| Expression::new(r"(?m)^\s*(?:[-*+]|\d+[.)])\s+\[([ xX~>-])\]\s+(\S.*)$"));
 
-/// Reads the last state of the plan.
-pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
+/// Reads the last state of the plan, and gives back what became of tasks made before.
+pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<Changed> {
     let mut steps: Vec<Step> = Vec::new();
+    let mut changed: Vec<Changed> = Vec::new();
     let mut listed = 0;
     for (number, message) in history.messages().iter().enumerate() {
         for part in &message.parts {
             match part {
                 Part::Call(call) if tools::meaning(&call.name) == Meaning::Plan => {
-                    apply(call, number, &mut steps)
+                    changed.extend(apply(call, number, &mut steps));
                 }
                 Part::Output(output) => numbered(output, &mut steps),
                 // A checklist in prose counts until a tool keeps the plan.
@@ -57,13 +66,15 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) {
         text: it.text,
         detail: Detail::None,
     }));
+    changed
 }
 
 fn restated(fact: &Fact, steps: &[Step]) -> bool {
-    fact.voice != Voice::Summary || steps.iter().any(|it| it.text.eq_ignore_ascii_case(&fact.text))
+    fact.voice != Voice::Summary || steps.iter().any(|it| super::stale::same(&it.text, &fact.text))
 }
 
-fn apply(call: &Call, number: usize, steps: &mut Vec<Step>) {
+/// Brings the steps up to date; gives back what is said of a task that is none of them.
+fn apply(call: &Call, number: usize, steps: &mut Vec<Step>) -> Option<Changed> {
     let input: Value = serde_json::from_str(call.input.as_str()).unwrap_or_default();
     let text = |it: &Value| {
         ["content", "step", "description", "subject", "title", "text"]
@@ -79,7 +90,7 @@ fn apply(call: &Call, number: usize, steps: &mut Vec<Step>) {
             let Some(topic) = topic(status(item).as_deref().unwrap_or("pending")) else { continue };
             steps.extend(text(item).map(|text| Step { id: None, text, topic, message: number }));
         }
-        return;
+        return None;
     }
     let id = ["taskId", "task_id", "id"]
         .iter()
@@ -88,7 +99,10 @@ fn apply(call: &Call, number: usize, steps: &mut Vec<Step>) {
         // Claude Code's `TaskUpdate`.
         Some(id) => {
             let known = steps.iter().position(|it| it.id.as_deref() == Some(&*id));
-            let Some(at) = known else { return };
+            let Some(at) = known else {
+                let topic = topic(&status(&input)?);
+                return Some(Changed { id, topic, message: number });
+            };
             if let Some(text) = input.get("subject").and_then(Value::as_str) {
                 steps[at].text = flat(text);
             }
@@ -111,6 +125,7 @@ fn apply(call: &Call, number: usize, steps: &mut Vec<Step>) {
             }));
         }
     }
+    None
 }
 
 /// Gives the oldest step without a number the one that the tool answered.

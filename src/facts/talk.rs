@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::cues::{CUES, Small};
 use super::expression::Expression;
-use super::text::{bare, clip, flat, lines, own, sentences, unmarked};
+use super::text::{bare, clip, flat, lines, own, sentences, shortened, unmarked};
 use super::{Detail, Fact, Polarity, Topic, Voice};
 use crate::history::{History, Kind, Message, Role};
 
@@ -23,6 +23,21 @@ static OFFER: LazyLock<Expression> = LazyLock::new(|| {
     Expression::new(
         r"(?mi)^\s*(?:[-*•]\s*)?[*_(]*(?:option\s+|approach\s+)?([1-9]|[a-h])[*_]*[.):\]—–-][*_]*\s+(\S.*)$",
     )
+});
+/// How a question begins that lost its mark. `do it` and `can you` ask for something to be done.
+static ASKS: LazyLock<Expression> = LazyLock::new(|| {
+    Expression::new(concat!(
+        r"(?i)^\W*(?:(?:and|but|so|also|then|ok(?:ay)?|wait),? )?(?:(?:do|does|did|have|has|are|were|should) (?:we|you|i|they|these|those)",
+        r"|(?:does|did|has|is|was|will|would|should|can|could) (?:it|this|that|there|the|i|we|they)",
+        r"|(?:what|why|how|when|where|which|who) (?:is|are|was|were|do|does|did|should|would|can|could|will|about))\b",
+    ))
+});
+/// How sentences begin that say nothing where they are short: "No output yet.", "Agreed."
+static FILLER: LazyLock<Expression> = LazyLock::new(|| {
+    Expression::new(concat!(
+        r"(?i)^\W*(?:no|not|nothing|still|yes|ok|okay|sure|agreed|understood|got it|thanks?|thank you|great|perfect|good|right",
+        r"|hello|hi|of course|certainly|sorry|i can help|i(?:'|’)?d be happy|happy to)\b",
+    ))
 });
 /// What clients and hooks put where a user's words would stand.
 const NOT_SAID: [&str; 6] = [
@@ -56,7 +71,9 @@ pub(super) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
                 let small = trivial(&whole);
                 for part in &parts {
                     let part = part.trim();
-                    facts.push(user(Topic::UserMessages, number, part));
+                    if !idle(part) {
+                        facts.push(user(Topic::UserMessages, number, part));
+                    }
                     // Clients join what was said in a row: each part asks for something or does not.
                     if !trivial(part) {
                         facts.push(user(Topic::Requests, number, part));
@@ -107,7 +124,8 @@ fn user(topic: Topic, message: usize, text: &str) -> Fact {
     Fact { topic, message, voice: Voice::User, text: text.into(), detail: Detail::None }
 }
 
-/// What the model said it would do, and the user forbade at once: tried and given up, with the reason.
+/// What the model said last that it would do, and the user forbade at once: tried and given up, with the reason. From
+/// what it said before that, it went on by itself.
 fn objected(number: usize, prompt: &str, before: &[Message], facts: &mut Vec<Fact>) {
     let Some(no) = sentences(prompt).first().copied().filter(|it| polarity(it) == Some(Polarity::Forbid))
     else {
@@ -120,8 +138,8 @@ fn objected(number: usize, prompt: &str, before: &[Message], facts: &mut Vec<Fac
     let against = stems(no);
     let turn = before.iter().rev().take_while(|it| !it.is_prompt());
     let said = turn.filter(|it| it.role == Role::Assistant && it.kind == Kind::Said);
-    let texts: Vec<String> = said.map(Message::plain).collect();
-    let meant = texts.iter().flat_map(|it| sentences(it)).find(|it| {
+    let last = said.map(Message::plain).find(|it| !it.trim().is_empty()).unwrap_or_default();
+    let meant = sentences(&last).into_iter().find(|it| {
         let own = stems(it);
         it.chars().count() <= RULE
             && CUES.announce.is_in(&Small::of(it))
@@ -140,7 +158,7 @@ fn objected(number: usize, prompt: &str, before: &[Message], facts: &mut Vec<Fac
 }
 
 /// Whether a prompt asks for nothing by itself: "yes", "continue", "hi".
-fn trivial(text: &str) -> bool {
+pub(super) fn trivial(text: &str) -> bool {
     let text = text.trim();
     let count = text.chars().count();
     let greets = ["hi", "hello", "hey", "thanks", "thank you", "test", "/"];
@@ -151,6 +169,14 @@ fn trivial(text: &str) -> bool {
             let small = Small::of(text);
             CUES.approve.is_in(&small) || CUES.refuse.is_in(&small)
         }
+}
+
+/// Whether a prompt says nothing at all: a greeting alone, a command that was not typed to its end.
+pub(super) fn idle(text: &str) -> bool {
+    let text = text.trim();
+    let plain = text.trim_end_matches(['.', '!']);
+    let greets = ["hi", "hello", "hey"].iter().any(|it| plain.eq_ignore_ascii_case(it));
+    greets || text.starts_with('/') && trivial(text)
 }
 
 /// Which way a sentence points, if it is a rule.
@@ -314,6 +340,7 @@ fn chosen(number: usize, parts: &[&str], before: Option<&Message>, facts: &mut V
         // A rule is a rule, and a manual decides nothing.
         let other = sentence.chars().count() > 320
             || asking(sentence)
+            || ASKS.is_match(sentence)
             || whole.len() > 2_500
             || polarity(sentence).is_some();
         let small = Small::of(sentence);
@@ -358,9 +385,10 @@ fn told(number: usize, message: &Message, facts: &mut Vec<Fact>) {
 /// are facts already (those from `start` on).
 fn concluded(number: usize, message: &Message, start: usize, facts: &mut Vec<Fact>) {
     let plain = message.plain();
-    let text = run_on(&lines(&plain), 600);
+    let plain = unasked(&plain);
+    let text = run_on(&lines(plain), 600);
     // A line that announces the next step says nothing once it is taken.
-    if text.chars().count() > 60 && !text.ends_with(':') {
+    if text.chars().count() > 60 && !text.ends_with(':') && tells(plain) {
         let mut since = facts.split_off(start);
         since.retain(|it| it.topic != Topic::Findings || it.message != number);
         facts.append(&mut since);
@@ -374,16 +402,40 @@ fn concluded(number: usize, message: &Message, start: usize, facts: &mut Vec<Fac
     }
 }
 
+/// Without what is asked at the end: a question is no finding.
+fn unasked(text: &str) -> &str {
+    let mut rest = text.trim_end();
+    // Nobody asks more at once.
+    for _ in 0..4 {
+        let last = sentences(super::text::clip_end(rest, 1_000)).pop().filter(|it| asking(it));
+        let Some(at) = last.filter(|_| asking(rest)).and_then(|it| rest.rfind(it)) else { break };
+        rest = rest[..at].trim_end();
+    }
+    rest
+}
+
+/// Whether a text says something, beyond what the model is about to do and that it has heard.
+fn tells(text: &str) -> bool {
+    let idle = |it: &&str| {
+        let short = it.chars().count() < 40 && !it.contains(|c: char| c.is_ascii_digit() || c == '`');
+        asking(it) || CUES.announce.is_in(&Small::of(it)) || short && FILLER.is_match(it)
+    };
+    let sentences = sentences(text);
+    sentences.is_empty() || !sentences.iter().all(idle)
+}
+
 /// Sentences and bullets of the model on one line, without marks of bold text.
 fn run_on(sentences: &[&str], chars: usize) -> String {
     let mut out = String::new();
     for sentence in sentences {
         if !out.is_empty() {
-            out.push_str(if out.ends_with(['.', '!', '?', ':', ';', '。', '！', '？', '：', '；']) {
-                " "
-            } else {
-                "; "
-            });
+            out.push_str(
+                if out.ends_with(['.', '!', '?', ':', ';', '…', '。', '！', '？', '：', '；']) {
+                    " "
+                } else {
+                    "; "
+                },
+            );
         }
         out.push_str(&unmarked(&flat(bare(sentence))));
         if out.chars().count() > chars {
@@ -395,7 +447,7 @@ fn run_on(sentences: &[&str], chars: usize) -> String {
         Some(at) => head[..at].trim_end_matches('`').trim_end(),
         None => head,
     };
-    format!("{head}{}", if cut { " …" } else { "" })
+    if cut { format!("{} …", shortened(head)) } else { head.into() }
 }
 
 /// How it ends: the latest request, what the model last said, and what it asked without an answer.

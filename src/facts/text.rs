@@ -109,18 +109,46 @@ pub(super) fn sentences(text: &str) -> Vec<&str> {
     out
 }
 
-/// The lines of a text outside code blocks that say something, tables included.
+/// The lines of a text outside code blocks that say something, tables included. `…` stands where a block was left out:
+/// what stands before and after it does not belong together.
 pub(super) fn lines(text: &str) -> Vec<&str> {
     let mut fenced = false;
-    let mut out = Vec::new();
+    let mut out: Vec<&str> = Vec::new();
     for line in text.lines().map(str::trim) {
         if line.starts_with("```") {
             fenced = !fenced;
+            if fenced && let Some(last) = out.pop() {
+                let rest = unannounced(last);
+                out.extend(Some(rest).filter(|it| !it.is_empty()));
+                if !out.is_empty() && out.last() != Some(&"…") {
+                    out.push("…");
+                }
+            }
         } else if !fenced && line.chars().any(char::is_alphanumeric) {
-            out.push(line.trim_matches(['|', ' ']));
+            // What began before a block is no sentence without its beginning.
+            let torn = out.last() == Some(&"…") && line.starts_with(char::is_lowercase);
+            let line = if torn { line.split_once(". ").map_or("", |it| it.1) } else { line };
+            out.extend(Some(line.trim_matches(['|', ' '])).filter(|it| !it.is_empty()));
         }
     }
     out
+}
+
+/// Without a last sentence that only announces what is not shown: "The shape should be:".
+pub(super) fn unannounced(text: &str) -> &str {
+    if !text.trim_end_matches(['*', '_', ' ']).ends_with([':', '：']) {
+        return text;
+    }
+    let ends = [". ", "! ", "? ", "; ", "。", "！", "？"];
+    let end = ends.iter().filter_map(|it| Some(text.rfind(it)? + it.len())).max();
+    text[..end.unwrap_or(0)].trim_end()
+}
+
+/// A text that was cut, without an end that announces what was cut off, unless that is most of it.
+pub(crate) fn shortened(head: &str) -> &str {
+    let rest = unannounced(head);
+    let head = if rest.len() * 2 > head.len() { rest } else { head };
+    head.trim_end_matches(['…', ' '])
 }
 
 fn close<'a>(text: &'a str, open: &mut Option<(usize, usize)>, out: &mut Vec<&'a str>) {
@@ -277,6 +305,19 @@ mod tests {
             ("", vec![]),
         ] {
             assert_eq!(sentences(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn never_joins_over_a_block() {
+        for (text, expected) in [
+            ("Fine. It looks so:\n```\na\n```\nThat is all", vec!["Fine.", "…", "That is all"]),
+            ("It looks so:\n```\na\n```\nThat is all", vec!["That is all"]),
+            ("Fine. The lines:\n```\na\n```\nare old. They go", vec!["Fine.", "…", "They go"]),
+            ("Run it:\n```\na\n```\n```\nb\n```", vec![]),
+            ("Three things:\n- one\n- two", vec!["Three things:", "- one", "- two"]),
+        ] {
+            assert_eq!(lines(text), expected, "{text}");
         }
     }
 

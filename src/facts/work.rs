@@ -1,6 +1,6 @@
 //! What was done: files, commands, what went wrong, and what the user refused or answered when a tool asked.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::command;
 use super::outcome::{self, Outcome};
@@ -99,13 +99,17 @@ struct Work<'a> {
     base: Option<&'a str>,
     files: HashMap<String, (usize, Deed, Option<String>)>,
     /// Numbers of earlier summaries.
-    folded: std::collections::HashSet<usize>,
+    folded: HashSet<usize>,
     /// The file that was read or made last: SWE-agent's `edit` means it.
     open: Option<String>,
     /// Commands that go on in the background, by session.
     background: HashMap<String, String>,
     /// Errors not resolved yet, by what they came from: numbers in `errors`.
     failing: HashMap<String, Vec<usize>>,
+    /// By kind, which of `errors` a run of it failed with, and what that run named.
+    kinds: HashMap<String, Vec<(usize, Vec<String>)>>,
+    /// Of errors, the kinds that their command consists of and that did not succeed since.
+    waiting: HashMap<usize, HashSet<String>>,
     /// Questions that tools put to the user: where their answer stands in `facts`.
     questions: HashMap<String, usize>,
     errors: Vec<Fact>,
@@ -121,13 +125,17 @@ pub(super) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>)
             work.folded.insert(fact.message);
             work.files.insert(fact.text.clone(), (fact.message, *deed, to.clone()));
         }
-        if let Detail::Error { of: Some(of), resolved: None } = &fact.detail {
-            work.failing.entry(command::key(of)).or_default().push(work.errors.len());
+        if let Detail::Error { of: Some(of), resolved: None, similar } = &fact.detail {
+            let known = work.errors.len();
+            work.failing.entry(command::key(of)).or_default().push(known);
             work.errors.push(fact.clone());
+            if similar.is_none() {
+                work.waits(known, of);
+            }
         }
     }
     facts.retain(|it| {
-        !matches!(it.detail, Detail::File { .. } | Detail::Error { of: Some(_), resolved: None })
+        !matches!(it.detail, Detail::File { .. } | Detail::Error { of: Some(_), resolved: None, .. })
     });
     let mut open: HashMap<&str, &Call> = HashMap::new();
     for (number, message) in history.messages().iter().enumerate() {
@@ -226,10 +234,10 @@ impl Work<'_> {
         }
     }
 
-    /// Notes that something failed with `error`, or that it went well.
-    fn judged(&mut self, number: usize, of: &str, error: Option<String>) {
+    /// Notes that something failed with `error`, or that it went well. Gives back which of `errors` it failed with.
+    fn judged(&mut self, number: usize, of: &str, error: Option<String>) -> Option<usize> {
         if error.as_deref().is_some_and(|it| OF_THE_CLIENT.iter().any(|of| it.starts_with(of))) {
-            return;
+            return None;
         }
         match error {
             Some(text) if !text.is_empty() => {
@@ -237,10 +245,15 @@ impl Work<'_> {
                 // The same line again is the same error.
                 if let Some(known) = same.iter().find(|it| untimed(&self.errors[**it].text) == untimed(&text))
                 {
-                    self.errors[*known].message = number;
+                    let error = &mut self.errors[*known];
+                    error.message = number;
+                    if let Detail::Error { similar, .. } = &mut error.detail {
+                        *similar = None;
+                    }
+                    Some(*known)
                 } else {
                     same.push(self.errors.len());
-                    let detail = Detail::Error { of: Some(of.into()), resolved: None };
+                    let detail = Detail::Error { of: Some(of.into()), resolved: None, similar: None };
                     self.errors.push(Fact {
                         topic: Topic::Errors,
                         message: number,
@@ -248,14 +261,50 @@ impl Work<'_> {
                         text,
                         detail,
                     });
+                    Some(self.errors.len() - 1)
                 }
             }
-            Some(_) => {}
+            Some(_) => None,
             None => {
                 for known in self.failing.remove(&command::key(of)).into_iter().flatten() {
                     if let Detail::Error { resolved, .. } = &mut self.errors[known].detail {
                         *resolved = Some(number);
                     }
+                }
+                None
+            }
+        }
+    }
+
+    /// Notes what must succeed until an error of `command` may be gone.
+    fn waits(&mut self, error: usize, command: &str) {
+        /// Errors of one kind that are looked through.
+        const RECENT: usize = 64;
+        for doing in command::doings(command) {
+            self.waiting.entry(error).or_default().insert(doing.kind.clone());
+            let same = self.kinds.entry(doing.kind).or_default();
+            if same.len() == RECENT {
+                same.remove(0);
+            }
+            same.push((error, doing.named));
+        }
+    }
+
+    /// Notes that `command` succeeded: errors of which nothing else is left to succeed may be gone.
+    fn eased(&mut self, number: usize, command: &str) {
+        for doing in command::doings(command) {
+            let Some(same) = self.kinds.get_mut(&doing.kind) else { continue };
+            let (over, rest): (Vec<_>, _) =
+                std::mem::take(same).into_iter().partition(|it| doing.covers(&it.1));
+            *same = rest;
+            for (error, _) in over {
+                let Some(left) = self.waiting.get_mut(&error) else { continue };
+                left.remove(&doing.kind);
+                if left.is_empty()
+                    && self.waiting.remove(&error).is_some()
+                    && let Detail::Error { similar, resolved: None, .. } = &mut self.errors[error].detail
+                {
+                    *similar = Some(number);
                 }
             }
         }
@@ -390,9 +439,14 @@ impl Work<'_> {
             };
         } else if outcome.ok == Some(false) {
             let text = outcome.error.clone().or_else(|| outcome.result.clone());
-            self.judged(number, command, text);
+            if let Some(error) = self.judged(number, command, text) {
+                self.waits(error, command);
+            }
         } else if outcome.running.is_none() {
             self.judged(number, command, None);
+            if outcome.ok == Some(true) && (!command::hides(command) || says_nothing(output)) {
+                self.eased(number, command);
+            }
             if command.contains("git commit") || command.contains("--continue") {
                 // A merge that stopped goes on when what it stopped at is committed.
                 for error in self.errors.iter_mut().filter(|it| it.text.starts_with("CONFLICT")) {
@@ -473,6 +527,13 @@ fn failed(output: &Output) -> bool {
     output.failed
         || !output.cleared && FAILED.iter().any(|it| start.starts_with(it))
         || start.starts_with("exit code: ") && !start.starts_with("exit code: 0")
+}
+
+/// Whether a command printed nothing.
+fn says_nothing(output: &Output) -> bool {
+    let text = output.text.as_str();
+    let text = text.split_once("\nOutput:").map_or(text, |it| it.1).trim();
+    text.is_empty() || text.eq_ignore_ascii_case("(no output)")
 }
 
 /// What a tool says went wrong, without the element that Claude Code puts around it.

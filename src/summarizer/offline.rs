@@ -198,7 +198,7 @@ fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
     let mut told: HashSet<(usize, &str)> = HashSet::new();
     let mut ends: HashMap<*const Fact, &Outcome> = HashMap::new();
     for fact in &facts {
-        if let Detail::Error { of: Some(of), resolved: None } = &fact.detail
+        if let Detail::Error { of: Some(of), resolved: None, .. } = &fact.detail
             && let Some(outcome) = failed.get(&(fact.message, of.as_str()))
             && told.insert((fact.message, of))
         {

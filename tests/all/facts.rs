@@ -234,6 +234,15 @@ fn storms_and_giants_are_bounded() {
     assert!(count(&page) <= 2_000 && page.contains("module number 2999"), "{page}");
 }
 
+/// Whether an error is gone that was not seen again is not known better after a compaction.
+#[test]
+fn what_may_be_gone_stays_so() {
+    let line = "- `git fetch` → failed: fatal: no such host → a similar run went well at #7 [#3]";
+    let history = session(&format!("@summary\n## Errors\n{line}"));
+    let page = summary(&history, &facts::read(&history), &spec(), 1_000, &[]);
+    assert!(page.contains("no such host → a similar run went well [#0]"), "{page}");
+}
+
 /// What a second reading of our own summary must not lose.
 #[test]
 fn five_compactions_keep_the_facts() {

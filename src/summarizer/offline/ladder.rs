@@ -184,11 +184,10 @@ pub(super) fn rank(fact: &Fact) -> (bool, std::cmp::Reverse<usize>) {
     let later = match &fact.detail {
         Detail::Rule(polarity) => *polarity != Polarity::Forbid,
         Detail::Command { outcome, .. } => outcome.ok != Some(false) && outcome.result.is_none(),
-        Detail::None
-        | Detail::File { .. }
-        | Detail::Error { .. }
-        | Detail::Choice { .. }
-        | Detail::Name(_) => fact.voice != Voice::User && fact.topic != Topic::Last,
+        Detail::Error { similar, .. } => similar.is_some(),
+        Detail::None | Detail::File { .. } | Detail::Choice { .. } | Detail::Name(_) => {
+            fact.voice != Voice::User && fact.topic != Topic::Last
+        }
     };
     (later, std::cmp::Reverse(fact.message))
 }

@@ -1,6 +1,6 @@
 //! How a fact is written on one line, so that it can be used and read back.
 
-use crate::facts::text::{clip, clip_end, flat, machine};
+use crate::facts::text::{clip, clip_end, flat, machine, shortened};
 use crate::facts::{Deed, Detail, Fact, Name, Outcome, Topic, Voice};
 
 /// A fact as written: lines with the same label and directory are joined.
@@ -26,7 +26,11 @@ pub(super) struct Manner {
 /// error comes from, where the command does not stand elsewhere.
 pub(super) fn line(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &Manner) -> Line {
     let at = format!("[#{}]", fact.message);
-    let single = |text: String| Line { label: None, group: String::new(), text: format!("{text} {at}") };
+    let single = |text: String| {
+        // What is told may begin with the mark that the line gets.
+        let text = text.trim_start_matches("- ");
+        Line { label: None, group: String::new(), text: format!("{text} {at}") }
+    };
     match &fact.detail {
         Detail::File { deed, to } => file(fact, *deed, to.as_deref(), &manner.roots, &at),
         Detail::Name(kind) => {
@@ -47,12 +51,17 @@ pub(super) fn line(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &
             command(&fact.text, chars),
             came_to(outcome, (!manner.errors_apart).then_some(chars.max(120)))
         )),
-        Detail::Error { of, resolved } => {
-            let text = cut(&fact.text, chars);
+        Detail::Error { of, resolved, similar } => {
+            let text = cut(fact.text.trim_start_matches("- "), chars);
             let state = match resolved {
                 Some(at) if *at != fact.message => format!("resolved at #{at}"),
                 Some(_) => "resolved".into(),
-                None => "unresolved".into(),
+                // Whether this one is gone was not seen.
+                None => match similar {
+                    Some(at) if *at != fact.message => format!("a similar run went well at #{at}"),
+                    Some(_) => "a similar run went well".into(),
+                    None => "unresolved".into(),
+                },
             };
             match of {
                 Some(of) if resolved.is_none() && ended.is_some() => single(format!(
@@ -173,7 +182,7 @@ fn below<'a>(path: &'a str, root: &str) -> Option<&'a str> {
 /// Somebody's words: the user's in quotation marks, cut in the middle so that both ends stay verbatim.
 fn words(fact: &Fact, chars: usize) -> String {
     if fact.voice != Voice::User {
-        return cut(&fact.text, chars);
+        return told(&fact.text, chars);
     }
     let plain = unboxed(&fact.text);
     let text = flat(&plain);
@@ -304,6 +313,13 @@ fn cut(text: &str, chars: usize) -> String {
     let flat = flat(text);
     let (head, cut) = clip(&flat, chars);
     if cut { format!("{} …", paired(head)) } else { head.into() }
+}
+
+/// Prose, cut so that it does not end with what announces the rest.
+fn told(text: &str, chars: usize) -> String {
+    let flat = flat(text);
+    let (head, cut) = clip(&flat, chars);
+    if cut { format!("{} …", shortened(paired(head))) } else { head.into() }
 }
 
 /// Without a quotation of code that is opened and not closed.

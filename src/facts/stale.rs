@@ -1,0 +1,246 @@
+//! What an earlier summary told as the present and the session since then shows to be over. It gives way only to what
+//! is seen of the same: a task's new state, work on the same names, a turn that ended.
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use super::cues::{CUES, Small};
+use super::expression::Expression;
+use super::plan::Changed;
+use super::talk::{polarity, trivial};
+use super::text::sentences;
+use super::{Detail, Fact, Topic, Voice, command};
+use crate::history::{History, Kind, Role};
+
+/// The number that a line gives its task: `Task #3: …`.
+static TASK: LazyLock<Expression> = LazyLock::new(|| Expression::new(r"(?i)^\W*(?:task\s+#?|#)(\d+)\b"));
+
+/// A longer step is more than its verb says.
+const SHORT: usize = 120;
+
+/// A step from its verb on, without what only says that it is one.
+static STEP: LazyLock<Expression> = LazyLock::new(|| {
+    Expression::new(r"(?is)^\W*(?:(?:we |i )?(?:still )?needs? to |then |finally,? )?(\w.*)$")
+});
+
+/// What the model offers to do: verb and object.
+static OFFERED: LazyLock<Expression> = LazyLock::new(|| {
+    Expression::new(r"(?is)(?:shall i|should i|may i|(?:want|like) me to) (?:also |now )?(\w+)(.*)$")
+});
+
+/// A task that is done or was dropped: the names in it, and when.
+struct Over {
+    names: HashSet<String>,
+    message: usize,
+}
+
+/// Brings what earlier summaries said of the present up to date. `changed`: what became of tasks made before.
+pub(super) fn read(history: &History, changed: &[Changed], facts: &mut Vec<Fact>) {
+    if !facts.iter().any(|it| it.voice == Voice::Summary) {
+        return;
+    }
+    let mut over = moved(changed, facts);
+    let done = facts.iter().filter(|it| it.topic == Topic::Done && it.voice == Voice::Model);
+    over.extend(done.map(|it| Over { names: names(&it.text), message: it.message }));
+    facts.retain(|fact| !ended(fact, &over));
+    let runs: Vec<(usize, HashSet<String>)> = facts.iter().filter_map(ran).collect();
+    facts.retain(|fact| {
+        let since = |it: &&(usize, HashSet<String>)| it.0 > fact.message;
+        let step = STEP.captures(&fact.text).and_then(|it| it.get(1)).map_or("", |it| it.as_str());
+        let run = ["run ", "rerun ", "re-run "].iter().any(|it| step.to_lowercase().starts_with(it));
+        // Nothing but to run something, and it was run.
+        let only = run && told_open(fact) && step.len() <= SHORT;
+        let step = if only { stems(step) } else { HashSet::new() };
+        step.is_empty() || !runs.iter().filter(since).any(|it| !it.1.is_disjoint(&step))
+    });
+    let past: HashSet<usize> = summaries(history).filter(|it| went_on(history, *it)).collect();
+    // A rule does not end with the turn it stands in.
+    let current = |fact: &mut Fact| {
+        fact.topic == Topic::Current
+            && fact.voice == Voice::Summary
+            && past.contains(&fact.message)
+            && polarity(&fact.text).is_none()
+    };
+    let mut stood: Vec<Fact> = facts.extract_if(.., current).collect();
+    // Where the work stood then is no longer where it stands; what it says beyond that was found out.
+    for fact in &mut stood {
+        fact.topic = Topic::Findings;
+        let told: Vec<&str> = sentences(&fact.text).into_iter().filter(|it| !left_open(it)).collect();
+        fact.text = told.join(" ");
+    }
+    stood.retain(|it| !it.text.is_empty());
+    // The newest of what that summary says.
+    facts.splice(0..0, stood);
+}
+
+/// Gives steps that summaries told with their number the state that they have since; gives back those that are over.
+fn moved(changed: &[Changed], facts: &mut Vec<Fact>) -> Vec<Over> {
+    let mut over = Vec::new();
+    facts.retain_mut(|fact| {
+        if fact.voice != Voice::Summary || !matches!(fact.topic, Topic::Open | Topic::Active) {
+            return true;
+        }
+        let found = TASK.captures(&fact.text).and_then(|it| Some(it.get(1)?.as_str().to_owned()));
+        let later = |it: &&Changed| found.as_deref() == Some(&it.id) && it.message > fact.message;
+        let Some(now) = changed.iter().rev().find(later) else { return true };
+        if now.topic != Some(Topic::Open) {
+            over.extend(
+                (now.topic != Some(Topic::Active))
+                    .then(|| Over { names: names(&fact.text), message: now.message }),
+            );
+            fact.message = now.message;
+        }
+        // How it was to be done is over with it.
+        if now.topic == Some(Topic::Done) {
+            fact.text.truncate(fact.text.find(" — ").unwrap_or(fact.text.len()));
+        }
+        fact.topic = now.topic.unwrap_or(fact.topic);
+        now.topic.is_some()
+    });
+    over
+}
+
+/// Drops the steps of earlier summaries that the user did not want taken when the model asked: "Shall I commit?" "No".
+pub(super) fn refused(facts: &mut Vec<Fact>) {
+    let no = |fact: &Fact| match &fact.detail {
+        Detail::Choice { asked: Some(asked), refused: true, .. } => {
+            let found = OFFERED.captures(asked)?;
+            let verb = found.get(1)?.as_str().to_lowercase();
+            Some((fact.message, verb, stems(found.get(2).map_or("", |it| it.as_str()))))
+        }
+        _ => None,
+    };
+    let refused: Vec<(usize, String, HashSet<String>)> = facts.iter().filter_map(no).collect();
+    facts.retain(|fact| {
+        let same = |it: &(usize, String, HashSet<String>)| {
+            let Some(rest) = STEP.captures(&fact.text).and_then(|it| it.get(1)) else { return false };
+            let step = rest.as_str().to_lowercase();
+            let object = it.2.is_empty() || !it.2.is_disjoint(&stems(&step));
+            it.0 > fact.message && step.split(|c: char| !c.is_alphanumeric()).next() == Some(&it.1) && object
+        };
+        !told_open(fact) || !refused.iter().any(same)
+    });
+}
+
+fn told_open(fact: &Fact) -> bool {
+    fact.voice == Voice::Summary && matches!(fact.topic, Topic::Open | Topic::Active)
+}
+
+/// What a command that went well ran, by its last word: `fmt` of `npm run fmt`.
+fn ran(fact: &Fact) -> Option<(usize, HashSet<String>)> {
+    let Detail::Command { outcome, looked: false } = &fact.detail else { return None };
+    if outcome.ok != Some(true) {
+        return None;
+    }
+    let kinds = command::doings(&fact.text);
+    let last = kinds.iter().flat_map(|it| stems(it.kind.rsplit(' ').next().unwrap_or_default()));
+    Some((fact.message, last.collect()))
+}
+
+/// The words of a text that say what it is about, without what their number adds.
+fn stems(text: &str) -> HashSet<String> {
+    const EMPTY: [&str; 14] = [
+        "the", "this", "that", "them", "these", "and", "for", "now", "all", "too", "you", "like", "then",
+        "run",
+    ];
+    let words = text.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
+    let words = words.filter(|it| it.chars().count() > 2 && !EMPTY.contains(&it.as_str()));
+    words.map(|it| it.trim_end_matches('s').to_owned()).collect()
+}
+
+/// Whether an earlier summary told `fact` as open, and it is about what is over.
+fn ended(fact: &Fact, over: &[Over]) -> bool {
+    if fact.voice != Voice::Summary || over.is_empty() {
+        return false;
+    }
+    let told = match fact.topic {
+        Topic::Open | Topic::Active | Topic::Current => true,
+        Topic::Findings => left_open(&fact.text),
+        Topic::Goal
+        | Topic::Constraints
+        | Topic::Requests
+        | Topic::UserMessages
+        | Topic::Decisions
+        | Topic::Files
+        | Topic::Directory
+        | Topic::Setup
+        | Topic::Commands
+        | Topic::Errors
+        | Topic::Tried
+        | Topic::Untested
+        | Topic::Done
+        | Topic::Last
+        | Topic::Identifiers => false,
+    };
+    if !told {
+        return false;
+    }
+    let own = names(&fact.text);
+    over.iter().filter(|it| it.message > fact.message).any(|it| {
+        let shared = own.intersection(&it.names).count();
+        shared >= 2 && shared * 2 >= own.len()
+    })
+}
+
+/// Whether a text says that something is left to do.
+fn left_open(text: &str) -> bool {
+    let small = Small::of(text);
+    CUES.remaining.is_in(&small) || text.to_lowercase().contains("in progress")
+}
+
+/// The names of code in a text: what no prose is made of.
+fn names(text: &str) -> HashSet<String> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && !"_./-".contains(c));
+    let words = words.map(|it| it.trim_matches(['.', '-', '/']));
+    let code = |it: &&str| {
+        let humped =
+            it.as_bytes().windows(2).any(|it| it[0].is_ascii_lowercase() && it[1].is_ascii_uppercase());
+        it.len() > 3 && (humped || it.contains(['_', '.', '/']))
+    };
+    words.filter(code).map(str::to_lowercase).collect()
+}
+
+fn summaries(history: &History) -> impl Iterator<Item = usize> {
+    let all = history.messages().iter().enumerate();
+    all.filter(|(_, it)| it.kind == Kind::Summary).map(|(number, _)| number)
+}
+
+/// Whether, since a summary, the model came to an answer and the user asked for something again.
+fn went_on(history: &History, summary: usize) -> bool {
+    let since = &history.messages()[summary + 1..];
+    let said = |it: &crate::history::Message| {
+        it.role == Role::Assistant && it.kind == Kind::Said && !it.plain().trim().is_empty()
+    };
+    let Some(answer) = since.iter().position(said) else { return false };
+    since[answer..].iter().any(|it| it.is_prompt() && !trivial(&it.plain()))
+}
+
+/// Whether two steps of plans are the same one, told in other words.
+pub(super) fn same(a: &str, b: &str) -> bool {
+    let words = |text: &str| -> HashSet<String> {
+        let end = [" — ", "; ", " ("].iter().filter_map(|it| text.find(it)).min().unwrap_or(text.len());
+        let words = text[..end].split(|c: char| !c.is_alphanumeric() && c != '_');
+        words.filter(|it| it.chars().count() > 3).map(str::to_lowercase).collect()
+    };
+    let (own, other) = (words(a), words(b));
+    let shared = own.intersection(&other).count();
+    a.eq_ignore_ascii_case(b) || shared >= 2 && shared * 3 >= own.len().max(other.len()) * 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_the_same_step() {
+        for (a, b, expected) in [
+            ("Write the docs", "write the docs", true),
+            ("Write the importer docs", "Write docs for the importer (README)", true),
+            ("Write the importer docs", "Write the importer", true),
+            ("Write the docs", "Read the docs", false),
+            ("Fix the parser", "Fix the writer", false),
+        ] {
+            assert_eq!(same(a, b), expected, "{a} / {b}");
+        }
+    }
+}
