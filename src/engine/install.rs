@@ -16,7 +16,7 @@ use crate::answers::Next;
 use crate::error::{Error, Kind, Result};
 use crate::format::{Format, Mode, Piece, Written};
 use crate::history::{History, Message};
-use crate::store::{Applied, Digest, Scope};
+use crate::store::{Applied, Digest, Handle, Scope};
 
 /// How long after a compaction a session is not compacted again, unless its profile says more: 30 seconds, the
 /// cool-down of opencode-supermemory 2.0.
@@ -114,20 +114,26 @@ impl Engine {
 
     /// When a session was last compacted by us or, as a hook told, by its agent; ms since 1970.
     pub(super) fn last_compaction(&self, history: &History) -> Option<i64> {
+        self.compaction_mark(history).map(|it| it.at)
+    }
+
+    fn compaction_mark(&self, history: &History) -> Option<crate::store::Mark> {
         let name = compacted_mark(history.meta.session.as_deref()?);
-        self.store.marked(&self.scope(history), &name).ok().flatten().map(|it| it.at)
+        self.store.marked(&self.scope(history), &name).ok().flatten()
     }
 
     /// Why a session may not be compacted again yet, if so.
     pub(super) fn cooling_down(&self, history: &History, profile_seconds: u64) -> Option<String> {
-        let wait = COOL_DOWN_MS.max(i64::try_from(profile_seconds).unwrap_or(0).saturating_mul(1000));
-        let since = self.now.saturating_sub(self.last_compaction(history)?);
+        let wait = COOL_DOWN_MS.max(i64::try_from(profile_seconds).unwrap_or(i64::MAX).saturating_mul(1000));
+        let mark = self.compaction_mark(history)?;
+        let since = self.now.saturating_sub(mark.at);
+        // What its agent did by itself is not for us to take back.
+        let undo = Handle::parse(&mark.value)
+            .map(|it| format!("; `epitome restore {} --apply` takes it back", it.as_str()))
+            .unwrap_or_default();
         (0..wait).contains(&since).then(|| {
-            format!(
-                "this session was compacted {} s ago; not again before {} s; `epitome restore last --apply` takes it back",
-                since / 1000,
-                wait / 1000
-            )
+            let (since, wait) = (since / 1000, wait / 1000);
+            format!("this session was compacted {since} s ago; not again before {wait} s{undo}")
         })
     }
 
@@ -278,6 +284,11 @@ impl Engine {
 /// Under this name the store knows when a session was compacted.
 pub(crate) fn compacted_mark(session: &str) -> String {
     format!("compacted/{session}")
+}
+
+/// Under this name the store knows what a session's system prompt and tools took when it was compacted, in tokens.
+pub(super) fn overhead_mark(session: &str) -> String {
+    format!("overhead/{session}")
 }
 
 /// The result with what the session grew by since it was read, and by how many messages.

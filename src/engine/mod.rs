@@ -288,7 +288,8 @@ impl Engine {
         let model = ask.model.as_deref().or(history.meta.model.as_deref());
         let known = model.and_then(tokens::window);
         let configured = model.and_then(|it| self.config.windows.get(it).copied());
-        let ruler = Ruler::new(history, ask.tokenizer, ask.overhead);
+        let ruler =
+            Ruler::new(history, ask.tokenizer, ask.overhead.or_else(|| self.overhead_before(history)));
         let (mut tokens, mut overhead) = (0, ruler.overhead());
         for (message, size) in history.messages().iter().zip(ruler.messages(history.messages())) {
             *if crate::compact::counts(message) { &mut tokens } else { &mut overhead } += size;
@@ -304,6 +305,17 @@ impl Engine {
             next: ask.next,
         };
         Measured { history, grown: None, limits, ruler, tokens, overhead }
+    }
+
+    /// What the system prompt and the tools took when we compacted a session for which nothing was reported since: they
+    /// are sent all the same.
+    fn overhead_before(&self, history: &History) -> Option<u64> {
+        let summarized = history.messages().iter().any(|it| it.kind == crate::history::Kind::Summary);
+        if !summarized || Ruler::is_reported(history) {
+            return None;
+        }
+        let name = install::overhead_mark(history.meta.session.as_deref()?);
+        self.store.marked(&self.scope(history), &name).ok().flatten()?.value.parse().ok()
     }
 
     /// The same ask; when it obeys the profile's own trigger, as the agent's own settings would have the profile.
@@ -352,7 +364,8 @@ impl Engine {
             return Err(Error::new(Kind::Arguments, what));
         };
         let digest = crate::compact::prefix_of(prefix).digest.to_string();
-        let stored = StoredSnapshot { text: text.to_owned(), covers, digest };
+        // A model may repeat a secret that it was told of elsewhere, a user may write one.
+        let stored = StoredSnapshot { text: self.config.veil.cut(text), covers, digest };
         let value = crate::json::compact(&stored);
         self.store.mark(&self.scope(history), &format!("snapshot/{session}"), &value, self.now)
     }

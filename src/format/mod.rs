@@ -166,6 +166,11 @@ impl Format {
     pub fn is_wire(self) -> bool {
         self.api() == self
     }
+
+    /// Whether sessions of this format are only read: their content is written as plain messages of [`Self::api`].
+    pub fn is_read_only(self) -> bool {
+        matches!(self, Self::Pi | Self::SweAgent)
+    }
 }
 
 /// One line or object of a session.
@@ -231,6 +236,22 @@ pub struct Origins {
     records: Vec<u32>,
     /// Where in `records` those of each message end.
     ends: Vec<u32>,
+}
+
+/// How outputs begin that were cleared: by Claude Code (2.1, by time) and OpenCode, and by our own profiles.
+const CLEARED: [&str; 2] = ["[Old tool result content cleared]", "[output cleared: "];
+
+/// Whether an output was cleared, by its text.
+fn is_cleared(text: &str) -> bool {
+    CLEARED.iter().any(|it| text.starts_with(it))
+}
+
+/// The first few characters of what is no session, for an error: such a file may hold secrets, and errors go to models.
+fn glimpse(text: &str) -> String {
+    let text = text.trim_start();
+    let found: String =
+        text.chars().take(8).take_while(|it| !matches!(it, '=' | ':' | '\n' | '\r')).collect();
+    if text.is_empty() { "nothing".to_owned() } else { format!("{found:?}") }
 }
 
 impl Origins {
@@ -345,8 +366,7 @@ pub fn sniff(source: &dyn Source) -> Result<Format> {
     ];
     let found = native.iter().find(|(_, sniff)| sniff(&first)).map(|(format, _)| *format);
     found.or_else(|| wire::sniff(&first)).ok_or_else(|| {
-        let begins: String = first.trim_start().chars().take(60).collect();
-        let found = if begins.is_empty() { "nothing".to_owned() } else { format!("{begins:?}") };
+        let found = glimpse(&first);
         let names: Vec<_> = Format::ALL.iter().map(|it| it.name()).collect();
         let what = format!(
             "expected a session or an array of messages ({}), found a file that begins with {found}; name it with --format",

@@ -8,7 +8,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::Value;
 
-use super::{Format, Mode, Note, PastCompaction, Session, Source, Written, derive, lines::each_line};
+use super::{
+    Format, Mode, Note, PastCompaction, Session, Source, Written, derive, is_cleared, lines::each_line,
+};
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::history::{
     Call, History, Kind, Media, MediaKind, Message, Meta, Output, Part, Reasoning, Role, Usage,
@@ -292,13 +294,14 @@ impl Reader {
                 Part::Reasoning(_) | Part::Call(_) | Part::Output(_) | Part::Opaque(_) => {}
             }
         }
+        let text = texts.join("\n");
         let output = Output {
             id: id.into(),
             name: message["toolName"].as_str().map(Into::into),
-            text: texts.join("\n").into(),
+            cleared: is_cleared(&text),
+            text: text.into(),
             media: media.into(),
             failed: message["isError"] == true,
-            cleared: false,
         };
         let mut made = Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]);
         made.id = entry.value["id"].as_str().map(Into::into);

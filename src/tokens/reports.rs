@@ -42,6 +42,25 @@ pub(super) fn reports(history: &History) -> impl Iterator<Item = Report> {
     })
 }
 
+/// How many of the reports, from the first on, are of the history as it stands. Where outputs were cleared after the last
+/// request, the reports behind them still hold what is gone: so much more than the earlier ones is then beyond the
+/// messages. Where the client cleared them and reported afterwards, all reports agree about that.
+pub(super) fn up_to_clearing(reports: &[Report], before: &[f64], history: &History) -> usize {
+    /// What is beyond the messages grows by itself, by reminders and tools that come later: by less than so many tokens.
+    const GROWTH: f64 = 4_000.0;
+    let cleared = || history.messages().iter().position(|it| it.outputs().any(|it| it.cleared));
+    let Some((last, cleared)) = reports.last().and_then(|it| Some((it, cleared()?))) else {
+        return reports.len();
+    };
+    let earlier = reports.partition_point(|it| it.start <= cleared);
+    let scale = learned_scale(&reports[..earlier], before);
+    let beyond = |it: &Report| it.sent as f64 - before[it.start] * scale;
+    match reports[..earlier].last() {
+        Some(then) if beyond(last) > beyond(then).max(0.0) * 1.25 + GROWTH => earlier,
+        Some(_) | None => reports.len(),
+    }
+}
+
 /// What the growth between neighbouring reports is to what we see of it: the weighted median, since single steps are
 /// off for reasons of their own (thoughts stripped, reminders not recorded), drawn towards 1, which the priors are.
 /// Shrinking contexts (compactions, rewinds) say nothing.

@@ -8,7 +8,7 @@ use super::exact::{self, Encoding};
 use super::media;
 use super::middle::{ceil, floor};
 use super::rates::{Maker, Rates};
-use super::reports::{Report, learned_scale, reports};
+use super::reports::{Report, learned_scale, reports, up_to_clearing};
 use super::{Categories, Estimator, Filled, Method, MethodKind, Tokenizer, shape};
 use crate::cores;
 use crate::history::{History, Kind, Measure, Message, Opaque, Output, Part, Role, Text, Weight};
@@ -275,7 +275,8 @@ impl Ruler {
                 Some(*sum)
             },
         ));
-        let reports: Vec<Report> = reports(history).filter(|it| it.is_of(before[it.start])).collect();
+        let mut reports: Vec<Report> = reports(history).filter(|it| it.is_of(before[it.start])).collect();
+        reports.truncate(up_to_clearing(&reports, &before, history));
         let Some(last) = reports.last() else { return };
         if self.basis == Basis::Shape {
             self.scale = learned_scale(&reports, &before);
@@ -498,6 +499,37 @@ mod tests {
             messages.push(output(&PROSE.repeat(60 * (step + 1))));
         }
         history("claude-opus-4-5", messages)
+    }
+
+    /// The same with the outputs of its first requests cleared.
+    fn cleared(session: History) -> History {
+        let (meta, mut messages) = (session.meta.clone(), session.into_messages());
+        for message in &mut messages[..8] {
+            for part in &mut message.parts {
+                if let Part::Output(output) = part {
+                    (output.text, output.cleared) = ("[cleared]".into(), true);
+                }
+            }
+        }
+        History::new(messages, meta)
+    }
+
+    #[test]
+    fn what_was_cleared_after_the_last_report_is_not_counted_as_overhead() {
+        let whole = session(1.0);
+        let left = cleared(whole.clone());
+        let (before, after) =
+            (Ruler::new(&whole, Tokenizer::Auto, None), Ruler::new(&left, Tokenizer::Auto, None));
+        let gone = before.filled(&whole).messages - after.filled(&left).messages;
+        assert!(gone > 5_000, "{gone}");
+        assert!(after.overhead().abs_diff(10_000) < 1_000, "{}", after.overhead());
+        // Who reports again after clearing is believed again.
+        let mut messages = left.into_messages();
+        let sent = after.overhead() + after.messages(&messages).iter().sum::<u64>();
+        messages.push(reply("Done.", sent));
+        let again = history("claude-opus-4-5", messages);
+        let ruler = Ruler::new(&again, Tokenizer::Auto, None);
+        assert_eq!(ruler.reported(), Some((13, sent + 50)));
     }
 
     #[test]

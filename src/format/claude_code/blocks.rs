@@ -7,6 +7,7 @@ use serde_json::json as value;
 use serde_json::value::RawValue;
 
 use super::chain::lenient;
+use crate::format::is_cleared;
 use crate::format::media::image_size;
 use crate::format::wire::scan::compacted;
 use crate::history::{Call, Kind, Media, MediaKind, Opaque, Output, Part, Reasoning, Text};
@@ -14,9 +15,6 @@ use crate::json::compact;
 
 /// Whose blocks these are.
 const API: &str = "anthropic";
-
-/// What the client itself puts in place of an old result (2.1, time-based clearing).
-pub(super) const CLEARED: &str = "[Old tool result content cleared]";
 
 /// How texts begin that stand in a user row and are not the user's words.
 const CLIENT_TEXTS: [&str; 12] = [
@@ -162,7 +160,7 @@ pub(super) fn part_of(raw: &RawValue) -> Option<Part> {
 /// A tool's result, of what stands in it.
 fn output(id: Arc<str>, parts: Vec<Part>, failed: bool) -> Part {
     let of = |text: Text, media: Box<[Media]>| {
-        let cleared = text.as_str() == CLEARED;
+        let cleared = is_cleared(text.as_str());
         Part::Output(Output { id, name: None, cleared, text, media, failed })
     };
     let parts = match <[Part; 1]>::try_from(parts) {

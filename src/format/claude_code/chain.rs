@@ -15,7 +15,7 @@ use super::read::{Loaded, load, said};
 use super::{ROW_TYPES, SIDE_TYPES, fast};
 use crate::error::Result;
 use crate::format::lines::{HEAD, backwards, each_line_in};
-use crate::format::{Keep, LOOKED_AT_WHOLE, Note, Record, Source, derive};
+use crate::format::{Keep, LOOKED_AT_WHOLE, Note, Record, Source, derive, glimpse};
 use crate::json;
 
 /// What of a line decides about its place. A field of the wrong type counts as missing.
@@ -316,8 +316,7 @@ impl Index {
 
     fn take(&mut self, number: u64, record: u32, text: &str) -> Result<(), String> {
         if !text.starts_with('{') {
-            let found: String = text.chars().take(20).collect();
-            return Err(format!("expected a JSON object, found {found:?}; not used"));
+            return Err(format!("expected a JSON object, found {}; not used", glimpse(text)));
         }
         let line: Line =
             serde_json::from_str(text).map_err(|it| format!("expected a JSON object: {it}; not used"))?;

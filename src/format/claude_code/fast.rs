@@ -5,12 +5,12 @@ use std::borrow::Cow;
 
 use memchr::memmem;
 
-use super::blocks::{CLEARED, is_clients};
+use super::blocks::is_clients;
 use super::chain::{Place, RowKind};
 use super::read::Reported;
 use crate::format::cursor::{Cursor, Recent, Room, Seen};
-use crate::format::derive;
 use crate::format::wire::scan::compacted;
+use crate::format::{derive, is_cleared};
 use crate::history::{Call, Kind, Output, Part, Reasoning, Text};
 
 /// A row, understood.
@@ -225,7 +225,7 @@ impl Reader<'_> {
     fn result(&mut self, it: &mut Cursor<'_>) -> Option<(Text, bool)> {
         let Some(keep) = self.keep else { return it.pass().map(|()| Default::default()) };
         let Held { text, joined, .. } = &mut *self.held;
-        let of = |text: &str| (keep(text), text == CLEARED);
+        let of = |text: &str| (keep(text), is_cleared(text));
         if it.peek()? == b'"' {
             return it.text(text).map(of);
         }

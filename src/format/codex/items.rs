@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::format::cursor::Cursor;
+use crate::format::is_cleared;
 use crate::format::raw::{Fields, array, list, quoted, text};
 use crate::format::wire::scan;
 use crate::history::{Call, Kind, Media, MediaKind, Message, Opaque, Output, Part, Reasoning, Role, Text};
@@ -308,7 +309,7 @@ pub(super) fn output_of(text: &str, keep: &dyn Fn(&str) -> Text) -> Output {
         id: "".into(),
         name: None,
         failed: says_failed(text),
-        cleared: text == "Output exceeded the available model context and was truncated",
+        cleared: is_cleared(text) || text == "Output exceeded the available model context and was truncated",
         text: keep(text),
         media: [].into(),
     }

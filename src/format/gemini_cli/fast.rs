@@ -11,7 +11,7 @@ use super::record::{
     CONTEXT, Draft, Item, MASKED, NO_SIGNATURE, Piece, REPORTED, Reported, SNAPSHOT_TAG, starts_ignored,
 };
 use crate::format::cursor::{Cursor, Recent, Room};
-use crate::format::{Keep, derive};
+use crate::format::{Keep, derive, is_cleared};
 use crate::history::{Call, Output, Part, Text, Weight};
 
 /// Reads one record after another, and holds what it needs for that again and again.
@@ -295,7 +295,7 @@ impl<'a> Fast<'a> {
                     _ => return None,
                 };
                 let found = it.text(&mut self.room)?;
-                let cleared = self.masked.find(found.as_bytes()).is_some();
+                let cleared = self.masked.find(found.as_bytes()).is_some() || is_cleared(found);
                 once(&mut text, (hold(found, self.keep, at), failed, cleared))
             }),
             _ => None,

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::{KIND_FIELD, KINDS};
 use crate::format::raw::{Fields, list, text};
-use crate::format::{Keep, derive, hold};
+use crate::format::{Keep, derive, hold, is_cleared};
 use crate::history::{Call, Kind, Media, MediaKind, Opaque, Output, Part, Usage, Weight};
 use crate::json as text_json;
 
@@ -406,7 +406,7 @@ fn output(response: &Value) -> Output {
         id: response.get("id").and_then(Value::as_str).unwrap_or_default().into(),
         name: name.map(Into::into),
         failed: said.is_some_and(|it| it.get("error").is_some() && it.get("output").is_none()),
-        cleared: text.contains(MASKED),
+        cleared: text.contains(MASKED) || is_cleared(&text),
         text: text.into(),
         media: nested.into_iter().flatten().filter_map(media).collect(),
     }

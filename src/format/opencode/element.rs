@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::read::is_completed;
 use super::{CLEARED, MARKER};
+use crate::format::is_cleared;
 use crate::history::{Call, Kind, Media, MediaKind, Message, Output, Part, Reasoning, Role, Text, Usage};
 
 /// A message of the history and where it comes from.
@@ -190,7 +191,7 @@ fn tool(part: &Value, index: usize, record: usize, same_model: bool, open: bool)
         text: Text::new(text),
         media: [].into(),
         failed,
-        cleared: text == CLEARED,
+        cleared: is_cleared(text),
     };
     let output = match state["status"].as_str() {
         Some("completed") if is_compacted(state) => say(CLEARED, false),

@@ -5,8 +5,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::scan::{self, Span};
-use super::{Spot, cleared, input, joined, media, opaque, raw, string, text};
+use super::{Spot, input, joined, media, opaque, raw, string, text};
 use crate::format::Format;
+use crate::format::is_cleared;
 use crate::history::{Call, Media, MediaKind, Message, Output, Part, Reasoning, Role};
 use crate::json;
 
@@ -66,7 +67,7 @@ fn result(value: &Value) -> Output {
         id: string(value, "tool_use_id").into(),
         name: None,
         failed: value.get("is_error").and_then(Value::as_bool).unwrap_or(false),
-        cleared: cleared(&text),
+        cleared: is_cleared(&text),
         text: text.into(),
         media: found.into(),
     }

@@ -7,8 +7,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::scan;
-use super::{Ids, Spot, cleared, input, media, opaque, raw, string, text};
+use super::{Ids, Spot, input, media, opaque, raw, string, text};
 use crate::format::Format;
+use crate::format::is_cleared;
 use crate::history::{Call, Media, MediaKind, Message, Output, Part, Reasoning, Role};
 use crate::json;
 
@@ -110,7 +111,7 @@ fn result(value: &Value, number: usize, index: usize, ids: &mut Ids) -> Output {
         id,
         name: Some(name).filter(|it| !it.is_empty()).map(Arc::from),
         failed: error.is_some(),
-        cleared: cleared(&text),
+        cleared: is_cleared(&text),
         text: text.into(),
         media: [].into(),
     }

@@ -27,7 +27,7 @@ pub use self::sniff::sniff;
 pub use self::write::write;
 
 use self::scan::{Items, Span};
-use super::{Format, Note, PastCompaction, Record, Session, Source};
+use super::{Format, Note, PastCompaction, Record, Session, Source, glimpse};
 use crate::error::{Error, Kind as Fault, Result};
 use crate::history::{
     Call, History, Kind, Media, MediaKind, Message, Meta, Opaque, Output, Part, Role, Text, Usage, Weight,
@@ -57,9 +57,6 @@ const QUESTION: &str = "What did we do so far?";
 
 /// What the assistant is made to say after a summary: by us, and by Gemini CLI.
 const ACKS: [&str; 2] = [fit::ACK, "Got it. Thanks for the additional context!"];
-
-/// How outputs begin that were cleared before: by Claude Code and OpenCode, and by us.
-const CLEARED: [&str; 2] = ["[Old tool result content cleared]", "[Epitome"];
 
 /// Deepest nesting that we put into a document of ours; serde_json reads 128 levels.
 const DEEPEST: usize = 100;
@@ -266,8 +263,7 @@ fn array(source: &dyn Source, text: &str) -> Result<(Frame, Items)> {
             .at(source.name(), None)
     };
     let Some(frame) = frame(text) else {
-        let shown: String = text.trim_start().chars().take(20).collect();
-        return Err(fail(if shown.is_empty() { "nothing".into() } else { format!("{shown:?}") }));
+        return Err(fail(glimpse(text)));
     };
     let Some((_, open)) = frame.array else {
         let keys: Vec<&str> = frame.fields.iter().take(8).map(|it| it.0.as_str()).collect();
@@ -516,10 +512,6 @@ fn url_of(media: &Media) -> String {
 
 fn data_url(media: &Media) -> String {
     format!("data:{};base64,{}", media.mime, media.data)
-}
-
-fn cleared(text: &str) -> bool {
-    CLEARED.iter().any(|it| text.starts_with(it))
 }
 
 /// The JSON of an opaque block, if it is an object that a reader gets through.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Ids, Spot, cleared, data_url, input, media, media_of_url, opaque, raw, string, text, url_of};
+use super::{Ids, Spot, data_url, input, media, media_of_url, opaque, raw, string, text, url_of};
 use crate::format::Format;
+use crate::format::is_cleared;
 use crate::history::{Call, Media, MediaKind, Message, Output, Part, Reasoning, Role};
 use crate::json;
 
@@ -84,7 +85,7 @@ fn result(value: &Value, number: usize, ids: &mut Ids) -> Output {
         id,
         name: Some(name).filter(|it| !it.is_empty()).map(Arc::from),
         failed: false,
-        cleared: cleared(&text),
+        cleared: is_cleared(&text),
         text: text.into(),
         media: [].into(),
     }

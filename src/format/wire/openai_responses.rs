@@ -4,8 +4,9 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Spot, cleared, data_url, input, joined, media_of_url, opaque, raw, string, text, url_of};
+use super::{Spot, data_url, input, joined, media_of_url, opaque, raw, string, text, url_of};
 use crate::format::Format;
+use crate::format::is_cleared;
 use crate::history::{Call, Media, MediaKind, Message, Opaque, Output, Part, Reasoning, Role};
 use crate::json;
 
@@ -78,7 +79,7 @@ fn result(value: &Value) -> Output {
         id: id.into(),
         name: None,
         failed: false,
-        cleared: cleared(&text),
+        cleared: is_cleared(&text),
         text: text.into(),
         media: found.into(),
     }
