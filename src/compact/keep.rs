@@ -222,11 +222,13 @@ fn cut(text: &str, bytes: usize, how: &Cut) -> String {
 }
 
 /// An item that stays although its neighbours go: a message said while a call ran stays as a copy, so that its unit
-/// goes whole.
+/// goes whole, and with it the outputs that the message carries besides.
 fn apart(draft: &Draft<'_>, item: &Item) -> Item {
     match item {
         Item::Old(index) if !(draft.history.can_cut(*index) && draft.history.can_cut(index + 1)) => {
-            Item::Made(Message { from: None, ..draft.history.messages()[*index].clone() })
+            let old = &draft.history.messages()[*index];
+            let said = old.parts.iter().filter(|it| !matches!(it, Part::Output(_))).cloned().collect();
+            Item::Made(Message { from: None, parts: said, wire_len: None, ..old.clone() })
         }
         Item::Old(_) | Item::Made(_) | Item::Summary { .. } => item.clone(),
     }
@@ -281,6 +283,8 @@ fn turns(draft: &Draft<'_>, step: &Summarize, rule: &Turns) -> Kept {
         (0..end).filter(|at| draft.message(&draft.items[*at]).is_some_and(begins_turn)).collect();
     let (mut left, mut tail) = (budget, end);
     for &start in starts.iter().rev().take(rule.count.unwrap_or(usize::MAX)) {
+        // What is said beside an output stays with its call.
+        let start = boundary_to(draft, start);
         let turn = size(start, tail);
         if turn <= left {
             (left, tail) = (left - turn, start);
@@ -348,7 +352,12 @@ fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) 
         return refuse("budget_too_small", text);
     };
     if let Some(keep) = draft.request.keep {
-        room = room.min(keep);
+        // Within a budget less may be kept; without one, what was asked for is.
+        room = if draft.request.budget.is_some() { room.min(keep) } else { keep };
+    }
+    if fixed + summary + room >= total {
+        let text = format!("{total} tokens; the end that is to stay takes {room}, and a summary {summary}");
+        return refuse("too_small", text);
     }
     let prompt = draft.items.iter().rposition(|it| draft.message(it).is_some_and(Message::is_prompt));
     let (tail, left) = fitting(draft, head, room);
@@ -422,7 +431,10 @@ fn has_unanswered(draft: &Draft<'_>, message: &Message) -> bool {
 fn fitting(draft: &Draft<'_>, first: usize, room: u64) -> (usize, u64) {
     let (mut tail, mut left) = (draft.items.len(), room);
     while tail > first {
-        let start = boundary_to(draft, tail - 1).max(first);
+        let start = boundary_to(draft, tail - 1);
+        if start < first {
+            break;
+        }
         let size: u64 = draft.items[start..tail].iter().map(|it| draft.size(it)).sum();
         if size > left {
             break;

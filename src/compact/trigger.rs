@@ -107,6 +107,13 @@ pub fn passes(trigger: &Trigger, context: u64, at: u64) -> bool {
     at > 0 && if trigger.strict { context > at } else { context >= at }
 }
 
+/// How long ago it ran, in milliseconds, if that is too lately to run again. A run in the future, by a clock that was
+/// set back, must not hold up all that follow.
+fn cooling_down(trigger: &Trigger, now: i64, last: i64) -> Option<i64> {
+    let wait = i64::try_from(trigger.cool_down).unwrap_or(i64::MAX).saturating_mul(1000);
+    Some(now.saturating_sub(last)).filter(|it| (0..wait).contains(it))
+}
+
 /// Decides.
 pub fn verdict(
     history: &History,
@@ -131,11 +138,9 @@ pub fn verdict(
         return no(Gate::Failures, "switched_off", reason);
     }
     if let Some(last) = moment.last_run
-        && trigger.cool_down > 0
-        && moment.now.saturating_sub(last) < trigger.cool_down as i64 * 1000
+        && let Some(since) = cooling_down(trigger, moment.now, last)
     {
-        let since = moment.now.saturating_sub(last) / 1000;
-        let reason = format!("compacted {since} s ago; not again before {} s", trigger.cool_down);
+        let reason = format!("compacted {} s ago; not again before {} s", since / 1000, trigger.cool_down);
         return no(Gate::CoolDown, "cooling_down", reason);
     }
     if let Some(limit) = trigger.chars {
@@ -205,5 +210,22 @@ pub fn verdict(
         Verdict { due: true, at: Some(at), gate: Gate::Threshold, code: "", reason }
     } else {
         no(Gate::Threshold, "below_threshold", reason)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_cools_down_only_after_a_run_of_the_past() {
+        let mut profile = Profile::built_in("codex").unwrap();
+        profile.trigger.cool_down = 30;
+        let cooling = |now| cooling_down(&profile.trigger, now, 100_000);
+        assert_eq!([99_999, 100_000, 129_999, 130_000].map(cooling), [None, Some(0), Some(29_999), None]);
+        profile.trigger.cool_down = u64::MAX;
+        assert_eq!(cooling_down(&profile.trigger, 100_000, 0), Some(100_000));
+        profile.trigger.cool_down = 0;
+        assert_eq!(cooling_down(&profile.trigger, 0, 0), None);
     }
 }

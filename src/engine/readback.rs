@@ -24,8 +24,48 @@ impl Engine {
             Some(opened.session.format),
         )?;
         check_read_back(after, &again.history)?;
+        if let Some(bytes) = mended(opened, after, &bytes, warnings)? {
+            return Ok((bytes, written));
+        }
         warnings.extend(written.warnings.iter().cloned());
         Ok((bytes, written))
+    }
+}
+
+/// Plain messages are written as they stood in the session. Where that breaks a rule of their API that the session did
+/// not break (a summary in front of a call, say), they are made anew, as for any other API.
+fn mended(
+    opened: &Opened,
+    after: &History,
+    bytes: &[u8],
+    warnings: &mut Vec<String>,
+) -> Result<Option<Vec<u8>>> {
+    let api = opened.session.format;
+    if !api.is_wire() {
+        return Ok(None);
+    }
+    let found = format::validate::check(api, bytes);
+    if found.is_empty() {
+        return Ok(None);
+    }
+    let before = format::validate::check(api, &opened.source.bytes(0..opened.source.len())?);
+    let rules: BTreeSet<&str> = before.iter().map(|it| it.rule).collect();
+    if found.iter().all(|it| rules.contains(it.rule)) {
+        return Ok(None);
+    }
+    let (messages, lost) = format::wire::messages_of(after, Some(api), api);
+    match format::validate::check(api, &messages).first() {
+        None => {
+            warnings.extend(lost);
+            Ok(Some(messages))
+        }
+        Some(first) => {
+            let what = format!(
+                "checking what was written: it breaks {}: message {}: {}; nothing was replaced",
+                first.rule, first.message, first.what
+            );
+            Err(Error::new(Kind::Bug, what))
+        }
     }
 }
 
@@ -61,12 +101,17 @@ fn said(history: &History, expected: &History) -> Vec<String> {
         let outputs = it.outputs().map(|it| it.text.as_str().trim().to_owned());
         it.texts().map(|it| it.as_str().trim().to_owned()).chain(outputs).collect()
     };
-    let summaries: BTreeSet<String> =
-        expected.messages().iter().filter(|it| it.kind == Why::Summary).flat_map(texts).collect();
+    let of = |such: &dyn Fn(&Message) -> bool| -> BTreeSet<String> {
+        expected.messages().iter().filter(|it| such(it)).flat_map(texts).collect()
+    };
     let own = |it: &Message| matches!(it.kind, Why::Context | Why::Marker);
+    let (summaries, added) = (of(&|it| it.kind == Why::Summary), of(&own));
     let mut out = Vec::new();
     for it in history.messages().iter().filter(|it| compact::counts(it)) {
-        let wanted = |text: &String| !text.is_empty() && (!own(it) || summaries.contains(text));
+        // Plain messages do not say whose words they are: what was written as the client's comes back as the user's.
+        let wanted = |text: &String| {
+            !text.is_empty() && (summaries.contains(text) || !(own(it) || added.contains(text)))
+        };
         out.extend(texts(it).into_iter().filter(wanted));
     }
     out

@@ -1,5 +1,7 @@
 //! The invariants of the design as laws: over generated histories, and over every session of the corpus.
 
+use std::collections::BTreeSet;
+
 use epitome::compact::{self, Item, Limits, Moment, Op, Plan, Request};
 use epitome::format::{self, Format, Memory, validate, wire};
 use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Reasoning, Role};
@@ -80,6 +82,11 @@ fn check(history: &History, profile: &Profile, share: u64) -> Result<(), String>
             return Err(format!("{kept} messages of the unit {unit:?} are left"));
         }
     }
+    // Calls and outputs in pairs, as they were: also in a message that carries words beside an output.
+    let (alone, were) = (alone(after), alone(history.messages()));
+    if let Some(new) = alone.difference(&were).next() {
+        return Err(format!("{new:?} has lost its other half"));
+    }
     // The last prompt and all after it, word for word, or the plan says why not.
     if let Some(last) = history.last_prompt() {
         for (number, message) in history.messages().iter().enumerate().skip(last) {
@@ -135,6 +142,24 @@ fn check(history: &History, profile: &Profile, share: u64) -> Result<(), String>
     }
 }
 
+/// Ids of outputs without a call before them, and of calls without an output behind them.
+fn alone(messages: &[Message]) -> BTreeSet<String> {
+    let (mut open, mut out) = (BTreeSet::new(), BTreeSet::new());
+    for part in messages.iter().flat_map(|it| &it.parts) {
+        match part {
+            Part::Call(call) => {
+                open.insert(call.id.to_string());
+            }
+            Part::Output(output) if !open.remove(&*output.id) => {
+                out.insert(output.id.to_string());
+            }
+            Part::Output(_) | Part::Text(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
+        }
+    }
+    out.extend(open);
+    out
+}
+
 fn profiles() -> Vec<Profile> {
     BUILT_IN.iter().map(|(name, _)| Profile::built_in(name).unwrap()).collect()
 }
@@ -150,6 +175,8 @@ enum Step {
     Calls(Vec<Option<usize>>),
     /// An output without a call.
     Orphan(usize),
+    /// A call, and its output in one message with what the user says to it.
+    Interrupted(usize),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -162,6 +189,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Step::Thought),
         6 => prop::collection::vec(prop::option::weighted(0.95, size), 1..4).prop_map(Step::Calls),
         1 => (1usize..300).prop_map(Step::Orphan),
+        2 => (1usize..3_000).prop_map(Step::Interrupted),
     ];
     prop::collection::vec(step, 0..40)
 }
@@ -192,6 +220,11 @@ fn build(steps: &[Step]) -> History {
         failed: false,
         cleared: false,
     };
+    let call = |number: usize, at: usize| {
+        let id = format!("call_{number}_{at}").into();
+        let input = "{\"command\":\"just check\"}".into();
+        Part::Call(Call { id, name: "Bash".into(), input, freeform: false, signature: None })
+    };
     for (number, step) in steps.iter().enumerate() {
         match step {
             Step::Prompt(size) => push(Message::text(Role::User, Kind::Said, filler(number, size + 1))),
@@ -203,12 +236,8 @@ fn build(steps: &[Step]) -> History {
                 push(Message::new(Role::Assistant, Kind::Said, vec![Part::Reasoning(thought)]));
             }
             Step::Calls(outputs) => {
-                let call = |at: usize| {
-                    let id = format!("call_{number}_{at}").into();
-                    let input = "{\"command\":\"just check\"}".into();
-                    Part::Call(Call { id, name: "Bash".into(), input, freeform: false, signature: None })
-                };
-                push(Message::new(Role::Assistant, Kind::Said, (0..outputs.len()).map(call).collect()));
+                let calls = (0..outputs.len()).map(|at| call(number, at)).collect();
+                push(Message::new(Role::Assistant, Kind::Said, calls));
                 for (at, size) in outputs.iter().enumerate() {
                     if let Some(size) = size {
                         let it = output(format!("call_{number}_{at}"), filler(number + at, *size));
@@ -219,6 +248,12 @@ fn build(steps: &[Step]) -> History {
             Step::Orphan(size) => {
                 let it = output(format!("lost_{number}"), filler(number, *size));
                 push(Message::new(Role::Tool, Kind::Said, vec![Part::Output(it)]));
+            }
+            Step::Interrupted(size) => {
+                push(Message::new(Role::Assistant, Kind::Said, vec![call(number, 0)]));
+                let it = output(format!("call_{number}_0"), filler(number, *size));
+                let words = Part::Text(filler(number + 1, 60).as_str().into());
+                push(Message::new(Role::User, Kind::Said, vec![Part::Output(it), words]));
             }
         }
     }
