@@ -26,7 +26,7 @@ pub struct RecallArgs {
     /// With --scope session, or without a query: which one
     #[arg(long)]
     session: Option<String>,
-    /// Which part of an original: lines 10-40, bytes b0-4096, or /regex/±2
+    /// Which part of an original: lines 10-40, bytes b0-4096, messages of a session m12-14, or /regex/±2
     #[arg(long)]
     range: Option<String>,
     /// At most so many results [default: 10]; of an original, at most so many tokens [default: all of it]
@@ -80,7 +80,7 @@ fn read(engine: &Engine, arguments: &RecallArgs, handle: &str, screen: &mut Scre
     }
     let range = arguments.range.as_deref().map_or(Ok(Range::WHOLE), Range::parse)?;
     let limit = arguments.limit.unwrap_or(u64::MAX / 2);
-    let slice = engine.store.recall(&scope, handle, &range, limit, &|text| Estimator::O200k.text(text))?;
+    let slice = engine.read(&scope, handle, &range, limit, &|text| Estimator::O200k.text(text))?;
     let entry = engine.store.entry(&scope, handle)?;
     if screen
         .json(&json!({ "contract": CONTRACT, "entry": entry, "text": slice.text, "next": slice.next }))?
@@ -111,8 +111,8 @@ fn newest(engine: &Engine, arguments: &RecallArgs, screen: &mut Screen<'_>) -> R
     }
     if found.is_empty() && arguments.offset == 0 {
         return screen.line(
-            "nothing was taken out of a session of this project yet; `epitome sessions` lists what was compacted, \
-             `epitome recall WORDS` searches everywhere",
+            "no output was cleared in a session of this project yet; `epitome sessions` lists what was compacted, and \
+             `epitome recall WORDS` searches in all that was archived",
         );
     }
     let mut rows = vec![["handle", "what", "tokens", "archived", "session"].map(str::to_owned).to_vec()];
@@ -129,7 +129,7 @@ fn newest(engine: &Engine, arguments: &RecallArgs, screen: &mut Screen<'_>) -> R
     for line in table(&rows, screen.paint) {
         screen.line(&line)?;
     }
-    page(next, screen)?;
+    page(next, false, screen)?;
     screen
         .note(&screen.paint.faint("read one with epitome recall HANDLE, or search with epitome recall WORDS"))
 }
@@ -172,12 +172,21 @@ fn search(engine: &Engine, arguments: &RecallArgs, query: &str, screen: &mut Scr
     for it in &recalled.typed {
         show_typed(it, screen)?;
     }
-    page(found.next, screen)
+    if recalled.passed > 0 {
+        let what = format!(
+            "{} older sessions in the archive were not looked through; --scope session --session ID names one",
+            recalled.passed
+        );
+        screen.note(&screen.paint.faint(&what))?;
+    }
+    page(found.next, recalled.reach == "all" && arguments.scope.is_none(), screen)
 }
 
-fn page(next: Option<u32>, screen: &mut Screen<'_>) -> Result<()> {
+fn page(next: Option<u32>, elsewhere: bool, screen: &mut Screen<'_>) -> Result<()> {
+    // The next page is of where this one was found.
+    let scope = if elsewhere { " --scope all" } else { "" };
     match next {
-        Some(next) => screen.note(&screen.paint.faint(&format!("… more with --offset {next}"))),
+        Some(next) => screen.note(&screen.paint.faint(&format!("… more with --offset {next}{scope}"))),
         None => Ok(()),
     }
 }
@@ -190,7 +199,9 @@ fn show(hit: &Hit, with_project: bool, screen: &mut Screen<'_>) -> Result<()> {
     about.extend(entry.session.clone());
     about.extend(Some(entry.project.clone()).filter(|it| with_project && !it.is_empty()));
     let paint = screen.paint;
-    screen.line(&format!("{}  {}", paint.strong(entry.handle.as_str()), paint.faint(&about.join(" · "))))?;
+    let range = hit.range.as_ref().map(|it| format!(" --range {it}")).unwrap_or_default();
+    let read = paint.strong(&format!("{}{range}", entry.handle.as_str()));
+    screen.line(&format!("{read}  {}", paint.faint(&about.join(" · "))))?;
     screen.line(&format!("  line {}: {}", hit.snippet.line, hit.snippet.text))
 }
 

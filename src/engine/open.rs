@@ -116,9 +116,8 @@ impl Engine {
         if name == "current" || name == "latest" {
             return self.open_found(reader, &self.named_session(name, agent)?, format);
         }
-        if Handle::parse(name).is_some()
-            && let Ok(scope) = self.store.locate(name, &self.config.owner)
-        {
+        if Handle::parse(name).is_some() && self.store.locate(name, &self.config.owner).is_ok() {
+            let scope = self.readable(name, None)?;
             let bytes = self.store.restore(&scope, name)?;
             return read_by(reader, Box::new(Memory::new(name, bytes)), format, None);
         }

@@ -1,10 +1,22 @@
 //! Finding again what was archived, remembered or typed.
 
+use std::collections::HashSet;
+
 use super::{Engine, SessionRef};
 use crate::agents;
+use crate::compact;
 use crate::error::{Error, Kind, Result};
+use crate::format::{self, Memory};
+use crate::history::{Kind as Said, Message};
 use crate::store::words::Words;
-use crate::store::{Entry, Query, Reach, Recalled, Scope, Typed};
+use crate::store::{
+    Entry, Found, Hit, Query, Range, Reach, Recalled, Scope, Slice, Typed, What, range, unwrapped,
+};
+
+/// Sessions that one search looks through, at most.
+const SESSIONS: u32 = 1_000;
+/// Bytes of them, at most: about a second's reading.
+const LOOKED_THROUGH: u64 = 256 << 20;
 
 impl Engine {
     /// The scope of a handle that is to be read. The user reads their own from anywhere. An agent, and whoever says
@@ -36,29 +48,132 @@ impl Engine {
     /// names one for `session`.
     pub fn recall(&self, query: &Query, said: Option<&str>, session: SessionRef) -> Result<Recalled> {
         let here = self.project();
-        let search = |scope: &Scope, reach: &Reach, name: &'static str| -> Result<Recalled> {
-            let query = Query { reach: reach.clone(), ..query.clone() };
-            let found = self.store.search(scope, &query)?;
-            let room = query.limit.saturating_sub(found.hits.len() as u32);
+        let search = |scope: &Scope, reach: Reach| -> Result<Recalled> {
+            let query = Query { reach, ..query.clone() };
+            let recalled = self.search(scope, &query)?;
+            let room = query.limit.saturating_sub(recalled.found.hits.len() as u32);
             let typed = if query.offset == 0 { self.typed(&query, room)? } else { Vec::new() };
-            Ok(Recalled { found, typed, reach: name })
+            Ok(Recalled { typed, ..recalled })
         };
         match said {
-            Some("all") => search(&here, &Reach::All, "all"),
-            Some("project") => search(&here, &Reach::Project, "project"),
+            Some("all") => search(&here, Reach::All),
+            Some("project") => search(&here, Reach::Project),
             Some("session") => {
                 let opened = self.open(&session, None, None)?;
                 let history = &opened.session.history;
                 let id = history.meta.session.as_deref().unwrap_or_default().to_owned();
-                search(&self.scope(history), &Reach::Session(id), "session")
+                search(&self.scope(history), Reach::Session(id))
             }
             None => {
-                let near = search(&here, &Reach::Project, "project")?;
+                let near = search(&here, Reach::Project)?;
                 let nothing = near.found.hits.is_empty() && near.typed.is_empty() && query.offset == 0;
-                if nothing { search(&here, &Reach::All, "all") } else { Ok(near) }
+                if nothing { search(&here, Reach::All) } else { Ok(near) }
             }
             Some(other) => Err(unknown_scope(other)),
         }
+    }
+
+    /// Searches the index of outputs, summaries and memories, and, where that leaves room, the messages of the sessions in
+    /// the archive: those are looked through as they lie there, so that a compaction need not take them apart.
+    pub fn search(&self, scope: &Scope, query: &Query) -> Result<Recalled> {
+        let mut found = self.store.search(scope, query)?;
+        let mut passed = 0;
+        let taken = if found.partial { 0 } else { found.hits.len() };
+        let room = (query.limit as usize).saturating_sub(taken);
+        let wanted = query.only.is_empty() || query.only.contains(&What::Message);
+        if query.offset == 0 && room > 0 && wanted {
+            let (said, left) = self.said(scope, query, room)?;
+            if found.partial && !said.is_empty() {
+                // These hold all words.
+                found = Found::default();
+            }
+            found.hits.extend(said);
+            passed = left;
+        }
+        Ok(Recalled { found, typed: Vec::new(), reach: query.reach.name(), passed })
+    }
+
+    /// The newest messages in archived sessions that hold all words, and how many sessions were not looked through.
+    fn said(&self, scope: &Scope, query: &Query, most: usize) -> Result<(Vec<Hit>, usize)> {
+        let words = Words::parse(&query.text)?;
+        let sessions = self.store.sessions(scope, &query.reach, SESSIONS)?;
+        let (mut out, mut bytes, mut known) = (Vec::new(), 0, HashSet::new());
+        for (looked, entry) in sessions.iter().enumerate() {
+            bytes += entry.bytes;
+            if looked > 0 && bytes > LOOKED_THROUGH {
+                return Ok((out, sessions.len() - looked));
+            }
+            let at = Scope { owner: scope.owner.clone(), project: entry.project.clone() };
+            // Whoever may search here wants what can be found; what cannot be read, `doctor` tells.
+            let Ok(messages) = self.messages(&at, entry.handle.as_str()) else { continue };
+            for (number, message) in messages.iter().enumerate().rev() {
+                let text = compact::transcript(std::slice::from_ref(message));
+                let Some(snippet) = words.find(&text) else { continue };
+                // Stored again and again, a session says the same again.
+                if message.kind == Said::Summary || !known.insert(text) {
+                    continue;
+                }
+                let range = Some(Range::Messages { from: number as u64, to: number as u64 }.to_string());
+                let number = Some(number as u32);
+                let entry = Entry { what: What::Message, message: number, tokens: None, ..entry.clone() };
+                out.push(Hit { entry, score: 0.0, snippet, range });
+                if out.len() == most {
+                    return Ok((out, 0));
+                }
+            }
+        }
+        Ok((out, 0))
+    }
+
+    /// The messages of a session in the archive.
+    fn messages(&self, scope: &Scope, handle: &str) -> Result<Vec<Message>> {
+        let source = Memory::new(handle, self.store.restore(scope, handle)?);
+        Ok(format::read(&source, None)?.history.into_messages())
+    }
+
+    /// A part of what a handle names, at most `limit` tokens as `count` counts them: what the store can tell, and
+    /// messages of a session.
+    pub fn read(
+        &self,
+        scope: &Scope,
+        handle: &str,
+        range: &Range,
+        limit: u64,
+        count: &dyn Fn(&str) -> u64,
+    ) -> Result<Slice> {
+        let Range::Messages { from, to } = *range else {
+            return self.store.recall(scope, handle, range, limit, count);
+        };
+        let what = self.store.entry(scope, handle)?.what;
+        if !matches!(what, What::Session | What::Compaction) {
+            let what =
+                format!("range {range}: expected the handle of a session, found that of a {}", what.name());
+            return Err(Error::new(Kind::Arguments, what));
+        }
+        let messages = self.messages(scope, handle)?;
+        let last = messages.len().saturating_sub(1) as u64;
+        if from > last {
+            let what = format!("range {range}: expected messages from m0 to m{last}, found none there");
+            return Err(Error::new(Kind::Arguments, what));
+        }
+        let (mut out, mut left) = (String::new(), limit);
+        for number in from..=to.min(last) {
+            let text = compact::transcript(&messages[number as usize..=number as usize]);
+            let tokens = count(&text);
+            if tokens > left {
+                let rest = if out.is_empty() { number + 1 } else { number };
+                if out.is_empty() {
+                    let all = Range::WHOLE;
+                    let head = range::slice(&mut text.as_bytes(), &all, left, count).map_err(unwrapped)?;
+                    out = format!("{}\n[… of {tokens} tokens; more with a larger limit]\n", head.text);
+                }
+                let next = (rest <= to.min(last)).then(|| Range::Messages { from: rest, to }.to_string());
+                return Ok(Slice { text: out, next });
+            }
+            left -= tokens;
+            out.push_str(&text);
+        }
+        Ok(Slice { text: out, next: None })
     }
 
     /// The prompts in the agents' own logs that hold all words, the newest first.

@@ -102,7 +102,10 @@ fn one(name: &str, value: &str) -> Arguments {
 
 fn snapshot(desk: &Desk, caller: &Caller, handle: &str) -> Result<String> {
     let engine = desk.engine(caller)?;
-    let scope = engine.store.locate(handle, &caller.owner)?;
+    let scope = match desk.remote {
+        Some(_) => engine.store.locate(handle, &caller.owner)?,
+        None => engine.readable(handle, None)?,
+    };
     Ok(engine.store.compaction(&scope, handle)?.summary)
 }
 

@@ -13,19 +13,14 @@ use super::schema::{failed, write};
 use super::sqlite::locked;
 use super::words::indexed;
 use super::{
-    Applied, Batch, Compaction, Digest, Entry, Handle, Original, Removed, Scope, SessionRef, Stored, What,
-    search,
+    Applied, Batch, Compaction, Digest, Entry, Handle, Original, Reach, Removed, Scope, SessionRef, Stored,
+    What, search,
 };
 use crate::error::{Error, Kind, Result};
 use crate::secrets::Veil;
 
 const STORING: &str = "archiving originals";
 const READING: &str = "reading the archive";
-
-pub(super) fn handles(connection: &Connection, scope: &Scope, contents: &[Digest]) -> Result<Vec<Handle>> {
-    let handle = |it: &Digest| Ok(chosen(connection, &identity("original", scope, &[&it.0]))?.0);
-    contents.iter().map(handle).collect()
-}
 
 // ── Storing ──
 
@@ -282,6 +277,30 @@ pub(super) fn newest(
         .map_err(failed(READING))
 }
 
+pub(super) fn sessions(
+    connection: &Connection,
+    scope: &Scope,
+    reach: &Reach,
+    limit: u32,
+) -> Result<Vec<Entry>> {
+    let (project, session) = match reach {
+        Reach::All => (None, None),
+        Reach::Project => (Some(scope.project.as_str()), None),
+        Reach::Session(id) => (Some(scope.project.as_str()), Some(id.as_str())),
+    };
+    connection
+        .prepare_cached(&format!(
+            "SELECT {ENTRY} FROM place p JOIN item i ON i.id = p.item
+             WHERE i.owner = ?1 AND (?2 IS NULL OR i.project = ?2) AND i.sort = 'original' AND p.what = 'session'
+               AND (?3 IS NULL OR p.session = ?3)
+             ORDER BY p.at DESC, i.id DESC LIMIT ?4"
+        ))
+        .and_then(|mut it| {
+            it.query_map(params![scope.owner, project, session, limit], entry_of)?.collect()
+        })
+        .map_err(failed(READING))
+}
+
 // ── Compactions ──
 
 pub(super) fn finish(
@@ -389,7 +408,6 @@ mod tests {
                 .unwrap();
             transaction.commit().unwrap();
         }
-        let announced = store.handles(&scope, &[Digest::of(b"late")]).unwrap();
         let original = Original {
             what: What::Output,
             body: Body::Bytes(b"late"),
@@ -401,7 +419,6 @@ mod tests {
         let batch = Batch { originals: vec![original], ..Batch::default() };
         let stored = store.put_all(&scope, &batch).unwrap();
         assert_ne!(stored.handles[0], first);
-        assert_eq!(stored.handles, announced);
         assert_eq!(store.put_all(&scope, &batch).unwrap(), stored);
         assert_eq!(store.restore(&scope, stored.handles[0].as_str()).unwrap(), b"late");
         assert_eq!(store.restore(&scope, first.as_str()).unwrap_err().kind(), Kind::Refused);

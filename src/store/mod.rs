@@ -275,6 +275,17 @@ pub enum Reach {
     All,
 }
 
+impl Reach {
+    /// The name used in JSON and on the command line.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Session(_) => "session",
+            Self::Project => "project",
+            Self::All => "all",
+        }
+    }
+}
+
 /// A search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
@@ -300,6 +311,9 @@ pub struct Hit {
     pub score: f64,
     /// Where in it.
     pub snippet: Snippet,
+    /// The range that brings just this, where the handle names something larger: a message of a session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub range: Option<String>,
 }
 
 /// The results of a search.
@@ -337,6 +351,8 @@ pub struct Recalled {
     pub typed: Vec<Typed>,
     /// How far was searched: `session`, `project`, `all`.
     pub reach: &'static str,
+    /// Archived sessions that were not looked through, because the newer ones are large enough.
+    pub passed: usize,
 }
 
 /// Which memories.
@@ -445,10 +461,6 @@ pub trait Store: Send + Sync {
 
     // ── Originals and compactions ──
 
-    /// The handles that these contents have or will have here, for placeholders written before
-    /// [`put_all`](Self::put_all).
-    fn handles(&self, scope: &Scope, contents: &[Digest]) -> Result<Vec<Handle>>;
-
     /// Stores everything or nothing, and returns when it is on disk. Storing the same again changes nothing but times
     /// and message numbers.
     fn put_all(&self, scope: &Scope, batch: &Batch<'_>) -> Result<Stored>;
@@ -469,6 +481,9 @@ pub trait Store: Send + Sync {
 
     /// The originals of a session (or of the project), newest first, without the session itself.
     fn newest(&self, scope: &Scope, session: Option<&str>, limit: u32, offset: u32) -> Result<Vec<Entry>>;
+
+    /// Whole sessions as far as `reach` goes, newest first; of one that was stored several times, each time.
+    fn sessions(&self, scope: &Scope, reach: &Reach, limit: u32) -> Result<Vec<Entry>>;
 
     /// A compaction.
     fn compaction(&self, scope: &Scope, handle: &str) -> Result<Compaction>;

@@ -32,6 +32,13 @@ pub enum Range {
         /// The byte after the last; `u64::MAX` for all that follow.
         to: u64,
     },
+    /// `m12`, `m12-14`: messages of a session, the first is 0, the last included; numbered as in a summary (`#12`).
+    Messages {
+        /// First message.
+        from: u64,
+        /// Last message; `u64::MAX` for all that follow.
+        to: u64,
+    },
     /// `/regex/`, `/regex/±2`, `/regex/±2@120`: the lines that match, with so many around them, from a line on.
     Matching {
         /// What a line must match (a stretch of at most 64 KiB of it).
@@ -55,8 +62,8 @@ impl Range {
             Error::new(
                 Kind::Arguments,
                 format!(
-                    "reading a range: expected lines (10-40), bytes (b0-4096) or a pattern (/regex/±2), \
-                     found {shown:?}"
+                    "reading a range: expected lines (10-40), bytes (b0-4096), messages of a session (m12-14) or a \
+                     pattern (/regex/±2), found {shown:?}"
                 ),
             )
         };
@@ -74,10 +81,8 @@ impl Range {
                 Err(error) => Err(wrong().because(error)),
             };
         }
-        let (numbers, bytes) = match text.strip_prefix('b') {
-            Some(numbers) => (numbers, true),
-            None => (text, false),
-        };
+        let unit = text.chars().next().filter(|it| matches!(it, 'b' | 'm' | '#'));
+        let numbers = unit.map_or(text, |_| &text[1..]);
         let number = |text: &str| -> Result<u64> {
             let digits = !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
             if digits { text.parse().map_err(|_| wrong()) } else { Err(wrong()) }
@@ -85,13 +90,14 @@ impl Range {
         let (from, to) = match numbers.split_once('-') {
             Some((from, "")) => (number(from)?, u64::MAX),
             Some((from, to)) => (number(from)?, number(to)?),
-            None if bytes => return Err(wrong()),
+            None if unit == Some('b') => return Err(wrong()),
             None => (number(numbers)?, number(numbers)?),
         };
-        match bytes {
-            true if from < to => Ok(Self::Bytes { from, to }),
-            false if 0 < from && from <= to => Ok(Self::Lines { from, to }),
-            true | false => Err(wrong()),
+        match unit {
+            Some('b') if from < to => Ok(Self::Bytes { from, to }),
+            Some('m' | '#') if from <= to => Ok(Self::Messages { from, to }),
+            None if 0 < from && from <= to => Ok(Self::Lines { from, to }),
+            Some(_) | None => Err(wrong()),
         }
     }
 }
@@ -103,6 +109,9 @@ impl fmt::Display for Range {
             Self::Lines { from, to } => write!(f, "{from}-{to}"),
             Self::Bytes { from, to: u64::MAX } => write!(f, "b{from}-"),
             Self::Bytes { from, to } => write!(f, "b{from}-{to}"),
+            Self::Messages { from, to: u64::MAX } => write!(f, "m{from}-"),
+            Self::Messages { from, to } if from == to => write!(f, "m{from}"),
+            Self::Messages { from, to } => write!(f, "m{from}-{to}"),
             Self::Matching { pattern, around, from } => {
                 write!(f, "/{pattern}/")?;
                 if *around > 0 {
@@ -256,6 +265,11 @@ pub fn slice(
     let next = match range {
         Range::Lines { from, to } => lines(&mut stretches, *from, *to, &mut room)?,
         Range::Bytes { from, to } => bytes(&mut stretches, *from, *to, &mut room)?,
+        Range::Messages { .. } => {
+            let what =
+                "reading a range: expected lines, bytes or a pattern; messages are read from a session";
+            return Err(std::io::Error::other(Error::new(Kind::Arguments, what)));
+        }
         Range::Matching { pattern, around, from } => {
             matching(&mut stretches, pattern, *around, *from, &mut room)?
         }

@@ -253,5 +253,6 @@ fn dressed(store: &sqlite::Sqlite, query: &Query, words: &Words, found: Match) -
         .map_err(failed(DOING))?;
     let Some(entry) = entry else { return Ok(None) };
     let found = Match { what: entry.what, ..found };
-    Ok(Some(Hit { snippet: words.snippet(&text_of(&connection, &found)?), score: found.score, entry }))
+    let snippet = words.snippet(&text_of(&connection, &found)?);
+    Ok(Some(Hit { snippet, score: found.score, entry, range: None }))
 }

@@ -7,9 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rusqlite::Connection;
 
 use super::{
-    Applied, Batch, Checked, Collected, Compaction, Digest, Entry, Found, Handle, Imported, Mark, Memory,
-    MemoryFilter, Note, Query, Retention, Scope, Stats, Store, Stored, Tidied, Where, archive, care, item,
-    marks, remembered, schema, search,
+    Applied, Batch, Checked, Collected, Compaction, Entry, Found, Handle, Imported, Mark, Memory,
+    MemoryFilter, Note, Query, Reach, Retention, Scope, Stats, Store, Stored, Tidied, Where, archive, care,
+    item, marks, remembered, schema, search,
 };
 use crate::error::{Error, Kind, Result};
 use crate::secrets::Veil;
@@ -76,10 +76,6 @@ impl Store for Sqlite {
         self.keeps
     }
 
-    fn handles(&self, scope: &Scope, contents: &[Digest]) -> Result<Vec<Handle>> {
-        archive::handles(&self.lock(), scope, contents)
-    }
-
     fn put_all(&self, scope: &Scope, batch: &Batch<'_>) -> Result<Stored> {
         self.storing()?;
         archive::put_all(&self.connection, scope, batch, &self.veil)
@@ -103,6 +99,10 @@ impl Store for Sqlite {
 
     fn newest(&self, scope: &Scope, session: Option<&str>, limit: u32, offset: u32) -> Result<Vec<Entry>> {
         archive::newest(&self.lock(), scope, session, limit, offset)
+    }
+
+    fn sessions(&self, scope: &Scope, reach: &Reach, limit: u32) -> Result<Vec<Entry>> {
+        archive::sessions(&self.lock(), scope, reach, limit)
     }
 
     fn compaction(&self, scope: &Scope, handle: &str) -> Result<Compaction> {

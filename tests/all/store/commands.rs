@@ -58,9 +58,53 @@ fn columns_align(text: &str) {
 }
 
 #[test]
+fn what_a_summary_replaced_is_found_and_read_message_by_message() {
+    let home = home();
+    let session = home.session.to_str().unwrap();
+    // A word of the third output, which no summary holds.
+    let whole = std::fs::read_to_string(&home.session).unwrap();
+    let word = whole.split("fn ").nth(300).and_then(|it| it.split('(').next()).unwrap().to_owned();
+    let before = said(&home.here(&["recall", &word]));
+    assert!(before.contains("nothing archived"), "{before}");
+    let done = answer(&home.here(&["compact", session, "--budget", "2000", "--apply", "--json"]));
+    assert_eq!(done["status"], "compacted", "{done}");
+    assert!(!done["summary"].as_str().unwrap().contains(&word));
+    let found = answer(&home.here(&["recall", &word, "--json"]));
+    let hits = found["hits"].as_array().unwrap();
+    assert_eq!(hits.len(), 1, "{found}");
+    assert_eq!(hits[0]["handle"], done["handle"], "{found}");
+    let (handle, range) = (hits[0]["handle"].as_str().unwrap(), hits[0]["range"].as_str().unwrap());
+    let read = said(&home.here(&["recall", handle, "--range", range]));
+    assert!(read.starts_with("[output of ") && read.contains(&word), "{read}");
+    let cut = answer(&home.here(&["recall", handle, "--range", "m0-", "--limit", "200", "--json"]));
+    assert!(cut["next"].as_str().unwrap().starts_with('m'), "{cut}");
+    let past = refused(&home.here(&["recall", handle, "--range", "m9999"]));
+    assert!(past.contains("expected messages from m0 to m"), "{past}");
+}
+
+#[test]
+fn the_undo_that_is_printed_undoes_just_that() {
+    let home = home();
+    let other = home.path().join("q");
+    std::fs::create_dir_all(&other).unwrap();
+    let text = claude("session-two", &other, 0..12, 120);
+    let second = keep(&home.path(), &other, "claude-code", "session-two", text.as_bytes());
+    home.prune();
+    let first = std::fs::read(&home.session).unwrap();
+    // From the first one's directory: `last` would be the first one.
+    let shown = said(&home.here(&["prune", second.to_str().unwrap(), "--protect", "4000", "--apply"]));
+    assert_ne!(std::fs::read_to_string(&second).unwrap(), text);
+    let undo = shown.lines().find_map(|it| it.strip_prefix("undo")).unwrap().trim();
+    let arguments: Vec<&str> = undo.split_whitespace().skip(1).collect();
+    said(&home.here(&arguments));
+    assert_eq!(std::fs::read_to_string(&second).unwrap(), text);
+    assert_eq!(std::fs::read(&home.session).unwrap(), first);
+}
+
+#[test]
 fn recall_alone_lists_the_newest_handles() {
     let home = home();
-    assert!(said(&home.here(&["recall"])).contains("nothing was taken out"));
+    assert!(said(&home.here(&["recall"])).contains("no output was cleared"));
     let done = home.prune();
     let pruned = done["pruned"].as_array().unwrap();
     let listed = said(&home.here(&["recall", "--limit", "3"]));
@@ -84,7 +128,7 @@ fn recall_alone_lists_the_newest_handles() {
     // By the session's name from anywhere, and of a session that is not known.
     let elsewhere = answer(&epitome(&home.path(), &["recall", "--session", "session-one", "--json"]));
     assert_eq!(elsewhere["hits"].as_array().unwrap().len(), expected.len().min(10));
-    assert!(said(&home.here(&["recall", "--session", "nobody"])).contains("nothing was taken out"));
+    assert!(said(&home.here(&["recall", "--session", "nobody"])).contains("no output was cleared"));
 }
 
 #[test]
