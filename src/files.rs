@@ -1,8 +1,9 @@
 //! Files as sources, and files put in place whole or not at all.
 
 use std::fs;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::error::{Error, Kind, Result};
 use crate::format::Source;
@@ -110,17 +111,29 @@ pub fn install(path: &Path, bytes: &[u8]) -> Result<()> {
 /// # Errors
 /// [`Kind::Refused`] if another one is there.
 pub fn create(path: &Path, bytes: &[u8], like: &Path) -> Result<()> {
+    let there = |_| {
+        let what = "expected no file of that name, found one that says something else; nothing was written";
+        Error::new(Kind::Refused, what).at(path.display().to_string(), None)
+    };
     match fs::read(path) {
         Ok(found) if found == bytes => return Ok(()),
-        Ok(_) => {
-            let what =
-                "expected no file of that name, found one that says something else; nothing was written";
-            return Err(Error::new(Kind::Refused, what).at(path.display().to_string(), None));
-        }
-        Err(_) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Ok(_) | Err(_) => return Err(there(())),
     }
     let beside = beside(path, bytes, like)?;
-    renamed(&beside, path)
+    // A link never takes the place of what was made meanwhile, as a renamed file does.
+    match fs::hard_link(&beside, path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let _ = fs::remove_file(&beside);
+            Err(there(()))
+        }
+        Ok(()) => {
+            let _ = fs::remove_file(&beside);
+            sync_folder(path)
+        }
+        // Not every file system has links.
+        Err(_) => renamed(&beside, path),
+    }
 }
 
 /// Replaces a file of `len` bytes that somebody may be appending to: what was appended while it was replaced is
@@ -184,9 +197,16 @@ pub fn overwrite(path: &Path, edits: &[(u64, Vec<u8>)]) -> Result<()> {
 fn beside(path: &Path, bytes: &[u8], like: &Path) -> Result<PathBuf> {
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
-    let beside = folder.join(format!(".{name}.{}.tmp", std::process::id()));
+    // What another thread writes beside the same file, or what an earlier process left, is not ours.
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let next = || {
+        let number = NUMBER.fetch_add(1, Relaxed);
+        folder.join(format!(".{name}.{}.{number}.tmp", std::process::id()))
+    };
+    let beside = std::iter::repeat_with(next).find(|it| it.symlink_metadata().is_err()).unwrap_or_default();
     let write = || {
-        let mut file = new_file(&beside)?;
+        let mut file =
+            owners(fs::OpenOptions::new().read(true).write(true).create_new(true)).open(&beside)?;
         file.write_all(bytes)?;
         if let Ok(old) = fs::metadata(like) {
             file.set_permissions(old.permissions())?;
@@ -206,18 +226,22 @@ fn beside(path: &Path, bytes: &[u8], like: &Path) -> Result<PathBuf> {
 
 /// Renames over `path` and syncs the folder.
 fn renamed(beside: &Path, path: &Path) -> Result<()> {
-    let fail = |what: &str, error: std::io::Error| {
-        Error::new(Kind::Io, what).at(path.display().to_string(), None).because(error)
-    };
     if let Err(error) = fs::rename(beside, path) {
         let _ = fs::remove_file(beside);
-        return Err(fail("putting a file in place; nothing was replaced", error));
+        let what = "putting a file in place; nothing was replaced";
+        return Err(Error::new(Kind::Io, what).at(path.display().to_string(), None).because(error));
     }
+    sync_folder(path)
+}
+
+fn sync_folder(path: &Path) -> Result<()> {
     #[cfg(unix)]
     {
         let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
         if let Ok(folder) = fs::File::open(folder) {
-            folder.sync_all().map_err(|error| fail("syncing its folder", error))?;
+            folder.sync_all().map_err(|error| {
+                Error::new(Kind::Io, "syncing its folder").at(path.display().to_string(), None).because(error)
+            })?;
         }
     }
     Ok(())
@@ -240,9 +264,12 @@ pub(crate) fn write_all_at(file: &fs::File, mut at: u64, mut bytes: &[u8]) -> st
 
 /// Creates a file that only its owner may read.
 pub(crate) fn new_file(path: &Path) -> std::io::Result<fs::File> {
-    let mut options = fs::OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(true);
+    owners(fs::OpenOptions::new().read(true).write(true).create(true).truncate(true)).open(path)
+}
+
+/// With nobody but the owner allowed.
+fn owners(options: &mut fs::OpenOptions) -> &mut fs::OpenOptions {
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
 }

@@ -103,8 +103,7 @@ impl Engine {
         let budget = BRIEF.checked_sub(count(&start) + 8).ok_or_else(|| {
             Error::new(Kind::Arguments, format!("--goal: expected a goal of less than {BRIEF} tokens"))
         })?;
-        let pins: Vec<String> =
-            self.store.pinned(&self.scope(history))?.into_iter().map(|it| it.content).collect();
+        let pins = self.pins(history, &[])?;
         let ask = offline::Ask {
             region: 0..history.messages().len(),
             cleared: &[],

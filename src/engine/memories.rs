@@ -12,8 +12,8 @@ const PINNED: u64 = 1_000;
 impl Engine {
     /// What is carried word for word: what the caller says, and the rules that are pinned for user and project, the
     /// newest first, as far as they fit.
-    pub(super) fn pins(&self, history: &History, ask: &Ask) -> Result<Vec<String>> {
-        let mut out = ask.pins.clone();
+    pub(super) fn pins(&self, history: &History, said: &[String]) -> Result<Vec<String>> {
+        let mut out = said.to_vec();
         let mut left = PINNED;
         for it in self.store.pinned(&self.memory_scope(history))? {
             let text = it.content.split_whitespace().collect::<Vec<_>>().join(" ");
