@@ -9,10 +9,12 @@ use super::common::{amount, wire};
 use super::handoff::agent;
 use super::paint::size;
 use crate::answers::{CompactAnswer, LostInfo};
+use crate::compact::Cause;
 use crate::config::{Choice, Said};
 use crate::engine::{Compacted, Edit, Engine, MinKept, To, words};
 use crate::error::{Error, Kind, Result};
 use crate::format::Format;
+use crate::profile::Style;
 use crate::summarizer::run::{Progress, Watch};
 
 pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<'_>) -> Result<u8> {
@@ -33,38 +35,93 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
         ask.min_kept = MinKept::parse(text)
             .map_err(|error| Error::new(Kind::Arguments, format!("--min-kept: {}", error.detail())))?;
     }
-    ask.to = match arguments.out.as_deref() {
-        _ if arguments.apply => carried.map_or(To::Session, To::Agent),
-        Some("-") => To::Bytes,
-        Some(path) => To::File(path.into()),
-        None if screen.json && !arguments.dry_run => To::Bytes,
-        None => To::Plan,
+    let to = match arguments.out.as_deref() {
+        _ if arguments.apply => Some(carried.map_or(To::Session, To::Agent)),
+        Some("-") => Some(To::Bytes),
+        Some(path) => Some(To::File(path.into())),
+        None => None,
     };
+    if let (Some(handle), Some(file)) = (&arguments.handle, &arguments.answer) {
+        said_before(arguments)?;
+        // Where it goes was said in the first call, unless it is said again.
+        let (compacted, _) = engine.answered(handle, &read(file)?, to)?;
+        return finish(compacted, arguments, screen, None);
+    }
+    let unsaid = if screen.json && !arguments.dry_run { To::Bytes } else { To::Plan };
+    ask.to = to.unwrap_or(unsaid);
     ask.trusted = true;
     ask.from_disk = arguments.files_from_disk;
     (ask.summarizer, ask.endpoint) = summarizer(engine, arguments)?;
     ask.dry = arguments.dry_run;
     ask.watch = watch(screen.quiet);
     if arguments.edit {
+        if ask.summarizer == Choice::Host {
+            let what = "--edit: expected a summary that is written at once, found the summarizer host, whose summary comes \
+                        with --answer; edit that file before you pass it";
+            return Err(Error::new(Kind::Arguments, what));
+        }
         ask.edit = Some(editor(engine)?);
-    }
-    if let (Some(handle), Some(file)) = (&arguments.handle, &arguments.answer) {
-        let (compacted, _) = engine.answered(handle, &read(file)?, Some(ask.to))?;
-        return finish(compacted, arguments, screen, None);
     }
     let opened = engine.open(
         &arguments.common.session(),
         arguments.common.format()?,
         arguments.common.agent.as_deref(),
     )?;
+    let format = opened.session.format;
+    if ask.to == To::Bytes && format.is_read_only() {
+        ask.messages_as = ask.messages_as.or(Some(format.api()));
+    }
     let compacted = engine.compact(&opened, &ask);
     if !screen.quiet && std::io::stderr().is_terminal() {
         // The line of the progress has done its work.
         let _ = write!(std::io::stderr().lock(), "\r\x1b[K");
     }
     let compacted = compacted?;
-    let api = ask.messages_as.unwrap_or(opened.session.format.api());
+    let api = ask.messages_as.unwrap_or(format.api());
     finish(compacted, arguments, screen, (ask.to == To::Bytes).then_some(api))
+}
+
+/// With `--handle` everything but where the result goes was said in the first call: what is said again is refused, as it
+/// would not be done.
+fn said_before(arguments: &CompactArgs) -> Result<()> {
+    let common = &arguments.common;
+    let host = arguments.summarizer.as_deref() == Some("host");
+    let said = [
+        ("SESSION", common.session.is_some()),
+        ("--profile", common.profile.is_some()),
+        ("--model", common.model.is_some()),
+        ("--window", common.window.is_some()),
+        ("--overhead", common.overhead.is_some()),
+        ("--tokenizer", common.tokenizer.is_some()),
+        ("--agent", common.agent.is_some()),
+        ("--format", common.format.is_some()),
+        ("--budget", arguments.budget.is_some()),
+        ("--keep", arguments.keep.is_some()),
+        ("--focus", arguments.focus.is_some()),
+        ("--style", arguments.style != Style::default()),
+        ("--summarizer", arguments.summarizer.is_some() && !host),
+        ("--base-url", arguments.base_url.is_some()),
+        ("--dry-run", arguments.dry_run),
+        ("--edit", arguments.edit),
+        ("--files-from-disk", arguments.files_from_disk),
+        ("--pin", !arguments.pin.is_empty()),
+        ("--auto", arguments.auto),
+        ("--trigger", arguments.trigger != Cause::default()),
+        ("--next", arguments.next.is_some()),
+        // With --apply it names the agent that the result goes to.
+        ("--as", arguments.messages_as.is_some() && !arguments.apply),
+        ("--min-kept", arguments.min_kept.is_some()),
+    ];
+    let found: Vec<&str> = said.into_iter().filter(|it| it.1).map(|it| it.0).collect();
+    if found.is_empty() {
+        return Ok(());
+    }
+    let what = format!(
+        "--handle: expected only --answer and where the result goes (--out, --apply), found {}; what the first call said \
+         holds, so leave it out or begin anew without --handle",
+        found.join(", ")
+    );
+    Err(Error::new(Kind::Arguments, what))
 }
 
 /// `--summarizer NAME[/MODEL]` and `--base-url`, or whom the configuration names.
@@ -157,12 +214,13 @@ fn finish(
     api: Option<Format>,
 ) -> Result<u8> {
     let refused = compacted.answer.status == "rejected";
-    if arguments.out.as_deref() == Some("-") && !screen.json {
-        if let Some(bytes) = &compacted.bytes {
-            let written = screen.out.write_all(bytes);
-            written.map_err(|error| Error::new(Kind::Io, "writing to standard output").because(error))?;
-            return Ok(0);
-        }
+    // Bytes that were asked for by the first call are for standard output too.
+    if let (Some(bytes), false) = (&compacted.bytes, screen.json) {
+        let written = screen.out.write_all(bytes);
+        written.map_err(|error| Error::new(Kind::Io, "writing to standard output").because(error))?;
+        return Ok(0);
+    }
+    if arguments.out.as_deref() == Some("-") && !screen.json && compacted.answer.ask.is_none() {
         return Err(Error::new(
             Kind::Rejected,
             format!("nothing was compacted: {}", compacted.answer.reason),
@@ -253,7 +311,8 @@ fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
             let when =
                 if answer.takes_effect.as_deref() == Some("next_request") { "at once" } else { "on resume" };
             screen.note(&format!("applied  {path}, counts {when}"))?;
-            screen.note("undo     epitome restore last --apply")?;
+            let last = answer.handle.as_deref().unwrap_or("last");
+            screen.note(&format!("undo     epitome restore {last} --apply"))?;
             screen.line(&format!("resume   {}", paint.strong(resume)))
         }
         (Some(path), Some(handle)) => {
@@ -266,7 +325,12 @@ fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
             let session = answer.session.path.as_deref().unwrap_or("SESSION");
             screen.note("Nothing was changed. To write it:")?;
             let session = crate::agents::reach::quoted(session);
-            screen.note(&format!("  epitome compact {session} --apply       (or --out FILE)"))
+            let how = match Format::named(&answer.session.format) {
+                Ok(it) if it.is_wire() => "--out FILE".to_owned(),
+                Ok(it) if it.is_read_only() => format!("--as {} --out FILE", it.api().name()),
+                Ok(_) | Err(_) => "--apply       (or --out FILE)".to_owned(),
+            };
+            screen.note(&format!("  epitome compact {session} {how}"))
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `epitome watch`: says when a session passes a profile's threshold. It never writes a session: it prepares a compacted
 //! copy and names the command.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -10,6 +11,7 @@ use super::Screen;
 use super::common::Common;
 use crate::agents::reach::quoted;
 use crate::answers::CONTRACT;
+use crate::compact::Gate;
 use crate::engine::{Ask, Engine, Opened, SessionRef, To};
 use crate::error::{Error, Kind, Result};
 
@@ -32,10 +34,14 @@ pub struct WatchArgs {
 pub(super) fn run(engine: &Engine, arguments: &WatchArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let common = &arguments.common;
     let mut ask = common.ask(&engine.config)?;
+    // The clock goes on from the time that was given: what others do meanwhile is dated later.
+    let ahead = engine.now.saturating_sub(clock());
     let mut seen = None;
     let mut told: Option<String> = None;
     let mut greeted = false;
+    let mut now = engine.now;
     loop {
+        let engine = &at(engine, now);
         let (format, agent) = (common.format()?, common.agent.as_deref());
         let named = common.session();
         // What comes from standard input comes once.
@@ -49,6 +55,10 @@ pub(super) fn run(engine: &Engine, arguments: &WatchArgs, screen: &mut Screen<'_
         if seen.as_ref() != Some(&state) {
             seen = Some(state);
             let verdict = engine.due(&opened, &ask);
+            if verdict.gate == Gate::CoolDown {
+                // That passes, even if nothing is said meanwhile.
+                seen = None;
+            }
             if !verdict.due {
                 told = told.filter(|it| *it != id);
                 if arguments.once {
@@ -74,7 +84,19 @@ pub(super) fn run(engine: &Engine, arguments: &WatchArgs, screen: &mut Screen<'_
             }
         }
         std::thread::sleep(Duration::from_secs(arguments.every));
+        now = clock().saturating_add(ahead);
     }
+}
+
+/// Milliseconds since 1970.
+fn clock() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}
+
+/// The same engine at another time.
+fn at(engine: &Engine, now: i64) -> Engine {
+    let (store, listener) = (Arc::clone(&engine.store), engine.listener.clone());
+    Engine { config: engine.config.clone(), store, now, listener }
 }
 
 fn say(

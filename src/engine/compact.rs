@@ -1,13 +1,16 @@
 //! The main job: plan, archive, summary, outcome, checks, and the result where it was asked for.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
+use super::install::overhead_mark;
 use super::make::Made;
 use super::summarize::{Drafted, Heard};
 use super::{Ask, Engine, Event, Known, Measured, Opened, To, method_info, notes, pruned, session_info};
 use crate::agents::reach::Job;
 use crate::answers::{CONTRACT, CompactAnswer, FactCount, Next, UsageInfo};
 use crate::compact::{self, Cause, Plan};
+use crate::config::Choice;
 use crate::cores;
 use crate::error::Result;
 use crate::format::{self, Format, Mode};
@@ -26,6 +29,9 @@ pub struct Compacted {
     pub bytes: Option<Vec<u8>>,
 }
 
+/// The `reason_code` of what the user's own command does not want done.
+const HOOK_REFUSED: &str = "hook_refused";
+
 impl Compacted {
     /// Only what is said: nothing was made.
     fn told(answer: CompactAnswer) -> Self {
@@ -36,51 +42,75 @@ impl Compacted {
 impl Engine {
     /// Compacts a session as `ask` says, tells the listener, and runs the user's commands when something is written.
     pub fn compact(&self, opened: &Opened, ask: &Ask) -> Result<Compacted> {
-        let ask = &self.honoured(ask);
-        let measured = self.measure(&opened.session, ask);
-        let writes = ask.to != To::Plan && self.plan(&measured, ask, None).act;
-        if !writes {
-            return self.made(opened, ask);
-        }
-        let started = self.started(opened, ask, &measured);
-        self.tell(&started);
-        if let Err(why) = self.before(&started) {
-            let answer = self.blank(opened, ask, &measured).rejected("hook_refused", why);
-            self.tell(&Self::ended(ask, &answer, None));
-            return Ok(Compacted::told(answer));
-        }
-        let made = self.made(opened, ask);
-        let percent =
-            measured.limits.window.map(|it| (measured.tokens + measured.overhead) * 100 / it.max(1));
+        self.compact_heard(opened, &self.honoured(ask), None)
+    }
+
+    /// The same, by a profile that is honoured already; with the answer of the calling agent's model, by the plan that
+    /// it was asked for.
+    pub(super) fn compact_heard(
+        &self,
+        opened: &Opened,
+        ask: &Ask,
+        heard: Option<&Heard>,
+    ) -> Result<Compacted> {
+        let begun = OnceCell::new();
+        let made = self.compact_from(opened, ask, heard, Some(&begun));
+        // Nothing was to be written: of that nobody is told.
+        let Some(Event::Started { percent, .. }) = begun.get() else { return made };
         let ended = match &made {
-            Ok(made) => Self::ended(ask, &made.answer, percent),
+            Ok(made) => Self::ended(ask, &made.answer, *percent),
             Err(error) => Event::Failed { reason_code: "failed".to_owned(), reason: error.to_string() },
         };
         self.tell(&ended);
-        if ask.auto || matches!(ended, Event::Compacted { .. }) {
-            self.count_failure(measured.history, matches!(ended, Event::Failed { .. }))?;
+        if matches!(&ended, Event::Failed { reason_code, .. } if reason_code == HOOK_REFUSED) {
+            return made;
         }
-        let warning = self.after(&ended);
+        let mut warnings = Vec::new();
+        if (ask.auto || matches!(ended, Event::Compacted { .. }))
+            && let Err(error) =
+                self.count_failure(&opened.session.history, matches!(ended, Event::Failed { .. }))
+        {
+            // What was written is written.
+            warnings.push(format!("whether it failed could not be noted: {error}"));
+        }
+        warnings.extend(self.after(&ended));
         made.map(|mut made| {
-            made.answer.warnings.extend(warning);
+            made.answer.warnings.extend(warnings);
             made
         })
     }
 
     /// Compacts a session, without any ado.
     pub(super) fn made(&self, opened: &Opened, ask: &Ask) -> Result<Compacted> {
-        self.compact_from(opened, ask, None)
+        self.compact_from(opened, ask, None, None)
     }
 
-    /// Compacts; with the answer of the calling agent's model, by the plan that it was asked for.
-    pub(super) fn compact_from(
+    /// Where something is to be written, tells that it begins, and asks the user's command. `Err` says why nothing may
+    /// be done.
+    fn begin(
+        &self,
+        opened: &Opened,
+        ask: &Ask,
+        measured: &Measured<'_>,
+        begun: Option<&OnceCell<Event>>,
+    ) -> Result<(), String> {
+        let Some(begun) = begun.filter(|_| ask.to != To::Plan) else { return Ok(()) };
+        let started = begun.get_or_init(|| self.started(opened, ask, measured));
+        self.tell(started);
+        self.before(started)
+    }
+
+    /// Compacts; with the answer of the calling agent's model, by the plan that it was asked for. `begun` is filled once
+    /// something is to be written; without it nobody is told or asked.
+    fn compact_from(
         &self,
         opened: &Opened,
         ask: &Ask,
         heard: Option<&Heard>,
+        begun: Option<&OnceCell<Event>>,
     ) -> Result<Compacted> {
         let whole = &opened.session.history;
-        let ask = &Ask { pins: self.pins(whole, ask)?, ..ask.clone() };
+        let ask = &Ask { pins: self.pins(whole, &ask.pins)?, ..ask.clone() };
         let base = heard.map(|it| {
             let messages = whole.messages().iter().take(it.count()).cloned().collect();
             History::new(messages, whole.meta.clone())
@@ -106,9 +136,17 @@ impl Engine {
         {
             return Ok(Compacted::told(answer.rejected("cooling_down", why)));
         }
+        // Before anybody is paid. The calling agent's model is only asked by now: what it is asked for may never come.
+        let asks = ask.summarizer == Choice::Host && ask.sampling.is_none();
+        if !asks && let Err(why) = self.begin(opened, ask, &measured, begun) {
+            return Ok(Compacted::told(answer.rejected(HOOK_REFUSED, why)));
+        }
         let Some(known) = self.drafted(opened, &measured, ask, &plan, heard, &mut answer)? else {
             return Ok(Compacted::told(answer));
         };
+        if asks && let Err(why) = self.begin(opened, ask, &measured, begun) {
+            return Ok(Compacted::told(answer.rejected(HOOK_REFUSED, why)));
+        }
         let handle = self.session_handle(opened)?;
         let made = match self.make(&measured, ask, plan, &handle, &known) {
             Ok(made) => made,
@@ -146,7 +184,9 @@ impl Engine {
             || valid_for(after),
             || format::wire::messages_of(after, Some(opened.session.format), api),
         );
-        answer.warnings.extend(lost);
+        if ask.messages_as.is_some() {
+            answer.warnings.extend(lost);
+        }
         if let Some(first) = format::validate::check(api, &messages).first() {
             let why = format!("the result breaks {}: message {}: {}", first.rule, first.message, first.what);
             let answer = answer.rejected("invalid", why);
@@ -254,6 +294,12 @@ impl Engine {
                 answer.installed(it);
             }
             To::Plan => {}
+        }
+        let scope = self.scope(&opened.session.history);
+        let ids = [answer.session_id.as_deref(), opened.session.history.meta.session.as_deref()];
+        for id in ids.into_iter().flatten().filter(|_| answer.session_id.is_some() && answer.overhead > 0) {
+            // Without it the next estimate knows less, and that is all.
+            let _ = self.store.mark(&scope, &overhead_mark(id), &answer.overhead.to_string(), self.now);
         }
         Ok(None)
     }

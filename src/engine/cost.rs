@@ -50,7 +50,7 @@ impl Engine {
             (false, _) => Some("the request that the agent sent is not known, only its messages"),
             (true, false) => Some("the session runs on another model, whose cache is another"),
         };
-        let warm = meta.times.is_some_and(|it| self.now - it.1 < CACHE_LIVES);
+        let warm = meta.times.is_some_and(|it| self.now.saturating_sub(it.1) < CACHE_LIVES);
         let own: u64 = material.passages.iter().map(|it| (material.count)(&it.text) + 12).sum();
         let sizes = Sizes {
             own,
@@ -162,7 +162,7 @@ impl Engine {
     pub(super) fn left_alone(&self, endpoint: &Endpoint) -> Result<Option<String>> {
         if let Some(mark) = self.store.marked(&self.shared(), &failures(endpoint))? {
             let count: u32 = mark.value.parse().unwrap_or(0);
-            let left = mark.at + COOL_DOWN - self.now;
+            let left = mark.at.saturating_add(COOL_DOWN).saturating_sub(self.now);
             if count >= BREAKER && left > 0 && left <= COOL_DOWN {
                 return Ok(Some(format!(
                     "{} failed {count} times in a row and is left alone for {} s more",
@@ -170,6 +170,9 @@ impl Engine {
                     left / 1000 + 1
                 )));
             }
+        }
+        if let Some(why) = self.uncountable(endpoint) {
+            return Ok(Some(why));
         }
         let limits = &self.config.summarizers;
         let reached = |name: &str, most: Option<u64>| -> Result<Option<u64>> {
@@ -185,12 +188,32 @@ impl Engine {
             let spent = spent as f64 / 1e6;
             return Ok(Some(format!("the limit of ${most} an hour was reached (${spent:.4} were spent)")));
         }
-        if let Some(asked) = reached(ASKED, limits.seconds_per_hour.map(|it| it * 1_000))? {
+        if let Some(asked) = reached(ASKED, limits.seconds_per_hour.map(|it| it.saturating_mul(1_000)))? {
             let most = limits.seconds_per_hour.unwrap_or_default();
             let asked = asked / 1_000;
             return Ok(Some(format!("the limit of {most} s an hour was reached ({asked} s went by)")));
         }
         Ok(None)
+    }
+
+    /// Why the limits of the hour cannot be held, if there are any. Each command and each agent's server is a process of
+    /// its own: counted in memory, every one would begin at zero, and the limit would be none.
+    fn uncountable(&self, endpoint: &Endpoint) -> Option<String> {
+        let limits = &self.config.summarizers;
+        // Dollars are counted only where the price is known.
+        let dollars = limits.dollars_per_hour.is_some() && price::price(&endpoint.model).is_some();
+        let set = [
+            (limits.tokens_per_hour.is_some(), "tokens-per-hour"),
+            (dollars, "dollars-per-hour"),
+            (limits.seconds_per_hour.is_some(), "seconds-per-hour"),
+        ];
+        let (_, name) = set.into_iter().find(|it| it.0 && !self.store.keeps())?;
+        Some(format!(
+            "summarizer.{name}: expected a store that counts what is used in the hour, found none that keeps anything \
+             (store.persistence = \"none\", or it could not be opened), so {} is not asked; mend or switch on the store, or \
+             take the limit out",
+            endpoint.provider
+        ))
     }
 
     /// Counts what a talk took towards the limits of the hour.
@@ -209,7 +232,7 @@ impl Engine {
 
     fn this_hour(&self, name: &str) -> Result<u64> {
         let mark = self.store.marked(&self.shared(), name)?;
-        let fresh = mark.filter(|it| (0..HOUR).contains(&(self.now - it.at)));
+        let fresh = mark.filter(|it| (0..HOUR).contains(&self.now.saturating_sub(it.at)));
         Ok(fresh.and_then(|it| it.value.parse().ok()).unwrap_or(0))
     }
 }

@@ -1,8 +1,9 @@
 //! What happens during a compaction, as plain data: to a listener, to the log, and to the user's own commands.
 
-use std::io::Write;
-use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::io::{Read, Write};
+use std::process::{ChildStderr, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -160,11 +161,19 @@ fn run(command: &str, event: &Event, limit: Duration) -> Result<(), String> {
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| format!("`{command}` could not be started: {error}"))?;
+    let begun = Instant::now();
+    let said = match child.stderr.take().map(Said::listen).transpose() {
+        Ok(said) => said,
+        Err(error) => {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(format!("`{command}` could not be listened to: {error}"));
+        }
+    };
     if let Some(mut input) = child.stdin.take() {
         // A command that does not read its input is no error.
         let _ = writeln!(input, "{}", crate::json::compact(event));
     }
-    let begun = Instant::now();
     let status = loop {
         match child.try_wait() {
             Ok(Some(status)) => break status,
@@ -180,11 +189,87 @@ fn run(command: &str, event: &Event, limit: Duration) -> Result<(), String> {
     if status.success() {
         return Ok(());
     }
-    let mut said = String::new();
-    if let Some(mut stderr) = child.stderr.take() {
-        let _ = std::io::Read::read_to_string(&mut stderr, &mut said);
-    }
-    let said: String = said.trim().chars().take(200).collect();
+    let left = limit.saturating_sub(begun.elapsed());
+    let said = said.map(|it| it.first_words(left)).unwrap_or_default();
     let what = if said.is_empty() { status.to_string() } else { said };
     Err(format!("`{command}`: {what}"))
+}
+
+/// What a command says on its standard error.
+struct Said {
+    text: Arc<Mutex<Vec<u8>>>,
+    ended: Receiver<()>,
+}
+
+impl Said {
+    /// Bytes that are kept: more is not shown.
+    const KEPT: u64 = 4096;
+    /// What a command wrote before its end is in the pipe; so long it may take to be read while something that was
+    /// left in the background keeps the pipe open.
+    const LINGER: Duration = Duration::from_secs(1);
+
+    /// Reads along, all of it: who writes into a pipe that nobody reads stands still.
+    fn listen(stderr: ChildStderr) -> std::io::Result<Self> {
+        let text = Arc::new(Mutex::new(Vec::new()));
+        let (done, ended) = mpsc::channel();
+        let mut kept = Kept(Arc::clone(&text));
+        std::thread::Builder::new().name("hook".to_owned()).spawn(move || {
+            let mut stderr = stderr;
+            let first = std::io::copy(&mut (&mut stderr).take(Self::KEPT), &mut kept);
+            // What cannot be read is not shown.
+            let _ = first.and_then(|_| std::io::copy(&mut stderr, &mut std::io::sink()));
+            let _ = done.send(());
+        })?;
+        Ok(Self { text, ended })
+    }
+
+    /// The first words, once the command has ended; what there is of them after `limit`.
+    fn first_words(&self, limit: Duration) -> String {
+        let _ = self.ended.recv_timeout(limit.min(Self::LINGER));
+        let text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&text).trim().chars().take(200).collect()
+    }
+}
+
+/// Writes what is read where the other thread finds it, even if there never is an end.
+struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    fn refusal(command: &str, limit: Duration) -> Result<(), String> {
+        run(command, &Event::Failed { reason_code: String::new(), reason: String::new() }, limit)
+    }
+
+    #[test]
+    fn a_command_may_say_more_than_a_pipe_holds() {
+        let limit = Duration::from_secs(60);
+        let much = "head -c 1000000 /dev/zero | tr '\\0' x >&2";
+        assert_eq!(refusal(much, limit), Ok(()));
+        let why = refusal(&format!("echo not now >&2; {much}; exit 3"), limit).unwrap_err();
+        assert!(why.contains("not now") && why.ends_with('x'), "{why}");
+        assert_eq!(refusal("exit 3", limit), Err("`exit 3`: exit status: 3".to_owned()));
+    }
+
+    #[test]
+    fn what_is_left_in_the_background_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let late = folder.path().join("late");
+        let command = format!("echo not now >&2; (sleep 30; touch '{}') & exit 1", late.display());
+        let why = refusal(&command, Duration::from_secs(60)).unwrap_err();
+        assert!(why.contains("not now"), "{why}");
+        assert!(!late.exists());
+    }
 }

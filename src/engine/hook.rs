@@ -143,8 +143,7 @@ impl Engine {
 
     /// Pinned memories and facts of a history, within so many tokens.
     fn facts(&self, history: &History, sections: &[(&str, Vec<Topic>)], budget: u64) -> Result<String> {
-        let pins: Vec<String> =
-            self.store.pinned(&self.scope(history))?.into_iter().map(|it| it.content).collect();
+        let pins = self.pins(history, &[])?;
         let sections = sections
             .iter()
             .map(|(title, holds)| Section { title: (*title).to_owned(), holds: holds.clone() });
@@ -223,6 +222,8 @@ impl Engine {
         {
             let after = vec![Message::text(Role::User, Kind::Summary, Text::new(summary))];
             let text = missing(&before, &History::new(after, before.meta.clone()));
+            // The facts are the session's own words; what lies in the store must not hold its secrets.
+            let text = self.config.veil.cut(&text);
             if !text.is_empty() {
                 self.store.mark(scope, &format!("missing/{}", event.session), &text, self.now)?;
             }

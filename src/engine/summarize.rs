@@ -1,12 +1,13 @@
 //! Who writes the summary of a plan: nobody (the offline summary), a provider, or the calling agent's model in two calls.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::{Deserialize, Serialize};
 
 use super::cost::{affordable, told};
-use super::{Amount, Ask, Edit, Engine, Event, Known, Measured, Opened, SessionRef, To};
+use super::{Amount, Ask, Edit, Engine, Event, Known, Measured, MinKept, Opened, SessionRef, To};
 use crate::answers::{CostInfo, Next, UsageInfo};
 use crate::compact::{self, Cause, Plan};
 use crate::config::Choice;
@@ -15,6 +16,7 @@ use crate::error::{Error, Kind, Result};
 use crate::format::Format;
 use crate::history::Text;
 use crate::profile::{self, Profile, Shape, Style, Summarize, TooLong};
+use crate::score::Class;
 use crate::store::Scope;
 use crate::summarizer::model::{Endpoint, Reply};
 use crate::summarizer::prompt::Own;
@@ -96,6 +98,18 @@ struct KeptAsk {
     exclude_tools: Vec<String>,
     only: Vec<String>,
     to: To,
+    // What follows was not kept by earlier versions.
+    #[serde(default)]
+    auto: bool,
+    #[serde(default)]
+    next: Option<u64>,
+    #[serde(default)]
+    from_disk: bool,
+    #[serde(default)]
+    min_kept: Option<f64>,
+    /// By the letter of the class.
+    #[serde(default)]
+    min_kept_of: BTreeMap<String, f64>,
 }
 
 /// Tokens of the first line, which stands above every summary.
@@ -131,7 +145,7 @@ impl Engine {
             return Err(Error::new(Kind::Changed, what));
         }
         let compacted =
-            self.compact_from(&opened, &ask, Some(&Heard { state, answer: answer.to_owned() }))?;
+            self.compact_heard(&opened, &ask, Some(&Heard { state, answer: answer.to_owned() }))?;
         Ok((compacted, opened))
     }
 
@@ -268,33 +282,47 @@ impl Engine {
         let watch = self.watching(&ask.watch, material.bounds.tries);
         let began = std::time::Instant::now();
         let result = run::with_provider(&mut talk, material, endpoint, limits, &watch)?;
-        self.count(endpoint, &talk, began.elapsed())?;
+        // What is written is paid for: a store that is locked must not lose it.
+        let uncounted = self.count(endpoint, &talk, began.elapsed()).err().map(|error| {
+            format!("what was sent could not be counted towards the limits of the hour: {}", error.full())
+        });
         let usage = usage(&talk);
         match result {
-            None => Err(called_off()),
+            None => {
+                if let Some(why) = uncounted {
+                    tracing::warn!("{why}");
+                }
+                Err(called_off())
+            }
             Some(Ok((text, notes))) => {
-                self.store.unmark(&self.shared(), &failures(endpoint))?;
+                let unnoted = self.store.unmark(&self.shared(), &failures(endpoint)).err().map(unnoted);
                 let who = talk
                     .model
                     .as_deref()
                     .map_or_else(|| endpoint.label(), |it| format!("{}/{it}", endpoint.provider));
                 let mut notes = notes;
                 notes.extend(told(endpoint, &talk));
+                notes.extend(uncounted.into_iter().chain(unnoted));
                 let cost = Some(cost.spent(endpoint, &talk));
                 Ok(Drafted::Text(Draft { text: pinned(text, material), who, usage, notes, cost }))
             }
             Some(Err(why)) => {
                 // A limit of the user's own is no failure of the provider's.
-                if !matches!(why, GaveUp::Bound(_)) || (talk.requests > 0 && talk.model.is_none()) {
-                    let before = self.store.marked(&self.shared(), &failures(endpoint))?;
-                    let count = before.and_then(|it| it.value.parse::<u32>().ok()).unwrap_or(0) + 1;
-                    self.store.mark(&self.shared(), &failures(endpoint), &count.to_string(), self.now)?;
-                }
+                let failed = !matches!(why, GaveUp::Bound(_)) || (talk.requests > 0 && talk.model.is_none());
+                let noted = if failed { self.note_failure(endpoint) } else { Ok(()) };
                 let mut notes = vec![offline_instead(&why.sentence(Some(endpoint)))];
                 notes.extend(told(endpoint, &talk));
+                notes.extend(uncounted.into_iter().chain(noted.err().map(unnoted)));
                 Ok(Drafted::Offline(notes))
             }
         }
+    }
+
+    /// One failure more of a provider's, in a row.
+    fn note_failure(&self, endpoint: &Endpoint) -> Result<()> {
+        let before = self.store.marked(&self.shared(), &failures(endpoint))?;
+        let count = before.and_then(|it| it.value.parse::<u32>().ok()).unwrap_or(0).saturating_add(1);
+        self.store.mark(&self.shared(), &failures(endpoint), &count.to_string(), self.now)
     }
 
     /// The caller's watch, which also tells the listener of each retry.
@@ -437,6 +465,10 @@ pub(super) fn failures(endpoint: &Endpoint) -> String {
     format!("summarizer.failures.{}", endpoint.provider)
 }
 
+fn unnoted(error: Error) -> String {
+    format!("whether the provider failed could not be noted: {}", error.full())
+}
+
 fn called_off() -> Error {
     Error::new(Kind::Provider, "the compaction was called off; nothing was changed")
 }
@@ -489,6 +521,21 @@ fn marked(before: &str, after: &str, shape: Shape) -> String {
     after.trim().lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
+impl KeptAsk {
+    /// What must be kept of the facts. A class that is not known is an error: its bound would be passed silently.
+    fn min_kept(&self) -> Result<MinKept> {
+        let mut out = MinKept { all: self.min_kept, ..MinKept::default() };
+        for (letter, least) in &self.min_kept_of {
+            let class = Class::ALL.into_iter().find(|it| it.letter() == letter).ok_or_else(|| {
+                let what = format!("answering: expected a class of facts, found {letter:?}; ask again");
+                Error::new(Kind::Store, what)
+            })?;
+            out.classes.insert(class, *least);
+        }
+        Ok(out)
+    }
+}
+
 impl From<&Ask> for KeptAsk {
     fn from(ask: &Ask) -> Self {
         Self {
@@ -511,6 +558,13 @@ impl From<&Ask> for KeptAsk {
             exclude_tools: ask.exclude_tools.clone(),
             only: ask.only.clone(),
             to: ask.to.clone(),
+            auto: ask.auto,
+            next: ask.next,
+            from_disk: ask.from_disk,
+            min_kept: ask.min_kept.all,
+            min_kept_of: (ask.min_kept.classes.iter())
+                .map(|(class, least)| (class.letter().to_owned(), *least))
+                .collect(),
         }
     }
 }
@@ -535,6 +589,10 @@ impl TryFrom<&KeptAsk> for Ask {
             exclude_tools: kept.exclude_tools.clone(),
             only: kept.only.clone(),
             to: kept.to.clone(),
+            auto: kept.auto,
+            next: kept.next,
+            from_disk: kept.from_disk,
+            min_kept: kept.min_kept()?,
             summarizer: Choice::Host,
             ..Self::new(kept.profile.clone())
         })
@@ -544,6 +602,25 @@ impl TryFrom<&KeptAsk> for Ask {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_ask_is_kept_with_what_it_demands() {
+        let profile = Profile::built_in("codex").unwrap();
+        let min_kept = MinKept::parse("0.9,U=1").unwrap();
+        let ask = Ask { min_kept, auto: true, next: Some(7), from_disk: true, ..Ask::new(profile) };
+        let mut kept = serde_json::to_value(KeptAsk::from(&ask)).unwrap();
+        let read = |it: &serde_json::Value| Ask::try_from(&serde_json::from_value(it.clone()).unwrap());
+        let again = read(&kept).unwrap();
+        assert_eq!(again.min_kept, ask.min_kept);
+        assert_eq!((again.auto, again.next, again.from_disk), (true, Some(7), true));
+        kept["min_kept_of"] = serde_json::json!({"?": 1.0});
+        assert_eq!(read(&kept).unwrap_err().kind(), Kind::Store);
+        // As an earlier version kept it.
+        for new in ["auto", "next", "from_disk", "min_kept", "min_kept_of"] {
+            kept.as_object_mut().unwrap().remove(new).unwrap();
+        }
+        assert_eq!(read(&kept).unwrap().min_kept, MinKept::default());
+    }
 
     #[test]
     fn what_the_user_changed_is_marked() {

@@ -314,11 +314,6 @@ impl Talk {
         self.bound(&material.bounds, elapsed);
     }
 
-    /// Stops, whatever is going on: a limit that the talk does not know was reached.
-    pub fn give_up(&mut self, why: GaveUp) {
-        self.stage = Stage::Over { why };
-    }
-
     fn over(&self) -> bool {
         matches!(self.stage, Stage::Done { .. } | Stage::Over { .. })
     }

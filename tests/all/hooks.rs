@@ -153,6 +153,60 @@ fn claude_codes_compaction_is_told_what_must_survive_and_completed_once() {
 }
 
 #[test]
+fn what_a_summary_left_out_is_kept_without_secrets() {
+    const SECRET: &str = "AKIAIOSFODNN7EXAMPLQ";
+    let home = tempfile::tempdir().unwrap();
+    let path = session(home.path(), "claude-code");
+    let all = fs::read_to_string(&path).unwrap();
+    let few: Vec<&str> = all.lines().take(6).collect();
+    let text = few.join("\n").replace("the port 4001 of", &format!("the key {SECRET} of"));
+    fs::write(&path, text + "\n").unwrap();
+    let event = |name: &str, summary: &str| {
+        json!({"session_id": "s", "transcript_path": path, "cwd": home.path(), "hook_event_name": name, "trigger": "auto",
+            "compact_summary": summary})
+    };
+    said(home.path(), &event("PreCompact", ""));
+    said(home.path(), &event("PostCompact", "<summary>We looked at the gates.</summary>"));
+    let missing = said(home.path(), &event("UserPromptSubmit", ""));
+    assert!(missing.contains("The summary left these out"), "{missing}");
+    assert!(missing.contains("the key [REDACTED"), "{missing}");
+    assert!(!missing.contains(SECRET), "{missing}");
+}
+
+/// What others do is dated by the clock, not by when the watching began.
+#[test]
+fn watching_goes_on_when_the_session_has_cooled_down() {
+    use std::io::BufRead;
+    let home = tempfile::tempdir().unwrap();
+    let path = session(home.path(), "claude-code");
+    let config = home.path().join(".config/epitome");
+    fs::create_dir_all(&config).unwrap();
+    let profile = "[profiles.mine]\nextends = \"gemini-cli\"\nname = \"mine\"\n[profiles.mine.trigger]\ncool-down = 2\n";
+    fs::write(config.join("config.toml"), profile).unwrap();
+    let event = json!({"session_id": "s", "transcript_path": path, "cwd": home.path(), "hook_event_name": "PostCompact",
+        "trigger": "auto", "compact_summary": "We looked at the gates."});
+    said(home.path(), &event);
+    let arguments =
+        ["watch", path.to_str().unwrap(), "--profile", "mine", "--window", "10000", "--every", "1"];
+    let mut watching = command(home.path(), &arguments).stdout(Stdio::piped()).spawn().unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    let lines = std::io::BufReader::new(watching.stdout.take().unwrap()).lines();
+    let reads = std::thread::spawn(move || lines.map_while(Result::ok).all(|it| tell.send(it).is_ok()));
+    let mut all = Vec::new();
+    while !all.last().is_some_and(|it: &String| it.contains("epitome compact")) {
+        match told.recv_timeout(std::time::Duration::from_secs(60)) {
+            Ok(line) => all.push(line),
+            Err(_) => break,
+        }
+    }
+    watching.kill().unwrap();
+    watching.wait().unwrap();
+    drop(told);
+    reads.join().unwrap();
+    assert!(all.last().is_some_and(|it| it.contains("epitome compact")), "{all:?}");
+}
+
+#[test]
 fn codex_is_told_what_its_summary_left_out() {
     let home = tempfile::tempdir().unwrap();
     let path = session(home.path(), "codex");

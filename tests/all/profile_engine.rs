@@ -160,6 +160,40 @@ fn the_users_commands_run_and_may_refuse() {
 }
 
 #[test]
+#[cfg(unix)]
+fn the_users_commands_run_once_around_what_the_hosts_answer_writes() {
+    let home = tempfile::tempdir().unwrap();
+    let mut engine = engine(home.path(), &[], &[]);
+    let [before, after] = ["before", "after"].map(|it| home.path().join(it));
+    engine.config.hooks.before = Some(format!("cat >> {}", before.display()));
+    engine.config.hooks.after = Some(format!("cat >> {}", after.display()));
+    let runs = |path: &Path| std::fs::read_to_string(path).unwrap_or_default().lines().count();
+    let heard = listening(&mut engine);
+    let opened = open(&engine, &session(home.path(), 20));
+    let wish = Ask { summarizer: Choice::Host, ..ask("opencode") };
+    let asked = engine.compact(&opened, &wish).unwrap().answer;
+    assert_eq!(asked.status, "needs_answer", "{}", asked.reason);
+    // What does not do is asked for once more; what does not do twice is replaced by the offline summary.
+    let asked = engine.answered(&asked.handle.unwrap(), "Sure!", None).unwrap().0.answer;
+    assert_eq!(asked.status, "needs_answer", "{}", asked.reason);
+    assert_eq!((runs(&before), runs(&after), names(&heard)), (0, 0, Vec::new()), "nothing is written yet");
+    let handle = asked.handle.unwrap();
+
+    let command = engine.config.hooks.before.replace("echo not now >&2; exit 1".to_owned());
+    let refused = engine.answered(&handle, "Sure!", None).unwrap().0;
+    assert_eq!(refused.answer.reason_code, "hook_refused", "{}", refused.answer.reason);
+    assert!(refused.bytes.is_none() && refused.answer.reason.contains("not now"));
+    assert_eq!(names(&heard), ["started", "failed"]);
+    assert_eq!(runs(&after), 0);
+
+    engine.config.hooks.before = command;
+    let done = engine.answered(&handle, "Sure!", None).unwrap().0;
+    assert_eq!(done.answer.status, "compacted", "{}", done.answer.reason);
+    assert_eq!((runs(&before), runs(&after)), (1, 1));
+    assert_eq!(names(&heard)[2..], ["started", "asked", "compacted"], "the offline one is asked for");
+}
+
+#[test]
 fn the_agents_own_settings_hold_under_auto_and_ours_win() {
     let home = tempfile::tempdir().unwrap();
     let settings = [
@@ -236,6 +270,25 @@ fn a_stored_snapshot_takes_the_place_of_a_summary() {
     // It does not cover what came after: then one is written.
     let longer = open(&engine, &session(home.path(), 21));
     assert!(engine.compact(&longer, &ask("claude-code")).unwrap().answer.summary.is_some());
+}
+
+#[test]
+fn a_stored_snapshot_holds_no_secret() {
+    const SECRET: &str = "AKIAIOSFODNN7EXAMPLQ";
+    let home = tempfile::tempdir().unwrap();
+    let engine = engine(home.path(), &[], &[]);
+    let opened = open(&engine, &session(home.path(), 20));
+    let history = &opened.session.history;
+    let text = format!("aws_access_key_id = {SECRET}. All modules keep the clock.");
+    engine.keep_snapshot(history, history.messages().len(), &text).unwrap();
+    let project = home.path().join("project").display().to_string();
+    let scope = Scope { owner: engine.config.owner.clone(), project };
+    let name = format!("snapshot/{}", history.meta.session.as_deref().unwrap());
+    let mark = engine.store.marked(&scope, &name).unwrap().unwrap();
+    assert!(mark.value.contains("[REDACTED") && !mark.value.contains(SECRET), "{}", mark.value);
+    // It is used all the same.
+    let made = engine.compact(&opened, &ask("claude-code")).unwrap();
+    assert!(made.history.unwrap().messages()[0].plain().ends_with("All modules keep the clock."));
 }
 
 #[test]
@@ -447,6 +500,31 @@ async fn each_retry_is_told_and_a_profile_says_how_many() {
         scripted(home.path(), config, by_gemini("claude-code"), text(&contents(0, 20)), refuses).await;
     assert_eq!(requests.len(), 1);
     assert!(!heard.iter().any(|it| matches!(it, Event::Retry { .. })));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_provider_wrote_is_used_even_if_it_cannot_be_counted() {
+    let home = tempfile::tempdir().unwrap();
+    let (address, log) = server::serve(|_, _| Does::Sends(server::stream(Api::Gemini, SNAPSHOT))).await;
+    let base = format!("http://{address}");
+    let variables = [("GEMINI_API_KEY", server::KEY), ("GOOGLE_GEMINI_BASE_URL", base.as_str())];
+    let engine = engine(home.path(), &variables, &[]);
+    // Nothing small can be noted any more; originals still can be archived.
+    let database = rusqlite::Connection::open(home.path().join("store/epitome.db")).unwrap();
+    database
+        .execute_batch(
+            "CREATE TRIGGER full BEFORE INSERT ON mark BEGIN SELECT RAISE(ABORT, 'the disk is full'); END",
+        )
+        .unwrap();
+    let made = tokio::task::spawn_blocking(move || {
+        engine.compact(&open(&engine, &text(&contents(0, 20))), &by_gemini("gemini-cli")).unwrap()
+    });
+    let made = made.await.unwrap();
+    assert_eq!(log.requests.lock().unwrap().len(), 1);
+    assert_eq!(made.answer.status, "compacted", "{}", made.answer.reason);
+    assert!(made.answer.summarizer.starts_with("gemini/"), "{}", made.answer.summarizer);
+    let warned = made.answer.warnings.iter().find(|it| it.contains("could not be counted"));
+    assert!(warned.is_some_and(|it| it.contains("the disk is full")), "{:?}", made.answer.warnings);
 }
 
 #[test]

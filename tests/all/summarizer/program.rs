@@ -148,6 +148,59 @@ fn the_calling_agents_model_writes_in_two_calls() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("ask again"));
 }
 
+#[test]
+fn what_the_first_call_said_holds_in_the_second() {
+    let home = tempfile::tempdir().unwrap();
+    let session = session(home.path());
+    let file = home.path().join("answer.md");
+    std::fs::write(&file, WRITTEN).unwrap();
+    let asks = |more: &[&str]| {
+        let first = ["compact", &session, "--budget", "5%", "--summarizer", "host"];
+        epitome(home.path(), &[], &[&first[..], more].concat())
+    };
+    let answers = |handle: &str, more: &[&str]| {
+        let second = ["compact", "--handle", handle, "--answer", file.to_str().unwrap()];
+        epitome(home.path(), &[], &[&second[..], more].concat())
+    };
+    // As a person sees it: what is asked, and how it goes on.
+    let handle = |output: &Output| {
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && said.contains("## Rules"), "{said}");
+        said.split_once("--handle ").unwrap().1.split(' ').next().unwrap().to_owned()
+    };
+    // Where it goes.
+    let out = home.path().join("out.json");
+    let asked = handle(&asks(&["--out", out.to_str().unwrap()]));
+    assert!(!out.exists());
+    let done = answers(&asked, &[]);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    assert!(std::fs::read_to_string(&out).unwrap().contains("looked at step by step"));
+    let asked = handle(&asks(&["--out", "-"]));
+    let written: Value = json(&answers(&asked, &[]));
+    assert!(written.to_string().contains("looked at step by step"), "{written}");
+    // What must be kept.
+    let asked = json(&asks(&["--json", "--min-kept", "1"]));
+    let asked = asked["handle"].as_str().unwrap();
+    let lost = answers(asked, &["--json"]);
+    assert_eq!((lost.status.code(), json(&lost)["reason_code"].as_str()), (Some(1), Some("lost_too_much")));
+    // What is said again is not done, and that is said.
+    for more in [
+        &["--min-kept", "0.5"][..],
+        &["--edit"],
+        &["--auto"],
+        &["--budget", "9%"],
+        &["--as", "anthropic"],
+        &["--summarizer", "offline"],
+    ] {
+        let refused = answers(asked, more);
+        let why = String::from_utf8_lossy(&refused.stderr);
+        let says = format!("found {}; what the first call said holds", more[0]);
+        assert!(refused.status.code() == Some(2) && why.contains(&says), "{more:?}: {why}");
+    }
+    let refused = asks(&["--edit"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("edit that file"));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_it_would_cost_is_told_without_asking() {
     let home = tempfile::tempdir().unwrap();
@@ -213,6 +266,39 @@ async fn limits_of_the_hour_hold() {
     std::fs::write(folder.join("config.toml"), "[summarizer]\ndollars-per-call = 0.000001\n").unwrap();
     let answer = json(&epitome(home.path(), &variables, &arguments));
     assert_eq!(answer["summarizer"], "offline", "{}", answer["warnings"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_of_the_hour_that_cannot_be_counted_asks_nobody() {
+    let home = tempfile::tempdir().unwrap();
+    let session = session(home.path());
+    let (address, log) = serve(|_, _| Does::Sends(stream(Api::Anthropic, WRITTEN))).await;
+    let base = format!("http://{address}");
+    let folder = home.path().join(".config/epitome");
+    std::fs::create_dir_all(&folder).unwrap();
+    // Instead of the store's folder: it cannot be opened.
+    let broken = home.path().join("broken");
+    std::fs::write(&broken, "no folder").unwrap();
+    let run = |model: &str, limit: &str, more: &[(&str, &str)], store: &[&str]| {
+        std::fs::write(folder.join("config.toml"), format!("[summarizer]\n{limit}\n")).unwrap();
+        let variables = [&[("ANTHROPIC_API_KEY", KEY), ("ANTHROPIC_BASE_URL", base.as_str())], more].concat();
+        let arguments = ["compact", &session, "--budget", "20%", "--summarizer", model];
+        let output = epitome(home.path(), &variables, &[&arguments[..], store].concat());
+        let asked = !std::mem::take(&mut *log.requests.lock().unwrap()).is_empty();
+        (String::from_utf8_lossy(&output.stdout).into_owned(), asked)
+    };
+    let none = [("EPITOME_PERSISTENCE", "none")];
+    let model = "anthropic/claude-haiku-4-5";
+    for limit in ["tokens-per-hour = 1000000", "dollars-per-hour = 5.0", "seconds-per-hour = 3600"] {
+        for (more, store) in [(&none[..], &[][..]), (&[], &["--store", broken.to_str().unwrap()])] {
+            let (said, asked) = run(model, limit, more, store);
+            let name = limit.split(' ').next().unwrap();
+            assert!(!asked && said.contains(&format!("summarizer.{name}: expected a store")), "{said}");
+        }
+        assert!(run(model, limit, &[], &[]).1, "{limit}: a store that keeps counts");
+    }
+    assert!(run(model, "", &none, &[]).1, "no limit");
+    assert!(run("anthropic/of-no-known-price", "dollars-per-hour = 5.0", &none, &[]).1, "nothing to count");
 }
 
 #[tokio::test(flavor = "multi_thread")]
