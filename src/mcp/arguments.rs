@@ -7,6 +7,29 @@ use serde_json::value::RawValue;
 
 use crate::error::{Error, Kind, Result};
 
+/// Other names by which models call an argument: who names a session in their own words means that one, not the current.
+const ALIASES: [(&str, &[&str]); 2] = [
+    (
+        "session",
+        &[
+            "path",
+            "file",
+            "file_path",
+            "filePath",
+            "session_id",
+            "sessionId",
+            "session_path",
+            "sessionPath",
+            "session_file",
+            "sessionFile",
+        ],
+    ),
+    ("query", &["q", "text"]),
+];
+
+/// What a client adds to the arguments of every tool, for itself.
+const OF_CLIENTS: [&str; 1] = ["wait_for_previous"];
+
 /// The arguments as JSON text each: messages of many megabytes are not parsed twice.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Arguments(pub(crate) BTreeMap<String, Box<RawValue>>);
@@ -20,9 +43,38 @@ impl Arguments {
         Self(arguments.into_iter().filter_map(raw).collect())
     }
 
-    /// The JSON of an argument that was given; null is not given.
+    /// The JSON of an argument that was given, under its own name or one that means the same.
     fn raw(&self, name: &str) -> Option<&str> {
+        self.under(self.alias(name).unwrap_or(name))
+    }
+
+    /// The JSON under this very name; null is not given.
+    fn under(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(|it| it.get().trim()).filter(|it| *it != "null")
+    }
+
+    /// The other name that an argument was given under, where its own says nothing.
+    fn alias(&self, name: &str) -> Option<&'static str> {
+        let said = |it: &str| self.under(it).is_some_and(|it| it != "\"\"");
+        let (_, others) = ALIASES.iter().find(|(it, _)| *it == name)?;
+        if said(name) { None } else { others.iter().find(|it| said(it)).copied() }
+    }
+
+    /// Whether an argument was given.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.raw(name).is_some()
+    }
+
+    /// What was given that is none of the `known` arguments, and that no client adds for itself.
+    pub(crate) fn ignored<T: AsRef<str>>(&self, known: &[T]) -> Vec<&str> {
+        let aliases: Vec<&str> = known.iter().filter_map(|it| self.alias(it.as_ref())).collect();
+        let understood = |it: &str| {
+            known.iter().any(|known| known.as_ref() == it)
+                || aliases.contains(&it)
+                || OF_CLIENTS.contains(&it)
+                || it.starts_with('_')
+        };
+        self.0.keys().map(String::as_str).filter(|it| !understood(it) && self.under(it).is_some()).collect()
     }
 
     /// A text; a number counts as one. Empty is not given.
@@ -59,14 +111,16 @@ impl Arguments {
         }
     }
 
-    /// A list of texts; a text alone is a list of one, and is split at commas if `split`.
+    /// A list of texts, also as a text of JSON; another text is a list of one, and is split at commas if `split`.
     pub(crate) fn texts(&self, name: &str, split: bool) -> Result<Vec<String>> {
         let Some(raw) = self.raw(name) else { return Ok(Vec::new()) };
         if raw.starts_with('[') {
-            return serde_json::from_str(&crate::json::mend(raw.as_bytes()))
-                .map_err(|_| wrong(name, "a list of texts", raw));
+            return listed(raw).ok_or_else(|| wrong(name, "a list of texts", raw));
         }
         let text = self.text(name)?.unwrap_or_default();
+        if let Some(list) = listed(&text) {
+            return Ok(list);
+        }
         let texts: Vec<String> =
             if split { text.split(',').map(|it| it.trim().to_owned()).collect() } else { vec![text] };
         Ok(texts.into_iter().filter(|it| !it.is_empty()).collect())
@@ -87,9 +141,19 @@ impl Arguments {
     }
 }
 
+/// The texts of a JSON array of them.
+fn listed(json: &str) -> Option<Vec<String>> {
+    serde_json::from_str(&crate::json::mend(json.trim().as_bytes())).ok()
+}
+
 /// The text of a JSON string; half an emoji in it is no reason to refuse the rest.
 fn decoded(raw: &str) -> Option<String> {
     serde_json::from_str(&crate::json::mend(raw.as_bytes())).ok()
+}
+
+/// An error of what an argument says, with its name.
+pub(crate) fn of(name: &str, error: &Error) -> Error {
+    Error::new(error.kind(), format!("{name}: {}", error.full()))
 }
 
 fn wrong(name: &str, expected: &str, raw: &str) -> Error {
@@ -119,6 +183,35 @@ mod tests {
         assert_eq!(it.text("session").unwrap(), None);
         assert_eq!(it.text("focus").unwrap(), None);
         assert!(it.messages("messages").unwrap().unwrap().starts_with(b"[{"));
+    }
+
+    #[test]
+    fn understands_other_names() {
+        let it = arguments(
+            serde_json::json!({"session": "", "path": "/a", "file": "/b", "_meta": 1, "depth": 3, "x": null,
+            "wait_for_previous": true}),
+        );
+        assert_eq!(it.text("session").unwrap().as_deref(), Some("/a"));
+        // Of two names that mean the same, one counts.
+        assert_eq!(it.ignored(&["session"]), ["depth", "file"]);
+        let it = arguments(serde_json::json!({"session": "/a", "sessionId": "b", "text": "words"}));
+        assert_eq!(it.text("session").unwrap().as_deref(), Some("/a"));
+        assert_eq!(it.ignored(&["session", "query"]), ["sessionId"]);
+        assert_eq!(it.ignored(&["session", "text"]), ["sessionId"]);
+        assert_eq!(it.text("query").unwrap().as_deref(), Some("words"));
+    }
+
+    #[test]
+    fn understands_lists() {
+        let it = arguments(
+            serde_json::json!({"a": "[\"Read\", \"Bash\"]", "b": "Read", "c": ["Read"], "d": "[x] y", "e": [1]}),
+        );
+        assert_eq!(it.texts("a", true).unwrap(), ["Read", "Bash"]);
+        assert_eq!(it.texts("a", false).unwrap(), ["Read", "Bash"]);
+        assert_eq!(it.texts("b", true).unwrap(), ["Read"]);
+        assert_eq!(it.texts("c", false).unwrap(), ["Read"]);
+        assert_eq!(it.texts("d", false).unwrap(), ["[x] y"]);
+        assert!(it.texts("e", true).is_err());
     }
 
     #[test]

@@ -1,15 +1,19 @@
 //! A call becomes a question to the engine, its answer becomes what the model sees.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, of};
 use super::desk::{Caller, Desk};
 use super::fit::{self, ANSWER, PLAN, WRITTEN};
-use super::splice;
+use super::{remedy, splice, tools, ways};
+use crate::agents::reach::Job;
 use crate::answers::{CONTRACT, Next};
 use crate::config::Choice;
 use crate::engine::{Amount, Ask, Engine, Opened, SessionRef, To};
 use crate::error::{Error, Kind, Result};
+use crate::format::Format;
 use crate::history::{History, Meta, Text};
 use crate::profile::Style;
 use crate::store::{Handle, Query, Range, Reach, Recalled, Scope};
@@ -28,6 +32,17 @@ pub(super) fn call(
     arguments: &Arguments,
     waiting: &Waiting,
 ) -> Result<Answer> {
+    let ignored = arguments.ignored(tools::known(tool));
+    let to = if tools::writes(tool) { arguments.text("to")? } else { None };
+    if matches!(to.as_deref(), Some("session" | "file")) && !ignored.is_empty() {
+        // What was not understood may have said which session, or that nothing be written.
+        let what = format!(
+            "arguments: expected those of {tool} ({}), since this call writes, found {}; nothing was done",
+            tools::known(tool).join(", "),
+            shown(&ignored)
+        );
+        return Err(Error::new(Kind::Arguments, what));
+    }
     match tool {
         "estimate_tokens" => estimate(desk, caller, arguments),
         "find_split_point" => split(desk, caller, arguments),
@@ -47,44 +62,21 @@ pub(super) struct Waiting {
     pub(super) sampling: Option<Sampling>,
 }
 
-/// A call of this tool that works, for an error.
-pub(super) fn example(desk: &Desk, tool: &str) -> &'static str {
-    match (tool, desk.remote.is_some()) {
-        ("recall", _) => r#"recall {"query": "failing test"}"#,
-        ("estimate_tokens", true) => {
-            r#"estimate_tokens {"messages": [{"role": "user", "content": "hello"}]}"#
-        }
-        ("estimate_tokens", false) => r#"estimate_tokens {"session": "latest"}"#,
-        ("find_split_point", true) => {
-            r#"find_split_point {"messages": [{"role": "user", "content": "hello"}]}"#
-        }
-        ("find_split_point", false) => r#"find_split_point {"session": "latest"}"#,
-        ("prune_tool_outputs", true) => {
-            r#"prune_tool_outputs {"messages": [{"role": "user", "content": "hello"}]}"#
-        }
-        ("prune_tool_outputs", false) => r#"prune_tool_outputs {"session": "latest"}"#,
-        (_, true) => {
-            r#"summarize_history {"messages": [{"role": "user", "content": "hello"}], "budget": "20%"}"#
-        }
-        (_, false) => r#"summarize_history {"session": "latest", "budget": "20%"}"#,
-    }
-}
-
 /// Answers a call that is so small that handing it to another thread would take longer than doing it: an estimate of a
 /// short text. `None` for every other.
 pub(super) fn quick(desk: &Desk, tool: &str, arguments: &Arguments) -> Option<Result<Answer>> {
     let short = arguments.0.get("text").is_some_and(|it| it.get().len() < 4096);
-    let given = || ["session", "messages"].iter().any(|it| arguments.0.contains_key(*it));
+    let given = || ["session", "messages"].iter().any(|it| arguments.has(it));
     if tool != "estimate_tokens" || !short || given() {
         return None;
     }
     // What is no text, or an empty one, means the session.
     let text = arguments.text("text").ok()??;
-    Some(arguments.text("detail").and_then(|_| text_alone(desk, arguments, &text)))
+    Some(detailed(arguments).and_then(|_| text_alone(desk, arguments, &text)))
 }
 
 fn estimate(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
-    let detailed = arguments.text("detail")?.as_deref() == Some("detailed");
+    let detailed = detailed(arguments)?;
     let given = arguments.text("session")?.is_some() || arguments.messages("messages")?.is_some();
     if let (Some(text), false) = (arguments.text("text")?, given) {
         return text_alone(desk, arguments, &text);
@@ -115,6 +107,7 @@ fn estimate(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answe
             "warnings",
         ],
     );
+    warn_of_ignored(&mut out, "estimate_tokens", arguments);
     if !detailed {
         fit::first(&mut out, "largest", 3);
         fit::first(&mut out, "compactions", 1);
@@ -127,6 +120,45 @@ fn estimate(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answe
     }
     fit::fit(&mut out, ANSWER, &["largest", "compactions", "warnings"], &[], "");
     Ok(out)
+}
+
+fn detailed(arguments: &Arguments) -> Result<bool> {
+    match arguments.text("detail")?.as_deref() {
+        None | Some("concise") => Ok(false),
+        Some("detailed") => Ok(true),
+        Some(other) => {
+            Err(Error::new(Kind::Arguments, format!("detail: expected concise or detailed, found {other:?}")))
+        }
+    }
+}
+
+/// Names of arguments, for a sentence: however many were made up.
+fn shown(names: &[&str]) -> String {
+    let mut out: Vec<String> = names.iter().take(5).map(|it| it.chars().take(40).collect()).collect();
+    if names.len() > out.len() {
+        out.push(format!("and {} more", names.len() - out.len()));
+    }
+    out.join(", ")
+}
+
+/// Says what was not understood of a call that only looks.
+fn warn_of_ignored(out: &mut Answer, tool: &str, arguments: &Arguments) {
+    let ignored = arguments.ignored(tools::known(tool));
+    if !ignored.is_empty() {
+        let known = tools::known(tool).join(", ");
+        warn(out, [format!("ignored: {}; {tool} knows {known}", shown(&ignored))]);
+    }
+}
+
+/// Puts warnings before those that are there, since the last are the first to be cut.
+fn warn(out: &mut Answer, more: impl IntoIterator<Item = String>) {
+    let mut all: Vec<Value> = more.into_iter().map(Value::from).collect();
+    if let Some(Value::Array(old)) = out.remove("warnings") {
+        all.extend(old);
+    }
+    if !all.is_empty() {
+        out.insert("warnings".to_owned(), Value::Array(all));
+    }
 }
 
 fn text_alone(desk: &Desk, arguments: &Arguments, text: &str) -> Result<Answer> {
@@ -142,6 +174,7 @@ fn text_alone(desk: &Desk, arguments: &Arguments, text: &str) -> Result<Answer> 
         "method".to_owned(),
         json!({"kind": method.kind.name(), "estimator": method.estimator.name(), "margin_percent": method.margin_percent}),
     );
+    warn_of_ignored(&mut out, "estimate_tokens", arguments);
     Ok(out)
 }
 
@@ -167,6 +200,8 @@ fn split(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> 
         ],
     );
     out.entry("reason").or_insert(json!(""));
+    warn(&mut out, meant(arguments, &["keep"]));
+    warn_of_ignored(&mut out, "find_split_point", arguments);
     fit::first(&mut out, "ranges", 20);
     fit::first(&mut out, "alternatives", 5);
     fit::fit(&mut out, PLAN, &["ranges", "alternatives"], &[], "");
@@ -202,37 +237,100 @@ fn goal(desk: &Desk, arguments: &Arguments) -> Result<Goal> {
 }
 
 /// What a plan costs and where it goes: inline messages are handed back, sessions are planned or written to a file.
-fn target(desk: &Desk, opened: &Opened, goal: Goal) -> Result<To> {
+/// `edits`: what of the answer is spliced into messages.
+fn target(desk: &Desk, opened: &Opened, goal: Goal, edits: &str) -> Result<To> {
+    let format = opened.session.format;
     match goal {
         Goal::Plan if opened.path.is_none() => Ok(To::Bytes),
         Goal::Plan => Ok(To::Plan),
         Goal::Session if opened.path.is_none() => {
-            let what = "to: expected a session that an agent keeps, found messages; leave `to` out and splice `replace`, or \
-                        pass \"file\"";
+            let what = format!(
+                "to: expected a session that an agent keeps, found messages; leave `to` out and splice `{edits}`, or pass \
+                 \"file\""
+            );
+            Err(Error::new(Kind::Arguments, what))
+        }
+        Goal::Session if ways::agent_of(format).is_none() => {
+            let what = format!(
+                "to: expected a session that is written back to (claude-code, codex, gemini-cli, opencode), found {}; pass \
+                 \"file\" for a copy",
+                format.name()
+            );
             Err(Error::new(Kind::Arguments, what))
         }
         Goal::Session => Ok(To::Session),
         Goal::File => {
             let id = opened.session.history.meta.session.as_deref().unwrap_or("messages");
             let lines = opened.path.as_ref().is_some_and(|it| it.extension().is_some_and(|it| it == "jsonl"));
+            let lines = lines && !format.is_read_only();
             Ok(To::File(desk.result_file(id, if lines { "jsonl" } else { "json" })?))
         }
     }
+}
+
+/// What is only read is written as messages of the API that its agent speaks; `None` for what is written as it is.
+fn messages_as(opened: &Opened) -> Option<Format> {
+    let format = opened.session.format;
+    format.is_read_only().then(|| format.api())
+}
+
+/// Says in which format a file is, where that is not the session's.
+fn warn_of_format(out: &mut Answer, opened: &Opened, to: &To) {
+    if let (Some(api), To::File(_)) = (messages_as(opened), to) {
+        let format = opened.session.format.name();
+        warn(out, [format!("{format} sessions are only read: the file holds messages of {}", api.name())]);
+    }
+}
+
+/// The call that a plan leads to: the same one with the `to` that works for this session.
+fn carried_out(desk: &Desk, engine: &Engine, opened: &Opened, tool: &str, job: Job) -> Next {
+    if desk.remote.is_some() {
+        // No `to` but `plan` is taken from elsewhere.
+        return Next { who: "nobody".to_owned(), what: String::new() };
+    }
+    let (to, why) = match ways::back(engine, opened, job) {
+        true => ("session", "to write it back, or \"file\" to write a copy"),
+        false => ("file", "to write a copy; the session itself cannot be written to"),
+    };
+    Next { who: "model".to_owned(), what: format!("call {tool} again with \"to\": \"{to}\" {why}") }
+}
+
+/// The tools' names as the history has them, however the caller writes them; and what is said of those it has not.
+fn tools_of(opened: &Opened, names: &[String]) -> (Vec<String>, Option<String>) {
+    let messages = opened.session.history.messages();
+    let called = messages.iter().flat_map(|it| it.calls()).map(|it| &*it.name);
+    let answered = messages.iter().flat_map(|it| it.outputs()).filter_map(|it| it.name.as_deref());
+    let all: BTreeSet<&str> = called.chain(answered).collect();
+    let is_one = |name: &&String| all.iter().any(|it| it.eq_ignore_ascii_case(name));
+    let unknown: Vec<&str> = names.iter().filter(|it| !is_one(it)).map(String::as_str).collect();
+    let warning = (!unknown.is_empty()).then(|| {
+        let all: Vec<&str> = all.iter().copied().collect();
+        format!(
+            "exclude_tools: no tool of this history is called {}; its tools: {}",
+            shown(&unknown),
+            shown(&all)
+        )
+    });
+    let is_meant = |it: &&&str| names.iter().any(|name| name.eq_ignore_ascii_case(it));
+    (all.iter().filter(is_meant).map(|it| (*it).to_owned()).collect(), warning)
 }
 
 fn prune(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
     let goal = goal(desk, arguments)?;
     let mut ask = ask(desk, arguments)?;
     ask.protect = arguments.number("protect_tokens")?;
-    ask.exclude_tools = arguments.texts("exclude_tools", true)?;
+    let exclude_tools = arguments.texts("exclude_tools", true)?;
     ask.only = arguments.texts("only", true)?;
     ask.auto = arguments.flag("auto")?;
     let engine = desk.engine(caller)?;
     let opened = desk.open(&engine, arguments)?;
-    ask.to = target(desk, &opened, goal)?;
+    ask.to = target(desk, &opened, goal, "pruned")?;
+    ask.messages_as = messages_as(&opened);
+    let (exclude_tools, unknown) = tools_of(&opened, &exclude_tools);
+    ask.exclude_tools = exclude_tools;
     let mut answer = engine.prune(&opened, &ask)?;
     if answer.status == "planned" && ask.to == To::Plan {
-        answer.next = again(r#"prune_tool_outputs again with "to": "session""#, "to clear them");
+        answer.next = carried_out(desk, &engine, &opened, "prune_tool_outputs", Job::Prune);
     }
     let inline = ask.to == To::Bytes;
     let mut out = fit::pick(
@@ -259,6 +357,9 @@ fn prune(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> 
         ],
     );
     drop_nobody(&mut out);
+    warn_of_format(&mut out, &opened, &ask.to);
+    warn(&mut out, unknown);
+    warn_of_ignored(&mut out, "prune_tool_outputs", arguments);
     if !inline && let Some(Value::Array(pruned)) = out.get_mut("pruned") {
         // Who only plans wants to know how much it is; what stands there afterwards is of use to who splices.
         for it in &mut *pruned {
@@ -294,6 +395,15 @@ fn summarize(desk: &Desk, caller: &Caller, arguments: &Arguments, waiting: &Wait
     ask.sampling = waiting.sampling.clone();
     let engine = desk.engine(caller)?;
     let answer = (arguments.text("handle")?, arguments.text("answer")?);
+    if let (Some(handle), None) = &answer {
+        // Not the session that calls: a handle says that another one is meant.
+        engine.store.locate(handle, &caller.owner)?;
+        let what = format!(
+            "answer: expected with a handle the summary that was asked for, found none; to compact the history that {handle} \
+             names, pass it as session"
+        );
+        return Err(Error::new(Kind::Arguments, what));
+    }
     let (mut made, opened) = if let (Some(handle), Some(answer)) = &answer {
         // Where it goes was said in the first call, unless it is said again.
         let to = match goal {
@@ -317,7 +427,8 @@ fn summarize(desk: &Desk, caller: &Caller, arguments: &Arguments, waiting: &Wait
                 None => summarizers.default.clone(),
             };
         let opened = desk.open(&engine, arguments)?;
-        ask.to = target(desk, &opened, goal)?;
+        ask.to = target(desk, &opened, goal, "replace")?;
+        ask.messages_as = messages_as(&opened);
         (engine.compact(&opened, &ask)?, opened)
     };
     if let ("noop", Some(focus), Goal::Plan) = (made.answer.status.as_str(), &ask.focus, goal) {
@@ -327,8 +438,15 @@ fn summarize(desk: &Desk, caller: &Caller, arguments: &Arguments, waiting: &Wait
         made.answer.next = Next { who: "model".to_owned(), what: what.to_owned() };
     }
     if made.answer.status == "planned" && ask.to == To::Plan {
-        let what = r#"summarize_history again with "to": "session""#;
-        made.answer.next = again(what, "to write it back, or \"file\" to write a copy");
+        let job = if made.answer.summary.is_none() { Job::Prune } else { Job::Compact };
+        made.answer.next = carried_out(desk, &engine, &opened, "summarize_history", job);
+    }
+    made.answer.reason = remedy::in_tools_words(&made.answer.reason);
+    if let ("empty", Some(Amount::Tokens(tokens))) = (made.answer.reason_code.as_str(), ask.budget) {
+        let why = format!(
+            "; a budget of {tokens} tokens leaves no room for one: name more, or a share such as \"20%\""
+        );
+        made.answer.reason.push_str(&why);
     }
     let mut out = fit::pick(
         &value(&made.answer)?,
@@ -368,6 +486,9 @@ fn summarize(desk: &Desk, caller: &Caller, arguments: &Arguments, waiting: &Wait
     if made.answer.usage.requests == 0 {
         out.remove("usage");
     }
+    warn_of_format(&mut out, &opened, &ask.to);
+    warn(&mut out, meant(arguments, &["budget", "keep"]));
+    warn_of_ignored(&mut out, "summarize_history", arguments);
     if made.answer.ask.is_some() {
         fit::fit(&mut out, ANSWER, &["warnings"], &["ask"], "write from what you remember");
         return Ok(out);
@@ -433,12 +554,8 @@ fn add_replace(out: &mut Answer, replace: Option<Value>) {
         "replace has {size} tokens, more than an answer may ({ANSWER}); a smaller budget or keep makes it fit, or \"to\": \
          \"file\" writes all messages to a file"
     );
-    out.insert("warnings".to_owned(), json!([what]));
+    warn(out, [what]);
     fit::fit(out, ANSWER, &["pruned"], &["summary"], "see warnings");
-}
-
-fn again(call: &str, why: &str) -> Next {
-    Next { who: "model".to_owned(), what: format!("call {call} {why}") }
 }
 
 /// `next` is left out where there is nothing to do.
@@ -469,9 +586,28 @@ fn recall(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer>
             let mut out = Answer::new();
             out.insert("contract".to_owned(), json!(CONTRACT));
             out.insert("hits".to_owned(), json!(hits));
-            fit::fit(&mut out, ANSWER, &["hits"], &[], "");
+            if hits.is_empty() {
+                let what = nothing_of(desk, &engine, arguments, session.as_deref());
+                out.insert("text".to_owned(), json!(what));
+            }
+            warn_of_ignored(&mut out, "recall", arguments);
+            fit::fit(&mut out, ANSWER, &["hits"], &["text"], "");
             Ok(out)
         }
+    }
+}
+
+/// Why there is nothing to list.
+fn nothing_of(desk: &Desk, engine: &Engine, arguments: &Arguments, session: Option<&str>) -> String {
+    let how = "what summarize_history or prune_tool_outputs take out is listed here once they have written";
+    match session {
+        None => format!("nothing was archived here yet: {how}"),
+        Some(name) => match desk.open(engine, arguments) {
+            Ok(_) => format!("nothing of session {name} was archived yet: {how}"),
+            Err(error) => {
+                format!("nothing of session {name} was archived, and it was not found: {}", error.full())
+            }
+        },
     }
 }
 
@@ -489,11 +625,11 @@ fn recall_handle(
         Some(_) => engine.store.locate(handle, &caller.owner)?,
         None => engine.readable(handle, arguments.text("scope")?.as_deref())?,
     };
-    let range = arguments.text("range")?.map_or(Ok(Range::WHOLE), |it| Range::parse(&it))?;
+    let range = range(arguments)?.unwrap_or(Range::WHOLE);
     // Escaping and the other fields need room too.
     let limit = arguments.number("limit")?.unwrap_or(READ).clamp(50, ANSWER * 3 / 4);
     let count = |text: &str| Estimator::O200k.text(text);
-    let slice = engine.store.recall(&scope, handle, &range, limit, &count)?;
+    let slice = engine.read(&scope, handle, &range, limit, &count)?;
     let entry = value(&engine.store.entry(&scope, handle)?)?;
     let mut out = Answer::new();
     out.insert("contract".to_owned(), json!(CONTRACT));
@@ -505,6 +641,7 @@ fn recall_handle(
     if let Some(next) = slice.next {
         out.insert("next".to_owned(), json!(next));
     }
+    warn_of_ignored(&mut out, "recall", arguments);
     fit::fit(&mut out, ANSWER, &[], &["text"], "ask for a smaller range");
     Ok(out)
 }
@@ -520,13 +657,21 @@ fn recall_query(
     let said = arguments.text("scope")?;
     let session = arguments.text("session")?;
     let query = Query { text: query.to_owned(), reach: Reach::Project, only: Vec::new(), limit, offset };
-    let Recalled { found, typed, reach } = match &desk.remote {
+    let search = |query: Query, said: Option<&str>| match &desk.remote {
         None => {
-            let session = session.map_or(SessionRef::Unsaid, SessionRef::Named);
-            engine.recall(&query, said.as_deref(), session)?
+            let session = session.clone().map_or(SessionRef::Unsaid, SessionRef::Named);
+            engine.recall(&query, said, session)
         }
-        Some(_) => recall_remote(desk, engine, caller, arguments, query, said.as_deref())?,
+        Some(_) => recall_remote(desk, engine, caller, arguments, query, said),
     };
+    let said = match said {
+        // Later results are those of where the first ones were found.
+        None if offset > 0 => {
+            Some(search(Query { offset: 0, limit: 1, ..query.clone() }, None)?.reach.to_owned())
+        }
+        said => said,
+    };
+    let Recalled { found, typed, reach, passed } = search(query, said.as_deref())?;
     let hits = found.hits.iter().map(value).chain(typed.iter().map(value));
     let hits: Vec<Value> = hits.map(|it| hit(it.unwrap_or_default())).collect();
     let mut out = Answer::new();
@@ -539,9 +684,26 @@ fn recall_query(
         out.insert("partial".to_owned(), json!("nothing holds all words; these hold some"));
     }
     if hits.is_empty() {
-        let what = "nothing archived holds these words; try fewer or other words, or scope \"all\"";
+        let what = match (offset, reach) {
+            (0, "all") => "nothing archived holds these words; try fewer or other words",
+            (0, _) => "nothing archived holds these words; try fewer or other words, or scope \"all\"",
+            _ => "there are no more results; without range the first ones come",
+        };
         out.insert("text".to_owned(), json!(what));
     }
+    if let (Some(name), true) = (&session, reach != "session") {
+        warn(
+            &mut out,
+            [format!(
+                "session: {} was not looked at alone; \"scope\": \"session\" does that",
+                shown(&[name.as_str()])
+            )],
+        );
+    }
+    if passed > 0 {
+        warn(&mut out, [format!("{passed} older sessions in the archive were not looked through")]);
+    }
+    warn_of_ignored(&mut out, "recall", arguments);
     out.insert("hits".to_owned(), json!(hits));
     fit::fit(&mut out, ANSWER, &["hits"], &[], "");
     Ok(out)
@@ -550,7 +712,7 @@ fn recall_query(
 /// The results that a query is to give: `range` 11-20 are those after the first ten.
 fn page(arguments: &Arguments) -> Result<(u32, u32)> {
     let most = |it: u64| it.clamp(1, 100) as u32;
-    match arguments.text("range")?.map(|it| Range::parse(&it)).transpose()? {
+    match range(arguments)? {
         None => Ok((0, most(arguments.number("limit")?.unwrap_or(5)))),
         Some(Range::Lines { from, to }) => {
             Ok((u32::try_from(from - 1).unwrap_or(u32::MAX / 2), most(to.saturating_sub(from) + 1)))
@@ -562,6 +724,11 @@ fn page(arguments: &Arguments) -> Result<(u32, u32)> {
     }
 }
 
+fn range(arguments: &Arguments) -> Result<Option<Range>> {
+    let parse = |text: String| Range::parse(&text).map_err(|error| of("range", &error));
+    arguments.text("range")?.map(parse).transpose()
+}
+
 /// The same for a caller whose files are elsewhere: only what was stored here.
 fn recall_remote(
     desk: &Desk,
@@ -571,24 +738,21 @@ fn recall_remote(
     query: Query,
     said: Option<&str>,
 ) -> Result<Recalled> {
-    let search = |reach: Reach, scope: &Scope, name: &'static str| -> Result<Recalled> {
-        let found = engine.store.search(scope, &Query { reach, ..query.clone() })?;
-        Ok(Recalled { found, typed: Vec::new(), reach: name })
-    };
+    let search = |reach: Reach, scope: &Scope| engine.search(scope, &Query { reach, ..query.clone() });
     let scope = desk.scope(caller);
     match said {
-        Some("all") => search(Reach::All, &scope, "all"),
+        Some("all") => search(Reach::All, &scope),
         Some("session") => {
             let opened = desk.open(engine, arguments)?;
             let history = &opened.session.history;
             let named = arguments.text("session")?;
             let id = history.meta.session.as_deref().or(named.as_deref()).unwrap_or_default().to_owned();
-            search(Reach::Session(id), &engine.scope(history), "session")
+            search(Reach::Session(id), &engine.scope(history))
         }
-        Some("project") => search(Reach::Project, &scope, "project"),
+        Some("project") => search(Reach::Project, &scope),
         // Unsaid: what is near, else whatever there is.
-        None => match search(Reach::Project, &scope, "project")? {
-            it if it.found.hits.is_empty() => search(Reach::All, &scope, "all"),
+        None => match search(Reach::Project, &scope)? {
+            it if it.found.hits.is_empty() => search(Reach::All, &scope),
             it => Ok(it),
         },
         Some(other) => Err(Error::new(
@@ -600,7 +764,7 @@ fn recall_remote(
 
 /// One line of a list of originals.
 fn hit(entry: Value) -> Value {
-    let names = ["handle", "kind", "tool", "message", "session", "tokens", "snippet"];
+    let names = ["handle", "range", "kind", "tool", "message", "session", "tokens", "snippet"];
     let mut out = fit::pick(&entry, &names);
     if out.get("kind").is_some_and(|it| it == "compaction") {
         // What a summary took the place of is read by the same handle.
@@ -620,7 +784,7 @@ fn ask(desk: &Desk, arguments: &Arguments) -> Result<Ask> {
             "profile: expected the name of a profile, found a file; this server reads no files of yours";
         return Err(Error::new(Kind::Refused, what));
     }
-    let mut ask = Ask::new(desk.config.profile(&name)?);
+    let mut ask = Ask::new(desk.config.profile(&name).map_err(|error| of("profile", &error))?);
     ask.model = arguments.text("model")?;
     ask.tokenizer = tokenizer(desk, arguments)?;
     ask.keep = amount(arguments, "keep")?;
@@ -629,14 +793,23 @@ fn ask(desk: &Desk, arguments: &Arguments) -> Result<Ask> {
 
 fn tokenizer(desk: &Desk, arguments: &Arguments) -> Result<Tokenizer> {
     let name = arguments.text("tokenizer")?;
-    Tokenizer::named(name.as_deref().unwrap_or(&desk.config.tokenizer))
+    let name = name.as_deref().unwrap_or(&desk.config.tokenizer);
+    Tokenizer::named(name).map_err(|error| of("tokenizer", &error))
+}
+
+/// Sizes of which it is doubtful that tokens were meant.
+fn meant(arguments: &Arguments, names: &[&str]) -> Vec<String> {
+    let doubtful = |name: &&str| match amount(arguments, name) {
+        Ok(Some(Amount::Tokens(tokens @ 1..=100))) => {
+            Some(format!("{name}: {tokens} means {tokens} tokens; a share is \"{tokens}%\""))
+        }
+        _ => None,
+    };
+    names.iter().filter_map(doubtful).collect()
 }
 
 fn amount(arguments: &Arguments, name: &str) -> Result<Option<Amount>> {
-    let parse = |text: String| {
-        Amount::parse(&text)
-            .map_err(|error| Error::new(Kind::Arguments, format!("{name}: {}", error.detail())))
-    };
+    let parse = |text: String| Amount::parse(&text).map_err(|error| of(name, &error));
     arguments.text(name)?.map(parse).transpose()
 }
 

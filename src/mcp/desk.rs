@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, of};
 use super::http::Metrics;
 use crate::agents::{self, Agent};
 use crate::config::{Config, StoreAt};
@@ -98,7 +98,8 @@ impl Desk {
     }
 
     fn open_by(&self, open: &Open<'_>, engine: &Engine, arguments: &Arguments) -> Result<Opened> {
-        let format = arguments.text("format")?.map(|it| Format::named(&it)).transpose()?;
+        let format = arguments.text("format")?.map(|it| Format::named(&it)).transpose();
+        let format = format.map_err(|error| of("format", &error))?;
         if let Some(messages) = arguments.messages("messages")? {
             let mut opened = open(&SessionRef::Inline(messages), format)?;
             if self.remote.is_none() {

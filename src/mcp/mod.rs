@@ -17,12 +17,14 @@ mod desk;
 mod fit;
 mod http;
 mod prompts;
+mod remedy;
 mod resources;
 mod sampling;
 mod server;
 mod splice;
 mod stdio;
 mod tools;
+mod ways;
 
 pub(crate) use prompts::files as prompt_files;
 

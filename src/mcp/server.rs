@@ -9,10 +9,11 @@ use std::time::Duration;
 use rmcp::ServerHandler;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams,
-    CompleteResult, CompletionInfo, ContentBlock, ErrorData, GetPromptRequestParams, GetPromptResponse,
-    GetPromptResult, Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ReadResourceRequestParams,
-    ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
+    CompleteResult, CompletionInfo, ContentBlock, CustomRequest, CustomResult, ErrorCode, ErrorData,
+    GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ProgressNotificationParam, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
+    ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use serde_json::Value;
@@ -22,7 +23,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use super::arguments::Arguments;
 use super::call::{self, Answer, Waiting};
 use super::desk::{Caller, Desk};
-use super::{prompts, resources, sampling, tools};
+use super::{prompts, remedy, resources, sampling, tools};
 use crate::engine::{Event, Listener};
 use crate::error::{Error, Kind, Result};
 use crate::summarizer::run::{Progress, Watch};
@@ -127,7 +128,12 @@ impl Server {
     /// The same as what the protocol answers, for a transport of the local user that asks before anything else does.
     pub(super) fn quick_result(&self, tool: &str, arguments: &Arguments) -> Option<CallToolResult> {
         let answer = self.quick(tool, arguments)?;
-        Some(result(answer, call::example(&self.desk, tool)))
+        Some(self.result(tool, arguments, answer))
+    }
+
+    /// An answer as the protocol has it; an error with what the model can do about it.
+    fn result(&self, tool: &str, arguments: &Arguments, answer: Result<Answer>) -> CallToolResult {
+        result(answer, |error| remedy::told(&self.desk, tool, arguments, error))
     }
 
     /// Calls a tool on a thread of its own, with signs of life, until it is done or nobody waits any more.
@@ -220,7 +226,7 @@ fn broken() -> Error {
     )
 }
 
-fn result(answer: Result<Answer>, example: &str) -> CallToolResult {
+fn result(answer: Result<Answer>, told: impl Fn(&Error) -> String) -> CallToolResult {
     match answer {
         Ok(answer) => {
             let answer = Value::Object(answer);
@@ -231,12 +237,8 @@ fn result(answer: Result<Answer>, example: &str) -> CallToolResult {
             result
         }
         Err(error) => {
-            let mut text = error.full();
-            if matches!(error.kind(), Kind::Arguments | Kind::Input | Kind::Ambiguous) {
-                text.push_str(&format!("\nA call that works: {example}"));
-            }
             // Text alone: structured content would have to be what the output schema says.
-            CallToolResult::error(vec![ContentBlock::text(text)])
+            CallToolResult::error(vec![ContentBlock::text(told(&error))])
         }
     }
 }
@@ -249,6 +251,31 @@ pub(super) fn no_cursor(request: Option<PaginatedRequestParams>) -> Result<(), E
             format!("expected no cursor: lists come whole; found {cursor:?}"),
             None,
         )),
+    }
+}
+
+/// What is wrong with the parameters of a call that is none.
+fn wrong_call(params: Option<&Value>) -> String {
+    let of = |name: &str| params.and_then(|it| it.get(name));
+    let found = |value: Option<&Value>| match value {
+        None | Some(Value::Null) => "nothing",
+        Some(Value::Bool(_) | Value::Number(_)) => "a number or boolean",
+        Some(Value::String(_)) => "a text",
+        Some(Value::Array(_)) => "an array",
+        Some(Value::Object(_)) => "an object",
+    };
+    if !of("name").is_some_and(Value::is_string) {
+        let found = found(of("name"));
+        return format!(r#"name: expected the name of a tool, such as "estimate_tokens", found {found}"#);
+    }
+    match of("arguments") {
+        None | Some(Value::Null | Value::Object(_)) => {
+            "expected the parameters of tools/call (name, arguments, _meta), found others".to_owned()
+        }
+        other => {
+            let found = found(other);
+            format!(r#"arguments: expected an object, such as {{"text": "hello"}}, found {found}"#)
+        }
     }
 }
 
@@ -302,12 +329,12 @@ impl ServerHandler for Server {
         let (started, owner) = (Instant::now(), caller.owner.clone());
         let answer = match self.quick(tool, &arguments) {
             Some(answer) => Some(answer),
-            None => self.work(caller, tool.to_owned(), arguments, &context).await,
+            None => self.work(caller, tool.to_owned(), arguments.clone(), &context).await,
         };
         self.note(&owner, tool, answer.as_ref(), started.elapsed());
         // Nobody waits for a cancelled call; what is returned here is not sent.
         let answer = answer.unwrap_or_else(|| Err(Error::new(Kind::Refused, "the call was cancelled")));
-        Ok(result(answer, call::example(&self.desk, tool)).into())
+        Ok(self.result(tool, &arguments, answer).into())
     }
 
     async fn list_prompts(
@@ -386,6 +413,18 @@ impl ServerHandler for Server {
         info.map(CompleteResult::new).map_err(|what| ErrorData::internal_error(what, None))
     }
 
+    /// A request that rmcp makes nothing of: of no method that is known, or of one whose parameters are not what it takes.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        Err(match request.method.as_str() {
+            "tools/call" => ErrorData::invalid_params(wrong_call(request.params.as_ref()), None),
+            _ => ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None),
+        })
+    }
+
     /// The local user's prompts may change while they work; a team's do not.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         if self.desk.remote.is_some() {
@@ -418,7 +457,7 @@ mod tests {
     #[test]
     fn a_panic_becomes_a_result() {
         let answer: Result<Answer> = guarded(|| panic!("a bug"));
-        let result = serde_json::to_value(result(answer, "recall {}")).unwrap();
+        let result = serde_json::to_value(result(answer, Error::full)).unwrap();
         assert_eq!(result["isError"], true);
         let said = result["content"][0]["text"].as_str().unwrap();
         assert!(said.contains("bug of epitome") && !said.contains("a bug\""), "{said}");

@@ -4,7 +4,8 @@
 //! since one client drops all tools of a server for one schema it cannot read. Unknown arguments are tolerated: one
 //! client adds its own. Everything here is paid for by the model in every request, so a test counts it.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
 
 use rmcp::model::{MetaObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
@@ -23,6 +24,28 @@ const MOST_CHARS: u64 = 80_000;
 /// the server starts.
 pub(super) fn all(open_world: bool) -> Vec<Tool> {
     vec![estimate_tokens(), find_split_point(), prune_tool_outputs(), recall(), summarize_history(open_world)]
+}
+
+/// The arguments that a tool knows: those it offers, and those that all of them understand.
+pub(super) fn known(tool: &str) -> &'static [String] {
+    static KNOWN: LazyLock<BTreeMap<String, Vec<String>>> = LazyLock::new(|| {
+        let names = |it: &Tool| -> Vec<String> {
+            let offered = it.input_schema.get("properties").and_then(Value::as_object);
+            let mut names: Vec<String> = offered.into_iter().flat_map(|it| it.keys().cloned()).collect();
+            if it.name != "recall" {
+                let shared = ["model", "tokenizer", "profile", "keep"].map(str::to_owned);
+                names.extend(shared.into_iter().filter(|it| offered.is_none_or(|all| !all.contains_key(it))));
+            }
+            names
+        };
+        all(false).iter().map(|it| (it.name.to_string(), names(it))).collect()
+    });
+    KNOWN.get(tool).map_or(&[], Vec::as_slice)
+}
+
+/// Whether a tool may be told where to write.
+pub(super) fn writes(tool: &str) -> bool {
+    known(tool).iter().any(|it| it == "to")
 }
 
 fn estimate_tokens() -> Tool {
@@ -93,7 +116,7 @@ fn prune_tool_outputs() -> Tool {
     let what =
         "Frees context by clearing old, large tool outputs. Originals are archived; recall brings them back.";
     let output = required(output, &["status", "tokens_before", "tokens_after"]);
-    tool("prune_tool_outputs", "Prune tool outputs", what, input, output, writes(false).idempotent(true))
+    tool("prune_tool_outputs", "Prune tool outputs", what, input, output, writing(false).idempotent(true))
         .with_meta(meta("clear old tool results, prune, free context", false))
 }
 
@@ -103,7 +126,7 @@ fn recall() -> Tool {
         ("handle", text("Original to read.")),
         ("session", text("")),
         ("scope", choice(&["session", "project", "all"])),
-        ("range", text("Lines 10-40, bytes b0-4096, /regex/±2.")),
+        ("range", text("Lines 10-40, messages m12-14, /regex/±2.")),
         ("limit", whole("Most hits, or tokens read.")),
     ]);
     let output = object(&[("hits", objects()), ("text", text("")), ("next", text("")), ("handle", text(""))]);
@@ -147,7 +170,7 @@ fn summarize_history(open_world: bool) -> Tool {
                 session: a summary keeping goals, decisions, errors, files. For messages returns replace: \
                 history[..from] + with + history[to..].";
     let output = required(output, &["status", "tokens_before", "tokens_after"]);
-    tool("summarize_history", "Compact the conversation", what, input, output, writes(open_world))
+    tool("summarize_history", "Compact the conversation", what, input, output, writing(open_world))
         .with_meta(meta("compact, compress, summarize, context full, handoff", true))
 }
 
@@ -241,7 +264,7 @@ fn read_only() -> ToolAnnotations {
 }
 
 /// Adds, never destroys. One client refuses a tool that is not read-only unless all three are said.
-fn writes(open_world: bool) -> ToolAnnotations {
+fn writing(open_world: bool) -> ToolAnnotations {
     ToolAnnotations::new().read_only(false).destructive(false).idempotent(false).open_world(open_world)
 }
 

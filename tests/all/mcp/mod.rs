@@ -4,6 +4,7 @@ mod corpus;
 mod host;
 mod hostile;
 mod http;
+mod mistakes;
 mod soak;
 mod stdio;
 mod suites;

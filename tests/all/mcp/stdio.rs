@@ -387,10 +387,10 @@ fn mistakes_can_be_mended() {
     }
 }
 
-const THREAD: &str = "0199aaaa-0000-7000-8000-000000000001";
+pub(super) const THREAD: &str = "0199aaaa-0000-7000-8000-000000000001";
 
 /// With a session of Codex that has that id.
-fn with_a_session() -> Client {
+pub(super) fn with_a_session() -> Client {
     let mut client = Client::start(|home, _| {
         let folder = home.join(".codex/sessions/2026/01/02");
         std::fs::create_dir_all(&folder).unwrap();

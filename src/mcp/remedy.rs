@@ -1,0 +1,82 @@
+//! What a model that made a mistake is told to do: in the words of the tools, with a call that works.
+
+use serde_json::{Map, Value, json};
+
+use super::arguments::Arguments;
+use super::desk::Desk;
+use super::tools;
+use crate::agents;
+use crate::error::{Error, Kind};
+
+/// How the command line says it, and how a tool's argument does.
+const WORDS: [(&str, &str); 7] = [
+    ("with --format", "with `format`"),
+    ("with --out", "with \"to\": \"file\""),
+    ("use --out", "use \"to\": \"file\""),
+    ("use --as FORMAT", "use \"to\": \"file\", which writes plain messages"),
+    ("with --scope all", "with \"scope\": \"all\""),
+    ("(--only)", "(`only`)"),
+    ("--budget ", "a `budget` of "),
+];
+
+/// A sentence that was written for the command line, for who has tools instead.
+pub(super) fn in_tools_words(text: &str) -> String {
+    WORDS.iter().fold(text.to_owned(), |text, (flag, argument)| text.replace(flag, argument))
+}
+
+/// What is said of an error.
+pub(super) fn told(desk: &Desk, tool: &str, arguments: &Arguments, error: &Error) -> String {
+    let text = in_tools_words(&error.full());
+    if !matches!(error.kind(), Kind::Arguments | Kind::Input | Kind::Ambiguous) {
+        return text;
+    }
+    format!("{text}\nA call that works: {tool} {}", Value::Object(example(desk, tool, arguments, error)))
+}
+
+/// Arguments that work: the caller's own source, unless the error may be about it; else one that is there.
+fn example(desk: &Desk, tool: &str, arguments: &Arguments, error: &Error) -> Map<String, Value> {
+    let own = is_of_another(tool, error).then(|| own_source(tool, arguments)).flatten();
+    let mut call = own.unwrap_or_else(|| any_source(desk, tool, arguments));
+    if tool == "summarize_history" {
+        call.insert("budget".to_owned(), json!("20%"));
+    }
+    call
+}
+
+/// Whether an error is about an argument other than what is to be worked on.
+fn is_of_another(tool: &str, error: &Error) -> bool {
+    let name = error.detail().split(':').next().unwrap_or_default();
+    let source = ["session", "messages", "handle", "answer"].contains(&name);
+    let known = || name == "arguments" || tools::known(tool).iter().any(|it| it == name);
+    error.kind() == Kind::Arguments && !source && known()
+}
+
+/// What the caller named. Messages are too long to be said again.
+fn own_source(tool: &str, arguments: &Arguments) -> Option<Map<String, Value>> {
+    let names: &[&str] = if tool == "recall" { &["handle", "query"] } else { &["session"] };
+    if tool != "recall" && arguments.has("messages") {
+        return None;
+    }
+    let said = |name: &&str| Some(one(name, json!(arguments.text(name).ok()??)));
+    names.iter().find_map(said)
+}
+
+fn any_source(desk: &Desk, tool: &str, arguments: &Arguments) -> Map<String, Value> {
+    if tool == "recall" {
+        return one("query", json!("failing test"));
+    }
+    let failed = arguments.text("session").ok().flatten();
+    // What stands for a session may stand for none here.
+    let looked = failed.is_none_or(|it| it == "latest" || it == "current") && !arguments.has("messages");
+    let here = || !agents::list(&desk.config.agents, None, Some(&desk.config.agents.cwd)).is_empty();
+    if desk.remote.is_none() && !looked && here() {
+        return one("session", json!("latest"));
+    }
+    one("messages", json!([{"role": "user", "content": "hello"}]))
+}
+
+fn one(name: &str, value: Value) -> Map<String, Value> {
+    let mut call = Map::new();
+    call.insert(name.to_owned(), value);
+    call
+}

@@ -1,0 +1,47 @@
+//! Where the result for a session can go: an answer names no call that would then be refused.
+
+use std::path::Path;
+
+use crate::agents::reach::{self, Job};
+use crate::agents::{Agent, opencode};
+use crate::engine::{Engine, Opened};
+use crate::format::Format;
+
+/// The agent that keeps sessions of this format.
+pub(super) fn agent_of(format: Format) -> Option<Agent> {
+    Agent::named(format.name())
+}
+
+/// Whether a result of this kind could be written back, as far as it can be told without doing it.
+pub(super) fn back(engine: &Engine, opened: &Opened, job: Job) -> bool {
+    let (Some(agent), Some(path)) = (agent_of(opened.session.format), &opened.path) else { return false };
+    let address = path.to_string_lossy();
+    let database = opencode::split_address(&address).filter(|_| !path.exists()).map(|(it, _)| it);
+    let export = agent == Agent::OpenCode && database.is_none();
+    let place = database.unwrap_or(path);
+    let env = &engine.config.agents;
+    let id = opened.session.history.meta.session.as_deref().unwrap_or_default();
+    let live = opened.live || reach::is_live(env, agent, id, place);
+    engine.store.keeps()
+        && reach::reach(agent, job, live, export).is_ok()
+        && (export || env.opencode_db.is_some() || is_below(place, &reach::home(env, agent)))
+        && (export || is_replaceable(place))
+        && is_known(agent, opened)
+}
+
+fn is_below(path: &Path, folder: &Path) -> bool {
+    let whole = |it: &Path| std::fs::canonicalize(it).unwrap_or_else(|_| it.to_owned());
+    whole(path).starts_with(whole(folder))
+}
+
+/// A link would be cut, and what is read-only is so for a reason.
+fn is_replaceable(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|it| !it.is_symlink() && !it.permissions().readonly())
+}
+
+/// Of no later generation of the agent than its form is known of.
+fn is_known(agent: Agent, opened: &Opened) -> bool {
+    // The version stands near the beginning.
+    let head = opened.source.bytes(0..opened.source.len().min(1 << 18));
+    head.is_ok_and(|it| reach::newer(agent, &it).is_none())
+}
