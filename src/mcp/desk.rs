@@ -4,6 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::sync::OwnedSemaphorePermit;
+
 use super::arguments::{Arguments, of};
 use super::http::Metrics;
 use crate::agents::{self, Agent};
@@ -23,6 +25,8 @@ pub(crate) struct Caller {
     pub(crate) thread: Option<String>,
     /// Who is told what happens during a call, where somebody wants to know.
     pub(crate) listener: Option<Listener>,
+    /// The room that the body of the request takes among all bodies, as long as somebody is at work on it.
+    pub(crate) _held: Option<Arc<OwnedSemaphorePermit>>,
 }
 
 /// The rules of a server that others than the local user reach.
@@ -53,7 +57,7 @@ impl Desk {
 
     /// The local user, who owns what the command line stores too.
     pub(crate) fn local(&self) -> Caller {
-        Caller { owner: self.config.owner.clone(), thread: None, listener: None }
+        Caller { owner: self.config.owner.clone(), thread: None, listener: None, _held: None }
     }
 
     /// Opened once; tried again by the next call when it could not be.

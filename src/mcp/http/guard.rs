@@ -207,8 +207,9 @@ async fn pass(
     let rate = guard.rate(owner.as_ref().map_or(&peer.ip().to_string(), |it| it));
     rate?;
     let owner = owner?;
-    request.extensions_mut().insert(Caller { owner, thread: None, listener: None });
+    let caller = Caller { owner, thread: None, listener: None, _held: None };
     if !matches!(*request.method(), Method::POST | Method::PUT) {
+        request.extensions_mut().insert(caller);
         return Ok(next.run(request).await);
     }
     let too_large = || Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "expected a body of at most 64 MB");
@@ -223,7 +224,9 @@ async fn pass(
     let held = held.map_err(|_| {
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many large requests at once; try again")
     })?;
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    // A request is answered at once where the result comes on a stream: the call has the room until it is done.
+    parts.extensions.insert(Caller { _held: Some(Arc::new(held)), ..caller });
     let bytes = match tokio::time::timeout(ARRIVAL, to_bytes(body, MAX_BODY)).await {
         Ok(Ok(bytes)) => bytes,
         Ok(Err(_)) => return Err(too_large()),
@@ -240,9 +243,7 @@ async fn pass(
             ));
         }
     }
-    let response = next.run(Request::from_parts(parts, Body::from(bytes))).await;
-    drop(held);
-    Ok(response)
+    Ok(next.run(Request::from_parts(parts, Body::from(bytes))).await)
 }
 
 /// Whether this is the handshake of the older protocol.
