@@ -7,16 +7,15 @@ use serde_json::{Map, Value, json};
 use super::arguments::{Arguments, of};
 use super::desk::{Caller, Desk};
 use super::fit::{self, ANSWER, PLAN, WRITTEN};
-use super::{remedy, splice, tools, ways};
+use super::{recall, remedy, splice, tools, ways};
 use crate::agents::reach::Job;
 use crate::answers::{CONTRACT, Next};
 use crate::config::Choice;
-use crate::engine::{Amount, Ask, Engine, Opened, SessionRef, To};
+use crate::engine::{Amount, Ask, Engine, Opened, To};
 use crate::error::{Error, Kind, Result};
 use crate::format::Format;
 use crate::history::{History, Meta, Text};
 use crate::profile::Style;
-use crate::store::{Handle, Query, Range, Reach, Recalled, Scope};
 use crate::summarizer::run::{Sampling, Watch};
 use crate::tokens::{Estimator, Ruler, Tokenizer};
 
@@ -48,7 +47,7 @@ pub(super) fn call(
         "find_split_point" => split(desk, caller, arguments),
         "prune_tool_outputs" => prune(desk, caller, arguments),
         "summarize_history" => summarize(desk, caller, arguments, waiting),
-        "recall" => recall(desk, caller, arguments),
+        "recall" => recall::call(desk, caller, arguments),
         other => Err(Error::new(Kind::Arguments, format!("expected a tool of this server, found {other:?}"))),
     }
 }
@@ -133,7 +132,7 @@ fn detailed(arguments: &Arguments) -> Result<bool> {
 }
 
 /// Names of arguments, for a sentence: however many were made up.
-fn shown(names: &[&str]) -> String {
+pub(super) fn shown(names: &[&str]) -> String {
     let mut out: Vec<String> = names.iter().take(5).map(|it| it.chars().take(40).collect()).collect();
     if names.len() > out.len() {
         out.push(format!("and {} more", names.len() - out.len()));
@@ -142,7 +141,7 @@ fn shown(names: &[&str]) -> String {
 }
 
 /// Says what was not understood of a call that only looks.
-fn warn_of_ignored(out: &mut Answer, tool: &str, arguments: &Arguments) {
+pub(super) fn warn_of_ignored(out: &mut Answer, tool: &str, arguments: &Arguments) {
     let ignored = arguments.ignored(tools::known(tool));
     if !ignored.is_empty() {
         let known = tools::known(tool).join(", ");
@@ -151,7 +150,7 @@ fn warn_of_ignored(out: &mut Answer, tool: &str, arguments: &Arguments) {
 }
 
 /// Puts warnings before those that are there, since the last are the first to be cut.
-fn warn(out: &mut Answer, more: impl IntoIterator<Item = String>) {
+pub(super) fn warn(out: &mut Answer, more: impl IntoIterator<Item = String>) {
     let mut all: Vec<Value> = more.into_iter().map(Value::from).collect();
     if let Some(Value::Array(old)) = out.remove("warnings") {
         all.extend(old);
@@ -565,217 +564,6 @@ fn drop_nobody(out: &mut Answer) {
     }
 }
 
-fn recall(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
-    let engine = desk.engine(caller)?;
-    let query = arguments.text("query")?;
-    // A handle that was given as what to look for is meant as a handle.
-    let as_handle =
-        |it: &String| Handle::parse(it).is_some() && engine.store.locate(it, &caller.owner).is_ok();
-    let handle = arguments.text("handle")?.or_else(|| query.clone().filter(as_handle));
-    match (handle, query) {
-        (Some(handle), _) => recall_handle(desk, &engine, caller, arguments, handle.trim()),
-        (None, Some(query)) => recall_query(desk, &engine, caller, arguments, &query),
-        (None, None) => {
-            let limit = arguments.number("limit")?.unwrap_or(10).clamp(1, 100) as u32;
-            let session = arguments.text("session")?;
-            let newest = match &desk.remote {
-                Some(_) => engine.store.newest(&desk.scope(caller), session.as_deref(), limit, 0)?,
-                None => engine.newest(session.as_deref(), limit, 0)?,
-            };
-            let hits: Vec<Value> = newest.iter().map(|it| hit(value(it).unwrap_or_default())).collect();
-            let mut out = Answer::new();
-            out.insert("contract".to_owned(), json!(CONTRACT));
-            out.insert("hits".to_owned(), json!(hits));
-            if hits.is_empty() {
-                let what = nothing_of(desk, &engine, arguments, session.as_deref());
-                out.insert("text".to_owned(), json!(what));
-            }
-            warn_of_ignored(&mut out, "recall", arguments);
-            fit::fit(&mut out, ANSWER, &["hits"], &["text"], "");
-            Ok(out)
-        }
-    }
-}
-
-/// Why there is nothing to list.
-fn nothing_of(desk: &Desk, engine: &Engine, arguments: &Arguments, session: Option<&str>) -> String {
-    let how = "what summarize_history or prune_tool_outputs take out is listed here once they have written";
-    match session {
-        None => format!("nothing was archived here yet: {how}"),
-        Some(name) => match desk.open(engine, arguments) {
-            Ok(_) => format!("nothing of session {name} was archived yet: {how}"),
-            Err(error) => {
-                format!("nothing of session {name} was archived, and it was not found: {}", error.full())
-            }
-        },
-    }
-}
-
-/// Tokens of an original in one answer, unless the call says otherwise.
-const READ: u64 = 4_000;
-
-fn recall_handle(
-    desk: &Desk,
-    engine: &Engine,
-    caller: &Caller,
-    arguments: &Arguments,
-    handle: &str,
-) -> Result<Answer> {
-    let scope = match desk.remote {
-        Some(_) => engine.store.locate(handle, &caller.owner)?,
-        None => engine.readable(handle, arguments.text("scope")?.as_deref())?,
-    };
-    let range = range(arguments)?.unwrap_or(Range::WHOLE);
-    // Escaping and the other fields need room too.
-    let limit = arguments.number("limit")?.unwrap_or(READ).clamp(50, ANSWER * 3 / 4);
-    let count = |text: &str| Estimator::O200k.text(text);
-    let slice = engine.read(&scope, handle, &range, limit, &count)?;
-    let entry = value(&engine.store.entry(&scope, handle)?)?;
-    let mut out = Answer::new();
-    out.insert("contract".to_owned(), json!(CONTRACT));
-    out.extend(fit::pick(
-        &entry,
-        &["handle", "kind", "session", "message", "tool", "call_id", "tokens", "bytes"],
-    ));
-    out.insert("text".to_owned(), json!(slice.text));
-    if let Some(next) = slice.next {
-        out.insert("next".to_owned(), json!(next));
-    }
-    warn_of_ignored(&mut out, "recall", arguments);
-    fit::fit(&mut out, ANSWER, &[], &["text"], "ask for a smaller range");
-    Ok(out)
-}
-
-fn recall_query(
-    desk: &Desk,
-    engine: &Engine,
-    caller: &Caller,
-    arguments: &Arguments,
-    query: &str,
-) -> Result<Answer> {
-    let (offset, limit) = page(arguments)?;
-    let said = arguments.text("scope")?;
-    let session = arguments.text("session")?;
-    let query = Query { text: query.to_owned(), reach: Reach::Project, only: Vec::new(), limit, offset };
-    let search = |query: Query, said: Option<&str>| match &desk.remote {
-        None => {
-            let session = session.clone().map_or(SessionRef::Unsaid, SessionRef::Named);
-            engine.recall(&query, said, session)
-        }
-        Some(_) => recall_remote(desk, engine, caller, arguments, query, said),
-    };
-    let said = match said {
-        // Later results are those of where the first ones were found.
-        None if offset > 0 => {
-            Some(search(Query { offset: 0, limit: 1, ..query.clone() }, None)?.reach.to_owned())
-        }
-        said => said,
-    };
-    let Recalled { found, typed, reach, passed } = search(query, said.as_deref())?;
-    let hits = found.hits.iter().map(value).chain(typed.iter().map(value));
-    let hits: Vec<Value> = hits.map(|it| hit(it.unwrap_or_default())).collect();
-    let mut out = Answer::new();
-    out.insert("contract".to_owned(), json!(CONTRACT));
-    out.insert("scope".to_owned(), json!(reach));
-    if let Some(next) = found.next {
-        out.insert("next".to_owned(), json!(format!("{}-{}", next + 1, next + limit)));
-    }
-    if found.partial && !hits.is_empty() {
-        out.insert("partial".to_owned(), json!("nothing holds all words; these hold some"));
-    }
-    if hits.is_empty() {
-        let what = match (offset, reach) {
-            (0, "all") => "nothing archived holds these words; try fewer or other words",
-            (0, _) => "nothing archived holds these words; try fewer or other words, or scope \"all\"",
-            _ => "there are no more results; without range the first ones come",
-        };
-        out.insert("text".to_owned(), json!(what));
-    }
-    if let (Some(name), true) = (&session, reach != "session") {
-        warn(
-            &mut out,
-            [format!(
-                "session: {} was not looked at alone; \"scope\": \"session\" does that",
-                shown(&[name.as_str()])
-            )],
-        );
-    }
-    if passed > 0 {
-        warn(&mut out, [format!("{passed} older sessions in the archive were not looked through")]);
-    }
-    warn_of_ignored(&mut out, "recall", arguments);
-    out.insert("hits".to_owned(), json!(hits));
-    fit::fit(&mut out, ANSWER, &["hits"], &[], "");
-    Ok(out)
-}
-
-/// The results that a query is to give: `range` 11-20 are those after the first ten.
-fn page(arguments: &Arguments) -> Result<(u32, u32)> {
-    let most = |it: u64| it.clamp(1, 100) as u32;
-    match range(arguments)? {
-        None => Ok((0, most(arguments.number("limit")?.unwrap_or(5)))),
-        Some(Range::Lines { from, to }) => {
-            Ok((u32::try_from(from - 1).unwrap_or(u32::MAX / 2), most(to.saturating_sub(from) + 1)))
-        }
-        Some(_) => Err(Error::new(
-            Kind::Arguments,
-            "range: expected results 11-20 of a query, or a handle to read from",
-        )),
-    }
-}
-
-fn range(arguments: &Arguments) -> Result<Option<Range>> {
-    let parse = |text: String| Range::parse(&text).map_err(|error| of("range", &error));
-    arguments.text("range")?.map(parse).transpose()
-}
-
-/// The same for a caller whose files are elsewhere: only what was stored here.
-fn recall_remote(
-    desk: &Desk,
-    engine: &Engine,
-    caller: &Caller,
-    arguments: &Arguments,
-    query: Query,
-    said: Option<&str>,
-) -> Result<Recalled> {
-    let search = |reach: Reach, scope: &Scope| engine.search(scope, &Query { reach, ..query.clone() });
-    let scope = desk.scope(caller);
-    match said {
-        Some("all") => search(Reach::All, &scope),
-        Some("session") => {
-            let opened = desk.open(engine, arguments)?;
-            let history = &opened.session.history;
-            let named = arguments.text("session")?;
-            let id = history.meta.session.as_deref().or(named.as_deref()).unwrap_or_default().to_owned();
-            search(Reach::Session(id), &engine.scope(history))
-        }
-        Some("project") => search(Reach::Project, &scope),
-        // Unsaid: what is near, else whatever there is.
-        None => match search(Reach::Project, &scope)? {
-            it if it.found.hits.is_empty() => search(Reach::All, &scope),
-            it => Ok(it),
-        },
-        Some(other) => Err(Error::new(
-            Kind::Arguments,
-            format!("scope: expected session, project or all, found {other:?}"),
-        )),
-    }
-}
-
-/// One line of a list of originals.
-fn hit(entry: Value) -> Value {
-    let names = ["handle", "range", "kind", "tool", "message", "session", "tokens", "snippet"];
-    let mut out = fit::pick(&entry, &names);
-    if out.get("kind").is_some_and(|it| it == "compaction") {
-        // What a summary took the place of is read by the same handle.
-        out.insert(
-            "next".to_owned(),
-            json!("with range /word/±2: the lines of its original that hold the word"),
-        );
-    }
-    Value::Object(out)
-}
-
 /// What all tools share of a question.
 fn ask(desk: &Desk, arguments: &Arguments) -> Result<Ask> {
     let name = arguments.text("profile")?.unwrap_or_else(|| desk.config.profile.clone());
@@ -826,6 +614,6 @@ fn style(arguments: &Arguments) -> Result<Style> {
     }
 }
 
-fn value<T: serde::Serialize>(answer: &T) -> Result<Value> {
+pub(super) fn value<T: serde::Serialize>(answer: &T) -> Result<Value> {
     serde_json::to_value(answer).map_err(|error| Error::new(Kind::Bug, "writing JSON").because(error))
 }

@@ -17,6 +17,7 @@ mod desk;
 mod fit;
 mod http;
 mod prompts;
+mod recall;
 mod remedy;
 mod resources;
 mod sampling;

@@ -290,7 +290,7 @@ fn recall_says_why_there_is_nothing() {
         answer["text"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
     };
     for (arguments, expected) in [
-        (json!({}), "nothing was archived here yet"),
+        (json!({}), "no outputs were cleared here yet"),
         (json!({"session": THREAD}), "nothing of session"),
         (json!({"session": "nope"}), "it was not found"),
         (json!({"sessionId": "nope"}), "it was not found"),
