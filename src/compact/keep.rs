@@ -355,7 +355,7 @@ fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) 
         // Within a budget less may be kept; without one, what was asked for is.
         room = if draft.request.budget.is_some() { room.min(keep) } else { keep };
     }
-    if fixed + summary + room >= total {
+    if room.saturating_add(fixed + summary) >= total {
         let text = format!("{total} tokens; the end that is to stay takes {room}, and a summary {summary}");
         return refuse("too_small", text);
     }

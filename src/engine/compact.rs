@@ -199,6 +199,8 @@ impl Engine {
             To::File(_) | To::Bytes | To::Session | To::Agent(_) => {
                 let bytes = self.put(opened, ask, &made, messages, &mut answer)?;
                 answer.status = "compacted".to_owned();
+                let overhead = measured.ruler.overhead();
+                self.note_overhead(measured.history, overhead, answer.session_id.as_deref());
                 self.remember(opened, ask, made.summary.as_deref(), &mut answer.warnings);
                 if let (Some(written), Some(need)) = (&known.summary, &made.plan.need)
                     && measured.history.meta.session.is_some()
@@ -295,13 +297,17 @@ impl Engine {
             }
             To::Plan => {}
         }
-        let scope = self.scope(&opened.session.history);
-        let ids = [answer.session_id.as_deref(), opened.session.history.meta.session.as_deref()];
-        for id in ids.into_iter().flatten().filter(|_| answer.session_id.is_some() && answer.overhead > 0) {
-            // Without it the next estimate knows less, and that is all.
-            let _ = self.store.mark(&scope, &overhead_mark(id), &answer.overhead.to_string(), self.now);
-        }
         Ok(None)
+    }
+
+    /// Notes what system prompt and tools take, for the estimates of a session that was installed.
+    fn note_overhead(&self, history: &History, overhead: u64, installed: Option<&str>) {
+        let Some(installed) = installed.filter(|_| overhead > 0) else { return };
+        let scope = self.scope(history);
+        for id in [Some(installed), history.meta.session.as_deref()].into_iter().flatten() {
+            // Without it the next estimate knows less, and that is all.
+            let _ = self.store.mark(&scope, &overhead_mark(id), &overhead.to_string(), self.now);
+        }
     }
 
     fn blank(&self, opened: &Opened, ask: &Ask, measured: &Measured<'_>) -> CompactAnswer {

@@ -7,7 +7,7 @@ use crate::agents;
 use crate::compact;
 use crate::error::{Error, Kind, Result};
 use crate::format::{self, Memory};
-use crate::history::{Kind as Said, Message};
+use crate::history::{Kind as Said, Message, Part};
 use crate::store::words::Words;
 use crate::store::{
     Entry, Found, Hit, Query, Range, Reach, Recalled, Scope, Slice, Typed, What, range, unwrapped,
@@ -15,6 +15,10 @@ use crate::store::{
 
 /// Sessions that one search looks through, at most.
 const SESSIONS: u32 = 1_000;
+/// Outputs of a session that have handles of their own, as far as a search knows of them.
+const CLEARED: u32 = 10_000;
+/// Results of one search, at most.
+const MOST: u32 = 100;
 /// Bytes of them, at most: about a second's reading.
 const LOOKED_THROUGH: u64 = 256 << 20;
 
@@ -77,24 +81,41 @@ impl Engine {
     /// the archive: those are looked through as they lie there, so that a compaction need not take them apart.
     pub fn search(&self, scope: &Scope, query: &Query) -> Result<Recalled> {
         let mut found = self.store.search(scope, query)?;
-        let mut passed = 0;
-        let taken = if found.partial { 0 } else { found.hits.len() };
-        let room = (query.limit as usize).saturating_sub(taken);
+        let recalled =
+            |found, passed| Recalled { found, typed: Vec::new(), reach: query.reach.name(), passed };
         let wanted = query.only.is_empty() || query.only.contains(&What::Message);
-        if query.offset == 0 && room > 0 && wanted {
-            let (said, left) = self.said(scope, query, room)?;
-            if found.partial && !said.is_empty() {
-                // These hold all words.
-                found = Found::default();
-            }
-            found.hits.extend(said);
-            passed = left;
+        // The index comes first, all pages of it.
+        if !wanted || (found.next.is_some() && !found.partial) {
+            return Ok(recalled(found, 0));
         }
-        Ok(Recalled { found, typed: Vec::new(), reach: query.reach.name(), passed })
+        let (limit, offset) = (query.limit.clamp(1, MOST) as usize, query.offset as usize);
+        let indexed = match found.hits.len() {
+            _ if found.partial => 0,
+            0 if offset > 0 => {
+                let all = self.store.search(scope, &Query { offset: 0, limit: MOST, ..query.clone() })?;
+                if all.partial { 0 } else { all.hits.len() }
+            }
+            some => offset + some,
+        };
+        let room = if found.partial { limit } else { limit.saturating_sub(found.hits.len()) };
+        let (mut said, passed) = self.said(scope, query, offset.saturating_sub(indexed), room + 1)?;
+        let more = said.len() > room;
+        said.truncate(room);
+        if found.partial {
+            if said.is_empty() && (offset == 0 || self.said(scope, query, 0, 1)?.0.is_empty()) {
+                return Ok(recalled(found, passed));
+            }
+            // What was said holds all words.
+            found = Found::default();
+        }
+        found.hits.extend(said);
+        found.next = more.then(|| query.offset + limit as u32);
+        Ok(recalled(found, passed))
     }
 
     /// The newest messages in archived sessions that hold all words, and how many sessions were not looked through.
-    fn said(&self, scope: &Scope, query: &Query, most: usize) -> Result<(Vec<Hit>, usize)> {
+    /// `skip`: so many are passed over.
+    fn said(&self, scope: &Scope, query: &Query, mut skip: usize, most: usize) -> Result<(Vec<Hit>, usize)> {
         let words = Words::parse(&query.text)?;
         let sessions = self.store.sessions(scope, &query.reach, SESSIONS)?;
         let (mut out, mut bytes, mut known) = (Vec::new(), 0, HashSet::new());
@@ -106,11 +127,22 @@ impl Engine {
             let at = Scope { owner: scope.owner.clone(), project: entry.project.clone() };
             // Whoever may search here wants what can be found; what cannot be read, `doctor` tells.
             let Ok(messages) = self.messages(&at, entry.handle.as_str()) else { continue };
+            // Outputs that were cleared have handles of their own, and are in the index.
+            let cleared = self.store.newest(&at, entry.session.as_deref(), CLEARED, 0)?;
+            let cleared: HashSet<u32> = cleared.into_iter().filter_map(|it| it.message).collect();
             for (number, message) in messages.iter().enumerate().rev() {
-                let text = compact::transcript(std::slice::from_ref(message));
+                let mut told = message.clone();
+                if cleared.contains(&(number as u32)) {
+                    told.parts.retain(|it| !matches!(it, Part::Output(_)));
+                }
+                let text = compact::transcript(&[told]);
                 let Some(snippet) = words.find(&text) else { continue };
                 // Stored again and again, a session says the same again.
                 if message.kind == Said::Summary || !known.insert(text) {
+                    continue;
+                }
+                if skip > 0 {
+                    skip -= 1;
                     continue;
                 }
                 let range = Some(Range::Messages { from: number as u64, to: number as u64 }.to_string());
@@ -165,7 +197,10 @@ impl Engine {
                 if out.is_empty() {
                     let all = Range::WHOLE;
                     let head = range::slice(&mut text.as_bytes(), &all, left, count).map_err(unwrapped)?;
-                    out = format!("{}\n[… of {tokens} tokens; more with a larger limit]\n", head.text);
+                    out = format!(
+                        "{}\n[… of {tokens} tokens; the range /word/±2 reads around a word]\n",
+                        head.text
+                    );
                 }
                 let next = (rest <= to.min(last)).then(|| Range::Messages { from: rest, to }.to_string());
                 return Ok(Slice { text: out, next });

@@ -28,10 +28,27 @@ static OFFERED: LazyLock<Expression> = LazyLock::new(|| {
     Expression::new(r"(?is)(?:shall i|should i|may i|(?:want|like) me to) (?:also |now )?(\w+)(.*)$")
 });
 
-/// A task that is done or was dropped: the names in it, and when.
+/// A refusal that only puts off.
+static LATER: LazyLock<Expression> =
+    LazyLock::new(|| Expression::new(r"(?i)\b(?:not yet|not now|wait|hold on|later|first)\b"));
+
+/// A task that is done or was dropped: what was to be done with which names, and when.
 struct Over {
+    verb: String,
     names: HashSet<String>,
     message: usize,
+}
+
+impl Over {
+    fn of(text: &str, message: usize) -> Self {
+        Self { verb: verb(text), names: names(text), message }
+    }
+}
+
+/// The first word of a step.
+fn verb(text: &str) -> String {
+    let step = STEP.captures(text).and_then(|it| it.get(1)).map_or(text, |it| it.as_str());
+    step.split(|c: char| !c.is_alphanumeric()).find(|it| !it.is_empty()).unwrap_or_default().to_lowercase()
 }
 
 /// Brings what earlier summaries said of the present up to date. `changed`: what became of tasks made before.
@@ -41,17 +58,18 @@ pub(super) fn read(history: &History, changed: &[Changed], facts: &mut Vec<Fact>
     }
     let mut over = moved(changed, facts);
     let done = facts.iter().filter(|it| it.topic == Topic::Done && it.voice == Voice::Model);
-    over.extend(done.map(|it| Over { names: names(&it.text), message: it.message }));
+    over.extend(done.map(|it| Over::of(&it.text, it.message)));
     facts.retain(|fact| !ended(fact, &over));
     let runs: Vec<(usize, HashSet<String>)> = facts.iter().filter_map(ran).collect();
     facts.retain(|fact| {
         let since = |it: &&(usize, HashSet<String>)| it.0 > fact.message;
         let step = STEP.captures(&fact.text).and_then(|it| it.get(1)).map_or("", |it| it.as_str());
         let run = ["run ", "rerun ", "re-run "].iter().any(|it| step.to_lowercase().starts_with(it));
-        // Nothing but to run something, and it was run.
-        let only = run && told_open(fact) && step.len() <= SHORT;
+        // Nothing but to run something, and all of that was run.
+        let only = run && told_open(fact) && step.len() <= SHORT && polarity(&fact.text).is_none();
         let step = if only { stems(step) } else { HashSet::new() };
-        step.is_empty() || !runs.iter().filter(since).any(|it| !it.1.is_disjoint(&step))
+        let ran = || runs.iter().filter(since).flat_map(|it| &it.1);
+        step.is_empty() || !step.iter().all(|it| ran().any(|ran| ran == it))
     });
     let past: HashSet<usize> = summaries(history).filter(|it| went_on(history, *it)).collect();
     // A rule does not end with the turn it stands in.
@@ -84,10 +102,7 @@ fn moved(changed: &[Changed], facts: &mut Vec<Fact>) -> Vec<Over> {
         let later = |it: &&Changed| found.as_deref() == Some(&it.id) && it.message > fact.message;
         let Some(now) = changed.iter().rev().find(later) else { return true };
         if now.topic != Some(Topic::Open) {
-            over.extend(
-                (now.topic != Some(Topic::Active))
-                    .then(|| Over { names: names(&fact.text), message: now.message }),
-            );
+            over.extend((now.topic != Some(Topic::Active)).then(|| Over::of(&fact.text, now.message)));
             fact.message = now.message;
         }
         // How it was to be done is over with it.
@@ -103,7 +118,8 @@ fn moved(changed: &[Changed], facts: &mut Vec<Fact>) -> Vec<Over> {
 /// Drops the steps of earlier summaries that the user did not want taken when the model asked: "Shall I commit?" "No".
 pub(super) fn refused(facts: &mut Vec<Fact>) {
     let no = |fact: &Fact| match &fact.detail {
-        Detail::Choice { asked: Some(asked), refused: true, .. } => {
+        // "Not yet" is no no.
+        Detail::Choice { asked: Some(asked), refused: true, .. } if !LATER.is_match(&fact.text) => {
             let found = OFFERED.captures(asked)?;
             let verb = found.get(1)?.as_str().to_lowercase();
             Some((fact.message, verb, stems(found.get(2).map_or("", |it| it.as_str()))))
@@ -115,8 +131,11 @@ pub(super) fn refused(facts: &mut Vec<Fact>) {
         let same = |it: &(usize, String, HashSet<String>)| {
             let Some(rest) = STEP.captures(&fact.text).and_then(|it| it.get(1)) else { return false };
             let step = rest.as_str().to_lowercase();
-            let object = it.2.is_empty() || !it.2.is_disjoint(&stems(&step));
-            it.0 > fact.message && step.split(|c: char| !c.is_alphanumeric()).next() == Some(&it.1) && object
+            let (first, rest) = step.split_once(|c: char| !c.is_alphanumeric()).unwrap_or((&step, ""));
+            let rest = stems(rest);
+            // "Shall I commit?" is about a step that says no more than that.
+            let object = if it.2.is_empty() { rest.is_empty() } else { !it.2.is_disjoint(&rest) };
+            it.0 > fact.message && first == it.1 && object
         };
         !told_open(fact) || !refused.iter().any(same)
     });
@@ -150,7 +169,7 @@ fn stems(text: &str) -> HashSet<String> {
 
 /// Whether an earlier summary told `fact` as open, and it is about what is over.
 fn ended(fact: &Fact, over: &[Over]) -> bool {
-    if fact.voice != Voice::Summary || over.is_empty() {
+    if fact.voice != Voice::Summary || over.is_empty() || polarity(&fact.text).is_some() {
         return false;
     }
     let told = match fact.topic {
@@ -176,7 +195,9 @@ fn ended(fact: &Fact, over: &[Over]) -> bool {
         return false;
     }
     let own = names(&fact.text);
-    over.iter().filter(|it| it.message > fact.message).any(|it| {
+    // Of two things that are to be done to the same files, one may be done and the other not.
+    let step = matches!(fact.topic, Topic::Open | Topic::Active);
+    over.iter().filter(|it| it.message > fact.message && (!step || it.verb == verb(&fact.text))).any(|it| {
         let shared = own.intersection(&it.names).count();
         shared >= 2 && shared * 2 >= own.len()
     })
@@ -224,7 +245,7 @@ pub(super) fn same(a: &str, b: &str) -> bool {
     };
     let (own, other) = (words(a), words(b));
     let shared = own.intersection(&other).count();
-    a.eq_ignore_ascii_case(b) || shared >= 2 && shared * 3 >= own.len().max(other.len()) * 2
+    a.eq_ignore_ascii_case(b) || shared >= 2 && (own.is_subset(&other) || other.is_subset(&own))
 }
 
 #[cfg(test)]
@@ -239,6 +260,7 @@ mod tests {
             ("Write the importer docs", "Write the importer", true),
             ("Write the docs", "Read the docs", false),
             ("Fix the parser", "Fix the writer", false),
+            ("Write parser tests for Windows", "Write parser tests for Linux", false),
         ] {
             assert_eq!(same(a, b), expected, "{a} / {b}");
         }

@@ -29,7 +29,7 @@ static ASKS: LazyLock<Expression> = LazyLock::new(|| {
     Expression::new(concat!(
         r"(?i)^\W*(?:(?:and|but|so|also|then|ok(?:ay)?|wait),? )?(?:(?:do|does|did|have|has|are|were|should) (?:we|you|i|they|these|those)",
         r"|(?:does|did|has|is|was|will|would|should|can|could) (?:it|this|that|there|the|i|we|they)",
-        r"|(?:what|why|how|when|where|which|who) (?:is|are|was|were|do|does|did|should|would|can|could|will|about))\b",
+        r"|(?:what|why|how|when|where|who) (?:is|are|was|were|do|does|did|should|would|can|could|will|about))\b",
     ))
 });
 /// How sentences begin that say nothing where they are short: "No output yet.", "Agreed."
@@ -39,6 +39,9 @@ static FILLER: LazyLock<Expression> = LazyLock::new(|| {
         r"|hello|hi|of course|certainly|sorry|i can help|i(?:'|’)?d be happy|happy to)\b",
     ))
 });
+/// Sentences that say of something that it is not so, as a rule.
+static NEGATIVE: LazyLock<Expression> =
+    LazyLock::new(|| Expression::new(r"(?i)^\W*(?:no|not|nothing|still)\b"));
 /// What clients and hooks put where a user's words would stand.
 const NOT_SAID: [&str; 6] = [
     "EXECUTION RESULT of [",
@@ -340,7 +343,7 @@ fn chosen(number: usize, parts: &[&str], before: Option<&Message>, facts: &mut V
         // A rule is a rule, and a manual decides nothing.
         let other = sentence.chars().count() > 320
             || asking(sentence)
-            || ASKS.is_match(sentence)
+            || (ASKS.is_match(sentence) && !sentence.contains(", ") && !sentence.contains("et's"))
             || whole.len() > 2_500
             || polarity(sentence).is_some();
         let small = Small::of(sentence);
@@ -418,7 +421,9 @@ fn unasked(text: &str) -> &str {
 fn tells(text: &str) -> bool {
     let idle = |it: &&str| {
         let short = it.chars().count() < 40 && !it.contains(|c: char| c.is_ascii_digit() || c == '`');
-        asking(it) || CUES.announce.is_in(&Small::of(it)) || short && FILLER.is_match(it)
+        // "Nothing was pushed yet" tells something.
+        let bare = it.split_whitespace().count() <= 3 || !NEGATIVE.is_match(it);
+        asking(it) || CUES.announce.is_in(&Small::of(it)) || short && bare && FILLER.is_match(it)
     };
     let sentences = sentences(text);
     sentences.is_empty() || !sentences.iter().all(idle)

@@ -112,12 +112,13 @@ pub(super) fn sentences(text: &str) -> Vec<&str> {
 /// The lines of a text outside code blocks that say something, tables included. `…` stands where a block was left out:
 /// what stands before and after it does not belong together.
 pub(super) fn lines(text: &str) -> Vec<&str> {
-    let mut fenced = false;
+    let (mut fenced, mut torn) = (false, false);
     let mut out: Vec<&str> = Vec::new();
     for line in text.lines().map(str::trim) {
         if line.starts_with("```") {
             fenced = !fenced;
             if fenced && let Some(last) = out.pop() {
+                torn = !last.ends_with(['.', '!', '?', ';', '。', '！', '？', '…']);
                 let rest = unannounced(last);
                 out.extend(Some(rest).filter(|it| !it.is_empty()));
                 if !out.is_empty() && out.last() != Some(&"…") {
@@ -126,8 +127,8 @@ pub(super) fn lines(text: &str) -> Vec<&str> {
             }
         } else if !fenced && line.chars().any(char::is_alphanumeric) {
             // What began before a block is no sentence without its beginning.
-            let torn = out.last() == Some(&"…") && line.starts_with(char::is_lowercase);
-            let line = if torn { line.split_once(". ").map_or("", |it| it.1) } else { line };
+            let goes_on = torn && out.last() == Some(&"…") && line.starts_with(char::is_lowercase);
+            let line = if goes_on { line.split_once(". ").map_or("", |it| it.1) } else { line };
             out.extend(Some(line.trim_matches(['|', ' '])).filter(|it| !it.is_empty()));
         }
     }

@@ -43,20 +43,24 @@ pub(super) fn reports(history: &History) -> impl Iterator<Item = Report> {
 }
 
 /// How many of the reports, from the first on, are of the history as it stands. Where outputs were cleared after the last
-/// request, the reports behind them still hold what is gone: so much more than the earlier ones is then beyond the
-/// messages. Where the client cleared them and reported afterwards, all reports agree about that.
+/// request, the reports behind them still hold what is gone: more than what is there can be by any scale. Where the
+/// client cleared them and reported afterwards, they do not.
 pub(super) fn up_to_clearing(reports: &[Report], before: &[f64], history: &History) -> usize {
     /// What is beyond the messages grows by itself, by reminders and tools that come later: by less than so many tokens.
     const GROWTH: f64 = 4_000.0;
+    /// What is there may grow by so much more than it does as a rule.
+    const MORE: f64 = 1.15;
     let cleared = || history.messages().iter().position(|it| it.outputs().any(|it| it.cleared));
     let Some((last, cleared)) = reports.last().and_then(|it| Some((it, cleared()?))) else {
         return reports.len();
     };
     let earlier = reports.partition_point(|it| it.start <= cleared);
-    let scale = learned_scale(&reports[..earlier], before);
-    let beyond = |it: &Report| it.sent as f64 - before[it.start] * scale;
+    // Between most neighbours nothing was cleared.
+    let scale = learned_scale(reports, before) * MORE;
+    let grown = |then: &Report| last.sent.saturating_sub(then.sent) as f64;
+    let seen = |then: &Report| before[last.start] - before[then.start];
     match reports[..earlier].last() {
-        Some(then) if beyond(last) > beyond(then).max(0.0) * 1.25 + GROWTH => earlier,
+        Some(then) if grown(then) > seen(then) * scale + GROWTH => earlier,
         Some(_) | None => reports.len(),
     }
 }

@@ -221,12 +221,10 @@ async fn pass(
     // Who does not say how much comes may send as much as is allowed.
     let room = declared.unwrap_or(MAX_BODY).div_ceil(1024) as u32;
     let held = guard.bodies.clone().try_acquire_many_owned(room);
-    let held = held.map_err(|_| {
+    let mut held = held.map_err(|_| {
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many large requests at once; try again")
     })?;
     let (mut parts, body) = request.into_parts();
-    // A request is answered at once where the result comes on a stream: the call has the room until it is done.
-    parts.extensions.insert(Caller { _held: Some(Arc::new(held)), ..caller });
     let bytes = match tokio::time::timeout(ARRIVAL, to_bytes(body, MAX_BODY)).await {
         Ok(Ok(bytes)) => bytes,
         Ok(Err(_)) => return Err(too_large()),
@@ -234,6 +232,10 @@ async fn pass(
             return Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "the request took too long to arrive"));
         }
     };
+    // A request is answered at once where the result comes on a stream: the call has the room until it is done, no more
+    // than came.
+    drop(held.split((room as usize).saturating_sub(bytes.len().div_ceil(1024))));
+    parts.extensions.insert(Caller { _held: Some(Arc::new(held)), ..caller });
     if parts.uri.path() == "/mcp" && !parts.headers.contains_key("mcp-session-id") && opens_session(&bytes) {
         let open = shared.sessions.sessions.read().await.len();
         if open >= MAX_SESSIONS {

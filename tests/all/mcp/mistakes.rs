@@ -270,7 +270,7 @@ fn every_page_of_what_was_found_can_be_had() {
         assert_eq!(page["scope"], "all", "{page}");
         let hits = page["hits"].as_array().unwrap();
         assert!(!hits.is_empty() && page.get("text").is_none(), "{arguments}: {page}");
-        found.extend(hits.iter().map(|it| it["handle"].as_str().unwrap().to_owned()));
+        found.extend(hits.iter().map(|it| format!("{} {}", it["handle"], it["range"])));
         let Some(next) = page.get("next") else { break };
         arguments["range"] = next.clone();
     }
@@ -291,7 +291,7 @@ fn recall_says_why_there_is_nothing() {
     };
     for (arguments, expected) in [
         (json!({}), "no outputs were cleared here yet"),
-        (json!({"session": THREAD}), "nothing of session"),
+        (json!({"session": THREAD}), "no outputs of session"),
         (json!({"session": "nope"}), "it was not found"),
         (json!({"sessionId": "nope"}), "it was not found"),
         (json!({"query": "gargoyle"}), "fewer or other words"),
