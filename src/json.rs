@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use memchr::memmem;
+use serde_json::Value;
 
 /// Makes bytes readable as JSON text without moving anything: a lone surrogate escape becomes `\ufffd`, a byte that
 /// is not UTF-8 becomes `?`. Borrowed when there is nothing to mend.
@@ -64,6 +65,13 @@ fn lone_surrogates(bytes: &[u8]) -> Vec<usize> {
     out
 }
 
+/// Sets a field of an object; any other value stays as it is. Assigning by index panics on those.
+pub(crate) fn set(value: &mut Value, key: &str, field: impl Into<Value>) {
+    if let Some(object) = value.as_object_mut() {
+        object.insert(key.to_owned(), field.into());
+    }
+}
+
 /// `value` as compact JSON, keys in their order.
 pub fn compact<T: serde::Serialize + ?Sized>(value: &T) -> String {
     // Serialising to memory fails only for maps with keys that are not strings, which we do not make.
@@ -73,6 +81,18 @@ pub fn compact<T: serde::Serialize + ?Sized>(value: &T) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fields_of_what_is_no_object_are_not_set() {
+        let mut object = serde_json::json!({"a": 1});
+        set(&mut object, "a", "x");
+        assert_eq!(object, serde_json::json!({"a": "x"}));
+        for other in ["null", "1", "\"a\"", "[{}]"] {
+            let mut value: Value = serde_json::from_str(other).unwrap();
+            set(&mut value, "a", "x");
+            assert_eq!(compact(&value), other);
+        }
+    }
 
     #[test]
     fn mends_in_place() {

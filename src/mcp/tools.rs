@@ -10,6 +10,8 @@ use std::sync::{Arc, LazyLock};
 use rmcp::model::{MetaObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
+use crate::json::set;
+
 /// Where a client that defers tools shows what a tool is for.
 const SEARCH_HINT: &str = "anthropic/searchHint";
 /// Keeps a tool loaded in a client that defers tools.
@@ -212,7 +214,7 @@ fn text(what: &str) -> Value {
 /// Where the name says enough, nothing is added.
 fn described(mut schema: Value, what: &str) -> Value {
     if !what.is_empty() {
-        schema["description"] = json!(what);
+        set(&mut schema, "description", what);
     }
     schema
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::model::{Ask, Draft, Speaker, Stop, number, text};
+use crate::json::set;
 
 /// The API version that is sent with every request.
 pub const VERSION: &str = "2023-06-01";
@@ -21,20 +22,20 @@ pub fn body(model: &str, ask: &Ask) -> Value {
     let mut out = json!({"model": model, "max_tokens": ask.max_output, "stream": true});
     match &ask.prefix {
         None => {
-            out["system"] = Value::from(ask.system.as_str());
-            out["messages"] = turns.collect();
+            set(&mut out, "system", ask.system.as_str());
+            set(&mut out, "messages", turns.collect::<Value>());
         }
         Some(prefix) => {
             let mut messages = prefix.messages.clone();
             mark(&mut messages);
             // Two user messages in a row are merged by the API, so the instruction may follow a user message.
             messages.extend(turns);
-            out["messages"] = Value::from(messages);
+            set(&mut out, "messages", messages);
             if let Some(system) = &prefix.system {
-                out["system"] = system.clone();
+                set(&mut out, "system", system.clone());
             }
             if let Some(tools) = &prefix.tools {
-                out["tools"] = tools.clone();
+                set(&mut out, "tools", tools.clone());
             }
         }
     }
@@ -46,13 +47,13 @@ fn mark(messages: &mut [Value]) {
     let marked = messages.iter().any(|it| it.to_string().contains("\"cache_control\""));
     let Some(last) = messages.last_mut().filter(|_| !marked) else { return };
     if let Some(said) = last["content"].as_str().filter(|it| !it.is_empty()).map(str::to_owned) {
-        last["content"] = json!([{"type": "text", "text": said}]);
+        set(last, "content", json!([{"type": "text", "text": said}]));
     }
-    let blocks = last["content"].as_array_mut().into_iter().flatten();
+    let blocks = last.get_mut("content").and_then(Value::as_array_mut).into_iter().flatten();
     let carries =
         |it: &&mut Value| matches!(it["type"].as_str(), Some("text" | "tool_result" | "image" | "tool_use"));
     if let Some(block) = blocks.rev().find(carries) {
-        block["cache_control"] = json!({"type": "ephemeral"});
+        set(block, "cache_control", json!({"type": "ephemeral"}));
     }
 }
 

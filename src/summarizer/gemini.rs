@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::model::{Ask, Draft, Speaker, Stop, number, text};
+use crate::json::set;
 
 /// The request body.
 pub fn body(ask: &Ask) -> Value {
@@ -16,20 +17,21 @@ pub fn body(ask: &Ask) -> Value {
     let mut out = json!({"generationConfig": {"maxOutputTokens": ask.max_output}});
     match &ask.prefix {
         None => {
-            out["systemInstruction"] = json!({"parts": [{"text": ask.system}]});
-            out["contents"] = turns.collect();
+            set(&mut out, "systemInstruction", json!({"parts": [{"text": ask.system}]}));
+            set(&mut out, "contents", turns.collect::<Value>());
         }
         Some(prefix) => {
-            out["contents"] = prefix.messages.iter().cloned().chain(turns).collect();
+            set(&mut out, "contents", prefix.messages.iter().cloned().chain(turns).collect::<Value>());
             if let Some(system) = &prefix.system {
-                out["systemInstruction"] = match system {
+                let system = match system {
                     Value::String(text) => json!({"parts": [{"text": text}]}),
                     other => other.clone(),
                 };
+                set(&mut out, "systemInstruction", system);
             }
             if let Some(tools) = &prefix.tools {
-                out["tools"] = tools.clone();
-                out["toolConfig"] = json!({"functionCallingConfig": {"mode": "NONE"}});
+                set(&mut out, "tools", tools.clone());
+                set(&mut out, "toolConfig", json!({"functionCallingConfig": {"mode": "NONE"}}));
             }
         }
     }

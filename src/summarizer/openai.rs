@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::model::{Ask, Draft, Speaker, Stop, number, text};
+use crate::json::set;
 
 /// The body of a Responses request. Nothing is kept by the provider (`store`).
 pub fn responses_body(model: &str, ask: &Ask) -> Value {
@@ -17,17 +18,17 @@ pub fn responses_body(model: &str, ask: &Ask) -> Value {
         json!({"model": model, "stream": true, "store": false, "max_output_tokens": ask.max_output});
     match &ask.prefix {
         None => {
-            out["instructions"] = Value::from(ask.system.as_str());
-            out["input"] = turns.collect();
+            set(&mut out, "instructions", ask.system.as_str());
+            set(&mut out, "input", turns.collect::<Value>());
         }
         Some(prefix) => {
-            out["input"] = prefix.messages.iter().cloned().chain(turns).collect();
+            set(&mut out, "input", prefix.messages.iter().cloned().chain(turns).collect::<Value>());
             if let Some(system) = &prefix.system {
-                out["instructions"] = system.clone();
+                set(&mut out, "instructions", system.clone());
             }
             if let Some(tools) = &prefix.tools {
-                out["tools"] = tools.clone();
-                out["tool_choice"] = Value::from("none");
+                set(&mut out, "tools", tools.clone());
+                set(&mut out, "tool_choice", "none");
             }
         }
     }
@@ -50,14 +51,18 @@ pub fn chat_body(model: &str, ask: &Ask) -> Value {
     match &ask.prefix {
         None => {
             let system = std::iter::once(json!({"role": "system", "content": ask.system}));
-            out["messages"] = system.chain(turns).collect();
+            set(&mut out, "messages", system.chain(turns).collect::<Value>());
         }
         Some(prefix) => {
             let system = prefix.system.iter().map(|it| json!({"role": "system", "content": it}));
-            out["messages"] = system.chain(prefix.messages.iter().cloned()).chain(turns).collect();
+            set(
+                &mut out,
+                "messages",
+                system.chain(prefix.messages.iter().cloned()).chain(turns).collect::<Value>(),
+            );
             if let Some(tools) = &prefix.tools {
-                out["tools"] = tools.clone();
-                out["tool_choice"] = Value::from("none");
+                set(&mut out, "tools", tools.clone());
+                set(&mut out, "tool_choice", "none");
             }
         }
     }

@@ -183,3 +183,35 @@ fn the_core_names_no_agent() {
     ];
     assert_eq!(found(outside, &names), Vec::<String>::new());
 }
+
+/// Reading a field by index gives null where there is none; changing one so panics on whatever is no object.
+#[test]
+fn no_field_is_changed_by_index() {
+    let change = regex::Regex::new(
+        r#"(?:\w|\)|\])\s*\[(?:"[^"]*"|[a-z_.]*(?:key|name|field))\](?:\s*\[[^\]]*\])*\s*(?:=[^=>]|\.\s*(?:take\(|\w+_mut\())|&mut [\w.()]+\[""#,
+    )
+    .unwrap();
+    for changing in [
+        "part[\"state\"] = x;",
+        "part[key] = x;",
+        "it.data[\"a\"][\"b\"] =\n x;",
+        "all[0][\"a\"].take()",
+        "now[\"messages\"]\n    .as_array_mut()",
+        "let state = &mut part[\"state\"];",
+    ] {
+        assert!(change.is_match(changing), "{changing}");
+    }
+    for reading in ["it[\"type\"] == \"x\"", "it[\"a\"].as_str()", "[\"a\"]", "matches!(it[\"a\"], x) => y"] {
+        assert!(!change.is_match(reading), "{reading}");
+    }
+    let mut changes = Vec::new();
+    for (file, lines) in files() {
+        let code: Vec<&str> = lines.iter().map(|it| it.split("//").next().unwrap_or_default()).collect();
+        let code = code.join("\n");
+        let line = |at: usize| code[..at].matches('\n').count() + 1;
+        changes.extend(
+            change.find_iter(&code).map(|it| format!("src/{file}:{}: {}", line(it.start()), it.as_str())),
+        );
+    }
+    assert_eq!(changes, Vec::<String>::new(), "json::set sets a field, get_mut reaches it");
+}

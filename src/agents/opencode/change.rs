@@ -111,13 +111,15 @@ impl Rows {
         };
         let mut document: Value =
             serde_json::from_str(&crate::json::mend(document)).map_err(|it| wrong().because(it))?;
-        let info = document["info"].take();
+        let info = document.get_mut("info").map(Value::take).unwrap_or_default();
         let session = info["id"].as_str().ok_or_else(wrong)?.to_owned();
         let mut rows = BTreeMap::new();
-        for message in document["messages"].as_array_mut().ok_or_else(wrong)? {
-            let (id, data) = stored(message["info"].take()).ok_or_else(wrong)?;
+        let messages = document.get_mut("messages").and_then(Value::as_array_mut);
+        for message in messages.ok_or_else(wrong)? {
+            let (id, data) = message.get_mut("info").map(Value::take).and_then(stored).ok_or_else(wrong)?;
             let at = data["time"]["created"].as_i64().unwrap_or_default();
-            for part in message["parts"].as_array_mut().into_iter().flatten() {
+            let parts = message.get_mut("parts").and_then(Value::as_array_mut);
+            for part in parts.into_iter().flatten() {
                 let (part, data) = stored(part.take()).ok_or_else(wrong)?;
                 rows.insert((Table::Part, part), Stored { message: id.clone(), at, data });
             }

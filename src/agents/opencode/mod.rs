@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Agent, Env, Found, first_words, spellings};
 use crate::error::{Error, Kind, Result};
+use crate::json::set;
 
 mod change;
 
@@ -61,18 +62,18 @@ pub fn without(now: &[u8], original: &[u8], ids: &[String]) -> Result<Vec<u8>> {
             None => false,
         }
     };
-    let Some(messages) = now["messages"].as_array_mut() else {
+    let Some(messages) = now.get_mut("messages").and_then(Value::as_array_mut) else {
         return Err(Error::new(
             Kind::Input,
             "undoing in OpenCode's database: expected an export, found something else",
         ));
     };
     for message in messages.iter_mut() {
-        if let Some(parts) = message["parts"].as_array_mut() {
+        if let Some(parts) = message.get_mut("parts").and_then(Value::as_array_mut) {
             parts.retain_mut(undone);
         }
     }
-    messages.retain_mut(|it| undone(&mut it["info"]));
+    messages.retain_mut(|it| it.get_mut("info").is_none_or(undone));
     Ok(crate::json::compact(&now).into_bytes())
 }
 
@@ -328,8 +329,8 @@ fn info(row: &Row<'_>) -> rusqlite::Result<Value> {
     let tokens =
         group(&[("input", "tokens_input"), ("output", "tokens_output"), ("reasoning", "tokens_reasoning")]);
     if let Some(mut tokens) = tokens {
-        tokens["cache"] = group(&[("read", "tokens_cache_read"), ("write", "tokens_cache_write")])
-            .unwrap_or_else(|| json!({}));
+        let cache = group(&[("read", "tokens_cache_read"), ("write", "tokens_cache_write")]);
+        set(&mut tokens, "cache", cache.unwrap_or_else(|| json!({})));
         put(&mut out, "tokens", Some(tokens));
     }
     put(&mut out, "share", group(&[("url", "share_url")]));

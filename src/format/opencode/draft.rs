@@ -10,7 +10,7 @@ use super::read::Export;
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::format::{Piece, Session, Written, derive};
 use crate::history::{Call, History, Kind, Message, Output, Part, Role};
-use crate::json::compact;
+use crate::json::{compact, set};
 
 /// All old elements, then the compaction and what of the kept messages must be said again.
 pub(super) fn append(export: &Export<'_>, session: &Session, after: &History) -> Result<Written> {
@@ -211,18 +211,20 @@ impl<'a> Draft<'a> {
         let mut made = Vec::new();
         for mut part in parts {
             if part["type"] == "step-finish" {
-                part["tokens"] = no_tokens();
-                part["cost"] = json!(0);
+                set(&mut part, "tokens", no_tokens());
+                set(&mut part, "cost", 0);
             }
-            part["id"] = json!(format!("prt_{}", self.id_tail(false)));
-            part["sessionID"] = json!(self.session);
-            part["messageID"] = json!(id);
-            for file in
-                part.pointer_mut("/state/attachments").and_then(Value::as_array_mut).into_iter().flatten()
-            {
-                file["id"] = json!(format!("prt_{}", self.id_tail(false)));
-                file["sessionID"] = json!(self.session);
-                file["messageID"] = json!(id);
+            self.place(&mut part, &id);
+            if let Some(files) = part.pointer_mut("/state/attachments").and_then(Value::as_array_mut) {
+                let all = files.len();
+                // OpenCode's import would refuse the whole session.
+                files.retain(Value::is_object);
+                if files.len() < all {
+                    self.warn("an attachment that is no object was left out");
+                }
+                for file in files {
+                    self.place(file, &id);
+                }
             }
             made.push(part);
         }
@@ -231,11 +233,18 @@ impl<'a> Draft<'a> {
         self.count = 0;
     }
 
+    /// Gives a part its own id and those of its session and message.
+    fn place(&mut self, part: &mut Value, message: &str) {
+        set(part, "id", format!("prt_{}", self.id_tail(false)));
+        set(part, "sessionID", self.session.as_str());
+        set(part, "messageID", message);
+    }
+
     /// The compaction part and the summary, as OpenCode itself writes them after a manual compaction.
     fn summary(&mut self, summary: &Message, tail: Option<&str>) {
         let mut part = json!({ "type": "compaction", "auto": false });
         if let Some(tail) = tail {
-            part["tail_start_id"] = json!(tail);
+            set(&mut part, "tail_start_id", tail);
         }
         let user = self.like.user();
         self.push(user, vec![part]);
@@ -331,7 +340,7 @@ impl<'a> Draft<'a> {
             match wanted.get(&index) {
                 None if known.contains(&index) => continue,
                 None | Some(Change::Same) => {}
-                Some(Change::Text(text)) => part["text"] = json!(text.as_str()),
+                Some(Change::Text(text)) => set(&mut part, "text", text.as_str()),
                 Some(Change::Output(output)) => say(&mut part, output),
             }
             out.push(part);
@@ -412,7 +421,7 @@ impl<'a> Draft<'a> {
         };
         let media = output.map(|it| &*it.media).unwrap_or_default();
         if !media.is_empty() {
-            state["attachments"] = media.iter().map(file).collect();
+            set(&mut state, "attachments", media.iter().map(file).collect::<Value>());
         }
         json!({ "type": "tool", "tool": &*call.name, "callID": &*call.id, "state": state })
     }

@@ -7,6 +7,7 @@ use super::element::is_compacted;
 use super::patch::attachments;
 use super::read::Export;
 use crate::history::{Kind, Media, Message, Meta, Output, Part, Text};
+use crate::json::set;
 
 /// What messages of our own take over from the session.
 pub(super) struct Like {
@@ -91,29 +92,35 @@ pub(super) fn slots<'m>(new: &'m Message, old: &Message) -> Option<Vec<(usize, C
     (new.role == old.role).then_some(out)
 }
 
-/// Makes a tool part say `output`. One that was cleared by OpenCode and still says so is left as it is.
+/// Makes a tool part say `output`. One that was cleared by OpenCode and still says so is left as it is. A state that is
+/// no object becomes that of a call that failed.
 pub(super) fn say(part: &mut Value, output: &Output) {
-    let state = &mut part["state"];
-    let text = json!(output.text.as_str());
+    let Some(state) = part.as_object_mut().map(|it| it.entry("state").or_insert(Value::Null)) else { return };
+    if !state.is_object() {
+        *state = json!({ "input": {}, "time": { "start": 0, "end": 0 } });
+    }
+    let text = output.text.as_str();
     match state["status"].as_str() {
-        Some("completed") if is_compacted(state) && output.text.as_str() == super::CLEARED => {}
+        Some("completed") if is_compacted(state) && text == super::CLEARED => {}
         Some("completed") => {
-            state["output"] = text;
-            if let Some(time) = state["time"].as_object_mut() {
+            set(state, "output", text);
+            if let Some(time) = state.pointer_mut("/time").and_then(Value::as_object_mut) {
                 time.remove("compacted");
             }
             if state["attachments"].is_array() {
-                state["attachments"] = attachments(state, output);
+                let kept = attachments(state, output);
+                set(state, "attachments", kept);
             }
         }
-        Some("error")
-            if state["metadata"]["interrupted"] == true && state["metadata"]["output"].is_string() =>
-        {
-            state["metadata"]["output"] = text;
+        Some("error") if state["metadata"]["interrupted"] == true => {
+            match state.pointer_mut("/metadata/output").filter(|it| it.is_string()) {
+                Some(partial) => *partial = text.into(),
+                None => set(state, "error", text),
+            }
         }
         _ => {
-            state["status"] = json!("error");
-            state["error"] = text;
+            set(state, "status", "error");
+            set(state, "error", text);
         }
     }
 }
@@ -130,10 +137,10 @@ pub(super) fn file(media: &Media) -> Value {
 pub(super) fn text(text: &Text, kind: Kind, now: i64) -> Value {
     let mut part = json!({ "type": "text", "text": text.as_str(), "time": { "start": now, "end": now } });
     if kind != Kind::Said {
-        part["synthetic"] = json!(true);
+        set(&mut part, "synthetic", true);
     }
     if kind == Kind::Continue {
-        part["metadata"] = json!({ "compaction_continue": true });
+        set(&mut part, "metadata", json!({ "compaction_continue": true }));
     }
     part
 }

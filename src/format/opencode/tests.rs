@@ -307,6 +307,70 @@ fn broken_elements_are_notes() {
     assert!(session.of_message.iter().eq([[3], [4]]));
 }
 
+/// Whatever stands where OpenCode writes a tool's state, an attachment or a part.
+#[test]
+fn broken_parts_are_written() {
+    let states = [
+        "1",
+        "null",
+        r#""done""#,
+        "[]",
+        r#"{"status":1}"#,
+        r#"{"status":"completed","output":"x","time":3,"metadata":[]}"#,
+        r#"{"status":"completed","output":"x","time":{},"attachments":[1,"x",null,{"url":3},{"url":"data:,x","mime":"image/png"}]}"#,
+        r#"{"status":"completed","output":"x","time":{"compacted":"x"},"attachments":{}}"#,
+        r#"{"status":"error","metadata":7}"#,
+        r#"{"status":"error","error":[],"metadata":{"interrupted":true}}"#,
+        r#"{"status":"error","metadata":{"interrupted":true,"output":"half"}}"#,
+        r#"{"status":"running","input":[]}"#,
+    ];
+    for state in states {
+        let source =
+            export(vec![user("one"), answer(json!([tool("a", json!("STATE"))])), says("two"), user("x")]);
+        let text = String::from_utf8(source.bytes(0..source.len()).unwrap()).unwrap();
+        let text = text.replace(r#""STATE""#, state);
+        let source = Memory::new("broken", text);
+        let session = read(&source).unwrap();
+        let mut messages = session.history.messages().to_vec();
+        assert!(
+            messages.iter().any(|it| it.calls().next().is_some()),
+            "{state}: {:?} {}",
+            session.notes,
+            shown(&source)
+        );
+        for part in messages.iter_mut().flat_map(|it| &mut it.parts) {
+            if let Part::Output(output) = part {
+                output.text = "[gone]".into();
+                output.media = [].into();
+            }
+        }
+        let cleared = History::new(messages.clone(), session.history.meta.clone());
+        messages.insert(0, Message::text(crate::history::Role::User, Kind::Summary, "sum"));
+        let summed = History::new(messages, session.history.meta.clone());
+        for (mode, after) in
+            [(Mode::Patch, &cleared), (Mode::New, &cleared), (Mode::New, &summed), (Mode::Append, &summed)]
+        {
+            let Ok(out) = write(&source, &session, after, mode) else {
+                assert_eq!(mode, Mode::Patch, "{state}");
+                continue;
+            };
+            let out = Memory::new("again", out.bytes(&source).unwrap());
+            let again = read(&out).unwrap();
+            let outputs = |it: &History| it.messages().iter().map(|it| it.outputs().count()).sum::<usize>();
+            assert_eq!(outputs(&again.history), outputs(after), "{state} {mode:?}");
+            if mode == Mode::New {
+                let new: Value = serde_json::from_slice(&out.bytes(0..out.len()).unwrap()).unwrap();
+                let parts =
+                    new["messages"].as_array().unwrap().iter().flat_map(|it| it["parts"].as_array().unwrap());
+                assert!(parts.clone().all(Value::is_object), "{state}");
+                let files =
+                    parts.flat_map(|it| it["state"]["attachments"].as_array().cloned().unwrap_or_default());
+                assert!(files.into_iter().all(|it| it["id"].is_string()), "{state}");
+            }
+        }
+    }
+}
+
 fn changed(source: &Memory, text: &str) -> Result<String> {
     let session = read(source)?;
     let mut messages = session.history.messages().to_vec();
