@@ -60,7 +60,7 @@ pub(super) fn run(engine: &Engine, arguments: &RecallArgs, screen: &mut Screen<'
     .map(|()| 0)
 }
 
-/// Whether a word is a handle that exists: another user's too, which is then refused and not searched for.
+/// Whether a word is a handle of this user's.
 fn is_known(engine: &Engine, handle: &str) -> Result<bool> {
     match engine.store.locate(handle, &engine.config.owner) {
         Ok(_) => Ok(true),

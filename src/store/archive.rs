@@ -421,6 +421,6 @@ mod tests {
         assert_ne!(stored.handles[0], first);
         assert_eq!(store.put_all(&scope, &batch).unwrap(), stored);
         assert_eq!(store.restore(&scope, stored.handles[0].as_str()).unwrap(), b"late");
-        assert_eq!(store.restore(&scope, first.as_str()).unwrap_err().kind(), Kind::Refused);
+        assert_eq!(store.restore(&scope, first.as_str()).unwrap_err().kind(), Kind::Arguments);
     }
 }

@@ -125,35 +125,31 @@ fn unsigned(it: i64) -> u64 {
 
 /// The item of that handle, if the scope may see it.
 pub(super) fn item(connection: &Connection, scope: &Scope, handle: &str) -> Result<Item> {
-    let (item, owner) = any_item(connection, handle)?;
-    let same_project = item.project == scope.project || item.project.is_empty();
-    if owner == scope.owner && same_project { Ok(item) } else { Err(refused(item.handle)) }
+    let item = owned(connection, handle, &scope.owner)?;
+    if item.project == scope.project || item.project.is_empty() {
+        return Ok(item);
+    }
+    let what = format!(
+        "looking up {handle}: expected a handle of this project, found one of another; run it in that project, or with \
+         --scope all"
+    );
+    Err(Error::new(Kind::Refused, what))
 }
 
-fn refused(handle: Handle) -> Error {
-    Error::new(
-        Kind::Refused,
-        format!(
-            "looking up {handle}: expected a handle of this project, found one of another project or user; run it \
-             in that project, or with --scope all if it is yours"
-        ),
-    )
-}
-
-fn any_item(connection: &Connection, handle: &str) -> Result<(Item, String)> {
+/// The owner's item of that handle. Another's is one that does not exist: nobody learns which handles others have.
+fn owned(connection: &Connection, handle: &str, owner: &str) -> Result<Item> {
     let handle: Handle = handle.parse()?;
     connection
-        .prepare_cached("SELECT id, project, sort, blob, owner FROM item WHERE handle = ?1")
+        .prepare_cached("SELECT id, project, sort, blob FROM item WHERE handle = ?1 AND owner = ?2")
         .and_then(|mut it| {
-            it.query_row([handle.as_str()], |row| {
-                let item = Item {
+            it.query_row([handle.as_str(), owner], |row| {
+                Ok(Item {
                     id: row.get(0)?,
                     handle,
                     project: row.get(1)?,
                     sort: row.get(2)?,
                     blob: row.get(3)?,
-                };
-                Ok((item, row.get(4)?))
+                })
             })
             .optional()
         })
@@ -184,8 +180,8 @@ pub(super) fn delete_item(transaction: &Transaction<'_>, id: i64) -> Result<()> 
 
 /// The scope of any item of this owner.
 pub(super) fn locate(connection: &Connection, handle: &str, owner: &str) -> Result<Scope> {
-    let (item, found) = any_item(connection, handle)?;
-    if found == owner { Ok(Scope { owner: found, project: item.project }) } else { Err(refused(item.handle)) }
+    let item = owned(connection, handle, owner)?;
+    Ok(Scope { owner: owner.to_owned(), project: item.project })
 }
 
 /// The columns that [`entry_of`] reads.

@@ -453,8 +453,8 @@ pub struct Stats {
 /// Where originals and memories are kept. All methods may be called from several threads, and several processes may
 /// share one store; waiting for another process is bounded (30 s, then [`Kind::Locked`]).
 ///
-/// A handle is given as the text a caller has. One that is malformed or does not exist is [`Kind::Arguments`]; one of
-/// another owner or project is [`Kind::Refused`]. What the database cannot do is [`Kind::Store`], with the remedy.
+/// A handle is given as the text a caller has. One that is malformed, does not exist or is another owner's is
+/// [`Kind::Arguments`]; one of another project is [`Kind::Refused`]. What the database cannot do is [`Kind::Store`], with the remedy.
 pub trait Store: Send + Sync {
     /// Whether it outlives this process (or, in tests, is to be treated so). If not, nothing may be replaced in place.
     fn keeps(&self) -> bool;

@@ -1,4 +1,4 @@
-//! What every request passes: host, origin, headers, token, rate, size, time. Cheap checks first.
+//! What every request passes: host, origin, headers, token, rate, session, size, time. Cheap checks first.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use axum::body::{Body, to_bytes};
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, HOST, ORIGIN, RETRY_AFTER, WWW_AUTHENTICATE};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tokio::sync::Semaphore;
@@ -27,11 +27,25 @@ const RATE: f64 = 1_000.0;
 const BURST: f64 = 2_000.0;
 /// Callers that are remembered; beyond, those who are quiet are forgotten.
 const CALLERS: usize = 10_000;
+/// The header that names a session of the older protocol.
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+/// How long the answer to an address's first wrong token is held back; each further one twice as long.
+const FIRST_DELAY: Duration = Duration::from_millis(20);
+/// No answer is held back for longer.
+const LONGEST_DELAY: Duration = Duration::from_secs(1);
+/// After so long without a wrong token an address is forgotten.
+const FORGOTTEN: Duration = Duration::from_secs(60);
+/// Answers that are held back at once: each takes a connection. Further wrong tokens are told to come again.
+const HELD_BACK: usize = 32;
 
 pub(super) struct Guard {
     hosts: Vec<String>,
     tokens: Option<Tokens>,
     rates: Mutex<HashMap<String, (f64, Instant)>>,
+    guesses: Guesses,
+    held_back: Semaphore,
+    /// Who opened which session.
+    sessions: Mutex<HashMap<HeaderValue, String>>,
     /// Kilobytes of bodies that may still be taken.
     bodies: Arc<Semaphore>,
 }
@@ -50,6 +64,9 @@ impl Guard {
             hosts: known,
             tokens,
             rates: Mutex::default(),
+            guesses: Guesses::default(),
+            held_back: Semaphore::new(HELD_BACK),
+            sessions: Mutex::default(),
             bodies: Arc::new(Semaphore::new(ALL_BODIES >> 10)),
         }
     }
@@ -92,7 +109,8 @@ impl Guard {
         self.hosts.iter().any(|it| it.eq_ignore_ascii_case(host))
     }
 
-    fn owner(&self, headers: &HeaderMap) -> Result<String, Refusal> {
+    /// Who calls. `Err`: whether a token was given that is nobody's.
+    fn owner(&self, headers: &HeaderMap) -> Result<String, bool> {
         let Some(tokens) = &self.tokens else { return Ok("http".to_owned()) };
         let token = headers
             .get(AUTHORIZATION)
@@ -102,15 +120,38 @@ impl Guard {
             .map(|(_, token)| token.trim());
         match token.and_then(|it| tokens.owner(it)) {
             Some(name) => Ok(format!("token:{name}")),
-            None => {
-                let what = if token.is_some() {
-                    "this token is not known"
-                } else {
-                    "expected Authorization: Bearer TOKEN"
-                };
-                Err(Refusal::new(StatusCode::UNAUTHORIZED, what))
-            }
+            None => Err(token.is_some()),
         }
+    }
+
+    /// The refusal of a wrong token, held back so that tokens cannot be guessed quickly.
+    async fn wrong_token(&self, address: IpAddr) -> Refusal {
+        let Ok(_place) = self.held_back.try_acquire() else {
+            return Refusal::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "too many wrong tokens; try again in a second",
+            );
+        };
+        tokio::time::sleep(self.guesses.delay(address, Instant::now())).await;
+        Refusal::new(StatusCode::UNAUTHORIZED, "this token is not known")
+    }
+
+    /// Makes a session of another caller's one that does not exist, so that every answer is the same for both.
+    fn only_own_session(&self, owner: &str, headers: &mut HeaderMap) {
+        let Some(id) = headers.get(SESSION) else { return };
+        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        if sessions.get(id).is_none_or(|it| it != owner) {
+            headers.insert(SESSION, HeaderValue::from_static("none"));
+        }
+    }
+
+    /// Notes who opened a session. `is_open`: which sessions are open still; the others are forgotten once there are many.
+    fn opened(&self, session: &HeaderValue, owner: &str, is_open: impl Fn(&str) -> bool) {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        if sessions.len() >= 2 * MAX_SESSIONS {
+            sessions.retain(|id, _| id.to_str().is_ok_and(&is_open));
+        }
+        sessions.entry(session.clone()).or_insert_with(|| owner.to_owned());
     }
 
     /// Takes one request from what a caller may still make.
@@ -131,6 +172,33 @@ impl Guard {
         }
         *left -= 1.0;
         Ok(())
+    }
+}
+
+/// Wrong tokens of late: how many an address sent, and when the last.
+#[derive(Default)]
+struct Guesses(Mutex<HashMap<IpAddr, (u32, Instant)>>);
+
+impl Guesses {
+    /// Counts a wrong token; how long its answer is held back.
+    fn delay(&self, address: IpAddr, now: Instant) -> Duration {
+        // Whoever has an IPv6 address has all of its 64-bit network.
+        let address = match address {
+            IpAddr::V6(it) => IpAddr::V6((it.to_bits() >> 64 << 64).into()),
+            IpAddr::V4(_) => address,
+        };
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lately = |at: &Instant| now.duration_since(*at) < FORGOTTEN;
+        if known.len() >= CALLERS {
+            known.retain(|_, (_, at)| lately(at));
+        }
+        if known.len() >= CALLERS && !known.contains_key(&address) {
+            return LONGEST_DELAY;
+        }
+        let (count, at) = known.entry(address).or_insert((0, now));
+        let before = if lately(at) { *count } else { 0 };
+        (*count, *at) = (before.saturating_add(1), now);
+        FIRST_DELAY.saturating_mul(1u32.checked_shl(before).unwrap_or(u32::MAX)).min(LONGEST_DELAY)
     }
 }
 
@@ -200,14 +268,21 @@ async fn pass(
             "expected less than 32 KB of headers",
         ));
     }
-    let owner = guard.owner(headers).inspect_err(|_| {
-        // Guessing tokens has a rate too.
-        shared.metrics.unauthorized();
-    });
-    let rate = guard.rate(owner.as_ref().map_or(&peer.ip().to_string(), |it| it));
-    rate?;
-    let owner = owner?;
-    let caller = Caller { owner, thread: None, listener: None, _held: None };
+    let owner = guard.owner(headers);
+    // Guessing tokens has a rate too.
+    guard.rate(owner.as_ref().map_or(&peer.ip().to_string(), |it| it))?;
+    let owner = match owner {
+        Ok(owner) => owner,
+        Err(wrong) => {
+            shared.metrics.unauthorized();
+            return Err(match wrong {
+                true => guard.wrong_token(peer.ip()).await,
+                false => Refusal::new(StatusCode::UNAUTHORIZED, "expected Authorization: Bearer TOKEN"),
+            });
+        }
+    };
+    guard.only_own_session(&owner, request.headers_mut());
+    let caller = Caller { owner: owner.clone(), thread: None, listener: None, _held: None };
     if !matches!(*request.method(), Method::POST | Method::PUT) {
         request.extensions_mut().insert(caller);
         return Ok(next.run(request).await);
@@ -236,7 +311,7 @@ async fn pass(
     // than came.
     drop(held.split((room as usize).saturating_sub(bytes.len().div_ceil(1024))));
     parts.extensions.insert(Caller { _held: Some(Arc::new(held)), ..caller });
-    if parts.uri.path() == "/mcp" && !parts.headers.contains_key("mcp-session-id") && opens_session(&bytes) {
+    if parts.uri.path() == "/mcp" && !parts.headers.contains_key(SESSION) && opens_session(&bytes) {
         let open = shared.sessions.sessions.read().await.len();
         if open >= MAX_SESSIONS {
             return Err(Refusal::new(
@@ -245,7 +320,12 @@ async fn pass(
             ));
         }
     }
-    Ok(next.run(Request::from_parts(parts, Body::from(bytes))).await)
+    let response = next.run(Request::from_parts(parts, Body::from(bytes))).await;
+    if let Some(session) = response.headers().get(SESSION) {
+        let open = shared.sessions.sessions.read().await;
+        guard.opened(session, &owner, |id| open.contains_key(id));
+    }
+    Ok(response)
 }
 
 /// Whether this is the handshake of the older protocol.
@@ -307,6 +387,56 @@ mod tests {
         {
             assert!(guard.origin(&headers(ORIGIN, &[origin])).is_err(), "{origin}");
         }
+    }
+
+    #[test]
+    fn wrong_tokens_are_held_back_longer_and_longer() {
+        let guesses = Guesses::default();
+        let now = Instant::now();
+        let guesser: IpAddr = "192.0.2.1".parse().unwrap();
+        let delays: Vec<u128> = (0..8).map(|_| guesses.delay(guesser, now).as_millis()).collect();
+        assert_eq!(delays, [20, 40, 80, 160, 320, 640, 1_000, 1_000]);
+        for _ in 0..1_000 {
+            assert_eq!(guesses.delay(guesser, now), LONGEST_DELAY);
+        }
+        assert_eq!(guesses.delay("192.0.2.2".parse().unwrap(), now), FIRST_DELAY, "others are not slowed");
+        assert_eq!(guesses.delay(guesser, now + FORGOTTEN), FIRST_DELAY, "a mistake is forgotten");
+        // Another address of the same network is the same guesser.
+        for (at, delay) in [("2001:db8::1", 20), ("2001:db8::ffff:2", 40), ("2001:db8:0:1::1", 20)] {
+            assert_eq!(guesses.delay(at.parse().unwrap(), now).as_millis(), delay, "{at}");
+        }
+    }
+
+    #[test]
+    fn a_crowd_of_guessers_takes_no_more_memory() {
+        let guesses = Guesses::default();
+        let now = Instant::now();
+        for number in 0..2 * CALLERS as u32 {
+            guesses.delay(IpAddr::V4(number.into()), now);
+        }
+        assert_eq!(guesses.0.lock().unwrap().len(), CALLERS);
+        assert_eq!(guesses.delay("192.0.2.1".parse().unwrap(), now), LONGEST_DELAY);
+        assert_eq!(guesses.delay("192.0.2.1".parse().unwrap(), now + FORGOTTEN), FIRST_DELAY);
+    }
+
+    #[test]
+    fn whose_session_it_is_is_forgotten_with_it() {
+        let guard = guard();
+        let id = |number: usize| HeaderValue::from_str(&format!("s{number}")).unwrap();
+        for number in 0..=2 * MAX_SESSIONS {
+            guard.opened(&id(number), "anna", |it| it == "s0");
+        }
+        assert_eq!(guard.sessions.lock().unwrap().len(), 2);
+        let seen = |owner: &str, number: usize| {
+            let mut headers = headers(SESSION, &[id(number).to_str().unwrap()]);
+            guard.only_own_session(owner, &mut headers);
+            headers[SESSION].to_str().unwrap().to_owned()
+        };
+        assert_eq!(seen("anna", 0), "s0");
+        assert_eq!(
+            (seen("ben", 0), seen("anna", 1), seen("ben", 1)),
+            ("none".into(), "none".into(), "none".into())
+        );
     }
 
     #[test]

@@ -141,8 +141,12 @@ fn tokens_are_needed_told_apart_and_revoked() {
     for (tool, arguments) in
         [("estimate_tokens", json!({"session": handle})), ("recall", json!({"handle": handle}))]
     {
-        let theirs = web.call(tool, arguments, &[("Authorization", &ben)]);
+        let theirs = web.call(tool, arguments.clone(), &[("Authorization", &ben)]);
         assert_eq!(theirs["isError"], true, "{theirs}");
+        let unknown = arguments.to_string().replace(&handle, "0123456abc");
+        let unknown = serde_json::from_str(&unknown).unwrap();
+        let nobodys = web.call(tool, unknown, &[("Authorization", &ben)]);
+        assert_eq!(theirs.to_string().replace(&handle, "0123456abc"), nobodys.to_string(), "{tool}");
     }
     let made = web.call(
         "summarize_history",
@@ -163,6 +167,38 @@ fn tokens_are_needed_told_apart_and_revoked() {
     std::fs::write(web.home.path().join("tokens"), format!("anna:{ANNA}\n")).unwrap();
     assert_eq!(status(&[("Authorization", &ben)]), 401);
     assert_eq!(status(&[("Authorization", &anna)]), 200);
+}
+
+/// Knowing a session's id is not enough: to another's token it is one that does not exist.
+#[test]
+fn sessions_belong_to_the_token_that_opened_them() {
+    let web = with_tokens();
+    let (anna, ben) = (bearer(ANNA), bearer(BEN));
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
+    let ask = |verb: &str, token: &str, session: Option<&str>, body: &Value| {
+        let mut headers = vec![
+            ("Authorization", token),
+            ("Content-Type", "application/json"),
+            ("Accept", "application/json, text/event-stream"),
+            ("MCP-Protocol-Version", "2025-11-25"),
+        ];
+        headers.extend(session.map(|it| ("Mcp-Session-Id", it)));
+        let body = if verb == "POST" { body.to_string() } else { String::new() };
+        web.request(verb, "/mcp", &headers, body.as_bytes())
+    };
+    let opened = ask("POST", &anna, None, &hello);
+    let session = opened.header("mcp-session-id").unwrap();
+    let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}});
+    for (verb, unknown) in [("POST", 404), ("GET", 404), ("DELETE", 202)] {
+        let theirs = ask(verb, &ben, Some(session), &list);
+        let nobodys = ask(verb, &ben, Some("01234567-89ab-cdef-0123-456789abcdef"), &list);
+        assert_eq!((theirs.status, &theirs.body), (unknown, &nobodys.body), "{verb}");
+        assert_eq!(nobodys.status, unknown, "{verb}");
+    }
+    assert_eq!(ask("POST", &anna, Some(session), &list).status, 200, "it goes on");
+    assert_eq!(ask("DELETE", &anna, Some(session), &list).status, 202);
+    assert_eq!(ask("POST", &anna, Some(session), &list).status, 404, "its owner ended it");
 }
 
 #[test]

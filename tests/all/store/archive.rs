@@ -142,11 +142,11 @@ fn a_source_is_streamed_and_one_that_shrinks_leaves_nothing() {
 }
 
 #[test]
-fn another_project_or_user_is_refused() {
+fn another_project_is_refused_and_another_user_finds_nothing() {
     let store = memory();
     let stored = store.put_all(&me(), &batch("s", 1, vec![output(b"mine", "a", 1)])).unwrap();
     let handle = stored.handles[0].as_str();
-    for other in [scope("me", "/q"), scope("you", "/p")] {
+    for (other, kind) in [(scope("me", "/q"), Kind::Refused), (scope("you", "/p"), Kind::Arguments)] {
         for error in [
             store.restore(&other, handle).unwrap_err(),
             store.entry(&other, handle).unwrap_err(),
@@ -155,13 +155,15 @@ fn another_project_or_user_is_refused() {
             store.forget(&other, handle).unwrap_err(),
             store.ask(&other, handle, 0).unwrap_err(),
         ] {
-            assert_eq!(error.kind(), Kind::Refused, "{error}");
+            assert_eq!(error.kind(), kind, "{error}");
             assert!(!error.to_string().contains("/p"), "{error}");
         }
         assert!(store.newest(&other, None, 9, 0).unwrap().is_empty());
     }
     assert_eq!(store.locate(handle, "me").unwrap(), me());
-    assert_eq!(store.locate(handle, "you").unwrap_err().kind(), Kind::Refused);
+    let unknown = "0123456abc";
+    let nobodys = store.locate(unknown, "you").unwrap_err().full();
+    assert_eq!(store.locate(handle, "you").unwrap_err().full().replace(handle, unknown), nobodys);
 }
 
 #[test]
