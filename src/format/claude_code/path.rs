@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt, HashSet};
 
-use super::chain::{Index, RowKind};
+use super::chain::{Index, Row, RowKind};
 use crate::format::Note;
 
 impl Index {
@@ -53,18 +53,18 @@ impl Index {
             }
             _ => None,
         };
-        // The client does not take a row without a time for a leaf.
-        let main = if main.iter().any(|it| self.rows[*it].at.is_some()) {
-            main.into_iter().filter(|it| self.rows[*it].at.is_some()).collect()
-        } else {
-            main
+        // The client ends the path in a message: never in a row that only reports progress, nor in one without a time.
+        let timed = main.iter().any(|it| self.rows[*it].at.is_some());
+        let is_leaf = |it: &usize| {
+            let row = &self.rows[*it];
+            !matches!(row.kind, RowKind::Link | RowKind::Boundary) && (row.at.is_some() || !timed)
         };
         let leaf = match pointed {
             Some(start) => {
                 let below = descendants(start, &parents);
-                main.iter().rev().copied().find(|it| below[*it]).or(Some(start))
+                main.iter().rev().copied().find(|it| below[*it] && is_leaf(it)).or(Some(start))
             }
-            None => main.last().copied(),
+            None => main.iter().rev().copied().find(is_leaf).or(main.last().copied()),
         };
 
         let (mut path, mut seen) = (Vec::new(), vec![false; self.rows.len()]);
@@ -77,6 +77,7 @@ impl Index {
             next = parents[at];
         }
         path.reverse();
+        self.notes.extend(self.hole(&path, &parents));
         // Once the client has relinked what it preserves, it forgets the other rows before the boundary.
         let forgotten = |at: usize| match (&kept, boundary) {
             (Some(kept), Some(boundary)) => at < boundary && !kept.contains(&at),
@@ -120,6 +121,19 @@ impl Index {
             out.extend(put_back.remove(&position).unwrap_or_default());
         }
         out
+    }
+
+    /// A note where the path begins at a row whose parent is not in the file: the client sends nothing from before it.
+    fn hole(&self, path: &[usize], parents: &[Option<usize>]) -> Option<Note> {
+        let root = *path.first()?;
+        let parent = self.rows[root].parent.as_ref().filter(|_| parents[root].is_none())?;
+        let is_message =
+            |it: &&Row| !it.sidechain && matches!(it.kind, RowKind::User { .. } | RowKind::Assistant { .. });
+        let hidden = self.rows[..root].iter().filter(is_message).count();
+        let what = format!(
+            "expected a row with uuid {parent}, found none; Claude Code resumes from this row, so {hidden} rows with messages before it are left out (they stay in the file)"
+        );
+        (hidden > 0).then(|| Note { line: self.rows[root].line, what })
     }
 
     /// Hangs what a boundary preserves behind its anchor, and what hung on the anchor behind that. Nothing if it

@@ -328,6 +328,37 @@ fn the_leaf_is_followed_down() {
     assert_eq!(it.shown(), "user: p1\nmodel: a1\nuser: p3\n", "a pointer at nothing: the last row");
 }
 
+/// The file as it is between two writes: what a progress row hangs on is not there yet. Measured on 2.1.328.
+#[test]
+fn the_path_ends_in_a_message_whatever_comes_last() {
+    let progress = json!({"type": "progress", "data": {"type": "hook_progress"}});
+    let mut rows = rows();
+    rows.user("u1", "never change migrations/").says("a1", "Good.").add("p1", progress.clone());
+    let mut lost = progress;
+    lost["parentUuid"] = json!("not-written-yet");
+    rows.add("p2", lost);
+    let session = read(&rows.source()).unwrap();
+    assert_eq!(session.notes, []);
+    let plain: Vec<String> = session.history.messages().iter().map(Message::plain).collect();
+    assert_eq!(plain, ["never change migrations/", "Good."]);
+}
+
+/// The client sends nothing from before a row whose parent is lost; measured on 2.1.328.
+#[test]
+fn a_hole_in_the_chain_is_told() {
+    let mut rows = rows();
+    rows.user("u1", "never change migrations/").says("a1", "Good.");
+    rows.add(
+        "u2",
+        json!({"type": "user", "parentUuid": "lost", "message": {"role": "user", "content": "go on"}}),
+    );
+    let session = read(&rows.source()).unwrap();
+    assert_eq!(session.history.messages().len(), 1);
+    let [note] = &session.notes[..] else { panic!("{:?}", session.notes) };
+    assert_eq!(note.line, 3);
+    assert!(note.what.contains("uuid lost") && note.what.contains("2 rows"), "{}", note.what);
+}
+
 #[test]
 fn what_is_dropped() {
     let mut it = rows();

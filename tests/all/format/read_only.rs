@@ -10,18 +10,14 @@ type Read = fn(&dyn Source) -> Result<Session>;
 type Write = fn(&dyn Source, &Session, &History, Mode) -> Result<Written>;
 
 fn laws(folder: &str, sniff: fn(&str) -> bool, read: Read, write: Write) {
-    let Ok(found) = std::fs::read_dir(real::corpus().join(folder)) else {
-        eprintln!("SKIPPED: {folder}: no corpus found");
-        return;
-    };
-    for path in found.map(|it| it.unwrap().path()) {
+    for path in real::of_corpus(&format!("laws of {folder}"), &[folder]) {
         let name = path.display();
         let bytes = std::fs::read(&path).unwrap();
         assert!(sniff(&epitome::json::mend(&bytes[..bytes.len().min(65_536)])), "{name}");
         let source = Memory::new(name.to_string(), bytes.clone());
         let session = read(&source).unwrap();
         let messages = session.history.messages();
-        assert!(messages.len() > 10 && messages.iter().any(Message::is_prompt), "{name}");
+        assert!(messages.len() >= 4 && messages.iter().any(Message::is_prompt), "{name}");
         let mut outputs = 0;
         for (index, message) in messages.iter().enumerate() {
             assert_eq!(message.from, Some(index as u32));
@@ -31,7 +27,7 @@ fn laws(folder: &str, sniff: fn(&str) -> bool, read: Read, write: Write) {
             }
         }
         let calls = messages.iter().flat_map(Message::calls).count();
-        assert!(outputs > 5 && calls - outputs <= 1, "{name}: {calls} calls, {outputs} outputs");
+        assert!(calls - outputs <= 1, "{name}: {calls} calls, {outputs} outputs");
         let out = write(&source, &session, &session.history, Mode::Patch).unwrap();
         assert_eq!(out.bytes(&source).unwrap(), bytes, "{name}");
         let cut = Memory::new("cut", &bytes[..bytes.len() * 9 / 10]);
