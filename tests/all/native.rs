@@ -197,8 +197,8 @@ fn agrees_with_the_agents_own_compactions() {
     }
     type Find = fn(&str, &str) -> Vec<Event>;
     let agents: [(&str, &str, &str, Find, usize, usize); 4] = [
-        ("claude-code", "claude-code", "claude", claude, 10, 1),
-        ("codex@0.169", "codex", "codex", codex, 11, 1),
+        ("claude-code", "claude-code", "claude", claude, 16, 1),
+        ("codex@0.169", "codex", "codex", codex, 17, 1),
         ("gemini-cli@0.61", "gemini", "gemini", gemini, 0, 1),
         ("opencode@1.18", "opencode", "opencode", opencode, 0, 1),
     ];
@@ -268,10 +268,11 @@ fn agrees_with_the_agents_own_compactions() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// The one clearing of outputs of its own that the corpus holds: which results went.
+/// The clearings of outputs of its own that the corpus holds: which results went.
 #[test]
 fn clears_what_the_agent_cleared() {
     let Some(corpus) = real::corpus_for("clears_what_the_agent_cleared") else { return };
+    const PLACEHOLDER: &str = "[Old tool result content cleared]";
     let profile = Profile::built_in("claude-code").unwrap();
     let mut found = 0;
     for (name, text) in files(corpus.join("claude-code")) {
@@ -285,6 +286,10 @@ fn clears_what_the_agent_cleared() {
             let mut expected: Vec<String> =
                 serde_json::from_value(said["microcompactMetadata"]["compactedToolIds"].clone()).unwrap();
             let before = history(&name, &(lines[..number].join("\n") + "\n")).unwrap();
+            // What is shorter than the placeholder would grow; the agent clears it too, we leave it.
+            let output =
+                |id: &str| before.messages().iter().flat_map(Message::outputs).find(|it| &*it.id == id);
+            expected.retain(|id| output(id).is_some_and(|it| it.text.as_str().len() > PLACEHOLDER.len()));
             let ruler = Ruler::new(&before, Tokenizer::Auto, None);
             let request =
                 Request { prune_only: true, ..Request::new(&profile, &|_| "0000000000".to_owned()) };
@@ -301,5 +306,5 @@ fn clears_what_the_agent_cleared() {
             assert_eq!(cleared, expected, "{name}:{}", number + 1);
         }
     }
-    assert_eq!(found, 1);
+    assert_eq!(found, 3);
 }

@@ -101,10 +101,10 @@ fn micro(out: &mut Rows) {
         assert_eq!(cleared(reads(8, 2_000, 0), 59 * 60_000), 0);
     });
     row(out, "claude.micro.by-count", move || {
-        // 51 results of 500 tokens: all but five. 50 are left alone, and so is what gains too little.
-        assert_eq!(cleared(reads(51, 2_000, 0), 0), 46);
-        assert_eq!(cleared(reads(50, 2_000, 0), 0), 0);
-        assert_eq!(cleared(reads(51, 1_000, 0), 0), 0);
+        // 101 results of 250 tokens: all but five. 100 are left alone, and so is what gains too little.
+        assert_eq!(cleared(reads(101, 1_000, 0), 0), 96);
+        assert_eq!(cleared(reads(100, 1_000, 0), 0), 0);
+        assert_eq!(cleared(reads(101, 800, 0), 0), 0);
     });
     row(out, "claude.micro.by-size", move || {
         assert_eq!(cleared(reads(8, 40_000, 0), 0), 4);
