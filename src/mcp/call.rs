@@ -519,6 +519,12 @@ fn summarize(desk: &Desk, caller: &Caller, arguments: &Arguments, waiting: &Wait
         if let Some(Value::Object(session)) = out.get_mut("session") {
             session.remove("path");
         }
+        // A long path stands in the command: once is enough.
+        if let Some(resume) = out.get("resume").and_then(Value::as_str).map(str::to_owned)
+            && let Some(Value::String(what)) = out.get_mut("next").and_then(|it| it.get_mut("do"))
+        {
+            *what = what.replace(&resume, "the command in `resume`");
+        }
         WRITTEN
     } else {
         PLAN

@@ -11,12 +11,11 @@ pub(super) const PLAN: u64 = 1_500;
 /// What is said after something was written, in tokens.
 pub(super) const WRITTEN: u64 = 400;
 
-/// Tokens of an answer as a client shows it. Short ones are not counted: no text has a token for less than two and a
-/// half bytes on average.
+/// Tokens of an answer as a client shows it. Base64 has a token for less than two bytes, so only what has fewer bytes
+/// than the limit has tokens is not counted.
 fn tokens(answer: &Map<String, Value>, limit: u64) -> u64 {
     let text = serde_json::to_string(answer).unwrap_or_default();
-    let most = text.len() as u64 * 2 / 5;
-    if most <= limit { most } else { Estimator::O200k.text(&text) }
+    if text.len() as u64 <= limit { text.len() as u64 } else { Estimator::O200k.text(&text) }
 }
 
 /// The named fields of an answer, in that order.
