@@ -5,6 +5,10 @@ default: test
 test:
     cargo test
 
+# Every test that reads real sessions, over all of the corpus instead of a fixed third.
+corpus:
+    EPITOME_CORPUS_WHOLE=1 cargo test
+
 lint:
     cargo fmt --check
     cargo clippy --all-targets -- -D warnings

@@ -11,6 +11,43 @@ use epitome::scorecard::{Chain, Link, Row, Trial};
 
 use crate::real;
 
+/// The sessions that the summary was tuned on; what it keeps of others is measured apart.
+const TUNED: [&str; 33] = [
+    "Small budgets measure what is pinned more than how well it is written. Read a summary before you trust a figure.",
+    "Our own summaries were improved against these figures. Sessions that were not in the corpus are the better test;",
+    "Milliseconds are those of the machine at hand, for planning, writing and checking; reading the session and its facts",
+    "claude-code/VibeCodingTracker--claude_code.jsonl",
+    "claude-code/agentv--1e-d266d094ed-1.jsonl",
+    "claude-code/awesome-chatgpt-prompts--af-bec17cde9f-0.jsonl",
+    "claude-code/cli--20-02395c1048-0.jsonl",
+    "claude-code/cli--20-388d3a424a-0.jsonl",
+    "claude-code/cli--38-346dbfe2e0-0.cut.jsonl",
+    "claude-code/cli--38-ecf75f2f1d-0.jsonl",
+    "claude-code/cli--43-2b48f6b6e6-0.jsonl",
+    "claude-code/cli--bb-781d6f3a8e-0.jsonl",
+    "claude-code/cli--cd-95adddad32-0.jsonl",
+    "claude-code/cli--d6-5f53d0e8e2-0.jsonl",
+    "claude-code/context-evaluator--c8-946606a339-0.jsonl",
+    "claude-code/context-evaluator--ee-7e610ffc3f-0.jsonl",
+    "claude-code/git-ai--example-claude-code.jsonl",
+    "codex/VibeCodingTracker--codex.jsonl",
+    "codex/agentv--00-34f597b72d-1.jsonl",
+    "codex/agentv--33-5841c2d678-0.cut.jsonl",
+    "codex/agentv--3c-162d1d8ad4-1.jsonl",
+    "codex/agentv--79-6eaddfe2f9-0.jsonl",
+    "gemini/VibeCodingTracker--gemini.jsonl",
+    "opencode/biome-config--01-25fb057a68-0.json",
+    "opencode/biome-config--f9-4a4d1e69f1-0.json",
+    "opencode/cli--opencode_full.json",
+    "opencode/gatomia-vscode--04-3777f29eaf-1.json",
+    "opencode/gatomia-vscode--42-9b26e0b2e0-1.json",
+    "opencode/gatomia-vscode--6b-df406eb260-0.json",
+    "opencode/gatomia-vscode--c4-d8fbaa4f78-0.json",
+    "pi/pi-mono--large-session.jsonl",
+    "sweagent-traj/SWE-agent--marshmallow-1867-default.traj",
+    "sweagent-traj/SWE-agent--marshmallow-1867-function-calling.traj",
+];
+
 fn engine() -> Engine {
     let home = std::env::temp_dir().join("epitome-scorecard");
     let variables = BTreeMap::from([("HOME".to_owned(), home.display().to_string())]);
@@ -42,7 +79,8 @@ fn measure(folder: &std::path::Path, names: &[&String]) -> Vec<Measured> {
 #[test]
 fn what_is_reached_stays_reached() {
     let Some(folder) = real::corpus_for("what_is_reached_stays_reached") else { return };
-    let names = super::corpus::names(&folder);
+    let names: Vec<String> =
+        TUNED.iter().map(|it| (*it).to_owned()).filter(|it| folder.join(it).is_file()).collect();
     // Two halves at once, each with small and large sessions.
     let halves = [0, 1].map(|half| names.iter().skip(half).step_by(2).collect::<Vec<_>>());
     let measured: Vec<Measured> = std::thread::scope(|scope| {
@@ -60,6 +98,26 @@ fn what_is_reached_stays_reached() {
         print_all(&row, &chain);
         check(&row, &chain);
     }
+}
+
+/// What is kept of sessions that nothing was tuned on, at 10 %: less than of the others, above all of Codex's sessions
+/// that review commands. The limits are a little below what was measured when these sessions came; it may rise, not fall.
+#[test]
+fn unseen_sessions_lose_no_more_than_today() {
+    let Some(folder) = real::corpus_for("unseen_sessions_lose_no_more_than_today") else { return };
+    let engine = engine();
+    let ask = Ask::new(Profile::built_in("epitome").unwrap());
+    let names = super::corpus::names(&folder).into_iter().filter(|it| !TUNED.contains(&it.as_str()));
+    let subjects = names.filter_map(|name| {
+        let session = super::corpus::read(&folder, &name)?;
+        Some(engine.subject(&name, session, &ask)).filter(|it| it.tokens >= 6_000)
+    });
+    let trials: Vec<Trial> = subjects.map(|it| engine.trial(&it, &ask, 10)).collect();
+    let row = Row { way: "epitome".into(), percent: 10, trials };
+    print_all(&row, &Chain { way: "epitome".into(), percent: 10, links: Vec::new() });
+    let (median, low) = (row.kept(0.5).unwrap(), row.kept(0.1).unwrap());
+    assert!(median >= 0.9 && low >= 0.5, "median {median}, 10th percentile {low}");
+    assert_eq!((row.sum(|it| it.invalid), row.grown(), row.over()), (0, 0, 0));
 }
 
 /// Facts that no common word can satisfy, 240 of them in a session: what fits must be spread over all classes.
