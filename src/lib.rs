@@ -17,6 +17,7 @@ pub mod error;
 mod wide;
 mod cores;
 pub mod history;
+pub mod verbatim;
 pub mod json;
 pub mod tokens;
 pub mod tools;

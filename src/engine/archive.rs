@@ -4,7 +4,7 @@ use super::compact::cause_name;
 use super::{Ask, Engine, Opened, session_info};
 use crate::compact::{self, Op, OutputOp, Plan};
 use crate::error::{Error, Kind, Result};
-use crate::history::{Message, Part};
+use crate::history::{History, Message, Part};
 use crate::store::{Batch, Body, Digest, Handle, NewCompaction, Original, SessionRef, What};
 
 /// The handles of what was archived.
@@ -25,7 +25,19 @@ impl Engine {
         tokens_after: u64,
         summary: Option<&str>,
     ) -> Result<Archived> {
-        let history = &opened.session.history;
+        self.archive_of(opened, &opened.session.history, plan, ask, tokens_after, summary)
+    }
+
+    /// The same for a plan that was made on `history`, where that is not the session's own reading of its file.
+    pub(super) fn archive_of(
+        &self,
+        opened: &Opened,
+        history: &History,
+        plan: &Plan,
+        ask: &Ask,
+        tokens_after: u64,
+        summary: Option<&str>,
+    ) -> Result<Archived> {
         let scope = self.scope(history);
         let texts: Vec<(&OutputOp, String)> = plan
             .ops

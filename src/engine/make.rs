@@ -189,7 +189,7 @@ fn plan_end(measured: &Measured<'_>, plan: &Plan) -> Option<String> {
 }
 
 /// The first line: who compacted what, what is left, how to get the rest back.
-fn header(
+pub(super) fn header(
     before: u64,
     after: u64,
     kept: f64,

@@ -22,6 +22,7 @@ mod report;
 mod restore;
 mod score;
 mod scorecard;
+mod seat;
 mod split;
 mod summarize;
 
@@ -48,6 +49,7 @@ pub use gate::{Known, MinKept};
 pub use open::{Opened, SessionRef};
 pub use restore::Kept;
 pub use scorecard::Subject;
+pub use seat::{SeatAsk, Seated};
 
 /// Everything that acts.
 pub struct Engine {

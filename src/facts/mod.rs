@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cores;
 use crate::history::History;
+use crate::verbatim;
 pub use pause::pause;
 
 pub use command::delivers;
@@ -228,6 +229,27 @@ pub fn prepare() {
 
 /// Reads a history. Linear in its text; the same history gives the same ledger.
 pub fn read(history: &History) -> Ledger {
+    let Some((history, origins)) = verbatim::expanded(history) else { return read_messages(history) };
+    let mut ledger = read_messages(&history);
+    let origin = |it: &mut usize| *it = origins.get(*it).copied().unwrap_or(*it);
+    for fact in &mut ledger.facts {
+        origin(&mut fact.message);
+        match &mut fact.detail {
+            Detail::Error { resolved, similar, .. } => {
+                [resolved, similar].into_iter().flatten().for_each(origin);
+            }
+            Detail::Choice { superseded, .. } => superseded.iter_mut().for_each(origin),
+            Detail::None
+            | Detail::Rule(_)
+            | Detail::File { .. }
+            | Detail::Command { .. }
+            | Detail::Name(_) => {}
+        }
+    }
+    ledger
+}
+
+fn read_messages(history: &History) -> Ledger {
     let mut facts = Vec::new();
     let directory = work::directory(history);
     fold::read(history, directory.as_deref(), &mut facts);

@@ -1,0 +1,210 @@
+//! Compaction for an agent that is running: its messages in, the new history out, the original archived first.
+//!
+//! An agent that asks is answered: also where a profile would leave a small context alone. What cannot be archived is
+//! not answered; the caller then leaves the agent to its own compaction.
+
+use super::install::{Mark, agent_of, compacted_mark};
+use super::make::header;
+use super::{Amount, Ask, Engine, Measured, Opened};
+use crate::compact::{self, Cause, Plan};
+use crate::error::{Error, Kind, Result};
+use crate::format::Session;
+use crate::history::{History, Kind as Why, Message, Part, Role, Text};
+use crate::store::{Applied, Digest};
+use crate::verbatim::{self, Prompts};
+
+/// Word for word at the end of a context that is too small for a plan: tokens.
+const SMALL_END: u64 = 3_000;
+/// The mode of [`Applied`] for what an agent wrote itself from our answer.
+pub(super) const MODE: &str = "seat";
+
+/// How an agent asks.
+#[derive(Debug, Clone, Default)]
+pub struct SeatAsk {
+    /// Why it compacts.
+    pub cause: Cause,
+    /// What the user wrote behind the command.
+    pub focus: Option<String>,
+}
+
+/// The answer.
+#[derive(Debug, Clone)]
+pub struct Seated {
+    /// The summary, then the end of the conversation as it was.
+    pub history: History,
+    /// Of the archived original; nothing if the history was left as it is.
+    pub handle: Option<String>,
+    /// Tokens of the messages before.
+    pub tokens_before: u64,
+    /// Tokens of the messages after.
+    pub tokens_after: u64,
+}
+
+impl Seated {
+    /// The whole answer as one text, for agents that take no messages.
+    pub fn one_text(&self, prompts: Prompts) -> String {
+        let messages = self.history.messages();
+        let Some(at) = messages.iter().position(|it| it.kind == Why::Summary) else { return String::new() };
+        let end = verbatim::render(&messages[at + 1..], prompts);
+        format!("{}\n\n{end}", messages[at].plain()).trim_end().to_owned()
+    }
+}
+
+impl Engine {
+    /// Compacts what a running agent is about to replace. `original` is archived in the place of `opened`, where the
+    /// agent's own file holds more than what it handed over.
+    ///
+    /// # Errors
+    /// Where nothing was said, or the original cannot be archived: the agent's own compaction should go on.
+    pub fn seat(&self, opened: Opened, original: Option<&Opened>, ask: &SeatAsk) -> Result<Seated> {
+        let history = numbered(opened.session.history);
+        let opened = Opened { session: Session { history, ..opened.session }, ..opened };
+        let history = &opened.session.history;
+        let original = original.unwrap_or(&opened);
+        if !history.messages().iter().any(|it| it.kind == Why::Said) {
+            return Err(Error::new(Kind::Refused, "the agent asks to compact a conversation in which nothing was said"));
+        }
+        if !self.store.keeps() {
+            return Err(Error::new(Kind::Refused, "nothing is archived (persistence = \"none\")"));
+        }
+        let ask = Ask {
+            cause: ask.cause,
+            focus: ask.focus.clone(),
+            pins: self.pins(history, &[])?,
+            ..Ask::new(self.config.profile(&self.config.profile)?)
+        };
+        let measured = self.measure_history(history, &ask);
+        let handle = self.session_handle(original)?;
+        let plan = self.plan(&measured, &ask, None);
+        if !plan.act && plan.reason.code == "nothing_to_compact" && summarized(history) {
+            let tokens = measured.tokens;
+            return Ok(Seated { history: history.clone(), handle: None, tokens_before: tokens, tokens_after: tokens });
+        }
+        let (plan, after, tokens_after) = self.seated(&measured, &ask, plan, &handle);
+        let after = with_undo(after, &handle);
+        let summary = after.messages().iter().find(|it| it.kind == Why::Summary).map(Message::plain);
+        let archived =
+            self.archive_of(original, history, &plan, &ask, tokens_after, summary.as_deref())?;
+        self.note_seat(original, &archived.compaction)?;
+        Ok(Seated { history: after, handle: Some(handle), tokens_before: measured.tokens, tokens_after })
+    }
+
+    /// The new history: by the profile, or by it within half of what there is, or as plainly as can be.
+    fn seated(&self, measured: &Measured<'_>, ask: &Ask, plan: Plan, handle: &str) -> (Plan, History, u64) {
+        let half = Ask { budget: Some(Amount::Tokens((measured.tokens / 2).max(1))), ..ask.clone() };
+        let mut plans = vec![(plan, ask)];
+        if measured.tokens > SMALL_END / 3 {
+            plans.push((self.plan(measured, &half, None), &half));
+        }
+        for (plan, ask) in plans {
+            if !plan.act {
+                continue;
+            }
+            if let Ok(made) = self.make(measured, ask, plan, handle, &super::Known::default())
+                && summarized(&made.outcome.history)
+            {
+                return (made.plan, made.outcome.history, made.outcome.tokens);
+            }
+        }
+        self.small(measured, ask, handle)
+    }
+
+    /// A context that no plan makes smaller: the summary's first line, what goes in it if anything goes, and the newest
+    /// units word for word.
+    fn small(&self, measured: &Measured<'_>, ask: &Ask, handle: &str) -> (Plan, History, u64) {
+        let history = measured.history;
+        let messages = history.messages();
+        let size = |it: &Message| measured.ruler.message(it);
+        let (mut tail, mut left) = (messages.len(), SMALL_END);
+        for unit in history.units().iter().rev() {
+            let tokens: u64 = messages[unit.clone()].iter().map(size).sum();
+            if tokens > left || messages[unit.clone()].iter().any(|it| it.kind == Why::Summary) {
+                break;
+            }
+            (tail, left) = (unit.start, left - tokens);
+        }
+        let mut plan = self.plan(measured, ask, None);
+        (plan.ops, plan.act, plan.split) = (Vec::new(), true, Some(tail));
+        plan.need = ask.profile.passes.iter().position(|it| matches!(it, crate::profile::Pass::Summarize(_))).map(
+            |pass| compact::Need { from: 0, to: tail, budget: SMALL_END, shown_from: 0, pass },
+        );
+        let after = messages[tail..].iter().map(size).sum::<u64>();
+        let first = header(measured.tokens, after, 1.0, history, handle, compact::end_mark(messages));
+        let (before, text, behind) = match ask.profile.summarize() {
+            Some(step) => {
+                let known = super::Known::default();
+                let ledger = known.read(history, history);
+                let text = self.summary(measured, ask, step, ledger, &plan, Some(&first));
+                (step.before.replace("{user-messages}", ""), text, step.after.as_str())
+            }
+            None => (String::new(), first.clone(), ""),
+        };
+        let text = if text.is_empty() { first } else { text };
+        let summary = Message::text(Role::User, Why::Summary, format!("{before}{text}{behind}"));
+        let tokens = after + size(&summary);
+        let new = std::iter::once(summary).chain(messages[tail..].iter().cloned()).collect();
+        (plan, History::new(new, history.meta.clone()), tokens)
+    }
+
+    /// Notes that the agent writes our answer into its session, so that it can be undone.
+    fn note_seat(&self, original: &Opened, compaction: &str) -> Result<()> {
+        let history = &original.session.history;
+        let Some(path) = original.path.as_deref().filter(|_| agent_of(original.session.format).is_ok()) else {
+            return Ok(());
+        };
+        let scope = self.scope(history);
+        let mark = Mark {
+            len: original.source.len(),
+            digest: Digest::of(&original.source.bytes(0..original.source.len())?).to_string(),
+            messages: history.messages().len(),
+            ..Mark::default()
+        };
+        let applied = Applied {
+            path: Some(path.display().to_string()),
+            session: history.meta.session.as_deref().map(str::to_owned),
+            mode: MODE.to_owned(),
+            fingerprint: crate::json::compact(&mark),
+        };
+        self.store.finish(&scope, compaction, &applied)?;
+        match history.meta.session.as_deref() {
+            Some(id) => self.store.mark(&scope, &compacted_mark(id), compaction, self.now),
+            None => Ok(()),
+        }
+    }
+}
+
+/// With the end of an earlier answer as messages again, each under its place as its number.
+fn numbered(history: History) -> History {
+    let history = verbatim::expanded(&history).map_or(history, |it| it.0);
+    let meta = history.meta.clone();
+    let mut messages = history.into_messages();
+    for (number, message) in messages.iter_mut().enumerate() {
+        message.from = u32::try_from(number).ok();
+    }
+    History::new(messages, meta)
+}
+
+/// Whether a summary stands in it.
+fn summarized(history: &History) -> bool {
+    history.messages().iter().any(|it| it.kind == Why::Summary)
+}
+
+/// The summary's first line with the whole command that takes the compaction back.
+fn with_undo(history: History, handle: &str) -> History {
+    let meta = history.meta.clone();
+    let mut messages = history.into_messages();
+    let command = format!("epitome restore {handle}");
+    let texts = messages
+        .iter_mut()
+        .filter(|it| it.kind == Why::Summary)
+        .flat_map(|it| &mut it.parts)
+        .filter_map(|it| if let Part::Text(text) = it { Some(text) } else { None });
+    for text in texts {
+        *text = Text::new(text.as_str().replacen(
+            &format!("Undo or whole: {command}"),
+            &format!("Undo: {command} --apply (or: epitome restore last --apply)"),
+            1,
+        ));
+    }
+    History::new(messages, meta)
+}
