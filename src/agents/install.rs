@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
+use super::seat::files::{self as seat_files, CLAUDE_SWITCH};
 use super::{Agent, Env, codex, gemini_cli, sections, settings};
 use crate::error::{Error, Kind, Result};
 
@@ -23,6 +24,8 @@ pub struct Wanted {
     pub program: PathBuf,
     /// Whether hooks are registered too.
     pub hooks: bool,
+    /// Whether we compact in the agent's place.
+    pub seat: bool,
     /// Whether Gemini CLI shall run the tools without asking.
     pub trust: bool,
     /// Whether what stands there under our name is known to be ours.
@@ -45,6 +48,12 @@ pub struct Change {
 pub type Made = BTreeMap<String, Vec<String>>;
 
 const OBJECT: &str = "{}";
+
+/// In [`Made`], in front of the keys of a value that installing set to `"1"`.
+const SWITCH: &str = "=";
+
+/// The event at which we compact in Gemini CLI.
+const GEMINI_SEAT: &str = "AfterAgent";
 
 /// The hook events that are used: what they do and what they cost.
 pub fn events(agent: Agent) -> &'static [&'static str] {
@@ -76,6 +85,40 @@ pub fn explained(agent: Agent) -> [&'static str; 3] {
             "after it: remembers the summary (no tokens)",
             "it is a plugin: OpenCode tries an npm install at each start when there is one (slow without a network)",
         ],
+    }
+}
+
+/// What changes when we compact in the agent's place, and how to leave that, in three lines; nothing where we cannot yet.
+pub fn seat_explained(agent: Agent) -> Option<[&'static str; 3]> {
+    match agent {
+        Agent::ClaudeCode => Some([
+            "/compact and automatic compaction are answered by Epitome, at once, from the next start of Claude Code; no model is asked",
+            "the original is archived first; `epitome restore last --apply` takes a compaction back",
+            "to leave: epitome install claude-code --no-seat; if anything goes wrong, Claude Code compacts by itself",
+        ]),
+        Agent::OpenCode => Some([
+            "/compact and automatic compaction use Epitome's summary; the model is still asked for one word",
+            "the original is archived first; `epitome restore last --apply` takes a compaction back",
+            "to leave: epitome install opencode --no-seat; if anything goes wrong, OpenCode compacts by itself",
+        ]),
+        Agent::GeminiCli => Some([
+            "Epitome compacts at the end of a turn above the threshold, or with /epitome:compact; /compress stays Gemini CLI's own",
+            "the original is archived first; `epitome restore last --apply` takes a compaction back",
+            "to leave: epitome install gemini-cli --no-seat; if anything goes wrong, the session goes on as it is",
+        ]),
+        Agent::Codex => None,
+    }
+}
+
+/// The files of our own that the seat needs beside the settings.
+fn seat_files(env: &Env, agent: Agent, program: &Path) -> Vec<(PathBuf, String)> {
+    match agent {
+        Agent::ClaudeCode => {
+            let folder = env.claude_config.clone().unwrap_or_else(|| env.home.join(".claude"));
+            seat_files::claude_plugin(&folder, program)
+        }
+        Agent::GeminiCli => vec![seat_files::gemini_command(&gemini_cli::home(env))],
+        Agent::Codex | Agent::OpenCode => Vec::new(),
     }
 }
 
@@ -168,15 +211,15 @@ pub fn install(env: &Env, config: &Path, agent: Agent, wanted: &Wanted) -> Resul
         return Err(by_hand(agent, &server));
     }
     if agent == Agent::OpenCode {
-        let program = serde_json::to_string(&wanted.program.display().to_string()).unwrap_or_default();
-        let plugin = PLUGIN.replace("\"@EPITOME@\"", &program);
+        let plugin = seat_files::with_program(PLUGIN, &wanted.program);
+        let plugin = plugin.replace("\"@SEAT@\"", if wanted.seat { "true" } else { "false" });
         let before = text_of(&hooks)?;
         let first = |text: &str| text.lines().next().map(str::to_owned);
         if before.as_deref().is_some_and(|it| first(it) != first(PLUGIN)) {
             let what = "expected no plugin of our name, or ours, found another; rename it";
             return Err(Error::new(Kind::Refused, what).at(hooks.display().to_string(), None));
         }
-        let after = if wanted.hooks { Some(plugin) } else { None };
+        let after = if wanted.hooks || wanted.seat { Some(plugin) } else { None };
         edited.insert(hooks.clone(), Change { path: hooks, before, after });
     } else {
         let command = command(&wanted.program);
@@ -189,10 +232,38 @@ pub fn install(env: &Env, config: &Path, agent: Agent, wanted: &Wanted) -> Resul
                     text = settings::push(&text, &["hooks", event], &hook(agent, &command))?;
                 }
             }
-            Some(text)
+            match agent {
+                Agent::GeminiCli if wanted.seat => {
+                    text = section_of(&text, &[], "hooks", "{}", made)?;
+                    text = section_of(&text, &["hooks"], GEMINI_SEAT, "[]", made)?;
+                    settings::push(&text, &["hooks", GEMINI_SEAT], &gemini_seat(&wanted.program))
+                }
+                Agent::ClaudeCode if wanted.seat => switched_on(&text, made),
+                Agent::ClaudeCode | Agent::Codex | Agent::GeminiCli | Agent::OpenCode => Some(text),
+            }
         })?;
     }
+    for (path, text) in seat_files(env, agent, &wanted.program) {
+        let before = text_of(&path)?;
+        if before.as_deref().is_some_and(|it| !seat_files::is_ours(it)) {
+            let what = "expected no file of that name, or ours, found another; rename it, or use --no-seat";
+            return Err(Error::new(Kind::Refused, what).at(path.display().to_string(), None));
+        }
+        if wanted.seat || before.is_some() {
+            edited.insert(path.clone(), Change { path, before, after: wanted.seat.then_some(text) });
+        }
+    }
     Ok((edited.into_values().collect(), made))
+}
+
+/// Settings of Claude Code with its function hooks switched on, unless the user has said something about them.
+fn switched_on(text: &str, made: &mut Vec<String>) -> Option<String> {
+    let text = section_of(text, &[], "env", "{}", made)?;
+    if settings::get(&text, &["env", CLAUDE_SWITCH]).is_some() {
+        return Some(text);
+    }
+    made.push(format!("{SWITCH}env/{CLAUDE_SWITCH}"));
+    settings::insert(&text, &["env"], CLAUDE_SWITCH, "\"1\"")
 }
 
 /// Where Codex looks for prompts of the user.
@@ -226,9 +297,12 @@ pub fn uninstall(env: &Env, config: &Path, agent: Agent, made: &Made) -> Result<
         };
         // What was made goes when nothing else came into it; the innermost first.
         for section in sections.iter().rev().filter(|it| !it.is_empty() && !it.starts_with(OBJECT)) {
-            let keys: Vec<&str> = section.split('/').collect();
-            let empty = settings::get(&after, &keys)
-                .is_some_and(|it| matches!(it.replace(char::is_whitespace, "").as_str(), "{}" | "[]"));
+            let switch = section.strip_prefix(SWITCH);
+            let keys: Vec<&str> = switch.unwrap_or(section).split('/').collect();
+            let empty = settings::get(&after, &keys).is_some_and(|it| match switch {
+                Some(_) => it == "\"1\"",
+                None => matches!(it.replace(char::is_whitespace, "").as_str(), "{}" | "[]"),
+            });
             if empty && let Some(shorter) = settings::remove(&after, &keys) {
                 after = shorter;
             }
@@ -246,7 +320,24 @@ pub fn uninstall(env: &Env, config: &Path, agent: Agent, made: &Made) -> Result<
             out.push(Change { path, before: Some(before), after });
         }
     }
+    for (path, _) in seat_files(env, agent, Path::new("")) {
+        if let Some(before) = text_of(&path)?.filter(|it| seat_files::is_ours(it)) {
+            out.push(Change { path, before: Some(before), after: None });
+        }
+    }
     Ok(out)
+}
+
+/// Whether we compact in an agent's place.
+pub fn seated(env: &Env, config: &Path, agent: Agent) -> bool {
+    let (_, hooks) = files(env, config, agent);
+    let text = |path: &Path| text_of(path).ok().flatten().unwrap_or_default();
+    match agent {
+        Agent::ClaudeCode => seat_files(env, agent, Path::new("")).iter().all(|it| seat_files::is_ours(&text(&it.0))),
+        Agent::GeminiCli => settings::elements(&text(&hooks), &["hooks", GEMINI_SEAT]).iter().any(|it| is_ours(it)),
+        Agent::OpenCode => text(&hooks).contains("const SEAT = true"),
+        Agent::Codex => false,
+    }
 }
 
 /// Whether the server stands in an agent's settings, and whether hooks do.
@@ -322,7 +413,7 @@ fn section_of(text: &str, path: &[&str], name: &str, empty: &str, made: &mut Vec
 
 fn without_hooks(text: &str, agent: Agent) -> String {
     let mut text = text.to_owned();
-    for event in events(agent) {
+    for event in events(agent).iter().chain([&GEMINI_SEAT]) {
         text = settings::remove_elements(&text, &["hooks", event], is_ours);
     }
     text
@@ -339,6 +430,13 @@ fn is_ours(element: &str) -> bool {
 
 fn command(program: &Path) -> String {
     format!("{} hook", super::reach::quoted(&program.to_string_lossy()))
+}
+
+fn gemini_seat(program: &Path) -> String {
+    let command = format!("{} seat gemini-cli", super::reach::quoted(&program.to_string_lossy()));
+    // Milliseconds; our own limit is below it, since Gemini CLI's was seen not to hold.
+    let hook = json!({"type": "command", "name": NAME, "command": command, "timeout": 20_000});
+    json!({ "hooks": [hook] }).to_string()
 }
 
 fn entry(agent: Agent, wanted: &Wanted) -> String {
@@ -424,7 +522,7 @@ fn is_our_hook(path: &[String], text: &str) -> bool {
 
 /// Whether a hook's command calls us, wherever we lie.
 fn is_our_command(command: &str) -> bool {
-    command.ends_with(" hook") && command.contains("epitome")
+    (command.ends_with(" hook") || command.ends_with(" seat gemini-cli")) && command.contains("epitome")
 }
 
 /// A server of our name that we did not register, and would not know how to put back.
@@ -498,8 +596,9 @@ mod tests {
     ];
 
     /// Installing, again, and uninstalling, as the command does it.
-    fn round(env: &Env, config: &Path, agent: Agent, hooks: bool) -> Vec<PathBuf> {
-        let wanted = Wanted { program: "/opt/my tools/epitome".into(), hooks, trust: false, ours: false };
+    fn round(env: &Env, config: &Path, agent: Agent, hooks: bool, seat: bool) -> Vec<PathBuf> {
+        let program = "/opt/my tools/epitome".into();
+        let wanted = Wanted { program, hooks, seat, trust: false, ours: false };
         let write = |changes: &[Change]| {
             for it in changes {
                 match &it.after {
@@ -513,7 +612,9 @@ mod tests {
         };
         let (changes, made) = install(env, config, agent, &wanted).unwrap();
         write(&changes);
-        assert_eq!(installed(env, config, agent), (true, hooks), "{agent:?}");
+        let plugin = agent == Agent::OpenCode && seat;
+        assert_eq!(installed(env, config, agent), (true, hooks || plugin), "{agent:?}");
+        assert_eq!(seated(env, config, agent), seat && agent != Agent::Codex, "{agent:?}");
         let (again, more) = install(env, config, agent, &wanted).unwrap();
         assert!(again.iter().all(|it| it.before == it.after), "{agent:?} {again:?}");
         assert!(more.values().all(Vec::is_empty), "{more:?}");
@@ -523,18 +624,19 @@ mod tests {
         let undone = uninstall(env, config, agent, &made).unwrap();
         write(&undone);
         assert_eq!(installed(env, config, agent), (false, false));
+        assert!(!seated(env, config, agent));
         changes.into_iter().map(|it| it.path).collect()
     }
 
     #[test]
     fn every_byte_is_as_before() {
         for agent in Agent::ALL {
-            for hooks in [true, false] {
+            for (hooks, seat) in [(true, true), (true, false), (false, true), (false, false)] {
                 let home = tempfile::tempdir().unwrap();
                 let env = Env { home: home.path().to_owned(), ..Env::default() };
                 let config = home.path().join(".config");
                 // Nothing there.
-                for path in round(&env, &config, agent, hooks) {
+                for path in round(&env, &config, agent, hooks, seat) {
                     assert!(!path.exists(), "{path:?}");
                 }
                 // Something there, of all kinds.
@@ -548,7 +650,7 @@ mod tests {
                     if agent == Agent::OpenCode {
                         std::fs::remove_file(&other).unwrap();
                     }
-                    round(&env, &config, agent, hooks);
+                    round(&env, &config, agent, hooks, seat);
                     for path in [&server, &other].into_iter().filter(|it| it.exists()) {
                         assert_eq!(std::fs::read_to_string(path).unwrap(), *text, "{agent:?}");
                     }
@@ -570,7 +672,7 @@ mod tests {
             };
             std::fs::create_dir_all(server.parent().unwrap()).unwrap();
             std::fs::write(&server, text).unwrap();
-            let wanted = Wanted { program: "/e".into(), hooks: true, trust: true, ours: false };
+            let wanted = Wanted { program: "/e".into(), hooks: true, seat: true, trust: true, ours: false };
             let error = install(&env, home.path(), agent, &wanted).unwrap_err();
             assert!(error.full().contains("by hand"), "{agent:?} {error}");
         }
@@ -580,7 +682,7 @@ mod tests {
     fn what_does_not_parse_is_refused() {
         let home = tempfile::tempdir().unwrap();
         let env = Env { home: home.path().to_owned(), ..Env::default() };
-        let wanted = Wanted { program: "/e".into(), hooks: true, trust: true, ours: false };
+        let wanted = Wanted { program: "/e".into(), hooks: true, seat: true, trust: true, ours: false };
         for (agent, text) in [
             (Agent::ClaudeCode, "{\"a\":"),
             (Agent::GeminiCli, "[]"),

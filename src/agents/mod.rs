@@ -19,6 +19,7 @@ pub mod install;
 pub mod opencode;
 pub mod own_settings;
 pub mod reach;
+pub mod seat;
 pub mod sections;
 pub mod settings;
 

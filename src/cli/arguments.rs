@@ -10,6 +10,7 @@ use super::install::{InstallArgs, UninstallArgs};
 use super::memory::MemoryArgs;
 use super::recall::RecallArgs;
 use super::restore::RestoreArgs;
+use super::seat::SeatArgs;
 use super::sessions::SessionsArgs;
 use super::watch::WatchArgs;
 use crate::compact::Cause;
@@ -116,6 +117,9 @@ pub enum Command {
     Serve(ServeArgs),
     /// What the agents' hooks call; reads the agent's JSON
     Hook,
+    /// Compacts for an agent that is running; reads its event
+    #[command(hide = true)]
+    Seat(SeatArgs),
     /// Completions for a shell, to be sourced
     Completions(CompletionsArgs),
     /// The manual

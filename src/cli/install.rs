@@ -21,6 +21,9 @@ pub struct InstallArgs {
     /// Only the MCP server
     #[arg(long)]
     no_hooks: bool,
+    /// Leave compaction to the agent; takes out what an earlier install put there
+    #[arg(long)]
+    no_seat: bool,
     /// Codex: the server's prompts as files, since it shows no server's
     #[arg(long)]
     prompts: bool,
@@ -61,7 +64,7 @@ pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
     }
     install::expect_agent(&config.agents, &folder(config), agent)?;
     let ours = records(config).contains_key(agent.name());
-    let wanted = Wanted { program, hooks: !arguments.no_hooks, trust: arguments.trust, ours };
+    let wanted = Wanted { program, hooks: !arguments.no_hooks, seat: !arguments.no_seat, trust: arguments.trust, ours };
     let (mut changes, mut made) = install::install(&config.agents, &folder(config), agent, &wanted)?;
     if arguments.prompts {
         changes.extend(prompts(config, &mut made)?);
@@ -89,6 +92,11 @@ pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
     if wanted.hooks {
         for line in install::explained(agent) {
             screen.note(&format!("hook  {line}"))?;
+        }
+    }
+    if wanted.seat {
+        for line in install::seat_explained(agent).into_iter().flatten() {
+            screen.note(&format!("seat  {line}"))?;
         }
     }
     match agent {
@@ -238,8 +246,23 @@ fn put(path: &Path, text: Option<&str>) -> Result<()> {
             std::fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(fail)?;
             crate::files::install(&path, text.as_bytes())
         }
-        None if path.exists() => std::fs::remove_file(path).map_err(fail),
+        None if path.exists() => {
+            std::fs::remove_file(path).map_err(fail)?;
+            remove_own_folders(path);
+            Ok(())
+        }
         None => Ok(()),
+    }
+}
+
+/// Removes the folders of our name above a file that is gone, and the one they lie in, where they are empty now.
+fn remove_own_folders(path: &Path) {
+    let folders: Vec<&Path> = path.ancestors().skip(1).collect();
+    let Some(own) = folders.iter().take(3).position(|it| it.ends_with("epitome")) else { return };
+    for folder in folders.iter().take(own + 2) {
+        if std::fs::remove_dir(folder).is_err() {
+            return;
+        }
     }
 }
 

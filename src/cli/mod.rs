@@ -20,6 +20,7 @@ mod report;
 mod restore;
 mod schema;
 mod score;
+mod seat;
 mod serve;
 mod sessions;
 mod split;
@@ -86,6 +87,7 @@ pub fn run(arguments: Arguments, mut config: Config, paint: Paint, out: &mut dyn
     // These do their work without an archive, or with one that is broken.
     match &arguments.command {
         Some(Command::Hook) => return hook::run(config, now, &mut screen),
+        Some(Command::Seat(command)) => return seat::run(config, now, command, &mut screen),
         Some(Command::Doctor) => return doctor::run(config, now, &mut screen),
         Some(Command::Install(command)) => return install::install(&config, command, &mut screen),
         Some(Command::Uninstall(command)) => return install::uninstall(&config, command, &mut screen),
@@ -122,6 +124,7 @@ pub fn run(arguments: Arguments, mut config: Config, paint: Paint, out: &mut dyn
             | Command::Completions(_)
             | Command::Man(_)
             | Command::Hook
+            | Command::Seat(_)
             | Command::Doctor
             | Command::Install(_)
             | Command::Uninstall(_),

@@ -23,6 +23,8 @@ mod restore;
 mod score;
 mod scorecard;
 mod seat;
+mod seat_event;
+pub mod seat_log;
 mod split;
 mod summarize;
 
@@ -50,6 +52,8 @@ pub use open::{Opened, SessionRef};
 pub use restore::Kept;
 pub use scorecard::Subject;
 pub use seat::{SeatAsk, Seated};
+pub use seat_event::SeatAnswer;
+pub use seat_log::SeatEntry;
 
 /// Everything that acts.
 pub struct Engine {

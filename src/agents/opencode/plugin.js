@@ -1,37 +1,80 @@
 // Made by `epitome install opencode`; `epitome uninstall opencode` removes it. It needs nothing installed.
-// Before OpenCode compacts: what must survive joins its prompt. After: the summary is remembered. A session that
-// begins is noted, so that the MCP server knows which one calls it. Nothing here can fail a session.
-import { execFile, execFileSync } from "node:child_process"
+// When OpenCode compacts: Epitome makes the summary; the model is asked for one word, which the summary replaces. If that
+// cannot be done, what must survive joins OpenCode's own prompt. After: the summary is remembered. A session that begins
+// is noted, so that the MCP server knows which one calls it. Nothing here can fail a session.
+import { spawn } from "node:child_process"
 
 const EPITOME = "@EPITOME@"
+const SEAT = "@SEAT@"
 
-export const EpitomePlugin = async ({ directory }) => {
+// What the program prints if it ends well in time, else nothing. It never holds up the server: other sessions go on.
+const run = (command, input, limit) =>
+  new Promise((resolve) => {
+    try {
+      const child = spawn(EPITOME, command, { stdio: ["pipe", "pipe", "ignore"] })
+      const chunks = []
+      const end = (said) => {
+        clearTimeout(timer)
+        resolve(said)
+      }
+      const timer = setTimeout(() => {
+        child.kill("SIGKILL")
+        child.stdout.destroy()
+        end({ late: true })
+      }, limit)
+      child.on("error", () => end({}))
+      child.stdout.on("data", (chunk) => chunks.push(chunk))
+      child.on("close", (code) => end(code === 0 ? { text: Buffer.concat(chunks).toString("utf8") } : {}))
+      child.stdin.on("error", () => {})
+      child.stdin.end(input)
+    } catch {
+      resolve({})
+    }
+  })
+
+export const EpitomePlugin = async ({ client, directory }) => {
+  // Summaries that wait for the one word of the model, by session.
+  const waiting = new Map()
   const event = (name, session, more) =>
     JSON.stringify({ client: "opencode", hook_event_name: name, session_id: session, cwd: directory, ...more })
-  const tell = (name, session, more) => {
-    try {
-      const child = execFile(EPITOME, ["hook"], { timeout: 10000 }, () => {})
-      child.stdin.on("error", () => {})
-      child.stdin.end(event(name, session, more))
-    } catch {}
-  }
   return {
     "experimental.session.compacting": async (input, output) => {
+      waiting.delete(input.sessionID)
       try {
-        const said = execFileSync(EPITOME, ["hook"], {
-          input: event("PreCompact", input.sessionID),
-          encoding: "utf8",
-          timeout: 5000,
-          stdio: ["pipe", "pipe", "ignore"],
-        })
-        if (said.trim()) output.context.push(said)
+        if (SEAT) {
+          const said = await run(["seat", "opencode"], event("Compact", input.sessionID), 9000)
+          const text = said.text && JSON.parse(said.text).text
+          if (text) {
+            waiting.set(input.sessionID, text)
+            output.prompt = "Reply with the single word OK."
+            return
+          }
+          if (said.late) return
+        }
+        const said = await run(["hook"], event("PreCompact", input.sessionID), 5000)
+        if (said.text?.trim()) output.context.push(said.text)
       } catch {}
     },
+    "experimental.text.complete": async (input, output) => {
+      const text = waiting.get(input.sessionID)
+      if (!text) return
+      // It fires for every text of the session: only the summary's message is meant.
+      let info
+      try {
+        const found = await client.session.message({ path: { id: input.sessionID, messageID: input.messageID } })
+        info = found.data?.info
+      } catch {}
+      if (info && info.summary !== true) return
+      waiting.delete(input.sessionID)
+      output.text = text
+    },
     "chat.message": async (input) => {
-      if (input.sessionID) tell("SessionStart", input.sessionID, { source: "message" })
+      if (input.sessionID) run(["hook"], event("SessionStart", input.sessionID, { source: "message" }), 10000)
     },
     event: async ({ event: it }) => {
-      if (it.type === "session.compacted") tell("PostCompact", it.properties.sessionID)
+      const session = it.properties?.sessionID
+      if (["session.compacted", "session.error", "session.idle"].includes(it.type)) waiting.delete(session)
+      if (it.type === "session.compacted") run(["hook"], event("PostCompact", session), 10000)
     },
   }
 }

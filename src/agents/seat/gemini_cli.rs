@@ -1,0 +1,117 @@
+//! Gemini CLI's AfterAgent: at the end of a turn a hook may deny it, clear the context and say what comes next. What it
+//! says becomes a user message, which the model answers.
+
+use serde_json::{Value, json};
+
+use super::super::settings;
+use crate::history::{History, Kind, Message, Role};
+
+/// How the prompt begins that our own command `/epitome:compact` sends.
+pub const BY_HAND: &str = "EPITOME: compact this conversation now.";
+/// Compacted at the latest when so many tokens are reported.
+const AT_MOST: u64 = 500_000;
+/// The share of the client's own limit at which we come before it.
+const BEFORE_ITS_OWN: f64 = 0.9;
+/// The client's own threshold, where its settings say nothing (0.61: `model.compressionThreshold`).
+const ITS_OWN: f64 = 0.5;
+
+/// Why to compact, if at all, and the user's words for it. `reported`: tokens of the last answer; `window`: the model's.
+pub fn asked(event: &Value, reported: Option<u64>, window: Option<u64>, settings_text: &str) -> Option<(&'static str, Option<String>)> {
+    // The second AfterAgent of the turn that was denied: denying it again would never end.
+    if event["hook_event_name"] != "AfterAgent" || event["stop_hook_active"] == true {
+        return None;
+    }
+    let prompt = event["prompt"].as_str().unwrap_or_default();
+    if let Some((_, words)) = prompt.split_once(BY_HAND) {
+        let words = words.rsplit_once("Focus:").map(|it| it.1.trim()).filter(|it| !it.is_empty());
+        return Some(("manual", words.map(str::to_owned)));
+    }
+    (reported? >= threshold(window, settings_text)).then_some(("auto", None))
+}
+
+/// From so many reported tokens on we compact: before the client does.
+pub fn threshold(window: Option<u64>, settings_text: &str) -> u64 {
+    let own = settings::get(settings_text, &["model", "compressionThreshold"]).and_then(|it| it.parse::<f64>().ok());
+    let own = own.filter(|it| *it > 0.0 && *it <= 1.0).unwrap_or(ITS_OWN);
+    window.map_or(AT_MOST, |it| AT_MOST.min((it as f64 * own * BEFORE_ITS_OWN) as u64))
+}
+
+/// The history without the prompt of our command and what the model said to it, nor what stands before the newest
+/// summary: the transcript keeps it, the client does not send it.
+pub fn conversation(history: History) -> History {
+    let meta = history.meta.clone();
+    let mut messages = history.into_messages();
+    if let Some(at) = messages.iter().rposition(|it| it.kind == Kind::Summary) {
+        messages.drain(..at);
+    }
+    let ours = |it: &Message| it.role == Role::User && it.plain().contains(BY_HAND);
+    let mut skip = false;
+    messages.retain(|it| {
+        if it.is_prompt() {
+            skip = ours(it);
+        }
+        !skip
+    });
+    History::new(messages, meta)
+}
+
+/// The answer that compacts: `text` is the next user message.
+pub fn reply(text: &str) -> Value {
+    let reason = format!(
+        "{text}\n\n(This replaces the conversation so far; it is no task. Answer OK, call no tool, and wait for the user.)"
+    );
+    json!({"decision": "deny", "reason": reason,
+        "hookSpecificOutput": {"hookEventName": "AfterAgent", "clearContext": true}})
+}
+
+/// The custom command that compacts by hand.
+pub fn command_file() -> String {
+    format!(
+        "# Made by `epitome install gemini-cli`; `epitome uninstall gemini-cli` removes it.\n\
+         description = \"Compact this conversation with Epitome (offline, reversible)\"\n\
+         prompt = \"\"\"\n{BY_HAND} Answer OK and call no tool: a hook does it when this turn ends. Focus: {{{{args}}}}\n\"\"\"\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn when_it_is_asked() {
+        let event = |prompt: &str, again: bool| {
+            json!({"hook_event_name": "AfterAgent", "prompt": prompt, "stop_hook_active": again})
+        };
+        let window = Some(1_048_576);
+        assert_eq!(asked(&event("x", false), Some(471_859), window, "{}"), Some(("auto", None)));
+        assert_eq!(asked(&event("x", false), Some(471_858), window, "{}"), None);
+        assert_eq!(asked(&event("x", false), None, window, "{}"), None);
+        assert_eq!(asked(&event("x", true), Some(900_000), window, "{}"), None);
+        assert_eq!(threshold(None, ""), 500_000);
+        assert_eq!(threshold(window, "{\"model\": {\"compressionThreshold\": 0.2}}"), 188_743);
+        assert_eq!(threshold(window, "{\"model\": {\"compressionThreshold\": -3}}"), 471_859);
+        let toml: toml::Table = command_file().parse().unwrap();
+        let prompt = toml["prompt"].as_str().unwrap();
+        let by_hand = |args: &str| asked(&event(&prompt.replace("{{args}}", args), false), None, None, "");
+        assert_eq!(by_hand("the parser"), Some(("manual", Some("the parser".to_owned()))));
+        assert_eq!(by_hand(""), Some(("manual", None)));
+    }
+
+    #[test]
+    fn our_own_command_is_no_part_of_the_conversation() {
+        let said = |role, text: &str| Message::text(role, Kind::Said, text);
+        let history = History::new(
+            vec![
+                said(Role::User, "old"),
+                Message::text(Role::User, Kind::Summary, "S"),
+                said(Role::User, "fix"),
+                said(Role::Assistant, "done"),
+                said(Role::User, &format!("{BY_HAND} Focus: x")),
+                said(Role::Assistant, "OK"),
+            ],
+            Default::default(),
+        );
+        let left: Vec<String> = conversation(history).messages().iter().map(Message::plain).collect();
+        assert_eq!(left, ["S", "fix", "done"]);
+    }
+}

@@ -1,0 +1,98 @@
+//! `epitome seat CLIENT`: compacts for an agent that is running. The event comes on standard input, the answer goes to
+//! standard output; whatever goes wrong, the agent's own compaction goes on as if we were not there.
+
+use std::io::Read;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+
+use super::Screen;
+use crate::agents::seat::{self, Client};
+use crate::config::Config;
+use crate::engine::{Engine, SeatAnswer, SeatEntry, seat_log};
+use crate::error::{Error, Kind, Result};
+
+/// More than this no event has: 900,000 tokens are about 4 MB.
+const LARGEST: u64 = 64 << 20;
+
+/// Arguments of `seat`.
+#[derive(Debug, Args)]
+pub struct SeatArgs {
+    /// claude-code, opencode, gemini-cli or pi
+    client: String,
+}
+
+/// How long an answer may take: below the clients' own patience (Claude Code gives up after 30 s).
+fn limit(client: Client) -> Duration {
+    Duration::from_secs(match client {
+        Client::ClaudeCode => 18,
+        Client::OpenCode | Client::Pi => 8,
+        Client::GeminiCli => 12,
+    })
+}
+
+pub(super) fn run(config: Config, now: i64, arguments: &SeatArgs, screen: &mut Screen<'_>) -> Result<u8> {
+    let begun = Instant::now();
+    let client = Client::named(&arguments.client)?;
+    let folder = config.data_dir.clone();
+    let (send, receive) = channel();
+    let work = move || drop(send.send(answer(config, now, client)));
+    let started = std::thread::Builder::new().name("seat".to_owned()).spawn(work);
+    let result = match (started, receive.recv_timeout(limit(client))) {
+        (Ok(_), Ok(result)) => result,
+        (Ok(_), Err(RecvTimeoutError::Timeout)) => {
+            Err(Error::new(Kind::Bug, format!("no answer within {} s", limit(client).as_secs())))
+        }
+        (Ok(_), Err(RecvTimeoutError::Disconnected)) => Err(Error::new(Kind::Bug, "the compaction panicked")),
+        (Err(error), _) => Err(Error::new(Kind::Io, "starting a thread").because(error)),
+    };
+    let entry = SeatEntry {
+        at: now,
+        client: client.name().to_owned(),
+        ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+        ..SeatEntry::default()
+    };
+    match result {
+        Ok(Some(it)) => {
+            // The log is written first: whoever reads the answer may end us.
+            let entry = SeatEntry { session: it.session, tokens: Some(it.tokens), handle: it.handle, ..entry };
+            seat_log::append(&folder, &entry);
+            screen.line(&it.reply.to_string())?;
+            Ok(0)
+        }
+        Ok(None) => {
+            screen.line("{}")?;
+            Ok(0)
+        }
+        Err(error) => {
+            seat_log::append(&folder, &SeatEntry { failed: Some(error.full()), ..entry });
+            match client {
+                // A hook: it is answered, and changes nothing.
+                Client::GeminiCli => {
+                    tracing::warn!("{}", error.full());
+                    screen.line("{}")?;
+                    Ok(0)
+                }
+                Client::ClaudeCode | Client::OpenCode | Client::Pi => {
+                    Err(Error::new(Kind::Rejected, format!("left to {}: {}", client.name(), error.full())))
+                }
+            }
+        }
+    }
+}
+
+fn answer(config: Config, now: i64, client: Client) -> Result<Option<SeatAnswer>> {
+    let mut bytes = Vec::new();
+    std::io::stdin()
+        .lock()
+        .take(LARGEST + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Error::new(Kind::Io, "reading standard input").because(error))?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(Error::new(Kind::Input, format!("the event has more than {} MiB", LARGEST >> 20)));
+    }
+    let event = seat::event(&bytes)?;
+    drop(bytes);
+    Engine::new(config, now)?.seat_event(client, &event)
+}

@@ -1,0 +1,61 @@
+//! What became of each compaction that an agent asked for: lines of JSON beside the store, since the store may be what
+//! failed.
+
+use std::io::Write;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// Above so many bytes, the older half goes.
+const LARGEST: u64 = 256 << 10;
+
+/// One compaction.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SeatEntry {
+    /// Milliseconds since 1970.
+    pub at: i64,
+    /// Which client asked.
+    pub client: String,
+    /// Its session, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// From the start of the process to the answer, in milliseconds.
+    pub ms: u64,
+    /// Tokens of the messages, before and after.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<(u64, u64)>,
+    /// Of the archived original.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handle: Option<String>,
+    /// Why it was left to the agent, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+}
+
+/// Adds an entry. The agent waits: what goes wrong here is only told on standard error.
+pub fn append(folder: &Path, entry: &SeatEntry) {
+    let path = folder.join("seat.jsonl");
+    let add = || -> std::io::Result<()> {
+        std::fs::create_dir_all(folder)?;
+        if std::fs::metadata(&path).is_ok_and(|it| it.len() > LARGEST) {
+            let text = std::fs::read_to_string(&path)?;
+            let lines: Vec<&str> = text.lines().collect();
+            std::fs::write(&path, lines[lines.len() / 2..].join("\n") + "\n")?;
+        }
+        let mut options = std::fs::OpenOptions::new();
+        options.append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.open(&path)?.write_all((crate::json::compact(entry) + "\n").as_bytes())
+    };
+    if let Err(error) = add() {
+        tracing::warn!("{}: {error}", path.display());
+    }
+}
+
+/// The newest entry of a client.
+pub fn newest(folder: &Path, client: &str) -> Option<SeatEntry> {
+    let text = std::fs::read_to_string(folder.join("seat.jsonl")).ok()?;
+    let entries = text.lines().rev().filter_map(|it| serde_json::from_str::<SeatEntry>(it).ok());
+    entries.into_iter().find(|it| it.client == client)
+}
