@@ -333,8 +333,12 @@ pub fn seated(env: &Env, config: &Path, agent: Agent) -> bool {
     let (_, hooks) = files(env, config, agent);
     let text = |path: &Path| text_of(path).ok().flatten().unwrap_or_default();
     match agent {
-        Agent::ClaudeCode => seat_files(env, agent, Path::new("")).iter().all(|it| seat_files::is_ours(&text(&it.0))),
-        Agent::GeminiCli => settings::elements(&text(&hooks), &["hooks", GEMINI_SEAT]).iter().any(|it| is_ours(it)),
+        Agent::ClaudeCode => {
+            seat_files(env, agent, Path::new("")).iter().all(|it| seat_files::is_ours(&text(&it.0)))
+        }
+        Agent::GeminiCli => {
+            settings::elements(&text(&hooks), &["hooks", GEMINI_SEAT]).iter().any(|it| is_ours(it))
+        }
         Agent::OpenCode => text(&hooks).contains("const SEAT = true"),
         Agent::Codex => false,
     }

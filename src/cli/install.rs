@@ -64,7 +64,13 @@ pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
     }
     install::expect_agent(&config.agents, &folder(config), agent)?;
     let ours = records(config).contains_key(agent.name());
-    let wanted = Wanted { program, hooks: !arguments.no_hooks, seat: !arguments.no_seat, trust: arguments.trust, ours };
+    let wanted = Wanted {
+        program,
+        hooks: !arguments.no_hooks,
+        seat: !arguments.no_seat,
+        trust: arguments.trust,
+        ours,
+    };
     let (mut changes, mut made) = install::install(&config.agents, &folder(config), agent, &wanted)?;
     if arguments.prompts {
         changes.extend(prompts(config, &mut made)?);

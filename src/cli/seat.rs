@@ -56,7 +56,8 @@ pub(super) fn run(config: Config, now: i64, arguments: &SeatArgs, screen: &mut S
     match result {
         Ok(Some(it)) => {
             // The log is written first: whoever reads the answer may end us.
-            let entry = SeatEntry { session: it.session, tokens: Some(it.tokens), handle: it.handle, ..entry };
+            let entry =
+                SeatEntry { session: it.session, tokens: Some(it.tokens), handle: it.handle, ..entry };
             seat_log::append(&folder, &entry);
             screen.line(&it.reply.to_string())?;
             Ok(0)

@@ -25,6 +25,8 @@ const REMIND: f64 = 0.8;
 const REARM: f64 = 0.6;
 /// After a reminder, none for so long, even if it is armed: 10 minutes.
 const REMIND_AGAIN_MS: i64 = 600_000;
+/// An agent runs its hooks within so long after a compaction.
+const SEATED_LATELY_MS: i64 = 60_000;
 /// What stands in the mark of a reminder that was given, once the context is small again.
 const ARMED: &str = "armed";
 
@@ -39,7 +41,11 @@ impl Engine {
             }
             Moment::StartCompacted => {
                 self.note_caller(&scope, event)?;
-                self.after_compaction(event, &scope)
+                if self.seated_lately(event, &scope)? {
+                    Ok(String::new())
+                } else {
+                    self.after_compaction(event, &scope)
+                }
             }
             Moment::BeforeCompaction => self.before_compaction(event, &scope),
             Moment::BeforeCheck => {
@@ -47,12 +53,24 @@ impl Engine {
                 Ok(String::new())
             }
             Moment::AfterCompaction => {
-                self.compacted(event, &scope)?;
+                if !self.seated_lately(event, &scope)? {
+                    self.compacted(event, &scope)?;
+                }
                 Ok(String::new())
             }
             Moment::Turn => self.turn(event, &scope),
             Moment::Other => Ok(String::new()),
         }
+    }
+
+    /// Whether the agent's last compaction was ours, in its seat: of that nothing is left to be said.
+    fn seated_lately(&self, event: &Event, scope: &Scope) -> Result<bool> {
+        let mark = self.store.marked(scope, &compacted_mark(&event.session))?;
+        let ours = |it: &crate::store::Mark| {
+            crate::store::Handle::parse(&it.value).is_some()
+                && self.now.saturating_sub(it.at) < SEATED_LATELY_MS
+        };
+        Ok(mark.as_ref().is_some_and(ours))
     }
 
     fn hook_scope(&self, event: &Event) -> Scope {

@@ -57,12 +57,17 @@ impl Engine {
     /// # Errors
     /// Where nothing was said, or the original cannot be archived: the agent's own compaction should go on.
     pub fn seat(&self, opened: Opened, original: Option<&Opened>, ask: &SeatAsk) -> Result<Seated> {
-        let history = numbered(opened.session.history);
+        let history = without_request(opened.session.history);
+        let unchanged = nothing_new(&history);
+        let history = numbered(history);
         let opened = Opened { session: Session { history, ..opened.session }, ..opened };
         let history = &opened.session.history;
         let original = original.unwrap_or(&opened);
         if !history.messages().iter().any(|it| it.kind == Why::Said) {
-            return Err(Error::new(Kind::Refused, "the agent asks to compact a conversation in which nothing was said"));
+            return Err(Error::new(
+                Kind::Refused,
+                "the agent asks to compact a conversation in which nothing was said",
+            ));
         }
         if !self.store.keeps() {
             return Err(Error::new(Kind::Refused, "nothing is archived (persistence = \"none\")"));
@@ -76,25 +81,36 @@ impl Engine {
         let measured = self.measure_history(history, &ask);
         let handle = self.session_handle(original)?;
         let plan = self.plan(&measured, &ask, None);
-        if !plan.act && plan.reason.code == "nothing_to_compact" && summarized(history) {
+        tracing::info!(
+            "{} messages, {} tokens; {}",
+            history.messages().len(),
+            measured.tokens,
+            plan.reason.text
+        );
+        if unchanged {
             let tokens = measured.tokens;
-            return Ok(Seated { history: history.clone(), handle: None, tokens_before: tokens, tokens_after: tokens });
+            return Ok(Seated {
+                history: history.clone(),
+                handle: None,
+                tokens_before: tokens,
+                tokens_after: tokens,
+            });
         }
         let (plan, after, tokens_after) = self.seated(&measured, &ask, plan, &handle);
         let after = with_undo(after, &handle);
         let summary = after.messages().iter().find(|it| it.kind == Why::Summary).map(Message::plain);
-        let archived =
-            self.archive_of(original, history, &plan, &ask, tokens_after, summary.as_deref())?;
+        let archived = self.archive_of(original, history, &plan, &ask, tokens_after, summary.as_deref())?;
         self.note_seat(original, &archived.compaction)?;
         Ok(Seated { history: after, handle: Some(handle), tokens_before: measured.tokens, tokens_after })
     }
 
-    /// The new history: by the profile, or by it within half of what there is, or as plainly as can be.
+    /// The new history: by the profile, or by it within three quarters of what there is, or as plainly as can be.
     fn seated(&self, measured: &Measured<'_>, ask: &Ask, plan: Plan, handle: &str) -> (Plan, History, u64) {
-        let half = Ask { budget: Some(Amount::Tokens((measured.tokens / 2).max(1))), ..ask.clone() };
+        let most = (measured.tokens * 3 / 4).max(1);
+        let less = Ask { budget: Some(Amount::Tokens(most)), ..ask.clone() };
         let mut plans = vec![(plan, ask)];
         if measured.tokens > SMALL_END / 3 {
-            plans.push((self.plan(measured, &half, None), &half));
+            plans.push((self.plan(measured, &less, None), &less));
         }
         for (plan, ask) in plans {
             if !plan.act {
@@ -125,9 +141,12 @@ impl Engine {
         }
         let mut plan = self.plan(measured, ask, None);
         (plan.ops, plan.act, plan.split) = (Vec::new(), true, Some(tail));
-        plan.need = ask.profile.passes.iter().position(|it| matches!(it, crate::profile::Pass::Summarize(_))).map(
-            |pass| compact::Need { from: 0, to: tail, budget: SMALL_END, shown_from: 0, pass },
-        );
+        plan.need = ask
+            .profile
+            .passes
+            .iter()
+            .position(|it| matches!(it, crate::profile::Pass::Summarize(_)))
+            .map(|pass| compact::Need { from: 0, to: tail, budget: SMALL_END, shown_from: 0, pass });
         let after = messages[tail..].iter().map(size).sum::<u64>();
         let first = header(measured.tokens, after, 1.0, history, handle, compact::end_mark(messages));
         let (before, text, behind) = match ask.profile.summarize() {
@@ -149,7 +168,8 @@ impl Engine {
     /// Notes that the agent writes our answer into its session, so that it can be undone.
     fn note_seat(&self, original: &Opened, compaction: &str) -> Result<()> {
         let history = &original.session.history;
-        let Some(path) = original.path.as_deref().filter(|_| agent_of(original.session.format).is_ok()) else {
+        let Some(path) = original.path.as_deref().filter(|_| agent_of(original.session.format).is_ok())
+        else {
             return Ok(());
         };
         let scope = self.scope(history);
@@ -171,6 +191,28 @@ impl Engine {
             None => Ok(()),
         }
     }
+}
+
+/// Without the client's own request for the summary that stands last: it is the same each time.
+fn without_request(history: History) -> History {
+    let meta = history.meta.clone();
+    let mut messages = history.into_messages();
+    while messages
+        .last()
+        .is_some_and(|it| matches!(it.kind, Why::Marker | Why::Continue) || it.parts.is_empty())
+    {
+        messages.pop();
+    }
+    History::new(messages, meta)
+}
+
+/// Whether a history is what we answered last: two compactions in a row.
+fn nothing_new(history: &History) -> bool {
+    let messages = history.messages();
+    let Some(at) = messages.iter().rposition(|it| it.kind == Why::Summary) else { return false };
+    let end = compact::end_mark(messages).map(|it| format!("[end {it}]"));
+    let marked = |it: &Text| end.as_deref().is_some_and(|end| it.as_str().contains(end));
+    messages[at].texts().any(marked) || !messages[at + 1..].iter().any(|it| it.kind == Why::Said)
 }
 
 /// With the end of an earlier answer as messages again, each under its place as its number.

@@ -9,8 +9,9 @@ use super::{Engine, Opened, SeatAsk, SessionRef};
 use crate::agents::seat::{self, Client, claude_code, gemini_cli};
 use crate::agents::{self, Agent, hooks};
 use crate::error::{Error, Kind, Result};
+use crate::format::claude_code::is_clients;
 use crate::format::{Format, Memory};
-use crate::history::{History, Kind as Why, Meta};
+use crate::history::{History, Kind as Why, Meta, Role};
 use crate::tokens;
 use crate::verbatim::Prompts;
 
@@ -46,7 +47,8 @@ impl Engine {
                 });
                 let settings = agents::gemini_cli::home(&self.config.agents).join("settings.json");
                 let settings = std::fs::read_to_string(settings).unwrap_or_default();
-                let Some((trigger, focus)) = gemini_cli::asked(event, found.map(|it| it.0), window, &settings)
+                let Some((trigger, focus)) =
+                    gemini_cli::asked(event, found.map(|it| it.0), window, &settings)
                 else {
                     return Ok(None);
                 };
@@ -57,7 +59,8 @@ impl Engine {
                 (opened, None)
             }
         };
-        let session = original.as_ref().unwrap_or(&opened).session.history.meta.session.as_deref().map(str::to_owned);
+        let session =
+            original.as_ref().unwrap_or(&opened).session.history.meta.session.as_deref().map(str::to_owned);
         let seated = self.seat(opened, original.as_ref(), &ask)?;
         let reply = match client {
             Client::ClaudeCode => claude_code::reply(seated.history.messages()),
@@ -73,9 +76,10 @@ impl Engine {
     }
 
     fn named_event(&self, event: &Value, key: &str, agent: &str) -> Result<Opened> {
-        let name = event[key].as_str().filter(|it| !it.is_empty()).ok_or_else(|| {
-            Error::new(Kind::Input, format!("expected {key} in the event, found none"))
-        })?;
+        let name = event[key]
+            .as_str()
+            .filter(|it| !it.is_empty())
+            .ok_or_else(|| Error::new(Kind::Input, format!("expected {key} in the event, found none")))?;
         let format = Format::named(agent)?;
         self.open(&SessionRef::Named(name.to_owned()), Some(format), Agent::named(agent).map(Agent::name))
     }
@@ -91,8 +95,16 @@ impl Engine {
             Some((it, _)) => Meta { agent: None, ..it.session.history.meta.clone() },
             None => Meta { cwd: Some(self.project().project.into()), ..Meta::default() },
         };
-        let history = std::mem::take(&mut opened.session.history);
-        opened.session.history = History::new(history.into_messages(), meta);
+        let mut messages = std::mem::take(&mut opened.session.history).into_messages();
+        // Its record of the /compact that brought us here, and of those before.
+        messages.retain(|it| !(it.role == Role::User && claude_code::is_compact_command(&it.plain())));
+        for it in &mut messages {
+            let clients = it.kind == Why::Said && it.texts().all(|it| is_clients(it.as_str()));
+            if it.role == Role::User && clients && it.texts().next().is_some() {
+                it.kind = Why::Context;
+            }
+        }
+        opened.session.history = History::new(messages, meta);
         if transcript.as_ref().is_some_and(|it| !it.1) {
             self.keep(&opened)?;
         }

@@ -35,6 +35,13 @@ pub use wire::messages;
 /// How the first line of a summary of ours begins: what it is known by where a format has no mark for it.
 pub const SUMMARY_START: &str = "Earlier conversation compacted:";
 
+/// Whether a text is a summary of ours that an agent wrote down as a message of the user: it has no mark of its own there.
+fn is_our_summary(text: &str) -> bool {
+    let first = text.lines().next().unwrap_or_default();
+    first.strip_prefix("[Epitome] ").unwrap_or(first).starts_with(SUMMARY_START)
+        && first.contains("epitome restore ")
+}
+
 /// Bytes that can be read again. `len` is fixed when it is opened; bytes after it do not exist.
 pub trait Source: Sync {
     /// A path, or what stands for one; for messages.

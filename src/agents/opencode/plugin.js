@@ -55,6 +55,11 @@ export const EpitomePlugin = async ({ client, directory }) => {
         if (said.text?.trim()) output.context.push(said.text)
       } catch {}
     },
+    // The request for that one word holds the whole conversation, unless it is taken out here: it may be too long to send.
+    "experimental.chat.messages.transform": async (_, output) => {
+      const session = output.messages?.[0]?.info?.sessionID
+      if (waiting.has(session)) output.messages.splice(0, output.messages.length - 1)
+    },
     "experimental.text.complete": async (input, output) => {
       const text = waiting.get(input.sessionID)
       if (!text) return

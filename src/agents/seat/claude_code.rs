@@ -17,7 +17,10 @@ pub fn messages(event: &Value) -> Result<Vec<u8>> {
     for (number, message) in all.iter().enumerate() {
         let role = message["role"].as_str().filter(|it| matches!(*it, "user" | "assistant"));
         let Some(role) = role else {
-            return Err(wrong(format!("expected the role user or assistant in message {number}, found {}", message["role"])));
+            return Err(wrong(format!(
+                "expected the role user or assistant in message {number}, found {}",
+                message["role"]
+            )));
         };
         let list = |key: &str| message[key].as_array().map(Vec::as_slice).unwrap_or_default();
         let mut blocks: Vec<Value> = list("toolResults")
@@ -74,12 +77,14 @@ pub fn reply(messages: &[Message]) -> Value {
                 Part::Text(text) if text.is_empty() => None,
                 Part::Text(text) => Some(json!({"role": role, "text": text.as_str(), "toolUses": []})),
                 Part::Call(call) => {
-                    let input: Value = serde_json::from_str(call.input.as_str()).unwrap_or_else(|_| json!({}));
+                    let input: Value =
+                        serde_json::from_str(call.input.as_str()).unwrap_or_else(|_| json!({}));
                     let call = json!({"tool_use_id": &*call.id, "tool": &*call.name, "input": input});
                     Some(json!({"role": "assistant", "text": "", "toolUses": [call]}))
                 }
                 Part::Output(it) => {
-                    let result = json!({"tool_use_id": &*it.id, "text": it.text.as_str(), "isError": it.failed});
+                    let result =
+                        json!({"tool_use_id": &*it.id, "text": it.text.as_str(), "isError": it.failed});
                     Some(json!({"role": "user", "text": "", "toolUses": [], "toolResults": [result]}))
                 }
                 Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => None,
@@ -87,6 +92,14 @@ pub fn reply(messages: &[Message]) -> Value {
         }
     }
     json!({ "messages": out })
+}
+
+/// Whether a message is the client's record of a `/compact`.
+pub fn is_compact_command(text: &str) -> bool {
+    let text = text.trim_start();
+    ["<command-name>/compact<", "<local-command-caveat>", "<local-command-stdout>Compacted"]
+        .iter()
+        .any(|it| text.starts_with(it))
 }
 
 /// The id of the newest message's row in the transcript.
@@ -111,7 +124,8 @@ mod tests {
             {"role": "user", "text": "", "toolUses": [], "toolResults": [{"tool_use_id": "t2", "text": "two", "isError": true}]},
             {"role": "user", "text": "", "toolUses": [], "toolResults": [{"tool_use_id": "t1", "text": "one", "isError": false}]},
         ]});
-        let session = format::read(&Memory::new("event", messages(&event).unwrap()), Some(Format::Anthropic)).unwrap();
+        let session =
+            format::read(&Memory::new("event", messages(&event).unwrap()), Some(Format::Anthropic)).unwrap();
         let found = session.history.messages();
         let shape: Vec<_> = found.iter().map(|it| (it.role, it.kind, it.parts.len())).collect();
         assert_eq!(
@@ -126,14 +140,25 @@ mod tests {
         assert_eq!(session.history.units().len(), 3);
         let back = reply(found);
         assert_eq!(back["messages"].as_array().unwrap().len(), 7);
-        assert_eq!(back["messages"][3]["toolUses"][0], json!({"tool_use_id": "t1", "tool": "Read", "input": {"f": 1}}));
-        assert_eq!(back["messages"][5]["toolResults"][0], json!({"tool_use_id": "t2", "text": "two", "isError": true}));
+        assert_eq!(
+            back["messages"][3]["toolUses"][0],
+            json!({"tool_use_id": "t1", "tool": "Read", "input": {"f": 1}})
+        );
+        assert_eq!(
+            back["messages"][5]["toolResults"][0],
+            json!({"tool_use_id": "t2", "text": "two", "isError": true})
+        );
         assert!(!back.to_string().contains("handle"));
     }
 
     #[test]
     fn what_is_not_understood_is_refused() {
-        for event in [json!({}), json!({"messages": []}), json!({"messages": [{"role": "oracle", "text": "x"}]}), json!({"messages": [3]})] {
+        for event in [
+            json!({}),
+            json!({"messages": []}),
+            json!({"messages": [{"role": "oracle", "text": "x"}]}),
+            json!({"messages": [3]}),
+        ] {
             assert!(messages(&event).is_err(), "{event}");
         }
     }

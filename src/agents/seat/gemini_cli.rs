@@ -16,7 +16,12 @@ const BEFORE_ITS_OWN: f64 = 0.9;
 const ITS_OWN: f64 = 0.5;
 
 /// Why to compact, if at all, and the user's words for it. `reported`: tokens of the last answer; `window`: the model's.
-pub fn asked(event: &Value, reported: Option<u64>, window: Option<u64>, settings_text: &str) -> Option<(&'static str, Option<String>)> {
+pub fn asked(
+    event: &Value,
+    reported: Option<u64>,
+    window: Option<u64>,
+    settings_text: &str,
+) -> Option<(&'static str, Option<String>)> {
     // The second AfterAgent of the turn that was denied: denying it again would never end.
     if event["hook_event_name"] != "AfterAgent" || event["stop_hook_active"] == true {
         return None;
@@ -31,7 +36,8 @@ pub fn asked(event: &Value, reported: Option<u64>, window: Option<u64>, settings
 
 /// From so many reported tokens on we compact: before the client does.
 pub fn threshold(window: Option<u64>, settings_text: &str) -> u64 {
-    let own = settings::get(settings_text, &["model", "compressionThreshold"]).and_then(|it| it.parse::<f64>().ok());
+    let own = settings::get(settings_text, &["model", "compressionThreshold"])
+        .and_then(|it| it.parse::<f64>().ok());
     let own = own.filter(|it| *it > 0.0 && *it <= 1.0).unwrap_or(ITS_OWN);
     window.map_or(AT_MOST, |it| AT_MOST.min((it as f64 * own * BEFORE_ITS_OWN) as u64))
 }
@@ -79,9 +85,7 @@ mod tests {
 
     #[test]
     fn when_it_is_asked() {
-        let event = |prompt: &str, again: bool| {
-            json!({"hook_event_name": "AfterAgent", "prompt": prompt, "stop_hook_active": again})
-        };
+        let event = |prompt: &str, again: bool| json!({"hook_event_name": "AfterAgent", "prompt": prompt, "stop_hook_active": again});
         let window = Some(1_048_576);
         assert_eq!(asked(&event("x", false), Some(471_859), window, "{}"), Some(("auto", None)));
         assert_eq!(asked(&event("x", false), Some(471_858), window, "{}"), None);

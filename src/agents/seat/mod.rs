@@ -55,8 +55,11 @@ impl Client {
 /// # Errors
 /// [`Kind::Input`] if it is no object.
 pub fn event(bytes: &[u8]) -> Result<Value> {
-    let wrong = |found: String| Error::new(Kind::Input, format!("expected a compaction event as JSON, found {found}"));
-    let value: Value = serde_json::from_str(&crate::json::mend(bytes)).map_err(|error| wrong(error.to_string()))?;
+    let wrong = |found: String| {
+        Error::new(Kind::Input, format!("expected a compaction event as JSON, found {found}"))
+    };
+    let value: Value =
+        serde_json::from_str(&crate::json::mend(bytes)).map_err(|error| wrong(error.to_string()))?;
     if value.is_object() { Ok(value) } else { Err(wrong("no object".to_owned())) }
 }
 

@@ -42,7 +42,8 @@ pub(super) fn kind_of(parts: &[Part]) -> Kind {
     if said { Kind::Said } else { Kind::Context }
 }
 
-pub(super) fn is_clients(text: &str) -> bool {
+/// Whether the client wrote a text in the user's place: the record of a local command, a reminder.
+pub(crate) fn is_clients(text: &str) -> bool {
     let text = text.trim_start();
     if text.starts_with("<command-message>") {
         // A prompt command: what the user wrote behind it is a request. (A local command begins with its name.)

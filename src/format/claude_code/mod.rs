@@ -57,6 +57,8 @@ const SIDE_TYPES: [&str; 25] = [
     "worktree-state",
 ];
 
+pub(crate) use blocks::is_clients;
+
 /// Whether the first part of a file (about 64 KB, mended) surely is a Claude Code transcript: one of its lines is a
 /// row of the tree, or a side line that names what only Claude Code has.
 pub fn sniff(first_lines: &str) -> bool {

@@ -203,7 +203,8 @@ fn words(parts: Vec<Part>, kind: Kind, meta: bool, summary: bool, result: bool) 
     let kind = if meta { Kind::Context } else { kind };
     if result && parts.iter().any(|it| matches!(it, Part::Output(_))) {
         Item::Results { parts, kind }
-    } else if summary {
+    } else if summary || matches!(&*parts, [Part::Text(text)] if super::super::is_our_summary(text.as_str()))
+    {
         Item::Summary(parts)
     } else {
         Item::Words { parts, kind }

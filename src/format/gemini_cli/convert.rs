@@ -179,7 +179,7 @@ pub(super) fn read_kind(before: Option<&Message>, is_model: bool, parts: &[Part]
 fn told_kind(before: Option<&Message>, is_model: bool, parts: &[Part], summary: bool) -> Kind {
     let [Part::Text(text)] = parts else { return Kind::Said };
     match is_model {
-        false if summary => Kind::Summary,
+        false if summary || super::super::is_our_summary(text.as_str()) => Kind::Summary,
         false if text.as_str() == "Please continue." => Kind::Continue,
         true if text.as_str() == ACK && before.is_some_and(|it| it.kind == Kind::Summary) => Kind::Ack,
         _ => Kind::Said,
