@@ -52,6 +52,9 @@ const OBJECT: &str = "{}";
 /// In [`Made`], in front of the keys of a value that installing set to `"1"`.
 const SWITCH: &str = "=";
 
+/// Seconds until the hook that compacts in Gemini CLI is ended from outside; it ends itself before.
+const GEMINI_LIMIT: u32 = 14;
+
 /// The event at which we compact in Gemini CLI.
 const GEMINI_SEAT: &str = "AfterAgent";
 
@@ -437,8 +440,17 @@ fn command(program: &Path) -> String {
 }
 
 fn gemini_seat(program: &Path) -> String {
-    let command = format!("{} seat gemini-cli", super::reach::quoted(&program.to_string_lossy()));
-    // Milliseconds; our own limit is below it, since Gemini CLI's was seen not to hold.
+    let program = super::reach::quoted(&program.to_string_lossy());
+    // The time limit holds also where the program itself hangs: Gemini CLI's own was seen not to end a child of the hook.
+    let command = if cfg!(windows) {
+        format!("{program} seat gemini-cli")
+    } else {
+        format!(
+            "exec 3<&0; {program} seat gemini-cli <&3 & p=$!; (sleep {GEMINI_LIMIT}; kill -9 $p) </dev/null >/dev/null 2>&1 3<&- & \
+             wait $p || echo '{{}}'; kill $! 2>/dev/null"
+        )
+    };
+    // Milliseconds.
     let hook = json!({"type": "command", "name": NAME, "command": command, "timeout": 20_000});
     json!({ "hooks": [hook] }).to_string()
 }
@@ -463,7 +475,7 @@ fn entry(agent: Agent, wanted: &Wanted) -> String {
 fn hook(agent: Agent, command: &str) -> String {
     // Gemini CLI counts milliseconds, the others seconds.
     let hook = match agent {
-        Agent::GeminiCli => json!({"type": "command", "name": NAME, "command": command, "timeout": 10_000}),
+        Agent::GeminiCli => json!({"type": "command", "name": NAME, "command": command, "timeout": 5_000}),
         Agent::ClaudeCode | Agent::Codex | Agent::OpenCode => {
             json!({"type": "command", "command": command, "timeout": 10})
         }
@@ -526,7 +538,7 @@ fn is_our_hook(path: &[String], text: &str) -> bool {
 
 /// Whether a hook's command calls us, wherever we lie.
 fn is_our_command(command: &str) -> bool {
-    (command.ends_with(" hook") || command.ends_with(" seat gemini-cli")) && command.contains("epitome")
+    (command.ends_with(" hook") || command.contains(" seat gemini-cli")) && command.contains("epitome")
 }
 
 /// A server of our name that we did not register, and would not know how to put back.

@@ -20,6 +20,7 @@ mod readback;
 mod recall;
 mod report;
 mod restore;
+mod restore_seat;
 mod score;
 mod scorecard;
 mod seat;

@@ -158,22 +158,22 @@ fn never_applied(name: &str) -> Error {
     Error::new(Kind::Arguments, what)
 }
 
-struct Undo<'a> {
-    engine: &'a Engine,
-    compaction: &'a Compaction,
+pub(super) struct Undo<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) compaction: &'a Compaction,
     applied: &'a Applied,
     mark: Mark,
-    source: Memory,
-    session: Session,
+    pub(super) source: Memory,
+    pub(super) session: Session,
 }
 
 /// What was done.
-struct Done {
-    status: &'static str,
-    id: String,
-    output: String,
-    later: usize,
-    warnings: Vec<String>,
+pub(super) struct Done {
+    pub(super) status: &'static str,
+    pub(super) id: String,
+    pub(super) output: String,
+    pub(super) later: usize,
+    pub(super) warnings: Vec<String>,
 }
 
 impl Undo<'_> {
@@ -182,6 +182,8 @@ impl Undo<'_> {
         let target = Place::of(Some(Path::new(&written)))?;
         match (self.applied.mode.as_str(), target) {
             ("new", target) => self.leave(&target),
+            (super::seat::MODE, Place::Rows(database, id)) => self.seat_rows(&database, &id),
+            (super::seat::MODE, Place::File(path)) => self.seat_file(&path),
             (_, Place::Rows(database, id)) => self.rows(&database, &id),
             ("append", Place::File(path)) => self.append(&path),
             ("patch", Place::File(path)) => self.patch(&path),
@@ -196,7 +198,7 @@ impl Undo<'_> {
         self.compaction.session.id.clone()
     }
 
-    fn done(&self, status: &'static str, output: &Path) -> Done {
+    pub(super) fn done(&self, status: &'static str, output: &Path) -> Done {
         Done { status, id: self.id(), output: output.display().to_string(), later: 0, warnings: Vec::new() }
     }
 
@@ -384,7 +386,7 @@ impl Undo<'_> {
     }
 }
 
-fn changed(path: &Path) -> Error {
+pub(super) fn changed(path: &Path) -> Error {
     let what = "undoing: the session was changed since in other ways than by later turns; undo those first (newest first), or \
                 restore the original with --out";
     Error::new(Kind::Changed, what).at(path.display().to_string(), None)

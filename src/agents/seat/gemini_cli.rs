@@ -49,6 +49,12 @@ pub fn conversation(history: History) -> History {
     let mut messages = history.into_messages();
     if let Some(at) = messages.iter().rposition(|it| it.kind == Kind::Summary) {
         messages.drain(..at);
+        // The model answers the summary with a word.
+        let word =
+            |it: &Message| it.role == Role::Assistant && it.calls().next().is_none() && it.plain().len() < 40;
+        if messages.get(1).is_some_and(word) {
+            messages.remove(1);
+        }
     }
     let ours = |it: &Message| it.role == Role::User && it.plain().contains(BY_HAND);
     let mut skip = false;

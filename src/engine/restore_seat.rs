@@ -1,0 +1,156 @@
+//! Undo of a compaction that the agent wrote down itself from our answer.
+//!
+//! What stands in its session is found by the handle in the summary's first line; what was said after it stays.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::open::open_path;
+use super::restore::{Done, Undo, changed};
+use crate::agents::reach::{self, Job, Way};
+use crate::agents::{Agent, opencode};
+use crate::compact;
+use crate::engine::install::agent_of;
+use crate::engine::{Engine, Opened};
+use crate::error::{Error, Kind, Result};
+use crate::format::{self, Memory, Mode, Source};
+use crate::history::{History, Kind as Why, Message, Role, Text};
+
+impl Undo<'_> {
+    fn seat_handle(&self) -> Result<&str> {
+        let handle = self.compaction.original.as_ref().map(crate::store::Handle::as_str);
+        handle.ok_or_else(|| {
+            Error::new(Kind::Store, "undoing: expected the original in the archive, found none")
+        })
+    }
+
+    /// OpenCode: the messages of the compaction go; all others were left where they stood.
+    pub(super) fn seat_rows(&self, database: &Path, id: &str) -> Result<Done> {
+        let handle = self.seat_handle()?;
+        let now = opencode::export(database, id)?;
+        let output = format!("{}#{id}", database.display());
+        let mut export: Value = serde_json::from_str(&crate::json::mend(&now)).unwrap_or_default();
+        let Some(messages) = export["messages"].as_array_mut() else { return Err(changed(database)) };
+        let says = |it: &Value| {
+            it["info"]["summary"] == true
+                && it["parts"].as_array().is_some_and(|parts| {
+                    parts.iter().any(|it| it["text"].as_str().is_some_and(|it| it.contains(handle)))
+                })
+        };
+        let Some(at) = messages.iter().position(says) else {
+            return Ok(self.done("unchanged", Path::new(&output)));
+        };
+        let marker = messages[at]["info"]["parentID"].clone();
+        // "Continue if you have next steps", which the client says behind an automatic one.
+        let synthetic = |it: &Value| {
+            it["info"]["role"] == "user"
+                && it["parts"]
+                    .as_array()
+                    .is_some_and(|it| !it.is_empty() && it.iter().all(|it| it["synthetic"] == true))
+        };
+        let go_on = messages.get(at + 1).is_some_and(synthetic);
+        let later = messages[at + 1 + usize::from(go_on)..].len();
+        let mut number = 0;
+        messages.retain(|it| {
+            let gone = number == at || (go_on && number == at + 1) || it["info"]["id"] == marker;
+            number += 1;
+            !gone
+        });
+        opencode::change(database, &now, &crate::json::compact(&export).into_bytes())?;
+        Ok(Done { later, ..self.done("restored", Path::new(&output)) })
+    }
+
+    /// A file: the messages from before once more, then what was said since.
+    pub(super) fn seat_file(&self, path: &Path) -> Result<Done> {
+        let handle = self.seat_handle()?;
+        let agent = agent_of(self.session.format)?;
+        let now = open_path(path, Some(self.session.format))?;
+        let messages = now.session.history.messages();
+        let ours =
+            |it: &Message| it.kind == Why::Summary && it.texts().any(|it| it.as_str().contains(handle));
+        let Some(at) = messages.iter().rposition(ours) else {
+            let bytes = now.source.bytes(0..now.source.len())?;
+            return match memchr::memmem::find(&bytes, handle.as_bytes()) {
+                Some(_) => Err(changed(path)),
+                None => Ok(self.done("unchanged", path)),
+            };
+        };
+        let later = said_since(&messages[at..]);
+        let before = match agent {
+            Agent::ClaudeCode => before_boundary(&now, at)?,
+            Agent::Codex | Agent::GeminiCli | Agent::OpenCode => None,
+        };
+        let live = reach::is_live(&self.engine.config.agents, agent, &self.compaction.session.id, path);
+        let reach = reach::reach(agent, Job::Restore, live, false)?;
+        if later.is_empty() && reach.way == Way::Replace {
+            crate::files::replace(path, now.source.len(), &self.source.bytes(0..self.source.len())?)?;
+            return Ok(self.done("restored", path));
+        }
+        let (source, session) = before.unwrap_or_else(|| (self.source.clone(), self.session.clone()));
+        let fresh = |it: &Message| Message { from: None, usage: None, wire_len: None, ..it.clone() };
+        let new = |it: &Message| if reach.mode == Mode::New { it.clone() } else { fresh(it) };
+        let all = session.history.messages().iter().map(new).chain(later.iter().map(fresh)).collect();
+        let after = History::new(all, session.history.meta.clone());
+        let opened = match reach.mode {
+            Mode::New => Opened { source: Box::new(source), session, path: None, cwd: None, live: false },
+            Mode::Append | Mode::Patch => now,
+        };
+        self.put_back(self.engine, &opened, &after, &reach, path, later.len())
+    }
+
+    fn put_back(
+        &self,
+        engine: &Engine,
+        opened: &Opened,
+        after: &History,
+        reach: &reach::Reach,
+        path: &Path,
+        later: usize,
+    ) -> Result<Done> {
+        let mut warnings = Vec::new();
+        let (bytes, written) = engine.written(opened, after, reach.mode, &mut warnings)?;
+        let mut done = self.done("restored", path);
+        match (reach.way, &written.file_name) {
+            (Way::Beside, Some(name)) => {
+                let beside = path.with_file_name(name);
+                crate::files::create(&beside, &bytes, path)?;
+                done.output = beside.display().to_string();
+            }
+            _ => crate::files::replace(path, opened.source.len(), &bytes)?,
+        }
+        done.id = written.session.unwrap_or(done.id);
+        Ok(Done { later, warnings, ..done })
+    }
+}
+
+/// What follows a summary of ours and the end of the conversation that was kept with it.
+fn said_since(from_summary: &[Message]) -> Vec<Message> {
+    let Some((summary, rest)) = from_summary.split_first() else { return Vec::new() };
+    let ends = |it: &Message| {
+        let mark = compact::end_mark(std::slice::from_ref(it)).map(|it| format!("[end {it}]"));
+        mark.is_some_and(|mark| summary.texts().any(|it| it.as_str().contains(&mark)))
+    };
+    let rest = rest.iter().position(ends).map_or(rest, |it| &rest[it + 1..]);
+    // Where the summary was a message of the user, the model has answered it with a word.
+    let answer = |it: &Message| {
+        it.role == Role::Assistant
+            && it.calls().next().is_none()
+            && it.texts().map(Text::as_str).collect::<String>().trim() == "OK"
+    };
+    let rest = if rest.first().is_some_and(answer) { &rest[1..] } else { rest };
+    rest.to_vec()
+}
+
+/// The part of a transcript in front of the compaction whose summary is message `at`. The archived one may lack rows that
+/// were written a moment later.
+fn before_boundary(now: &Opened, at: usize) -> Result<Option<(Memory, format::Session)>> {
+    let Some(record) = now.session.of_message[at].first() else { return Ok(None) };
+    let end = now.session.records[*record as usize].at;
+    let bytes = now.source.bytes(0..end)?;
+    let Some(mark) = memchr::memmem::rfind(&bytes, b"\"compact_boundary\"") else { return Ok(None) };
+    let start = memchr::memrchr(b'\n', &bytes[..mark]).map_or(0, |it| it + 1);
+    let source = Memory::new("the transcript before the compaction", &bytes[..start]);
+    let session = format::read(&source, Some(now.session.format))?;
+    Ok(Some((source, session)))
+}
