@@ -1,7 +1,7 @@
 //! Files as sources, and files put in place whole or not at all.
 
 use std::fs;
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -34,7 +34,7 @@ impl File {
                 Error::new(Kind::Input, format!("expected a session file, found {what}")).at(&name, None)
             );
         }
-        let file = fs::File::open(path).map_err(|error| {
+        let file = open(path).map_err(|error| {
             Error::new(Kind::Input, "opening a session file").at(&name, None).because(error)
         })?;
         let len = file
@@ -87,6 +87,27 @@ pub(crate) fn read_exact_at(file: &fs::File, mut at: u64, mut buffer: &mut [u8])
     Ok(())
 }
 
+/// Opens a regular file to read it. Anything else is refused and never waited for: a FIFO blocks whoever opens it until
+/// another process writes.
+pub fn open(path: &Path) -> std::io::Result<fs::File> {
+    let mut options = fs::OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
+    let file = options.open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(std::io::Error::new(ErrorKind::InvalidInput, "expected a regular file")),
+    }
+}
+
+/// The text of a regular file, as [`open`] opens it.
+pub fn read_to_string(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    open(path)?.read_to_string(&mut text)?;
+    Ok(text)
+}
+
 /// The text of a file below a folder that is resolved. Nothing if it lies elsewhere, also behind a link, or is larger than
 /// a megabyte, or no text.
 pub fn text_below(folder: &Path, path: &str) -> Option<String> {
@@ -96,7 +117,7 @@ pub fn text_below(folder: &Path, path: &str) -> Option<String> {
     if !path.starts_with(folder) || !found.is_file() || found.len() > LARGEST {
         return None;
     }
-    fs::read_to_string(path).ok()
+    read_to_string(&path).ok()
 }
 
 /// Puts a file in place: written beside it, synced, renamed over it. An existing file's permissions are kept, a new

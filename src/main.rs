@@ -14,8 +14,12 @@ fn main() -> ExitCode {
     if arguments.is_estimate() {
         give_memory_back();
     }
-    let environment = Environment::of_process();
     init_log(&arguments);
+    let hook = arguments.is_hook();
+    if hook {
+        cli::end_hook_in_time();
+    }
+    let environment = Environment::of_process();
     let stdout = std::io::stdout();
     let terminal = stdout.is_terminal();
     let columns = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
@@ -24,7 +28,6 @@ fn main() -> ExitCode {
         columns.filter(|it| terminal && *it > 0),
     );
     let mut out = std::io::BufWriter::new(stdout.lock());
-    let hook = arguments.is_hook();
     let result = Config::load(environment).and_then(|config| cli::run(arguments, config, style, &mut out));
     let flushed = out.flush();
     match result {

@@ -21,10 +21,8 @@ pub fn is_live(env: &Env, thread: &str) -> bool {
     // An id that is no plain name names no file of ours to open.
     let plain = thread.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-');
     let path = home(env).join("thread-writer-locks").join(format!("{thread}.lock"));
-    if !plain || !fs::metadata(&path).is_ok_and(|it| it.is_file()) {
-        return false;
-    }
-    fs::File::open(&path).is_ok_and(|it| matches!(it.try_lock_shared(), Err(fs::TryLockError::WouldBlock)))
+    let file = || crate::files::open(&path);
+    plain && file().is_ok_and(|it| matches!(it.try_lock_shared(), Err(fs::TryLockError::WouldBlock)))
 }
 
 /// Takes the lock that a running thread holds: while it is held, Codex does not resume the thread.
@@ -77,7 +75,7 @@ const LOGGED: u64 = 16 << 20;
 /// `history.jsonl`: a line `{session_id, ts, text}` for each prompt, `ts` in seconds (Codex 0.169).
 pub(super) fn typed(env: &Env) -> Vec<Typed> {
     let read = || -> std::io::Result<Vec<u8>> {
-        let mut file = fs::File::open(home(env).join("history.jsonl"))?;
+        let mut file = crate::files::open(&home(env).join("history.jsonl"))?;
         let len = file.metadata()?.len();
         file.seek(SeekFrom::Start(len.saturating_sub(LOGGED)))?;
         let mut bytes = Vec::new();

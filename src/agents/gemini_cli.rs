@@ -79,8 +79,8 @@ pub(super) fn search(env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<Fou
 
 /// Folder name → directory, by both ways of naming.
 fn known(env: &Env) -> BTreeMap<String, PathBuf> {
-    let text = fs::read(home(env).join("projects.json")).unwrap_or_default();
-    let map: Value = serde_json::from_str(&crate::json::mend(&text)).unwrap_or_default();
+    let text = crate::files::read_to_string(&home(env).join("projects.json")).unwrap_or_default();
+    let map: Value = serde_json::from_str(&crate::json::mend(text.as_bytes())).unwrap_or_default();
     let mut out = BTreeMap::new();
     for (path, slug) in map["projects"].as_object().into_iter().flatten() {
         let path = PathBuf::from(path);

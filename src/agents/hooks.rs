@@ -121,8 +121,8 @@ const TAIL: u64 = 262_144;
 /// The context that the provider last reported, and the model, from the end of a session's file: cheap enough for every
 /// turn. Nothing if the end does not say it.
 pub fn reported(agent: Agent, path: &Path) -> Option<(u64, Option<String>)> {
-    let mut file = std::fs::File::open(path).ok()?;
-    let len = file.metadata().ok().filter(std::fs::Metadata::is_file)?.len();
+    let mut file = crate::files::open(path).ok()?;
+    let len = file.metadata().ok()?.len();
     file.seek(SeekFrom::Start(len.saturating_sub(TAIL))).ok()?;
     let mut bytes = Vec::new();
     file.take(TAIL).read_to_end(&mut bytes).ok()?;
@@ -162,7 +162,7 @@ pub fn reported(agent: Agent, path: &Path) -> Option<(u64, Option<String>)> {
 
 /// The window that a session's own records name, from its end (Codex).
 pub fn window(path: &Path) -> Option<u64> {
-    let mut file = std::fs::File::open(path).ok()?;
+    let mut file = crate::files::open(path).ok()?;
     let len = file.metadata().ok()?.len();
     file.seek(SeekFrom::Start(len.saturating_sub(TAIL))).ok()?;
     let mut bytes = Vec::new();

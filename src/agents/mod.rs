@@ -244,7 +244,7 @@ impl File {
     /// Its beginning, mended.
     fn head(&self) -> String {
         let mut bytes = Vec::new();
-        if let Ok(file) = fs::File::open(&self.path) {
+        if let Ok(file) = crate::files::open(&self.path) {
             // What was read before an error counts.
             let _ = file.take(HEAD).read_to_end(&mut bytes);
         }

@@ -73,7 +73,7 @@ pub fn own_compaction(agent: Agent, setting: &dyn Fn(&str) -> Option<Value>) -> 
 }
 
 fn read(file: &Path) -> Option<Value> {
-    let text = std::fs::read_to_string(file).ok()?;
+    let text = crate::files::read_to_string(file).ok()?;
     if file.extension().is_some_and(|it| it == "toml") {
         toml::from_str(&text).ok()
     } else {

@@ -1,6 +1,7 @@
 //! `epitome hook`: what the agents' hooks call.
 
 use std::io::Read;
+use std::time::Duration;
 
 use super::Screen;
 use crate::agents::hooks::{self, Moment};
@@ -10,6 +11,24 @@ use crate::error::{Error, Kind, Result};
 
 /// More than this an agent never says.
 const MOST: u64 = 16 << 20;
+/// A hook ends by itself after this long, whatever holds it: the agent waits for it, and the installed timeout is 10 s.
+const DEADLINE: Duration = Duration::from_secs(5);
+/// How long the line about that may take: nobody may be reading standard error.
+const LAST_WORD: Duration = Duration::from_millis(100);
+
+/// Ends the process at the deadline, without a word to the agent. To be called before anything else is done. What is
+/// stored or put in place is so at once or not at all, so it may end anywhere.
+pub fn end_in_time() {
+    let watch = || {
+        std::thread::sleep(DEADLINE);
+        let late = || tracing::warn!("hook: not done after {} s; ended", DEADLINE.as_secs());
+        let _ = std::thread::Builder::new().spawn(late);
+        std::thread::sleep(LAST_WORD);
+        std::process::exit(0)
+    };
+    // Without a thread the agent's own timeout is what is left.
+    let _ = std::thread::Builder::new().spawn(watch);
+}
 
 /// Never fails: what an agent does must not depend on us. What went wrong is said on standard error.
 pub(super) fn run(config: Config, now: i64, screen: &mut Screen<'_>) -> Result<u8> {

@@ -36,6 +36,7 @@ use crate::error::{Error, Kind, Result};
 use crate::facts;
 
 pub use arguments::{Arguments, Command};
+pub use hook::end_in_time as end_hook_in_time;
 pub use paint::Paint;
 
 /// Where a command writes, and how.

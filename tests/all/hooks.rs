@@ -245,6 +245,124 @@ fn opencodes_plugin_gets_sections_and_facts_within_bounds() {
     }
 }
 
+/// What a hook prints, and how it ends, by itself: far below the 30 s that another process may hold the store.
+#[cfg(unix)]
+fn ended(mut hook: std::process::Child) -> Output {
+    let id = hook.id();
+    let input = hook.stdin.take();
+    let (done, wait) = std::sync::mpsc::channel();
+    std::thread::spawn(move || done.send(hook.wait_with_output()));
+    let Ok(output) = wait.recv_timeout(std::time::Duration::from_secs(20)) else {
+        let _ = std::process::Command::new("kill").args(["-9", &id.to_string()]).status();
+        panic!("the hook did not end");
+    };
+    drop(input);
+    output.unwrap()
+}
+
+#[test]
+#[cfg(unix)]
+fn whatever_holds_it_it_ends_without_a_word() {
+    let home = tempfile::tempdir().unwrap();
+    let real = session(home.path(), "claude-code");
+    let event = |name: &str, path: &Path| {
+        json!({"session_id": "s", "transcript_path": path, "cwd": home.path(), "hook_event_name": name, "source": "compact",
+            "trigger": "auto", "compact_summary": "We looked at the gates."})
+    };
+    // The store is made, and then another process writes to it all the time.
+    said(home.path(), &event("PreCompact", &real));
+    let store = home.path().join(".local/share/epitome/epitome.db");
+    let other = rusqlite::Connection::open(&store).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let fifo = home.path().join("fifo.jsonl");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    // Begins as a session, and is then a line of two billion zeros that take no room.
+    let vast = home.path().join("vast.jsonl");
+    let head: String =
+        fs::read_to_string(&real).unwrap().lines().take(4).map(|it| format!("{it}\n")).collect();
+    fs::write(&vast, head).unwrap();
+    fs::OpenOptions::new().write(true).open(&vast).unwrap().set_len(2 << 30).unwrap();
+    let start = |home: &Path, text: Option<String>, limit: &str| {
+        let mut shell = std::process::Command::new("sh");
+        let program = env!("CARGO_BIN_EXE_epitome");
+        shell.args(["-c", &format!("{limit} exec \"$0\" hook"), program]);
+        let like = command(home, &[]);
+        shell.env_clear().envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let mut child = shell
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        if let Some(text) = text {
+            let _ = child.stdin.take().unwrap().write_all(text.as_bytes());
+        }
+        child
+    };
+    let mut hooks = Vec::new();
+    for name in
+        ["SessionStart", "PreCompact", "PostCompact", "PreCompress", "UserPromptSubmit", "BeforeAgent"]
+    {
+        for path in [&real, &fifo] {
+            hooks.push((
+                format!("{name} {}", path.display()),
+                start(home.path(), Some(event(name, path).to_string()), ""),
+            ));
+        }
+    }
+    // Its agent says nothing and never closes the pipe.
+    hooks.push(("open input".to_owned(), start(home.path(), None, "")));
+    // Another home, where nobody holds the store; its disk is full.
+    let full = tempfile::tempdir().unwrap();
+    for name in ["SessionStart", "PreCompact", "PostCompact", "UserPromptSubmit"] {
+        let text = event(name, &real).to_string();
+        hooks.push((format!("{name} full disk"), start(full.path(), Some(text), "ulimit -f 0;")));
+    }
+    let free = tempfile::tempdir().unwrap();
+    let slow =
+        ["SessionStart", "PreCompact"].map(|it| start(free.path(), Some(event(it, &vast).to_string()), ""));
+    for (what, hook) in hooks {
+        let output = ended(hook);
+        let log = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 0), "{what}: {log}");
+    }
+    for hook in slow {
+        let output = ended(hook);
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    drop(other);
+}
+
+#[test]
+#[cfg(unix)]
+fn what_is_no_file_is_not_waited_for() {
+    let home = tempfile::tempdir().unwrap();
+    let fifo = home.path().join("fifo.jsonl");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let fifo = fifo.to_str().unwrap();
+    for words in [
+        ["estimate", fifo].as_slice(),
+        &["compact", fifo],
+        &["prune", fifo],
+        &["split", fifo],
+        &["compare", fifo],
+        &["handoff", fifo, "--goal", "x"],
+        &["score", fifo, fifo],
+        &["report", fifo],
+        &["watch", "--once", fifo],
+        &["estimate", "/dev/zero"],
+        &["estimate", home.path().to_str().unwrap()],
+    ] {
+        let mut command = command(home.path(), words);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let output = ended(command.spawn().unwrap());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{words:?}: {said}");
+        assert!(said.contains("expected a session file, found a"), "{words:?}: {said}");
+    }
+}
+
 #[test]
 fn nothing_that_it_is_told_makes_it_fail() {
     let home = tempfile::tempdir().unwrap();
