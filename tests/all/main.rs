@@ -34,3 +34,4 @@ mod score;
 mod store;
 mod summarizer;
 mod vectors;
+mod voice;
