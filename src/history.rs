@@ -397,6 +397,15 @@ pub struct Output {
     pub failed: bool,
     /// The text already is a placeholder: the agent or we cleared it before.
     pub cleared: bool,
+    /// The user refused the call, as the agent itself recorded it.
+    pub refusal: Option<Box<Refusal>>,
+}
+
+/// A call that the user refused. Only the readers of the agents' formats make one: the text of an output never is one.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Refusal {
+    /// Why, in the user's words, where the agent records that.
+    pub reason: Option<Box<str>>,
 }
 
 /// A kind of attachment, as far as its price depends on it.
@@ -772,6 +781,7 @@ mod tests {
             media: [].into(),
             failed: false,
             cleared: false,
+            refusal: None,
         };
         Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)])
     }

@@ -222,6 +222,23 @@ pub fn meaning(name: &str) -> Meaning {
     }
 }
 
+/// Tools by which an agent puts questions to the user, by agent, in lower case. OpenCode's tools of servers are called
+/// `server_tool`, so that only a name without `_` is its own.
+const QUESTIONS: [(&str, &[&str]); 4] = [
+    ("claude-code", &["askuserquestion", "exitplanmode", "exit_plan_mode"]),
+    ("codex", &["request_user_input"]),
+    ("gemini-cli", &["ask_user", "exit_plan_mode"]),
+    ("opencode", &["question"]),
+];
+
+/// Whether a tool of that name is the agent's own, by which it asks the user: then its output is the user's answer.
+pub fn asks_user(agent: Option<&str>, name: &str) -> bool {
+    match QUESTIONS.iter().find(|it| Some(it.0) == agent) {
+        Some((_, own)) => own.iter().any(|it| name.eq_ignore_ascii_case(it)),
+        None => meaning(name) == Meaning::Ask,
+    }
+}
+
 /// Everything that a call does, in order. Never empty: an unknown tool gives one [`Meaning::Other`].
 pub fn actions(call: &Call) -> Vec<Action> {
     let text = call.input.as_str();
@@ -277,7 +294,11 @@ fn known(name: &str) -> Option<(&'static str, Meaning)> {
         let rest = name.rsplit("__").next().unwrap_or(&name);
         let mut tails =
             std::iter::once(rest).chain(rest.match_indices(['_', '.']).map(|(at, _)| &rest[at + 1..]));
-        tails.find_map(|tail| find(tail).filter(|_| tail.contains('_') || PLAIN_WORDS.contains(&tail)))
+        let same = |tail: &str, meaning: Meaning| {
+            // A server's tool may be called like the one that asks the user, and answer for them.
+            meaning != Meaning::Ask && (tail.contains('_') || PLAIN_WORDS.contains(&tail))
+        };
+        tails.find_map(|tail| find(tail).filter(|it| same(tail, it.1)))
     })
 }
 

@@ -308,7 +308,7 @@ fn missing(before: &History, after: &History) -> String {
     let mut used = count(&out);
     let mut any = false;
     for loss in &lost {
-        let line = format!("\n- {}", loss.text);
+        let line = format!("\n- {}", facts::text::flat(&loss.text));
         let cost = count(&line) + 1;
         if used + cost > AFTER {
             break;

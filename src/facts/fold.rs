@@ -137,7 +137,7 @@ pub(super) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>)
     for (number, message) in history.messages().iter().enumerate() {
         if message.kind == Kind::Summary {
             for text in message.texts() {
-                Fold { number, base, topic: None, skip: false, indent: 0, facts }.text(text.as_str());
+                Fold { number, base, topic: None, headed: false, skip: false, indent: 0, facts }.text(text.as_str());
             }
         }
     }
@@ -166,6 +166,8 @@ struct Fold<'a> {
     base: Option<&'a str>,
     /// Of the section that is open; nothing before the first.
     topic: Option<Topic>,
+    /// A section was opened.
+    headed: bool,
     /// In an analysis that the summary after it repeats.
     skip: bool,
     /// How far the last step is indented, if it has a mark: what stands deeper belongs to it.
@@ -218,6 +220,7 @@ impl Fold<'_> {
         let nested = line.starts_with([' ', '\t']) && !lead.starts_with('<');
         if !nested && let Some((word, topic, rest)) = section(lead) {
             self.topic = Some(topic);
+            self.headed = true;
             self.skip = word == "analysis";
             if let Some(rest) = rest {
                 self.say(topic, rest);
@@ -227,7 +230,10 @@ impl Fold<'_> {
         if !nested && HEADING.is_match(lead) && lead.starts_with(['#', '<']) {
             return;
         }
-        if let Some(pinned) = lead.strip_prefix("- pinned: ") {
+        // They stand above all sections; below a heading a tool's text may begin so.
+        if !self.headed
+            && let Some(pinned) = lead.strip_prefix("- pinned: ")
+        {
             return self.push(
                 Topic::Constraints,
                 Voice::Summary,

@@ -37,13 +37,6 @@ static EXIT: LazyLock<Expression> = LazyLock::new(|| {
 });
 static RUNNING: LazyLock<Expression> =
     LazyLock::new(|| Expression::new(r"(?m)^Process running with session ID (\d+)"));
-static REFUSED: LazyLock<Expression> = LazyLock::new(|| {
-    Expression::new(concat!(
-        r"(?i)^\s*(?:error: )?(?:the user doesn't want to (?:proceed|take)|user (?:rejected|declined|cancell?ed)|\[request interrupted",
-        r"|rejected by user|the user rejected|tool call (?:rejected|denied)|exec(?:ution)? (?:rejected|denied)",
-        r"|this command was (?:rejected|denied)|operation cancelled by user|permission (?:to use|denied by user)|the user has denied|[^\n]{0,40}the user (?:refused|denied|declined|rejected))",
-    ))
-});
 /// Counts that test runners, linters and compilers print.
 static COUNT: LazyLock<Expression> = LazyLock::new(|| {
     Expression::new(
@@ -83,11 +76,6 @@ static EMPTY: LazyLock<Expression> = LazyLock::new(|| {
         r"(?i)^\W*(?:debugger attached.*|waiting for the debugger.*|chunk id.*|wall time.*|> .*|\[\w+\] error task failed|exit code:? -?\d+|error|fail(?:ed)?|errors?:|command exited with code \d+|process exited with code \d+|command aborted|npm (?:err!|error)(?: (?:code|errno|path|lifecycle|workspace|location|command)\b.*)?)\W*$",
     )
 });
-
-/// Whether the tool was not run because somebody said no.
-pub(super) fn refused(output: &Output) -> bool {
-    REFUSED.is_match(clip(output.text.as_str(), 200).0)
-}
 
 /// Reads an output of a command.
 pub(super) fn read(output: &Output) -> Outcome {
@@ -275,7 +263,7 @@ mod tests {
 
     fn shown(text: &str, failed: bool) -> String {
         let text = Text::new(text);
-        let it = read(&Output { id: "c".into(), name: None, text, media: [].into(), failed, cleared: false });
+        let it = read(&Output { id: "c".into(), name: None, text, media: [].into(), failed, cleared: false, refusal: None });
         format!(
             "{:?} {:?} {} | {}",
             it.ok,

@@ -6,7 +6,7 @@ use super::command;
 use super::outcome::{self, Outcome};
 use super::text::{clip, flat, untimed};
 use super::{Deed, Detail, Fact, Topic, Voice};
-use crate::history::{Call, History, Output};
+use crate::history::{Call, History, Output, Refusal};
 use crate::tools::{self, Action, Meaning};
 
 /// How an output begins when an edit or a read did not happen, in lower case (all agents).
@@ -195,14 +195,16 @@ impl Work<'_> {
     fn answered(&mut self, number: usize, call: &Call, output: &Output, history: &History) {
         let actions = tools::actions(call);
         let main = actions.first().map_or(Meaning::Other, |it| it.meaning);
-        if outcome::refused(output) {
-            self.refused(number, call, &actions, output, history);
+        if let Some(refusal) = &output.refusal {
+            self.refused(number, call, &actions, refusal, history);
             return;
         }
         match main {
             Meaning::Run => self.ran(number, &actions, output),
             Meaning::Attend => self.attended(number, call, output),
-            Meaning::Ask => self.asked(number, call, output),
+            Meaning::Ask if tools::asks_user(history.meta.agent.as_deref(), &call.name) => {
+                self.asked(number, call, output);
+            }
             Meaning::Read
             | Meaning::Edit
             | Meaning::Create
@@ -211,6 +213,7 @@ impl Work<'_> {
             | Meaning::Search
             | Meaning::List
             | Meaning::Plan
+            | Meaning::Ask
             | Meaning::Fetch
             | Meaning::Delegate
             | Meaning::Other => {
@@ -478,7 +481,7 @@ impl Work<'_> {
         number: usize,
         call: &Call,
         actions: &[Action],
-        output: &Output,
+        refusal: &Refusal,
         history: &History,
     ) {
         let what = actions.iter().find_map(|it| {
@@ -488,16 +491,13 @@ impl Work<'_> {
             Some(it) => format!("{} {}", call.name, flat(clip(&it, 120).0)),
             None => call.name.to_string(),
         };
-        let text = output.text.as_str();
-        let refusal = || text.lines().next()?.split_once("the user refused")?.1.split_once(": ");
-        let said = text.split_once("the user said:").or_else(refusal).map(|(_, it)| it.trim().to_string());
         // Without a reason of its own, what the user says next is the reason.
         let next = || {
             let after = history.messages().iter().skip(number + 1).take(3).find(|it| it.is_prompt())?;
             let text = after.texts().next()?.as_str().trim();
             (!text.starts_with('[') && text.chars().count() < 400).then(|| text.to_string())
         };
-        let text = said.filter(|it| !it.is_empty()).or_else(next).unwrap_or_default();
+        let text = refusal.reason.as_deref().map(str::to_owned).or_else(next).unwrap_or_default();
         let detail = Detail::Choice { asked: None, means: Some(what), refused: true, superseded: None };
         self.facts.push(fact(Topic::Decisions, number, Voice::User, text, detail));
     }

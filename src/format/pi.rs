@@ -299,6 +299,7 @@ impl Reader {
             id: id.into(),
             name: message["toolName"].as_str().map(Into::into),
             cleared: is_cleared(&text),
+            refusal: None,
             text: text.into(),
             media: media.into(),
             failed: message["isError"] == true,
@@ -314,7 +315,7 @@ impl Reader {
         for (id, name, record) in std::mem::take(&mut self.open) {
             let text = "No result provided".into();
             let output =
-                Output { id, name: Some(name), text, media: [].into(), failed: true, cleared: false };
+                Output { id, name: Some(name), text, media: [].into(), failed: true, cleared: false, refusal: None };
             self.messages.push((Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]), record));
         }
     }

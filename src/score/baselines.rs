@@ -1,6 +1,5 @@
 //! What simple ways to compact keep: the floor and the yardstick of a scorecard. Plain functions over histories.
 
-use super::done::is_refusal;
 use crate::history::{History, Kind, Message, Output, Part, Role, Text};
 use crate::tools::{self, Meaning};
 
@@ -129,7 +128,7 @@ fn skeleton(message: &Message) -> String {
                 format!("[{}] {}", it.name, super::text::clip(&super::text::normal(&path), 80))
             }
             Part::Output(it) => {
-                let failed = if is_refusal(it) || it.failed { "failed: " } else { "" };
+                let failed = if it.failed { "failed: " } else { "" };
                 format!("{failed}{}", super::text::clip(&super::text::normal(it.text.as_str()), 60))
             }
             Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => continue,

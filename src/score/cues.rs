@@ -406,20 +406,6 @@ pub(super) const NO: &[&str] = &[
     "non",
 ];
 
-/// What tools answer when the user said no. Claude Code 2.1, Codex 0.169, Gemini CLI 0.61, OpenCode 1.18.
-pub(super) const REFUSALS: &[&str] = &[
-    "doesn't want to proceed", "user rejected", "rejected by user", "rejected by the user",
-    "rejected permission", "user cancelled",
-    "cancelled by user", "user denied", "denied by user", "user declined", "user did not allow",
-    "operation was cancelled",
-    "user dismissed",
-];
-
-/// Where the reason starts in such an answer.
-pub(super) const REFUSAL_REASONS: &[&str] = &[
-    "the user said:", "with the following feedback:", "feedback:", "reason:",
-];
-
 /// Says that an approach was tried and left.
 pub(super) const GIVEN_UP: &[&str] = &[
     "didn't work", "did not work", "gave up", "giving up", "abandon", "abandoned", "i reverted",
@@ -466,6 +452,11 @@ pub(super) const OF_THE_USER: &[&str] = &[
     "огранич", "правил", "требован",
     "инструкц", "benutzer", "nutzer", "vorgabe", "regel", "einschränk", "anforder", "utilisateur",
     "contrainte", "règle", "consigne", "exigence",
+];
+
+/// Labels under which earlier summaries give what tools were asked and printed.
+pub(super) const SEEN_LABELS: &[&str] = &[
+    "files", "commands", "errors", "identifiers", "files, and why", "commands and errors",
 ];
 
 /// Labels under which earlier summaries give the user's rules or words.

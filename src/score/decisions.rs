@@ -5,12 +5,11 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::cues;
-use super::done::is_refusal;
 use super::probe::{Class, Fact, Probe};
 use super::said::{asks, has_phrase, is_prompt, own, undecided, weight};
 use super::text::{Sentence, Shape, clip, content, is_dense, normal, rows, sentences, unquoted, words};
 use crate::history::{Call, History, Output, Part, Role};
-use crate::tools::{self, Meaning};
+use crate::tools;
 
 /// What the user chose, allowed, refused.
 pub(super) fn probes(source: &History, rules: &[String], out: &mut Vec<Probe>) {
@@ -29,13 +28,13 @@ pub(super) fn probes(source: &History, rules: &[String], out: &mut Vec<Probe>) {
                 }
                 Part::Output(output) => {
                     let Some(call) = asked.remove(&*output.id) else { continue };
-                    if is_refusal(output) {
+                    if let Some(refusal) = &output.refusal {
                         refused = Some(number);
-                        if let Some(reason) = refusal_reason(output.text.as_str()) {
+                        if let Some(reason) = refusal.reason.as_deref().and_then(refusal_reason) {
                             refused = None;
                             out.push(decision(number, None, reason));
                         }
-                    } else if tools::meaning(&call.name) == Meaning::Ask && !output.cleared {
+                    } else if tools::asks_user(source.meta.agent.as_deref(), &call.name) && !output.cleared {
                         answered(number, call, output, &mut answers);
                     }
                 }
@@ -311,14 +310,9 @@ fn leaf(value: &Value) -> String {
     }
 }
 
-fn refusal_reason(text: &str) -> Option<String> {
-    cues::REFUSAL_REASONS.iter().find_map(|mark| {
-        let at = text.to_ascii_lowercase().find(mark)?;
-        let reason = normal(text.get(at + mark.len()..)?);
-        let reason =
-            reason.split("Note: The user's next message").next().unwrap_or_default().trim().to_string();
-        let first = sentences(&reason).into_iter().next()?.text;
-        let sentence = Sentence { question: first.ends_with(['?', '？']), text: first };
-        (weight(&sentence.text) >= 2 && !asks(&sentence) && !undecided(&sentence)).then_some(sentence.text)
-    })
+/// The first sentence of the reason for a refusal, if it decides something.
+fn refusal_reason(reason: &str) -> Option<String> {
+    let first = sentences(&normal(reason)).into_iter().next()?.text;
+    let sentence = Sentence { question: first.ends_with(['?', '？']), text: first };
+    (weight(&sentence.text) >= 2 && !asks(&sentence) && !undecided(&sentence)).then_some(sentence.text)
 }

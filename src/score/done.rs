@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::Value;
 
 use super::commands::{command_key, only_looks, outcome, says_error, signature, still_runs, strength};
-use super::cues;
 use super::probe::{Class, Fact, FileOp, Outcome, Probe};
 use super::text::{clip, normal, own_words, typed};
 use crate::history::{Call, History, Kind, Output, Part, Role};
@@ -67,7 +66,7 @@ struct Trouble {
 impl Deeds {
     fn answer(&mut self, number: usize, call: &Call, actions: &[Action], output: &Output) {
         let text = output.text.as_str();
-        let refused = is_refusal(output);
+        let refused = output.refusal.is_some();
         for action in actions {
             match action.meaning {
                 Meaning::Run if !refused => {
@@ -104,7 +103,6 @@ impl Deeds {
         let shell = all.first().is_some_and(|it| it.meaning == Meaning::Run);
         let text = output.text.as_str();
         let failed = output.failed
-            || is_refusal(output)
             || FAILED_EDITS.iter().any(|it| text.trim_start().starts_with(it))
             || shell && (still_runs(text).is_some() || !outcome(output, "").is_none_or(|it| it.ok));
         if failed {
@@ -346,12 +344,6 @@ const FAILED_EDITS: [&str; 6] = [
     "error:",
     "failed",
 ];
-
-/// Whether the user, asked for permission, said no.
-pub(super) fn is_refusal(output: &Output) -> bool {
-    let head = clip(output.text.as_str(), 400);
-    output.failed && cues::REFUSALS.iter().any(|it| head.contains(it))
-}
 
 fn is_open(item: &Value) -> bool {
     let status = item.get("status").and_then(Value::as_str).unwrap_or("pending");

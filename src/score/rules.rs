@@ -115,7 +115,12 @@ fn gives_rules(rows: &[Row], row: &Row) -> bool {
         let lower = it.text.to_lowercase();
         cues::RULE_LABELS.iter().any(|word| lower.contains(word))
     });
-    labelled || of_the_user(&[], row) && row.text.contains(['"', '“', '「'])
+    // Under such a heading stands what tools did and printed, whatever it says of the user.
+    let seen = row.labels.iter().flatten().filter_map(|it| rows.get(*it)).any(|it| {
+        let lower = it.text.to_lowercase();
+        cues::SEEN_LABELS.iter().any(|label| lower.trim_end_matches(':') == *label)
+    });
+    labelled || !seen && of_the_user(&[], row) && row.text.contains(['"', '“', '「'])
 }
 
 /// A text without its quotation marks: where the user is quoted, what the quotation says is what the user says.

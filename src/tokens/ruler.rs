@@ -475,6 +475,7 @@ mod tests {
             media: [].into(),
             failed: false,
             cleared: false,
+            refusal: None,
         };
         Message::new(Role::Tool, Kind::Said, vec![Part::Output(it)])
     }
@@ -666,6 +667,7 @@ mod tests {
             media: [media.clone()].into(),
             failed: false,
             cleared: false,
+            refusal: None,
         };
         let thought = Reasoning { text: PROSE.into(), signature: None };
         let messages = vec![

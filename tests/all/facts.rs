@@ -46,6 +46,7 @@ pub(crate) fn session(text: &str) -> History {
                     media: [].into(),
                     failed,
                     cleared: false,
+                    refusal: None,
                 };
                 Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)])
             }
@@ -217,6 +218,7 @@ fn storms_and_giants_are_bounded() {
         media: [].into(),
         failed: true,
         cleared: false,
+        refusal: None,
     };
     let call = Call {
         id: "c".into(),
@@ -328,7 +330,7 @@ fn message() -> impl Strategy<Value = Message> {
         }),
         (text, id, any::<bool>()).prop_map(|(text, id, failed)| {
             let text = Text::new(text);
-            let output = Output { id: id.into(), name: None, text, media: [].into(), failed, cleared: false };
+            let output = Output { id: id.into(), name: None, text, media: [].into(), failed, cleared: false, refusal: None };
             Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)])
         }),
     ]
@@ -421,6 +423,7 @@ fn a_users_spec_chooses_files_and_slices_time() {
             media: [].into(),
             failed: false,
             cleared: false,
+            refusal: None,
         };
         messages.push(Message::text(Role::User, Kind::Said, format!("change {path}")));
         messages.push(Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)]));

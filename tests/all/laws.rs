@@ -219,6 +219,7 @@ fn build(steps: &[Step]) -> History {
         media: [].into(),
         failed: false,
         cleared: false,
+        refusal: None,
     };
     let call = |number: usize, at: usize| {
         let id = format!("call_{number}_{at}").into();

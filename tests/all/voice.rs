@@ -156,7 +156,7 @@ impl Bench {
         out.insert("score", voiced_probes(history));
         out.insert("handoff", voiced(&self.engine.brief(&opened, "go on").unwrap()));
         let ask = Ask {
-            budget: Some(Amount::Tokens(3_000)),
+            budget: Some(Amount::Tokens(1_500)),
             keep: Some(Amount::Tokens(200)),
             to: To::Bytes,
             ..Ask::new(Profile::built_in("epitome").unwrap())

@@ -10,7 +10,7 @@ use super::chain::{Place, RowKind};
 use super::read::Reported;
 use crate::format::cursor::{Cursor, Recent, Room, Seen};
 use crate::format::wire::scan::compacted;
-use crate::format::{derive, is_cleared};
+use crate::format::{derive, is_cleared, refusal};
 use crate::history::{Call, Kind, Output, Part, Reasoning, Text};
 
 /// A row, understood.
@@ -195,6 +195,7 @@ impl Reader<'_> {
                     media: [].into(),
                     failed,
                     cleared,
+                    refusal: None,
                 }))
             }
             _ => return None,
@@ -225,9 +226,13 @@ impl Reader<'_> {
     fn result(&mut self, it: &mut Cursor<'_>) -> Option<(Text, bool)> {
         let Some(keep) = self.keep else { return it.pass().map(|()| Default::default()) };
         let Held { text, joined, .. } = &mut *self.held;
-        let of = |text: &str| (keep(text), is_cleared(text));
+        // What may be a refusal is told by other fields of the row.
+        let of = |text: &str| {
+            let usual = !refusal::CLAUDE_CODE.iter().any(|it| text.starts_with(it));
+            usual.then(|| (keep(text), is_cleared(text)))
+        };
         if it.peek()? == b'"' {
-            return it.text(text).map(of);
+            return it.text(text).and_then(of);
         }
         joined.clear();
         it.list(|it| {
@@ -249,6 +254,6 @@ impl Reader<'_> {
             })?;
             (kind? == "text").then_some(())
         })?;
-        Some(of(joined))
+        of(joined)
     }
 }

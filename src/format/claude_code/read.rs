@@ -12,7 +12,7 @@ use super::chain::{Index, Row, RowKind, lenient};
 use super::fast::Said;
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::format::cursor::{Cursor, Seen};
-use crate::format::{Format, Keep, Note, PastCompaction, Session, Source, hold};
+use crate::format::{Format, Keep, Note, PastCompaction, Session, Source, hold, refusal};
 use crate::history::{History, Kind, Message, Meta, Part, Role, Text, Usage};
 use crate::json;
 
@@ -243,7 +243,8 @@ fn loaded(row: &Row, text: &str) -> Result<Loaded, String> {
             return Ok(reply(response, body.model, body.usage, blocks(body.content)));
         }
         RowKind::User { meta, summary, result } => {
-            let parts = blocks(body()?.content);
+            let mut parts = blocks(body()?.content);
+            refusals(text, &mut parts);
             let kind = kind_of(&parts);
             Some(words(parts, kind, meta, summary, result))
         }
@@ -260,6 +261,36 @@ fn loaded(row: &Row, text: &str) -> Result<Loaded, String> {
         RowKind::Attachment => attachment(text)?,
     };
     Ok(Loaded { item: item.map(Box::new), model: None })
+}
+
+/// Marks the results of calls that the user refused. An MCP server's error could read the same: but since 2.1.328 a row
+/// says how permission was decided, and in every row of Claude Code the result also stands as it was shown.
+fn refusals(row: &str, parts: &mut [Part]) {
+    #[derive(Deserialize)]
+    struct Denied<'a> {
+        #[serde(rename = "toolDenialKind", default, deserialize_with = "lenient")]
+        kind: Option<String>,
+        #[serde(rename = "permissionDecision", default, deserialize_with = "lenient")]
+        permission: Option<Permission>,
+        #[serde(rename = "toolUseResult", borrow, default)]
+        shown: Option<&'a RawValue>,
+    }
+    #[derive(Deserialize)]
+    struct Permission {
+        decision: String,
+    }
+    for part in parts {
+        if let Part::Output(output) = part
+            && output.failed
+            && let Some(refusal) = refusal::claude_code(output.text.as_str())
+            && let Ok(denied) = serde_json::from_str::<Denied>(row)
+            && denied.shown.is_some()
+            && denied.kind.is_none_or(|it| it == "user-rejected")
+            && denied.permission.is_none_or(|it| it.decision != "accept")
+        {
+            output.refusal = Some(Box::new(refusal));
+        }
+    }
 }
 
 fn attachment(text: &str) -> Result<Option<Item>, String> {

@@ -10,20 +10,23 @@ use super::patch::{ASIDE, changed, contents, patch, raw_blocks};
 use super::read::SYNTHETIC;
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::format::lines::each_line;
-use crate::format::{Format, Mode, Piece, Session, Source, Written, derive};
+use crate::format::{Format, Mode, Piece, Session, Source, Written, derive, refusal};
 use crate::history::{History, Kind, Message, Output, Part, Role};
 use crate::json::{self, compact};
 
 /// Fields that a copied row loses: second copies of outputs, and links into the file that it comes from.
 const NOT_COPIED: [&str; 7] = [
     ASIDE,
-    "toolUseResult",
+    SHOWN,
     "sourceToolAssistantUUID",
     "logicalParentUuid",
     "forkedFrom",
     "teamName",
     "agentName",
 ];
+
+/// A result as Claude Code shows it.
+const SHOWN: &str = "toolUseResult";
 
 /// Fields that every row carries and that a new row takes over from the newest one that has them.
 const ENVELOPE: [&str; 5] = ["userType", "entrypoint", "cwd", "version", "gitBranch"];
@@ -268,7 +271,10 @@ impl<'a> Rows<'a> {
             }
             change.push(("message", Some(message.with(&inner))));
         }
-        change.extend(NOT_COPIED.map(|it| (it, None)));
+        // How a refusal was shown is what tells it from an output that reads the same.
+        let refused = fields.get(SHOWN).is_some_and(refusal::is_shown);
+        let gone = NOT_COPIED.iter().filter(|it| !(refused && **it == SHOWN));
+        change.extend(gone.map(|it| (*it, None)));
         let line = fields.with(&change);
         self.line(&line);
         self.last = Some(uuid);

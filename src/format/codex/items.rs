@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::format::cursor::Cursor;
-use crate::format::is_cleared;
 use crate::format::raw::{Fields, array, list, quoted, text};
 use crate::format::wire::scan;
+use crate::format::{is_cleared, refusal};
 use crate::history::{Call, Kind, Media, MediaKind, Message, Opaque, Output, Part, Reasoning, Role, Text};
 
 /// Whose opaque parts these are.
@@ -305,13 +305,15 @@ fn output(fields: &Fields, call: &Arc<str>) -> Output {
 
 /// An output that is nothing but text, kept as `keep` leaves it; whose it is has to be said still.
 pub(super) fn output_of(text: &str, keep: &dyn Fn(&str) -> Text) -> Output {
+    let refusal = refusal::codex(text).map(Box::new);
     Output {
         id: "".into(),
         name: None,
-        failed: says_failed(text),
+        failed: refusal.is_some() || says_failed(text),
         cleared: is_cleared(text) || text == "Output exceeded the available model context and was truncated",
         text: keep(text),
         media: [].into(),
+        refusal,
     }
 }
 

@@ -392,6 +392,7 @@ fn paired(items: Vec<Box<Live>>) -> Vec<Box<Live>> {
                     media: [].into(),
                     failed: true,
                     cleared: false,
+                    refusal: None,
                 };
                 let message = Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]);
                 Some(Live { message, record: live.record, at: None, pair: Pair::None, starts_turn: false })

@@ -149,6 +149,8 @@ impl Messages {
         }
         let before = self.live.last().map(|it| &it.message);
         let kind = match (said.role, said.kind) {
+            // What stands beside a tool's response is the tool's, not somebody's words.
+            (Which::User | Which::Results, None) if is_beside(&parts) => Kind::Context,
             (Which::Results, _) => Kind::Said,
             (_, Some(kind)) => kind,
             (_, None) => told_kind(before, model, &parts, said.summary),
@@ -167,6 +169,12 @@ impl Messages {
 
 fn is_text(parts: &[Part], expected: &str) -> bool {
     matches!(parts, [Part::Text(text)] if text.as_str() == expected)
+}
+
+/// Whether something stands beside a tool's response.
+fn is_beside(parts: &[Part]) -> bool {
+    let output = |it: &Part| matches!(it, Part::Output(_));
+    parts.iter().any(output) && !parts.iter().all(output)
 }
 
 /// The kind that a text alone tells.

@@ -8,7 +8,8 @@ use memchr::memmem::{self, Finder};
 
 use super::KIND_FIELD;
 use super::record::{
-    CONTEXT, Draft, Item, MASKED, NO_SIGNATURE, Piece, REPORTED, Reported, SNAPSHOT_TAG, starts_ignored,
+    CONTEXT, Draft, Item, MASKED, NO_SIGNATURE, Piece, REPORTED, Reported, SNAPSHOT_TAG, mark_refused,
+    starts_ignored,
 };
 use crate::format::cursor::{Cursor, Recent, Room};
 use crate::format::{Keep, derive, is_cleared};
@@ -241,6 +242,7 @@ impl<'a> Fast<'a> {
     /// A call as the record notes it; its results go to `results`.
     fn call(&mut self, results: &mut Vec<Piece>, it: &mut Cursor<'_>, at: u64) -> Option<Piece> {
         let (mut id, mut tool, mut input, mut answered) = (None, None, None, None);
+        let (before, mut cancelled) = (results.len(), None);
         it.object(|it, name| match name {
             "id" => once(&mut id, self.id(it)?),
             "name" => once(&mut tool, self.name(it)?),
@@ -267,8 +269,12 @@ impl<'a> Fast<'a> {
                     _ => None,
                 }
             }
+            "status" => once(&mut cancelled, it.text(&mut self.room)? == "cancelled"),
             _ => it.pass(),
         })?;
+        if cancelled == Some(true) {
+            mark_refused(&mut results[before..]);
+        }
         Some(call(id?, tool?, input?))
     }
 
@@ -307,7 +313,7 @@ impl<'a> Fast<'a> {
             r#"{"functionResponse":{"id":,"name":,"response":{"output":}}}"#
         };
         let len = frame.len() as u64 + quoted(&id) + quoted(&name) + text.weight().json();
-        let part = Part::Output(Output { id, name: Some(name), failed, cleared, text, media: [].into() });
+        let part = Part::Output(Output { id, name: Some(name), failed, cleared, text, media: [].into(), refusal: None });
         Some(Piece { part, len, blank: false, raw: None })
     }
 

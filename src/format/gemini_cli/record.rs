@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::{KIND_FIELD, KINDS};
 use crate::format::raw::{Fields, list, text};
-use crate::format::{Keep, derive, hold, is_cleared};
+use crate::format::{Keep, derive, hold, is_cleared, refusal};
 use crate::history::{Call, Kind, Media, MediaKind, Opaque, Output, Part, Usage, Weight};
 use crate::json as text_json;
 
@@ -216,7 +216,9 @@ fn draft(fields: &Fields, ours: Option<&str>, raw: bool) -> Draft {
             let mut parts = pieces(values, raw);
             let texts =
                 || parts.iter().filter_map(|it| if let Part::Text(it) = &it.part { Some(it) } else { None });
-            let snapshot = texts().any(|it| it.as_str().contains(SNAPSHOT_TAG));
+            // What stands beside a tool's response is the tool's.
+            let own = !parts.iter().any(|it| matches!(it.part, Part::Output(_)));
+            let snapshot = own && texts().any(|it| it.as_str().contains(SNAPSHOT_TAG));
             let summary = texts().any(|it| is_snapshot(it.as_str()));
             if ours == Some("summary") {
                 unframed(&mut parts);
@@ -247,7 +249,7 @@ fn tool(json: &str) -> serde_json::Result<Map<String, Value>> {
     let fields = Fields::of(json);
     let named = fields.iter().flat_map(Fields::iter);
     named
-        .filter(|(name, _)| ["id", "name", "args", "result"].contains(name))
+        .filter(|(name, _)| ["id", "name", "args", "result", "status"].contains(name))
         .map(|(name, raw)| Ok((name.to_owned(), serde_json::from_str(raw)?)))
         .collect()
 }
@@ -285,8 +287,9 @@ fn model(
     {
         first.entry("thoughtSignature").or_insert_with(|| json!(NO_SIGNATURE));
     }
-    let mut results = Vec::new();
+    let (mut results, mut cancelled) = (Vec::new(), Vec::new());
     for mut tool in tools {
+        let before = results.len();
         match tool.remove("result") {
             None | Some(Value::Null) => {}
             Some(Value::String(text)) if text.is_empty() => {}
@@ -294,8 +297,13 @@ fn model(
                 "id": tool.get("id"), "name": tool.get("name"), "response": { "output": text } } })),
             Some(result) => results.extend(parts_of(Some(result))),
         }
+        if tool.get("status").is_some_and(|it| it == "cancelled") {
+            cancelled.push(before..results.len());
+        }
     }
-    Draft::Model { parts: pieces(values, raw), kind, results: pieces(results, raw) }
+    let mut results = pieces(results, raw);
+    cancelled.into_iter().for_each(|it| mark_refused(&mut results[it]));
+    Draft::Model { parts: pieces(values, raw), kind, results }
 }
 
 /// A content as a list of parts: a text, a part, or a list of both.
@@ -409,6 +417,18 @@ fn output(response: &Value) -> Output {
         cleared: text.contains(MASKED) || is_cleared(&text),
         text: text.into(),
         media: nested.into_iter().flatten().filter_map(media).collect(),
+        refusal: None,
+    }
+}
+
+/// Marks the results of a call whose status is `cancelled`, if it was the user who did not want it.
+pub(super) fn mark_refused(results: &mut [Piece]) {
+    for piece in results {
+        if let Part::Output(output) = &mut piece.part
+            && output.failed
+        {
+            output.refusal = refusal::gemini_cli(output.text.as_str()).map(Box::new);
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::read::is_completed;
 use super::{CLEARED, MARKER};
-use crate::format::is_cleared;
+use crate::format::{is_cleared, refusal};
 use crate::history::{Call, Kind, Media, MediaKind, Message, Output, Part, Reasoning, Role, Text, Usage};
 
 /// A message of the history and where it comes from.
@@ -192,6 +192,7 @@ fn tool(part: &Value, index: usize, record: usize, same_model: bool, open: bool)
         media: [].into(),
         failed,
         cleared: is_cleared(text),
+        refusal: None,
     };
     let output = match state["status"].as_str() {
         Some("completed") if is_compacted(state) => say(CLEARED, false),
@@ -205,7 +206,11 @@ fn tool(part: &Value, index: usize, record: usize, same_model: bool, open: bool)
         {
             say(state["metadata"]["output"].as_str().unwrap_or_default(), false)
         }
-        Some("error") => say(state["error"].as_str().unwrap_or_default(), true),
+        Some("error") => {
+            let error = state["error"].as_str().unwrap_or_default();
+            let refusal = refusal::opencode(name, error).map(Box::new);
+            Output { refusal, ..say(error, true) }
+        }
         _ if open => return (call, None),
         _ => say("[Tool execution was interrupted]", true),
     };

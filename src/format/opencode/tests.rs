@@ -482,7 +482,7 @@ fn carries_over_from_elsewhere() {
     let output = |id: &str, failed| {
         let media = Media { kind: MediaKind::Image, mime: "image/png".into(), data: "AA".into(), size: None };
         let media = if failed { [].into() } else { [media].into() };
-        Part::Output(Output { id: id.into(), name: None, text: "said".into(), media, failed, cleared: false })
+        Part::Output(Output { id: id.into(), name: None, text: "said".into(), media, failed, cleared: false, refusal: None })
     };
     let thought = Part::Reasoning(Reasoning { text: "hm".into(), signature: Some("S".into()) });
     let messages = vec![
@@ -560,6 +560,7 @@ mod laws {
                         media: [].into(),
                         failed: *failed,
                         cleared: false,
+                        refusal: None,
                     })
                 };
                 let said = (0..outputs.len()).map(call).collect();

@@ -356,6 +356,7 @@ impl Fitted<'_> {
                         media: [].into(),
                         failed: false,
                         cleared: false,
+                        refusal: None,
                     }
                 }
                 _ => continue,
@@ -391,6 +392,7 @@ impl Fitted<'_> {
             media: media.into(),
             failed: found.failed,
             cleared: found.cleared,
+            refusal: found.refusal.clone(),
         }
     }
 

@@ -27,7 +27,7 @@ pub use self::sniff::sniff;
 pub use self::write::write;
 
 use self::scan::{Items, Span};
-use super::{Format, Note, PastCompaction, Record, Session, Source, glimpse};
+use super::{Format, Note, PastCompaction, Record, Session, Source, glimpse, refusal};
 use crate::error::{Error, Kind as Fault, Result};
 use crate::history::{
     Call, History, Kind, Media, MediaKind, Message, Meta, Opaque, Output, Part, Role, Text, Usage, Weight,
@@ -104,6 +104,9 @@ pub fn read(source: &dyn Source, format: Format) -> Result<Session> {
         }
         messages.push(message);
         records.push(Record { at: span.start as u64, len: span.len() as u64 });
+    }
+    if api == Api::Anthropic {
+        mark_refused(&mut messages);
     }
     let of_message = (0..messages.len()).map(|it| u32::try_from(it).ok()).collect();
     notes.sort_by_key(|it| it.line);
@@ -364,6 +367,23 @@ fn element(
     Ok((value, message))
 }
 
+/// Marks the results of calls that the user refused, as Claude Code writes them; not those of MCP tools, whose servers
+/// can say the same.
+fn mark_refused(messages: &mut [Message]) {
+    let mut names: HashMap<Arc<str>, Arc<str>> = HashMap::new();
+    for part in messages.iter_mut().flat_map(|it| &mut it.parts) {
+        match part {
+            Part::Call(call) => drop(names.insert(call.id.clone(), call.name.clone())),
+            Part::Output(output) if output.failed => {
+                let own = names.get(&output.id).is_some_and(|it| !it.starts_with("mcp__"));
+                output.refusal =
+                    refusal::claude_code(output.text.as_str()).filter(|_| own).map(Box::new);
+            }
+            Part::Output(_) | Part::Text(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
+        }
+    }
+}
+
 /// What stands in the place of an element that is no message, so that the numbers of the others hold.
 fn unread(raw: &str, api: Api) -> Message {
     let opaque = Opaque { api: api.format().name().into(), kind: "element".into(), raw: raw.into() };
@@ -373,7 +393,9 @@ fn unread(raw: &str, api: Api) -> Message {
 }
 
 fn kind(message: &Message, after_summary: bool) -> Kind {
-    let first = message.texts().next().map_or("", |it| it.as_str().trim_start());
+    // What stands beside an output may be the tool's.
+    let alone = message.outputs().next().is_none();
+    let first = message.texts().next().filter(|_| alone).map_or("", |it| it.as_str().trim_start());
     match message.role {
         Role::System => Kind::Context,
         Role::User if SUMMARIES.iter().any(|it| first.starts_with(it)) => Kind::Summary,

@@ -25,6 +25,21 @@ pub(super) struct Manner {
 /// Writes a fact with at most about `chars` characters of its own text. `ended` is the outcome of the command that an
 /// error comes from, where the command does not stand elsewhere.
 pub(super) fn line(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &Manner) -> Line {
+    let Line { label, group, text } = unfolded(fact, ended, chars, manner);
+    Line { label: label.map(one_line), group, text: one_line(text) }
+}
+
+/// A text without what ends a line for anybody: paths, commands and names are what the session says, and none may begin
+/// a heading or an item of its own.
+fn one_line(text: String) -> String {
+    let breaks = |it: char| it != '\t' && it.is_control() || matches!(it, '\u{2028}' | '\u{2029}');
+    if !text.contains(breaks) {
+        return text;
+    }
+    text.split(breaks).map(str::trim).filter(|it| !it.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &Manner) -> Line {
     let at = format!("[#{}]", fact.message);
     let single = |text: String| {
         // What is told may begin with the mark that the line gets.
@@ -80,14 +95,14 @@ pub(super) fn line(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &
         Detail::Choice { asked, means, refused, superseded } => {
             let said = if fact.text.is_empty() { String::new() } else { words(fact, chars) };
             let mut out = match (asked, means) {
-                (_, Some(what)) if *refused => joined(&format!("refused: {}", cut(what, 140)), &said),
-                (Some(asked), None) if *refused => joined(&format!("asked: {}", cut(asked, chars)), &said),
+                (_, Some(what)) if *refused => joined(&format!("refused: {}", subject(what, 140)), &said),
+                (Some(asked), None) if *refused => joined(&format!("asked: {}", subject(asked, chars)), &said),
                 (Some(asked), Some(means)) => format!(
                     "{} = {}",
-                    joined(&format!("asked: {}", cut(asked, chars)), &said),
+                    joined(&format!("asked: {}", subject(asked, chars)), &said),
                     cut(means, 200)
                 ),
-                (Some(asked), None) => joined(&format!("asked: {}", cut(asked, chars)), &said),
+                (Some(asked), None) => joined(&format!("asked: {}", subject(asked, chars)), &said),
                 (None, Some(means)) => format!("{said} = {}", cut(means, 200)),
                 (None, None) => said,
             };
@@ -123,6 +138,11 @@ pub(super) fn line(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &
             | Topic::Findings => single(words(fact, chars)),
         },
     }
+}
+
+/// What was asked or refused, without the arrow that the user's words follow.
+fn subject(text: &str, chars: usize) -> String {
+    cut(&text.replace('→', "->"), chars)
 }
 
 fn joined(question: &str, answer: &str) -> String {

@@ -31,7 +31,7 @@ fn tool(id: &str, name: &str, input: &str, answer: &str, failed: bool) -> [Messa
     let call =
         Call { id: id.into(), name: name.into(), input: input.into(), freeform: false, signature: None };
     let output =
-        Output { id: id.into(), name: None, text: answer.into(), media: [].into(), failed, cleared: false };
+        Output { id: id.into(), name: None, text: answer.into(), media: [].into(), failed, cleared: false, refusal: None };
     [
         Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)]),
         Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]),

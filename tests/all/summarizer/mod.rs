@@ -38,7 +38,7 @@ fn ran(id: usize, tool: &str, input: serde_json::Value, output: &str, failed: bo
         signature: None,
     };
     let output =
-        Output { id, name: Some(tool.into()), text: output.into(), media: [].into(), failed, cleared: false };
+        Output { id, name: Some(tool.into()), text: output.into(), media: [].into(), failed, cleared: false, refusal: None };
     [
         Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)]),
         Message::new(Role::User, Kind::Said, vec![Part::Output(output)]),

@@ -102,6 +102,7 @@ pub(crate) fn output(id: &str, text: &str) -> Part {
         media: [].into(),
         failed: false,
         cleared: false,
+        refusal: None,
     })
 }
 
