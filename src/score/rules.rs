@@ -118,7 +118,7 @@ fn gives_rules(rows: &[Row], row: &Row) -> bool {
     // Under such a heading stands what tools did and printed, whatever it says of the user.
     let seen = row.labels.iter().flatten().filter_map(|it| rows.get(*it)).any(|it| {
         let lower = it.text.to_lowercase();
-        cues::SEEN_LABELS.iter().any(|label| lower.trim_end_matches(':') == *label)
+        cues::SEEN_LABELS.contains(&lower.trim_matches(['#', '*', ':', ' ']))
     });
     labelled || !seen && of_the_user(&[], row) && row.text.contains(['"', '“', '「'])
 }

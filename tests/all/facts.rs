@@ -37,7 +37,9 @@ pub(crate) fn session(text: &str) -> History {
             "call" => call(false),
             "free" => call(true),
             "out" => {
-                let failed = words.get(2) == Some(&"failed");
+                let refused = words.get(2) == Some(&"refused");
+                let failed = refused || words.get(2) == Some(&"failed");
+                let reason = Some(body).filter(|it| !it.is_empty()).map(Into::into);
                 let text = Text::new(body);
                 let output = Output {
                     id: words[1].into(),
@@ -46,7 +48,7 @@ pub(crate) fn session(text: &str) -> History {
                     media: [].into(),
                     failed,
                     cleared: false,
-                    refusal: None,
+                    refusal: refused.then(|| Box::new(Refusal { reason })),
                 };
                 Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)])
             }
