@@ -5,8 +5,9 @@ use std::sync::LazyLock;
 use super::expression::Expression;
 use super::outcome::Outcome;
 use super::text::{bare, clip, flat, machine};
-use super::{Deed, Detail, Fact, Name, Polarity, Topic, Voice, talk, work};
-use crate::history::{History, Kind};
+use super::voice::{Earlier, Seen};
+use super::{Deed, Detail, Fact, Name, Polarity, Topic, talk, work};
+use crate::history::History;
 
 /// Words in a heading, in lower case, that tell what its section holds. The first that fits counts.
 const SECTIONS: [(&str, Topic); 58] = [
@@ -135,10 +136,10 @@ fn section(lead: &str) -> Option<(&'static str, Topic, Option<&str>)> {
 /// Reads every summary in the history.
 pub(super) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>) {
     for (number, message) in history.messages().iter().enumerate() {
-        if message.kind == Kind::Summary {
-            for text in message.texts() {
-                Fold { number, base, topic: None, headed: false, skip: false, indent: 0, facts }.text(text.as_str());
-            }
+        let Some(earlier) = Earlier::of(number, message) else { continue };
+        for text in earlier.texts() {
+            Fold { earlier, number, base, topic: None, headed: false, skip: false, indent: 0, facts }
+                .text(text);
         }
     }
 }
@@ -162,6 +163,7 @@ fn untagged(text: &str) -> &str {
 }
 
 struct Fold<'a> {
+    earlier: Earlier<'a>,
     number: usize,
     base: Option<&'a str>,
     /// Of the section that is open; nothing before the first.
@@ -236,7 +238,6 @@ impl Fold<'_> {
         {
             return self.push(
                 Topic::Constraints,
-                Voice::Summary,
                 &REFS.replace_all(pinned, ""),
                 Detail::Rule(Polarity::Require),
             );
@@ -254,7 +255,7 @@ impl Fold<'_> {
         {
             if !code && step.text.chars().count() < 300 {
                 let apart = if step.text.ends_with([':', '.', ';']) { " " } else { "; " };
-                step.text.push_str(&format!("{apart}{}", super::text::unmarked(bare(lead))));
+                step.text.reword(|it| format!("{it}{apart}{}", super::text::unmarked(bare(lead))));
             }
             return;
         }
@@ -278,10 +279,26 @@ impl Fold<'_> {
         }
     }
 
-    fn push(&mut self, topic: Topic, voice: Voice, text: &str, detail: Detail) {
+    fn push(&mut self, topic: Topic, text: &str, detail: Detail) {
         let text = text.trim();
         if !text.is_empty() {
-            self.facts.push(Fact { topic, message: self.number, voice, text: text.into(), detail });
+            self.facts.push(self.earlier.fact(topic, text, detail));
+        }
+    }
+
+    /// What the summary quotes of the user.
+    fn push_quote(&mut self, topic: Topic, text: &str, detail: Detail) {
+        let text = text.trim();
+        if !text.is_empty() {
+            self.facts.push(Fact::user(topic, self.number, self.earlier.quote(text), detail));
+        }
+    }
+
+    /// What the summary says was seen.
+    fn push_seen(&mut self, topic: Seen, text: &str, detail: Detail) {
+        let text = text.trim();
+        if !text.is_empty() {
+            self.facts.push(Fact::seen(topic, self.number, text.into(), detail));
         }
     }
 
@@ -322,10 +339,10 @@ impl Fold<'_> {
         if topic == Topic::Findings
             && let Some(polarity) = talk::polarity(&rest).filter(|_| rest.to_lowercase().contains("user "))
         {
-            self.push(Topic::Constraints, Voice::Summary, &rest, Detail::Rule(polarity));
+            self.push(Topic::Constraints, &rest, Detail::Rule(polarity));
             return;
         }
-        self.push(topic, Voice::Summary, &rest, Detail::None);
+        self.push(topic, &rest, Detail::None);
     }
 
     /// Words of the user, where they stand in quotation marks; else what the summary says.
@@ -342,18 +359,17 @@ impl Fold<'_> {
                 Some((said, means)) => (said, Some(means.trim().to_string())),
                 None => (answer.strip_suffix('"').unwrap_or(answer), None),
             };
-            let voice = if answer.starts_with('"') { Voice::User } else { Voice::Summary };
             let text = said.strip_prefix('"').unwrap_or(said).to_string();
             let refused = asked.is_some_and(|it| it.starts_with("refused"));
             let plain =
                 asked.map(|it| it.trim_start_matches("asked: ").trim_start_matches("refused: ").to_string());
             let (asked, means) = if refused { (None, plain) } else { (plain, means) };
-            self.push(
-                topic,
-                voice,
-                &text,
-                Detail::Choice { asked, means, refused, superseded: over.then_some(self.number) },
-            );
+            let detail = Detail::Choice { asked, means, refused, superseded: over.then_some(self.number) };
+            if answer.starts_with('"') {
+                self.push_quote(topic, &text, detail);
+            } else {
+                self.push(topic, &text, detail);
+            }
             return;
         }
         let detail = |text: &str| if topic == Topic::Constraints { rule_of(text) } else { Detail::None };
@@ -369,15 +385,15 @@ impl Fold<'_> {
                 for rule in
                     super::text::sentences(&text).into_iter().filter(|it| talk::polarity(it).is_some())
                 {
-                    self.push(Topic::Constraints, Voice::User, rule, rule_of(rule));
+                    self.push_quote(Topic::Constraints, rule, rule_of(rule));
                 }
             }
             let detail = detail(&text);
-            self.push(topic, Voice::User, &text, detail);
+            self.push_quote(topic, &text, detail);
         } else {
             let text = clip(body, 1_200).0;
             let detail = detail(text);
-            self.push(topic, Voice::Summary, text, detail);
+            self.push(topic, text, detail);
         }
     }
 
@@ -402,7 +418,7 @@ impl Fold<'_> {
             return;
         }
         let text = clip(text, 400).0.to_string();
-        self.push(topic, Voice::Summary, &text, Detail::None);
+        self.push(topic, &text, Detail::None);
     }
 
     fn files(&mut self, body: &str) {
@@ -417,24 +433,14 @@ impl Fold<'_> {
             // Others say more behind a path between backticks.
             if let Some(path) = list.split('`').nth(1) {
                 let path = work::path(path, None, self.base);
-                return self.push(
-                    Topic::Files,
-                    Voice::Summary,
-                    &path,
-                    Detail::File { deed: *deed, to: None },
-                );
+                return self.push(Topic::Files, &path, Detail::File { deed: *deed, to: None });
             }
             for item in list.split(", ") {
                 let (path, to) = match item.split_once(" → ") {
                     Some((path, to)) => (path, Some(whole(to.trim()))),
                     None => (item, None),
                 };
-                self.push(
-                    Topic::Files,
-                    Voice::Summary,
-                    &whole(path.trim()),
-                    Detail::File { deed: *deed, to },
-                );
+                self.push(Topic::Files, &whole(path.trim()), Detail::File { deed: *deed, to });
             }
             return;
         }
@@ -451,12 +457,12 @@ impl Fold<'_> {
         let new = rest.trim_start_matches(['`', '*', ' ']).to_lowercase().starts_with("(new");
         let deed = if new { Deed::Created } else { told(rest).unwrap_or(Deed::Noted) };
         let path = work::path(path, None, self.base);
-        self.push(Topic::Files, Voice::Summary, &path, Detail::File { deed, to: None });
+        self.push(Topic::Files, &path, Detail::File { deed, to: None });
         let rest =
             body.get(found.end()..).unwrap_or_default().trim_matches(['`', '*', ' ', '-', '—', '–', ':']);
         if rest.chars().count() > 12 {
             let text = format!("{path}: {}", clip(rest, 240).0);
-            self.push(Topic::Findings, Voice::Summary, &text, Detail::None);
+            self.push(Topic::Findings, &text, Detail::None);
         }
     }
 
@@ -477,7 +483,7 @@ impl Fold<'_> {
         }
         if body.chars().count() > 24 {
             let text = clip(body, 240).0.to_string();
-            self.push(Topic::Findings, Voice::Summary, &text, Detail::None);
+            self.push(Topic::Findings, &text, Detail::None);
         }
     }
 
@@ -502,11 +508,11 @@ impl Fold<'_> {
                 && let Some(last) =
                     self.facts.last_mut().filter(|it| it.topic == Topic::Errors && it.message == self.number)
             {
-                last.text = format!("{} {text}", last.text);
+                last.text.reword(|it| format!("{it} {text}"));
                 last.detail = detail;
                 return;
             }
-            return self.push(topic, Voice::Summary, &text, detail);
+            return self.push(topic, &text, detail);
         };
         // One that was cut stays marked as cut.
         let more = if found.get(2).is_some() { " …" } else { "" };
@@ -521,16 +527,16 @@ impl Fold<'_> {
             if let Some((state, _)) = ended {
                 let detail =
                     Detail::Command { outcome: outcome(state, None), looked: super::command::looks(command) };
-                self.push(Topic::Commands, Voice::Summary, command, detail);
+                self.push(Topic::Commands, command, detail);
             }
             let text = ended.map_or(text, |it| it.1);
             let resolved = state.starts_with("resolved").then_some(self.number);
             let similar = state.starts_with("a similar run went well").then_some(self.number);
             let detail = Detail::Error { of: Some(command.into()), resolved, similar };
-            return self.push(Topic::Errors, Voice::Summary, text, detail);
+            return self.push(Topic::Errors, text, detail);
         }
         if section == Topic::Setup {
-            return self.push(Topic::Setup, Voice::Seen, command, Detail::None);
+            return self.push_seen(Seen::Setup, command, Detail::None);
         }
         let (state, error) = match rest.split_once(": ") {
             Some((state, error)) => (state, Some(error.to_string())),
@@ -538,7 +544,6 @@ impl Fold<'_> {
         };
         self.push(
             Topic::Commands,
-            Voice::Summary,
             command,
             Detail::Command { outcome: outcome(state, error), looked: super::command::looks(command) },
         );
@@ -549,7 +554,7 @@ impl Fold<'_> {
         for command in list.split('`').skip(1).step_by(2) {
             let outcome = Outcome { ok: Some(true), ..Outcome::default() };
             let detail = Detail::Command { outcome, looked: true };
-            self.push(Topic::Commands, Voice::Summary, command, detail);
+            self.push(Topic::Commands, command, detail);
         }
     }
 
@@ -571,10 +576,10 @@ impl Fold<'_> {
         match kind {
             Some((kind, list)) => {
                 for item in list.split(", ") {
-                    self.push(Topic::Identifiers, Voice::Seen, item.trim_matches('`'), Detail::Name(kind));
+                    self.push_seen(Seen::Identifiers, item.trim_matches('`'), Detail::Name(kind));
                 }
             }
-            None => self.push(Topic::Findings, Voice::Summary, &flat(clip(body, 300).0), Detail::None),
+            None => self.push(Topic::Findings, &flat(clip(body, 300).0), Detail::None),
         }
     }
 }

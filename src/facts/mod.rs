@@ -2,8 +2,9 @@
 //!
 //! Shares no extraction code with `score`, which checks it; both read tool calls through `tools`.
 //!
-//! What a person said is only ever taken from messages that a person wrote ([`Kind::Said`]), from answers to questions
-//! that a tool put to them, and from earlier summaries. Client context and tool output never become somebody's words.
+//! What a person said is only ever taken from messages that a person wrote ([`Kind::Said`]), from the agent's own record
+//! of a refusal or an answer, and from earlier summaries: see [`voice`]. Client context and tool output never become
+//! somebody's words.
 //!
 //! [`Kind::Said`]: crate::history::Kind::Said
 
@@ -18,6 +19,7 @@ mod plan;
 mod stale;
 mod talk;
 pub(crate) mod text;
+mod voice;
 mod work;
 
 use serde::{Deserialize, Serialize};
@@ -29,6 +31,7 @@ pub use pause::pause;
 
 pub use command::delivers;
 pub use outcome::Outcome;
+pub use voice::{Voice, Words};
 
 /// What a fact is about. Profiles name topics to say what a section of their summary holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -72,19 +75,6 @@ pub enum Topic {
     Identifiers,
     /// What was found out and said by the model.
     Findings,
-}
-
-/// Whose words a fact's text is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Voice {
-    /// The user's, verbatim: it may be put in quotation marks.
-    User,
-    /// The model's, verbatim.
-    Model,
-    /// Seen in what tools were asked and answered.
-    Seen,
-    /// An earlier summary's.
-    Summary,
 }
 
 /// Which way a rule points.
@@ -198,10 +188,8 @@ pub struct Fact {
     pub topic: Topic,
     /// Number in the history of the message it stands in; for a state, the message that last changed it.
     pub message: usize,
-    /// Whose words the text is.
-    pub voice: Voice,
-    /// The words, path, command or name.
-    pub text: String,
+    /// The words, path, command or name, and whose it is.
+    pub text: Words,
     /// What else is known.
     pub detail: Detail,
 }
@@ -213,6 +201,13 @@ pub struct Ledger {
     pub facts: Vec<Fact>,
     /// The working directory, where the history tells it.
     pub directory: Option<String>,
+}
+
+impl Fact {
+    /// Whose words the text is.
+    pub fn voice(&self) -> Voice {
+        self.text.voice()
+    }
 }
 
 impl Ledger {

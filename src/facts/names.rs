@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 
 use super::expression::Expression;
 use super::text::{clip, own};
-use super::{Detail, Fact, Name, Topic, Voice};
+use super::voice::Seen;
+use super::{Detail, Fact, Name};
 use crate::history::{History, Kind, Part, Role};
 use crate::tools::{self, Meaning};
 
@@ -45,14 +46,7 @@ pub(super) fn read(history: &History) -> Vec<Fact> {
             return;
         }
         if seen.insert((kind, text.to_string()), number).is_none() {
-            let voice = Voice::Seen;
-            facts.push(Fact {
-                topic: Topic::Identifiers,
-                message: number,
-                voice,
-                text: text.into(),
-                detail: Detail::Name(kind),
-            });
+            facts.push(Fact::seen(Seen::Identifiers, number, text.into(), Detail::Name(kind)));
         }
     };
     for (number, message) in history.messages().iter().enumerate() {

@@ -263,7 +263,15 @@ mod tests {
 
     fn shown(text: &str, failed: bool) -> String {
         let text = Text::new(text);
-        let it = read(&Output { id: "c".into(), name: None, text, media: [].into(), failed, cleared: false, refusal: None });
+        let it = read(&Output {
+            id: "c".into(),
+            name: None,
+            text,
+            media: [].into(),
+            failed,
+            cleared: false,
+            refusal: None,
+        });
         format!(
             "{:?} {:?} {} | {}",
             it.ok,

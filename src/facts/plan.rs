@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::expression::Expression;
 use super::text::{clip, flat};
-use super::{Detail, Fact, Topic, Voice};
+use super::voice::{Answered, Quote, Told};
+use super::{Fact, Topic, Voice};
 use crate::history::{Call, History, Kind, Output, Part, Role};
 use crate::tools::{self, Meaning};
 
@@ -59,18 +60,19 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<Changed> {
         // The plan of an earlier summary is what this one grew from.
         facts.retain(|it| !matches!(it.topic, Topic::Open | Topic::Active) || !restated(it, &steps));
     }
-    facts.extend(steps.into_iter().map(|it| Fact {
-        topic: it.topic,
-        message: it.message,
-        voice: Voice::Model,
-        text: it.text,
-        detail: Detail::None,
+    facts.extend(steps.into_iter().map(|it| {
+        let topic = match it.topic {
+            Topic::Done => Told::Done,
+            Topic::Active => Told::Active,
+            _ => Told::Open,
+        };
+        Fact::told(topic, it.message, it.text)
     }));
     changed
 }
 
 fn restated(fact: &Fact, steps: &[Step]) -> bool {
-    fact.voice != Voice::Summary || steps.iter().any(|it| super::stale::same(&it.text, &fact.text))
+    fact.voice() != Voice::Summary || steps.iter().any(|it| super::stale::same(&it.text, &fact.text))
 }
 
 /// Brings the steps up to date; gives back what is said of a task that is none of them.
@@ -164,7 +166,12 @@ fn checklist(text: &str, number: usize) -> Vec<Step> {
 static PAIR: LazyLock<Expression> = LazyLock::new(|| Expression::new(r#""([^"]+)"\s*=\s*"([^"]*)""#));
 
 /// Question and answer, as a tool that asks the user reports them.
-pub(super) fn answers(call: &Call, output: &Output) -> Vec<(Option<String>, String)> {
+pub(super) fn answers(call: &Call, answered: &Answered) -> Vec<(Option<String>, Quote)> {
+    let given = given(call, answered.output).into_iter();
+    given.map(|(question, answer)| (question, answered.quote(answer))).collect()
+}
+
+fn given(call: &Call, output: &Output) -> Vec<(Option<String>, String)> {
     let text = output.text.as_str();
     let input: Value = serde_json::from_str(call.input.as_str()).unwrap_or_default();
     if output.failed || output.cleared {

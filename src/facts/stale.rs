@@ -53,11 +53,11 @@ fn verb(text: &str) -> String {
 
 /// Brings what earlier summaries said of the present up to date. `changed`: what became of tasks made before.
 pub(super) fn read(history: &History, changed: &[Changed], facts: &mut Vec<Fact>) {
-    if !facts.iter().any(|it| it.voice == Voice::Summary) {
+    if !facts.iter().any(|it| it.voice() == Voice::Summary) {
         return;
     }
     let mut over = moved(changed, facts);
-    let done = facts.iter().filter(|it| it.topic == Topic::Done && it.voice == Voice::Model);
+    let done = facts.iter().filter(|it| it.topic == Topic::Done && it.voice() == Voice::Model);
     over.extend(done.map(|it| Over::of(&it.text, it.message)));
     facts.retain(|fact| !ended(fact, &over));
     let runs: Vec<(usize, HashSet<String>)> = facts.iter().filter_map(ran).collect();
@@ -75,7 +75,7 @@ pub(super) fn read(history: &History, changed: &[Changed], facts: &mut Vec<Fact>
     // A rule does not end with the turn it stands in.
     let current = |fact: &mut Fact| {
         fact.topic == Topic::Current
-            && fact.voice == Voice::Summary
+            && fact.voice() == Voice::Summary
             && past.contains(&fact.message)
             && polarity(&fact.text).is_none()
     };
@@ -83,8 +83,10 @@ pub(super) fn read(history: &History, changed: &[Changed], facts: &mut Vec<Fact>
     // Where the work stood then is no longer where it stands; what it says beyond that was found out.
     for fact in &mut stood {
         fact.topic = Topic::Findings;
-        let told: Vec<&str> = sentences(&fact.text).into_iter().filter(|it| !left_open(it)).collect();
-        fact.text = told.join(" ");
+        fact.text.reword(|it| {
+            let told: Vec<&str> = sentences(it).into_iter().filter(|it| !left_open(it)).collect();
+            told.join(" ")
+        });
     }
     stood.retain(|it| !it.text.is_empty());
     // The newest of what that summary says.
@@ -95,7 +97,7 @@ pub(super) fn read(history: &History, changed: &[Changed], facts: &mut Vec<Fact>
 fn moved(changed: &[Changed], facts: &mut Vec<Fact>) -> Vec<Over> {
     let mut over = Vec::new();
     facts.retain_mut(|fact| {
-        if fact.voice != Voice::Summary || !matches!(fact.topic, Topic::Open | Topic::Active) {
+        if fact.voice() != Voice::Summary || !matches!(fact.topic, Topic::Open | Topic::Active) {
             return true;
         }
         let found = TASK.captures(&fact.text).and_then(|it| Some(it.get(1)?.as_str().to_owned()));
@@ -142,7 +144,7 @@ pub(super) fn refused(facts: &mut Vec<Fact>) {
 }
 
 fn told_open(fact: &Fact) -> bool {
-    fact.voice == Voice::Summary && matches!(fact.topic, Topic::Open | Topic::Active)
+    fact.voice() == Voice::Summary && matches!(fact.topic, Topic::Open | Topic::Active)
 }
 
 /// What a command that went well ran, by its last word: `fmt` of `npm run fmt`.
@@ -169,7 +171,7 @@ fn stems(text: &str) -> HashSet<String> {
 
 /// Whether an earlier summary told `fact` as open, and it is about what is over.
 fn ended(fact: &Fact, over: &[Over]) -> bool {
-    if fact.voice != Voice::Summary || over.is_empty() || polarity(&fact.text).is_some() {
+    if fact.voice() != Voice::Summary || over.is_empty() || polarity(&fact.text).is_some() {
         return false;
     }
     let told = match fact.topic {

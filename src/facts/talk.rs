@@ -4,8 +4,9 @@ use std::sync::LazyLock;
 
 use super::cues::{CUES, Small};
 use super::expression::Expression;
-use super::text::{bare, clip, flat, lines, own, sentences, shortened, unmarked};
-use super::{Detail, Fact, Polarity, Topic, Voice};
+use super::text::{bare, clip, flat, lines, sentences, shortened, unmarked};
+use super::voice::{Prompt, Quote, Seen, Told};
+use super::{Detail, Fact, Polarity, Topic};
 use crate::history::{History, Kind, Message, Role};
 
 /// A prompt of at most this many characters can be an answer to what the model just asked.
@@ -42,16 +43,6 @@ static FILLER: LazyLock<Expression> = LazyLock::new(|| {
 /// Sentences that say of something that it is not so, as a rule.
 static NEGATIVE: LazyLock<Expression> =
     LazyLock::new(|| Expression::new(r"(?i)^\W*(?:no|not|nothing|still)\b"));
-/// What clients and hooks put where a user's words would stand.
-const NOT_SAID: [&str; 6] = [
-    "EXECUTION RESULT of [",
-    "[Request interrupted",
-    "Operation stopped by hook",
-    "Caveat:",
-    "This session is being continued",
-    "System: ",
-];
-
 /// Reads all that was said. `goal`: it is known already.
 pub(super) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
     let mut facts = Vec::new();
@@ -65,24 +56,21 @@ pub(super) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
     let mut started = goal;
     for (number, message) in messages.iter().enumerate() {
         match (message.role, message.kind) {
-            (Role::User, Kind::Said) if message.is_prompt() => {
-                let parts = words(message);
-                if parts.is_empty() {
-                    continue;
-                }
+            (Role::User, Kind::Said) => {
+                let Some(prompt) = Prompt::of(message) else { continue };
+                let parts = prompt.parts();
                 let whole = parts.join("\n");
                 let small = trivial(&whole);
-                for part in &parts {
-                    let part = part.trim();
+                for part in parts {
                     if !idle(part) {
-                        facts.push(user(Topic::UserMessages, number, part));
+                        facts.extend(user(Topic::UserMessages, number, &prompt, part));
                     }
                     // Clients join what was said in a row: each part asks for something or does not.
                     if !trivial(part) {
-                        facts.push(user(Topic::Requests, number, part));
+                        facts.extend(user(Topic::Requests, number, &prompt, part));
                     }
                     if !goal && !trivial(part) {
-                        facts.push(user(Topic::Goal, number, part));
+                        facts.extend(user(Topic::Goal, number, &prompt, part));
                     }
                 }
                 goal |= !small;
@@ -91,10 +79,10 @@ pub(super) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
                 {
                     concluded(said, &messages[said], start, &mut facts);
                 }
-                ruled(number, &parts, &mut facts);
+                ruled(number, &prompt, &mut facts);
                 // What starts the work answers nothing, whatever the model asked to be polite.
                 let asked = fresh.take().filter(|_| started).map(|it| &messages[it]);
-                chosen(number, &parts, asked, &mut facts);
+                chosen(number, &prompt, asked, &mut facts);
                 if started {
                     objected(number, &whole, &messages[..number], &mut facts);
                 }
@@ -117,14 +105,9 @@ pub(super) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
     facts
 }
 
-/// The user's own words in a message.
-fn words(message: &Message) -> Vec<&str> {
-    let texts = message.texts().flat_map(|it| own(it.as_str()));
-    texts.filter(|it| !NOT_SAID.iter().any(|not| it.trim_start().starts_with(not))).collect()
-}
-
-fn user(topic: Topic, message: usize, text: &str) -> Fact {
-    Fact { topic, message, voice: Voice::User, text: text.into(), detail: Detail::None }
+/// What the user said at a place of its own: the goal, a request.
+fn user(topic: Topic, number: usize, prompt: &Prompt, part: &str) -> Option<Fact> {
+    Some(Fact::user(topic, number, prompt.quote(part.trim())?, Detail::None))
 }
 
 /// What the model said last that it would do, and the user forbade at once: tried and given up, with the reason. From
@@ -150,13 +133,7 @@ fn objected(number: usize, prompt: &str, before: &[Message], facts: &mut Vec<Fac
     });
     if let Some(meant) = meant {
         let text = format!("{} → \"{}\"", flat(meant), flat(clip(no, 200).0));
-        facts.push(Fact {
-            topic: Topic::Tried,
-            message: number,
-            voice: Voice::Seen,
-            text,
-            detail: Detail::None,
-        });
+        facts.push(Fact::seen(Seen::Tried, number, text, Detail::None));
     }
 }
 
@@ -204,8 +181,8 @@ pub(super) fn polarity(sentence: &str) -> Option<Polarity> {
     }
 }
 
-fn ruled(number: usize, parts: &[&str], facts: &mut Vec<Fact>) {
-    let all = parts.iter().flat_map(|part| sentences(part).into_iter().map(move |it| (*part, it)));
+fn ruled(number: usize, prompt: &Prompt, facts: &mut Vec<Fact>) {
+    let all = prompt.parts().iter().flat_map(|part| sentences(part).into_iter().map(move |it| (*part, it)));
     let mut lists = String::new();
     for (part, sentence) in all {
         let count = sentence.chars().count();
@@ -223,14 +200,8 @@ fn ruled(number: usize, parts: &[&str], facts: &mut Vec<Fact>) {
             } else {
                 sentence
             };
-            let detail = Detail::Rule(polarity);
-            facts.push(Fact {
-                topic: Topic::Constraints,
-                message: number,
-                voice: Voice::User,
-                text: text.into(),
-                detail,
-            });
+            let quote = prompt.quote(text);
+            facts.extend(quote.map(|it| Fact::user(Topic::Constraints, number, it, Detail::Rule(polarity))));
         }
     }
 }
@@ -295,24 +266,18 @@ fn asking(text: &str) -> bool {
     text.trim_end_matches(['*', '_', ')', '"', '`', ' ', '\n']).ends_with(['?', '？'])
 }
 
-fn chosen(number: usize, parts: &[&str], before: Option<&Message>, facts: &mut Vec<Fact>) {
-    let whole = parts.join("\n");
-    let whole = whole.trim();
+fn chosen(number: usize, prompt: &Prompt, before: Option<&Message>, facts: &mut Vec<Fact>) {
+    let said = prompt.whole();
+    let whole: &str = &said;
     let short = whole.chars().count() <= ANSWER;
     let asks = asking(whole) || whole.starts_with('/');
     let before = before.map(Message::plain).unwrap_or_default();
     let asked = question(&before);
     let push =
-        |text: &str, asked: Option<&str>, means: Option<String>, refused: bool, facts: &mut Vec<Fact>| {
+        |text: Quote, asked: Option<&str>, means: Option<String>, refused: bool, facts: &mut Vec<Fact>| {
             let asked = asked.map(|it| flat(clip(it, 240).0));
             let detail = Detail::Choice { asked, means, refused, superseded: None };
-            facts.push(Fact {
-                topic: Topic::Decisions,
-                message: number,
-                voice: Voice::User,
-                text: text.into(),
-                detail,
-            });
+            facts.push(Fact::user(Topic::Decisions, number, text, detail));
         };
     // "2", "option B", "go with the first": said of what was offered.
     if short && let Some(letter) = OPTION.captures(whole).and_then(|it| it.get(1)) {
@@ -328,7 +293,7 @@ fn chosen(number: usize, parts: &[&str], before: Option<&Message>, facts: &mut V
                 && letter.as_str().chars().all(|c| c.is_ascii_digit());
         if let Some(what) = offer.filter(|_| single && offers.len() >= 2).and_then(|it| it.get(2)) {
             let means = flat(clip(what.as_str().trim_matches(['*', ' ']), 200).0).replace("**", "");
-            push(whole, asked, Some(means), false, facts);
+            push(said.clone(), asked, Some(means), false, facts);
             return;
         }
     }
@@ -336,10 +301,10 @@ fn chosen(number: usize, parts: &[&str], before: Option<&Message>, facts: &mut V
     let (approves, refuses) = (CUES.approve.is_in(&small), CUES.refuse.is_in(&small));
     if short && asked.is_some() && (!asks || approves) {
         // Whatever it says, it is the answer; a yes may ask further.
-        push(whole, asked, None, refuses && !approves, facts);
+        push(said.clone(), asked, None, refuses && !approves, facts);
         return;
     }
-    for sentence in parts.iter().flat_map(|it| sentences(it)) {
+    for sentence in prompt.parts().iter().flat_map(|it| sentences(it)) {
         // A rule is a rule, and a manual decides nothing.
         let other = sentence.chars().count() > 320
             || asking(sentence)
@@ -348,22 +313,16 @@ fn chosen(number: usize, parts: &[&str], before: Option<&Message>, facts: &mut V
             || polarity(sentence).is_some();
         let small = Small::of(sentence);
         if !other && (CUES.choose.is_in(&small) || short && CUES.reverse.is_in(&small)) {
-            push(sentence, None, None, false, facts);
+            if let Some(quote) = prompt.quote(sentence) {
+                push(quote, None, None, false, facts);
+            }
         }
     }
 }
 
 /// What the model says of its own work.
 fn told(number: usize, message: &Message, facts: &mut Vec<Fact>) {
-    let mut model = |topic: Topic, text: &str| {
-        facts.push(Fact {
-            topic,
-            message: number,
-            voice: Voice::Model,
-            text: run_on(&[text], 300),
-            detail: Detail::None,
-        });
-    };
+    let mut model = |topic: Told, text: &str| facts.push(Fact::told(topic, number, run_on(&[text], 300)));
     for text in message.texts() {
         let mut found = 0;
         for sentence in sentences(text.as_str()) {
@@ -373,12 +332,12 @@ fn told(number: usize, message: &Message, facts: &mut Vec<Fact>) {
             let small = Small::of(sentence);
             let plans = CUES.announce.is_in(&small);
             if !plans && CUES.gave_up.is_in(&small) {
-                model(Topic::Tried, sentence);
+                model(Told::Tried, sentence);
             } else if CUES.untested.is_in(&small) {
-                model(Topic::Untested, sentence);
+                model(Told::Untested, sentence);
             } else if !plans && found < 3 && sentence.chars().count() >= 40 && CUES.found.is_in(&small) {
                 found += 1;
-                model(Topic::Findings, sentence);
+                model(Told::Findings, sentence);
             }
         }
     }
@@ -395,13 +354,7 @@ fn concluded(number: usize, message: &Message, start: usize, facts: &mut Vec<Fac
         let mut since = facts.split_off(start);
         since.retain(|it| it.topic != Topic::Findings || it.message != number);
         facts.append(&mut since);
-        facts.push(Fact {
-            topic: Topic::Findings,
-            message: number,
-            voice: Voice::Model,
-            text,
-            detail: Detail::None,
-        });
+        facts.push(Fact::told(Told::Findings, number, text));
     }
 }
 
@@ -458,37 +411,24 @@ fn run_on(sentences: &[&str], chars: usize) -> String {
 /// How it ends: the latest request, what the model last said, and what it asked without an answer.
 fn ended(history: &History, last: Option<usize>, said: Option<usize>, facts: &mut Vec<Fact>) {
     let messages = history.messages();
-    if let Some(number) = last {
-        for part in words(&messages[number]) {
-            facts.push(user(Topic::Last, number, part.trim()));
-        }
-    }
-    if let Some(newest) = history.last_prompt()
-        && Some(newest) > last
-    {
-        for part in words(&messages[newest]) {
-            facts.push(user(Topic::Last, newest, part.trim()));
-        }
+    let newest = history.last_prompt().filter(|it| Some(*it) > last);
+    for number in [last, newest].into_iter().flatten() {
+        let Some(prompt) = Prompt::of(&messages[number]) else { continue };
+        facts.extend(prompt.parts().iter().filter_map(|part| user(Topic::Last, number, &prompt, part)));
     }
     let Some(said) = said else { return };
     let plain = messages[said].plain();
-    let fact = |topic: Topic, text: String| Fact {
-        topic,
-        message: said,
-        voice: Voice::Model,
-        text,
-        detail: Detail::None,
-    };
+    let fact = |topic: Told, text: String| Fact::told(topic, said, text);
     if let Some(asked) = question(&plain).filter(|_| history.last_prompt().is_none_or(|it| it < said)) {
-        facts.push(fact(Topic::Last, flat(clip(asked, 400).0)));
+        facts.push(fact(Told::Asked, flat(clip(asked, 400).0)));
     }
     let spoken: Vec<&str> = sentences(&plain);
     let current = run_on(&lines(&plain), 800);
     if !current.is_empty() {
-        facts.push(fact(Topic::Current, current));
+        facts.push(fact(Told::Current, current));
     }
     let remains = |it: &&str| !it.ends_with(['?', '？']) && CUES.remaining.is_in(&Small::of(it));
     for sentence in spoken.into_iter().filter(remains).take(6) {
-        facts.push(fact(Topic::Open, flat(clip(sentence, 300).0)));
+        facts.push(fact(Told::Open, flat(clip(sentence, 300).0)));
     }
 }

@@ -5,7 +5,8 @@ use std::collections::{HashMap, HashSet};
 use super::command;
 use super::outcome::{self, Outcome};
 use super::text::{clip, flat, untimed};
-use super::{Deed, Detail, Fact, Topic, Voice};
+use super::voice::{Answered, Prompt, Quote, Seen};
+use super::{Deed, Detail, Fact, Topic};
 use crate::history::{Call, History, Output, Refusal};
 use crate::tools::{self, Action, Meaning};
 
@@ -123,7 +124,7 @@ pub(super) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>)
     for fact in facts.iter() {
         if let Detail::File { deed, to } = &fact.detail {
             work.folded.insert(fact.message);
-            work.files.insert(fact.text.clone(), (fact.message, *deed, to.clone()));
+            work.files.insert(fact.text.to_string(), (fact.message, *deed, to.clone()));
         }
         if let Detail::Error { of: Some(of), resolved: None, similar } = &fact.detail {
             let known = work.errors.len();
@@ -161,18 +162,12 @@ pub(super) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>)
     let mut files: Vec<_> = work.files.into_iter().collect();
     files.sort_by(|a, b| (a.1.0, &a.0).cmp(&(b.1.0, &b.0)));
     facts.extend(files.into_iter().map(|(path, (message, deed, to))| {
-        fact(Topic::Files, message, Voice::Seen, path, Detail::File { deed, to })
+        Fact::seen(Seen::Files, message, path, Detail::File { deed, to })
     }));
     facts.extend(work.errors);
     facts.extend(work.commands);
     facts.extend(work.facts);
-    facts.extend(base.map(|it| Fact {
-        topic: Topic::Directory,
-        message: 0,
-        voice: Voice::Seen,
-        text: it.into(),
-        detail: Detail::None,
-    }));
+    facts.extend(base.map(|it| Fact::seen(Seen::Directory, 0, it.into(), Detail::None)));
 }
 
 /// The same line from two commands is the same error: when one of them went well later, it is gone.
@@ -199,12 +194,12 @@ impl Work<'_> {
             self.refused(number, call, &actions, refusal, history);
             return;
         }
+        if let Some(answered) = Answered::of(history, call, output) {
+            return self.asked(number, call, &answered);
+        }
         match main {
             Meaning::Run => self.ran(number, &actions, output),
             Meaning::Attend => self.attended(number, call, output),
-            Meaning::Ask if tools::asks_user(history.meta.agent.as_deref(), &call.name) => {
-                self.asked(number, call, output);
-            }
             Meaning::Read
             | Meaning::Edit
             | Meaning::Create
@@ -257,13 +252,7 @@ impl Work<'_> {
                 } else {
                     same.push(self.errors.len());
                     let detail = Detail::Error { of: Some(of.into()), resolved: None, similar: None };
-                    self.errors.push(Fact {
-                        topic: Topic::Errors,
-                        message: number,
-                        voice: Voice::Seen,
-                        text,
-                        detail,
-                    });
+                    self.errors.push(Fact::seen(Seen::Errors, number, text, detail));
                     Some(self.errors.len() - 1)
                 }
             }
@@ -460,7 +449,7 @@ impl Work<'_> {
             }
             if command::discards(command) {
                 let text = format!("changes discarded: {}", flat(clip(command, 200).0));
-                self.facts.push(fact(Topic::Tried, number, Voice::Seen, text, Detail::None));
+                self.facts.push(Fact::seen(Seen::Tried, number, text, Detail::None));
             }
             for named in command::restored(command) {
                 let name = path(&named, None, self.base);
@@ -469,11 +458,11 @@ impl Work<'_> {
                 }
             }
             if command::sets_up(command) {
-                self.facts.push(fact(Topic::Setup, number, Voice::Seen, command.into(), Detail::None));
+                self.facts.push(Fact::seen(Seen::Setup, number, command.into(), Detail::None));
             }
         }
         let detail = Detail::Command { outcome, looked };
-        self.commands.push(fact(Topic::Commands, number, Voice::Seen, command.into(), detail));
+        self.commands.push(Fact::seen(Seen::Commands, number, command.into(), detail));
     }
 
     fn refused(
@@ -493,17 +482,18 @@ impl Work<'_> {
         };
         // Without a reason of its own, what the user says next is the reason.
         let next = || {
-            let after = history.messages().iter().skip(number + 1).take(3).find(|it| it.is_prompt())?;
-            let text = after.texts().next()?.as_str().trim();
-            (!text.starts_with('[') && text.chars().count() < 400).then(|| text.to_string())
+            let after = &history.messages()[number + 1..];
+            let prompt = after.iter().take(3).find_map(Prompt::of)?;
+            let text = prompt.parts().first()?.trim();
+            prompt.quote(text).filter(|it| !it.starts_with('[') && it.chars().count() < 400)
         };
-        let text = refusal.reason.as_deref().map(str::to_owned).or_else(next).unwrap_or_default();
+        let text = Quote::reason(refusal).or_else(next).unwrap_or_else(Quote::silent);
         let detail = Detail::Choice { asked: None, means: Some(what), refused: true, superseded: None };
-        self.facts.push(fact(Topic::Decisions, number, Voice::User, text, detail));
+        self.facts.push(Fact::user(Topic::Decisions, number, text, detail));
     }
 
-    fn asked(&mut self, number: usize, call: &Call, output: &Output) {
-        for (question, answer) in super::plan::answers(call, output) {
+    fn asked(&mut self, number: usize, call: &Call, answered: &Answered) {
+        for (question, answer) in super::plan::answers(call, answered) {
             let here = self.facts.len();
             if let Some(before) = question.clone().and_then(|it| self.questions.insert(it, here))
                 && let Some(Fact { detail: Detail::Choice { superseded, .. }, .. }) =
@@ -511,15 +501,11 @@ impl Work<'_> {
             {
                 *superseded = Some(number);
             }
-            let refused = output.failed;
+            let refused = answered.output.failed;
             let detail = Detail::Choice { asked: question, means: None, refused, superseded: None };
-            self.facts.push(fact(Topic::Decisions, number, Voice::User, answer, detail));
+            self.facts.push(Fact::user(Topic::Decisions, number, answer, detail));
         }
     }
-}
-
-fn fact(topic: Topic, message: usize, voice: Voice, text: String, detail: Detail) -> Fact {
-    Fact { topic, message, voice, text, detail }
 }
 
 fn failed(output: &Output) -> bool {

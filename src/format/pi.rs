@@ -314,8 +314,15 @@ impl Reader {
     fn answer_open(&mut self) {
         for (id, name, record) in std::mem::take(&mut self.open) {
             let text = "No result provided".into();
-            let output =
-                Output { id, name: Some(name), text, media: [].into(), failed: true, cleared: false, refusal: None };
+            let output = Output {
+                id,
+                name: Some(name),
+                text,
+                media: [].into(),
+                failed: true,
+                cleared: false,
+                refusal: None,
+            };
             self.messages.push((Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]), record));
         }
     }

@@ -4,8 +4,10 @@
 use crate::history::Refusal;
 
 /// Claude Code 1.0 to 2.1: how the result of a refused call begins.
-pub(super) const CLAUDE_CODE: [&str; 2] =
-    ["The user doesn't want to proceed with this tool use.", "The user doesn't want to take this action right now."];
+pub(super) const CLAUDE_CODE: [&str; 2] = [
+    "The user doesn't want to proceed with this tool use.",
+    "The user doesn't want to take this action right now.",
+];
 
 /// Claude Code: what stands before the user's reason.
 const REASON: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file \
@@ -35,8 +37,22 @@ const OPENCODE_REASON: &str =
 /// OpenCode's own tools. Errors of MCP tools stand in a session as their server wrote them, so that nothing tells a
 /// refusal from a server that claims one.
 const OPENCODE_TOOLS: [&str; 16] = [
-    "apply_patch", "bash", "codesearch", "edit", "glob", "grep", "list", "lsp", "multiedit", "patch", "read", "skill",
-    "task", "todowrite", "webfetch", "write",
+    "apply_patch",
+    "bash",
+    "codesearch",
+    "edit",
+    "glob",
+    "grep",
+    "list",
+    "lsp",
+    "multiedit",
+    "patch",
+    "read",
+    "skill",
+    "task",
+    "todowrite",
+    "webfetch",
+    "write",
 ];
 
 /// Of the text of a failed result of Claude Code.
@@ -45,13 +61,17 @@ pub(super) fn claude_code(text: &str) -> Option<Refusal> {
         return None;
     }
     let said = text.strip_prefix(REASON).map(|it| it.split(NOT_THE_REASON[0]).next().unwrap_or(it));
-    Some(Refusal { reason: said.filter(|it| !it.trim_start().starts_with(NOT_THE_REASON[1])).and_then(words) })
+    Some(Refusal {
+        reason: said.filter(|it| !it.trim_start().starts_with(NOT_THE_REASON[1])).and_then(words),
+    })
 }
 
 /// Whether the JSON of Claude Code's `toolUseResult` is that of a refusal: a text, short beside most results.
 pub(super) fn is_shown(json: &str) -> bool {
     json.starts_with("\"User rejected tool use")
-        || CLAUDE_CODE.iter().any(|it| json.strip_prefix("\"Error: ").is_some_and(|json| json.starts_with(it)))
+        || CLAUDE_CODE
+            .iter()
+            .any(|it| json.strip_prefix("\"Error: ").is_some_and(|json| json.starts_with(it)))
 }
 
 /// Of an output of Codex.

@@ -200,7 +200,15 @@ impl Reader {
             }
         }
         let text = texts.join("\n").into();
-        let output = Output { id, name: None, text, media: media.into(), failed: false, cleared: false, refusal: None };
+        let output = Output {
+            id,
+            name: None,
+            text,
+            media: media.into(),
+            failed: false,
+            cleared: false,
+            refusal: None,
+        };
         self.push(Role::Tool, Kind::Said, vec![Part::Output(output)]);
     }
 }

@@ -214,7 +214,7 @@ fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
             Topic::Last => goal.contains(&me),
             Topic::Commands => told.contains(&me),
             // With its outcome it stands among the commands, where there is a place for them.
-            Topic::Setup => fact.voice == Voice::Seen && section(Topic::Commands).is_some(),
+            Topic::Setup => fact.voice() == Voice::Seen && section(Topic::Commands).is_some(),
             Topic::Goal
             | Topic::Constraints
             | Topic::Decisions
@@ -286,7 +286,7 @@ const WHOLE: u64 = 70;
 
 /// Whether a rule stands in a prompt.
 fn says(prompt: &Fact, rule: &Fact) -> bool {
-    rule.message == prompt.message && prompt.text.contains(&rule.text)
+    rule.message == prompt.message && prompt.text.contains(rule.text.as_str())
 }
 
 struct Page<'a, 'c> {
@@ -382,7 +382,7 @@ impl Page<'_, '_> {
     /// The last request, if it fits whole but not together with the rules that stand in it: then it says them itself.
     fn whole(&mut self, items: &[Item]) -> Option<(usize, Line, u64)> {
         let room = self.ask.budget.saturating_sub(self.used) * WHOLE / 100;
-        let asked = |it: &Item| it.kind == Kind::Last && it.fact.voice == Voice::User;
+        let asked = |it: &Item| it.kind == Kind::Last && it.fact.voice() == Voice::User;
         let number = items.iter().rposition(asked)?;
         let fact = items[number].fact;
         let line = line::line(fact, None, usize::MAX, &self.manner);
@@ -457,7 +457,7 @@ impl Page<'_, '_> {
             let mut sorted: Vec<_> =
                 mine.filter_map(|it| it.now.as_ref().map(|now| (it.fact, &now.0))).collect();
             if *topic == Topic::Files {
-                sorted.sort_by(|a, b| (deed(a.0), &a.0.text).cmp(&(deed(b.0), &b.0.text)));
+                sorted.sort_by(|a, b| (deed(a.0), a.0.text.as_str()).cmp(&(deed(b.0), b.0.text.as_str())));
             }
             if *topic == Topic::Commands {
                 // Stable: what checks and delivers first, what only looked last, each in the order they were run.

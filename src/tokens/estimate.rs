@@ -280,7 +280,15 @@ mod tests {
 
     fn output(name: &str, text: impl Into<Text>) -> Output {
         let name = Some(name.into());
-        Output { id: "".into(), name, text: text.into(), media: [].into(), failed: false, cleared: false, refusal: None }
+        Output {
+            id: "".into(),
+            name,
+            text: text.into(),
+            media: [].into(),
+            failed: false,
+            cleared: false,
+            refusal: None,
+        }
     }
 
     fn call(name: &str, input: &str) -> Part {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use epitome::facts::{self, Detail, Fact, Ledger, Voice};
-use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Role, Text};
+use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Refusal, Role, Text};
 use epitome::profile::{Shape, Style, SummarySpec};
 use epitome::summarizer::offline::{self, Ask};
 use proptest::prelude::*;
@@ -69,7 +69,7 @@ pub(crate) fn session(text: &str) -> History {
 }
 
 fn shown(fact: &Fact) -> String {
-    let mut out = format!("{:?} #{} {:?}: {}", fact.topic, fact.message, fact.voice, fact.text);
+    let mut out = format!("{:?} #{} {:?}: {}", fact.topic, fact.message, fact.voice(), fact.text);
     if fact.detail != Detail::None {
         out += &format!("\n    {:?}", fact.detail);
     }
@@ -332,7 +332,15 @@ fn message() -> impl Strategy<Value = Message> {
         }),
         (text, id, any::<bool>()).prop_map(|(text, id, failed)| {
             let text = Text::new(text);
-            let output = Output { id: id.into(), name: None, text, media: [].into(), failed, cleared: false, refusal: None };
+            let output = Output {
+                id: id.into(),
+                name: None,
+                text,
+                media: [].into(),
+                failed,
+                cleared: false,
+                refusal: None,
+            };
             Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)])
         }),
     ]
@@ -369,7 +377,7 @@ proptest! {
             .collect();
         for fact in &ledger.facts {
             prop_assert!(fact.message < history.messages().len().max(1), "{fact:?} has no source");
-            if fact.voice == Voice::User {
+            if fact.voice() == Voice::User {
                 let text = flat(&fact.text);
                 let whole = said.contains(&text) || text.split("\" … \"").all(|it| said.contains(it));
                 prop_assert!(whole || fact.text == "approved", "not said: {fact:?}");
@@ -393,7 +401,7 @@ fn holds_on_real_sessions() {
             .filter(|it| it.role != Role::Assistant && it.kind != Kind::Context)
             .flat_map(|it| it.outputs().map(|it| flat(it.text.as_str())).chain([flat(&it.plain())]))
             .collect();
-        for fact in ledger.facts.iter().filter(|it| it.voice == Voice::User) {
+        for fact in ledger.facts.iter().filter(|it| it.voice() == Voice::User) {
             let text = flat(&fact.text);
             let verbatim = said.iter().any(|it| it.contains(&text)) || fact.text == "approved";
             assert!(verbatim, "{name}: not said: {fact:?}");

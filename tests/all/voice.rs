@@ -338,10 +338,13 @@ fn real_refusals_and_answers_are_told() {
     let mut table: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     for path in crate::real::sessions("voice::real_refusals_and_answers_are_told", &folders) {
         let Ok(bytes) = std::fs::read(&path) else { continue };
-        let Ok(session) = format::read(&Memory::new(path.display().to_string(), bytes), None) else { continue };
+        let Ok(session) = format::read(&Memory::new(path.display().to_string(), bytes), None) else {
+            continue;
+        };
         let history = &session.history;
-        let outputs =
-            |number: usize| history.messages()[number].outputs().map(|it| it.text.as_str()).collect::<String>();
+        let outputs = |number: usize| {
+            history.messages()[number].outputs().map(|it| it.text.as_str()).collect::<String>()
+        };
         for fact in facts::read(history).about(Topic::Decisions) {
             let Detail::Choice { means, refused, asked, .. } = &fact.detail else { continue };
             let count = table.entry(session.format.name().to_owned()).or_default();
@@ -355,7 +358,11 @@ fn real_refusals_and_answers_are_told() {
                 count.0 += 1;
                 println!("refused  {}  {means:?} -> {}", session.format.name(), &*fact.text);
             } else if asked.is_some() && of_tool {
-                assert!(outputs(fact.message).contains(fact.text.trim()) || fact.text.contains(", ") || fact.text.as_str() == "approved");
+                assert!(
+                    outputs(fact.message).contains(fact.text.trim())
+                        || fact.text.contains(", ")
+                        || fact.text.as_str() == "approved"
+                );
                 count.1 += 1;
                 println!("answered {}  {asked:?} -> {}", session.format.name(), &*fact.text);
             }

@@ -15,15 +15,8 @@ use crate::history::{History, Kind, Message, Output, Part, Role};
 use crate::json::{self, compact};
 
 /// Fields that a copied row loses: second copies of outputs, and links into the file that it comes from.
-const NOT_COPIED: [&str; 7] = [
-    ASIDE,
-    SHOWN,
-    "sourceToolAssistantUUID",
-    "logicalParentUuid",
-    "forkedFrom",
-    "teamName",
-    "agentName",
-];
+const NOT_COPIED: [&str; 7] =
+    [ASIDE, SHOWN, "sourceToolAssistantUUID", "logicalParentUuid", "forkedFrom", "teamName", "agentName"];
 
 /// A result as Claude Code shows it.
 const SHOWN: &str = "toolUseResult";

@@ -313,7 +313,15 @@ impl<'a> Fast<'a> {
             r#"{"functionResponse":{"id":,"name":,"response":{"output":}}}"#
         };
         let len = frame.len() as u64 + quoted(&id) + quoted(&name) + text.weight().json();
-        let part = Part::Output(Output { id, name: Some(name), failed, cleared, text, media: [].into(), refusal: None });
+        let part = Part::Output(Output {
+            id,
+            name: Some(name),
+            failed,
+            cleared,
+            text,
+            media: [].into(),
+            refusal: None,
+        });
         Some(Piece { part, len, blank: false, raw: None })
     }
 

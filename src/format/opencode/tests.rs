@@ -482,7 +482,15 @@ fn carries_over_from_elsewhere() {
     let output = |id: &str, failed| {
         let media = Media { kind: MediaKind::Image, mime: "image/png".into(), data: "AA".into(), size: None };
         let media = if failed { [].into() } else { [media].into() };
-        Part::Output(Output { id: id.into(), name: None, text: "said".into(), media, failed, cleared: false, refusal: None })
+        Part::Output(Output {
+            id: id.into(),
+            name: None,
+            text: "said".into(),
+            media,
+            failed,
+            cleared: false,
+            refusal: None,
+        })
     };
     let thought = Part::Reasoning(Reasoning { text: "hm".into(), signature: Some("S".into()) });
     let messages = vec![

@@ -376,8 +376,7 @@ fn mark_refused(messages: &mut [Message]) {
             Part::Call(call) => drop(names.insert(call.id.clone(), call.name.clone())),
             Part::Output(output) if output.failed => {
                 let own = names.get(&output.id).is_some_and(|it| !it.starts_with("mcp__"));
-                output.refusal =
-                    refusal::claude_code(output.text.as_str()).filter(|_| own).map(Box::new);
+                output.refusal = refusal::claude_code(output.text.as_str()).filter(|_| own).map(Box::new);
             }
             Part::Output(_) | Part::Text(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
         }

@@ -186,7 +186,7 @@ pub(super) fn rank(fact: &Fact) -> (bool, std::cmp::Reverse<usize>) {
         Detail::Command { outcome, .. } => outcome.ok != Some(false) && outcome.result.is_none(),
         Detail::Error { similar, .. } => similar.is_some(),
         Detail::None | Detail::File { .. } | Detail::Choice { .. } | Detail::Name(_) => {
-            fact.voice != Voice::User && fact.topic != Topic::Last
+            fact.voice() != Voice::User && fact.topic != Topic::Last
         }
     };
     (later, std::cmp::Reverse(fact.message))

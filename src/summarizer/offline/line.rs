@@ -96,7 +96,9 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &Manner)
             let said = if fact.text.is_empty() { String::new() } else { words(fact, chars) };
             let mut out = match (asked, means) {
                 (_, Some(what)) if *refused => joined(&format!("refused: {}", subject(what, 140)), &said),
-                (Some(asked), None) if *refused => joined(&format!("asked: {}", subject(asked, chars)), &said),
+                (Some(asked), None) if *refused => {
+                    joined(&format!("asked: {}", subject(asked, chars)), &said)
+                }
                 (Some(asked), Some(means)) => format!(
                     "{} = {}",
                     joined(&format!("asked: {}", subject(asked, chars)), &said),
@@ -117,7 +119,7 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &Manner)
             Topic::Done => single(format!("done: {}", cut(&fact.text, chars))),
             Topic::Active => single(format!("doing: {}", cut(&fact.text, chars))),
             Topic::Open => single(format!("open: {}", cut(&fact.text, chars))),
-            Topic::Setup if fact.voice == Voice::Seen => single(command(&fact.text, chars)),
+            Topic::Setup if fact.voice() == Voice::Seen => single(command(&fact.text, chars)),
             Topic::Directory => {
                 Line { label: None, group: String::new(), text: format!("working directory: {}", fact.text) }
             }
@@ -201,7 +203,7 @@ fn below<'a>(path: &'a str, root: &str) -> Option<&'a str> {
 
 /// Somebody's words: the user's in quotation marks, cut in the middle so that both ends stay verbatim.
 fn words(fact: &Fact, chars: usize) -> String {
-    if fact.voice != Voice::User {
+    if fact.voice() != Voice::User {
         return told(&fact.text, chars);
     }
     let plain = unboxed(&fact.text);

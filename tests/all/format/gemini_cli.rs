@@ -139,7 +139,7 @@ fn leaves_out_what_is_not_sent() {
         [
             "User Said real",
             "Assistant Said said | call t:1 t {}",
-            "User Said output t:1 failed no | Image image/png AAAA",
+            "User Context output t:1 failed no | Image image/png AAAA",
             "User Continue Please continue.",
         ]
     );

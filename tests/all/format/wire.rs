@@ -193,7 +193,15 @@ fn output(id: &str, text: &str) -> Message {
 }
 
 fn output_part(id: &str, text: &str) -> Output {
-    Output { id: id.into(), name: None, text: text.into(), media: [].into(), failed: false, cleared: false, refusal: None }
+    Output {
+        id: id.into(),
+        name: None,
+        text: text.into(),
+        media: [].into(),
+        failed: false,
+        cleared: false,
+        refusal: None,
+    }
 }
 
 #[test]

@@ -29,8 +29,15 @@ fn history(text: &str) -> History {
             let freeform = !input.starts_with('{');
             let call =
                 Call { id: id.clone(), name: name.into(), input: input.into(), freeform, signature: None };
-            let output =
-                Output { id, name: None, text: answer.into(), media: [].into(), failed, cleared: false, refusal: None };
+            let output = Output {
+                id,
+                name: None,
+                text: answer.into(),
+                media: [].into(),
+                failed,
+                cleared: false,
+                refusal: None,
+            };
             messages.push(Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)]));
             messages.push(Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]));
         }

@@ -37,8 +37,15 @@ fn ran(id: usize, tool: &str, input: serde_json::Value, output: &str, failed: bo
         freeform: false,
         signature: None,
     };
-    let output =
-        Output { id, name: Some(tool.into()), text: output.into(), media: [].into(), failed, cleared: false, refusal: None };
+    let output = Output {
+        id,
+        name: Some(tool.into()),
+        text: output.into(),
+        media: [].into(),
+        failed,
+        cleared: false,
+        refusal: None,
+    };
     [
         Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)]),
         Message::new(Role::User, Kind::Said, vec![Part::Output(output)]),

@@ -112,40 +112,71 @@ fn claude_code(turns: &[Turn], number: usize) -> String {
     for (at, turn) in turns.iter().enumerate() {
         match turn {
             Turn::User(text) => row("user", json!({"role": "user", "content": text}), json!({})),
-            Turn::Model(text) => row("assistant", reply(at, json!({"type": "text", "text": text})), json!({})),
+            Turn::Model(text) => {
+                row("assistant", reply(at, json!({"type": "text", "text": text})), json!({}))
+            }
             Turn::Call(tool, came) => {
                 let id = format!("toolu_{at}");
                 let (name, input) = match tool {
                     Tool::Shell(it) => ("Bash", json!({"command": it})),
                     Tool::Read(it) => ("Read", json!({"file_path": it})),
-                    Tool::Edit(it) => ("Edit", json!({"file_path": it, "old_string": "a", "new_string": "b"})),
+                    Tool::Edit(it) => {
+                        ("Edit", json!({"file_path": it, "old_string": "a", "new_string": "b"}))
+                    }
                     Tool::Fetch => ("WebFetch", json!({"url": "https://example.org/page", "prompt": "what"})),
                     Tool::Mcp => ("mcp__docs__search", json!({"query": "login"})),
-                    Tool::Ask => ("AskUserQuestion", json!({"questions": [{"question": QUESTION, "header": "Database",
-                        "options": [{"label": ANSWER, "description": "d"}, {"label": "SQLite", "description": "d"}]}]})),
-                    Tool::Named(it) => (*it, json!({"question": "May I push?", "questions": [{"question": "May I push?"}]})),
+                    Tool::Ask => (
+                        "AskUserQuestion",
+                        json!({"questions": [{"question": QUESTION, "header": "Database",
+                        "options": [{"label": ANSWER, "description": "d"}, {"label": "SQLite", "description": "d"}]}]}),
+                    ),
+                    Tool::Named(it) => {
+                        (*it, json!({"question": "May I push?", "questions": [{"question": "May I push?"}]}))
+                    }
                 };
                 let call = json!({"type": "tool_use", "id": id, "name": name, "input": input});
                 row("assistant", reply(at, call), json!({}));
                 let accepted = json!({"decision": "accept", "source": "config", "reasonType": "rule"});
                 let (content, failed, more) = match came {
-                    Came::Well(text) => (json!(text), false, json!({"toolUseResult": {"stdout": text}, "permissionDecision": accepted})),
+                    Came::Well(text) => (
+                        json!(text),
+                        false,
+                        json!({"toolUseResult": {"stdout": text}, "permissionDecision": accepted}),
+                    ),
                     Came::Failed(text) => {
                         let text = match tool {
                             Tool::Shell(_) => format!("Exit code 1\n{text}"),
                             _ => (*text).to_owned(),
                         };
-                        (json!(text), true, json!({"toolUseResult": format!("Error: {text}"), "permissionDecision": accepted}))
+                        (
+                            json!(text),
+                            true,
+                            json!({"toolUseResult": format!("Error: {text}"), "permissionDecision": accepted}),
+                        )
                     }
-                    Came::Blocks(text) => (json!([{"type": "text", "text": "one"}, {"type": "text", "text": text}]), false,
-                        json!({"toolUseResult": [{"type": "text", "text": text}], "permissionDecision": accepted})),
+                    Came::Blocks(text) => (
+                        json!([{"type": "text", "text": "one"}, {"type": "text", "text": text}]),
+                        false,
+                        json!({"toolUseResult": [{"type": "text", "text": text}], "permissionDecision": accepted}),
+                    ),
                     Came::Refused => {
-                        let text = format!("The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the new_string was NOT written to the file). To tell you how to proceed, the user said:\n{REASON}");
-                        (json!(text), true, json!({"toolUseResult": format!("Error: {text}"), "toolDenialKind": "user-rejected",
-                            "permissionDecision": {"decision": "reject", "source": "user_reject"}}))
+                        let text = format!(
+                            "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the new_string was NOT written to the file). To tell you how to proceed, the user said:\n{REASON}"
+                        );
+                        (
+                            json!(text),
+                            true,
+                            json!({"toolUseResult": format!("Error: {text}"), "toolDenialKind": "user-rejected",
+                            "permissionDecision": {"decision": "reject", "source": "user_reject"}}),
+                        )
                     }
-                    Came::Answered => (json!(format!("User has answered your questions: \"{QUESTION}\"=\"{ANSWER}\". You can now continue with the user's answers in mind.")),
-                        false, json!({"toolUseResult": {"questions": [], "answers": {QUESTION: ANSWER}}, "permissionDecision": accepted})),
+                    Came::Answered => (
+                        json!(format!(
+                            "User has answered your questions: \"{QUESTION}\"=\"{ANSWER}\". You can now continue with the user's answers in mind."
+                        )),
+                        false,
+                        json!({"toolUseResult": {"questions": [], "answers": {QUESTION: ANSWER}}, "permissionDecision": accepted}),
+                    ),
                 };
                 let mut block = json!({"type": "tool_result", "tool_use_id": id, "content": content});
                 if failed {
@@ -185,22 +216,44 @@ fn codex(turns: &[Turn], number: usize) -> String {
                     Tool::Edit(it) => ("mcp__files__edit_file", json!({"path": it})),
                     Tool::Fetch => ("mcp__web__fetch", json!({"url": "https://example.org/page"})),
                     Tool::Mcp => ("mcp__docs__search", json!({"query": "login"})),
-                    Tool::Ask => ("request_user_input", json!({"questions": [{"id": "database", "header": "Database", "question": QUESTION}]})),
-                    Tool::Named(it) => (*it, json!({"question": "May I push?", "questions": [{"id": "q1", "question": "May I push?"}]})),
+                    Tool::Ask => (
+                        "request_user_input",
+                        json!({"questions": [{"id": "database", "header": "Database", "question": QUESTION}]}),
+                    ),
+                    Tool::Named(it) => (
+                        *it,
+                        json!({"question": "May I push?", "questions": [{"id": "q1", "question": "May I push?"}]}),
+                    ),
                 };
-                line("response_item", json!({"type": "function_call", "name": name, "call_id": id, "arguments": input.to_string()}));
+                line(
+                    "response_item",
+                    json!({"type": "function_call", "name": name, "call_id": id, "arguments": input.to_string()}),
+                );
                 let shell = matches!(tool, Tool::Shell(_) | Tool::Read(_));
-                let ran = |code: u8, text: &str| format!("Chunk ID: a1b2c3\nWall time: 0.1 seconds\nProcess exited with code {code}\nOutput:\n{text}");
+                let ran = |code: u8, text: &str| {
+                    format!(
+                        "Chunk ID: a1b2c3\nWall time: 0.1 seconds\nProcess exited with code {code}\nOutput:\n{text}"
+                    )
+                };
                 let output = match came {
                     Came::Well(text) if shell => json!(ran(0, text)),
                     Came::Failed(text) if shell => json!(ran(1, text)),
                     // As Codex 0.169 wraps what an MCP server said.
-                    Came::Well(text) | Came::Failed(text) => json!(format!("Wall time: 0.0058 seconds\nOutput:\n{text}")),
-                    Came::Blocks(text) => json!([{"type": "input_text", "text": "Wall time: 0.0040 seconds\nOutput:"}, {"type": "input_text", "text": text}]),
+                    Came::Well(text) | Came::Failed(text) => {
+                        json!(format!("Wall time: 0.0058 seconds\nOutput:\n{text}"))
+                    }
+                    Came::Blocks(text) => {
+                        json!([{"type": "input_text", "text": "Wall time: 0.0040 seconds\nOutput:"}, {"type": "input_text", "text": text}])
+                    }
                     Came::Refused => json!("exec command rejected by user"),
-                    Came::Answered => json!(json!({"answers": {"database": {"answers": [ANSWER]}}}).to_string()),
+                    Came::Answered => {
+                        json!(json!({"answers": {"database": {"answers": [ANSWER]}}}).to_string())
+                    }
                 };
-                line("response_item", json!({"type": "function_call_output", "call_id": id, "output": output}));
+                line(
+                    "response_item",
+                    json!({"type": "function_call_output", "call_id": id, "output": output}),
+                );
             }
         }
     }
@@ -221,38 +274,62 @@ fn gemini_cli(turns: &[Turn], number: usize) -> String {
     for (at, turn) in turns.iter().enumerate() {
         match turn {
             Turn::User(text) => line(at, json!({"type": "user", "content": [{"text": text}]})),
-            Turn::Model(text) => line(at, json!({"type": "gemini", "content": text, "thoughts": [], "model": "gemini-2.5-pro"})),
+            Turn::Model(text) => line(
+                at,
+                json!({"type": "gemini", "content": text, "thoughts": [], "model": "gemini-2.5-pro"}),
+            ),
             Turn::Call(tool, came) => {
                 let id = format!("tool-{at}");
                 let (name, args) = match tool {
                     Tool::Shell(it) => ("run_shell_command", json!({"command": it})),
                     Tool::Read(it) => ("read_file", json!({"file_path": it})),
-                    Tool::Edit(it) => ("replace", json!({"file_path": it, "old_string": "a", "new_string": "b"})),
+                    Tool::Edit(it) => {
+                        ("replace", json!({"file_path": it, "old_string": "a", "new_string": "b"}))
+                    }
                     Tool::Fetch => ("web_fetch", json!({"prompt": "https://example.org/page"})),
                     Tool::Mcp => ("mcp_docs_search", json!({"query": "login"})),
-                    Tool::Ask => ("ask_user", json!({"questions": [{"question": QUESTION, "header": "Database", "type": "text"}]})),
-                    Tool::Named(it) => (*it, json!({"question": "May I push?", "questions": [{"question": "May I push?"}]})),
+                    Tool::Ask => (
+                        "ask_user",
+                        json!({"questions": [{"question": QUESTION, "header": "Database", "type": "text"}]}),
+                    ),
+                    Tool::Named(it) => {
+                        (*it, json!({"question": "May I push?", "questions": [{"question": "May I push?"}]}))
+                    }
                 };
                 let mut more = Vec::new();
                 let (response, status) = match came {
                     Came::Well(text) => (json!({"output": text}), "success"),
                     Came::Failed(text) => match tool {
                         // A shell's failure is output to Gemini CLI.
-                        Tool::Shell(_) => (json!({"output": format!("Output: {text}\nExit Code: 1")}), "success"),
+                        Tool::Shell(_) => {
+                            (json!({"output": format!("Output: {text}\nExit Code: 1")}), "success")
+                        }
                         // As Gemini CLI 0.61 wraps what an MCP server said.
-                        _ => (json!({"error": format!("MCP tool 'search' reported tool error for function call: {{}} with response: {text}")}), "error"),
+                        _ => (
+                            json!({"error": format!("MCP tool 'search' reported tool error for function call: {{}} with response: {text}")}),
+                            "error",
+                        ),
                     },
                     Came::Blocks(text) => {
                         more.push(json!({"text": text}));
                         (json!({"output": "Tool execution succeeded."}), "success")
                     }
-                    Came::Refused => (json!({"error": "[Operation Cancelled] Reason: User denied execution."}), "cancelled"),
-                    Came::Answered => (json!({"output": json!({"answers": {"0": ANSWER}}).to_string()}), "success"),
+                    Came::Refused => (
+                        json!({"error": "[Operation Cancelled] Reason: User denied execution."}),
+                        "cancelled",
+                    ),
+                    Came::Answered => {
+                        (json!({"output": json!({"answers": {"0": ANSWER}}).to_string()}), "success")
+                    }
                 };
-                let mut result = vec![json!({"functionResponse": {"id": id, "name": name, "response": response}})];
+                let mut result =
+                    vec![json!({"functionResponse": {"id": id, "name": name, "response": response}})];
                 result.extend(more);
-                line(at, json!({"type": "gemini", "content": "", "thoughts": [], "model": "gemini-2.5-pro",
-                    "toolCalls": [{"id": id, "name": name, "args": args, "result": result, "status": status, "timestamp": time(at)}]}));
+                line(
+                    at,
+                    json!({"type": "gemini", "content": "", "thoughts": [], "model": "gemini-2.5-pro",
+                    "toolCalls": [{"id": id, "name": name, "args": args, "result": result, "status": status, "timestamp": time(at)}]}),
+                );
             }
         }
     }
@@ -280,7 +357,9 @@ fn opencode(turns: &[Turn], number: usize) -> String {
                 json!({"info": {"id": id, "sessionID": session, "role": "user", "agent": "build", "time": {"created": made},
                     "model": {"providerID": "p", "modelID": "m"}}, "parts": [{"type": "text", "text": text, "id": format!("prt_{at}_1")}]})
             }
-            Turn::Model(text) => answer(vec![json!({"type": "text", "text": text, "id": format!("prt_{at}_1")})]),
+            Turn::Model(text) => {
+                answer(vec![json!({"type": "text", "text": text, "id": format!("prt_{at}_1")})])
+            }
             Turn::Call(tool, came) => {
                 let (name, input) = match tool {
                     Tool::Shell(it) => ("bash", json!({"command": it, "description": "d"})),
@@ -288,8 +367,13 @@ fn opencode(turns: &[Turn], number: usize) -> String {
                     Tool::Edit(it) => ("edit", json!({"filePath": it, "oldString": "a", "newString": "b"})),
                     Tool::Fetch => ("webfetch", json!({"url": "https://example.org/page", "format": "text"})),
                     Tool::Mcp => ("docs_search", json!({"query": "login"})),
-                    Tool::Ask => ("question", json!({"questions": [{"question": QUESTION, "header": "Database", "options": []}]})),
-                    Tool::Named(it) => (*it, json!({"question": "May I push?", "questions": [{"question": "May I push?"}]})),
+                    Tool::Ask => (
+                        "question",
+                        json!({"questions": [{"question": QUESTION, "header": "Database", "options": []}]}),
+                    ),
+                    Tool::Named(it) => {
+                        (*it, json!({"question": "May I push?", "questions": [{"question": "May I push?"}]}))
+                    }
                 };
                 let span = json!({"start": made, "end": made});
                 let well = |text: &str| json!({"status": "completed", "input": input, "output": text, "title": "t", "metadata": {}, "time": span});
@@ -303,9 +387,13 @@ fn opencode(turns: &[Turn], number: usize) -> String {
                     },
                     Came::Refused => json!({"status": "error", "input": input, "time": span,
                         "error": format!("The user rejected permission to use this specific tool call with the following feedback: {REASON}")}),
-                    Came::Answered => well(&format!("User has answered your questions: \"{QUESTION}\"=\"{ANSWER}\". You can now continue with the user's answers in mind.")),
+                    Came::Answered => well(&format!(
+                        "User has answered your questions: \"{QUESTION}\"=\"{ANSWER}\". You can now continue with the user's answers in mind."
+                    )),
                 };
-                answer(vec![json!({"type": "tool", "tool": name, "callID": format!("call_{at}"), "state": state, "id": format!("prt_{at}_1")})])
+                answer(vec![
+                    json!({"type": "tool", "tool": name, "callID": format!("call_{at}"), "state": state, "id": format!("prt_{at}_1")}),
+                ])
             }
         };
         messages.push(message);
