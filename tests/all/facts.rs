@@ -380,7 +380,7 @@ proptest! {
             if fact.voice() == Voice::User {
                 let text = flat(&fact.text);
                 let whole = said.contains(&text) || text.split("\" … \"").all(|it| said.contains(it));
-                prop_assert!(whole || fact.text == "approved", "not said: {fact:?}");
+                prop_assert!(whole || fact.text.as_str() == "approved", "not said: {fact:?}");
             }
         }
     }
@@ -403,7 +403,7 @@ fn holds_on_real_sessions() {
             .collect();
         for fact in ledger.facts.iter().filter(|it| it.voice() == Voice::User) {
             let text = flat(&fact.text);
-            let verbatim = said.iter().any(|it| it.contains(&text)) || fact.text == "approved";
+            let verbatim = said.iter().any(|it| it.contains(&text)) || fact.text.as_str() == "approved";
             assert!(verbatim, "{name}: not said: {fact:?}");
         }
         for budget in [0, 50, 300, 2_000, 20_000] {

@@ -1,7 +1,7 @@
 //! What is taken for a fact, class by class, and what is not. Each case is a small session as text; the snapshot
 //! lists the facts found.
 
-use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Role};
+use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Refusal, Role};
 use epitome::score::{self, Class};
 
 /// One line a message: `user: …`, `model: …`, `summary: …`, `context: …`, `NAME ARGUMENTS => ANSWER` (`=!` if it
@@ -20,10 +20,11 @@ fn history(text: &str) -> History {
         } else if let Some(rest) = line.strip_prefix("context:") {
             messages.push(said(Role::User, Kind::Context, rest));
         } else {
-            let (call, answer, failed) = match line.split_once(" =! ") {
-                Some((call, answer)) => (call, answer, true),
-                None => line.split_once(" => ").map(|it| (it.0, it.1, false)).unwrap(),
-            };
+            // `=x` for a call that the user refused, with the reason.
+            let how = [" => ", " =! ", " =x"].into_iter().find(|it| line.contains(it)).unwrap();
+            let (call, answer) = line.split_once(how).map(|(call, answer)| (call, answer.trim())).unwrap();
+            let (failed, refused) = (how != " => ", how == " =x");
+            let reason = Some(answer).filter(|it| !it.is_empty()).map(Into::into);
             let (name, input) = call.split_once(' ').unwrap();
             let id: std::sync::Arc<str> = number.to_string().into();
             let freeform = !input.starts_with('{');
@@ -36,7 +37,7 @@ fn history(text: &str) -> History {
                 media: [].into(),
                 failed,
                 cleared: false,
-                refusal: None,
+                refusal: refused.then(|| Box::new(Refusal { reason })),
             };
             messages.push(Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)]));
             messages.push(Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]));
@@ -96,7 +97,7 @@ fn decisions() {
         AskUserQuestion {"questions":[{"question":"Which database?","options":[{"label":"Postgres"},{"label":"SQLite"}]}]} => User has answered your questions: "Which database?"="SQLite". You can now continue.
         request_user_input {"questions":[{"id":"x","question":"Keep the old API?","options":[{"label":"Keep it"},{"label":"Drop it"}]}]} => {"answers":{"x":{"answers":["b"]}}}
         ExitPlanMode {"plan":"# Plan: move the parser to its own crate\n\n1. cut"} => User has approved your plan.
-        Bash {"command":"git push"} =! The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said: push to the fork only after review
+        Bash {"command":"git push"} =x push to the fork only after review
         user: nah let's roll back the state file, it does not need to exist
         user: let's continue please
         user: what do you think, shall we use Redis?
@@ -112,7 +113,7 @@ fn deeds() {
         Read {"file_path":"/w/a.rs"} => 1→y
         Write {"file_path":"/w/./new/b.rs"} => File created successfully
         Edit {"file_path":"/w/c.rs"} =! <tool_use_error>File has not been read yet.</tool_use_error>
-        Edit {"file_path":"/w/d.rs"} =! The user doesn't want to proceed with this tool use.
+        Edit {"file_path":"/w/d.rs"} =x
         apply_patch *** Begin Patch⏎*** Delete File: old.rs⏎*** Update File: e.rs⏎@@⏎-x⏎+y⏎*** End Patch => Success. Updated the following files:
         Bash {"command":"cd /w && cargo test 2>&1 | tail -5"} =! Exit code 101⏎error[E0425]: cannot find value `q` in this scope⏎test result: FAILED. 3 passed; 2 failed
         Bash {"command":"cargo test"} => test result: ok. 5 passed; 0 failed
