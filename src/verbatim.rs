@@ -123,8 +123,15 @@ fn entry(head: &str, text: &str) -> Option<Message> {
         }
         ["output", number, rest @ ..] => {
             let (id, failed) = (id(number), rest == ["failed"]);
-            let output =
-                Output { id, name: None, text: text.into(), media: [].into(), failed, cleared: false };
+            let output = Output {
+                id,
+                name: None,
+                text: text.into(),
+                media: [].into(),
+                failed,
+                cleared: false,
+                refusal: None,
+            };
             (Role::Tool, Part::Output(output))
         }
         _ => return None,
@@ -156,6 +163,7 @@ mod tests {
             media: [].into(),
             failed: true,
             cleared: false,
+            refusal: None,
         };
         vec![
             Message::text(Role::User, Kind::Said, "fix it\n\n[output 1]\nnow"),
