@@ -312,10 +312,11 @@ fn chosen(number: usize, prompt: &Prompt, before: Option<&Message>, facts: &mut 
             || whole.len() > 2_500
             || polarity(sentence).is_some();
         let small = Small::of(sentence);
-        if !other && (CUES.choose.is_in(&small) || short && CUES.reverse.is_in(&small)) {
-            if let Some(quote) = prompt.quote(sentence) {
-                push(quote, None, None, false, facts);
-            }
+        if !other
+            && (CUES.choose.is_in(&small) || short && CUES.reverse.is_in(&small))
+            && let Some(quote) = prompt.quote(sentence)
+        {
+            push(quote, None, None, false, facts);
         }
     }
 }
