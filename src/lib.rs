@@ -33,6 +33,7 @@ pub mod summarizer;
 
 pub mod store;
 pub mod agents;
+pub mod terminal;
 pub mod files;
 pub mod config;
 pub mod answers;

@@ -7,10 +7,11 @@ use clap::Parser;
 use epitome::cli::{self, Arguments};
 use epitome::config::{Config, Environment};
 use epitome::error::Kind;
+use epitome::terminal::{Form, Visible, visible};
 
 fn main() -> ExitCode {
     survive_limits();
-    let arguments = Arguments::parse();
+    let arguments = Arguments::try_parse().unwrap_or_else(|error| refused(&error));
     if arguments.is_estimate() {
         give_memory_back();
     }
@@ -38,7 +39,7 @@ fn main() -> ExitCode {
         Err(error) => {
             let mut stderr = std::io::stderr().lock();
             // There is nobody left to tell if this fails.
-            let _ = writeln!(stderr, "epitome: {}", error.full());
+            let _ = writeln!(stderr, "epitome: {}", visible(&error.full(), Form::Block));
             // A hook must not stop its agent because of us: 2 would. Only what the user configured does.
             if hook && error.kind() != Kind::Refused {
                 ExitCode::SUCCESS
@@ -85,6 +86,17 @@ fn give_memory_back() {
     let _ = unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_FROM) };
 }
 
+/// Says what is wrong with the arguments, or helps, and ends. Arguments may be names of files that others chose.
+fn refused(error: &clap::Error) -> ! {
+    let said = error.render().to_string();
+    let visible = visible(&said, Form::Block);
+    if visible == said {
+        error.exit();
+    }
+    let _ = writeln!(std::io::stderr().lock(), "{visible}");
+    std::process::exit(error.exit_code())
+}
+
 /// Logs go to stderr: warnings, with `-v` what is done, with `-vv` how.
 fn init_log(arguments: &Arguments) {
     // The protocol's own log calls a client's mistakes warnings, and at its loudest shows whole messages.
@@ -96,8 +108,8 @@ fn init_log(arguments: &Arguments) {
     };
     tracing_subscriber::fmt()
         .with_env_filter(tracing_subscriber::EnvFilter::new(levels))
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(|| Visible(std::io::stderr()))
+        .with_ansi(false)
         .without_time()
         .with_target(false)
         .init();

@@ -16,6 +16,7 @@ use crate::error::{Error, Kind, Result};
 use crate::format::Format;
 use crate::profile::Style;
 use crate::summarizer::run::{Progress, Watch};
+use crate::terminal::{Form, visible};
 
 pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut ask = arguments.common.ask(&engine.config)?;
@@ -148,6 +149,7 @@ fn watch(quiet: bool) -> Watch {
     let one_line = std::io::stderr().is_terminal();
     let say = move |progress: &Progress| {
         let words = progress.words("the model");
+        let words = visible(&words, Form::Line);
         let mut out = std::io::stderr().lock();
         // There is nobody left to tell if this fails. What is tried again stays to be read.
         let _ = match progress {
@@ -216,9 +218,7 @@ fn finish(
     let refused = compacted.answer.status == "rejected";
     // Bytes that were asked for by the first call are for standard output too.
     if let (Some(bytes), false) = (&compacted.bytes, screen.json) {
-        let written = screen.out.write_all(bytes);
-        written.map_err(|error| Error::new(Kind::Io, "writing to standard output").because(error))?;
-        return Ok(0);
+        return screen.exact(&mut bytes.as_slice()).map(|()| 0);
     }
     if arguments.out.as_deref() == Some("-") && !screen.json && compacted.answer.ask.is_none() {
         return Err(Error::new(
@@ -252,8 +252,9 @@ pub(super) fn lost_line(lost: &LostInfo) -> String {
 fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
     let paint = screen.paint;
     if let (Some(ask), Some(handle)) = (&answer.ask, &answer.handle) {
-        screen.line(ask)?;
-        return screen.note(&format!("\nThen: epitome compact --handle {handle} --answer FILE"));
+        screen.block(ask)?;
+        screen.note("")?;
+        return screen.note(&format!("Then: epitome compact --handle {handle} --answer FILE"));
     }
     if answer.status == "noop" || answer.status == "rejected" {
         screen.line(&format!("{}: {}", paint.warn(&answer.status), answer.reason))?;
@@ -296,7 +297,7 @@ fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
     screen.line(&format!("valid   {}", answer.valid_for.join(", ")))?;
     if let Some(summary) = &answer.summary {
         screen.line(&paint.faint("──────── summary ────────"))?;
-        screen.line(summary)?;
+        screen.block(summary)?;
         screen.line(&paint.faint("─────────────────────────"))?;
     }
     for warning in &answer.warnings {

@@ -12,7 +12,7 @@ use crate::error::{Error, Kind, Result};
 pub(super) fn run(arguments: &CompletionsArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Arguments::command(), "epitome", &mut script);
-    screen.line(String::from_utf8_lossy(&script).trim_end())?;
+    screen.block(String::from_utf8_lossy(&script).trim_end())?;
     Ok(0)
 }
 
@@ -20,7 +20,7 @@ pub(super) fn run(arguments: &CompletionsArgs, screen: &mut Screen<'_>) -> Resul
 pub(super) fn man(arguments: &ManArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let command = Arguments::command();
     let Some(folder) = &arguments.out else {
-        screen.line(String::from_utf8_lossy(&page(command)?).trim_end())?;
+        screen.block(String::from_utf8_lossy(&page(command)?).trim_end())?;
         return Ok(0);
     };
     let write = |name: String, page: Vec<u8>| crate::files::install(&folder.join(name), &page);

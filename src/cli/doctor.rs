@@ -206,14 +206,17 @@ fn show(answer: &Answer, screen: &mut Screen<'_>) -> Result<()> {
     } else {
         answer.keys.join(", ")
     };
-    screen.line(&format!("\nkeys     {keys}"))?;
+    screen.line("")?;
+    screen.line(&format!("keys     {keys}"))?;
     let state = if answer.store.whole { paint.good("whole") } else { paint.warn("not whole") };
     screen.line(&format!(
         "archive  {state}: {} items, {} bytes in {}",
         answer.store.items, answer.store.bytes, answer.store.path
     ))?;
     for it in &answer.problems {
-        screen.line(&format!("\n{} {}\n  {}", paint.warn("!"), it.what, paint.strong(&it.remedy)))?;
+        screen.line("")?;
+        screen.line(&format!("{} {}", paint.warn("!"), it.what))?;
+        screen.line(&format!("  {}", paint.strong(&it.remedy)))?;
     }
     Ok(())
 }

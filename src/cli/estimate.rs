@@ -118,7 +118,8 @@ fn show(answer: &EstimateAnswer, screen: &mut Screen<'_>) -> Result<()> {
         ))?;
     }
     if !answer.largest.is_empty() {
-        screen.line("\nlargest")?;
+        screen.line("")?;
+        screen.line("largest")?;
         let rows = answer.largest.iter().take(5);
         let rows: Vec<_> = rows
             .map(|it| vec![format!("  {}", size(it.tokens)), format!("#{}", it.message), it.what.clone()])
@@ -129,7 +130,8 @@ fn show(answer: &EstimateAnswer, screen: &mut Screen<'_>) -> Result<()> {
             screen.line(&line)?;
         }
     }
-    screen.line("\nwould compact by itself now")?;
+    screen.line("")?;
+    screen.line("would compact by itself now")?;
     let mut rows = vec![vec!["  profile".to_owned(), "now".to_owned(), "why".to_owned()]];
     for (name, it) in &answer.triggers {
         let due = if it.due { "yes" } else { "no" };
@@ -144,7 +146,8 @@ fn show(answer: &EstimateAnswer, screen: &mut Screen<'_>) -> Result<()> {
         "soon" => paint.warn("compact soon"),
         _ => paint.good("there is room"),
     };
-    screen.line(&format!("\n{level}: {}", advice.why))?;
+    screen.line("")?;
+    screen.line(&format!("{level}: {}", advice.why))?;
     for warning in &answer.warnings {
         screen.line(&paint.faint(&format!("note: {warning}")))?;
     }

@@ -59,7 +59,7 @@ pub(super) fn run(engine: &Engine, arguments: &HandoffArgs, screen: &mut Screen<
         (None, Some(path)) => {
             screen.note(&format!("{} tokens written to {}", answer.tokens, path.display()))?
         }
-        (None, None) => screen.line(answer.brief.trim_end())?,
+        (None, None) => screen.block(answer.brief.trim_end())?,
     }
     Ok(0)
 }

@@ -50,7 +50,7 @@ pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
     if let Some((file, text)) = install::snippet(&arguments.agent, &program) {
         if !screen.json(&json!({ "contract": CONTRACT, "file": file, "text": text }))? {
             screen.note(&format!("add this to {file}:"))?;
-            screen.line(&text)?;
+            screen.block(&text)?;
         }
         return Ok(0);
     }

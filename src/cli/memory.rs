@@ -133,7 +133,7 @@ pub(super) fn run(engine: &Engine, arguments: &MemoryArgs, screen: &mut Screen<'
             let it = store.memory(&scope, handle)?;
             if !screen.json(&json!({ "contract": CONTRACT, "memory": it }))? {
                 screen.note(&screen.paint.faint(&about(&it)))?;
-                screen.line(&it.content)?;
+                screen.block(&it.content)?;
             }
         }
         MemoryCommand::Add { text, pin, tag } => {
@@ -204,7 +204,7 @@ pub(super) fn run(engine: &Engine, arguments: &MemoryArgs, screen: &mut Screen<'
             let all =
                 store.memories(&here, &MemoryFilter { scope: whose, kind, ..MemoryFilter::default() })?;
             let text = if *markdown { memory::to_markdown(&all) } else { memory::to_json(&all) };
-            screen.line(text.trim_end())?;
+            screen.exact(&mut format!("{}\n", text.trim_end()).as_bytes())?;
         }
         MemoryCommand::Import { file, pin } => {
             let text = input(file)?;

@@ -20,6 +20,7 @@ mod report;
 mod restore;
 mod schema;
 mod score;
+mod screen;
 mod seat;
 mod serve;
 mod sessions;
@@ -28,48 +29,15 @@ mod watch;
 
 use std::io::Write;
 
-use serde::Serialize;
-
 use crate::config::Config;
 use crate::engine::Engine;
-use crate::error::{Error, Kind, Result};
+use crate::error::Result;
 use crate::facts;
 
 pub use arguments::{Arguments, Command};
 pub use hook::end_in_time as end_hook_in_time;
 pub use paint::Paint;
-
-/// Where a command writes, and how.
-pub(crate) struct Screen<'a> {
-    out: &'a mut dyn Write,
-    paint: Paint,
-    json: bool,
-    quiet: bool,
-}
-
-impl Screen<'_> {
-    /// One JSON document, if `--json` was given; whether it was.
-    fn json<T: Serialize>(&mut self, answer: &T) -> Result<bool> {
-        if !self.json {
-            return Ok(false);
-        }
-        let text = serde_json::to_string_pretty(answer)
-            .map_err(|error| Error::new(Kind::Bug, "writing JSON").because(error))?;
-        self.line(&text)?;
-        Ok(true)
-    }
-
-    /// One line.
-    fn line(&mut self, text: &str) -> Result<()> {
-        writeln!(self.out, "{text}")
-            .map_err(|error| Error::new(Kind::Io, "writing to the terminal").because(error))
-    }
-
-    /// Lines for people, left out with `-q`.
-    fn note(&mut self, text: &str) -> Result<()> {
-        if self.quiet { Ok(()) } else { self.line(text) }
-    }
-}
+pub(crate) use screen::Screen;
 
 /// Runs a command; the exit code.
 pub fn run(arguments: Arguments, mut config: Config, paint: Paint, out: &mut dyn Write) -> Result<u8> {

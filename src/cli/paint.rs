@@ -2,21 +2,38 @@
 
 use unicode_segmentation::UnicodeSegmentation;
 
+use crate::terminal::{Form, visible};
+
 /// Colour, or none, and how wide.
 #[derive(Debug, Clone, Copy)]
 pub struct Paint {
-    colour: bool,
+    /// What stands between our own escape characters and their codes, until they are printed: so no text from elsewhere
+    /// passes for one. Nothing: no colour.
+    mark: Option<u64>,
     columns: Option<usize>,
 }
 
 impl Paint {
     /// With colour or without. `columns`: how wide the terminal is; nothing where there is none, or nobody knows.
     pub fn new(colour: bool, columns: Option<usize>) -> Self {
-        Self { colour, columns }
+        // The standard library's hashers begin at random.
+        let mark = || std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), ());
+        Self { mark: colour.then(mark), columns }
     }
 
     fn code(self, code: &str, text: &str) -> String {
-        if self.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+        match self.mark {
+            Some(mark) => format!("\u{1b}{mark:016x}[{code}m{text}\u{1b}{mark:016x}[0m"),
+            None => text.to_owned(),
+        }
+    }
+
+    /// The text as the terminal gets it: our colours, and of everything else what is [`visible`].
+    pub(super) fn visible(self, text: &str, form: Form) -> String {
+        let Some(mark) = self.mark else { return visible(text, form).into_owned() };
+        let own = format!("\u{1b}{mark:016x}");
+        let parts: Vec<_> = text.split(&own).map(|it| visible(it, form)).collect();
+        parts.join("\u{1b}")
     }
 
     /// What matters.
@@ -137,8 +154,14 @@ pub(super) fn wrapped(text: &str, paint: Paint) -> Vec<String> {
     out
 }
 
-/// Columns on a terminal.
+/// Columns on a terminal; our colours take none.
 pub(super) fn width(text: &str) -> usize {
+    let mut parts = text.split('\u{1b}');
+    let first = parts.next().map_or(0, columns);
+    first + parts.map(|it| it.split_once('m').map_or(0, |(_, rest)| columns(rest))).sum::<usize>()
+}
+
+fn columns(text: &str) -> usize {
     let wide = |it: &str| {
         it.chars().next().is_some_and(|it| matches!(it as u32, 0x1100..=0x115F | 0x2E80..=0xA4CF | 0xAC00..=0xD7A3 | 0xF900..=0xFAFF | 0xFE30..=0xFE6F | 0xFF00..=0xFF60 | 0xFFE0..=0xFFE6 | 0x1F300..=0x1FAFF | 0x20000..=0x3FFFD))
     };
@@ -148,6 +171,16 @@ pub(super) fn width(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_our_own_colours_reach_the_terminal() {
+        let paint = Paint::new(true, None);
+        let text = format!("{} \u{1b}[31mred\u{1b}[0m", paint.strong("\u{1b}[2Jours"));
+        assert_eq!(paint.visible(&text, Form::Line), "\u{1b}[1m␛[2Jours\u{1b}[0m ␛[31mred␛[0m");
+        let plain = Paint::new(false, None);
+        assert_eq!(plain.visible(&plain.strong("\u{1b}[1m"), Form::Line), "␛[1m");
+        assert_eq!(width(&paint.gauge(0.5, 20)), 20);
+    }
 
     #[test]
     fn a_table_fits_the_terminal_and_is_whole_without_one() {

@@ -13,7 +13,7 @@ pub(super) fn run(engine: &Engine, arguments: &ProfilesArgs, screen: &mut Screen
         if screen.json(&profile)? {
             return Ok(0);
         }
-        return screen.line(profile.to_toml()?.trim_end()).map(|()| 0);
+        return screen.block(profile.to_toml()?.trim_end()).map(|()| 0);
     }
     let mut profiles = Vec::new();
     for (name, _) in BUILT_IN {
@@ -47,7 +47,8 @@ pub(super) fn run(engine: &Engine, arguments: &ProfilesArgs, screen: &mut Screen
             screen.note(&screen.paint.faint(&line))?;
         }
     }
-    screen.note("\nepitome profiles NAME prints one, with its numbers and where it deviates; saved, it is yours: --profile FILE.toml")?;
+    screen.note("")?;
+    screen.note("epitome profiles NAME prints one, with its numbers and where it deviates; saved, it is yours: --profile FILE.toml")?;
     Ok(0)
 }
 

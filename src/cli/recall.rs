@@ -1,7 +1,5 @@
 //! `epitome recall`.
 
-use std::io::IsTerminal;
-
 use clap::Args;
 use serde_json::json;
 
@@ -75,8 +73,7 @@ fn read(engine: &Engine, arguments: &RecallArgs, handle: &str, screen: &mut Scre
     if arguments.range.is_none() && arguments.limit.is_none() && !screen.json {
         // All of it, byte for byte.
         let mut reader = engine.store.reader(&scope, handle)?;
-        std::io::copy(&mut reader, screen.out).map_err(crate::store::unwrapped)?;
-        return if std::io::stdout().is_terminal() { screen.line("") } else { Ok(()) };
+        return screen.exact(&mut reader);
     }
     let range = arguments.range.as_deref().map_or(Ok(Range::WHOLE), Range::parse)?;
     let limit = arguments.limit.unwrap_or(u64::MAX / 2);
@@ -90,9 +87,7 @@ fn read(engine: &Engine, arguments: &RecallArgs, handle: &str, screen: &mut Scre
     if slice.text.is_empty() && slice.next.is_none() {
         return screen.note(&format!("{handle} has nothing in that range; it has {} bytes", entry.bytes));
     }
-    let end = if slice.text.ends_with('\n') { "" } else { "\n" };
-    write!(screen.out, "{}{end}", slice.text)
-        .map_err(|error| Error::new(Kind::Io, "writing to the terminal").because(error))?;
+    screen.block(slice.text.strip_suffix('\n').unwrap_or(&slice.text))?;
     match slice.next {
         Some(next) => screen.note(&screen.paint.faint(&format!("… go on with --range {next}"))),
         None => Ok(()),

@@ -4,7 +4,7 @@ use super::Screen;
 use super::arguments::ReportArgs;
 use super::common::amount;
 use crate::engine::Engine;
-use crate::error::{Error, Kind, Result};
+use crate::error::Result;
 
 pub(super) fn run(engine: &Engine, arguments: &ReportArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut ask = arguments.common.ask(&engine.config)?;
@@ -16,9 +16,7 @@ pub(super) fn run(engine: &Engine, arguments: &ReportArgs, screen: &mut Screen<'
     )?;
     let html = engine.report(&opened, &ask)?.html();
     if arguments.out.as_os_str() == "-" {
-        let written = screen.out.write_all(html.as_bytes());
-        written.map_err(|error| Error::new(Kind::Io, "writing to standard output").because(error))?;
-        return Ok(0);
+        return screen.exact(&mut html.as_bytes()).map(|()| 0);
     }
     crate::files::install(&arguments.out, html.as_bytes())?;
     let path = arguments.out.display().to_string();

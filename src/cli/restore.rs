@@ -37,7 +37,7 @@ pub(super) fn run(engine: &Engine, arguments: &RestoreArgs, screen: &mut Screen<
                 || matches!(kept.entry.what, What::Message | What::Output | What::Memory) =>
         {
             let mut reader = engine.store.reader(&kept.scope, handle)?;
-            std::io::copy(&mut reader, screen.out).map_err(crate::store::unwrapped)?;
+            screen.exact(&mut reader)?;
         }
         Some(path) => {
             let bytes = engine.store.restore(&kept.scope, handle)?;

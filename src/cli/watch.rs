@@ -14,6 +14,7 @@ use crate::answers::CONTRACT;
 use crate::compact::Gate;
 use crate::engine::{Ask, Engine, Opened, SessionRef, To};
 use crate::error::{Error, Kind, Result};
+use crate::terminal::{Form, visible};
 
 /// Arguments of `watch`.
 #[derive(Debug, Args)]
@@ -129,7 +130,7 @@ fn say(
         "tokens_after": answer.tokens_after, "prepared": answer.output, "command": command,
     });
     if screen.json {
-        screen.line(&document.to_string())?;
+        screen.json_line(&document)?;
     } else {
         screen.line(&message)?;
     }
@@ -138,7 +139,9 @@ fn say(
     if let Some(notify) = &arguments.notify {
         let shell = if cfg!(windows) { ("cmd", "/C") } else { ("/bin/sh", "-c") };
         let mut child = std::process::Command::new(shell.0);
-        child.args([shell.1, notify]).env("EPITOME_SESSION", id).env("EPITOME_MESSAGE", &message);
+        // The command mostly shows the message.
+        let message = visible(&message, Form::Line);
+        child.args([shell.1, notify]).env("EPITOME_SESSION", id).env("EPITOME_MESSAGE", &*message);
         let status = child.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null()).status();
         if !status.is_ok_and(|it| it.success()) {
             tracing::warn!("--notify: the command failed");

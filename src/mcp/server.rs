@@ -27,6 +27,7 @@ use super::{prompts, remedy, resources, sampling, tools};
 use crate::engine::{Event, Listener};
 use crate::error::{Error, Kind, Result};
 use crate::summarizer::run::{Progress, Watch};
+use crate::terminal::{Form, visible};
 
 /// What a client shows of the server before its tools are loaded; some show only the first line.
 const INSTRUCTIONS: &str = "\
@@ -116,8 +117,9 @@ impl Server {
         let at = crate::format::derive::time(self.desk.now());
         let milliseconds = took.as_secs_f64() * 1000.0;
         let line = serde_json::json!({"at": at, "caller": owner, "tool": tool, "outcome": outcome, "ms": milliseconds});
+        let line = line.to_string();
         // A log that cannot be written must not stop the server.
-        let _ = writeln!(std::io::stderr().lock(), "{line}");
+        let _ = writeln!(std::io::stderr().lock(), "{}", visible(&line, Form::Line));
     }
 
     /// The answer to a call that is done sooner than handed on; the caller does not matter to it.

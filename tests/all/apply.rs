@@ -85,7 +85,7 @@ pub(crate) fn home(agent: &str) -> Home {
 }
 
 /// OpenCode's tables, as far as they matter, with a session of an export.
-fn database(path: &Path, export: &[u8]) -> String {
+pub(crate) fn database(path: &Path, export: &[u8]) -> String {
     let db = rusqlite::Connection::open(path).unwrap();
     db.execute_batch(
         "PRAGMA journal_mode = WAL;

@@ -33,5 +33,6 @@ mod real;
 mod score;
 mod store;
 mod summarizer;
+mod terminal;
 mod vectors;
 mod voice;

@@ -1,0 +1,70 @@
+//! Where a command writes.
+
+use std::io::{IsTerminal, Read, Write};
+
+use serde::Serialize;
+
+use super::Paint;
+use crate::error::{Error, Kind, Result};
+use crate::terminal::Form;
+
+/// Where a command writes, and how. Text for people passes through the door that lets nothing through on which a terminal
+/// acts; JSON and originals are exact.
+pub(crate) struct Screen<'a> {
+    pub(super) out: &'a mut dyn Write,
+    pub(super) paint: Paint,
+    pub(super) json: bool,
+    pub(super) quiet: bool,
+}
+
+impl Screen<'_> {
+    /// One JSON document, if `--json` was given; whether it was.
+    pub(super) fn json<T: Serialize>(&mut self, answer: &T) -> Result<bool> {
+        if !self.json {
+            return Ok(false);
+        }
+        let text = serde_json::to_string_pretty(answer)
+            .map_err(|error| Error::new(Kind::Bug, "writing JSON").because(error))?;
+        self.write(&format!("{text}\n"))?;
+        Ok(true)
+    }
+
+    /// A JSON document on a line, for a program.
+    pub(super) fn json_line(&mut self, document: &serde_json::Value) -> Result<()> {
+        self.write(&format!("{document}\n"))
+    }
+
+    /// One line. A line break in it is shown and breaks nothing.
+    pub(super) fn line(&mut self, text: &str) -> Result<()> {
+        let text = self.paint.visible(text, Form::Line);
+        self.write(&format!("{text}\n"))
+    }
+
+    /// A text of several lines, which stay.
+    pub(super) fn block(&mut self, text: &str) -> Result<()> {
+        let text = self.paint.visible(text, Form::Block);
+        self.write(&format!("{text}\n"))
+    }
+
+    /// A line for people, left out with `-q`.
+    pub(super) fn note(&mut self, text: &str) -> Result<()> {
+        if self.quiet { Ok(()) } else { self.line(text) }
+    }
+
+    /// Bytes that were asked for: exact, but on a terminal, where they are a text to look at.
+    pub(super) fn exact(&mut self, bytes: &mut dyn Read) -> Result<()> {
+        if !std::io::stdout().is_terminal() {
+            return std::io::copy(bytes, self.out).map(drop).map_err(crate::store::unwrapped);
+        }
+        let mut all = Vec::new();
+        bytes.read_to_end(&mut all).map_err(crate::store::unwrapped)?;
+        let text = String::from_utf8_lossy(&all);
+        self.block(text.strip_suffix('\n').unwrap_or(&text))
+    }
+
+    fn write(&mut self, text: &str) -> Result<()> {
+        self.out
+            .write_all(text.as_bytes())
+            .map_err(|error| Error::new(Kind::Io, "writing to standard output").because(error))
+    }
+}
