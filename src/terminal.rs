@@ -17,7 +17,7 @@ pub enum Form {
 /// The text without anything that a terminal acts on, but for line breaks and tabs of a block: C0 controls become their
 /// pictures (`␛`), C1 controls and marks of direction their numbers (`<U+202E>`).
 pub fn visible(text: &str, form: Form) -> Cow<'_, str> {
-    if !text.contains(|it| is_active(it)) {
+    if !text.contains(is_active) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 16);
