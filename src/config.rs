@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::agents::{Agent, Env};
 use crate::error::{Error, Kind, Result};
-use crate::profile::{BUILT_IN, Profile};
+use crate::profile::{BUILT_IN, Profile, meant};
 use crate::secrets::Veil;
 
 pub use summarizer::{Choice, Said, Summarizers};
@@ -216,7 +216,7 @@ impl Config {
             // The text is the table written anew: its lines are not the file's.
             return Profile::parse(text, &place).map_err(|error| error.at(place.as_str(), None));
         }
-        if BUILT_IN.iter().any(|(it, _)| *it == name) {
+        if let Some(name) = meant(name) {
             return Profile::built_in(name);
         }
         if !name.ends_with(".toml") {

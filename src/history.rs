@@ -367,6 +367,18 @@ pub struct Reasoning {
     pub signature: Option<Box<Text>>,
 }
 
+/// The id of a call that has none: part `index` of message `number`.
+pub fn made_up_id(number: usize, index: usize) -> String {
+    format!("call_{number}_{index}")
+}
+
+/// Whether an id looks as a reader makes them for calls and results without one: then no API sends it.
+pub fn is_made_up(id: &str) -> bool {
+    let digits = |it: &str| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit());
+    let numbers = ["call_", "response_"].iter().find_map(|it| id.strip_prefix(it)?.split_once('_'));
+    numbers.is_some_and(|(number, index)| digits(number) && digits(index))
+}
+
 /// A tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{Moment, Need, Op, OutputOp, Request, counts};
-use crate::history::{Call, History, Kind, Message, Output, Part, Role, Text};
+use crate::history::{Call, History, Kind, Message, Output, Part, Role, Text, Weight};
 use crate::profile::SummaryRole;
 use crate::tokens::{Filled, Ruler};
 
@@ -101,6 +101,17 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// UTF-16 length of an item's JSON, with its replaced outputs.
+    pub(super) fn json_len(&self, item: &Item) -> u64 {
+        let Some(message) = self.message(item) else { return 0 };
+        let Item::Old(index) = item else { return json_len(message) };
+        let replaced = self.replaced.range((*index, 0)..(index + 1, 0));
+        replaced.fold(json_len(message), |sum, (at, (_, op))| {
+            let before = self.output(at.0, at.1).map_or(0, |it| it.text.weight().json());
+            (sum + Weight::of(&op.text).json()).saturating_sub(before)
+        })
+    }
+
     /// Tokens of all items.
     pub(super) fn tokens(&self) -> u64 {
         self.items.iter().map(|it| self.size(it)).sum()
@@ -143,7 +154,8 @@ impl<'a> Draft<'a> {
         let before = self.ruler.part(&Part::Output(output.clone()));
         let short = Output { text: Text::new(text.as_str()), media: [].into(), ..output.clone() };
         let after = self.ruler.part(&Part::Output(short));
-        if after >= before {
+        let now = self.replaced.get(&at).map_or(before, |(_, op)| op.tokens_after);
+        if after >= now {
             return;
         }
         let op = OutputOp {
@@ -158,6 +170,13 @@ impl<'a> Draft<'a> {
             why: why.to_owned(),
         };
         self.replaced.insert(at, (how, op));
+    }
+
+    /// Takes back everything that was done.
+    pub(super) fn undo(&mut self) {
+        self.items = (0..self.history.messages().len()).map(Item::Old).collect();
+        self.replaced.clear();
+        self.others.clear();
     }
 
     /// Everything that was done: first to messages, then to the outputs that are still there.

@@ -158,12 +158,15 @@ fn user_messages(draft: &Draft<'_>, rule: &UserMessages, before: &str) -> (Vec<I
         if !(message.role == Role::User && message.kind == Kind::Said && message.texts().next().is_some()) {
             continue;
         }
-        let whole: String = message.texts().map(Text::as_str).collect();
-        if is_fenced(&whole, rule) {
+        if rule.joined {
+            let plain = message.plain();
+            if !is_fenced(&plain, rule) {
+                texts.push(plain);
+            }
             continue;
         }
-        if rule.joined {
-            texts.push(message.plain());
+        let whole: String = message.texts().map(Text::as_str).collect();
+        if is_fenced(&whole, rule) || message.texts().any(|it| is_fenced(it.as_str(), rule)) {
             continue;
         }
         let tokens = draft.native.text(&Text::new(whole.as_str()));
@@ -237,7 +240,8 @@ fn apart(draft: &Draft<'_>, item: &Item) -> Item {
 /// The end from the first prompt behind a share of the history's JSON characters.
 fn share_behind(draft: &Draft<'_>, step: &Summarize, share: f64) -> Result<Kept, Reason> {
     let messages: Vec<&Message> = draft.items.iter().filter_map(|it| draft.message(it)).collect();
-    let tail = json_share_split(&messages, share);
+    let sizes: Vec<u64> = draft.items.iter().map(|it| draft.json_len(it)).collect();
+    let tail = share_split(&messages, &sizes, share);
     if tail == 0 {
         let text = format!("no user message behind {:.0} % of the characters to cut before", share * 100.0);
         return Err(Reason { code: "nothing_to_compact", text });
@@ -253,6 +257,10 @@ fn share_behind(draft: &Draft<'_>, step: &Summarize, share: f64) -> Result<Kept,
 /// failing that the last such user message.
 pub fn json_share_split(messages: &[&Message], share: f64) -> usize {
     let sizes: Vec<u64> = messages.iter().map(|it| json_len(it)).collect();
+    share_split(messages, &sizes, share)
+}
+
+fn share_split(messages: &[&Message], sizes: &[u64], share: f64) -> usize {
     let target = sizes.iter().sum::<u64>() as f64 * share;
     let (mut last, mut before) = (0, 0);
     for (index, message) in messages.iter().enumerate() {
@@ -273,10 +281,10 @@ pub fn json_share_split(messages: &[&Message], share: f64) -> usize {
 /// The newest turns that fit into a budget, and of the next one as much of its end as still fits. Sizes are those of
 /// the messages' JSON, four characters a token, rounded half up (OpenCode 1.18).
 fn turns(draft: &Draft<'_>, step: &Summarize, rule: &Turns) -> Kept {
-    let usable = super::threshold(draft.request.profile, &draft.request.limits);
+    let usable = super::trigger::size(draft.request.profile, &draft.request.limits);
     let share = usable.map_or(rule.maximum, |it| (it as f64 * rule.share).floor() as u64);
     let budget = rule.tokens.unwrap_or(share.clamp(rule.minimum, rule.maximum));
-    let chars: Vec<u64> = draft.items.iter().map(|it| draft.message(it).map_or(0, json_len)).collect();
+    let chars: Vec<u64> = draft.items.iter().map(|it| draft.json_len(it)).collect();
     let size = |from: usize, to: usize| (chars[from..to].iter().sum::<u64>() + 2) / 4;
     let end = draft.items.len();
     let starts: Vec<usize> =

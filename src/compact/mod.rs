@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::history::{History, Kind, Role};
 use crate::profile::{Pass, Profile, When};
-use crate::tokens::{Ruler, Tokenizer};
+use crate::tokens::{Filled, Ruler, Tokenizer};
 
 pub use collapse::transcript;
 pub use draft::{Item, json_len};
@@ -308,7 +308,7 @@ pub fn plan(history: &History, ruler: &Ruler, request: &Request<'_>, moment: &Mo
         let runs = match pass.when() {
             When::Always => true,
             When::Due => called || overflow,
-            When::Planned => called && !overflow,
+            When::Planned => called && !overflow && (!request.auto || still_due(&draft)),
             When::Overflow => overflow,
         };
         if !runs || is_off(pass, request) {
@@ -330,7 +330,10 @@ pub fn plan(history: &History, ruler: &Ruler, request: &Request<'_>, moment: &Mo
                 let result = layout::summarize(&mut draft, step, number);
                 // Who names a budget has it when what was cleared reaches it: no summary is needed then.
                 let reached = request.budget.is_some_and(|it| draft.tokens() <= it && it < before);
-                stays |= result.is_err() && step.or_nothing && !reached;
+                if result.is_err() && step.or_nothing && !reached {
+                    stays = true;
+                    draft.undo();
+                }
                 result
             }
         };
@@ -347,7 +350,8 @@ pub fn plan(history: &History, ruler: &Ruler, request: &Request<'_>, moment: &Mo
         refusal = Some(Reason { code: due.code, text: due.reason });
     }
     plan.ops = draft.ops();
-    plan.act = !plan.ops.is_empty() && (request.prune_only || !stays);
+    // By itself, what comes after such a step is done all the same.
+    plan.act = !plan.ops.is_empty() && (request.auto || !stays);
     plan.need = draft.need.take();
     plan.split = draft.split;
     plan.reason = match refusal {
@@ -363,6 +367,15 @@ pub fn plan(history: &History, ruler: &Ruler, request: &Request<'_>, moment: &Mo
     };
     plan.layout = draft.items;
     plan
+}
+
+/// Whether a context that was due is so after the passes before.
+fn still_due(draft: &Draft<'_>) -> bool {
+    let freed = draft.whole().saturating_sub(draft.tokens());
+    let Filled { overhead, messages } = draft.filled();
+    let context = (overhead + messages).saturating_sub(freed);
+    let chars = draft.items.iter().map(|it| draft.json_len(it)).sum();
+    trigger::still_due(draft.request.profile, &draft.request.limits, context, chars)
 }
 
 /// Whether a pass is switched off. Who asks for a prune, or for outputs by their ids, asks for what is off too.

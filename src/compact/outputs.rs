@@ -2,14 +2,16 @@
 
 use super::Reason;
 use super::draft::{Draft, How, Item};
-use crate::history::{Kind, Message, Part, Role, Text};
+use crate::history::{Kind, Message, Output, Part, Role, Text};
 use crate::profile::{Outputs, Replace, Select, Stop};
 
-/// An output that a pass looks at.
+/// An output that a pass looks at, as earlier passes left it.
 struct Candidate {
     at: (usize, usize),
     tokens: u64,
     chars: u64,
+    /// It is cleared already: it counts among the newest, and stays as it is.
+    cleared: bool,
 }
 
 /// Runs the pass. `Err` says why nothing was replaced.
@@ -32,7 +34,7 @@ pub(super) fn run(draft: &mut Draft<'_>, step: &Outputs) -> Result<(), Reason> {
         }
     }
     let mut candidates = scan(draft, step);
-    let found = candidates.len();
+    let found = candidates.iter().filter(|it| !it.cleared).count();
     if step.above > 0 && found <= step.above {
         let text = format!("{found} outputs; cleared above {}", step.above);
         return Err(Reason { code: "below_threshold", text });
@@ -55,7 +57,7 @@ pub(super) fn run(draft: &mut Draft<'_>, step: &Outputs) -> Result<(), Reason> {
         Select::Batch(limit) => return batches(draft, step, candidates, limit, true),
         Select::EachBatch(limit) => return batches(draft, step, candidates, limit, false),
     };
-    candidates.retain(|it| it.chars > step.longer_than);
+    candidates.retain(|it| !it.cleared && it.chars > step.longer_than);
     let gain: u64 = candidates.iter().map(|it| it.tokens).sum();
     if candidates.is_empty() || gain <= step.minimum {
         let text = format!(
@@ -132,17 +134,27 @@ fn scan(draft: &Draft<'_>, step: &Outputs) -> Vec<Candidate> {
             {
                 continue;
             }
-            if output.cleared {
-                if step.stop_at.contains(&Stop::Cleared) {
-                    return out;
-                }
+            if output.failed && step.except_failed {
                 continue;
             }
-            if draft.replaced.contains_key(&(index, part)) {
+            if output.cleared && step.stop_at.contains(&Stop::Cleared) {
+                return out;
+            }
+            let at = (index, part);
+            let replaced = draft.replaced.get(&at);
+            let cleared = output.cleared || replaced.is_some_and(|(how, _)| *how == How::Clear);
+            if cleared && !matches!(step.select, Select::AllButLast(_)) {
                 continue;
             }
-            let chars = output.text.weight().utf16;
-            out.push(Candidate { at: (index, part), tokens: draft.native.text(&output.text), chars });
+            let shortened =
+                replaced.map(|(_, op)| Output { text: op.text.as_str().into(), ..output.clone() });
+            let output = shortened.as_ref().unwrap_or(output);
+            let tokens = if step.whole_parts {
+                draft.native.part(&Part::Output(output.clone()))
+            } else {
+                draft.native.text(&output.text)
+            };
+            out.push(Candidate { at, tokens, chars: output.text.weight().utf16, cleared });
         }
     }
     out

@@ -72,6 +72,11 @@ pub(super) fn window(trigger: &Trigger, limits: &Limits<'_>) -> Option<u64> {
 
 /// The size of the context in tokens from which on a profile compacts.
 pub fn threshold(profile: &Profile, limits: &Limits<'_>) -> Option<u64> {
+    size(profile, limits).map(|it| it.max(profile.trigger.minimum))
+}
+
+/// The same by the window alone, however small that is.
+pub(super) fn size(profile: &Profile, limits: &Limits<'_>) -> Option<u64> {
     /// Shares such as 0.9 are not exact in binary; whole tokens are meant.
     const ROUNDING: f64 = 1e-6;
     let trigger = &profile.trigger;
@@ -105,6 +110,19 @@ pub fn threshold(profile: &Profile, limits: &Limits<'_>) -> Option<u64> {
 /// Whether a context of so many tokens passes a threshold.
 pub fn passes(trigger: &Trigger, context: u64, at: u64) -> bool {
     at > 0 && if trigger.strict { context > at } else { context >= at }
+}
+
+/// Whether so many characters pass a fixed size.
+fn passes_chars(trigger: &Trigger, chars: u64, limit: u64) -> bool {
+    if trigger.strict { chars > limit } else { chars >= limit }
+}
+
+/// Whether a context that was due still is, at the size to which earlier steps brought it.
+pub(super) fn still_due(profile: &Profile, limits: &Limits<'_>, context: u64, chars: u64) -> bool {
+    match profile.trigger.chars {
+        Some(limit) => passes_chars(&profile.trigger, chars, limit),
+        None => threshold(profile, limits).is_none_or(|at| passes(&profile.trigger, context, at)),
+    }
 }
 
 /// How long ago it ran, in milliseconds, if that is too lately to run again. A run in the future, by a clock that was
@@ -145,7 +163,7 @@ pub fn verdict(
     }
     if let Some(limit) = trigger.chars {
         let chars: u64 = history.messages().iter().map(super::json_len).sum();
-        let due = if trigger.strict { chars > limit } else { chars >= limit };
+        let due = passes_chars(trigger, chars, limit);
         let reason = format!("{chars} characters of {limit}");
         return Verdict {
             due,
@@ -176,8 +194,9 @@ pub fn verdict(
         0
     };
     let context = (overhead + messages).saturating_sub(written);
-    if context < trigger.minimum {
-        let reason = format!("{context} tokens; not below {}", trigger.minimum);
+    if trigger.minimum > 0 && !passes(trigger, context, trigger.minimum) {
+        let from = if trigger.strict { "only above" } else { "not below" };
+        let reason = format!("{context} tokens; {from} {}", trigger.minimum);
         return no(Gate::Minimum, "too_small", reason);
     }
     let mut reason = format!("{context} of {at} tokens ({} %)", context * 100 / at.max(1));

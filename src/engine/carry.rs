@@ -11,7 +11,7 @@ use crate::error::{Error, Kind, Result};
 use crate::facts;
 use crate::format::{self, Format};
 use crate::history::{History, Message, Role, Text};
-use crate::profile::{Section, Shape, Style, SummarySpec};
+use crate::profile::{Section, Style, SummarySpec};
 use crate::summarizer::offline;
 use crate::tokens::Estimator;
 
@@ -75,11 +75,12 @@ impl Engine {
             Goal, Identifiers, Last, Open, Tried, Untested,
         };
         let history = &opened.session.history;
-        let section =
-            |title: &str, holds: &[facts::Topic]| Section { title: title.to_owned(), holds: holds.to_vec() };
+        let section = |title: &str, holds: &[facts::Topic]| Section {
+            title: title.to_owned(),
+            holds: holds.to_vec(),
+            ..Section::default()
+        };
         let spec = SummarySpec {
-            shape: Shape::Markdown,
-            root: None,
             sections: vec![
                 section("Must hold", &[Constraints, Decisions]),
                 section("Where it stands", &[Goal, Current, Active, Open, Last, Untested]),
@@ -90,10 +91,7 @@ impl Engine {
                 section("Identifiers", &[Identifiers]),
             ],
             max_tokens: BRIEF,
-            keep_empty: false,
-            only_files: Vec::new(),
-            first_files: Vec::new(),
-            slice_minutes: 0,
+            ..SummarySpec::default()
         };
         let session = history.meta.session.as_deref().unwrap_or("an earlier session");
         let start = format!(

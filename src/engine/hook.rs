@@ -9,7 +9,7 @@ use crate::agents::hooks::{self, Event, Moment};
 use crate::error::Result;
 use crate::facts::{self, Topic};
 use crate::history::{History, Kind, Message, Role, Text};
-use crate::profile::{Section, Shape, Style, SummarySpec};
+use crate::profile::{Section, Style, SummarySpec};
 use crate::score;
 use crate::store::{Note, Scope};
 use crate::summarizer::offline;
@@ -162,19 +162,12 @@ impl Engine {
     /// Pinned memories and facts of a history, within so many tokens.
     fn facts(&self, history: &History, sections: &[(&str, Vec<Topic>)], budget: u64) -> Result<String> {
         let pins = self.pins(history, &[])?;
-        let sections = sections
-            .iter()
-            .map(|(title, holds)| Section { title: (*title).to_owned(), holds: holds.clone() });
-        let spec = SummarySpec {
-            shape: Shape::Markdown,
-            root: None,
-            sections: sections.collect(),
-            max_tokens: budget,
-            keep_empty: false,
-            only_files: Vec::new(),
-            first_files: Vec::new(),
-            slice_minutes: 0,
-        };
+        let sections = sections.iter().map(|(title, holds)| Section {
+            title: (*title).to_owned(),
+            holds: holds.clone(),
+            ..Section::default()
+        });
+        let spec = SummarySpec { sections: sections.collect(), max_tokens: budget, ..SummarySpec::default() };
         let ledger = facts::read(history);
         let ask = offline::Ask {
             region: 0..history.messages().len(),

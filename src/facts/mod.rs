@@ -217,6 +217,18 @@ impl Ledger {
     }
 }
 
+/// Whether a text lays out a plan: its first words announce one.
+pub fn is_plan(text: &str) -> bool {
+    /// So many characters may stand before the colon or the first step.
+    const LEAD: usize = 80;
+    let lead: String = text.chars().take(LEAD).collect::<String>().to_lowercase();
+    let lead = lead.split([':', '：', '\n']).next().filter(|it| it.len() < lead.len()).unwrap_or_default();
+    let words = lead.split(|it: char| !it.is_alphanumeric());
+    words.clone().any(|it| it == "plan")
+        || lead.contains("next steps")
+        || ["計画", "计划", "計劃"].iter().any(|it| lead.contains(it))
+}
+
 /// Makes ready what [`read`] needs the first time in a process: most of what it takes for a short history.
 pub fn prepare() {
     std::sync::LazyLock::force(&cues::CUES);

@@ -331,6 +331,7 @@ fn prune(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> 
     if answer.status == "planned" && ask.to == To::Plan {
         answer.next = carried_out(desk, &engine, &opened, "prune_tool_outputs", Job::Prune);
     }
+    answer.reason = remedy::in_tools_words(&answer.reason);
     let inline = ask.to == To::Bytes;
     let mut out = fit::pick(
         &value(&answer)?,
@@ -580,9 +581,21 @@ fn ask(desk: &Desk, arguments: &Arguments) -> Result<Ask> {
     }
     let mut ask = Ask::new(desk.config.profile(&name).map_err(|error| of("profile", &error))?);
     ask.model = arguments.text("model")?;
+    ask.window = window(arguments)?;
     ask.tokenizer = tokenizer(desk, arguments)?;
     ask.keep = amount(arguments, "keep")?;
     Ok(ask)
+}
+
+/// The model's window, also as `200k`.
+fn window(arguments: &Arguments) -> Result<Option<u64>> {
+    match amount(arguments, "window")? {
+        None => Ok(None),
+        Some(Amount::Tokens(tokens)) => Ok(Some(tokens)),
+        Some(Amount::Share(_)) => {
+            Err(Error::new(Kind::Arguments, "window: expected tokens (200000, 200k), found a share"))
+        }
+    }
 }
 
 fn tokenizer(desk: &Desk, arguments: &Arguments) -> Result<Tokenizer> {

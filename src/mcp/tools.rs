@@ -19,6 +19,10 @@ const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
 /// Up to this many characters a client shows a result in place.
 const RESULT_CHARS: &str = "anthropic/maxResultSizeChars";
 
+/// What a profile may be called; a test compares it with the built-in ones.
+pub(super) const LIKE: &str =
+    "Compact like codex, claude-code, gemini-cli, opencode, learn-claude-code or supermemory.";
+
 /// No answer has more characters than this: 8,000 tokens of the most compact text.
 const MOST_CHARS: u64 = 80_000;
 
@@ -35,7 +39,7 @@ pub(super) fn known(tool: &str) -> &'static [String] {
             let offered = it.input_schema.get("properties").and_then(Value::as_object);
             let mut names: Vec<String> = offered.into_iter().flat_map(|it| it.keys().cloned()).collect();
             if it.name != "recall" {
-                let shared = ["model", "tokenizer", "profile", "keep"].map(str::to_owned);
+                let shared = ["model", "window", "tokenizer", "profile", "keep"].map(str::to_owned);
                 names.extend(shared.into_iter().filter(|it| offered.is_none_or(|all| !all.contains_key(it))));
             }
             names
@@ -54,10 +58,10 @@ fn estimate_tokens() -> Tool {
     let input = object(&[
         session(),
         messages(),
-        ("text", text("Or text to count.")),
+        ("text", text("")),
         format(),
         ("model", text("")),
-        ("tokenizer", text("o200k, chars4, …")),
+        ("tokenizer", text("")),
         ("detail", choice(&["concise", "detailed"])),
     ]);
     let output = object(&[
@@ -89,7 +93,7 @@ fn find_split_point() -> Tool {
         ("ranges", objects()),
         ("alternatives", objects()),
     ]);
-    let what = "Where to cut a conversation so that the old part can be compacted and no tool call loses its result.";
+    let what = "Where to cut a conversation so that no tool call loses its result.";
     let output = required(output, &["boundary", "reason"]);
     tool("find_split_point", "Find the split point", what, input, output, read_only())
         .with_meta(meta("where to split or cut a conversation history", false))
@@ -142,12 +146,14 @@ fn summarize_history(open_world: bool) -> Tool {
         session(),
         messages(),
         format(),
-        profile(),
+        ("profile", text(LIKE)),
+        ("model", text("")),
+        ("window", whole("")),
         ("focus", text("Topic, or goal of the next session.")),
         ("style", choice(&["brief", "detailed", "technical"])),
         ("budget", text("Size after: 4000 or 20%.")),
         keep(),
-        ("pin", texts("Facts kept word for word.")),
+        ("pin", texts("Facts kept verbatim.")),
         ("previous_summary", text("")),
         ("summarizer", text("offline (default), host, auto, a provider.")),
         ("handle", text("With answer: its ask.")),
@@ -183,7 +189,7 @@ fn session() -> Property {
 }
 
 fn messages() -> Property {
-    let what = "Or messages of any LLM API.";
+    let what = "Or an LLM API's messages.";
     ("messages", json!({"type": "array", "items": {"type": "object"}, "description": what}))
 }
 
@@ -192,11 +198,11 @@ fn format() -> Property {
 }
 
 fn profile() -> Property {
-    ("profile", text("Strategy."))
+    ("profile", text("See summarize_history."))
 }
 
 fn keep() -> Property {
-    ("keep", text("End to keep: 8000 or 30%."))
+    ("keep", text("8000 or 30%."))
 }
 
 fn auto() -> Property {
@@ -220,7 +226,7 @@ fn described(mut schema: Value, what: &str) -> Value {
 }
 
 fn whole(what: &str) -> Value {
-    json!({"type": "integer", "description": what})
+    described(integer(), what)
 }
 
 fn integer() -> Value {

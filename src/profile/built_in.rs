@@ -1,5 +1,8 @@
 //! The profiles and prompts that come with the program: all from `prompts/`.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 macro_rules! profiles {
     ($($name:literal),* $(,)?) => {
         /// The built-in profiles: name and text, in the order of the table.
@@ -51,6 +54,28 @@ prompts!(
     "supermemory/ask.md",
 );
 
+/// What people call a system, each name without case, blanks and punctuation, and the built-in profile that they mean.
+static MEANT: LazyLock<HashMap<String, &'static str>> = LazyLock::new(|| {
+    let others: HashMap<String, Vec<String>> =
+        toml::from_str(include_str!("../../prompts/names.toml")).unwrap_or_default();
+    let mut out = HashMap::new();
+    for (name, _) in BUILT_IN {
+        let (system, version) = name.split_once('@').unwrap_or((name, ""));
+        let names = others.get(system).into_iter().flatten().map(String::as_str).chain([system]);
+        out.extend(names.map(|it| (plain(it) + &plain(version), *name)));
+    }
+    out
+});
+
+fn plain(name: &str) -> String {
+    name.chars().filter(|it| it.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+/// The built-in profile that somebody means by a name: `Gemini CLI`, `claude`, `codex cli 0.46`.
+pub fn meant(name: &str) -> Option<&'static str> {
+    MEANT.get(&plain(name)).copied()
+}
+
 /// What the profile calls the model that is asked for a summary in a session of `model`; nothing where it does not say.
 pub fn model_for<'a>(prompts: &'a super::Prompts, model: &str) -> Option<&'a str> {
     let find = |name: &str| prompts.models.iter().find(|(it, _)| it == name).map(|(_, to)| to.as_str());
@@ -72,6 +97,38 @@ pub fn prompt(name: &str) -> &str {
 mod tests {
     use super::*;
     use crate::profile::{Pass, Profile};
+
+    #[test]
+    fn people_are_understood() {
+        for (said, name) in [
+            ("gemini", "gemini-cli"),
+            ("Gemini CLI", "gemini-cli"),
+            ("gemini_cli@0.61", "gemini-cli@0.61"),
+            ("Gemini 0.61", "gemini-cli@0.61"),
+            ("claude", "claude-code"),
+            ("Claude Code", "claude-code"),
+            ("OpenCode", "opencode"),
+            ("open code", "opencode"),
+            ("codex cli", "codex"),
+            ("Codex-CLI 0.46", "codex@0.46"),
+            ("learn claude code", "learn-claude-code"),
+            ("opencode-supermemory", "supermemory"),
+            ("Epitome", "epitome"),
+        ] {
+            assert_eq!(meant(said), Some(name), "{said}");
+        }
+        for said in ["", "aider", "gemini.toml", "codex@9", "code"] {
+            assert_eq!(meant(said), None, "{said}");
+        }
+        // Every line of names.toml is for a system, and no name means two.
+        let others: HashMap<String, Vec<String>> =
+            toml::from_str(include_str!("../../prompts/names.toml")).unwrap();
+        let mut seen = std::collections::BTreeSet::new();
+        for (system, names) in &others {
+            assert_eq!(meant(system), Some(system.as_str()));
+            assert!(names.iter().all(|it| meant(it) == Some(system) && seen.insert(plain(it))), "{system}");
+        }
+    }
 
     #[test]
     fn every_prompt_that_a_profile_names_is_there_and_used() {

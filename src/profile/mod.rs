@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::tokens::Estimator;
 
-pub use built_in::{BUILT_IN, asked_model, model_for, prompt};
+pub use built_in::{BUILT_IN, asked_model, meant, model_for, prompt};
 pub use pass::{
     Budget, Collapse, Cut, Ends, Keep, Lines, Outputs, Pass, Replace, Restore, Restored, Rounds, Select,
     Slot, Snip, Stop, Summarize, SummaryRole, TooLong, Turns, UserMessages, When,
@@ -198,9 +198,10 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 impl Profile {
-    /// The built-in profile of that name.
+    /// The built-in profile of that name, or of what people call the system.
     pub fn built_in(name: &str) -> Result<Self> {
-        let (_, text) = BUILT_IN.iter().find(|(it, _)| *it == name).ok_or_else(|| {
+        let found = meant(name).and_then(|meant| BUILT_IN.iter().find(|(it, _)| *it == meant));
+        let (name, text) = found.ok_or_else(|| {
             let names: Vec<_> = BUILT_IN.iter().map(|(it, _)| *it).collect();
             Error::new(
                 ErrorKind::Arguments,

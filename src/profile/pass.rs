@@ -13,7 +13,8 @@ pub enum When {
     Always,
     /// When the trigger is passed, or somebody asked, or the model refused the input as too long.
     Due,
-    /// The same, but not when the model refused the input as too long.
+    /// When the trigger is still passed after the steps before it, or somebody asked; not when the model refused the
+    /// input as too long.
     Planned,
     /// Only when the model refused the input as too long.
     Overflow,
@@ -73,6 +74,12 @@ pub struct Outputs {
     /// Tools whose outputs alone are replaced; empty: all.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub only_tools: Vec<String>,
+    /// Outputs of calls that failed are never replaced (nor counted).
+    #[serde(default, skip_serializing_if = "super::is_default")]
+    pub except_failed: bool,
+    /// An output's size is that of its whole part by the profile's estimator, not of its text.
+    #[serde(default, skip_serializing_if = "super::is_default")]
+    pub whole_parts: bool,
     /// Only outputs with more characters than this (UTF-16 units).
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub longer_than: u64,
@@ -216,7 +223,8 @@ pub struct Summarize {
     /// Reject an outcome that saves less than this share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub least_gain: Option<f64>,
-    /// Where there is nothing to summarise, nothing else is done either.
+    /// Where there is nothing to summarise, what was done before it is taken back; and unless it runs by itself, nothing
+    /// else is done either.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub or_nothing: bool,
     /// By itself, left out after a compaction that failed.

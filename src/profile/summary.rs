@@ -1,5 +1,7 @@
 //! What a summary holds and how it looks.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::facts::Topic;
@@ -28,6 +30,9 @@ pub struct SummarySpec {
     /// Globs of the files that come first, the most important one first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first_files: Vec<String>,
+    /// What lines begin with instead: our word for what was done to a file, or for a step of the plan, and the system's.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub words: BTreeMap<String, String>,
     /// Cuts what is summarised into stretches of so many minutes, each under its own heading. 0: not at all.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub slice_minutes: u64,
@@ -51,13 +56,22 @@ pub enum Shape {
 }
 
 /// A section of a summary.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Section {
     /// Heading or element name.
     pub title: String,
     /// What of the ledger goes into it, in order.
     pub holds: Vec<Topic>,
+    /// Every message of the user that it holds is quoted in it, whatever other sections say of it.
+    #[serde(default, skip_serializing_if = "super::is_default")]
+    pub every: bool,
+    /// Of rules, only those that forbid; the others go to another section that holds them.
+    #[serde(default, skip_serializing_if = "super::is_default")]
+    pub forbidden_only: bool,
+    /// Steps of the plan are numbered.
+    #[serde(default, skip_serializing_if = "super::is_default")]
+    pub numbered: bool,
 }
 
 /// The texts that a model is asked with: names of Markdown files beside the profiles, such as `NAME/system.md`.

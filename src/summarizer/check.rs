@@ -345,7 +345,8 @@ mod tests {
     use crate::profile::Section;
 
     fn spec(shape: Shape) -> SummarySpec {
-        let section = |title: &str, topic| Section { title: title.into(), holds: vec![topic] };
+        let section =
+            |title: &str, topic| Section { title: title.into(), holds: vec![topic], ..Section::default() };
         let sections = vec![
             section("Goal", Topic::Goal),
             section("Rules", Topic::Constraints),

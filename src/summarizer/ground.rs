@@ -285,7 +285,7 @@ fn added(missing: &Ledger, ground: &Ground<'_>) -> String {
         Shape::Markdown | Shape::Plain => ADDED.to_owned(),
     };
     let spec = SummarySpec {
-        sections: vec![Section { title, holds }],
+        sections: vec![Section { title, holds, ..Section::default() }],
         root: None,
         keep_empty: false,
         ..ground.spec.clone()

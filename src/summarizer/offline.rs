@@ -9,9 +9,9 @@ mod line;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
-use crate::facts::{self, Detail, Fact, Ledger, Outcome, Topic, Voice};
+use crate::facts::{self, Detail, Fact, Ledger, Outcome, Polarity, Topic, Voice};
 use crate::history::History;
-use crate::profile::{Shape, Style, SummarySpec};
+use crate::profile::{Section, Shape, Style, SummarySpec};
 
 use ladder::Kind;
 use line::{Line, Manner};
@@ -121,8 +121,9 @@ fn write_slice(history: &History, ledger: &Ledger, ask: &Ask, count: &dyn Fn(&st
     let mut items = items(ledger, ask);
     // The same text is often measured twice; the ruler is the dearest thing here.
     let errors_apart = ask.spec.sections.iter().any(|it| it.holds.contains(&Topic::Errors));
-    let manner = Manner { roots: roots(&items), errors_apart };
-    let mut page = Page { ask, manner, costs: HashMap::new(), count, used: 0 };
+    let manner = Manner { roots: roots(&items), errors_apart, words: ask.spec.words.clone() };
+    let quoted = items.iter().filter(|it| it.kind == Kind::Quoted).count();
+    let mut page = Page { ask, manner, quoted, costs: HashMap::new(), count, used: 0 };
     page.used = page.measure(&page.render(&[], ask.header.is_some(), ask.pins.len()));
     let header = ask.header.is_some() && page.used <= ask.budget;
     let mut pins = ask.pins.len();
@@ -156,6 +157,9 @@ fn admitted<'i, 'a>(items: &'i [Item<'a>], order: &[usize]) -> Vec<&'i Item<'a>>
 /// The facts that have a section, each once: what the user said does not stand twice.
 fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
     let section = |topic: Topic| ask.spec.sections.iter().position(|it| it.holds.contains(&topic));
+    let every = |fact: &Fact| {
+        fact.topic == Topic::UserMessages && section(fact.topic).is_some_and(|at| ask.spec.sections[at].every)
+    };
     let focus: Vec<String> = ask
         .focus
         .map(|it| {
@@ -207,9 +211,11 @@ fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
     }
     let mut out = Vec::new();
     for &fact in &facts {
-        let Some(place) = section(fact.topic) else { continue };
+        let Some(place) = place(&ask.spec.sections, fact) else { continue };
         let me = (fact.message, fact.text.as_str());
         let twice = match fact.topic {
+            Topic::UserMessages if every(fact) => false,
+            Topic::Constraints if ask.spec.sections[place].every => quoted_whole(fact, &facts),
             Topic::Requests | Topic::UserMessages => !said.insert(me) || told_by_rules(fact, &facts),
             Topic::Last => goal.contains(&me),
             Topic::Commands => told.contains(&me),
@@ -234,13 +240,38 @@ fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
             continue;
         }
         // The only request is both; it gives way as late as the last one does.
-        let kind = if fact.topic == Topic::Goal && last.contains(&me) { Kind::Last } else { Kind::of(fact) };
+        let kind = match fact.topic {
+            Topic::Goal if last.contains(&me) => Kind::Last,
+            Topic::UserMessages if every(fact) => Kind::Quoted,
+            _ => Kind::of(fact),
+        };
         let lower = if focus.is_empty() { String::new() } else { fact.text.to_lowercase() };
         let focused = focus.iter().any(|it| lower.contains(it));
         let ended = ends.get(&std::ptr::from_ref(fact)).copied();
         out.push(Item { fact, kind, section: place, focused, ended, now: None });
     }
     out
+}
+
+/// The section of a fact: the first that holds its topic, unless it belongs to one of narrower meaning.
+fn place(sections: &[Section], fact: &Fact) -> Option<usize> {
+    let holds = |topic: Topic| move |it: &Section| it.holds.contains(&topic);
+    let first = sections.iter().position(|it| holds(fact.topic)(it) && !it.forbidden_only);
+    if fact.detail == Detail::Rule(Polarity::Forbid) {
+        let narrow = sections.iter().position(|it| holds(fact.topic)(it) && it.forbidden_only);
+        return narrow.or(first);
+    }
+    if matches!(fact.topic, Topic::Findings | Topic::Current) && facts::is_plan(&fact.text) {
+        let plan = sections.iter().position(|it| holds(Topic::Open)(it) && holds(fact.topic)(it));
+        return plan.or(first);
+    }
+    first.or_else(|| sections.iter().position(holds(fact.topic)))
+}
+
+/// Whether a rule stands in a message of the user that is short enough to be quoted whole.
+fn quoted_whole(rule: &Fact, facts: &[&Fact]) -> bool {
+    let short = |it: &&&Fact| it.topic == Topic::UserMessages && it.text.chars().count() <= 160;
+    facts.iter().filter(short).any(|it| says(it, rule))
 }
 
 /// Whether what the user said stands among the rules, but for a word or two. `facts` are in the order of their messages.
@@ -292,6 +323,8 @@ fn says(prompt: &Fact, rule: &Fact) -> bool {
 struct Page<'a, 'c> {
     ask: &'a Ask<'a>,
     manner: Manner,
+    /// Messages of the user that are to be quoted.
+    quoted: usize,
     costs: HashMap<String, u64>,
     count: &'c dyn Fn(&str) -> u64,
     used: u64,
@@ -430,7 +463,7 @@ impl Page<'_, '_> {
             out.push_str(&escaped(&format!("- pinned: {pin}\n"), spec.shape));
         }
         for (number, section) in spec.sections.iter().enumerate() {
-            let lines = self.section(items, number, &section.holds);
+            let lines = self.section(items, number, section);
             if lines.is_empty() && (!spec.keep_empty || items.is_empty()) {
                 continue;
             }
@@ -448,9 +481,10 @@ impl Page<'_, '_> {
     }
 
     /// The lines of a section, by its topics; joined lines by label and group.
-    fn section(&self, items: &[&Item], number: usize, holds: &[Topic]) -> String {
+    fn section(&self, items: &[&Item], number: usize, section: &Section) -> String {
         let mut out = String::new();
-        for topic in holds {
+        let mut steps = 0;
+        for topic in &section.holds {
             let mine = items.iter().filter(|it| it.section == number && it.fact.topic == *topic);
             let mut joined: BTreeMap<(usize, String, &str), Vec<&str>> = BTreeMap::new();
             let mut labels: Vec<&str> = Vec::new();
@@ -468,6 +502,12 @@ impl Page<'_, '_> {
             }
             for (_, line) in sorted {
                 match &line.label {
+                    None if section.numbered
+                        && matches!(topic, Topic::Done | Topic::Active | Topic::Open) =>
+                    {
+                        steps += 1;
+                        out.push_str(&format!("{steps}. {}\n", line.text));
+                    }
                     None => out.push_str(&format!("- {}\n", line.text)),
                     Some(label) => {
                         let at = labels.iter().position(|it| it == label).unwrap_or_else(|| {
@@ -481,6 +521,13 @@ impl Page<'_, '_> {
             for ((_, label, _), pieces) in joined {
                 out.push_str(&format!("- {label}: {}\n", pieces.join(", ")));
             }
+        }
+        let quoted = items.iter().filter(|it| it.section == number && it.kind == Kind::Quoted).count();
+        if section.every && quoted < self.quoted && !items.is_empty() {
+            let missing = self.quoted - quoted;
+            out.push_str(&format!(
+                "- not listed: {missing} messages for which there was no room; recall has them\n"
+            ));
         }
         out
     }

@@ -4,7 +4,9 @@
 
 use super::media;
 use super::rates::Maker;
-use crate::history::{Call, Media, MediaKind, Message, Opaque, Output, Part, Reasoning, Role, Weight};
+use crate::history::{
+    Call, Media, MediaKind, Message, Opaque, Output, Part, Reasoning, Role, Weight, is_made_up,
+};
 
 /// A heuristic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -201,9 +203,9 @@ fn gemini_part(part: &Part) -> u64 {
         Part::Call(call) => gemini_call(call),
         Part::Output(output) => {
             let name = output.name.as_deref().unwrap_or_default();
-            let frame = r#"{"functionResponse":{"name":,"response":}}"#;
+            let frame = len(r#"{"functionResponse":{"name":,"response":}}"#) + gemini_id(&output.id);
             let media: u64 = output.media.iter().map(gemini_inline).sum();
-            json4(len(frame) + Weight::of(name).json() + gemini_response(output)) + media
+            json4(frame + Weight::of(name).json() + gemini_response(output)) + media
         }
         Part::Media(media) => gemini_inline(media),
         Part::Opaque(opaque) => json4(opaque.raw.weight().utf16),
@@ -230,13 +232,18 @@ fn gemini_part_061(part: &Part) -> u64 {
 fn gemini_call(call: &Call) -> u64 {
     let signature =
         call.signature.as_ref().map_or(0, |it| len(r#","thoughtSignature":"#) + it.weight().json());
-    let frame = len(r#"{"functionCall":{"name":,"args":}}"#);
+    let frame = len(r#"{"functionCall":{"name":,"args":}}"#) + gemini_id(&call.id);
     json4(frame + Weight::of(&call.name).json() + call.input.weight().utf16 + signature)
 }
 
-/// Length of `{"output":"…"}`, which is how a response is sent.
+/// Length of `"id":"…",`, which contents without ids do not have.
+fn gemini_id(id: &str) -> u64 {
+    if id.is_empty() || is_made_up(id) { 0 } else { len(r#""id":,"#) + Weight::of(id).json() }
+}
+
+/// Length of `{"output":"…"}` or `{"error":"…"}`, which is how a response is sent.
 fn gemini_response(output: &Output) -> u64 {
-    len(r#"{"output":}"#) + output.text.weight().json()
+    len(if output.failed { r#"{"error":}"# } else { r#"{"output":}"# }) + output.text.weight().json()
 }
 
 fn gemini_media_061(media: &Media) -> u64 {
@@ -292,7 +299,7 @@ mod tests {
     }
 
     fn call(name: &str, input: &str) -> Part {
-        let (id, name, input) = ("c".into(), name.into(), input.into());
+        let (id, name, input) = ("".into(), name.into(), input.into());
         Part::Call(Call { id, name, input, freeform: false, signature: None })
     }
 
@@ -376,7 +383,7 @@ mod tests {
         let by_json = |json: &str| (json.len() as u64).div_ceil(4);
         let json = r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"a\"b\n"}]}"#;
         assert_eq!(tokens(&said("a\"b\n")), by_json(json));
-        let json = r#"{"type":"function_call","name":"shell","arguments":"{\"x\":1}","call_id":"c"}"#;
+        let json = r#"{"type":"function_call","name":"shell","arguments":"{\"x\":1}","call_id":""}"#;
         assert_eq!(tokens(&call("shell", r#"{"x":1}"#)), by_json(json));
         let json = r#"{"type":"function_call_output","call_id":"","output":"ok"}"#;
         assert_eq!(tokens(&Part::Output(output("shell", "ok"))), by_json(json));

@@ -38,8 +38,8 @@ pub fn split(text: &str, head: usize, tail: usize) -> (usize, &str, &str) {
     (text[end..start].chars().count(), &text[..end], &text[start..])
 }
 
-/// Codex 0.46: at most `bytes` with the mark, cut at line breaks where there are any. Also the estimate of the whole,
-/// if something was cut.
+/// Codex 0.46: at most `bytes` with the mark, and a line break after it; cut at line breaks where there are any. Also
+/// the estimate of the whole, if something was cut.
 pub fn within_bytes(text: &str, bytes: usize) -> (String, Option<usize>) {
     if text.len() <= bytes {
         return (text.to_owned(), None);
@@ -49,7 +49,7 @@ pub fn within_bytes(text: &str, bytes: usize) -> (String, Option<usize>) {
     // The length of the mark depends on the number in it, and that on the length: four rounds settle it.
     let mut tokens = total;
     for _ in 0..4 {
-        let room = bytes.saturating_sub(mark(tokens).len() + 1);
+        let room = bytes.saturating_sub(mark(tokens).len());
         if bytes == 0 || room == 0 {
             return (mark(total), Some(total));
         }
@@ -60,17 +60,22 @@ pub fn within_bytes(text: &str, bytes: usize) -> (String, Option<usize>) {
         }
         tokens = missing;
     }
-    let room = bytes.saturating_sub(mark(tokens).len() + 1);
+    let room = bytes.saturating_sub(mark(tokens).len());
+    if room == 0 {
+        return (mark(total), Some(total));
+    }
     let (head, tail) = at_lines(text, room / 2, room - room / 2);
     (format!("{head}{}\n{tail}", mark(tokens)), Some(total))
 }
 
-/// Like [`split`], but the beginning ends after its last line break and the end starts after its first.
+/// Like [`split`], but the beginning ends after its last line break and the end starts after its first, unless the
+/// budget falls inside of a character.
 fn at_lines(text: &str, head: usize, tail: usize) -> (&str, &str) {
-    let (_, head, tail) = split(text, head, tail);
-    let head = head.rfind('\n').map_or(head, |at| &head[..=at]);
-    let tail = tail.find('\n').map_or(tail, |at| &tail[at + 1..]);
-    (head, tail)
+    let (_, first, last) = split(text, head, tail);
+    let lines = |whole: bool, at: Option<usize>| at.filter(|_| whole);
+    let first = lines(first.len() == head, first.rfind('\n')).map_or(first, |at| &first[..=at]);
+    let last = lines(last.len() == tail, last.find('\n')).map_or(last, |at| &last[at + 1..]);
+    (first, last)
 }
 
 /// The last place between characters at or before byte `at`.

@@ -14,6 +14,7 @@
 
 mod apply;
 mod apply_bad;
+mod differential;
 mod exact;
 mod facts;
 mod format;

@@ -31,6 +31,7 @@ use super::{Format, Note, PastCompaction, Record, Session, Source, glimpse, refu
 use crate::error::{Error, Kind as Fault, Result};
 use crate::history::{
     Call, History, Kind, Media, MediaKind, Message, Meta, Opaque, Output, Part, Role, Text, Usage, Weight,
+    made_up_id,
 };
 use crate::json;
 
@@ -453,7 +454,7 @@ struct Ids {
 impl Ids {
     /// An id for part `index` of message `number`, a call of the tool `name`.
     fn made_up(&mut self, number: usize, index: usize, name: &str) -> Arc<str> {
-        self.given(&format!("call_{number}_{index}"), name)
+        self.given(&made_up_id(number, index), name)
     }
 
     /// Remembers a call that has an id, in case its answer has none.

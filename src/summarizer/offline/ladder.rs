@@ -31,6 +31,8 @@ pub(super) enum Kind {
     Current,
     /// What the user said along the way.
     Said,
+    /// The same where a section quotes every message.
+    Quoted,
     Name,
     /// Functions and types that were written.
     Symbol,
@@ -92,6 +94,8 @@ const fn rung(kind: Kind, chars: usize, share: u64) -> Rung {
 /// What no style does without: first some of everything, so that none starves the others, then more of what binds.
 const PINNED: &[Rung] = &[
     rung(Kind::Directory, 300, 100),
+    rung(Kind::Quoted, 160, 35),
+    rung(Kind::Quoted, 600, 45),
     rung(Kind::Last, 500, 30),
     rung(Kind::Rule, 220, 25),
     rung(Kind::Decision, 200, 20),
@@ -110,6 +114,7 @@ const PINNED: &[Rung] = &[
     rung(Kind::Rule, 450, 60),
     rung(Kind::Decision, 300, 50),
     rung(Kind::Last, 4_000, 55),
+    rung(Kind::Quoted, 9_000, 60),
 ];
 
 /// One line for the rest.

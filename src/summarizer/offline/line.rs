@@ -1,5 +1,7 @@
 //! How a fact is written on one line, so that it can be used and read back.
 
+use std::collections::BTreeMap;
+
 use crate::facts::text::{clip, clip_end, flat, machine, shortened};
 use crate::facts::{Deed, Detail, Fact, Name, Outcome, Topic, Voice};
 
@@ -20,6 +22,21 @@ pub(super) struct Manner {
     pub(super) roots: Vec<String>,
     /// Errors have a section of their own, so commands do not repeat them.
     pub(super) errors_apart: bool,
+    /// The system's words for ours.
+    pub(super) words: BTreeMap<String, String>,
+}
+
+impl Manner {
+    /// Our word, or the system's for it.
+    fn word<'a>(&'a self, ours: &'a str) -> &'a str {
+        self.words.get(ours).map_or(ours, String::as_str)
+    }
+
+    /// What stands in front of a line: the word and a colon, or a mark in brackets.
+    fn mark(&self, ours: &str) -> String {
+        let word = self.word(ours);
+        if word.ends_with(']') { word.to_owned() } else { format!("{word}:") }
+    }
 }
 
 /// Writes a fact with at most about `chars` characters of its own text. `ended` is the outcome of the command that an
@@ -47,7 +64,7 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &Manner)
         Line { label: None, group: String::new(), text: format!("{text} {at}") }
     };
     match &fact.detail {
-        Detail::File { deed, to } => file(fact, *deed, to.as_deref(), &manner.roots, &at),
+        Detail::File { deed, to } => file(fact, *deed, to.as_deref(), manner, &at),
         Detail::Name(kind) => {
             let label = named(*kind).to_string();
             Line {
@@ -116,12 +133,13 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &Manner)
             single(out)
         }
         Detail::Rule(_) | Detail::None => match fact.topic {
-            Topic::Done => single(format!("done: {}", cut(&fact.text, chars))),
-            Topic::Active => single(format!("doing: {}", cut(&fact.text, chars))),
-            Topic::Open => single(format!("open: {}", cut(&fact.text, chars))),
+            Topic::Done => single(format!("{} {}", manner.mark("done"), cut(&fact.text, chars))),
+            Topic::Active => single(format!("{} {}", manner.mark("doing"), cut(&fact.text, chars))),
+            Topic::Open => single(format!("{} {}", manner.mark("open"), cut(&fact.text, chars))),
             Topic::Setup if fact.voice() == Voice::Seen => single(command(&fact.text, chars)),
             Topic::Directory => {
-                Line { label: None, group: String::new(), text: format!("working directory: {}", fact.text) }
+                let text = format!("{} {}", manner.mark("working directory"), fact.text);
+                Line { label: None, group: String::new(), text }
             }
             Topic::Goal
             | Topic::Constraints
@@ -181,12 +199,13 @@ fn named(kind: Name) -> &'static str {
     }
 }
 
-fn file(fact: &Fact, what: Deed, to: Option<&str>, roots: &[String], at: &str) -> Line {
-    let root = roots.iter().filter(|it| below(&fact.text, it).is_some()).max_by_key(|it| it.len());
+fn file(fact: &Fact, what: Deed, to: Option<&str>, manner: &Manner, at: &str) -> Line {
+    let done = manner.word(deed(what));
+    let root = manner.roots.iter().filter(|it| below(&fact.text, it).is_some()).max_by_key(|it| it.len());
     let within = |path: &str| root.and_then(|root| below(path, root)).unwrap_or(path).to_string();
     let (label, group) = match root {
-        Some(root) => (format!("{} in {root}", deed(what)), String::new()),
-        None => (deed(what).to_string(), fact.text.rsplit_once('/').map_or("", |it| it.0).to_string()),
+        Some(root) => (format!("{done} in {root}"), String::new()),
+        None => (done.to_string(), fact.text.rsplit_once('/').map_or("", |it| it.0).to_string()),
     };
     let path = within(&fact.text);
     let text = match to {

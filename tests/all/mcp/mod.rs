@@ -5,6 +5,7 @@ mod host;
 mod hostile;
 mod http;
 mod mistakes;
+mod names;
 mod soak;
 mod stdio;
 mod suites;

@@ -4,6 +4,7 @@
 mod claude;
 mod codex;
 mod gemini;
+mod last;
 mod laws;
 mod learn;
 mod opencode;
@@ -32,8 +33,15 @@ pub(crate) fn row(rows: &mut Rows, name: impl Into<String>, check: impl Fn() + '
 #[test]
 fn every_case_holds() {
     let mut rows: BTreeMap<String, Box<dyn Fn()>> = BTreeMap::new();
-    let all =
-        [claude::rows(), codex::rows(), gemini::rows(), learn::rows(), opencode::rows(), supermemory::rows()];
+    let all = [
+        claude::rows(),
+        codex::rows(),
+        gemini::rows(),
+        last::rows(),
+        learn::rows(),
+        opencode::rows(),
+        supermemory::rows(),
+    ];
     for (name, check) in all.into_iter().flatten() {
         assert!(rows.insert(name.clone(), check).is_none(), "two cases are called {name}");
     }
