@@ -9,7 +9,8 @@ use crate::agents;
 use crate::error::{Error, Kind};
 
 /// How the command line says it, and how a tool's argument does.
-const WORDS: [(&str, &str); 8] = [
+const WORDS: [(&str, &str); 9] = [
+    (" (--next)", ""),
     ("give it with --window", "pass `window` in tokens, or the `model`"),
     ("with --format", "with `format`"),
     ("with --out", "with \"to\": \"file\""),

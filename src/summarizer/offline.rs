@@ -216,6 +216,10 @@ fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
         let twice = match fact.topic {
             Topic::UserMessages if every(fact) => false,
             Topic::Constraints if ask.spec.sections[place].every => quoted_whole(fact, &facts),
+            // The goal says it in the same place.
+            Topic::Constraints if section(Topic::Goal) == Some(place) => {
+                goal.contains(&me) && me.1.chars().count() <= SHORT
+            }
             Topic::Requests | Topic::UserMessages => !said.insert(me) || told_by_rules(fact, &facts),
             Topic::Last => goal.contains(&me),
             Topic::Commands => told.contains(&me),
@@ -268,9 +272,12 @@ fn place(sections: &[Section], fact: &Fact) -> Option<usize> {
     first.or_else(|| sections.iter().position(holds(fact.topic)))
 }
 
+/// Characters of what is written whole wherever there is room for it at all.
+const SHORT: usize = 160;
+
 /// Whether a rule stands in a message of the user that is short enough to be quoted whole.
 fn quoted_whole(rule: &Fact, facts: &[&Fact]) -> bool {
-    let short = |it: &&&Fact| it.topic == Topic::UserMessages && it.text.chars().count() <= 160;
+    let short = |it: &&&Fact| it.topic == Topic::UserMessages && it.text.chars().count() <= SHORT;
     facts.iter().filter(short).any(|it| says(it, rule))
 }
 

@@ -55,7 +55,7 @@ type Batch = Vec<(&'static str, String)>;
 /// Every batch above its budget: the largest is persisted, until the rest fits.
 fn budget(batches: &mut [Batch]) {
     for batch in batches {
-        let chars = |it: &str| it.chars().count();
+        let chars = |it: &str| it.encode_utf16().count();
         let mut order: Vec<usize> = (0..batch.len()).collect();
         order.sort_by_key(|it| std::cmp::Reverse(chars(&batch[*it].1)));
         for at in order {

@@ -1,5 +1,5 @@
 //! learn-claude-code s08: budget, snip, micro, and a summary only if that was not enough (seed 002; reference 2.1). The
-//! numbers are smaller: a batch of 2,000 characters, 10 messages, 6,000 characters in all.
+//! numbers are smaller: a batch of 2,000 characters, 10 messages, 3,000 characters in all.
 
 use epitome::compact::{Cause, Limits};
 use epitome::history::{Kind, Message, Part, Role};
@@ -12,7 +12,7 @@ use crate::vectors::{Wish, call, history, model, output, plan, profile, results,
 const BATCH: usize = 2_000;
 const PREVIEW: usize = 50;
 const MESSAGES: usize = 10;
-const CHARS: usize = 6_000;
+const CHARS: usize = 3_000;
 const PATH: &str = "epitome recall 0000000000";
 const CLEARED: &str = "[Earlier tool result compacted. Re-run if needed.]";
 
@@ -51,7 +51,8 @@ fn size(messages: &[Block]) -> usize {
 
 fn budget(messages: &mut [Block], floor: usize) {
     let Some(Block::Results(all)) = messages.last_mut() else { return };
-    let chars = |it: &str| it.chars().count();
+    // UTF-16 units, where Python has code points: stated.
+    let chars = |it: &str| it.encode_utf16().count();
     let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by_key(|it| std::cmp::Reverse(chars(&all[*it].1)));
     for at in order {
@@ -98,7 +99,7 @@ fn micro(messages: &mut [Block]) {
         .collect();
     let old = all.len().saturating_sub(3);
     for text in &mut all[..old] {
-        if text.chars().count() > 120 {
+        if text.encode_utf16().count() > 120 {
             **text = CLEARED.to_owned();
         }
     }
@@ -191,7 +192,7 @@ fn pipelines() {
                 && let Some(Block::Results(all)) = session.last_mut()
             {
                 // Its README persists small outputs too, which makes them grow: here they are let alone.
-                all.retain(|it| it.1.chars().count() >= 300);
+                all.retain(|it| it.1.encode_utf16().count() >= 300);
                 if all.is_empty() {
                     return Ok(());
                 }

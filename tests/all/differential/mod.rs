@@ -77,7 +77,12 @@ fn differences(name: &str, rounds: u64, mut check: impl FnMut(&mut Dice) -> Resu
 }
 
 fn same<T: PartialEq + std::fmt::Debug>(what: &str, ours: &T, theirs: &T) -> Result<(), String> {
-    if ours == theirs { Ok(()) } else { Err(format!("{what}: ours {ours:?}, the rules {theirs:?}")) }
+    let clip = |text: String| text.chars().take(1_500).collect::<String>();
+    if ours == theirs {
+        return Ok(());
+    }
+    let [ours, theirs] = [ours, theirs].map(|it| clip(format!("{it:?}")));
+    Err(format!("ours {ours}, the rules {theirs}: {}", clip(what.to_owned())))
 }
 
 /// Whether a profile compacts by itself a context of so many tokens.
@@ -101,7 +106,12 @@ fn replaced(plan: &Plan) -> std::collections::BTreeMap<(usize, usize), String> {
         .collect()
 }
 
-/// The new history as text, one entry a message.
+/// The new history as text, one entry a message; the pieces of a message without anything between.
 fn texts(history: &History, plan: &Plan) -> Vec<String> {
-    crate::vectors::laid_out(history, plan).iter().map(crate::vectors::text).collect()
+    let text = |it: &Message| {
+        let outputs: Vec<&str> = it.outputs().map(|it| it.text.as_str()).collect();
+        let said: String = it.texts().map(|it| it.as_str()).collect();
+        outputs.join("\n") + &said
+    };
+    crate::vectors::laid_out(history, plan).iter().map(text).collect()
 }

@@ -7,6 +7,7 @@ mod gemini;
 mod last;
 mod laws;
 mod learn;
+mod mechanisms;
 mod opencode;
 mod references;
 mod shapes;
@@ -39,6 +40,7 @@ fn every_case_holds() {
         gemini::rows(),
         last::rows(),
         learn::rows(),
+        mechanisms::rows(),
         opencode::rows(),
         supermemory::rows(),
     ];
