@@ -135,6 +135,67 @@ fn all(client: &str, profile: &str) {
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));
 }
 
+/// A client compacts by us, as `install` leaves it: by hand, in mid-turn, five times in a row, and when our program fails or
+/// hangs.
+fn seat(client: &str, agent: &str) {
+    let Some(kit) = Kit::find(&format!("seat, {client}"), client) else { return };
+    // The flow replaces the program for a while.
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("epitome");
+    std::fs::copy(&*EPITOME, &program).unwrap();
+    let program = program.display().to_string();
+    let mut failed = Vec::new();
+    let setup = format!("{program} install {agent}");
+    let env = [
+        ("SETUP", setup.as_str()),
+        ("PROGRAM", program.as_str()),
+        ("WANT", SUMMARY),
+        ("MANUAL", "/epitome:compact"),
+    ];
+    kit.flow(client, "seat", &env, false, &mut failed);
+    assert!(failed.is_empty(), "{}", failed.join("\n\n"));
+}
+
+#[test]
+fn claude_code_compacts_by_us() {
+    seat("claude", "claude-code");
+}
+
+#[test]
+fn opencode_compacts_by_us() {
+    seat("opencode", "opencode");
+}
+
+#[test]
+fn gemini_cli_compacts_by_us() {
+    seat("gemini", "gemini-cli");
+}
+
+/// The client's own check of what `install` puts there: a change of that early API is seen here first.
+#[test]
+fn claude_code_accepts_our_plugin() {
+    let Some(_kit) = Kit::find("plugin, claude", "claude") else { return };
+    let home = tempfile::tempdir().unwrap();
+    std::fs::create_dir(home.path().join(".claude")).unwrap();
+    let run = |program: &Path, arguments: &[&str]| {
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .env("HOME", home.path())
+            .env_remove("CLAUDE_CONFIG_DIR")
+            .env_remove("XDG_DATA_HOME");
+        command.output().unwrap()
+    };
+    assert!(run(Path::new(&*EPITOME), &["install", "claude-code"]).status.success());
+    let user = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    let installed =
+        std::env::var_os("AGENT_CLIENTS_DIR").map_or(user.join(".cache/agent-clients"), PathBuf::from);
+    let plugin = home.path().join(".claude/skills/epitome").display().to_string();
+    let found = run(&installed.join("bin/claude"), &["plugin", "validate", &plugin]);
+    let said = String::from_utf8_lossy(&found.stdout);
+    assert!(found.status.success() && said.contains("hooks/seat.ts"), "{said}");
+}
+
 #[test]
 fn codex() {
     all("codex", "codex");

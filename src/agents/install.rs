@@ -30,6 +30,8 @@ pub struct Wanted {
     pub trust: bool,
     /// Whether what stands there under our name is known to be ours.
     pub ours: bool,
+    /// No provider can be asked: every call is done within seconds.
+    pub offline: bool,
 }
 
 /// A file before and after. `None`: not there.
@@ -53,7 +55,7 @@ const OBJECT: &str = "{}";
 const SWITCH: &str = "=";
 
 /// Seconds until the hook that compacts in Gemini CLI is ended from outside; it ends itself before.
-const GEMINI_LIMIT: u32 = 14;
+const GEMINI_LIMIT: u32 = 9;
 
 /// The event at which we compact in Gemini CLI.
 const GEMINI_SEAT: &str = "AfterAgent";
@@ -368,6 +370,25 @@ pub fn installed(env: &Env, config: &Path, agent: Agent) -> (bool, bool) {
     }
 }
 
+/// Plugins of others that may compact in an agent's place.
+pub fn other_seats(env: &Env, config: &Path, agent: Agent) -> Vec<PathBuf> {
+    let (folder, depth, word) = match agent {
+        Agent::ClaudeCode => (
+            env.claude_config.clone().unwrap_or_else(|| env.home.join(".claude")).join("skills"),
+            2,
+            "session.compact",
+        ),
+        Agent::OpenCode => (config.join("opencode/plugins"), 0, "experimental.session.compacting"),
+        Agent::Codex | Agent::GeminiCli => return Vec::new(),
+    };
+    let is_code = |it: &PathBuf| it.extension().is_some_and(|it| it == "ts" || it == "js" || it == "mjs");
+    let theirs = |it: &PathBuf| {
+        let text = std::fs::read_to_string(it).unwrap_or_default();
+        text.contains(word) && !seat_files::is_ours(&text)
+    };
+    super::files(&folder, depth).into_iter().map(|it| it.path).filter(is_code).filter(theirs).collect()
+}
+
 /// Edits a JSON file that may be changed already, or may have to be made.
 fn edit(
     edited: &mut BTreeMap<PathBuf, Change>,
@@ -461,10 +482,17 @@ fn entry(agent: Agent, wanted: &Wanted) -> String {
         Agent::OpenCode => {
             json!({"type": "local", "command": [program, "serve", "--stdio"], "enabled": true})
         }
-        Agent::GeminiCli if wanted.trust => {
-            json!({"command": program, "args": ["serve", "--stdio"], "trust": true})
+        Agent::GeminiCli => {
+            let mut entry = json!({"command": program, "args": ["serve", "--stdio"]});
+            if wanted.trust {
+                crate::json::set(&mut entry, "trust", true);
+            }
+            // Of each call and of the start, for which a session waits: 10 minutes where nothing is said.
+            if wanted.offline {
+                crate::json::set(&mut entry, "timeout", 20_000);
+            }
+            entry
         }
-        Agent::GeminiCli => json!({"command": program, "args": ["serve", "--stdio"]}),
         Agent::ClaudeCode | Agent::Codex => {
             json!({"type": "stdio", "command": program, "args": ["serve", "--stdio"]})
         }
@@ -614,7 +642,7 @@ mod tests {
     /// Installing, again, and uninstalling, as the command does it.
     fn round(env: &Env, config: &Path, agent: Agent, hooks: bool, seat: bool) -> Vec<PathBuf> {
         let program = "/opt/my tools/epitome".into();
-        let wanted = Wanted { program, hooks, seat, trust: false, ours: false };
+        let wanted = Wanted { program, hooks, seat, trust: false, ours: false, offline: true };
         let write = |changes: &[Change]| {
             for it in changes {
                 match &it.after {
@@ -688,7 +716,14 @@ mod tests {
             };
             std::fs::create_dir_all(server.parent().unwrap()).unwrap();
             std::fs::write(&server, text).unwrap();
-            let wanted = Wanted { program: "/e".into(), hooks: true, seat: true, trust: true, ours: false };
+            let wanted = Wanted {
+                program: "/e".into(),
+                hooks: true,
+                seat: true,
+                trust: true,
+                ours: false,
+                offline: true,
+            };
             let error = install(&env, home.path(), agent, &wanted).unwrap_err();
             assert!(error.full().contains("by hand"), "{agent:?} {error}");
         }
@@ -698,7 +733,8 @@ mod tests {
     fn what_does_not_parse_is_refused() {
         let home = tempfile::tempdir().unwrap();
         let env = Env { home: home.path().to_owned(), ..Env::default() };
-        let wanted = Wanted { program: "/e".into(), hooks: true, seat: true, trust: true, ours: false };
+        let wanted =
+            Wanted { program: "/e".into(), hooks: true, seat: true, trust: true, ours: false, offline: true };
         for (agent, text) in [
             (Agent::ClaudeCode, "{\"a\":"),
             (Agent::GeminiCli, "[]"),

@@ -9,7 +9,7 @@ use super::Screen;
 use crate::agents::{Agent, gemini_cli, install, own_settings, reach, settings};
 use crate::answers::CONTRACT;
 use crate::config::{Config, Origin, StoreAt};
-use crate::engine::Engine;
+use crate::engine::{Engine, SeatEntry, seat_log};
 use crate::error::Result;
 
 #[derive(Serialize)]
@@ -35,6 +35,11 @@ struct Found {
     sessions: usize,
     server: bool,
     hooks: bool,
+    /// Who compacts when it is running.
+    seat: String,
+    /// What became of the last compaction that it asked us for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seat_last: Option<SeatEntry>,
     /// When the agent compacts by itself.
     own_compaction: String,
     folder: String,
@@ -91,10 +96,11 @@ pub(super) fn run(config: Config, now: i64, screen: &mut Screen<'_>) -> Result<u
                 remedy: format!("epitome install {}", agent.name()),
             });
         }
+        let (seat, seat_last) = seat(&config, &folder, agent, &mut problems);
         let own_compaction = own_settings::own_compaction(agent, &|from| config.agent_setting(from));
         let folder =
             if home.exists() { home.display().to_string() } else { format!("{} (none)", home.display()) };
-        Found { agent: agent.name(), sessions, server, hooks, own_compaction, folder }
+        Found { agent: agent.name(), sessions, server, hooks, seat, seat_last, own_compaction, folder }
     });
     others(&config, &folder, &mut problems);
     let store = match Engine::new(config.clone(), now) {
@@ -126,6 +132,62 @@ pub(super) fn run(config: Config, now: i64, screen: &mut Screen<'_>) -> Result<u
         show(&answer, screen)?;
     }
     Ok(0)
+}
+
+/// Claude Code has function hooks from this version on.
+const CLAUDE_SINCE: [u32; 3] = [2, 1, 274];
+
+/// Who compacts in a running agent, and how that went the last time.
+fn seat(
+    config: &Config,
+    folder: &Path,
+    agent: Agent,
+    problems: &mut Vec<Problem>,
+) -> (String, Option<SeatEntry>) {
+    let ours = install::seated(&config.agents, folder, agent);
+    let others = install::other_seats(&config.agents, folder, agent);
+    let last = seat_log::newest(&config.data_dir, agent.name());
+    if let Some(why) = last.as_ref().and_then(|it| it.failed.as_deref()).filter(|_| ours) {
+        problems.push(Problem {
+            what: format!("{}'s last compaction was left to it: {why}", agent.title()),
+            remedy: "nothing was lost; if it happens again, epitome install AGENT --no-seat leaves compaction to it".to_owned(),
+        });
+    }
+    for other in others.iter().filter(|_| ours) {
+        problems.push(Problem {
+            what: format!("{} may compact in {} too", other.display(), agent.title()),
+            remedy: "keep one of the two; ours goes with --no-seat".to_owned(),
+        });
+    }
+    let old = (agent == Agent::ClaudeCode && ours)
+        .then(|| newest_version(config))
+        .flatten()
+        .filter(|it| *it < CLAUDE_SINCE);
+    if let Some([major, minor, patch]) = old {
+        problems.push(Problem {
+            what: format!(
+                "Claude Code {major}.{minor}.{patch} does not let others compact: the hooks are used instead"
+            ),
+            remedy: "claude update".to_owned(),
+        });
+    }
+    let name = match (ours, others.first()) {
+        (true, _) if old.is_some() => format!("{} (too old for ours)", agent.title()),
+        (true, None) => "Epitome".to_owned(),
+        (true, Some(_)) => "Epitome and another plugin".to_owned(),
+        (false, Some(other)) => other.display().to_string(),
+        (false, None) => agent.title().to_owned(),
+    };
+    (name, last)
+}
+
+/// The version of Claude Code that wrote the newest session.
+fn newest_version(config: &Config) -> Option<[u32; 3]> {
+    let newest = crate::agents::list(&config.agents, Some(Agent::ClaudeCode), None).into_iter().next()?;
+    let text = std::fs::read_to_string(newest.path).ok()?;
+    let rest = text.rsplit_once("\"version\":\"")?.1;
+    let mut numbers = rest.split('"').next()?.split('.').map(|it| it.parse().ok());
+    Some([numbers.next()??, numbers.next()??, numbers.next()??])
 }
 
 fn value(config: &Config, name: &'static str, value: String) -> Value {
@@ -192,11 +254,14 @@ fn show(answer: &Answer, screen: &mut Screen<'_>) -> Result<()> {
     screen.line("")?;
     let yes = |it: bool| if it { "yes" } else { "no" }.to_owned();
     let mut rows = vec![
-        ["agent", "sessions", "server", "hooks", "compacts itself", "folder"].map(str::to_owned).to_vec(),
+        ["agent", "sessions", "server", "hooks", "who compacts", "by itself", "folder"]
+            .map(str::to_owned)
+            .to_vec(),
     ];
     rows.extend(answer.agents.iter().map(|it| {
         let (agent, sessions) = (it.agent.to_owned(), it.sessions.to_string());
-        vec![agent, sessions, yes(it.server), yes(it.hooks), it.own_compaction.clone(), it.folder.clone()]
+        let (server, hooks) = (yes(it.server), yes(it.hooks));
+        vec![agent, sessions, server, hooks, it.seat.clone(), it.own_compaction.clone(), it.folder.clone()]
     }));
     for line in table(&rows) {
         screen.line(&line)?;

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::Screen;
 use crate::agents::Agent;
 use crate::agents::install::{self, Change, Made, Wanted};
+use crate::agents::seat::files::{is_ours, pi_extension};
 use crate::answers::CONTRACT;
 use crate::config::Config;
 use crate::error::{Error, Kind, Result};
@@ -16,7 +17,7 @@ use crate::error::{Error, Kind, Result};
 /// Arguments of `install`.
 #[derive(Debug, Args)]
 pub struct InstallArgs {
-    /// claude-code, codex, gemini-cli or opencode; for cursor, vscode, goose and zed what to add is printed
+    /// claude-code, codex, gemini-cli, opencode or pi; for cursor, vscode, goose and zed what to add is printed
     agent: String,
     /// Only the MCP server
     #[arg(long)]
@@ -38,7 +39,7 @@ pub struct InstallArgs {
 /// Arguments of `uninstall`.
 #[derive(Debug, Args)]
 pub struct UninstallArgs {
-    /// claude-code, codex, gemini-cli or opencode
+    /// claude-code, codex, gemini-cli, opencode or pi
     agent: String,
     /// Only show what would change
     #[arg(long)]
@@ -53,6 +54,9 @@ pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
             screen.block(&text)?;
         }
         return Ok(0);
+    }
+    if arguments.agent == PI {
+        return pi(config, Some(&program), arguments.dry_run, screen);
     }
     let agent = named(&arguments.agent)?;
     if arguments.prompts && agent != Agent::Codex {
@@ -69,6 +73,7 @@ pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
         hooks: !arguments.no_hooks,
         seat: !arguments.no_seat,
         trust: arguments.trust,
+        offline: config.summarizers.is_offline(),
         ours,
     };
     let (mut changes, mut made) = install::install(&config.agents, &folder(config), agent, &wanted)?;
@@ -118,6 +123,9 @@ pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
 }
 
 pub(super) fn uninstall(config: &Config, arguments: &UninstallArgs, screen: &mut Screen<'_>) -> Result<u8> {
+    if arguments.agent == PI {
+        return pi(config, None, arguments.dry_run, screen);
+    }
     let agent = named(&arguments.agent)?;
     let mut all = records(config);
     let made = all.remove(agent.name()).unwrap_or_default();
@@ -133,6 +141,36 @@ pub(super) fn uninstall(config: &Config, arguments: &UninstallArgs, screen: &mut
         write_records(config, &all)?;
     }
     show(screen, &changes, arguments.dry_run)?;
+    Ok(0)
+}
+
+/// pi: it has no MCP; all there is is the extension.
+const PI: &str = "pi";
+
+fn pi(config: &Config, program: Option<&Path>, dry_run: bool, screen: &mut Screen<'_>) -> Result<u8> {
+    let folder = config.agents.home.join(".pi");
+    if program.is_some() && !folder.exists() {
+        let what =
+            format!("pi is not installed here: expected {}, found nothing; start it once", folder.display());
+        return Err(Error::new(Kind::Refused, what));
+    }
+    let (path, text) = pi_extension(&folder, program.unwrap_or(Path::new("")));
+    let before = std::fs::read_to_string(&path).ok();
+    if before.as_deref().is_some_and(|it| !is_ours(it)) {
+        let what = "expected no extension of our name, or ours, found another; rename it";
+        return Err(Error::new(Kind::Refused, what).at(path.display().to_string(), None));
+    }
+    let changes = vec![Change { path, before, after: program.map(|_| text) }];
+    if !dry_run {
+        writable(&changes)?;
+        apply(&changes)?;
+    }
+    show(screen, &changes, dry_run)?;
+    if !screen.json && program.is_some() {
+        screen.note("seat  /compact and automatic compaction are answered by Epitome; no model is asked")?;
+        screen.note("seat  the original is archived first; pi's session file keeps everything")?;
+        screen.note("seat  to leave: epitome uninstall pi; if anything goes wrong, pi compacts by itself")?;
+    }
     Ok(0)
 }
 

@@ -28,7 +28,7 @@ fn limit(client: Client) -> Duration {
     Duration::from_secs(match client {
         Client::ClaudeCode => 18,
         Client::OpenCode | Client::Pi => 8,
-        Client::GeminiCli => 12,
+        Client::GeminiCli => 7,
     })
 }
 

@@ -31,7 +31,9 @@ impl Undo<'_> {
         let now = opencode::export(database, id)?;
         let output = format!("{}#{id}", database.display());
         let mut export: Value = serde_json::from_str(&crate::json::mend(&now)).unwrap_or_default();
-        let Some(messages) = export["messages"].as_array_mut() else { return Err(changed(database)) };
+        let Some(messages) = export.get_mut("messages").and_then(Value::as_array_mut) else {
+            return Err(changed(database));
+        };
         let says = |it: &Value| {
             it["info"]["summary"] == true
                 && it["parts"].as_array().is_some_and(|parts| {

@@ -13,8 +13,10 @@ use crate::history::{History, Kind as Why, Message, Part, Role, Text};
 use crate::store::{Applied, Digest};
 use crate::verbatim::{self, Prompts};
 
-/// Word for word at the end of a context that is too small for a plan: tokens.
-const SMALL_END: u64 = 3_000;
+/// Up to so many tokens a context is too small for a plan.
+const SMALL: u64 = 3_000;
+/// Of such a context, so many tokens at the end always stay word for word.
+const SMALL_END: u64 = 1_000;
 /// The mode of [`Applied`] for what an agent wrote itself from our answer.
 pub(super) const MODE: &str = "seat";
 
@@ -106,16 +108,12 @@ impl Engine {
 
     /// The new history: by the profile, or by it within three quarters of what there is, or as plainly as can be.
     fn seated(&self, measured: &Measured<'_>, ask: &Ask, plan: Plan, handle: &str) -> (Plan, History, u64) {
-        let most = (measured.tokens * 3 / 4).max(1);
-        let less = Ask { budget: Some(Amount::Tokens(most)), ..ask.clone() };
-        let mut plans = vec![(plan, ask)];
-        if measured.tokens > SMALL_END / 3 {
-            plans.push((self.plan(measured, &less, None), &less));
+        if measured.tokens <= SMALL {
+            return self.small(measured, ask, handle);
         }
-        for (plan, ask) in plans {
-            if !plan.act {
-                continue;
-            }
+        let less = Ask { budget: Some(Amount::Tokens(measured.tokens * 3 / 4)), ..ask.clone() };
+        let second = self.plan(measured, &less, None);
+        for (plan, ask) in [(plan, ask), (second, &less)].into_iter().filter(|it| it.0.act) {
             if let Ok(made) = self.make(measured, ask, plan, handle, &super::Known::default())
                 && summarized(&made.outcome.history)
             {
@@ -131,7 +129,7 @@ impl Engine {
         let history = measured.history;
         let messages = history.messages();
         let size = |it: &Message| measured.ruler.message(it);
-        let (mut tail, mut left) = (messages.len(), SMALL_END);
+        let (mut tail, mut left) = (messages.len(), (measured.tokens * 3 / 4).clamp(SMALL_END, SMALL));
         for unit in history.units().iter().rev() {
             let tokens: u64 = messages[unit.clone()].iter().map(size).sum();
             if tokens > left || messages[unit.clone()].iter().any(|it| it.kind == Why::Summary) {
@@ -146,7 +144,7 @@ impl Engine {
             .passes
             .iter()
             .position(|it| matches!(it, crate::profile::Pass::Summarize(_)))
-            .map(|pass| compact::Need { from: 0, to: tail, budget: SMALL_END, shown_from: 0, pass });
+            .map(|pass| compact::Need { from: 0, to: tail, budget: SMALL, shown_from: 0, pass });
         let after = messages[tail..].iter().map(size).sum::<u64>();
         let first = header(measured.tokens, after, 1.0, history, handle, compact::end_mark(messages));
         let (before, text, behind) = match ask.profile.summarize() {

@@ -36,8 +36,13 @@ impl Engine {
         let mut ask = SeatAsk { cause: seat::cause(event), focus: seat::focus(event) };
         let (opened, original) = match client {
             Client::ClaudeCode => self.claude_event(event)?,
-            Client::OpenCode => (self.named_event(event, "session_id", Agent::OpenCode.name())?, None),
-            Client::Pi => (self.named_event(event, "session_file", client.name())?, None),
+            Client::OpenCode => (self.opencode_event(event)?, None),
+            Client::Pi => {
+                let bytes = event["session"].as_str().unwrap_or_default().as_bytes();
+                let opened = read(Box::new(Memory::new("event", bytes)), Some(Format::Pi), None)?;
+                let file = event["file"].as_str().map(std::path::Path::new);
+                (opened, file.and_then(|it| open_path(it, Some(Format::Pi)).ok()))
+            }
             Client::GeminiCli => {
                 let path = std::path::PathBuf::from(event["transcript_path"].as_str().unwrap_or_default());
                 let found = hooks::reported(Agent::GeminiCli, &path);
@@ -66,22 +71,16 @@ impl Engine {
             Client::ClaudeCode => claude_code::reply(seated.history.messages()),
             Client::OpenCode => json!({ "text": seated.one_text(Prompts::Dropped) }),
             Client::GeminiCli => gemini_cli::reply(&seated.one_text(Prompts::Dropped)),
-            Client::Pi => {
-                let summary = seated.history.messages().iter().find(|it| it.kind == Why::Summary);
-                json!({ "summary": summary.map(crate::history::Message::plain) })
-            }
+            Client::Pi => json!({ "summary": seated.one_text(Prompts::Dropped) }),
         };
         let tokens = (seated.tokens_before, seated.tokens_after);
         Ok(Some(SeatAnswer { reply, session, tokens, handle: seated.handle }))
     }
 
-    fn named_event(&self, event: &Value, key: &str, agent: &str) -> Result<Opened> {
-        let name = event[key]
-            .as_str()
-            .filter(|it| !it.is_empty())
-            .ok_or_else(|| Error::new(Kind::Input, format!("expected {key} in the event, found none")))?;
-        let format = Format::named(agent)?;
-        self.open(&SessionRef::Named(name.to_owned()), Some(format), Agent::named(agent).map(Agent::name))
+    fn opencode_event(&self, event: &Value) -> Result<Opened> {
+        let id = event["session_id"].as_str().filter(|it| !it.is_empty());
+        let id = id.ok_or_else(|| Error::new(Kind::Input, "expected session_id in the event, found none"))?;
+        self.open(&SessionRef::Named(id.to_owned()), Some(Format::OpenCode), Some(Agent::OpenCode.name()))
     }
 
     /// The messages that Claude Code hands over, and its transcript, which is what a user wants back.

@@ -145,7 +145,8 @@ pub(super) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>)
 }
 
 /// What agents put around their summaries; no facts.
-const FRAME: [&str; 6] = [
+const FRAME: [&str; 7] = [
+    "earlier conversation compacted:",
     "please continue the conversation",
     "if you need specific details",
     "this session is being continued",

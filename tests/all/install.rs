@@ -118,6 +118,8 @@ fn every_byte(agent: &str) {
         }
         round(there.path(), agent, &[]);
         round(there.path(), agent, &["--no-hooks"]);
+        round(there.path(), agent, &["--no-seat"]);
+        round(there.path(), agent, &["--no-hooks", "--no-seat"]);
     }
 }
 

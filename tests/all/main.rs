@@ -32,6 +32,7 @@ mod parity;
 mod profile_engine;
 mod real;
 mod score;
+mod seat;
 mod store;
 mod summarizer;
 mod terminal;

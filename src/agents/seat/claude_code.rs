@@ -50,7 +50,7 @@ pub fn messages(event: &Value) -> Result<Vec<u8>> {
                     _ => results_only && is_results(before),
                 }
         };
-        match out.last_mut().filter(|it| joins(it)).and_then(|it| it["content"].as_array_mut()) {
+        match out.last_mut().filter(|it| joins(it)).and_then(|it| it.get_mut("content")?.as_array_mut()) {
             Some(content) => content.append(&mut blocks),
             None => out.push(json!({"role": role, "content": blocks})),
         }

@@ -21,7 +21,7 @@ pub enum Client {
     OpenCode,
     /// Gemini CLI: hook AfterAgent; takes one text.
     GeminiCli,
-    /// pi: extension, `session_before_compact`; takes a summary beside the messages that it keeps.
+    /// pi: extension, `session_before_compact`; takes one text for what stands before the messages that it keeps.
     Pi,
 }
 

@@ -1,0 +1,269 @@
+//! `epitome seat`, through the program, as the clients call it: it always answers, what goes wrong is left to the client,
+//! and what was compacted comes back.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::apply::{answer, command, epitome};
+
+const MARK: &str = "Earlier conversation compacted";
+const RULE: &str = "Never change anything under migrations/.";
+const SESSION: &str = "11111111-2222-4333-8444-555555555555";
+
+fn ask(home: &Path, client: &str, event: &[u8]) -> Output {
+    let mut command = command(home, &["seat", client]);
+    command.env("CLAUDE_CODE_LAUNCHED_BY_SESSION_IDS", SESSION);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // It may be done before it has read all.
+    let _ = child.stdin.take().unwrap().write_all(event);
+    child.wait_with_output().unwrap()
+}
+
+fn answered(home: &Path, client: &str, event: &Value) -> Value {
+    let output = ask(home, client, event.to_string().as_bytes());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn log(home: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(home.join(".local/share/epitome/seat.jsonl")).unwrap_or_default();
+    text.lines().map(|it| serde_json::from_str(it).unwrap()).collect()
+}
+
+fn said(role: &str, text: &str) -> Value {
+    json!({"role": role, "text": text, "toolUses": [], "handle": "row"})
+}
+
+/// What Claude Code hands over: a long look, then the end that one goes on from. Results come in another order than calls.
+fn claude_messages() -> Vec<Value> {
+    let long: String = (0..3000).map(|it| format!("line {it} of the notes\n")).collect();
+    let call = |id: &str, path: &str| json!({"role": "assistant", "text": "", "toolUses": [{"tool_use_id": id, "tool": "Read", "input": {"file_path": path}}]});
+    let result = |id: &str, text: &str| json!({"role": "user", "text": "", "toolUses": [], "toolResults": [{"tool_use_id": id, "text": text, "isError": false}]});
+    vec![
+        said("user", &format!("Read the notes. {RULE}")),
+        said("assistant", "Looking."),
+        call("t1", "/p/notes.txt"),
+        call("t2", "/p/more.txt"),
+        result("t2", "short"),
+        result("t1", &long),
+        said("assistant", "They are read."),
+        said("user", "Fix the parser."),
+        call("t3", "/p/parser.rs"),
+        result("t3", "fn parse() {}"),
+        said("assistant", "It fails in line 12; that is next."),
+    ]
+}
+
+/// The transcript of these, in Claude Code's folder: its rows, and the file.
+fn transcript(home: &Path, messages: &[Value]) -> PathBuf {
+    let slug: String = fs::canonicalize(home)
+        .unwrap()
+        .to_string_lossy()
+        .chars()
+        .map(|it| if it.is_ascii_alphanumeric() { it } else { '-' })
+        .collect();
+    let path = home.join(".claude/projects").join(slug).join(format!("{SESSION}.jsonl"));
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, rows(home, messages, "a", &Value::Null)).unwrap();
+    path
+}
+
+/// Messages as rows that follow `parent`.
+fn rows(home: &Path, messages: &[Value], name: &str, parent: &Value) -> String {
+    let mut parent = parent.clone();
+    let mut out = String::new();
+    for (number, it) in messages.iter().enumerate() {
+        let mut content: Vec<Value> = Vec::new();
+        for it in it["toolResults"].as_array().into_iter().flatten() {
+            content.push(
+                json!({"type": "tool_result", "tool_use_id": it["tool_use_id"], "content": it["text"]}),
+            );
+        }
+        if it["text"] != "" {
+            content.push(json!({"type": "text", "text": it["text"]}));
+        }
+        for it in it["toolUses"].as_array().into_iter().flatten() {
+            content.push(json!({"type": "tool_use", "id": it["tool_use_id"], "name": it["tool"], "input": it["input"]}));
+        }
+        let uuid = format!("row-{name}-{number}");
+        let mut message = json!({"role": it["role"], "content": content});
+        if it["role"] == "assistant" {
+            (message["id"], message["model"]) = (json!(format!("m{name}{number}")), json!("claude-x"));
+        }
+        let row = json!({"parentUuid": parent, "isSidechain": false, "cwd": fs::canonicalize(home).unwrap(), "sessionId": SESSION,
+            "version": "2.1.328", "type": it["role"], "message": message, "uuid": uuid, "timestamp": format!("2026-01-01T00:00:{number:02}.000Z")});
+        out.push_str(&format!("{row}\n"));
+        parent = json!(uuid);
+    }
+    out
+}
+
+fn all_text(messages: &[Value]) -> String {
+    json!(messages).to_string()
+}
+
+#[test]
+fn claude_code_is_answered_and_a_compaction_is_taken_back() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let messages = claude_messages();
+    let path = transcript(home, &messages);
+    let event = json!({"trigger": "manual", "instructions": "the parser", "lastRow": "row-a-10", "messages": messages});
+    let reply = answered(home, "claude-code", &event);
+    let new = reply["messages"].as_array().unwrap();
+    let first = new[0]["text"].as_str().unwrap();
+    assert_eq!(first.lines().next().unwrap().matches(MARK).count(), 1);
+    assert!(first.lines().next().unwrap().contains("epitome restore last --apply"), "{first}");
+    assert!(first.contains(RULE), "{first}");
+    let text = all_text(new);
+    for kept in ["Fix the parser.", "fn parse() {}", "It fails in line 12; that is next."] {
+        assert!(text.contains(kept), "{kept}");
+    }
+    assert!(!text.contains("line 77 of the notes") && !text.contains("handle"));
+    let calls = new.iter().flat_map(|it| it["toolUses"].as_array().unwrap()).map(|it| &it["tool_use_id"]);
+    let results = new
+        .iter()
+        .flat_map(|it| it["toolResults"].as_array().into_iter().flatten())
+        .map(|it| &it["tool_use_id"]);
+    assert_eq!(calls.collect::<Vec<_>>(), results.collect::<Vec<_>>());
+    // What the client writes down, and a turn later.
+    let boundary = json!({"parentUuid": null, "logicalParentUuid": "row-a-10", "isSidechain": false, "type": "system", "subtype": "compact_boundary",
+        "content": "Conversation compacted", "compactMetadata": {"trigger": "manual", "preTokens": 9000}, "uuid": "row-b", "sessionId": SESSION,
+        "cwd": fs::canonicalize(home).unwrap(), "version": "2.1.328", "timestamp": "2026-01-01T00:01:00.000Z"});
+    let mut after = new.clone();
+    after.extend([said("user", "And the tests?"), said("assistant", "They pass.")]);
+    let more = format!("{boundary}\n{}", rows(home, &after, "c", &json!("row-b")));
+    fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(more.as_bytes()).unwrap();
+    let undone = answer(&epitome(home, &["restore", "last", "--apply", "--json"]));
+    assert_eq!((&undone["status"], &undone["later_messages"]), (&json!("restored"), &json!(2)), "{undone}");
+    let whole = fs::read_to_string(undone["output"].as_str().unwrap()).unwrap();
+    for kept in ["line 77 of the notes", "They are read.", "And the tests?", "They pass."] {
+        assert!(whole.contains(kept), "{kept}");
+    }
+    assert!(!whole.contains(MARK));
+}
+
+#[test]
+fn small_contexts_are_answered_and_five_in_a_row_are_one_summary() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let tiny = [said("user", &format!("Hello. {RULE}")), said("assistant", "Hi.")];
+    let mut messages = tiny.to_vec();
+    for round in 0..5 {
+        let reply = answered(home, "claude-code", &json!({"trigger": "manual", "messages": messages}));
+        messages = reply["messages"].as_array().unwrap().clone();
+        let text = all_text(&messages);
+        assert_eq!(text.matches(MARK).count(), 1, "{text}");
+        assert!(text.contains(RULE), "{text}");
+        messages.push(said("user", &format!("Step {round}, please.")));
+        messages
+            .push(said("assistant", &format!("Step {round} is done. {}", "It took a while. ".repeat(200))));
+    }
+    let last = answered(home, "claude-code", &json!({"trigger": "auto", "messages": messages}));
+    let text = all_text(last["messages"].as_array().unwrap());
+    assert!(text.contains("Step 4, please.") && text.contains("Step 4 is done."), "{text}");
+    // A sub-agent's, and one with nothing new.
+    let again = answered(
+        home,
+        "claude-code",
+        &json!({"trigger": "manual", "agentId": "a1", "messages": last["messages"]}),
+    );
+    assert_eq!(all_text(again["messages"].as_array().unwrap()).matches(MARK).count(), 1);
+}
+
+/// A transcript of Gemini CLI, and its hook's event.
+fn gemini(home: &Path, prompts: &[String], prompt: &str) -> Value {
+    let path = home.join(".gemini/tmp/p/chats/session-2026-01-01T00-00-aaaa.jsonl");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let start = json!({"sessionId": "aaaa", "projectHash": "p", "startTime": "2026-01-01T00:00:00.000Z",
+        "lastUpdated": "2026-01-01T00:00:00.000Z", "kind": "main"});
+    let mut text = format!("{start}\n");
+    for (number, it) in prompts.iter().enumerate() {
+        let user = json!({"id": format!("u{number}"), "timestamp": "2026-01-01T00:00:01.000Z", "type": "user", "content": [{"text": it}]});
+        let model = json!({"id": format!("g{number}"), "timestamp": "2026-01-01T00:00:02.000Z", "type": "gemini", "content": format!("Answer {number}."),
+            "model": "gemini-2.5-flash", "tokens": {"input": 3000, "output": 10, "cached": 0, "thoughts": 0, "tool": 0, "total": 3010}});
+        text.push_str(&format!("{user}\n{model}\n"));
+    }
+    fs::write(&path, text).unwrap();
+    json!({"session_id": "aaaa", "transcript_path": path, "cwd": home, "hook_event_name": "AfterAgent", "timestamp": "2026-01-01T00:00:03.000Z",
+        "prompt": prompt, "prompt_response": "OK", "stop_hook_active": false})
+}
+
+#[test]
+fn gemini_cli_is_answered_when_it_is_asked_and_only_then() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let long =
+        format!("Here are the notes: {}", "a long line of notes that nobody needs twice, ".repeat(900));
+    let by_hand = "EPITOME: compact this conversation now. Answer OK and call no tool. Focus: ";
+    let prompts = [format!("{RULE} {long}"), "Fix the parser.".to_owned(), by_hand.to_owned()];
+    let quiet = gemini(home, &prompts[..2], "Fix the parser.");
+    assert_eq!(answered(home, "gemini-cli", &quiet), json!({}));
+    assert!(log(home).is_empty());
+    let mut event = gemini(home, &prompts, by_hand);
+    let reply = answered(home, "gemini-cli", &event);
+    assert_eq!(
+        (&reply["decision"], &reply["hookSpecificOutput"]["clearContext"]),
+        (&json!("deny"), &json!(true))
+    );
+    let reason = reply["reason"].as_str().unwrap();
+    assert_eq!(reason.matches(MARK).count(), 1);
+    assert!(
+        reason.contains(RULE) && reason.contains("Fix the parser.") && reason.contains("Answer 1."),
+        "{reason}"
+    );
+    assert!(
+        reason.to_lowercase().contains("wait for the user") && !reason.contains("EPITOME: compact"),
+        "{reason}"
+    );
+    event["stop_hook_active"] = true.into();
+    assert_eq!(answered(home, "gemini-cli", &event), json!({}));
+    // Compacted again, the verbatim end is read as what it was, and one summary stands.
+    let next = [reason.to_owned(), "Now the tests.".to_owned(), by_hand.to_owned()];
+    let reply = answered(home, "gemini-cli", &gemini(home, &next, by_hand));
+    let reason = reply["reason"].as_str().unwrap();
+    assert_eq!(reason.matches(MARK).count(), 1, "{reason}");
+    assert_eq!(reason.matches("## The end of the conversation").count(), 1, "{reason}");
+    assert!(reason.contains(RULE) && reason.contains("Now the tests."), "{reason}");
+}
+
+#[test]
+fn whatever_goes_wrong_is_left_to_the_client_and_told_by_doctor() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let good = json!({"trigger": "manual", "messages": claude_messages()}).to_string();
+    for event in
+        ["", "null", "{", "[]", "{}", r#"{"messages":[{"role":"oracle","text":"x"}]}"#, r#"{"messages":[]}"#]
+    {
+        for client in ["claude-code", "opencode", "pi"] {
+            let output = ask(home, client, event.as_bytes());
+            assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{client} {event}");
+        }
+        let output = ask(home, "gemini-cli", event.as_bytes());
+        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b"{}\n"[..]), "{event}");
+    }
+    assert!(log(home).iter().all(|it| it["failed"].is_string()));
+    // A store that cannot be opened: nothing is archived, so nothing is answered.
+    fs::remove_dir_all(home.join(".local/share/epitome")).unwrap();
+    fs::create_dir_all(home.join(".local/share/epitome/epitome.db")).unwrap();
+    let output = ask(home, "claude-code", good.as_bytes());
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
+    fs::create_dir_all(home.join(".claude")).unwrap();
+    assert!(epitome(home, &["install", "claude-code"]).status.success());
+    let told = String::from_utf8(epitome(home, &["doctor"]).stdout).unwrap();
+    assert!(told.contains("Claude Code's last compaction was left to it"), "{told}");
+    fs::remove_dir(home.join(".local/share/epitome/epitome.db")).unwrap();
+    assert!(ask(home, "claude-code", good.as_bytes()).status.success());
+    let told = answer(&epitome(home, &["doctor", "--json"]));
+    let claude = told["agents"].as_array().unwrap().iter().find(|it| it["agent"] == "claude-code").unwrap();
+    assert_eq!(
+        (&claude["seat"], &claude["seat_last"]["failed"]),
+        (&json!("Epitome"), &Value::Null),
+        "{claude}"
+    );
+}
