@@ -42,3 +42,7 @@ suites:
 # What each profile keeps on the sessions of a folder, written to SCORECARD.md.
 scorecard corpus="../shared/corpus":
     cargo run --release -- score --corpus {{corpus}}
+
+# Mutated sessions of every format, seeded: no panic, nothing invalid, nothing slow.
+fuzz COUNT="10000" SEED="1" *CASE:
+    cargo run --profile fuzz --example fuzz -- {{COUNT}} {{SEED}} {{CASE}}

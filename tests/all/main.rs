@@ -18,6 +18,7 @@ mod differential;
 mod exact;
 mod facts;
 mod format;
+mod fuzz;
 mod going_on;
 mod growth;
 mod hooks;
