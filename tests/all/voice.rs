@@ -10,12 +10,13 @@ use std::path::Path;
 use epitome::agents::Agent;
 use epitome::agents::hooks::{Event, Moment};
 use epitome::config::{Config, Environment, StoreAt};
-use epitome::engine::{Amount, Ask, Engine, Opened, SessionRef, To};
+use epitome::engine::{Amount, Ask, Engine, Opened, SeatAsk, SessionRef, To};
 use epitome::facts::{self, Topic};
 use epitome::format::{self, Format, Memory};
-use epitome::history::History;
+use epitome::history::{History, Kind, Message, Meta, Role};
 use epitome::profile::Profile;
 use epitome::score::{self, Class};
+use epitome::verbatim::{self, Prompts};
 use serde::Deserialize;
 
 const NOW: i64 = 1_700_000_000_000;
@@ -170,6 +171,13 @@ impl Bench {
         out.insert("facts of the compacted session", voiced_facts(&again.session.history));
         out.insert("score of the compacted session", voiced_probes(&again.session.history));
         out.insert("second compaction", voiced(&self.engine.brief(&again, "go on").unwrap()));
+        let seated = self.engine.seat(opened, None, &SeatAsk::default()).unwrap();
+        let summary = seated.history.messages().iter().find(|it| it.kind == Kind::Summary).unwrap();
+        out.insert("seat", voiced(&summary.plain()));
+        // An agent that takes one text gives it back as the summary of the next compaction.
+        let one_text = Message::text(Role::User, Kind::Summary, seated.one_text(Prompts::Dropped));
+        let next = History::new(vec![one_text], Meta::default());
+        out.insert("second compaction in the seat", voiced_facts(&verbatim::expanded(&next).unwrap().0));
         out
     }
 

@@ -27,7 +27,7 @@ pub fn asked(
         return None;
     }
     let prompt = event["prompt"].as_str().unwrap_or_default();
-    if let Some((_, words)) = prompt.split_once(BY_HAND) {
+    if let Some(words) = prompt.trim_start().strip_prefix(BY_HAND) {
         let words = words.rsplit_once("Focus:").map(|it| it.1.trim()).filter(|it| !it.is_empty());
         return Some(("manual", words.map(str::to_owned)));
     }
@@ -56,7 +56,7 @@ pub fn conversation(history: History) -> History {
             messages.remove(1);
         }
     }
-    let ours = |it: &Message| it.role == Role::User && it.plain().contains(BY_HAND);
+    let ours = |it: &Message| it.is_prompt() && it.plain().trim_start().starts_with(BY_HAND);
     let mut skip = false;
     messages.retain(|it| {
         if it.is_prompt() {
