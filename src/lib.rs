@@ -38,6 +38,7 @@ pub mod files;
 pub mod config;
 pub mod answers;
 pub mod engine;
+pub mod gateway;
 pub mod mcp;
 pub mod cli;
 

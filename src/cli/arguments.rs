@@ -321,6 +321,10 @@ pub struct ServeArgs {
     /// Who may call: a line name:token each; read again when it changes. Needed beyond this machine
     #[arg(long, value_name = "FILE", requires = "http")]
     pub(super) token_file: Option<PathBuf>,
+    /// The provider (https://api.openai.com) to which everything else is passed on unchanged, while compaction is answered
+    /// here: make this address the base URL of an agent
+    #[arg(long, value_name = "URL", requires = "http")]
+    pub(super) upstream: Option<String>,
     /// Sessions below this folder may be read; may be repeated
     #[arg(long, value_name = "DIR", requires = "http")]
     pub(super) allow_root: Vec<PathBuf>,

@@ -16,6 +16,7 @@ pub(super) fn run(config: Config, arguments: &ServeArgs, now: Option<i64>) -> Re
                 token_file: arguments.token_file.clone(),
                 roots: arguments.allow_root.clone(),
                 hosts: arguments.allow_host.clone(),
+                upstream: arguments.upstream.clone(),
             };
             mcp::serve_http(config, now, &http, |address| {
                 // Standard output is for answers; who started us reads where we are on standard error.

@@ -25,6 +25,7 @@ mod score;
 mod scorecard;
 mod seat;
 mod seat_event;
+mod seat_items;
 pub mod seat_log;
 mod split;
 mod summarize;
@@ -54,6 +55,7 @@ pub use restore::Kept;
 pub use scorecard::Subject;
 pub use seat::{SeatAsk, Seated};
 pub use seat_event::SeatAnswer;
+pub use seat_items::{ItemsAsk, ItemsDone};
 pub use seat_log::SeatEntry;
 
 /// Everything that acts.

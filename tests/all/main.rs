@@ -19,6 +19,7 @@ mod exact;
 mod facts;
 mod format;
 mod fuzz;
+mod gateway;
 mod going_on;
 mod growth;
 mod hooks;

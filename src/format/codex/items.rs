@@ -212,7 +212,8 @@ const FRAMES: [(&str, &str); 12] = [
     ("<personality_spec>", "</personality_spec>"),
 ];
 
-fn is_contextual(text: &str) -> bool {
+/// Whether a text in the user's place is what Codex itself puts there.
+pub fn is_contextual(text: &str) -> bool {
     let text = text.trim().as_bytes();
     let starts = |it: &str| text.len() >= it.len() && text[..it.len()].eq_ignore_ascii_case(it.as_bytes());
     let ends = |it: &str| {

@@ -16,6 +16,7 @@ use crate::history::{History, Meta};
 
 use rollout::Rollout;
 
+pub use items::is_contextual;
 pub use write::{fresh, write};
 
 /// The types of line that only Codex writes around a `payload`.

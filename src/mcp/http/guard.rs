@@ -72,7 +72,7 @@ impl Guard {
     }
 
     /// The `Host` must be ours: a page that renamed its own host to this address must not get through.
-    fn host(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+    pub(super) fn host(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         let mut all = headers.get_all(HOST).iter();
         let (Some(host), None) = (all.next(), all.next()) else {
             return Err(Refusal::new(StatusCode::BAD_REQUEST, "expected one Host header"));
@@ -86,7 +86,7 @@ impl Guard {
     }
 
     /// An `Origin` means a web page; only pages of ours may call.
-    fn origin(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+    pub(super) fn origin(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         for origin in headers.get_all(ORIGIN) {
             let rest = origin
                 .to_str()
@@ -109,8 +109,13 @@ impl Guard {
         self.hosts.iter().any(|it| it.eq_ignore_ascii_case(host))
     }
 
+    /// Whether callers need one.
+    pub(super) fn has_tokens(&self) -> bool {
+        self.tokens.is_some()
+    }
+
     /// Who calls. `Err`: whether a token was given that is nobody's.
-    fn owner(&self, headers: &HeaderMap) -> Result<String, bool> {
+    pub(super) fn owner(&self, headers: &HeaderMap) -> Result<String, bool> {
         let Some(tokens) = &self.tokens else { return Ok("http".to_owned()) };
         let token = headers
             .get(AUTHORIZATION)
@@ -125,7 +130,7 @@ impl Guard {
     }
 
     /// The refusal of a wrong token, held back so that tokens cannot be guessed quickly.
-    async fn wrong_token(&self, address: IpAddr) -> Refusal {
+    pub(super) async fn wrong_token(&self, address: IpAddr) -> Refusal {
         let Ok(_place) = self.held_back.try_acquire() else {
             return Refusal::new(
                 StatusCode::TOO_MANY_REQUESTS,
@@ -155,7 +160,7 @@ impl Guard {
     }
 
     /// Takes one request from what a caller may still make.
-    fn rate(&self, caller: &str) -> Result<(), Refusal> {
+    pub(super) fn rate(&self, caller: &str) -> Result<(), Refusal> {
         let now = Instant::now();
         let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
         if rates.len() >= CALLERS {
@@ -203,13 +208,13 @@ impl Guesses {
 }
 
 /// Why a request goes no further.
-struct Refusal {
+pub(super) struct Refusal {
     status: StatusCode,
     what: &'static str,
 }
 
 impl Refusal {
-    fn new(status: StatusCode, what: &'static str) -> Self {
+    pub(super) fn new(status: StatusCode, what: &'static str) -> Self {
         Self { status, what }
     }
 }

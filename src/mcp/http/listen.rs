@@ -41,8 +41,15 @@ pub(super) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(WAITING)
 }
 
-/// Serves until `stop`; then requests at work have `last` to end.
-pub(super) async fn accept(listener: TcpListener, router: Router, stop: CancellationToken, last: Duration) {
+/// Serves until `stop`; then requests at work have `last` to end. `passes_on`: headers keep their spelling, and none is
+/// added to answers.
+pub(super) async fn accept(
+    listener: TcpListener,
+    router: Router,
+    stop: CancellationToken,
+    last: Duration,
+    passes_on: bool,
+) {
     let slots = Arc::new(Semaphore::new(connections()));
     let open = TaskTracker::new();
     loop {
@@ -60,7 +67,7 @@ pub(super) async fn accept(listener: TcpListener, router: Router, stop: Cancella
         };
         match slots.clone().try_acquire_owned() {
             Ok(slot) => {
-                let connection = connection(stream, peer, router.clone(), stop.clone());
+                let connection = connection(stream, peer, router.clone(), stop.clone(), passes_on);
                 open.spawn(async move {
                     connection.await;
                     drop(slot);
@@ -85,13 +92,20 @@ fn connections() -> usize {
     limit.unwrap_or(256).saturating_sub(RESERVED).clamp(16, MOST)
 }
 
-async fn connection(stream: TcpStream, peer: SocketAddr, router: Router, stop: CancellationToken) {
+async fn connection(
+    stream: TcpStream,
+    peer: SocketAddr,
+    router: Router,
+    stop: CancellationToken,
+    passes_on: bool,
+) {
     // Without it, an answer in two packets waits 40 ms for the other side's acknowledgement.
     let _ = stream.set_nodelay(true);
     let router = router.layer(axum::Extension(ConnectInfo(peer)));
     let service = TowerToHyperService::new(router);
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEADERS).max_buf_size(64 * 1024);
+    builder.preserve_header_case(passes_on).auto_date_header(!passes_on);
     let connection = builder.serve_connection(TokioIo::new(Patient::new(stream)), service);
     tokio::pin!(connection);
     tokio::select! {

@@ -1,10 +1,12 @@
 //! MCP over HTTP: streamable HTTP at `/mcp` (sessions for the older protocol, none for 2026-07-28), HTTP+SSE at `/sse`
-//! for clients that know nothing newer, histories at `PUT /sessions`, `/health` and `/metrics`.
+//! for clients that know nothing newer, histories at `PUT /sessions`, `/health` and `/metrics`. Every other path is the
+//! gateway's ([`crate::gateway`]).
 //!
 //! **Invariants.** Nothing but `/health` is reached without passing [`guard`]: host, origin, size, token, rate. Beyond
 //! this machine a token is needed. Everything a client can hold on to is bounded: connections, sessions, bodies, the
 //! time to send a request and to take its answer. TLS is a proxy's business.
 
+mod gate;
 mod guard;
 mod histories;
 mod listen;
@@ -28,6 +30,7 @@ use super::desk::{Desk, Remote};
 use super::server::Server;
 use crate::config::Config;
 use crate::error::{Error, Kind, Result};
+use crate::gateway::Gateway;
 use guard::Guard;
 pub(crate) use metrics::Metrics;
 use sse::Streams;
@@ -53,6 +56,8 @@ pub struct Http {
     pub roots: Vec<PathBuf>,
     /// Host names that requests may name, besides this machine's own.
     pub hosts: Vec<String>,
+    /// The provider to which all other paths are passed on.
+    pub upstream: Option<String>,
 }
 
 /// What the routes share.
@@ -63,6 +68,7 @@ struct Shared {
     sessions: Arc<LocalSessionManager>,
     streams: Arc<Streams>,
     metrics: Arc<Metrics>,
+    gateway: Arc<Gateway>,
 }
 
 /// Serves until a signal comes. `now`: instead of the clock, in milliseconds since 1970. `ready` is told the address.
@@ -90,7 +96,9 @@ pub fn serve_with<H: ServerHandler + Clone>(
         return Err(Error::new(Kind::Arguments, what));
     }
     let roots = http.roots.iter().map(|it| resolved_root(it)).collect::<Result<_>>()?;
+    let folder = config.data_dir.clone();
     let server = Server::new(Desk::new(config, now, Some(Remote { roots })));
+    let gateway = Gateway::new(http.upstream.as_deref(), folder, gate::engines(&server))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .max_blocking_threads(32)
@@ -104,14 +112,15 @@ pub fn serve_with<H: ServerHandler + Clone>(
         let stop = CancellationToken::new();
         let guard = Guard::new(bound, &http.hosts, tokens);
         let handler = handler(&server);
-        let router = router(server, handler, guard, &stop);
+        let passes_on = http.upstream.is_some();
+        let router = router(server, handler, guard, gateway, &stop);
         ready(bound);
         let ending = stop.clone();
         tokio::spawn(async move {
             super::signal().await;
             ending.cancel();
         });
-        listen::accept(listener, router, stop, LAST).await;
+        listen::accept(listener, router, stop, LAST, passes_on).await;
         Ok(())
     });
     runtime.shutdown_background();
@@ -144,6 +153,7 @@ fn router<H: ServerHandler + Clone>(
     server: Server,
     handler: H,
     guard: Guard,
+    gateway: Gateway,
     stop: &CancellationToken,
 ) -> Router {
     let sessions = Arc::new(LocalSessionManager::default());
@@ -161,6 +171,7 @@ fn router<H: ServerHandler + Clone>(
         guard: Arc::new(guard),
         sessions,
         streams: Arc::new(Streams::new(stop.clone())),
+        gateway: Arc::new(gateway),
     };
     Router::new()
         .route_service("/mcp", mcp)
@@ -169,6 +180,7 @@ fn router<H: ServerHandler + Clone>(
         .route("/sessions", put(histories::store))
         .route("/metrics", get(metrics::show))
         .layer(axum::middleware::from_fn_with_state(shared.clone(), guard::check))
-        .route("/health", get(|| async { axum::Json(serde_json::json!({"status": "ok"})) }))
+        .route("/health", get(gate::health))
+        .fallback(gate::handle)
         .with_state(shared)
 }

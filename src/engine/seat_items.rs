@@ -1,0 +1,113 @@
+//! Compaction of the items of a Responses request, as a gateway sees them pass.
+
+use super::open::{open_path, read};
+use super::{Engine, Opened, SeatAsk};
+use crate::agents::{self, Agent};
+use crate::compact::Cause;
+use crate::error::{Error, Kind, Result};
+use crate::format::codex::is_contextual;
+use crate::format::{Format, Memory, SUMMARY_START};
+use crate::history::{History, Kind as Why, Message, Meta, Part, Role, Text};
+use crate::verbatim::Prompts;
+
+/// What passes.
+pub struct ItemsAsk {
+    /// A JSON array of items.
+    pub items: Vec<u8>,
+    /// The client's id for its session, if it lies on this machine.
+    pub thread: Option<String>,
+    /// The model that would be asked.
+    pub model: Option<String>,
+    /// What becomes of the user's prompts.
+    pub prompts: Prompts,
+}
+
+/// The compaction.
+pub struct ItemsDone {
+    /// The summary and the end of the conversation as one text.
+    pub text: String,
+    /// Tokens of the messages, before and after.
+    pub tokens: (u64, u64),
+    /// Of the archived original.
+    pub handle: Option<String>,
+}
+
+impl Engine {
+    /// Compacts items into one text. Archived is the client's own file where it is known, else what came.
+    ///
+    /// # Errors
+    /// As [`Engine::seat`], and [`Kind::Input`] for what are no items.
+    pub fn seat_items(&self, ask: ItemsAsk) -> Result<ItemsDone> {
+        let source = Memory::new("request", ask.items);
+        let mut opened = read(Box::new(source), Some(Format::OpenAiResponses), None)?;
+        let rollout = ask.thread.as_deref().and_then(|it| self.rollout(it));
+        let meta = match &rollout {
+            Some(it) => Meta { agent: None, ..it.session.history.meta.clone() },
+            None => Meta::default(),
+        };
+        let model = ask.model.map(Into::into).or(meta.model.clone());
+        let mut messages = std::mem::take(&mut opened.session.history).into_messages();
+        for it in &mut messages {
+            told_apart(it);
+        }
+        opened.session.history = History::new(messages, Meta { model, ..meta });
+        // The client does not say whether the user or the limit asked.
+        let seated = self.seat(opened, rollout.as_ref(), &SeatAsk { cause: Cause::Auto, focus: None })?;
+        let text = seated.one_text(ask.prompts);
+        if text.is_empty() {
+            return Err(Error::new(Kind::Rejected, "expected a summary, found none"));
+        }
+        Ok(ItemsDone { text, tokens: (seated.tokens_before, seated.tokens_after), handle: seated.handle })
+    }
+
+    /// The file of a thread on this machine, if there is exactly one.
+    fn rollout(&self, thread: &str) -> Option<Opened> {
+        let mut found = agents::find(&self.config.agents, thread);
+        found.retain(|it| it.agent == Agent::Codex && it.id == thread);
+        let [one] = found.as_slice() else { return None };
+        open_path(&one.path, Some(Format::Codex)).ok()
+    }
+}
+
+/// What the client put into the user's place is not the user's; a summary of ours stands alone, without the words that the
+/// client puts in front of any.
+fn told_apart(message: &mut Message) {
+    if message.role != Role::User {
+        return;
+    }
+    if message.kind == Why::Said && message.texts().any(|it| is_contextual(it.as_str())) {
+        message.kind = Why::Context;
+    }
+    if message.kind != Why::Summary {
+        return;
+    }
+    if let [Part::Text(text)] = message.parts.as_mut_slice()
+        && !text.as_str().starts_with("[Epitome]")
+        && let Some((_, ours)) = text.as_str().split_once('\n')
+        && ours.lines().next().is_some_and(|it| it.contains(SUMMARY_START))
+    {
+        *text = Text::new(ours);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clients_words_are_not_the_users() {
+        let of = |kind: Why, text: &str| {
+            let mut message = Message::text(Role::User, kind, text);
+            told_apart(&mut message);
+            (message.kind, message.plain())
+        };
+        let context = "<environment_context>\n<cwd>/p</cwd>\n</environment_context>";
+        assert_eq!(of(Why::Said, context).0, Why::Context);
+        assert_eq!(of(Why::Said, "fix it").0, Why::Said);
+        let ours = format!("[Epitome] {SUMMARY_START} 9 messages\n## Goal\nx");
+        assert_eq!(of(Why::Summary, &format!("Another language model started …:\n{ours}")).1, ours);
+        assert_eq!(of(Why::Summary, &ours).1, ours);
+        let theirs = format!("Another language model started …:\nS\n{SUMMARY_START}");
+        assert_eq!(of(Why::Summary, &theirs).1, theirs);
+    }
+}

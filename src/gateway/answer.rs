@@ -1,0 +1,116 @@
+//! The answer to a request for compaction, in the shape in which it was asked: what Codex 0.169 needs of the Responses API.
+
+use axum::body::Body;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderValue, Response, StatusCode};
+use ring::digest::{SHA256, digest};
+use serde_json::{Value, json};
+
+use super::recognise::{Asked, message};
+
+/// A compaction that was made.
+pub struct Made {
+    /// The summary and the end of the conversation.
+    pub text: String,
+    /// The same as a capsule, where one was asked for.
+    pub capsule: Option<String>,
+    /// Seconds since 1970.
+    pub at: i64,
+    /// The model that was asked for.
+    pub model: Option<String>,
+}
+
+/// The answer as a response.
+pub fn response(asked: Asked, stream: bool, made: &Made) -> Response<Body> {
+    let id = id(&made.text);
+    let item = match (asked, &made.capsule) {
+        (Asked::Trigger, Some(capsule)) => {
+            json!({"type": "compaction", "id": format!("cmp_{id}"), "encrypted_content": capsule})
+        }
+        (Asked::Compact, _) => message(&made.text),
+        (Asked::Prompt | Asked::Trigger, _) => {
+            let part = json!({"type": "output_text", "text": made.text, "annotations": []});
+            json!({"type": "message", "role": "assistant", "id": format!("msg_{id}"), "status": "completed", "content": [part]})
+        }
+    };
+    // No model was asked.
+    let usage = json!({"input_tokens": 0, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 0,
+        "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 0});
+    let object = if asked == Asked::Compact { "response.compaction" } else { "response" };
+    let whole = json!({"id": format!("resp_{id}"), "object": object, "created_at": made.at, "status": "completed",
+        "model": made.model, "output": [item], "usage": usage});
+    if stream && asked != Asked::Compact {
+        return body("text/event-stream", events(&whole));
+    }
+    body("application/json", whole.to_string())
+}
+
+fn events(whole: &Value) -> String {
+    let begun = json!({"id": whole["id"], "object": whole["object"], "created_at": whole["created_at"],
+        "status": "in_progress", "model": whole["model"], "output": []});
+    let all = [
+        json!({"type": "response.created", "sequence_number": 0, "response": begun}),
+        json!({"type": "response.output_item.done", "sequence_number": 1, "output_index": 0, "item": whole["output"][0]}),
+        json!({"type": "response.completed", "sequence_number": 2, "response": whole}),
+    ];
+    let event = |it: &Value| format!("event: {}\ndata: {it}\n\n", it["type"].as_str().unwrap_or_default());
+    all.iter().map(event).collect()
+}
+
+fn body(kind: &'static str, text: String) -> Response<Body> {
+    let mut response = Response::new(Body::from(text));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+/// A refusal in the form of the API's own errors.
+pub fn error(status: StatusCode, kind: &str, what: &str) -> Response<Body> {
+    let error =
+        json!({"error": {"type": kind, "code": kind, "message": format!("Epitome: {what}"), "param": null}});
+    let mut response = body("application/json", error.to_string());
+    *response.status_mut() = status;
+    response
+}
+
+/// The same for the same answer.
+fn id(text: &str) -> String {
+    digest(&SHA256, text.as_bytes()).as_ref()[..12].iter().map(|it| format!("{it:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn text(response: Response<Body>) -> String {
+        let bytes = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
+        String::from_utf8(bytes.to_vec()).unwrap()
+    }
+
+    fn made(capsule: bool) -> Made {
+        Made { text: "S\n\u{2028}".into(), capsule: capsule.then(|| "EPITOME1.x".into()), at: 7, model: None }
+    }
+
+    #[tokio::test]
+    async fn each_is_answered_as_it_asked() {
+        let local = text(response(Asked::Prompt, true, &made(false))).await;
+        let data: Vec<Value> = local
+            .lines()
+            .filter_map(|it| it.strip_prefix("data: "))
+            .map(|it| serde_json::from_str(it).unwrap())
+            .collect();
+        let names: Vec<_> = data.iter().map(|it| it["type"].as_str().unwrap()).collect();
+        assert_eq!(names, ["response.created", "response.output_item.done", "response.completed"]);
+        assert_eq!(data[1]["item"]["content"][0]["text"], "S\n\u{2028}");
+        assert_eq!(data[2]["response"]["output"][0], data[1]["item"]);
+        let remote = text(response(Asked::Trigger, true, &made(true))).await;
+        assert_eq!(remote.matches("EPITOME1.x").count(), 2);
+        assert!(!remote.contains("output_text"));
+        let whole: Value =
+            serde_json::from_str(&text(response(Asked::Trigger, false, &made(true))).await).unwrap();
+        assert_eq!(whole["output"][0]["encrypted_content"], "EPITOME1.x");
+        let items: Value =
+            serde_json::from_str(&text(response(Asked::Compact, true, &made(false))).await).unwrap();
+        assert_eq!(items["object"], "response.compaction");
+        assert_eq!(items["output"], json!([message("S\n\u{2028}")]));
+    }
+}

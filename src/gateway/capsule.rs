@@ -1,0 +1,142 @@
+//! The `encrypted_content` of a compaction item of ours: the summary itself, compressed, signed with a key of this
+//! machine and bound to its owner. Whoever holds it can read it: it lies in the session beside the conversation.
+
+use std::io::Read;
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as ALPHABET;
+use ring::hmac;
+use ring::rand::{SecureRandom, SystemRandom};
+
+use crate::error::{Error, Kind, Result};
+
+/// How every capsule of ours begins.
+pub const MARK: &str = "EPITOME1.";
+/// A longer summary is not opened: a compressed text may claim any size.
+const LARGEST: u64 = 16 << 20;
+/// Bytes of a key.
+const KEY: usize = 32;
+
+/// Signs and opens capsules.
+pub struct Key(hmac::Key);
+
+impl Key {
+    /// The key in this folder, made on first use and readable by its owner alone.
+    ///
+    /// # Errors
+    /// [`Kind::Io`] if it can be neither read nor made; [`Kind::Store`] if it is not a key.
+    pub fn open(folder: &Path) -> Result<Self> {
+        let path = folder.join("gateway.key");
+        let fail = |error| {
+            Error::new(Kind::Io, "opening the gateway's key")
+                .at(path.display().to_string(), None)
+                .because(error)
+        };
+        if !path.exists() {
+            std::fs::create_dir_all(folder).map_err(fail)?;
+            let mut fresh = [0; KEY];
+            SystemRandom::new()
+                .fill(&mut fresh)
+                .map_err(|_| Error::new(Kind::Io, "making the gateway's key: no random bytes"))?;
+            // Whoever is first wins: gateways that start at once sign with the same key.
+            match crate::files::create(&path, &fresh, &path) {
+                Err(error) if error.kind() != Kind::Refused => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+        }
+        let bytes = std::fs::read(&path).map_err(fail)?;
+        if bytes.len() != KEY {
+            let what = format!(
+                "expected a key of {KEY} bytes, found {}; remove the file to make a new one",
+                bytes.len()
+            );
+            return Err(Error::new(Kind::Store, what).at(path.display().to_string(), None));
+        }
+        Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, &bytes)))
+    }
+
+    /// A summary as a capsule of this owner.
+    pub fn seal(&self, owner: &str, summary: &str) -> Result<String> {
+        let content = zstd::encode_all(summary.as_bytes(), 3)
+            .map_err(|error| Error::new(Kind::Io, "compressing a summary").because(error))?;
+        let tag = hmac::sign(&self.0, &signed(owner, &content));
+        Ok(format!("{MARK}{}.{}", ALPHABET.encode(&content), ALPHABET.encode(tag)))
+    }
+
+    /// The summary in a capsule.
+    ///
+    /// # Errors
+    /// [`Kind::Refused`] if this key did not sign it for this owner.
+    pub fn open_capsule(&self, owner: &str, capsule: &str) -> Result<String> {
+        let refused = || {
+            let what = "a compaction item of this session was not made here for you, so it cannot be opened; resume a \
+                        session of your own, or undo the compaction (epitome restore)";
+            Error::new(Kind::Refused, what)
+        };
+        let (content, tag) =
+            capsule.strip_prefix(MARK).and_then(|it| it.split_once('.')).ok_or_else(refused)?;
+        let decoded = |text: &str| ALPHABET.decode(text).map_err(|_| refused());
+        let (content, tag) = (decoded(content)?, decoded(tag)?);
+        hmac::verify(&self.0, &signed(owner, &content), &tag).map_err(|_| refused())?;
+        let mut summary = String::new();
+        zstd::Decoder::new(content.as_slice())
+            .and_then(|it| it.take(LARGEST).read_to_string(&mut summary))
+            .map_err(|error| Error::new(Kind::Input, "reading a summary").because(error))?;
+        Ok(summary)
+    }
+}
+
+/// What is signed: the owner's length in front, so that no other owner and content give the same bytes.
+fn signed(owner: &str, content: &[u8]) -> Vec<u8> {
+    [MARK.as_bytes(), &(owner.len() as u64).to_le_bytes(), owner.as_bytes(), content].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_its_owner_opens_a_capsule_of_this_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = Key::open(folder.path()).unwrap();
+        let text = "Earlier conversation compacted: \u{1F600}\n".repeat(100);
+        let capsule = key.seal("anna", &text).unwrap();
+        assert!(capsule.starts_with(MARK) && capsule.is_ascii());
+        assert_eq!(key.open_capsule("anna", &capsule).unwrap(), text);
+        // The same key, read again.
+        assert_eq!(Key::open(folder.path()).unwrap().open_capsule("anna", &capsule).unwrap(), text);
+        let other = tempfile::tempdir().unwrap();
+        let other = Key::open(other.path()).unwrap();
+        assert!(other.open_capsule("anna", &capsule).is_err());
+        for owner in ["ben", "", "ann", "anna "] {
+            assert_eq!(key.open_capsule(owner, &capsule).unwrap_err().kind(), Kind::Refused);
+        }
+        // No byte of it may be another.
+        for at in 0..capsule.len() {
+            let mut forged = capsule.clone().into_bytes();
+            forged[at] = if forged[at] == b'A' { b'B' } else { b'A' };
+            assert!(key.open_capsule("anna", std::str::from_utf8(&forged).unwrap()).is_err(), "{at}");
+        }
+        for broken in ["", MARK, "EPITOME1..", &capsule[..capsule.len() - 1], &format!("{capsule}A")] {
+            assert!(key.open_capsule("anna", broken).is_err(), "{broken}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_key_is_its_owners_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let keys: Vec<Key> = std::thread::scope(|scope| {
+            let all: Vec<_> = (0..8).map(|_| scope.spawn(|| Key::open(folder.path()).unwrap())).collect();
+            all.into_iter().map(|it| it.join().unwrap()).collect()
+        });
+        let capsule = keys[0].seal("a", "x").unwrap();
+        assert!(keys.iter().all(|it| it.open_capsule("a", &capsule).is_ok()));
+        let path = folder.path().join("gateway.key");
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        std::fs::write(&path, "short").unwrap();
+        assert!(Key::open(folder.path()).is_err());
+    }
+}

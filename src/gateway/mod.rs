@@ -1,0 +1,358 @@
+//! The gateway: a base URL between an agent and its provider. Every request passes through unchanged; only one that asks
+//! for a compaction is answered here, and only a capsule of ours is changed on its way.
+//!
+//! ```text
+//!  request ─▶ recognise ─┬─ no compaction ──────────────▶ proxy ─▶ provider
+//!                        ├─ a capsule of ours: opened ──▶ proxy
+//!                        └─ a compaction ─▶ engine ─┬─▶ answer
+//!                                                   └─ failed, late ─▶ proxy: the agent gets its own compaction
+//! ```
+//!
+//! **Invariants.** No request is altered but for our capsules, none is sent twice. Nothing of a request is kept but the
+//! archived conversation of a compaction. A capsule is opened for its owner alone. Memory is bounded whatever comes.
+
+mod answer;
+mod body;
+pub mod capsule;
+mod proxy;
+pub mod recognise;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::body::{Body, Bytes};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderValue, UPGRADE};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, Request, Response, StatusCode};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use crate::engine::{Engine, ItemsAsk, SeatEntry, seat_log};
+use crate::error::{Error, Kind, Result};
+use crate::verbatim::Prompts;
+use answer::Made;
+use body::{Coding, Gathered, Room};
+use capsule::Key;
+use proxy::Upstream;
+use recognise::{Asked, Endpoint};
+
+/// A compaction that takes longer is left to the agent.
+const LIMIT: Duration = Duration::from_secs(15);
+/// How long a provider may take to refuse a websocket.
+const UPGRADE_LIMIT: Duration = Duration::from_secs(2);
+/// Compactions, and bodies that are decompressed or read as JSON, at the same time.
+const AT_ONCE: usize = 4;
+/// The name of the endpoint in the log of compactions.
+const NAME: &str = "gateway";
+
+/// An engine for the calls of an owner.
+pub type Engines = Arc<dyn Fn(&str) -> Result<Engine> + Send + Sync>;
+
+/// Who calls.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// Whose archive and capsules these are.
+    pub owner: String,
+    /// It is the user of this machine: the sessions that lie here are theirs.
+    pub local: bool,
+    /// `Authorization` held a token of ours, which no provider may see.
+    pub own_token: bool,
+}
+
+/// What answers on the paths of a provider.
+pub struct Gateway {
+    upstream: Option<Upstream>,
+    key: Option<Key>,
+    engines: Engines,
+    /// Where the log of compactions lies.
+    folder: PathBuf,
+    room: Room,
+    compacting: Arc<Semaphore>,
+    reading: Arc<Semaphore>,
+}
+
+/// What was seen in a body.
+struct Seen {
+    /// It, with our capsules opened, if there were any.
+    expanded: Option<String>,
+    /// The compaction it asks for.
+    ask: Option<Ask>,
+}
+
+struct Ask {
+    asked: Asked,
+    stream: bool,
+    model: Option<String>,
+    conversation: Vec<u8>,
+}
+
+impl Gateway {
+    /// A gateway. Without an upstream only `/responses/compact` is answered.
+    pub fn new(upstream: Option<&str>, folder: PathBuf, engines: Engines) -> Result<Self> {
+        let upstream = upstream.map(Upstream::new).transpose()?;
+        // Only what comes back from a provider's client can hold a capsule.
+        let key = upstream.as_ref().map(|_| Key::open(&folder)).transpose()?;
+        Ok(Self {
+            upstream,
+            key,
+            engines,
+            folder,
+            room: Room::default(),
+            compacting: Arc::new(Semaphore::new(AT_ONCE)),
+            reading: Arc::new(Semaphore::new(AT_ONCE)),
+        })
+    }
+
+    /// The host that requests are passed on to.
+    pub fn host(&self) -> Option<&str> {
+        self.upstream.as_ref().map(Upstream::host)
+    }
+
+    /// Answers a request.
+    pub async fn handle(self: Arc<Self>, caller: Caller, request: Request<Body>) -> Response<Body> {
+        if request.headers().contains_key(UPGRADE) {
+            return self.without_upgrade(&caller, request).await;
+        }
+        let endpoint = Endpoint::at(request.uri().path()).filter(|_| request.method() == Method::POST);
+        let (Some(endpoint), Some(coding)) = (endpoint, Coding::of(request.headers())) else {
+            return self.pass(&caller, request).await;
+        };
+        let (parts, body) = request.into_parts();
+        let (bytes, _held) = match self.room.gather(&parts.headers, body).await {
+            Gathered::Whole(bytes, held) => (bytes, held),
+            Gathered::Streamed(body) => return self.pass(&caller, Request::from_parts(parts, body)).await,
+        };
+        let seen = match self.see(&caller, endpoint, coding, &bytes).await {
+            Ok(seen) => seen,
+            Err(error) => return refusal(&error),
+        };
+        let Some(Seen { expanded, ask }) = seen else {
+            return self.pass(&caller, Request::from_parts(parts, Body::from(bytes))).await;
+        };
+        if let Some(ask) = ask {
+            match self.compact(&caller, &parts.headers, ask).await {
+                Ok(response) => return response,
+                Err(error) if self.upstream.is_none() => return refusal(&error),
+                Err(_) => {}
+            }
+        }
+        self.pass(&caller, with_body(parts, bytes, expanded)).await
+    }
+
+    /// Refuses a websocket, so that its client takes HTTP at once (Codex 0.169; after 404 it tries for seven seconds). The
+    /// provider sees the request without the header that would switch the connection; its own refusal is passed back.
+    async fn without_upgrade(&self, caller: &Caller, request: Request<Body>) -> Response<Body> {
+        if self.upstream.is_some()
+            && let Ok(answer) = timeout(UPGRADE_LIMIT, self.pass(caller, request)).await
+            && answer.status() == StatusCode::UPGRADE_REQUIRED
+        {
+            return answer;
+        }
+        let mut refused =
+            answer::error(StatusCode::UPGRADE_REQUIRED, "upgrade_refused", "only HTTP is spoken here");
+        refused.headers_mut().insert(UPGRADE, HeaderValue::from_static("HTTP/1.1"));
+        refused
+    }
+
+    async fn pass(&self, caller: &Caller, request: Request<Body>) -> Response<Body> {
+        let Some(upstream) = &self.upstream else {
+            return answer::error(StatusCode::NOT_FOUND, "not_found", "nothing is served here (--upstream)");
+        };
+        if caller.own_token {
+            let what = "this request would be passed on, with a token of ours in Authorization; send it as \
+                        X-Epitome-Token, and the provider's in Authorization";
+            return answer::error(StatusCode::FORBIDDEN, "invalid_request_error", what);
+        }
+        upstream.pass(request).await
+    }
+
+    /// Looks into a body. `None`: there is nothing for us in it.
+    ///
+    /// # Errors
+    /// [`Kind::Refused`] for a capsule with our mark that is not the caller's.
+    async fn see(
+        self: &Arc<Self>,
+        caller: &Caller,
+        endpoint: Endpoint,
+        coding: Coding,
+        bytes: &Bytes,
+    ) -> Result<Option<Seen>> {
+        let plain = coding == Coding::Plain;
+        if plain && endpoint == Endpoint::Responses && !recognise::may_concern_us(bytes) {
+            return Ok(None);
+        }
+        let Ok(permit) = self.reading.clone().acquire_owned().await else { return Ok(None) };
+        let (it, bytes, owner) = (self.clone(), bytes.clone(), caller.owner.clone());
+        let seen = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            it.seen(&owner, endpoint, coding, &bytes)
+        });
+        seen.await.unwrap_or_else(|error| {
+            tracing::error!("looking into a request: {error}; passed on");
+            Ok(None)
+        })
+    }
+
+    fn seen(&self, owner: &str, endpoint: Endpoint, coding: Coding, bytes: &[u8]) -> Result<Option<Seen>> {
+        let Some(text) = coding.text(bytes) else { return Ok(None) };
+        if endpoint == Endpoint::Responses && !recognise::may_concern_us(text.as_bytes()) {
+            return Ok(None);
+        }
+        let Some(request) = recognise::Request::read(&text, endpoint) else { return Ok(None) };
+        let expanded = match &self.key {
+            Some(key) => request.expanded(&text, &|it| key.open_capsule(owner, it))?,
+            None => None,
+        };
+        let ask = request.asked.and_then(|asked| {
+            let text = expanded.as_deref().unwrap_or(&text);
+            let request = recognise::Request::read(text, endpoint)?;
+            let conversation = request.conversation(text);
+            Some(Ask { asked, stream: request.stream, model: request.model, conversation })
+        });
+        Ok(Some(Seen { expanded, ask }))
+    }
+
+    /// Compacts; whatever goes wrong is in the log, and the agent's own compaction goes on.
+    async fn compact(
+        self: &Arc<Self>,
+        caller: &Caller,
+        headers: &HeaderMap,
+        ask: Ask,
+    ) -> Result<Response<Body>> {
+        let begun = Instant::now();
+        let (asked, stream) = (ask.asked, ask.stream);
+        let thread = if caller.local { thread(headers) } else { None };
+        let (it, owner) = (self.clone(), caller.owner.clone());
+        let work = {
+            let thread = thread.clone();
+            move || it.compacted(&owner, thread, ask)
+        };
+        let done = within(LIMIT, self.compacting.clone(), work).await;
+        let client = match asked {
+            Asked::Prompt | Asked::Trigger => crate::agents::Agent::Codex.name(),
+            Asked::Compact => NAME,
+        };
+        let entry = SeatEntry {
+            at: jiff::Timestamp::now().as_millisecond(),
+            client: client.to_owned(),
+            session: thread,
+            ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+            ..SeatEntry::default()
+        };
+        match done {
+            Ok((made, tokens, handle)) => {
+                seat_log::append(&self.folder, &SeatEntry { tokens: Some(tokens), handle, ..entry });
+                Ok(answer::response(asked, stream, &made))
+            }
+            Err(error) => {
+                tracing::warn!("a compaction is left to the agent: {}", error.full());
+                seat_log::append(&self.folder, &SeatEntry { failed: Some(error.full()), ..entry });
+                Err(error)
+            }
+        }
+    }
+
+    fn compacted(
+        &self,
+        owner: &str,
+        thread: Option<String>,
+        ask: Ask,
+    ) -> Result<(Made, (u64, u64), Option<String>)> {
+        let engine = (self.engines)(owner)?;
+        let prompts = match ask.asked {
+            Asked::Prompt | Asked::Trigger => Prompts::Kept,
+            Asked::Compact => Prompts::Dropped,
+        };
+        let at = engine.now / 1000;
+        let items = ItemsAsk { items: ask.conversation, thread, model: ask.model.clone(), prompts };
+        let done = engine.seat_items(items)?;
+        let capsule = match (ask.asked, &self.key) {
+            (Asked::Trigger, Some(key)) => Some(key.seal(owner, &done.text)?),
+            (Asked::Trigger, None) => return Err(Error::new(Kind::Bug, "a gateway without a key")),
+            (Asked::Prompt | Asked::Compact, _) => None,
+        };
+        Ok((Made { text: done.text, capsule, at, model: ask.model }, done.tokens, done.handle))
+    }
+}
+
+/// Does work on a thread of its own, if there is room, and gives it up after a time. It then goes on alone, and keeps its
+/// place until it ends.
+async fn within<T: Send + 'static>(
+    limit: Duration,
+    places: Arc<Semaphore>,
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let done = async {
+        let place = places.acquire_owned().await.map_err(|_| Error::new(Kind::Bug, "the gateway ends"))?;
+        let done = tokio::task::spawn_blocking(move || {
+            let _place = place;
+            work()
+        });
+        done.await.unwrap_or_else(|_| Err(Error::new(Kind::Bug, "the compaction panicked")))
+    };
+    let late = || Error::new(Kind::Bug, format!("no compaction within {} s", limit.as_secs()));
+    timeout(limit, done).await.unwrap_or_else(|_| Err(late()))
+}
+
+/// The request as it came, or with another body.
+fn with_body(mut parts: Parts, bytes: Bytes, expanded: Option<String>) -> Request<Body> {
+    let Some(text) = expanded else { return Request::from_parts(parts, Body::from(bytes)) };
+    parts.headers.remove(CONTENT_ENCODING);
+    parts.headers.remove(CONTENT_LENGTH);
+    Request::from_parts(parts, Body::from(text))
+}
+
+/// The session that a request of Codex belongs to (0.169; older ones by other names).
+fn thread(headers: &HeaderMap) -> Option<String> {
+    let names = ["thread-id", "session-id", "session_id", "conversation_id"];
+    let found = names.iter().find_map(|it| headers.get(*it))?.to_str().ok()?;
+    let plain = found.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-');
+    (plain && !found.is_empty()).then(|| found.to_owned())
+}
+
+fn refusal(error: &Error) -> Response<Body> {
+    let status = match error.kind() {
+        Kind::Refused | Kind::Input | Kind::Arguments => StatusCode::BAD_REQUEST,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    answer::error(status, "invalid_request_error", error.detail())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    #[tokio::test]
+    async fn late_and_broken_work_is_given_up() {
+        let places = Arc::new(Semaphore::new(1));
+        assert_eq!(within(LIMIT, places.clone(), || Ok(7)).await.unwrap(), 7);
+        let broken = within(LIMIT, places.clone(), || -> Result<u8> { panic!("broken") }).await;
+        assert!(broken.unwrap_err().full().contains("panicked"));
+        let (end, wait) = channel::<()>();
+        let hangs = move || {
+            let _ = wait.recv();
+            Ok(())
+        };
+        let late = within(Duration::from_millis(1), places.clone(), hangs).await;
+        assert!(late.unwrap_err().full().contains("within"));
+        assert_eq!(places.available_permits(), 0, "what hangs keeps its place");
+        assert!(within(Duration::from_millis(1), places.clone(), || Ok(())).await.is_err());
+        drop(end);
+        assert_eq!(within(LIMIT, places, || Ok(8)).await.unwrap(), 8);
+    }
+
+    #[test]
+    fn a_thread_has_a_plain_name() {
+        let of = |name: &'static str, value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, value.parse().unwrap());
+            thread(&headers)
+        };
+        assert_eq!(of("thread-id", "01a1f83d-508c").as_deref(), Some("01a1f83d-508c"));
+        assert_eq!(of("session_id", "a").as_deref(), Some("a"));
+        assert_eq!(of("thread-id", "../../x"), None);
+        assert_eq!(of("x-thread", "a"), None);
+    }
+}

@@ -1,0 +1,208 @@
+//! Passes a request on and its answer back as they come: bodies, statuses, headers and their spelling. Only what belongs
+//! to the one connection (RFC 9110, 7.6.1) stays here. Nothing of either is kept or logged.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::header::{self, HeaderName};
+use axum::http::uri::{Authority, PathAndQuery, Scheme};
+use axum::http::{HeaderMap, Request, Response, StatusCode, Uri, Version};
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls_platform_verifier::ConfigVerifierExt;
+
+use super::answer;
+use crate::error::{Error, Kind, Result};
+
+/// Until a connection stands.
+const CONNECT: Duration = Duration::from_secs(10);
+/// A connection that nobody used for so long is closed before the other side does.
+const IDLE: Duration = Duration::from_secs(15);
+
+/// Headers of one connection. `Upgrade` means nothing without the `Connection` that names it (RFC 9110, 7.8).
+const HOP: [HeaderName; 7] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRANSFER_ENCODING,
+];
+
+/// Where requests are passed on to.
+pub struct Upstream {
+    scheme: Scheme,
+    authority: Authority,
+    /// In front of every path, without a slash at its end.
+    prefix: String,
+    client: Client<HttpsConnector<HttpConnector>, Body>,
+}
+
+impl Upstream {
+    /// Reads `--upstream`.
+    ///
+    /// # Errors
+    /// [`Kind::Arguments`] for what is no plain `http` or `https` address.
+    pub fn new(url: &str) -> Result<Self> {
+        let wrong = |found: &str| {
+            let what =
+                format!("--upstream: expected an address such as https://api.openai.com, found {found}");
+            Error::new(Kind::Arguments, what)
+        };
+        let uri: Uri = url.parse().map_err(|_| wrong("none"))?;
+        let parts = uri.into_parts();
+        let (Some(scheme), Some(authority)) = (parts.scheme, parts.authority) else {
+            return Err(wrong("one without http:// or https://"));
+        };
+        if scheme != Scheme::HTTP && scheme != Scheme::HTTPS {
+            return Err(wrong("another scheme"));
+        }
+        // Neither is shown: they may hold a secret.
+        if authority.as_str().contains('@')
+            || parts.path_and_query.as_ref().is_some_and(|it| it.query().is_some())
+        {
+            return Err(wrong("one with a password or a query"));
+        }
+        let prefix =
+            parts.path_and_query.as_ref().map_or("", PathAndQuery::path).trim_end_matches('/').to_owned();
+        if prefix.ends_with("/v1") {
+            return Err(wrong("one that ends in /v1, which the clients' paths begin with; leave it out"));
+        }
+        // Whoever was first has installed the same one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let tls = if scheme == Scheme::HTTPS {
+            rustls::ClientConfig::with_platform_verifier()
+                .map_err(|error| Error::new(Kind::Io, "reading this system's certificates").because(error))?
+        } else {
+            // No TLS, no certificates.
+            let roots = rustls::RootCertStore::empty();
+            rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()
+        };
+        let mut tcp = HttpConnector::new();
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(CONNECT));
+        tcp.enforce_http(false);
+        let connector = hyper_rustls::HttpsConnectorBuilder::new()
+            .with_tls_config(tls)
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(tcp);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE)
+            .http1_preserve_header_case(true)
+            .build(connector);
+        Ok(Self { scheme, authority, prefix, client })
+    }
+
+    /// Its host, to be shown.
+    pub fn host(&self) -> &str {
+        self.authority.as_str()
+    }
+
+    /// Passes a request on; the answer, whose body comes as it is sent.
+    pub async fn pass(&self, mut request: Request<Body>) -> Response<Body> {
+        let path = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
+        let uri = Uri::builder()
+            .scheme(self.scheme.clone())
+            .authority(self.authority.clone())
+            .path_and_query(format!("{}{path}", self.prefix))
+            .build();
+        let Ok(uri) = uri else {
+            return answer::error(
+                StatusCode::BAD_REQUEST,
+                "invalid_request_error",
+                "this path cannot be passed on",
+            );
+        };
+        *request.uri_mut() = uri;
+        *request.version_mut() = Version::HTTP_11;
+        let headers = request.headers_mut();
+        without_hop(headers);
+        // The client of this request put our address there.
+        headers.remove(header::HOST);
+        match self.client.request(request).await {
+            Ok(mut response) => {
+                without_hop(response.headers_mut());
+                *response.version_mut() = Version::HTTP_11;
+                response.map(Body::new)
+            }
+            Err(error) => {
+                tracing::warn!("passing a request on to {}: {}", self.authority, chain(&error));
+                let what = format!("cannot reach {}: {}", self.authority, chain(&error));
+                answer::error(StatusCode::BAD_GATEWAY, "upstream_unreachable", &what)
+            }
+        }
+    }
+}
+
+/// Takes out what belongs to one connection, and what its `Connection` names.
+fn without_hop(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|it| it.to_str().ok())
+        .flat_map(|it| it.split(','))
+        .filter_map(|it| it.trim().parse().ok())
+        .filter(|it| it != header::UPGRADE)
+        .collect();
+    for name in HOP.iter().chain(&named) {
+        headers.remove(name);
+    }
+}
+
+/// An error with its causes. hyper's name no header and no body.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |it| it.source());
+    causes.fold(error.to_string(), |all, it| format!("{all}: {it}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_upstream_is_a_plain_address() {
+        for url in ["http://127.0.0.1:1", "https://api.openai.com", "http://host:80/prefix/"] {
+            // A system without certificates has no https.
+            if let Err(error) = Upstream::new(url) {
+                assert!(url.starts_with("https") && error.kind() == Kind::Io, "{error}");
+            }
+        }
+        assert_eq!(Upstream::new("http://host:80/prefix/").unwrap().prefix, "/prefix");
+        for url in [
+            "",
+            "x",
+            "ftp://host",
+            "//host",
+            "http://user:secret@host",
+            "http://host?key=secret",
+            "http://host/v1",
+        ] {
+            let error = Upstream::new(url).err().unwrap();
+            assert!(error.kind() == Kind::Arguments && !error.full().contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn headers_of_the_connection_stay_here() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("connection", "close, x-one"),
+            ("connection", "X-Two"),
+            ("x-one", "1"),
+            ("x-two", "2"),
+            ("te", "trailers"),
+        ] {
+            headers.append(name, value.parse().unwrap());
+        }
+        headers.append("x-three", "3".parse().unwrap());
+        headers.append("x-three", "4".parse().unwrap());
+        without_hop(&mut headers);
+        assert_eq!(headers.len(), 2);
+        assert_eq!(headers.get_all("x-three").iter().collect::<Vec<_>>(), ["3", "4"]);
+    }
+}

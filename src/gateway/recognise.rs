@@ -1,0 +1,235 @@
+//! What a request to the Responses API asks for, told by the last item of its input (Codex 0.169), and the bytes of its
+//! items, so that only those that are ours are changed.
+
+use std::ops::Range;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::capsule::MARK;
+use crate::error::Result;
+
+/// How Codex begins the prompt of a local compaction.
+const PROMPT: &str = "You are performing a CONTEXT CHECKPOINT COMPACTION";
+/// The last item of a remote compaction.
+const TRIGGER: &str = "compaction_trigger";
+/// Items whose `encrypted_content` stands for a conversation.
+const CAPSULES: [&str; 3] = ["compaction", "compaction_summary", "context_compaction"];
+/// A last item that is longer asks for no compaction: bytes.
+const LONGEST_PROMPT: usize = 64 << 10;
+
+/// A way to ask for a compaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// A prompt that asks the model for a summary: the answer is a text.
+    Prompt,
+    /// An item that asks the provider for one: the answer is one item.
+    Trigger,
+    /// `POST …/responses/compact`: the answer is a list of items.
+    Compact,
+}
+
+/// The endpoints that are looked into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Endpoint {
+    /// `POST …/responses`.
+    Responses,
+    /// `POST …/responses/compact`.
+    Compact,
+}
+
+impl Endpoint {
+    /// The endpoint at a path.
+    pub fn at(path: &str) -> Option<Self> {
+        if path.ends_with("/responses/compact") {
+            Some(Self::Compact)
+        } else {
+            path.ends_with("/responses").then_some(Self::Responses)
+        }
+    }
+}
+
+/// Whether a body could hold something for us: a look without reading it as JSON.
+pub fn may_concern_us(body: &[u8]) -> bool {
+    [MARK, TRIGGER, PROMPT].iter().any(|it| memchr::memmem::find(body, it.as_bytes()).is_some())
+}
+
+#[derive(Deserialize)]
+struct Body<'a> {
+    #[serde(borrow)]
+    input: &'a RawValue,
+    #[serde(borrow, default)]
+    tools: Option<&'a RawValue>,
+    #[serde(default)]
+    stream: Option<bool>,
+    #[serde(default)]
+    model: Option<String>,
+}
+
+/// A request that was understood.
+#[derive(Debug)]
+pub struct Request {
+    /// The compaction it asks for, if it does.
+    pub asked: Option<Asked>,
+    /// Whether the answer is to come as events.
+    pub stream: bool,
+    /// The model it names.
+    pub model: Option<String>,
+    /// Where each item of the input stands in the body.
+    items: Vec<Range<usize>>,
+}
+
+impl Request {
+    /// Reads a body. `None` for what is no request whose input is a list of items: it is passed on as it is.
+    pub fn read(body: &str, endpoint: Endpoint) -> Option<Self> {
+        let read: Body<'_> = serde_json::from_str(body).ok()?;
+        let raw: Vec<&RawValue> = serde_json::from_str(read.input.get()).ok()?;
+        let start = body.as_ptr() as usize;
+        let span = |it: &&RawValue| {
+            let at = it.get().as_ptr() as usize - start;
+            at..at + it.get().len()
+        };
+        let no_tools = read.tools.is_none_or(|it| it.get().replace(char::is_whitespace, "") == "[]");
+        let asked = match endpoint {
+            Endpoint::Compact => Some(Asked::Compact),
+            Endpoint::Responses => raw.last().and_then(|it| asked(it.get(), no_tools)),
+        };
+        let items = raw.iter().map(span).collect();
+        Some(Self { asked, stream: read.stream == Some(true), model: read.model, items })
+    }
+
+    /// The body with every capsule of ours as a user message; nothing if there is none.
+    ///
+    /// # Errors
+    /// What `open` says of a capsule that bears our mark.
+    pub fn expanded(&self, body: &str, open: &dyn Fn(&str) -> Result<String>) -> Result<Option<String>> {
+        let mut out = String::new();
+        let mut at = 0;
+        for span in &self.items {
+            let Some(new) = opened(&body[span.clone()], open)? else { continue };
+            out.push_str(&body[at..span.start]);
+            out.push_str(&new);
+            at = span.end;
+        }
+        if at == 0 {
+            return Ok(None);
+        }
+        out.push_str(&body[at..]);
+        Ok(Some(out))
+    }
+
+    /// The conversation as a JSON array: the items without the one that asks.
+    pub fn conversation(&self, body: &str) -> Vec<u8> {
+        let end = match self.asked {
+            Some(Asked::Prompt | Asked::Trigger) => self.items.len() - 1,
+            Some(Asked::Compact) | None => self.items.len(),
+        };
+        let items: Vec<&str> = self.items[..end].iter().map(|it| &body[it.clone()]).collect();
+        format!("[{}]", items.join(",")).into_bytes()
+    }
+}
+
+/// Whether an item asks for a compaction. A prompt does so only where the model gets no tools: a user may write anything.
+fn asked(item: &str, no_tools: bool) -> Option<Asked> {
+    if item.len() > LONGEST_PROMPT {
+        return None;
+    }
+    let item: Value = serde_json::from_str(item).ok()?;
+    if item["type"] == TRIGGER {
+        return Some(Asked::Trigger);
+    }
+    let is_message = item["type"] == "message" || item["type"].is_null();
+    let text = item["content"].as_str().or_else(|| item["content"][0]["text"].as_str())?;
+    (is_message && item["role"] == "user" && no_tools && text.starts_with(PROMPT)).then_some(Asked::Prompt)
+}
+
+/// An item of ours as a user message; nothing if it is another's.
+pub fn opened(item: &str, open: &dyn Fn(&str) -> Result<String>) -> Result<Option<String>> {
+    if !item.contains(MARK) {
+        return Ok(None);
+    }
+    let Ok(value) = serde_json::from_str::<Value>(item) else { return Ok(None) };
+    let capsule = value["encrypted_content"].as_str().filter(|it| it.starts_with(MARK));
+    let (Some(capsule), true) = (capsule, CAPSULES.iter().any(|it| value["type"] == *it)) else {
+        return Ok(None);
+    };
+    Ok(Some(message(&open(capsule)?).to_string()))
+}
+
+/// A text as a user message.
+pub fn message(text: &str) -> Value {
+    json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{Error, Kind};
+
+    fn read(body: &Value) -> Option<Request> {
+        Request::read(&body.to_string(), Endpoint::Responses)
+    }
+
+    fn prompt(text: &str) -> Value {
+        message(&format!("{text}\nCreate a handoff summary"))
+    }
+
+    #[test]
+    fn only_what_stands_last_asks() {
+        let trigger = json!({"type": "compaction_trigger"});
+        let local = prompt(PROMPT);
+        let asked =
+            |input: Value, tools: Value| read(&json!({"input": input, "tools": tools})).unwrap().asked;
+        let said = message("hello");
+        assert_eq!(asked(json!([said, trigger]), json!([{"type": "function"}])), Some(Asked::Trigger));
+        assert_eq!(asked(json!([said, local]), json!([])), Some(Asked::Prompt));
+        assert_eq!(asked(json!([said, local]), json!(null)), Some(Asked::Prompt));
+        assert_eq!(asked(json!([said, local]), json!([{"type": "function"}])), None);
+        assert_eq!(asked(json!([trigger, said]), json!([])), None);
+        assert_eq!(asked(json!([local, said]), json!([])), None);
+        assert_eq!(asked(json!([prompt(&format!("Why does it say: {PROMPT}?"))]), json!([])), None);
+        assert_eq!(asked(json!([]), json!([])), None);
+        let mut assistant = local.clone();
+        assistant["role"] = "assistant".into();
+        assert_eq!(asked(json!([assistant]), json!([])), None);
+        for other in [json!({"input": "text"}), json!({"input": {}}), json!([]), json!(3), json!({})] {
+            assert!(read(&other).is_none(), "{other}");
+        }
+        assert!(Request::read("{\"input\": [{]}", Endpoint::Responses).is_none());
+        assert_eq!(Endpoint::at("/v1/responses"), Some(Endpoint::Responses));
+        assert_eq!(Endpoint::at("/backend-api/codex/responses/compact"), Some(Endpoint::Compact));
+        assert_eq!(Endpoint::at("/v1/responses/resp_1"), None);
+    }
+
+    #[test]
+    fn only_our_capsules_are_changed() {
+        let body = format!(
+            "{{ \"model\":\"m\", \"input\" : [ {{\"a\": 1.50}},\n {{\"type\":\"compaction\",\"encrypted_content\":\"{MARK}x\"}} ,{{\"type\":\"compaction\",\
+             \"encrypted_content\":\"gAAA{MARK}\"}},{{\"type\":\"message\",\"encrypted_content\":\"{MARK}y\"}}], \"é\": [1,\t2] }}"
+        );
+        let request = Request::read(&body, Endpoint::Responses).unwrap();
+        let expanded = request.expanded(&body, &|it| Ok(format!("opened {it}"))).unwrap().unwrap();
+        let ours = format!("{{\"type\":\"compaction\",\"encrypted_content\":\"{MARK}x\"}}");
+        assert_eq!(expanded, body.replace(&ours, &message(&format!("opened {MARK}x")).to_string()));
+        let refused = request.expanded(&body, &|_| Err(Error::new(Kind::Refused, "no")));
+        assert!(refused.is_err());
+        let plain = body.replace(MARK, "gAAA");
+        assert!(!may_concern_us(plain.as_bytes()));
+        let request = Request::read(&plain, Endpoint::Responses).unwrap();
+        assert_eq!(request.expanded(&plain, &|it| Ok(it.to_owned())).unwrap(), None);
+    }
+
+    #[test]
+    fn the_conversation_ends_before_the_item_that_asks() {
+        let said = message("hello");
+        let body = json!({"input": [said, {"type": "compaction_trigger"}], "stream": true, "model": "m"});
+        let request = read(&body).unwrap();
+        assert!(request.stream && request.model.as_deref() == Some("m"));
+        let found: Value = serde_json::from_slice(&request.conversation(&body.to_string())).unwrap();
+        assert_eq!(found, json!([said]));
+        let body = json!({"input": [said]}).to_string();
+        let request = Request::read(&body, Endpoint::Compact).unwrap();
+        assert_eq!(request.conversation(&body), json!([said]).to_string().into_bytes());
+    }
+}

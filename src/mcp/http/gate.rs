@@ -1,0 +1,77 @@
+//! The way to the gateway: the same host and origin as everywhere, and the caller's token where tokens are needed. It comes
+//! in a header of its own, since `Authorization` is the provider's.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+
+use super::Shared;
+use super::guard::Refusal;
+use crate::gateway::{Caller, Engines};
+use crate::mcp::desk;
+use crate::mcp::server::Server;
+
+/// A token of ours. It is never passed on.
+const TOKEN: HeaderName = HeaderName::from_static("x-epitome-token");
+
+/// Engines on the server's own store.
+pub(super) fn engines(server: &Server) -> Engines {
+    let desk = server.desk.clone();
+    Arc::new(move |owner| {
+        let caller = desk::Caller { owner: owner.to_owned(), thread: None, listener: None, _held: None };
+        desk.engine(&caller)
+    })
+}
+
+pub(super) async fn health(State(shared): State<Shared>) -> Response {
+    let mut health = serde_json::json!({"status": "ok"});
+    if let Some(host) = shared.gateway.host() {
+        crate::json::set(&mut health, "gateway", host);
+    }
+    axum::Json(health).into_response()
+}
+
+pub(super) async fn handle(
+    State(shared): State<Shared>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    mut request: Request,
+) -> Response {
+    let response = match caller(&shared, peer, request.headers_mut()).await {
+        Ok(caller) => shared.gateway.clone().handle(caller, request).await,
+        Err(refusal) => refusal.into_response(),
+    };
+    shared.metrics.response(response.status().as_u16());
+    response
+}
+
+async fn caller(shared: &Shared, peer: SocketAddr, headers: &mut HeaderMap) -> Result<Caller, Refusal> {
+    let guard = &shared.guard;
+    guard.host(headers)?;
+    guard.origin(headers)?;
+    let token = headers.remove(TOKEN);
+    let own_token = token.is_none() && guard.has_tokens();
+    let shown = token.map(|it| [b"Bearer ", it.as_bytes()].concat());
+    let shown = shown.and_then(|it| HeaderValue::from_bytes(&it).ok());
+    let mut of_token = HeaderMap::new();
+    if let Some(it) = shown.or_else(|| headers.get(AUTHORIZATION).cloned()) {
+        of_token.insert(AUTHORIZATION, it);
+    }
+    let owner = guard.owner(&of_token);
+    guard.rate(owner.as_ref().map_or(&peer.ip().to_string(), |it| it))?;
+    match owner {
+        Ok(owner) if guard.has_tokens() => Ok(Caller { owner, local: false, own_token }),
+        // Only this machine can call without tokens: it is the user of the command line.
+        Ok(_) => Ok(Caller { owner: shared.server.desk.config.owner.clone(), local: true, own_token }),
+        Err(wrong) => {
+            shared.metrics.unauthorized();
+            Err(match wrong {
+                true => guard.wrong_token(peer.ip()).await,
+                false => Refusal::new(StatusCode::UNAUTHORIZED, "expected X-Epitome-Token: TOKEN"),
+            })
+        }
+    }
+}
