@@ -9,13 +9,14 @@ use serde_json::Value;
 use super::open::open_path;
 use super::restore::{Done, Undo, changed};
 use crate::agents::reach::{self, Job, Way};
+use crate::agents::seat::codex::CAPSULE;
 use crate::agents::{Agent, opencode};
 use crate::compact;
 use crate::engine::install::agent_of;
 use crate::engine::{Engine, Opened};
 use crate::error::{Error, Kind, Result};
 use crate::format::{self, Memory, Mode, Source};
-use crate::history::{History, Kind as Why, Message, Role, Text};
+use crate::history::{History, Kind as Why, Message, Part, Role, Text};
 
 impl Undo<'_> {
     fn seat_handle(&self) -> Result<&str> {
@@ -69,8 +70,7 @@ impl Undo<'_> {
         let agent = agent_of(self.session.format)?;
         let now = open_path(path, Some(self.session.format))?;
         let messages = now.session.history.messages();
-        let ours =
-            |it: &Message| it.kind == Why::Summary && it.texts().any(|it| it.as_str().contains(handle));
+        let ours = |it: &Message| it.kind == Why::Summary && it.parts.iter().any(|it| names(it, handle));
         let Some(at) = messages.iter().rposition(ours) else {
             let bytes = now.source.bytes(0..now.source.len())?;
             return match memchr::memmem::find(&bytes, handle.as_bytes()) {
@@ -81,7 +81,8 @@ impl Undo<'_> {
         let later = said_since(&messages[at..]);
         let before = match agent {
             Agent::ClaudeCode => before_boundary(&now, at)?,
-            Agent::Codex | Agent::GeminiCli | Agent::OpenCode => None,
+            Agent::Codex => before_line(&now, at)?,
+            Agent::GeminiCli | Agent::OpenCode => None,
         };
         let live = reach::is_live(&self.engine.config.agents, agent, &self.compaction.session.id, path);
         let reach = reach::reach(agent, Job::Restore, live, false)?;
@@ -126,6 +127,15 @@ impl Undo<'_> {
     }
 }
 
+/// Whether a part names an archived original: in a summary, or in front of one that is sealed.
+fn names(part: &Part, handle: &str) -> bool {
+    match part {
+        Part::Text(text) => text.as_str().contains(handle),
+        Part::Opaque(sealed) => sealed.raw.as_str().contains(&format!("{CAPSULE}{handle}.")),
+        Part::Reasoning(_) | Part::Call(_) | Part::Output(_) | Part::Media(_) => false,
+    }
+}
+
 /// What follows a summary of ours and the end of the conversation that was kept with it.
 fn said_since(from_summary: &[Message]) -> Vec<Message> {
     let Some((summary, rest)) = from_summary.split_first() else { return Vec::new() };
@@ -142,6 +152,19 @@ fn said_since(from_summary: &[Message]) -> Vec<Message> {
     };
     let rest = if rest.first().is_some_and(answer) { &rest[1..] } else { rest };
     rest.to_vec()
+}
+
+/// The part of a rollout in front of the line that brought message `at`. The archived one may lack what was written a moment
+/// later.
+fn before_line(now: &Opened, at: usize) -> Result<Option<(Memory, format::Session)>> {
+    let Some(record) = now.session.of_message[at].first() else { return Ok(None) };
+    let bytes = now.source.bytes(0..now.session.records[*record as usize].at)?;
+    if !bytes.ends_with(b"\n") {
+        return Ok(None);
+    }
+    let source = Memory::new("the rollout before the compaction", &*bytes);
+    let session = format::read(&source, Some(now.session.format))?;
+    Ok(Some((source, session)))
 }
 
 /// The part of a transcript in front of the compaction whose summary is message `at`. The archived one may lack rows that

@@ -5,7 +5,7 @@ use super::{Engine, Opened, SeatAsk};
 use crate::agents::{self, Agent};
 use crate::compact::Cause;
 use crate::error::{Error, Kind, Result};
-use crate::format::codex::is_contextual;
+use crate::format::codex::{is_contextual, own_summary};
 use crate::format::{Format, Memory, SUMMARY_START};
 use crate::history::{History, Kind as Why, Message, Meta, Part, Role, Text};
 use crate::verbatim::Prompts;
@@ -75,6 +75,11 @@ fn told_apart(message: &mut Message) {
     if message.role != Role::User {
         return;
     }
+    if let [Part::Text(text)] = message.parts.as_mut_slice()
+        && let Some(ours) = own_summary(text.as_str())
+    {
+        (*text, message.kind) = (Text::new(ours), Why::Summary);
+    }
     if message.kind == Why::Said && message.texts().any(|it| is_contextual(it.as_str())) {
         message.kind = Why::Context;
     }
@@ -107,6 +112,7 @@ mod tests {
         let ours = format!("[Epitome] {SUMMARY_START} 9 messages\n## Goal\nx");
         assert_eq!(of(Why::Summary, &format!("Another language model started …:\n{ours}")).1, ours);
         assert_eq!(of(Why::Summary, &ours).1, ours);
+        assert_eq!(of(Why::Said, &crate::format::codex::framed_summary(&ours)), (Why::Summary, ours));
         let theirs = format!("Another language model started …:\nS\n{SUMMARY_START}");
         assert_eq!(of(Why::Summary, &theirs).1, theirs);
     }

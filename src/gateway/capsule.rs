@@ -11,8 +11,8 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::error::{Error, Kind, Result};
 
-/// How every capsule of ours begins.
-pub const MARK: &str = "EPITOME1.";
+pub use crate::agents::seat::codex::CAPSULE as MARK;
+
 /// A longer summary is not opened: a compressed text may claim any size.
 const LARGEST: u64 = 16 << 20;
 /// Bytes of a key.
@@ -56,12 +56,15 @@ impl Key {
         Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, &bytes)))
     }
 
-    /// A summary as a capsule of this owner.
+    /// A summary as a capsule of this owner. It names the archived original, if the summary does: so a compaction is found
+    /// again in a session without opening it.
     pub fn seal(&self, owner: &str, summary: &str) -> Result<String> {
         let content = zstd::encode_all(summary.as_bytes(), 3)
             .map_err(|error| Error::new(Kind::Io, "compressing a summary").because(error))?;
-        let tag = hmac::sign(&self.0, &signed(owner, &content));
-        Ok(format!("{MARK}{}.{}", ALPHABET.encode(&content), ALPHABET.encode(tag)))
+        let named = summary.split_once("epitome restore ").map_or("", |it| it.1);
+        let handle = named.split(|it: char| !it.is_ascii_alphanumeric()).next().unwrap_or_default();
+        let tag = hmac::sign(&self.0, &signed(owner, handle, &content));
+        Ok(format!("{MARK}{handle}.{}.{}", ALPHABET.encode(&content), ALPHABET.encode(tag)))
     }
 
     /// The summary in a capsule.
@@ -74,11 +77,11 @@ impl Key {
                         session of your own, or undo the compaction (epitome restore)";
             Error::new(Kind::Refused, what)
         };
-        let (content, tag) =
-            capsule.strip_prefix(MARK).and_then(|it| it.split_once('.')).ok_or_else(refused)?;
+        let parts: Vec<&str> = capsule.strip_prefix(MARK).ok_or_else(refused)?.split('.').collect();
+        let [handle, content, tag] = parts.as_slice() else { return Err(refused()) };
         let decoded = |text: &str| ALPHABET.decode(text).map_err(|_| refused());
         let (content, tag) = (decoded(content)?, decoded(tag)?);
-        hmac::verify(&self.0, &signed(owner, &content), &tag).map_err(|_| refused())?;
+        hmac::verify(&self.0, &signed(owner, handle, &content), &tag).map_err(|_| refused())?;
         let mut summary = String::new();
         zstd::Decoder::new(content.as_slice())
             .and_then(|it| it.take(LARGEST).read_to_string(&mut summary))
@@ -87,9 +90,10 @@ impl Key {
     }
 }
 
-/// What is signed: the owner's length in front, so that no other owner and content give the same bytes.
-fn signed(owner: &str, content: &[u8]) -> Vec<u8> {
-    [MARK.as_bytes(), &(owner.len() as u64).to_le_bytes(), owner.as_bytes(), content].concat()
+/// What is signed: lengths in front, so that no other owner, handle and content give the same bytes.
+fn signed(owner: &str, handle: &str, content: &[u8]) -> Vec<u8> {
+    let len = |it: &str| (it.len() as u64).to_le_bytes();
+    [MARK.as_bytes(), &len(owner), &len(handle), owner.as_bytes(), handle.as_bytes(), content].concat()
 }
 
 #[cfg(test)]
@@ -100,9 +104,10 @@ mod tests {
     fn only_its_owner_opens_a_capsule_of_this_key() {
         let folder = tempfile::tempdir().unwrap();
         let key = Key::open(folder.path()).unwrap();
-        let text = "Earlier conversation compacted: \u{1F600}\n".repeat(100);
+        let text =
+            "Earlier conversation compacted: epitome restore 0a1b2c3d4e --apply \u{1F600}\n".repeat(100);
         let capsule = key.seal("anna", &text).unwrap();
-        assert!(capsule.starts_with(MARK) && capsule.is_ascii());
+        assert!(capsule.starts_with(&format!("{MARK}0a1b2c3d4e.")) && capsule.is_ascii());
         assert_eq!(key.open_capsule("anna", &capsule).unwrap(), text);
         // The same key, read again.
         assert_eq!(Key::open(folder.path()).unwrap().open_capsule("anna", &capsule).unwrap(), text);
@@ -118,7 +123,9 @@ mod tests {
             forged[at] = if forged[at] == b'A' { b'B' } else { b'A' };
             assert!(key.open_capsule("anna", std::str::from_utf8(&forged).unwrap()).is_err(), "{at}");
         }
-        for broken in ["", MARK, "EPITOME1..", &capsule[..capsule.len() - 1], &format!("{capsule}A")] {
+        for broken in
+            ["", MARK, "EPITOME1..", "EPITOME1...", &capsule[..capsule.len() - 1], &format!("{capsule}A")]
+        {
             assert!(key.open_capsule("anna", broken).is_err(), "{broken}");
         }
     }

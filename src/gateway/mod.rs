@@ -16,6 +16,7 @@ mod body;
 pub mod capsule;
 mod proxy;
 pub mod recognise;
+pub mod rollouts;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -109,7 +109,7 @@ impl Request {
         for span in &self.items {
             let Some(new) = opened(&body[span.clone()], open)? else { continue };
             out.push_str(&body[at..span.start]);
-            out.push_str(&new);
+            out.push_str(&message(&new).to_string());
             at = span.end;
         }
         if at == 0 {
@@ -144,7 +144,7 @@ fn asked(item: &str, no_tools: bool) -> Option<Asked> {
     (is_message && item["role"] == "user" && no_tools && text.starts_with(PROMPT)).then_some(Asked::Prompt)
 }
 
-/// An item of ours as a user message; nothing if it is another's.
+/// The summary in an item of ours; nothing if it is another's.
 pub fn opened(item: &str, open: &dyn Fn(&str) -> Result<String>) -> Result<Option<String>> {
     if !item.contains(MARK) {
         return Ok(None);
@@ -154,7 +154,7 @@ pub fn opened(item: &str, open: &dyn Fn(&str) -> Result<String>) -> Result<Optio
     let (Some(capsule), true) = (capsule, CAPSULES.iter().any(|it| value["type"] == *it)) else {
         return Ok(None);
     };
-    Ok(Some(message(&open(capsule)?).to_string()))
+    open(capsule).map(Some)
 }
 
 /// A text as a user message.

@@ -3,6 +3,7 @@
 //! Seen on Claude Code 2.1.328, OpenCode 1.18.33 and Gemini CLI 0.61.0; pi by its documented extension API.
 
 pub mod claude_code;
+pub mod codex;
 pub mod files;
 pub mod gemini_cli;
 

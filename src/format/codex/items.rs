@@ -19,6 +19,16 @@ pub(super) const SUMMARY_PREFIX: &str = "Another language model started to solve
 /// own next compaction does not keep it as if the user had said it (Codex 0.169).
 const OURS: (&str, &str) = ("<external_epitome>\n", "\n</external_epitome>");
 
+/// The summary of ours that a text in the user's place holds.
+pub fn own_summary(text: &str) -> Option<&str> {
+    text.strip_prefix(OURS.0)?.strip_suffix(OURS.1)
+}
+
+/// The text in the user's place that holds a summary of ours.
+pub fn framed_summary(summary: &str) -> String {
+    format!("{}{summary}{}", OURS.0, OURS.1)
+}
+
 /// Fields of an item that are not sent, and belong to its place in the rollout.
 pub(super) const NOT_SENT: [&str; 2] = ["metadata", "internal_chat_message_metadata_passthrough"];
 
@@ -164,7 +174,7 @@ pub(super) fn parse(body: &str, tag: Option<&str>) -> Result<Option<Item>, Strin
         _ => (Role::Assistant, vec![sealed()]),
     };
     if let (Role::User, [Part::Text(text)]) = (role, parts.as_mut_slice())
-        && let Some(inner) = text.as_str().strip_prefix(OURS.0).and_then(|it| it.strip_suffix(OURS.1))
+        && let Some(inner) = own_summary(text.as_str())
     {
         (*text, kind, ours) = (inner.into(), Kind::Summary, true);
     }
@@ -389,7 +399,7 @@ pub(super) fn items(
     for part in &message.parts {
         match part {
             Part::Text(text) if role == "user" && message.kind == Kind::Summary => {
-                said.push(text_item(false, &format!("{}{}{}", OURS.0, text.as_str(), OURS.1)));
+                said.push(text_item(false, &framed_summary(text.as_str())));
             }
             Part::Text(text) => said.push(text_item(role == "assistant", text.as_str())),
             Part::Media(media) => said.push(media_item(media)),

@@ -16,7 +16,7 @@ use crate::history::{History, Meta};
 
 use rollout::Rollout;
 
-pub use items::is_contextual;
+pub use items::{framed_summary, is_contextual, own_summary};
 pub use write::{fresh, write};
 
 /// The types of line that only Codex writes around a `payload`.

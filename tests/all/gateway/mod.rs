@@ -112,7 +112,7 @@ pub struct Provider {
     pub port: u16,
     seen: Arc<Mutex<Vec<Message>>>,
     /// The heads of requests, as they come.
-    pub heads: Receiver<String>,
+    pub heads: Mutex<Receiver<String>>,
 }
 
 impl Provider {
@@ -138,7 +138,7 @@ impl Provider {
                 });
             }
         });
-        Self { port, seen, heads }
+        Self { port, seen, heads: Mutex::new(heads) }
     }
 
     /// One that answers every request with a short text.

@@ -235,10 +235,11 @@ fn a_provider_that_fails_fails_as_it_does() {
     assert!(reset.json()["error"]["message"].is_string() && !reset.text().contains("secret"));
     assert_eq!(provider.take().len(), 3, "nothing is sent twice");
     // One hangs; others go on.
-    while provider.heads.try_recv().is_ok() {}
+    let heads = provider.heads.lock().unwrap();
+    while heads.try_recv().is_ok() {}
     let mut hanging = TcpStream::connect(("127.0.0.1", web.port)).unwrap();
     hanging.write_all(&request("POST", "/v1/hang", &[], b"{}")).unwrap();
-    assert_eq!(provider.heads.recv().unwrap(), "POST /v1/hang HTTP/1.1");
+    assert_eq!(heads.recv().unwrap(), "POST /v1/hang HTTP/1.1");
     let slow = post(web.port, "/v1/responses", &[], &codex(&conversation("x"), true));
     assert_eq!((slow.status(), slow.text().as_str()), (429, "slow"));
     assert_eq!(slow.headers, ["Retry-After: 9"]);

@@ -1,0 +1,144 @@
+//! Codex: a gateway as the base URL of its built-in provider, in its settings; and what the gateway's answers look like in
+//! its rollouts.
+
+use std::ops::Range;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::error::{Error, Kind, Result};
+
+/// How the `encrypted_content` of every compaction item of ours begins. The handle of the archived original follows.
+pub const CAPSULE: &str = "EPITOME1.";
+
+/// The setting (Codex 0.169).
+const KEY: &str = "openai_base_url";
+/// Ends the line that is ours.
+const OURS: &str = "# epitome: gateway (epitome uninstall takes this out)";
+
+/// Settings with the gateway as the built-in provider's base URL: one line in front of all others, since what follows the
+/// first section belongs to it.
+///
+/// # Errors
+/// [`Kind::Refused`], with what to change by hand, where the user has another provider or base URL.
+pub fn with_gateway(settings: &str, url: &str) -> Result<String> {
+    let rest = without_gateway(settings);
+    let table: toml::Table = toml::from_str(rest.trim_start_matches('\u{feff}'))
+        .map_err(|error| Error::new(Kind::Input, format!("expected TOML, found: {}", error.message())))?;
+    let provider = table.get("model_provider").and_then(toml::Value::as_str).filter(|it| *it != "openai");
+    let by_hand = |what: String| Err(Error::new(Kind::Refused, what));
+    if let Some(name) = provider {
+        let address = table.get("model_providers").and_then(|it| it.get(name)?.get("base_url")?.as_str());
+        let upstream = address
+            .map_or("its address now, without /v1", |it| it.trim_end_matches('/').trim_end_matches("/v1"));
+        return by_hand(format!(
+            "model_provider is {name:?}, which stays as it is; by hand: in [model_providers.{name}] base_url = {url:?}, and \
+             epitome serve --http HOST:PORT --upstream {upstream}"
+        ));
+    }
+    if let Some(other) = table.get(KEY).and_then(toml::Value::as_str) {
+        return by_hand(format!(
+            "{KEY} is {other:?} already, which stays as it is; by hand: {KEY} = {url:?}, and epitome serve --http HOST:PORT \
+             --upstream {}",
+            other.trim_end_matches('/').trim_end_matches("/v1")
+        ));
+    }
+    let (mark, rest) = rest.strip_prefix('\u{feff}').map_or(("", rest.as_str()), |it| ("\u{feff}", it));
+    let quoted = toml::Value::String(url.to_owned());
+    Ok(format!("{mark}{KEY} = {quoted} {OURS}\n{rest}"))
+}
+
+/// Settings without the line of ours.
+pub fn without_gateway(settings: &str) -> String {
+    let is_ours =
+        |it: &str| it.trim_start_matches('\u{feff}').starts_with(KEY) && it.trim_end().ends_with(OURS);
+    let mark = if settings.starts_with('\u{feff}') { "\u{feff}" } else { "" };
+    let lines = settings.trim_start_matches('\u{feff}').split_inclusive('\n');
+    std::iter::once(mark).chain(lines.filter(|it| !is_ours(it))).collect()
+}
+
+/// The base URL of ours that stands in the settings.
+pub fn gateway(settings: &str) -> Option<String> {
+    if without_gateway(settings) == settings {
+        return None;
+    }
+    let table: toml::Table = toml::from_str(settings.trim_start_matches('\u{feff}')).ok()?;
+    table.get(KEY)?.as_str().map(str::to_owned)
+}
+
+/// Where the items stand in a line of a rollout that could hold a capsule.
+pub fn items(line: &str) -> Vec<Range<usize>> {
+    #[derive(Deserialize)]
+    struct Line<'a> {
+        #[serde(borrow)]
+        payload: &'a RawValue,
+    }
+    #[derive(Deserialize)]
+    struct Payload<'a> {
+        #[serde(borrow, default)]
+        replacement_history: Option<Vec<&'a RawValue>>,
+    }
+    let Ok(Line { payload }) = serde_json::from_str::<Line<'_>>(line) else { return Vec::new() };
+    let history =
+        serde_json::from_str::<Payload<'_>>(payload.get()).ok().and_then(|it| it.replacement_history);
+    let start = line.as_ptr() as usize;
+    let span = |it: &&RawValue| {
+        let at = it.get().as_ptr() as usize - start;
+        at..at + it.get().len()
+    };
+    history.unwrap_or_else(|| vec![payload]).iter().map(span).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const URL: &str = "http://127.0.0.1:8765/v1";
+
+    #[test]
+    fn every_byte_is_as_before() {
+        for text in [
+            "",
+            "\n",
+            "model = \"x\"\n[tui]\na = 1",
+            "\u{feff}[tui]\r\nb = 2\r\n",
+            "model_provider = \"openai\" # mine\n",
+            "# openai_base_url = \"x\"\n",
+        ] {
+            let with = with_gateway(text, URL).unwrap();
+            assert_eq!(gateway(&with).as_deref(), Some(URL));
+            assert_eq!(with_gateway(&with, URL).unwrap(), with);
+            let moved = with_gateway(&with, "http://localhost:1/v1").unwrap();
+            assert_eq!(gateway(&moved).as_deref(), Some("http://localhost:1/v1"));
+            assert_eq!(without_gateway(&with), text);
+            assert_eq!(without_gateway(text), text);
+            assert_eq!(gateway(text), None);
+        }
+    }
+
+    #[test]
+    fn what_the_user_chose_stays() {
+        for text in [
+            "openai_base_url = \"https://proxy.example/v1\"\n",
+            "model_provider = \"mine\"\n[model_providers.mine]\nbase_url = \"https://proxy.example/v1\"\n",
+        ] {
+            let error = with_gateway(text, URL).unwrap_err();
+            assert!(
+                error.kind() == Kind::Refused && error.full().contains("--upstream https://proxy.example"),
+                "{error}"
+            );
+        }
+        assert_eq!(with_gateway("a = ", URL).unwrap_err().kind(), Kind::Input);
+    }
+
+    #[test]
+    fn items_of_a_line_are_found() {
+        let of = |line: &str| items(line).into_iter().map(|it| line[it].to_owned()).collect::<Vec<_>>();
+        assert_eq!(
+            of(r#"{"a": 1.0, "payload": {"replacement_history": [ {"b":1} , {"c": 2}]}}"#),
+            [r#"{"b":1}"#, r#"{"c": 2}"#]
+        );
+        assert_eq!(of(r#"{"payload":{"type":"compaction"}}"#), [r#"{"type":"compaction"}"#]);
+        assert!(of("{\"payload\"").is_empty() && of("[]").is_empty());
+    }
+}

@@ -1,0 +1,109 @@
+//! What `install`, `uninstall` and `doctor` do about Codex's gateway.
+
+use std::io::{Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use super::Screen;
+use crate::agents::install::Change;
+use crate::agents::seat::codex;
+use crate::config::Config;
+use crate::error::Result;
+use crate::gateway::rollouts;
+
+/// Where `--gateway` without a URL expects it.
+pub(super) const DEFAULT: &str = "http://127.0.0.1:8765/v1";
+/// How long a gateway of this machine may take to say that it is there.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// What to do with the line in Codex's settings.
+pub(super) enum Line<'a> {
+    /// It names this base URL.
+    Put(&'a str),
+    /// It goes, and with it a file that `made_file` says we made, if nothing else is in it.
+    Remove { made_file: bool },
+}
+
+/// Adds the line to the change of Codex's settings, or takes it out there.
+pub(super) fn change(settings: &mut Change, line: &Line<'_>) -> Result<()> {
+    let Some(text) = &settings.after else { return Ok(()) };
+    settings.after = match line {
+        Line::Put(url) => {
+            let place = |error: crate::error::Error| error.at(settings.path.display().to_string(), None);
+            Some(codex::with_gateway(text, url).map_err(place)?)
+        }
+        Line::Remove { made_file } => {
+            Some(codex::without_gateway(text)).filter(|it| !(*made_file && it.trim().is_empty()))
+        }
+    };
+    Ok(())
+}
+
+/// What the gateway means for Codex, after `install codex`.
+pub(super) fn explained(url: Option<&str>) -> Vec<String> {
+    let Some(url) = url else {
+        return vec![
+            "Codex compacts by itself: only its base URL can change that. `epitome install codex --gateway` sets it".to_owned(),
+        ];
+    };
+    let address = authority(url);
+    let chatgpt = format!("http://{address}/backend-api/codex");
+    vec![
+        format!("/compact and automatic compaction are answered while this runs: epitome serve --http {address} --upstream https://api.openai.com"),
+        "without it Codex reaches no model; `epitome doctor` says whether it is there. To leave: epitome install codex --no-seat".to_owned(),
+        format!("with a ChatGPT login (not measured): --gateway {chatgpt}, and --upstream https://chatgpt.com"),
+    ]
+}
+
+/// Opens what sessions hold of the gateway's, or says where it cannot be opened.
+pub(super) fn leave(config: &Config, dry_run: bool, screen: &mut Screen<'_>) -> Result<()> {
+    for session in rollouts::holding(&config.agents) {
+        let path = session.path.display().to_string();
+        let line = if dry_run {
+            format!("{path}  would be changed: its compactions are opened, which no provider could read")
+        } else {
+            match rollouts::open(&config.agents, &session, &config.data_dir, &config.owner) {
+                Ok(count) => format!("{path}  changed: {count} compactions opened, which no provider could read"),
+                Err(error) => format!("{path}  stays, and needs the gateway to be resumed: {}", error.full()),
+            }
+        };
+        if screen.json {
+            tracing::info!("{line}");
+        } else {
+            screen.line(&line)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether the gateway in Codex's settings is there: what it says of itself, or a problem. Nothing if there is none.
+pub(super) fn reached(config: &Config) -> Option<std::result::Result<String, (String, String)>> {
+    let settings = crate::agents::reach::home(&config.agents, crate::agents::Agent::Codex).join("config.toml");
+    let url = codex::gateway(&std::fs::read_to_string(settings).ok()?)?;
+    let address = authority(&url);
+    match ask(&address) {
+        Some(upstream) => Some(Ok(format!("{address} answers, and passes on to {upstream}"))),
+        None => Some(Err((
+            format!("Codex's base URL is our gateway at {address}, and nothing of ours answers there: Codex reaches no model"),
+            format!("epitome serve --http {address} --upstream https://api.openai.com, or epitome install codex --no-seat"),
+        ))),
+    }
+}
+
+/// Where a gateway passes on to.
+fn ask(address: &str) -> Option<String> {
+    let to = address.to_socket_addrs().ok()?.next()?;
+    let mut stream = TcpStream::connect_timeout(&to, PATIENCE).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    let request = format!("GET /health HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.take(4096).read_to_string(&mut answer).ok()?;
+    let health: serde_json::Value = serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()?;
+    health["gateway"].as_str().map(str::to_owned)
+}
+
+fn authority(url: &str) -> String {
+    let rest = url.split_once("://").map_or(url, |it| it.1);
+    rest.split('/').next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,96 @@
+//! Sessions of Codex that hold capsules: without the gateway no provider can read them, so leaving it opens them.
+
+use std::path::Path;
+
+use super::capsule::{Key, MARK};
+use super::recognise;
+use crate::agents::reach;
+use crate::agents::{self, Agent, Env, Found, seat};
+use crate::error::{Error, Kind, Result};
+use crate::format::codex::framed_summary;
+
+/// The sessions that hold a capsule of ours.
+pub fn holding(env: &Env) -> Vec<Found> {
+    let mut found = agents::list(env, Some(Agent::Codex), None);
+    found.retain(|it| std::fs::read(&it.path).is_ok_and(|it| holds(&it)));
+    found
+}
+
+fn holds(bytes: &[u8]) -> bool {
+    memchr::memmem::find(bytes, format!("\"{MARK}").as_bytes()).is_some()
+}
+
+/// Opens the capsules of a session where they stand; how many.
+///
+/// # Errors
+/// [`Kind::Live`] while Codex writes it; [`Kind::Refused`] if one is not the owner's.
+pub fn open(env: &Env, session: &Found, folder: &Path, owner: &str) -> Result<usize> {
+    let _claim = reach::claim(env, Agent::Codex, &session.id)?;
+    let place = || session.path.display().to_string();
+    let bytes = std::fs::read(&session.path)
+        .map_err(|error| Error::new(Kind::Io, "reading a session").at(place(), None).because(error))?;
+    let key = Key::open(folder)?;
+    let text = std::str::from_utf8(&bytes)
+        .map_err(|_| Error::new(Kind::Input, "expected UTF-8, found other bytes").at(place(), None))?;
+    let (new, count) =
+        opened(text, &|it| key.open_capsule(owner, it)).map_err(|error| error.at(place(), None))?;
+    if count > 0 {
+        crate::files::replace(&session.path, bytes.len() as u64, new.as_bytes())?;
+    }
+    Ok(count)
+}
+
+/// A rollout with each capsule as a user message that Codex takes for injected context, so that its own next compaction
+/// does not keep it as the user's words; everything else byte by byte.
+fn opened(text: &str, open: &dyn Fn(&str) -> Result<String>) -> Result<(String, usize)> {
+    let mut out = String::with_capacity(text.len());
+    let mut count = 0;
+    for line in text.split_inclusive('\n') {
+        let mut at = 0;
+        let spans = if holds(line.as_bytes()) { seat::codex::items(line) } else { Vec::new() };
+        for span in spans {
+            if let Some(summary) = recognise::opened(&line[span.clone()], open)? {
+                out.push_str(&line[at..span.start]);
+                out.push_str(&recognise::message(&framed_summary(&summary)).to_string());
+                (at, count) = (span.end, count + 1);
+            }
+        }
+        out.push_str(&line[at..]);
+    }
+    Ok((out, count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{self, Format, Memory};
+    use crate::history::Kind as Why;
+
+    #[test]
+    fn only_capsules_are_changed_and_a_resume_reads_them() {
+        let item =
+            format!("{{\"type\":\"compaction\",\"id\":\"cmp_1\",\"encrypted_content\":\"{MARK}h.c.t\"}}");
+        let said =
+            r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"go"}],"x":1.50}"#;
+        let line = |kind: &str, payload: &str| {
+            format!(
+                "{{\"timestamp\":\"2026-11-20T10:00:00.000Z\",\"type\":\"{kind}\",\"payload\":{payload}}}\n"
+            )
+        };
+        let text = line("session_meta", r#"{"id":"a-1","cwd":"/p","timestamp":"2026-11-20T10:00:00.000Z"}"#)
+            + &line("response_item", said)
+            + &line("compacted", &format!("{{\"message\":\"\",\"replacement_history\":[{said} , {item}]}}"))
+            + &line("response_item", said)
+            + "{\"cut";
+        let (new, count) = opened(&text, &|it| Ok(format!("Earlier conversation compacted: {it}"))).unwrap();
+        assert_eq!(count, 1);
+        let summary = framed_summary(&format!("Earlier conversation compacted: {MARK}h.c.t"));
+        assert_eq!(new, text.replace(&item, &recognise::message(&summary).to_string()));
+        assert!(!holds(new.as_bytes()) && holds(text.as_bytes()));
+        let session = format::read(&Memory::new("r", new.into_bytes()), Some(Format::Codex)).unwrap();
+        let kinds: Vec<Why> = session.history.messages().iter().map(|it| it.kind).collect();
+        assert_eq!(kinds, [Why::Said, Why::Summary, Why::Said]);
+        let refused = opened(&text, &|_| Err(Error::new(Kind::Refused, "no")));
+        assert_eq!(refused.unwrap_err().kind(), Kind::Refused);
+    }
+}
