@@ -144,6 +144,18 @@ fn seat(
     agent: Agent,
     problems: &mut Vec<Problem>,
 ) -> (String, Option<SeatEntry>) {
+    if agent == Agent::Codex
+        && let Some(reached) = super::gateway::reached(config)
+    {
+        let last = seat_log::newest(&config.data_dir, agent.name());
+        return match reached {
+            Ok(answers) => (format!("Epitome's gateway: {answers}"), last),
+            Err((what, remedy)) => {
+                problems.push(Problem { what, remedy });
+                ("nobody: the gateway is not there".to_owned(), last)
+            }
+        };
+    }
     let ours = install::seated(&config.agents, folder, agent);
     let others = install::other_seats(&config.agents, folder, agent);
     let last = seat_log::newest(&config.data_dir, agent.name());

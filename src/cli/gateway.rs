@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::Screen;
 use crate::agents::install::Change;
 use crate::agents::seat::codex;
+use crate::agents::{Agent, reach};
 use crate::config::Config;
 use crate::error::Result;
 use crate::gateway::rollouts;
@@ -16,27 +17,30 @@ pub(super) const DEFAULT: &str = "http://127.0.0.1:8765/v1";
 /// How long a gateway of this machine may take to say that it is there.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// What to do with the line in Codex's settings.
-pub(super) enum Line<'a> {
-    /// It names this base URL.
-    Put(&'a str),
-    /// It goes, and with it a file that `made_file` says we made, if nothing else is in it.
-    Remove { made_file: bool },
+/// Puts the line into the change of Codex's settings.
+pub(super) fn put(settings: &mut Change, url: &str) -> Result<()> {
+    let place = |error: crate::error::Error| error.at(settings.path.display().to_string(), None);
+    settings.after =
+        Some(codex::with_gateway(settings.after.as_deref().unwrap_or_default(), url).map_err(place)?);
+    Ok(())
 }
 
-/// Adds the line to the change of Codex's settings, or takes it out there.
-pub(super) fn change(settings: &mut Change, line: &Line<'_>) -> Result<()> {
-    let Some(text) = &settings.after else { return Ok(()) };
-    settings.after = match line {
-        Line::Put(url) => {
-            let place = |error: crate::error::Error| error.at(settings.path.display().to_string(), None);
-            Some(codex::with_gateway(text, url).map_err(place)?)
-        }
-        Line::Remove { made_file } => {
-            Some(codex::without_gateway(text)).filter(|it| !(*made_file && it.trim().is_empty()))
-        }
-    };
-    Ok(())
+/// Takes the line out of Codex's settings. `made_file`: we made the file, and it goes if nothing else is in it.
+pub(super) fn take_out(config: &Config, changes: &mut Vec<Change>, made_file: bool) {
+    let path = settings(config);
+    let at = changes.iter().position(|it| it.path == path);
+    let at = at.unwrap_or_else(|| {
+        let text = std::fs::read_to_string(&path).ok();
+        changes.push(Change { path, before: text.clone(), after: text });
+        changes.len() - 1
+    });
+    let without = changes[at].after.as_deref().map(codex::without_gateway);
+    changes[at].after = without.filter(|it| !(made_file && it.trim().is_empty()));
+}
+
+/// Codex's settings.
+pub(super) fn settings(config: &Config) -> std::path::PathBuf {
+    reach::home(&config.agents, Agent::Codex).join("config.toml")
 }
 
 /// What the gateway means for Codex, after `install codex`.
@@ -63,7 +67,9 @@ pub(super) fn leave(config: &Config, dry_run: bool, screen: &mut Screen<'_>) -> 
             format!("{path}  would be changed: its compactions are opened, which no provider could read")
         } else {
             match rollouts::open(&config.agents, &session, &config.data_dir, &config.owner) {
-                Ok(count) => format!("{path}  changed: {count} compactions opened, which no provider could read"),
+                Ok(count) => {
+                    format!("{path}  changed: {count} compactions opened, which no provider could read")
+                }
                 Err(error) => format!("{path}  stays, and needs the gateway to be resumed: {}", error.full()),
             }
         };
@@ -78,14 +84,19 @@ pub(super) fn leave(config: &Config, dry_run: bool, screen: &mut Screen<'_>) -> 
 
 /// Whether the gateway in Codex's settings is there: what it says of itself, or a problem. Nothing if there is none.
 pub(super) fn reached(config: &Config) -> Option<std::result::Result<String, (String, String)>> {
-    let settings = crate::agents::reach::home(&config.agents, crate::agents::Agent::Codex).join("config.toml");
+    let settings =
+        crate::agents::reach::home(&config.agents, crate::agents::Agent::Codex).join("config.toml");
     let url = codex::gateway(&std::fs::read_to_string(settings).ok()?)?;
     let address = authority(&url);
     match ask(&address) {
         Some(upstream) => Some(Ok(format!("{address} answers, and passes on to {upstream}"))),
         None => Some(Err((
-            format!("Codex's base URL is our gateway at {address}, and nothing of ours answers there: Codex reaches no model"),
-            format!("epitome serve --http {address} --upstream https://api.openai.com, or epitome install codex --no-seat"),
+            format!(
+                "Codex's base URL is our gateway at {address}, and nothing of ours answers there: Codex reaches no model"
+            ),
+            format!(
+                "epitome serve --http {address} --upstream https://api.openai.com, or epitome install codex --no-seat"
+            ),
         ))),
     }
 }

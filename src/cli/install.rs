@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 
-use super::Screen;
+use super::{Screen, gateway};
 use crate::agents::Agent;
 use crate::agents::install::{self, Change, Made, Wanted};
 use crate::agents::seat::files::{is_ours, pi_extension};
@@ -31,6 +31,9 @@ pub struct InstallArgs {
     /// Gemini CLI: run the tools without asking
     #[arg(long)]
     trust: bool,
+    /// Codex: make `epitome serve --http … --upstream …` its base URL, which then answers its compactions
+    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = gateway::DEFAULT, conflicts_with = "no_seat")]
+    gateway: Option<String>,
     /// Only show what would change
     #[arg(long)]
     dry_run: bool,
@@ -66,6 +69,10 @@ pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
         );
         return Err(Error::new(Kind::Arguments, what));
     }
+    if arguments.gateway.is_some() && agent != Agent::Codex {
+        let what = format!("--gateway: {} needs none; only codex does", agent.name());
+        return Err(Error::new(Kind::Arguments, what));
+    }
     install::expect_agent(&config.agents, &folder(config), agent)?;
     let ours = records(config).contains_key(agent.name());
     let wanted = Wanted {
@@ -77,6 +84,13 @@ pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
         ours,
     };
     let (mut changes, mut made) = install::install(&config.agents, &folder(config), agent, &wanted)?;
+    match (&arguments.gateway, changes.first_mut()) {
+        (Some(url), Some(settings)) => gateway::put(settings, url)?,
+        (None, _) if agent == Agent::Codex && arguments.no_seat => {
+            gateway::take_out(config, &mut changes, false);
+        }
+        _ => {}
+    }
     if arguments.prompts {
         changes.extend(prompts(config, &mut made)?);
     }
@@ -97,6 +111,9 @@ pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
         }
     }
     show(screen, &changes, arguments.dry_run)?;
+    if agent == Agent::Codex && arguments.no_seat {
+        gateway::leave(config, arguments.dry_run, screen)?;
+    }
     if screen.json {
         return Ok(0);
     }
@@ -108,6 +125,11 @@ pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
     if wanted.seat {
         for line in install::seat_explained(agent).into_iter().flatten() {
             screen.note(&format!("seat  {line}"))?;
+        }
+        if agent == Agent::Codex {
+            for line in gateway::explained(arguments.gateway.as_deref()) {
+                screen.note(&format!("seat  {line}"))?;
+            }
         }
     }
     match agent {
@@ -135,12 +157,20 @@ pub(super) fn uninstall(config: &Config, arguments: &UninstallArgs, screen: &mut
         let before = std::fs::read_to_string(&path).ok();
         changes.push(Change { path, before, after: None });
     }
+    if agent == Agent::Codex {
+        let file = gateway::settings(config).display().to_string();
+        let made_file = made.get(&file).is_some_and(|it| it.iter().any(String::is_empty));
+        gateway::take_out(config, &mut changes, made_file);
+    }
     if !arguments.dry_run {
         writable(&changes)?;
         apply(&changes)?;
         write_records(config, &all)?;
     }
     show(screen, &changes, arguments.dry_run)?;
+    if agent == Agent::Codex {
+        gateway::leave(config, arguments.dry_run, screen)?;
+    }
     Ok(0)
 }
 

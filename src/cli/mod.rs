@@ -7,6 +7,7 @@ mod compare;
 mod completions;
 mod doctor;
 mod estimate;
+mod gateway;
 mod handoff;
 mod home;
 mod hook;

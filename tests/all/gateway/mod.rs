@@ -160,8 +160,15 @@ impl Provider {
     /// A gateway to it.
     pub fn gateway(&self) -> Web {
         let url = format!("http://127.0.0.1:{}", self.port);
-        Web::start(|_, command| drop(command.args(["--upstream", &url])))
+        to(&url)
     }
+}
+
+/// A gateway to an address.
+pub fn to(url: &str) -> Web {
+    Web::start(|_, command| {
+        command.args(["--upstream", url]);
+    })
 }
 
 /// One request on a connection of its own.

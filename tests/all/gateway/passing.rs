@@ -157,7 +157,7 @@ fn what_is_no_compaction_passes_byte_by_byte() {
 fn both_ways_are_streams() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://127.0.0.1:{}", listener.local_addr().unwrap().port());
-    let web = Web::start(|_, command| drop(command.args(["--upstream", &url])));
+    let web = to(&url);
     let half = vec![b'x'; 300_000];
     let mut client = TcpStream::connect(("127.0.0.1", web.port)).unwrap();
     client.write_all(b"PUT /v1/files HTTP/1.1\r\nHost: localhost\r\nContent-Length: 600000\r\n\r\n").unwrap();
@@ -244,7 +244,7 @@ fn a_provider_that_fails_fails_as_it_does() {
     assert_eq!((slow.status(), slow.text().as_str()), (429, "slow"));
     assert_eq!(slow.headers, ["Retry-After: 9"]);
     drop(end);
-    let gone = Web::start(|_, command| drop(command.args(["--upstream", "http://127.0.0.1:1"])));
+    let gone = to("http://127.0.0.1:1");
     assert_eq!(post(gone.port, "/v1/responses", &[], &codex(&conversation("x"), true)).status(), 502);
 }
 
