@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(asked(json!([local, said]), json!([])), None);
         assert_eq!(asked(json!([prompt(&format!("Why does it say: {PROMPT}?"))]), json!([])), None);
         assert_eq!(asked(json!([]), json!([])), None);
-        let mut assistant = local.clone();
+        let mut assistant = local;
         assistant["role"] = "assistant".into();
         assert_eq!(asked(json!([assistant]), json!([])), None);
         for other in [json!({"input": "text"}), json!({"input": {}}), json!([]), json!(3), json!({})] {
