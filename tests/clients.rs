@@ -156,6 +156,26 @@ fn seat(client: &str, agent: &str) {
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));
 }
 
+/// Codex through the gateway: its own provider, and the built-in one with remote compaction.
+#[test]
+fn codex_compacts_by_us() {
+    let Some(kit) = Kit::find("seat, codex", "codex") else { return };
+    let mut failed = Vec::new();
+    // The flow replaces the program for a while, but not in the gateway that runs.
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("epitome");
+    std::fs::copy(&*EPITOME, &program).unwrap();
+    let program = program.display().to_string();
+    let gateway = format!("{program} serve --http 127.0.0.1:@PORT@ --upstream @UPSTREAM@");
+    for remote in [false, true] {
+        let mut command = Command::new(kit.folder.join("clients.sh"));
+        command.args(["codex", "seat"]).args(remote.then_some("--remote"));
+        command.env("GATEWAY", &gateway).env("PROGRAM", &program).env("WANT", SUMMARY);
+        kit.run(&format!("codex seat, remote: {remote}"), command, &mut failed);
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n\n"));
+}
+
 #[test]
 fn claude_code_compacts_by_us() {
     seat("claude", "claude-code");

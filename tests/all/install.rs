@@ -120,6 +120,10 @@ fn every_byte(agent: &str) {
         round(there.path(), agent, &["--no-hooks"]);
         round(there.path(), agent, &["--no-seat"]);
         round(there.path(), agent, &["--no-hooks", "--no-seat"]);
+        if agent == "codex" {
+            round(there.path(), agent, &["--gateway"]);
+            round(there.path(), agent, &["--gateway", "http://127.0.0.1:9/backend-api/codex", "--no-hooks"]);
+        }
     }
 }
 
@@ -131,6 +135,38 @@ fn every_byte_of_claude_code() {
 #[test]
 fn every_byte_of_codex() {
     every_byte("codex");
+}
+
+#[test]
+fn codex_gets_the_gateway_only_where_it_is_wanted() {
+    let there = home("codex");
+    let settings = || fs::read_to_string(there.path().join(".codex/config.toml")).unwrap();
+    changed(there.path(), &["install", "codex"]);
+    assert!(!settings().contains("openai_base_url"), "not by itself");
+    changed(there.path(), &["install", "codex", "--gateway"]);
+    assert!(settings().starts_with("openai_base_url = \"http://127.0.0.1:8765/v1\""));
+    changed(there.path(), &["install", "codex"]);
+    assert!(settings().contains("openai_base_url"), "it stays");
+    let doctor = |what: &str| {
+        let doctor = answer(&epitome(there.path(), &["doctor", "--json"])).to_string();
+        assert_eq!(doctor.contains("nothing of ours answers there"), what == "gone", "{doctor}");
+    };
+    // Nothing listens on port 9 of this machine.
+    changed(there.path(), &["install", "codex", "--gateway", "http://127.0.0.1:9/v1"]);
+    doctor("gone");
+    changed(there.path(), &["install", "codex", "--no-seat"]);
+    assert!(!settings().contains("openai_base_url"));
+    doctor("not wanted");
+    write(there.path(), ".codex/config.toml", "model_provider = \"mine\"\n");
+    let refused = epitome(there.path(), &["install", "codex", "--gateway"]);
+    assert!(!refused.status.success());
+    assert!(
+        String::from_utf8_lossy(&refused.stderr).contains("[model_providers.mine]"),
+        "it says what to do by hand"
+    );
+    assert_eq!(settings(), "model_provider = \"mine\"\n");
+    let other = epitome(home("claude-code").path(), &["install", "claude-code", "--gateway"]);
+    assert_eq!(other.status.code(), Some(2));
 }
 
 #[test]

@@ -2,7 +2,9 @@
 //! happens when the one or the other fails.
 
 mod compaction;
+mod leaving;
 mod passing;
+mod sdk;
 mod tenants;
 
 use std::io::{BufRead, BufReader, Read, Write};
