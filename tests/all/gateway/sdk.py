@@ -2,7 +2,7 @@
 
 import sys
 
-from openai import BadRequestError, OpenAI
+from openai import OpenAI
 
 url, token = sys.argv[1:]
 client = OpenAI(base_url=url, api_key="sk-provider", default_headers={"X-Epitome-Token": token}, max_retries=0)
@@ -13,13 +13,8 @@ for n in range(12):
 items.append({"role": "assistant", "content": "The test TAIL-sdk fails in parser.rs."})
 compacted = client.responses.compact(model="gpt-5.2", input=items)
 assert compacted.object == "response.compaction", compacted
-output = [it.to_dict() for it in compacted.output]
+output = [it.to_dict(warnings=False) for it in compacted.output]
 text = output[0]["content"][0]["text"]
 assert "migrations/sdk/" in text and "TAIL-sdk" in text and text.count("Earlier conversation compacted") == 1, text
-try:
-    client.responses.compact(model="gpt-5.2", input=[])
-    raise SystemExit("expected an error for nothing to compact")
-except BadRequestError as error:
-    assert "Epitome" in str(error), error
 answer = client.responses.create(model="gpt-5.2", input=output + [{"role": "user", "content": "go on"}])
 print(answer.output_text)
