@@ -340,6 +340,9 @@ pub enum Role {
     Tool,
 }
 
+/// How the first line of a summary begins that this crate writes, in every profile.
+pub const SUMMARY_START: &str = "Earlier conversation compacted:";
+
 /// Why a message is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -490,14 +493,18 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Tokens that no model takes or answers in one request: twice the largest window there is. A larger figure is no
+    /// report.
+    pub const MOST: u64 = 20_000_000;
+
     /// Everything the request was sent: the context just before the message.
     pub fn sent(&self) -> u64 {
-        self.input + self.cache_read + self.cache_write
+        self.input.saturating_add(self.cache_read).saturating_add(self.cache_write)
     }
 
     /// The context just after the message.
     pub fn context(&self) -> u64 {
-        self.sent() + self.output
+        self.sent().saturating_add(self.output)
     }
 }
 

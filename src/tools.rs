@@ -6,6 +6,8 @@
 mod patch;
 mod shell;
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::history::Call;
@@ -55,7 +57,7 @@ pub struct Action {
     /// The shell command, without a wrapping `bash -lc`.
     pub command: Option<String>,
     /// The directory that a relative path or the command stands in, where the call itself says so.
-    pub dir: Option<String>,
+    pub dir: Option<Arc<str>>,
 }
 
 impl Action {

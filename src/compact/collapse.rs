@@ -1,7 +1,7 @@
 //! Finished turns as one line each, and what is archived of them.
 
 use super::draft::{Draft, Item};
-use super::keep::{boundary_to, number};
+use super::keep::{is_boundary, number};
 use super::{Op, Reason};
 use crate::history::{Kind, Message, Part, Role};
 use crate::profile::Collapse;
@@ -13,7 +13,7 @@ const WORDS: usize = 120;
 pub(super) fn run(draft: &mut Draft<'_>, step: &Collapse) -> Result<(), Reason> {
     let starts: Vec<usize> = (0..draft.items.len())
         .filter(|at| draft.message(&draft.items[*at]).is_some_and(Message::is_prompt))
-        .filter(|at| boundary_to(draft, *at) == *at)
+        .filter(|at| is_boundary(draft, *at))
         .collect();
     let finished = starts.len().saturating_sub(step.keep_turns);
     let mut lines = Vec::new();

@@ -1,6 +1,7 @@
 //! The history while passes work on it: items in order, and what takes the place of outputs.
 
-use std::collections::{BTreeMap, HashMap};
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{Moment, Need, Op, OutputOp, Request, counts};
 use crate::history::{Call, History, Kind, Message, Output, Part, Role, Text, Weight};
@@ -48,6 +49,8 @@ pub(super) struct Draft<'a> {
     pub(super) split: Option<usize>,
     sizes: Vec<u64>,
     tools: HashMap<&'a str, &'a str>,
+    /// Ids of all outputs, once somebody asks.
+    answered: OnceCell<HashSet<&'a str>>,
 }
 
 impl<'a> Draft<'a> {
@@ -73,6 +76,7 @@ impl<'a> Draft<'a> {
             split: None,
             sizes: ruler.messages(messages),
             tools: calls.map(|it| (&*it.id, &*it.name)).collect(),
+            answered: OnceCell::new(),
         }
     }
 
@@ -131,6 +135,12 @@ impl<'a> Draft<'a> {
     /// The tool that an output came from.
     pub(super) fn tool(&self, output: &'a Output) -> &'a str {
         self.tools.get(&*output.id).copied().or(output.name.as_deref()).unwrap_or("")
+    }
+
+    /// Whether a call of that id has an output.
+    pub(super) fn is_answered(&self, id: &str) -> bool {
+        let outputs = || self.history.messages().iter().flat_map(Message::outputs).map(|it| &*it.id);
+        self.answered.get_or_init(|| outputs().collect()).contains(id)
     }
 
     /// The output at a place, unless it was replaced before.

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::draft::{Draft, How, Item, json_len};
 use super::outputs::{ends, thousands};
 use super::{Moment, Op, Plan, Reason, Request, is_work, plan};
-use crate::history::{History, Kind, Message, Part, Role, Text};
+use crate::history::{History, Kind, Message, Part, Role, SUMMARY_START, Text};
 use crate::profile::{Budget, Cut, Keep, Snip, Summarize, SummaryRole, Turns, UserMessages};
 use crate::tokens::{Ruler, middle};
 
@@ -99,8 +99,15 @@ fn made(role: Role, kind: Kind, text: &str) -> Item {
     Item::Made(Message::text(role, kind, text))
 }
 
-/// Six hex digits that name the end of a history: the content of its last part that is not a system message's.
-pub fn end_mark(messages: &[Message]) -> Option<String> {
+/// What names the end of a history, given the messages behind its summary: six hex digits of the content of the last
+/// part that is not a system message's, and, also in hex, how much was said and called in all of them. An end that only
+/// repeats another is told from it by how much stands before it.
+pub fn end_mark(behind: &[Message]) -> Option<String> {
+    Some(format!("{:06x}-{:x}", last_part(behind)?, amount(behind)))
+}
+
+/// Six hex digits of the last part.
+fn last_part(messages: &[Message]) -> Option<u64> {
     let last = messages.iter().rev().find(|it| super::counts(it))?;
     let text = match last.parts.last()? {
         Part::Text(it) => it.as_str(),
@@ -110,23 +117,76 @@ pub fn end_mark(messages: &[Message]) -> Option<String> {
         Part::Media(it) => &it.data,
         Part::Opaque(it) => it.raw.as_str(),
     };
-    let hash = xxhash_rust::xxh3::xxh3_64(text.trim().as_bytes());
-    Some(format!("{:06x}", hash & 0xFF_FFFF))
+    Some(xxhash_rust::xxh3::xxh3_64(text.trim().as_bytes()) & 0xFF_FFFF)
+}
+
+/// Calls, and characters that were said, without white space: no format loses or adds any of them, however it cuts
+/// messages.
+fn amount(messages: &[Message]) -> usize {
+    let said = |it: &Text| it.as_str().chars().filter(|it| !it.is_whitespace()).count();
+    let work = messages.iter().filter(|it| is_work(it));
+    work.map(|it| it.calls().count() + it.texts().map(said).sum::<usize>()).sum()
+}
+
+/// The end mark in the first line of a summary of ours: the last part, and how much stands before it, which marks of
+/// version 0.1.0 do not say. What stands further down quotes the session, and so may whatever else a summary holds.
+fn mark_of(summary: &Message) -> Option<(u64, Option<usize>)> {
+    let ours = |line: &&str| {
+        // Some profiles put a name in front: `[Name] `.
+        let line = line.strip_prefix('[').and_then(|it| it.split_once("] ")).map_or(*line, |it| it.1);
+        line.starts_with(SUMMARY_START)
+    };
+    let line = summary.texts().flat_map(|it| it.as_str().lines()).find(ours)?;
+    let mark = line.trim_end().strip_suffix(']')?.rsplit_once("[end ")?.1;
+    match mark.split_once('-') {
+        Some((part, then)) => {
+            Some((u64::from_str_radix(part, 16).ok()?, Some(usize::from_str_radix(then, 16).ok()?)))
+        }
+        None => Some((u64::from_str_radix(mark, 16).ok()?, None)),
+    }
 }
 
 /// Whether work follows the last summary. A summary of ours names the end it was made with.
 pub(super) fn nothing_new(history: &History) -> Result<(), Reason> {
     let messages = history.messages();
     let Some(last) = messages.iter().rposition(|it| it.kind == Kind::Summary) else { return Ok(()) };
+    let (summary, behind) = (&messages[last], &messages[last + 1..]);
     let reason = |text: &str| Err(Reason { code: "nothing_to_compact", text: text.to_owned() });
-    if !messages[last..].iter().any(is_work) {
+    if !behind.iter().any(is_work) {
         return reason("nothing was said since the last summary");
     }
-    let mark = end_mark(messages).unwrap_or_default();
-    if messages[last].texts().any(|it| it.as_str().contains(&format!("[end {mark}]"))) {
+    if ends_here(summary, behind) {
         return reason("nothing was said since the last compaction: it ends with the same message");
     }
     Ok(())
+}
+
+/// Whether the messages behind a summary of ours are those that it was made with, and no more.
+pub fn ends_here(summary: &Message, behind: &[Message]) -> bool {
+    let (Some((part, then)), Some(end)) = (mark_of(summary), last_part(behind)) else { return false };
+    part == end
+        && match then {
+            Some(then) => amount(behind) <= then,
+            // What is newer than the summary was said since.
+            None => {
+                let newest = behind.iter().rev().find_map(|it| it.at);
+                newest.zip(summary.at).is_none_or(|(newest, made)| newest <= made)
+            }
+        }
+}
+
+/// How many of the messages behind a summary of ours it was made with; nothing where its end is not among them.
+pub fn made_with(summary: &Message, behind: &[Message]) -> Option<usize> {
+    let (part, then) = mark_of(summary)?;
+    let mut so_far = 0;
+    let ends = behind.iter().enumerate().filter(|(_, message)| {
+        let message = std::slice::from_ref(*message);
+        so_far += amount(message);
+        last_part(message) == Some(part) && then.is_none_or(|it| so_far <= it)
+    });
+    let mut ends = ends.map(|(at, _)| at + 1);
+    // A mark without an amount means the first such end.
+    if then.is_some() { ends.last() } else { ends.next() }
 }
 
 /// Everything becomes the summary, but for some user messages.
@@ -285,15 +345,21 @@ fn turns(draft: &Draft<'_>, step: &Summarize, rule: &Turns) -> Kept {
     let share = usable.map_or(rule.maximum, |it| (it as f64 * rule.share).floor() as u64);
     let budget = rule.tokens.unwrap_or(share.clamp(rule.minimum, rule.maximum));
     let chars: Vec<u64> = draft.items.iter().map(|it| draft.json_len(it)).collect();
-    let size = |from: usize, to: usize| (chars[from..to].iter().sum::<u64>() + 2) / 4;
     let end = draft.items.len();
+    // Characters before each item, and where the unit of each begins.
+    let (mut before, mut begins) = (vec![0], Vec::with_capacity(end));
+    for (at, chars) in chars.iter().enumerate() {
+        before.push(before[at] + chars);
+        begins.push(if at == 0 || is_boundary(draft, at) { at } else { begins[at - 1] });
+    }
+    let size = |from: usize, to: usize| (before[to] - before[from] + 2) / 4;
     let starts: Vec<usize> =
         (0..end).filter(|at| draft.message(&draft.items[*at]).is_some_and(begins_turn)).collect();
     let (mut left, mut tail) = (budget, end);
     for &start in starts.iter().rev().take(rule.count.unwrap_or(usize::MAX)) {
         // What is said beside an output stays with its call.
-        let start = boundary_to(draft, start);
-        let turn = size(start, tail);
+        let start = begins[start];
+        let turn = size(start.min(tail), tail);
         if turn <= left {
             (left, tail) = (left - turn, start);
             continue;
@@ -430,9 +496,7 @@ pub(super) fn pending(draft: &Draft<'_>) -> usize {
 
 /// Whether a message holds a call that nobody answered.
 fn has_unanswered(draft: &Draft<'_>, message: &Message) -> bool {
-    let answered =
-        |id: &str| draft.history.messages().iter().rev().flat_map(Message::outputs).any(|it| *it.id == *id);
-    message.calls().any(|it| !answered(&it.id))
+    message.calls().any(|it| !draft.is_answered(&it.id))
 }
 
 /// From which item on whole units fit into `room` tokens, none before `first`; and what is left of the room.
@@ -545,7 +609,7 @@ pub(super) fn boundary_to(draft: &Draft<'_>, at: usize) -> usize {
     (0..=at).rev().find(|it| is_boundary(draft, *it)).unwrap_or(0)
 }
 
-fn is_boundary(draft: &Draft<'_>, at: usize) -> bool {
+pub(super) fn is_boundary(draft: &Draft<'_>, at: usize) -> bool {
     match draft.items.get(at) {
         Some(Item::Old(index)) => draft.history.can_cut(*index),
         Some(Item::Made(_) | Item::Summary { .. }) | None => true,

@@ -26,8 +26,8 @@ use crate::tokens::{Filled, Ruler, Tokenizer};
 
 pub use collapse::transcript;
 pub use draft::{Item, json_len};
-pub use keep::{Split, end_mark, find as find_split, json_share_split};
-pub use outcome::{Outcome, Rejected, Replace, apply};
+pub use keep::{Split, end_mark, ends_here, made_with, find as find_split, json_share_split};
+pub use outcome::{Outcome, Rejected, Replace, apply, behind};
 pub use trigger::{Gate, Limits, Verdict, passes, threshold, verdict};
 
 use draft::Draft;

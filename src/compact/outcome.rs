@@ -67,12 +67,7 @@ pub fn apply(
         (Some(_), Some(text)) if !text.is_empty() => text,
         (Some(_), _) => return Err(Rejected { code: "empty", reason: "the summary is empty".to_owned() }),
     };
-    let mut outputs: BTreeMap<usize, Vec<&OutputOp>> = BTreeMap::new();
-    for op in &plan.ops {
-        if let Op::Clear(op) | Op::Shorten(op) = op {
-            outputs.entry(op.message).or_default().push(op);
-        }
-    }
+    let outputs = replaced(plan);
     let mut messages: Vec<Message> = plan.layout.iter().map(|it| built(old, &outputs, it, summary)).collect();
     messages.extend(old[plan.made_for.count..].iter().cloned());
     let before: u64 = old.iter().filter(|it| counts(it)).map(|it| ruler.message(it)).sum();
@@ -112,6 +107,25 @@ pub fn apply(
         tokens,
         history: History::new(messages, history.meta.clone()),
     })
+}
+
+/// What will stand behind the summary when a plan is carried out on `history`.
+pub fn behind(history: &History, plan: &Plan) -> Vec<Message> {
+    let summary = plan.layout.iter().rposition(|it| matches!(it, Item::Summary { .. }));
+    let (old, outputs) = (history.messages(), replaced(plan));
+    let kept = plan.layout[summary.map_or(0, |it| it + 1)..].iter().map(|it| built(old, &outputs, it, ""));
+    kept.chain(old.iter().skip(plan.made_for.count).cloned()).collect()
+}
+
+/// The outputs that a plan replaces, by message.
+fn replaced(plan: &Plan) -> BTreeMap<usize, Vec<&OutputOp>> {
+    let mut outputs: BTreeMap<usize, Vec<&OutputOp>> = BTreeMap::new();
+    for op in &plan.ops {
+        if let Op::Clear(op) | Op::Shorten(op) = op {
+            outputs.entry(op.message).or_default().push(op);
+        }
+    }
+    outputs
 }
 
 /// The message that an item of the layout becomes.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::install::overhead_mark;
 use super::make::Made;
 use super::summarize::{Drafted, Heard};
-use super::{Ask, Engine, Event, Known, Measured, Opened, To, method_info, notes, pruned, session_info};
+use super::{Ask, Engine, Event, Known, Measured, Opened, To, method_info, pruned, session_info, warnings};
 use crate::agents::reach::Job;
 use crate::answers::{CONTRACT, CompactAnswer, FactCount, Next, UsageInfo};
 use crate::compact::{self, Cause, Plan};
@@ -351,7 +351,7 @@ impl Engine {
             resume: None,
             takes_effect: None,
             next: Next { who: "nobody".to_owned(), what: String::new() },
-            warnings: notes(opened),
+            warnings: warnings(opened, measured),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! How full the context is, what fills it, who would compact it now, and whether this is a good moment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
-use super::{Ask, Engine, Measured, Opened, method_info, notes, session_info};
+use super::{Ask, Engine, Measured, Opened, method_info, session_info, warnings};
 use crate::answers::{
     Advice, CONTRACT, CategoryInfo, Counts, EstimateAnswer, Large, NextInfo, PastInfo, Reported, TriggerInfo,
 };
@@ -69,9 +69,11 @@ impl Engine {
             compactions: opened.session.past.iter().map(past).collect(),
             triggers,
             advice: advice(&measured, used),
-            next: next
-                .map(|tokens| NextInfo { tokens, fits: usable.is_none_or(|it| context + tokens <= it) }),
-            warnings: notes(opened),
+            next: next.map(|tokens| NextInfo {
+                tokens,
+                fits: usable.is_none_or(|it| context.saturating_add(tokens) <= it),
+            }),
+            warnings: warnings(opened, &measured),
         })
     }
 }
@@ -172,9 +174,9 @@ fn advice(measured: &Measured<'_>, used: Option<f64>) -> Advice {
         Some(_) | None => "room",
     };
     let messages = measured.history.messages();
-    let answered =
-        |id: &str| messages.iter().rev().take(50).flat_map(Message::outputs).any(|it| *it.id == *id);
-    let pending = messages.iter().rev().take(50).flat_map(Message::calls).any(|it| !answered(&it.id));
+    let newest = || messages.iter().rev().take(50);
+    let answered: HashSet<&str> = newest().flat_map(Message::outputs).map(|it| &*it.id).collect();
+    let pending = newest().flat_map(Message::calls).any(|it| !answered.contains(&*it.id));
     let (good_moment, why) = if pending {
         (false, "a tool call waits for its output".to_owned())
     } else if let Some(why) = facts::pause(measured.history) {

@@ -3,8 +3,7 @@
 use super::{Amount, Ask, Engine, Event, Known, Measured};
 use crate::compact::{self, Item, Op, Outcome, Plan};
 use crate::facts::Ledger;
-use crate::format;
-use crate::history::{History, Kind as Why, Message, Part, Text};
+use crate::history::{History, Kind as Why, Message, SUMMARY_START, Text};
 use crate::profile::{Keep, Summarize};
 use crate::score::{self, Score};
 use crate::summarizer::offline;
@@ -162,30 +161,7 @@ fn used_snapshot(plan: &Plan) -> Option<String> {
 
 /// The end that an outcome of this plan will have, as the summary names it.
 fn plan_end(measured: &Measured<'_>, plan: &Plan) -> Option<String> {
-    if let Some(last) =
-        measured.grown.and_then(|it| it.messages().get(measured.history.messages().len()..)?.last())
-    {
-        return compact::end_mark(std::slice::from_ref(last));
-    }
-    let last = match plan.layout.last()? {
-        Item::Old(index) => &measured.history.messages()[*index],
-        Item::Made(message) => message,
-        Item::Summary { .. } => return None,
-    };
-    let shortened = plan.ops.iter().rev().find_map(|op| match op {
-        Op::Clear(op) | Op::Shorten(op) if Some(op.message as u32) == last.from => Some(op.text.clone()),
-        _ => None,
-    });
-    match shortened {
-        Some(text) => {
-            let mut message = last.clone();
-            if let Some(Part::Output(it)) = message.parts.last_mut() {
-                it.text = Text::new(text);
-            }
-            compact::end_mark(&[message])
-        }
-        None => compact::end_mark(std::slice::from_ref(last)),
-    }
+    compact::end_mark(&compact::behind(measured.whole(), plan))
 }
 
 /// The first line: who compacted what, what is left, how to get the rest back.
@@ -205,7 +181,7 @@ pub(super) fn header(
     let end = end.map(|it| format!(" [end {it}]")).unwrap_or_default();
     format!(
         "{} {} messages, {} → {} tokens; {:.0} % of its facts kept. Undo or whole: epitome restore {handle}{end}",
-        format::SUMMARY_START,
+        SUMMARY_START,
         history.messages().len(),
         k(before),
         k(after),

@@ -40,7 +40,7 @@ use crate::compact::{Cause, Limits, Moment, Op, OutputOp, Request, Snapshot};
 use crate::config::{Choice, Config, Said, StoreAt};
 use crate::error::{Error, Kind, Result};
 use crate::format::{Format, Session};
-use crate::history::History;
+use crate::history::{History, Usage};
 use crate::profile::{Pass, Profile, Style};
 use crate::store::{Digest, Handle, Sqlite, Store, Where};
 use crate::summarizer::run::{Sampling, Watch};
@@ -303,7 +303,9 @@ impl Engine {
         for (message, size) in history.messages().iter().zip(ruler.messages(history.messages())) {
             *if crate::compact::counts(message) { &mut tokens } else { &mut overhead } += size;
         }
-        let given = ask.window.or(configured).or(history.meta.window).filter(|it| *it > 0);
+        let given = ask.window.or(configured).filter(|it| *it > 0);
+        let told = history.meta.window.filter(|it| WINDOWS.contains(it));
+        let given = given.or(told);
         let limits = Limits {
             model,
             window: given.or(known.map(|it| it.context)),
@@ -501,6 +503,26 @@ fn pruned(ops: &[Op]) -> Vec<PrunedInfo> {
         .filter_map(|op| if let Op::Clear(op) | Op::Shorten(op) = op { Some(info(op)) } else { None })
         .collect()
 }
+
+/// What could not be read, and what is not believed.
+fn warnings(opened: &Opened, measured: &Measured<'_>) -> Vec<String> {
+    let mut out = notes(opened);
+    if let Some((message, tokens)) = measured.ruler.disbelieved() {
+        out.push(format!(
+            "message {message} reports a context of {tokens} tokens: more than any model takes, or than this history can \
+             have; it is counted without that report"
+        ));
+    }
+    if let Some(window) = measured.history.meta.window.filter(|it| !WINDOWS.contains(it)) {
+        out.push(format!(
+            "the session tells a window of {window} tokens, which no model has; it is not gone by"
+        ));
+    }
+    out
+}
+
+/// Windows that models have, in tokens.
+const WINDOWS: std::ops::RangeInclusive<u64> = 1_000..=Usage::MOST;
 
 /// What could not be read, as warnings; the first few and a count.
 fn notes(opened: &Opened) -> Vec<String> {

@@ -1,6 +1,6 @@
 //! Which tool outputs a profile clears.
 
-use super::{Ask, Engine, Opened, To, notes, pruned, session_info};
+use super::{Ask, Engine, Opened, To, pruned, session_info, warnings};
 use crate::agents::reach::Job;
 use crate::answers::{CONTRACT, Next, PruneAnswer};
 use crate::compact;
@@ -34,7 +34,7 @@ impl Engine {
             resume: None,
             takes_effect: None,
             next: Next { who: "nobody".to_owned(), what: String::new() },
-            warnings: notes(opened),
+            warnings: warnings(opened, &measured),
         };
         if !plan.act {
             return Ok(answer);

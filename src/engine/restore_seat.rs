@@ -139,11 +139,7 @@ fn names(part: &Part, handle: &str) -> bool {
 /// What follows a summary of ours and the end of the conversation that was kept with it.
 fn said_since(from_summary: &[Message]) -> Vec<Message> {
     let Some((summary, rest)) = from_summary.split_first() else { return Vec::new() };
-    let ends = |it: &Message| {
-        let mark = compact::end_mark(std::slice::from_ref(it)).map(|it| format!("[end {it}]"));
-        mark.is_some_and(|mark| summary.texts().any(|it| it.as_str().contains(&mark)))
-    };
-    let rest = rest.iter().position(ends).map_or(rest, |it| &rest[it + 1..]);
+    let rest = &rest[compact::made_with(summary, rest).unwrap_or(0)..];
     // Where the summary was a message of the user, the model has answered it with a word.
     let answer = |it: &Message| {
         it.role == Role::Assistant

@@ -146,7 +146,7 @@ impl Engine {
             .position(|it| matches!(it, crate::profile::Pass::Summarize(_)))
             .map(|pass| compact::Need { from: 0, to: tail, budget: SMALL, shown_from: 0, pass });
         let after = messages[tail..].iter().map(size).sum::<u64>();
-        let first = header(measured.tokens, after, 1.0, history, handle, compact::end_mark(messages));
+        let first = header(measured.tokens, after, 1.0, history, handle, compact::end_mark(&messages[tail..]));
         let (before, text, behind) = match ask.profile.summarize() {
             Some(step) => {
                 let known = super::Known::default();
@@ -208,9 +208,8 @@ fn without_request(history: History) -> History {
 fn nothing_new(history: &History) -> bool {
     let messages = history.messages();
     let Some(at) = messages.iter().rposition(|it| it.kind == Why::Summary) else { return false };
-    let end = compact::end_mark(messages).map(|it| format!("[end {it}]"));
-    let marked = |it: &Text| end.as_deref().is_some_and(|end| it.as_str().contains(end));
-    messages[at].texts().any(marked) || !messages[at + 1..].iter().any(|it| it.kind == Why::Said)
+    let behind = &messages[at + 1..];
+    compact::ends_here(&messages[at], behind) || !behind.iter().any(|it| it.kind == Why::Said)
 }
 
 /// With the end of an earlier answer as messages again, each under its place as its number.

@@ -210,6 +210,9 @@ pub(super) fn doings(command: &str) -> Vec<Doing> {
     words.filter(|it| !only_looks(it)).filter_map(|it| doing(&it)).collect()
 }
 
+/// Files and places of one command that are looked at.
+const NAMED: usize = 64;
+
 fn doing(words: &[&str]) -> Option<Doing> {
     let (head, rest) = words.split_first()?;
     let rest = match rest {
@@ -229,7 +232,7 @@ fn doing(words: &[&str]) -> Option<Doing> {
             break;
         }
     }
-    let named = bare.filter(|it| it.contains(['/', '.'])).map(|it| (*it).to_owned()).collect();
+    let named = bare.filter(|it| it.contains(['/', '.'])).take(NAMED).map(|it| (*it).to_owned()).collect();
     Some(Doing { kind, named })
 }
 

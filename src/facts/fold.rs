@@ -427,6 +427,8 @@ impl Fold<'_> {
         if let Some((label, list)) = body.split_once(": ")
             && let (word, root) =
                 label.split_once(" in ").map_or((label, None), |(word, root)| (word, Some(root)))
+            // Each path repeats it.
+            && root.is_none_or(|it| it.len() <= work::LONGEST_PATH)
             && let Some((_, deed)) = DEEDS.iter().find(|(known, _)| word.eq_ignore_ascii_case(known))
         {
             let whole =
@@ -509,7 +511,9 @@ impl Fold<'_> {
                 && let Some(last) =
                     self.facts.last_mut().filter(|it| it.topic == Topic::Errors && it.message == self.number)
             {
-                last.text.reword(|it| format!("{it} {text}"));
+                if last.text.len() < 1_000 {
+                    last.text.reword(|it| format!("{it} {text}"));
+                }
                 last.detail = detail;
                 return;
             }

@@ -1,10 +1,12 @@
 //! The plan: the last state of the to-do tools or of a checklist; and what the user answered when a tool asked.
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use serde_json::Value;
 
 use super::expression::Expression;
+use super::stale::Listed;
 use super::text::{clip, flat};
 use super::voice::{Answered, Quote, Told};
 use super::{Fact, Topic, Voice};
@@ -17,6 +19,16 @@ struct Step {
     text: String,
     topic: Topic,
     message: usize,
+}
+
+/// The steps of the plan, in order; nothing where one was dropped.
+#[derive(Default)]
+struct Steps {
+    all: Vec<Option<Step>>,
+    /// Where a step with a number stands; of several the first.
+    by_id: HashMap<String, usize>,
+    /// All steps before it have a number or are gone.
+    unnumbered: usize,
 }
 
 /// What became of a task that was made before the history begins: only an earlier summary tells what it is.
@@ -34,7 +46,7 @@ static BOX: LazyLock<Expression> =
 
 /// Reads the last state of the plan, and gives back what became of tasks made before.
 pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<Changed> {
-    let mut steps: Vec<Step> = Vec::new();
+    let mut steps = Steps::default();
     let mut changed: Vec<Changed> = Vec::new();
     let mut listed = 0;
     for (number, message) in history.messages().iter().enumerate() {
@@ -47,18 +59,23 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<Changed> {
                 // A checklist in prose counts until a tool keeps the plan.
                 Part::Text(text) if message.kind == Kind::Said && message.role != Role::System => {
                     let boxes = checklist(text.as_str(), number);
-                    if boxes.len() >= 2 && (steps.is_empty() || listed > 0) {
+                    if boxes.len() >= 2 && (steps.all.is_empty() || listed > 0) {
                         listed = boxes.len();
-                        steps = boxes;
+                        steps = Steps { all: boxes.into_iter().map(Some).collect(), ..Steps::default() };
                     }
                 }
                 Part::Text(_) | Part::Call(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
             }
         }
     }
+    let steps: Vec<Step> = steps.all.into_iter().flatten().collect();
     if !steps.is_empty() {
         // The plan of an earlier summary is what this one grew from.
-        facts.retain(|it| !matches!(it.topic, Topic::Open | Topic::Active) || !restated(it, &steps));
+        let listed = Listed::of(steps.iter().map(|it| it.text.as_str()));
+        facts.retain(|it| {
+            !matches!(it.topic, Topic::Open | Topic::Active)
+                || it.voice() == Voice::Summary && !listed.has(&it.text)
+        });
     }
     facts.extend(steps.into_iter().map(|it| {
         let topic = match it.topic {
@@ -71,12 +88,8 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<Changed> {
     changed
 }
 
-fn restated(fact: &Fact, steps: &[Step]) -> bool {
-    fact.voice() != Voice::Summary || steps.iter().any(|it| super::stale::same(&it.text, &fact.text))
-}
-
 /// Brings the steps up to date; gives back what is said of a task that is none of them.
-fn apply(call: &Call, number: usize, steps: &mut Vec<Step>) -> Option<Changed> {
+fn apply(call: &Call, number: usize, steps: &mut Steps) -> Option<Changed> {
     let input: Value = serde_json::from_str(call.input.as_str()).unwrap_or_default();
     let text = |it: &Value| {
         ["content", "step", "description", "subject", "title", "text"]
@@ -87,10 +100,10 @@ fn apply(call: &Call, number: usize, steps: &mut Vec<Step>) -> Option<Changed> {
     // Claude Code, Codex, Gemini CLI and OpenCode hand over the whole list.
     let list = ["todos", "plan", "items", "task_list"].iter().find_map(|key| input.get(key)?.as_array());
     if let Some(list) = list {
-        steps.clear();
+        *steps = Steps::default();
         for item in list {
             let Some(topic) = topic(status(item).as_deref().unwrap_or("pending")) else { continue };
-            steps.extend(text(item).map(|text| Step { id: None, text, topic, message: number }));
+            steps.all.extend(text(item).map(|text| Some(Step { id: None, text, topic, message: number })));
         }
         return None;
     }
@@ -100,41 +113,47 @@ fn apply(call: &Call, number: usize, steps: &mut Vec<Step>) -> Option<Changed> {
     match id {
         // Claude Code's `TaskUpdate`.
         Some(id) => {
-            let known = steps.iter().position(|it| it.id.as_deref() == Some(&*id));
-            let Some(at) = known else {
+            let Some(at) = steps.by_id.get(&id).copied() else {
                 let topic = topic(&status(&input)?);
                 return Some(Changed { id, topic, message: number });
             };
-            if let Some(text) = input.get("subject").and_then(Value::as_str) {
-                steps[at].text = flat(text);
-            }
-            match status(&input).as_deref().map(topic) {
-                Some(Some(topic)) => steps[at].topic = topic,
-                Some(None) => {
-                    steps.remove(at);
+            let step = &mut steps.all[at];
+            match (status(&input).as_deref().map(topic), step.as_mut()) {
+                (Some(None), _) => {
+                    *step = None;
+                    steps.by_id.remove(&id);
                 }
-                None => {}
+                (now, Some(step)) => {
+                    if let Some(text) = input.get("subject").and_then(Value::as_str) {
+                        step.text = flat(text);
+                    }
+                    step.topic = now.flatten().unwrap_or(step.topic);
+                }
+                (Some(Some(_)) | None, None) => {}
             }
         }
         // `TaskCreate`: its number comes with the answer.
         None => {
             let subject = input.get("subject").and_then(Value::as_str);
-            steps.extend(subject.map(|it| Step {
-                id: None,
-                text: flat(it),
-                topic: Topic::Open,
-                message: number,
-            }));
+            let step = |it: &str| Step { id: None, text: flat(it), topic: Topic::Open, message: number };
+            steps.all.extend(subject.map(|it| Some(step(it))));
         }
     }
     None
 }
 
 /// Gives the oldest step without a number the one that the tool answered.
-fn numbered(output: &Output, steps: &mut [Step]) {
+fn numbered(output: &Output, steps: &mut Steps) {
     let Some(found) = CREATED.captures(clip(output.text.as_str(), 120).0) else { return };
-    if let Some(step) = steps.iter_mut().find(|it| it.id.is_none()) {
-        step.id = found.get(1).map(|it| it.as_str().into());
+    let Some(id) = found.get(1).map(|it| it.as_str().to_owned()) else { return };
+    while let Some(step) = steps.all.get_mut(steps.unnumbered) {
+        let at = steps.unnumbered;
+        steps.unnumbered += 1;
+        if let Some(step) = step.as_mut().filter(|it| it.id.is_none()) {
+            step.id = Some(id.clone());
+            steps.by_id.entry(id).or_insert(at);
+            return;
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What an earlier summary told as the present and the session since then shows to be over. It gives way only to what
 //! is seen of the same: a task's new state, work on the same names, a turn that ended.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use super::cues::{CUES, Small};
@@ -59,19 +59,30 @@ pub(super) fn read(history: &History, changed: &[Changed], facts: &mut Vec<Fact>
     let mut over = moved(changed, facts);
     let done = facts.iter().filter(|it| it.topic == Topic::Done && it.voice() == Voice::Model);
     over.extend(done.map(|it| Over::of(&it.text, it.message)));
-    facts.retain(|fact| !ended(fact, &over));
-    let runs: Vec<(usize, HashSet<String>)> = facts.iter().filter_map(ran).collect();
+    // The newest last: of tasks with the same name those are looked at.
+    over.sort_by_key(|it| it.message);
+    let mut by_name: HashMap<&str, Vec<&Over>> = HashMap::new();
+    for task in &over {
+        task.names.iter().for_each(|it| by_name.entry(it).or_default().push(task));
+    }
+    facts.retain(|fact| !ended(fact, &by_name));
+    // When each was last run.
+    let mut runs: HashMap<String, usize> = HashMap::new();
+    for (message, stems) in facts.iter().filter_map(ran) {
+        for stem in stems {
+            let last = runs.entry(stem).or_default();
+            *last = message.max(*last);
+        }
+    }
     facts.retain(|fact| {
-        let since = |it: &&(usize, HashSet<String>)| it.0 > fact.message;
         let step = STEP.captures(&fact.text).and_then(|it| it.get(1)).map_or("", |it| it.as_str());
         let run = ["run ", "rerun ", "re-run "].iter().any(|it| step.to_lowercase().starts_with(it));
         // Nothing but to run something, and all of that was run.
         let only = run && told_open(fact) && step.len() <= SHORT && polarity(&fact.text).is_none();
         let step = if only { stems(step) } else { HashSet::new() };
-        let ran = || runs.iter().filter(since).flat_map(|it| &it.1);
-        step.is_empty() || !step.iter().all(|it| ran().any(|ran| ran == it))
+        step.is_empty() || !step.iter().all(|it| runs.get(it).is_some_and(|it| *it > fact.message))
     });
-    let past: HashSet<usize> = summaries(history).filter(|it| went_on(history, *it)).collect();
+    let past = past(history);
     // A rule does not end with the turn it stands in.
     let current = |fact: &mut Fact| {
         fact.topic == Topic::Current
@@ -96,13 +107,14 @@ pub(super) fn read(history: &History, changed: &[Changed], facts: &mut Vec<Fact>
 /// Gives steps that summaries told with their number the state that they have since; gives back those that are over.
 fn moved(changed: &[Changed], facts: &mut Vec<Fact>) -> Vec<Over> {
     let mut over = Vec::new();
+    let last: HashMap<&str, &Changed> = changed.iter().map(|it| (it.id.as_str(), it)).collect();
     facts.retain_mut(|fact| {
         if fact.voice() != Voice::Summary || !matches!(fact.topic, Topic::Open | Topic::Active) {
             return true;
         }
         let found = TASK.captures(&fact.text).and_then(|it| Some(it.get(1)?.as_str().to_owned()));
-        let later = |it: &&Changed| found.as_deref() == Some(&it.id) && it.message > fact.message;
-        let Some(now) = changed.iter().rev().find(later) else { return true };
+        let now = found.and_then(|it| last.get(it.as_str())).filter(|it| it.message > fact.message);
+        let Some(now) = now else { return true };
         if now.topic != Some(Topic::Open) {
             over.extend((now.topic != Some(Topic::Active)).then(|| Over::of(&fact.text, now.message)));
             fact.message = now.message;
@@ -128,18 +140,33 @@ pub(super) fn refused(facts: &mut Vec<Fact>) {
         }
         _ => None,
     };
-    let refused: Vec<(usize, String, HashSet<String>)> = facts.iter().filter_map(no).collect();
+    // By verb: when each object was last refused, and when none was named.
+    let mut refused: HashMap<String, (HashMap<String, usize>, Option<usize>)> = HashMap::new();
+    for (message, verb, object) in facts.iter().filter_map(no) {
+        let (objects, bare) = refused.entry(verb).or_default();
+        if object.is_empty() {
+            *bare = Some(message).max(*bare);
+        }
+        for stem in object {
+            let last = objects.entry(stem).or_default();
+            *last = message.max(*last);
+        }
+    }
+    if refused.is_empty() {
+        return;
+    }
     facts.retain(|fact| {
-        let same = |it: &(usize, String, HashSet<String>)| {
-            let Some(rest) = STEP.captures(&fact.text).and_then(|it| it.get(1)) else { return false };
-            let step = rest.as_str().to_lowercase();
-            let (first, rest) = step.split_once(|c: char| !c.is_alphanumeric()).unwrap_or((&step, ""));
-            let rest = stems(rest);
-            // "Shall I commit?" is about a step that says no more than that.
-            let object = if it.2.is_empty() { rest.is_empty() } else { !it.2.is_disjoint(&rest) };
-            it.0 > fact.message && first == it.1 && object
+        let Some(rest) = STEP.captures(&fact.text).and_then(|it| it.get(1)).filter(|_| told_open(fact))
+        else {
+            return true;
         };
-        !told_open(fact) || !refused.iter().any(same)
+        let step = rest.as_str().to_lowercase();
+        let (first, rest) = step.split_once(|c: char| !c.is_alphanumeric()).unwrap_or((&step, ""));
+        let Some((objects, bare)) = refused.get(first) else { return true };
+        let rest = stems(rest);
+        // "Shall I commit?" is about a step that says no more than that.
+        let bare = rest.is_empty() && bare.is_some_and(|it| it > fact.message);
+        !(bare || rest.iter().any(|it| objects.get(it).is_some_and(|it| *it > fact.message)))
     });
 }
 
@@ -170,7 +197,7 @@ fn stems(text: &str) -> HashSet<String> {
 }
 
 /// Whether an earlier summary told `fact` as open, and it is about what is over.
-fn ended(fact: &Fact, over: &[Over]) -> bool {
+fn ended(fact: &Fact, over: &HashMap<&str, Vec<&Over>>) -> bool {
     if fact.voice() != Voice::Summary || over.is_empty() || polarity(&fact.text).is_some() {
         return false;
     }
@@ -199,7 +226,9 @@ fn ended(fact: &Fact, over: &[Over]) -> bool {
     let own = names(&fact.text);
     // Of two things that are to be done to the same files, one may be done and the other not.
     let step = matches!(fact.topic, Topic::Open | Topic::Active);
-    over.iter().filter(|it| it.message > fact.message && (!step || it.verb == verb(&fact.text))).any(|it| {
+    let verb = verb(&fact.text);
+    let near = own.iter().filter_map(|it| over.get(it.as_str())).flat_map(|it| it.iter().rev().take(ALIKE));
+    near.filter(|it| it.message > fact.message && (!step || it.verb == verb)).any(|it| {
         let shared = own.intersection(&it.names).count();
         shared >= 2 && shared * 2 >= own.len()
     })
@@ -223,31 +252,73 @@ fn names(text: &str) -> HashSet<String> {
     words.filter(code).map(str::to_lowercase).collect()
 }
 
-fn summaries(history: &History) -> impl Iterator<Item = usize> {
-    let all = history.messages().iter().enumerate();
-    all.filter(|(_, it)| it.kind == Kind::Summary).map(|(number, _)| number)
+/// The summaries since which the model came to an answer and the user asked for something again.
+fn past(history: &History) -> HashSet<usize> {
+    let mut out = HashSet::new();
+    // Walked backwards: whether a prompt follows, and whether an answer with a prompt behind it does.
+    let (mut asked, mut went_on) = (false, false);
+    for (number, message) in history.messages().iter().enumerate().rev() {
+        match (message.role, message.kind) {
+            (_, Kind::Summary) if went_on => {
+                out.insert(number);
+            }
+            (Role::Assistant, Kind::Said) if asked && !went_on => {
+                went_on = message.texts().any(|it| !it.as_str().trim().is_empty());
+            }
+            _ => asked |= !asked && message.is_prompt() && !trivial(&message.plain()),
+        }
+    }
+    out
 }
 
-/// Whether, since a summary, the model came to an answer and the user asked for something again.
-fn went_on(history: &History, summary: usize) -> bool {
-    let since = &history.messages()[summary + 1..];
-    let said = |it: &crate::history::Message| {
-        it.role == Role::Assistant && it.kind == Kind::Said && !it.plain().trim().is_empty()
-    };
-    let Some(answer) = since.iter().position(said) else { return false };
-    since[answer..].iter().any(|it| it.is_prompt() && !trivial(&it.plain()))
+/// How many steps that share a word with another are looked at: in a plan that repeats a word more often, it tells
+/// nothing.
+const ALIKE: usize = 64;
+
+/// The steps of a plan, by their words.
+pub(super) struct Listed {
+    whole: HashSet<String>,
+    steps: Vec<HashSet<String>>,
+    by_word: HashMap<String, Vec<usize>>,
 }
 
-/// Whether two steps of plans are the same one, told in other words.
-pub(super) fn same(a: &str, b: &str) -> bool {
-    let words = |text: &str| -> HashSet<String> {
-        let end = [" — ", "; ", " ("].iter().filter_map(|it| text.find(it)).min().unwrap_or(text.len());
-        let words = text[..end].split(|c: char| !c.is_alphanumeric() && c != '_');
-        words.filter(|it| it.chars().count() > 3).map(str::to_lowercase).collect()
-    };
-    let (own, other) = (words(a), words(b));
-    let shared = own.intersection(&other).count();
-    a.eq_ignore_ascii_case(b) || shared >= 2 && (own.is_subset(&other) || other.is_subset(&own))
+impl Listed {
+    pub(super) fn of<'a>(texts: impl Iterator<Item = &'a str>) -> Self {
+        let mut out = Self { whole: HashSet::new(), steps: Vec::new(), by_word: HashMap::new() };
+        for text in texts {
+            out.whole.insert(text.to_ascii_lowercase());
+            let own = long_words(text);
+            for word in &own {
+                let places = out.by_word.entry(word.clone()).or_default();
+                if places.len() < ALIKE {
+                    places.push(out.steps.len());
+                }
+            }
+            out.steps.push(own);
+        }
+        out
+    }
+
+    /// Whether one of them is the same as this one, told in other words.
+    pub(super) fn has(&self, text: &str) -> bool {
+        if self.whole.contains(&text.to_ascii_lowercase()) {
+            return true;
+        }
+        let own = long_words(text);
+        let near: HashSet<usize> =
+            own.iter().filter_map(|it| self.by_word.get(it)).flatten().copied().collect();
+        near.into_iter().map(|it| &self.steps[it]).any(|other| {
+            let shared = own.intersection(other).count();
+            shared >= 2 && (shared == own.len() || shared == other.len())
+        })
+    }
+}
+
+/// The longer words of a step, without what only explains it.
+fn long_words(text: &str) -> HashSet<String> {
+    let end = [" — ", "; ", " ("].iter().filter_map(|it| text.find(it)).min().unwrap_or(text.len());
+    let words = text[..end].split(|c: char| !c.is_alphanumeric() && c != '_');
+    words.filter(|it| it.chars().count() > 3).map(str::to_lowercase).collect()
 }
 
 #[cfg(test)]
@@ -264,7 +335,7 @@ mod tests {
             ("Fix the parser", "Fix the writer", false),
             ("Write parser tests for Windows", "Write parser tests for Linux", false),
         ] {
-            assert_eq!(same(a, b), expected, "{a} / {b}");
+            assert_eq!(Listed::of([a].into_iter()).has(b), expected, "{a} / {b}");
         }
     }
 }

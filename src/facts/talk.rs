@@ -183,17 +183,20 @@ pub(super) fn polarity(sentence: &str) -> Option<Polarity> {
 
 fn ruled(number: usize, prompt: &Prompt, facts: &mut Vec<Fact>) {
     let all = prompt.parts().iter().flat_map(|part| sentences(part).into_iter().map(move |it| (*part, it)));
-    let mut lists = String::new();
+    // Where the last list ends: what stands in it was told with it.
+    let mut told = std::ptr::null();
     for (part, sentence) in all {
         let count = sentence.chars().count();
-        if count < 5 || count < 12 && sentence.is_ascii() || lists.contains(sentence) {
+        let within = part.as_bytes().as_ptr_range();
+        let listed = within.start <= told && told <= within.end && sentence.as_ptr() < told;
+        if count < 5 || count < 12 && sentence.is_ascii() || listed {
             continue;
         }
         if let Some(polarity) = polarity(sentence) {
             let text = if sentence.ends_with([':', '：']) {
                 // "The code should either:" is no rule without what follows.
                 let Some(list) = with_items(part, sentence) else { continue };
-                lists.push_str(list);
+                told = list.as_bytes().as_ptr_range().end;
                 list
             } else if count > RULE {
                 narrowed(sentence)
@@ -208,13 +211,16 @@ fn ruled(number: usize, prompt: &Prompt, facts: &mut Vec<Fact>) {
 
 /// A sentence that announces a list, with the items below it: as many as a rule may be long.
 fn with_items<'a>(part: &'a str, sentence: &str) -> Option<&'a str> {
-    let start = part.find(sentence)?;
+    // The sentence is a piece of the part.
+    let start = (sentence.as_ptr() as usize).checked_sub(part.as_ptr() as usize)?;
     let from = start + sentence.len();
     let mut end = from;
-    for line in part[from..].split_inclusive('\n') {
+    for line in part.get(from..)?.split_inclusive('\n') {
         let body = line.trim();
-        let item = !body.is_empty() && bare(body).len() < body.len();
-        let over = part[start..end].chars().count() + body.chars().count() > RULE;
+        let over = end - start > 4 * RULE
+            || body.len() > 4 * RULE
+            || part[start..end].chars().count() + body.chars().count() > RULE;
+        let item = !body.is_empty() && (over || bare(body).len() < body.len());
         if !body.is_empty() && (!item || over) {
             break;
         }

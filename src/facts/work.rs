@@ -46,16 +46,21 @@ const OF_THE_CLIENT: [&str; 5] = [
     "File has been unexpectedly modified",
 ];
 
+/// Bytes of the longest path that is told, and of the longest directory that paths are written from.
+pub(super) const LONGEST_PATH: usize = 1_000;
+
 /// The directory the session works in.
 pub(super) fn directory(history: &History) -> Option<String> {
     if let Some(cwd) = &history.meta.cwd {
-        return Some(cwd.to_string()).filter(|it| it.starts_with(['/', '~']) || it.get(1..2) == Some(":"));
+        let absolute = |it: &String| it.starts_with(['/', '~']) || it.get(1..2) == Some(":");
+        return Some(cwd.to_string()).filter(|it| absolute(it) && it.len() <= LONGEST_PATH);
     }
     // Codex and others say it in the environment they inject.
     history.messages().iter().take(8).find_map(|message| {
         message.texts().find_map(|it| {
             let rest = it.as_str().split_once("<cwd>")?.1;
-            rest.split_once("</cwd>").map(|(cwd, _)| cwd.trim().to_string())
+            let cwd = rest.split_once("</cwd>")?.0.trim();
+            (cwd.len() <= LONGEST_PATH).then(|| cwd.to_string())
         })
     })
 }
@@ -105,8 +110,10 @@ struct Work<'a> {
     open: Option<String>,
     /// Commands that go on in the background, by session.
     background: HashMap<String, String>,
-    /// Errors not resolved yet, by what they came from: numbers in `errors`.
-    failing: HashMap<String, Vec<usize>>,
+    /// Errors not resolved yet, by what they came from and what they say: numbers in `errors`.
+    failing: HashMap<String, HashMap<String, Vec<usize>>>,
+    /// Of `errors`, the conflicts that stand.
+    conflicts: Vec<usize>,
     /// By kind, which of `errors` a run of it failed with, and what that run named.
     kinds: HashMap<String, Vec<(usize, Vec<String>)>>,
     /// Of errors, the kinds that their command consists of and that did not succeed since.
@@ -128,8 +135,9 @@ pub(super) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>)
         }
         if let Detail::Error { of: Some(of), resolved: None, similar } = &fact.detail {
             let known = work.errors.len();
-            work.failing.entry(command::key(of)).or_default().push(known);
-            work.errors.push(fact.clone());
+            let said = untimed(&fact.text).into_owned();
+            work.failing.entry(command::key(of)).or_default().entry(said).or_default().push(known);
+            work.fails(fact.clone());
             if similar.is_none() {
                 work.waits(known, of);
             }
@@ -232,6 +240,14 @@ impl Work<'_> {
         }
     }
 
+    /// Adds an error.
+    fn fails(&mut self, error: Fact) {
+        if error.text.starts_with("CONFLICT") {
+            self.conflicts.push(self.errors.len());
+        }
+        self.errors.push(error);
+    }
+
     /// Notes that something failed with `error`, or that it went well. Gives back which of `errors` it failed with.
     fn judged(&mut self, number: usize, of: &str, error: Option<String>) -> Option<usize> {
         if error.as_deref().is_some_and(|it| OF_THE_CLIENT.iter().any(|of| it.starts_with(of))) {
@@ -241,8 +257,8 @@ impl Work<'_> {
             Some(text) if !text.is_empty() => {
                 let same = self.failing.entry(command::key(of)).or_default();
                 // The same line again is the same error.
-                if let Some(known) = same.iter().find(|it| untimed(&self.errors[**it].text) == untimed(&text))
-                {
+                let same = same.entry(untimed(&text).into_owned()).or_default();
+                if let Some(known) = same.first() {
                     let error = &mut self.errors[*known];
                     error.message = number;
                     if let Detail::Error { similar, .. } = &mut error.detail {
@@ -252,13 +268,14 @@ impl Work<'_> {
                 } else {
                     same.push(self.errors.len());
                     let detail = Detail::Error { of: Some(of.into()), resolved: None, similar: None };
-                    self.errors.push(Fact::seen(Seen::Errors, number, text, detail));
+                    self.fails(Fact::seen(Seen::Errors, number, text, detail));
                     Some(self.errors.len() - 1)
                 }
             }
             Some(_) => None,
             None => {
-                for known in self.failing.remove(&command::key(of)).into_iter().flatten() {
+                let gone = self.failing.remove(&command::key(of)).into_iter().flatten();
+                for known in gone.flat_map(|it| it.1) {
                     if let Detail::Error { resolved, .. } = &mut self.errors[known].detail {
                         *resolved = Some(number);
                     }
@@ -308,7 +325,7 @@ impl Work<'_> {
         else {
             return;
         };
-        if name.is_empty() {
+        if name.is_empty() || name.len() > LONGEST_PATH {
             return;
         }
         let before = self.files.get(&name).map(|it| it.1);
@@ -441,8 +458,9 @@ impl Work<'_> {
             }
             if command.contains("git commit") || command.contains("--continue") {
                 // A merge that stopped goes on when what it stopped at is committed.
-                for error in self.errors.iter_mut().filter(|it| it.text.starts_with("CONFLICT")) {
-                    if let Detail::Error { resolved: resolved @ None, .. } = &mut error.detail {
+                for conflict in std::mem::take(&mut self.conflicts) {
+                    if let Detail::Error { resolved: resolved @ None, .. } = &mut self.errors[conflict].detail
+                    {
                         *resolved = Some(number);
                     }
                 }

@@ -31,10 +31,8 @@ mod tests;
 use crate::error::{Error, Kind, Result};
 use crate::history::{History, Kind as Why, Part, Role, Text};
 
+pub use crate::history::SUMMARY_START;
 pub use wire::messages;
-
-/// How the first line of a summary of ours begins: what it is known by where a format has no mark for it.
-pub const SUMMARY_START: &str = "Earlier conversation compacted:";
 
 /// Whether a text is a summary of ours that an agent wrote down as a message of the user: it has no mark of its own there.
 fn is_our_summary(text: &str) -> bool {

@@ -17,13 +17,17 @@ pub(super) fn still_runs(text: &str) -> Option<String> {
 /// What names a command: its first line up to a here-document, without `cd … &&` before and filters after it, at most
 /// 120 characters.
 pub(super) fn command_key(command: &str) -> String {
+    // Nobody goes into a directory by more words than that.
+    const REACH: usize = 4_000;
     let mut rest = command.trim();
-    while let Some(after) = rest
-        .strip_prefix("cd ")
-        .or_else(|| rest.strip_prefix("export "))
-        .and_then(|it| it.split_once("&&").or_else(|| it.split_once(';')))
+    while let Some(after) =
+        rest.strip_prefix("cd ").or_else(|| rest.strip_prefix("export ")).and_then(|it| {
+            let near = clip(it, REACH);
+            let end = near.find("&&").map(|at| at + 2).or_else(|| near.find(';').map(|at| at + 1));
+            end.map(|end| &it[end..])
+        })
     {
-        rest = after.1.trim_start_matches([' ', '\\', '\n']);
+        rest = after.trim_start_matches([' ', '\\', '\n']);
     }
     rest = rest
         .lines()
@@ -34,7 +38,8 @@ pub(super) fn command_key(command: &str) -> String {
             rest = before;
         }
     }
-    let mut key = normal(rest);
+    // The ends of longer lines are cut off below anyway.
+    let mut key = normal(clip(rest, 4_000));
     loop {
         let before = key.len();
         for filter in

@@ -1,6 +1,7 @@
 //! What the user chose, allowed and refused.
 
-use std::collections::HashMap;
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -11,15 +12,51 @@ use super::text::{Sentence, Shape, clip, content, is_dense, normal, rows, senten
 use crate::history::{Call, History, Output, Part, Role};
 use crate::tools;
 
+/// What the model said last, read once however many prompts follow it.
+#[derive(Default)]
+struct Offer {
+    text: String,
+    question: OnceCell<Option<String>>,
+    ends_asking: OnceCell<Option<String>>,
+    options: OnceCell<HashMap<String, String>>,
+}
+
+impl Offer {
+    fn of(text: String) -> Self {
+        Self { text, ..Self::default() }
+    }
+
+    /// The last question of its last rows.
+    fn question(&self) -> Option<String> {
+        self.question.get_or_init(|| question(&self.text)).clone()
+    }
+
+    /// The question that it ends with.
+    fn ends_asking(&self) -> Option<String> {
+        let found = self.ends_asking.get_or_init(|| {
+            let all = rows(&self.text);
+            let last = all.last().filter(|it| it.shape != Shape::Code)?;
+            sentences(&last.text).pop().filter(|it| it.question && weight(&it.text) >= 2).map(|it| it.text)
+        });
+        found.clone()
+    }
+
+    /// What a label stands for; of several the last.
+    fn option(&self, label: &str) -> Option<String> {
+        self.options.get_or_init(|| options(&self.text).into_iter().collect()).get(label).cloned()
+    }
+}
+
 /// What the user chose, allowed, refused.
 pub(super) fn probes(source: &History, rules: &[String], out: &mut Vec<Probe>) {
     let mut asked: HashMap<&str, &Call> = HashMap::new();
-    let mut answers: Vec<(String, Probe)> = Vec::new();
-    let mut assistant = String::new();
+    let mut answers = Answers::default();
+    let mut assistant = Offer::default();
+    let rules: HashSet<&str> = rules.iter().map(String::as_str).collect();
     let mut refused: Option<usize> = None;
     for (number, message) in source.messages().iter().enumerate() {
         if message.role == Role::Assistant && message.texts().any(|it| !it.as_str().trim().is_empty()) {
-            assistant = message.plain();
+            assistant = Offer::of(message.plain());
         }
         for part in &message.parts {
             match part {
@@ -61,7 +98,7 @@ pub(super) fn probes(source: &History, rules: &[String], out: &mut Vec<Probe>) {
             out.push(decision(number, None, first.text.clone()));
             taken = Some(0);
         } else if let Some(chosen) = chosen(first, &assistant) {
-            out.extend(chosen.into_iter().map(|it| decision(number, question(&assistant), it)));
+            out.extend(chosen.into_iter().map(|it| decision(number, assistant.question(), it)));
             taken = Some(0);
         } else if let Some(asked) = answers_briefly(&said, &assistant) {
             out.push(decision(number, Some(asked), first.text.clone()));
@@ -71,12 +108,12 @@ pub(super) fn probes(source: &History, rules: &[String], out: &mut Vec<Probe>) {
             taken = Some(0);
         }
         for (index, sentence) in said.iter().enumerate() {
-            if taken != Some(index) && decides(sentence) && !rules.contains(&sentence.text) {
+            if taken != Some(index) && decides(sentence) && !rules.contains(sentence.text.as_str()) {
                 out.push(decision(number, None, sentence.text.clone()));
             }
         }
     }
-    out.extend(answers.into_iter().map(|it| it.1));
+    out.extend(answers.all.into_iter().flatten());
 }
 
 fn decision(number: usize, question: Option<String>, choice: String) -> Probe {
@@ -95,7 +132,7 @@ fn decides(sentence: &Sentence) -> bool {
 }
 
 /// The options behind a letter or number in a short answer.
-fn chosen(answer: &Sentence, assistant: &str) -> Option<Vec<String>> {
+fn chosen(answer: &Sentence, assistant: &Offer) -> Option<Vec<String>> {
     let all = words(&answer.text);
     let lower = answer.text.to_lowercase();
     let first = lower.split(' ').next().unwrap_or_default();
@@ -115,12 +152,7 @@ fn chosen(answer: &Sentence, assistant: &str) -> Option<Vec<String>> {
     if labels.is_empty() {
         return None;
     }
-    let options = options(assistant);
-    let found: Vec<String> = labels
-        .iter()
-        .filter_map(|it| options.iter().rev().find(|(label, _)| label == it))
-        .map(|it| it.1.clone())
-        .collect();
+    let found: Vec<String> = labels.iter().filter_map(|it| assistant.option(it)).collect();
     (found.len() == labels.len()).then_some(found)
 }
 
@@ -164,7 +196,15 @@ fn question(text: &str) -> Option<String> {
 }
 
 /// What a yes agrees to: what it says itself, or the question before it.
-fn agreed(answer: &Sentence, assistant: &str) -> Option<String> {
+fn agreed(answer: &Sentence, assistant: &Offer) -> Option<String> {
+    let (own, text) = yes_or_no(answer)?;
+    let asked = assistant.question();
+    // "ok, now …" goes on rather than agrees: it counts only as an answer.
+    if own { asked.map(|_| text) } else { asked }
+}
+
+/// Whether a sentence that begins with a yes or no says something itself, and its text.
+fn yes_or_no(answer: &Sentence) -> Option<(bool, String)> {
     let lower = answer.text.trim_end_matches(['.', '!', '。', '！', ' ']).to_lowercase();
     if answer.question {
         return None;
@@ -178,32 +218,32 @@ fn agreed(answer: &Sentence, assistant: &str) -> Option<String> {
     let no = cues::NO.iter().filter(starts).max_by_key(|it| it.len());
     let word = yes.or(no)?;
     let own = lower.get(word.len()..).unwrap_or_default().trim_matches([',', ' ', '-', '.', '!', '，', '、']);
-    let asked = question(assistant);
-    if weight(own) >= 3 && answer.text.chars().count() <= 300 {
-        // "ok, now …" goes on rather than agrees: it counts only as an answer.
-        return asked.map(|_| answer.text.clone());
-    }
-    asked
+    Some((weight(own) >= 3 && answer.text.chars().count() <= 300, answer.text.clone()))
 }
 
 /// The question that ends the model's message, if a few words other than a yes or a no answer it.
-fn answers_briefly(said: &[Sentence], assistant: &str) -> Option<String> {
+fn answers_briefly(said: &[Sentence], assistant: &Offer) -> Option<String> {
     let [only] = said else { return None };
     let lower = only.text.to_lowercase();
     let short = (1..=10).contains(&words(&only.text).len()) && weight(&only.text) >= 1;
     let goes_on = ["continue", "try again", "go on", "commit", "weiter", "继续", "繼續", "続けて"]
         .iter()
         .any(|it| has_phrase(&lower, it));
-    if !short || goes_on || asks(only) || undecided(only) || agreed(only, "Right so far?").is_some() {
+    if !short || goes_on || asks(only) || undecided(only) || yes_or_no(only).is_some() {
         return None;
     }
-    let all = rows(assistant);
-    let last = all.last().filter(|it| it.shape != Shape::Code)?;
-    sentences(&last.text).pop().filter(|it| it.question && weight(&it.text) >= 2).map(|it| it.text)
+    assistant.ends_asking()
+}
+
+/// What was answered to tools, in order; an answer that another replaced is none.
+#[derive(Default)]
+struct Answers {
+    all: Vec<Option<Probe>>,
+    by_question: HashMap<String, usize>,
 }
 
 /// Questions and answers of an ask tool; an approved plan.
-fn answered(number: usize, call: &Call, output: &Output, answers: &mut Vec<(String, Probe)>) {
+fn answered(number: usize, call: &Call, output: &Output, answers: &mut Answers) {
     let input: Value = serde_json::from_str(call.input.as_str()).unwrap_or(Value::Null);
     let name = call.name.to_ascii_lowercase();
     if name.contains("plan") {
@@ -211,24 +251,25 @@ fn answered(number: usize, call: &Call, output: &Output, answers: &mut Vec<(Stri
         let title =
             plan.lines().map(|it| it.trim_start_matches(['#', ' ', '*'])).find(|it| content(it).len() >= 2);
         if let (Some(title), false) = (title, output.failed) {
-            answers.push((String::new(), decision(number, None, normal(clip(title, 200)))));
+            answers.all.push(Some(decision(number, None, normal(clip(title, 200)))));
         }
         return;
     }
     for (question, answer) in pairs(&input, output.text.as_str()) {
         let mut superseded = Vec::new();
-        let same = |it: &(String, Probe)| !question.is_empty() && it.0 == question;
-        if let Some(at) = answers.iter().position(same)
-            && let Fact::Decision { choice, superseded: older, .. } = answers.remove(at).1.fact
+        if !question.is_empty()
+            && let Some(before) = answers.by_question.insert(question.clone(), answers.all.len())
+            && let Some(Probe { fact: Fact::Decision { choice, superseded: older, .. }, .. }) =
+                answers.all.get_mut(before).and_then(Option::take)
         {
             superseded = older;
             if choice != answer {
                 superseded.push(choice);
             }
         }
-        let asked = Some(question.clone()).filter(|it| !it.is_empty());
+        let asked = Some(question).filter(|it| !it.is_empty());
         let fact = Fact::Decision { question: asked, choice: answer, superseded };
-        answers.push((question, Probe::new(Class::D, number, fact)));
+        answers.all.push(Some(Probe::new(Class::D, number, fact)));
     }
 }
 
@@ -260,13 +301,18 @@ fn pairs(input: &Value, text: &str) -> Vec<(String, String)> {
         };
         index.and_then(|it| labels.get(it).cloned()).unwrap_or_else(|| normal(answer))
     };
+    let mut by_text: HashMap<String, &Value> = HashMap::new();
+    for question in &questions {
+        by_text.entry(asked(question)).or_insert(question);
+    }
     let mut out = Vec::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("\"=\"") {
-        let question = before.rsplit('"').next().unwrap_or_default();
+        let question = normal(before.rsplit('"').next().unwrap_or_default());
         let Some((answer, more)) = after.split_once('"') else { break };
-        let known = questions.iter().find(|it| asked(it) == normal(question));
-        out.push((normal(question), known.map_or_else(|| normal(answer), |it| resolve(it, answer))));
+        let known = by_text.get(&question);
+        let answer = known.map_or_else(|| normal(answer), |it| resolve(it, answer));
+        out.push((question, answer));
         rest = more;
     }
     if !out.is_empty() {

@@ -37,11 +37,32 @@ pub(super) fn probes(source: &History) -> Vec<Probe> {
     deeds.into_probes()
 }
 
+/// What an output says of all file actions of its call.
+struct Seen {
+    failed: bool,
+    overwrote: bool,
+}
+
+impl Seen {
+    fn of(actions: &[Action], output: &Output) -> Self {
+        let text = output.text.as_str();
+        let shell = actions.first().is_some_and(|it| it.meaning == Meaning::Run);
+        Self {
+            failed: output.failed
+                || FAILED_EDITS.iter().any(|it| text.trim_start().starts_with(it))
+                || shell && (still_runs(text).is_some() || !outcome(output, "").is_none_or(|it| it.ok)),
+            overwrote: text.contains("has been updated") || text.contains("overwr"),
+        }
+    }
+}
+
 #[derive(Default)]
 struct Deeds {
     cwd: String,
     /// By path, in the order of first touch: what was done, and where last.
     files: BTreeMap<String, Vec<(usize, FileOp)>>,
+    /// Of files whose changes were undone, how many entries of `files` are from before.
+    undone: HashMap<String, usize>,
     /// The file that SWE-agent's `edit` means.
     opened: Option<String>,
     commands: BTreeMap<String, (usize, Outcome)>,
@@ -53,6 +74,10 @@ struct Deeds {
     running: HashMap<String, String>,
     /// Plan items with the message that last set them; the tools with ids keep theirs.
     plan: Vec<(String, String, bool)>,
+    /// Where an item with an id stands in `plan`; of several the first.
+    places: HashMap<String, usize>,
+    /// Signatures of conflicts that stand.
+    conflicts: Vec<String>,
     planned_at: Option<usize>,
     list_at: HashMap<String, usize>,
 }
@@ -67,6 +92,7 @@ impl Deeds {
     fn answer(&mut self, number: usize, call: &Call, actions: &[Action], output: &Output) {
         let text = output.text.as_str();
         let refused = output.refusal.is_some();
+        let seen = Seen::of(actions, output);
         for action in actions {
             match action.meaning {
                 Meaning::Run if !refused => {
@@ -85,7 +111,7 @@ impl Deeds {
                 }
                 Meaning::Plan if !output.failed => self.planned(number, call, text),
                 Meaning::Read | Meaning::Edit | Meaning::Create | Meaning::Delete | Meaning::Rename => {
-                    self.touched(number, actions, action, output);
+                    self.touched(number, action, &seen);
                 }
                 Meaning::Run
                 | Meaning::Plan
@@ -99,13 +125,8 @@ impl Deeds {
         }
     }
 
-    fn touched(&mut self, number: usize, all: &[Action], action: &Action, output: &Output) {
-        let shell = all.first().is_some_and(|it| it.meaning == Meaning::Run);
-        let text = output.text.as_str();
-        let failed = output.failed
-            || FAILED_EDITS.iter().any(|it| text.trim_start().starts_with(it))
-            || shell && (still_runs(text).is_some() || !outcome(output, "").is_none_or(|it| it.ok));
-        if failed {
+    fn touched(&mut self, number: usize, action: &Action, seen: &Seen) {
+        if seen.failed {
             return;
         }
         let path =
@@ -123,7 +144,7 @@ impl Deeds {
             }
             Meaning::Edit => self.file(number, path, FileOp::Edited),
             Meaning::Create => {
-                let over = known || text.contains("has been updated") || text.contains("overwr");
+                let over = known || seen.overwrote;
                 self.opened = Some(path.clone());
                 self.file(number, path, if over { FileOp::Edited } else { FileOp::Created });
             }
@@ -172,9 +193,10 @@ impl Deeds {
             ["git commit", "git merge --continue", "git rebase --continue", "git cherry-pick --continue"];
         if outcome.ok && concludes.iter().any(|it| command.contains(it)) {
             // Git commits nothing while a conflict stands.
-            let conflicts = self.errors.iter_mut().filter(|it| it.0.starts_with("CONFLICT"));
-            for (_, trouble) in conflicts.filter(|it| it.1.resolved.is_none()) {
-                trouble.resolved = Some(number);
+            for signature in std::mem::take(&mut self.conflicts) {
+                if let Some(trouble) = self.errors.get_mut(&signature).filter(|it| it.resolved.is_none()) {
+                    trouble.resolved = Some(number);
+                }
             }
         }
         if outcome.ok {
@@ -185,6 +207,9 @@ impl Deeds {
             }
         } else if let Some(signature) = signature(output.text.as_str()).filter(|it| !looks || says_error(it))
         {
+            if signature.starts_with("CONFLICT") {
+                self.conflicts.push(signature.clone());
+            }
             self.errors.insert(signature.clone(), Trouble { at: number, resolved: None, unknown: false });
             self.by_command.entry(key).or_default().push(signature);
         }
@@ -207,7 +232,11 @@ impl Deeds {
             for file in files.split_whitespace().map(|it| it.trim_matches(['"', '\''])) {
                 let path = canonical(file, None, &self.cwd);
                 if let Some(done) = self.files.get_mut(&path) {
-                    done.retain(|(_, op)| *op == FileOp::Read);
+                    // What stood here when it was undone before are readings.
+                    let readings = self.undone.entry(path).or_default();
+                    let since = done.split_off(*readings);
+                    done.extend(since.into_iter().filter(|(_, op)| *op == FileOp::Read));
+                    *readings = done.len();
                 }
             }
         }
@@ -220,7 +249,11 @@ impl Deeds {
         for (line, own) in text.lines().zip(own.lines()) {
             if own.trim().is_empty() && strength(line.trim()) >= 3 {
                 let trouble = Trouble { at: number, resolved: None, unknown: true };
-                self.errors.entry(normal(clip(line.trim(), 160))).or_insert(trouble);
+                let signature = normal(clip(line.trim(), 160));
+                if signature.starts_with("CONFLICT") {
+                    self.conflicts.push(signature.clone());
+                }
+                self.errors.entry(signature).or_insert(trouble);
                 return;
             }
         }
@@ -236,6 +269,7 @@ impl Deeds {
             .find_map(|key| input.get(key)?.as_array());
         if let Some(list) = list {
             self.plan.clear();
+            self.places.clear();
             for item in list {
                 if let Some(content) =
                     text(item, &["content", "step", "description", "title", "text", "subject"])
@@ -245,7 +279,7 @@ impl Deeds {
             }
             self.planned_at = Some(number);
         } else if let Some(id) = text(&input, &["taskId", "task_id", "id"]) {
-            let entry = self.plan.iter_mut().find(|(known, _, _)| *known == id);
+            let entry = self.places.get(&id).and_then(|at| self.plan.get_mut(*at));
             if let Some((_, content, open)) = entry {
                 if let Some(new) = text(&input, &["subject"]) {
                     *content = new;
@@ -267,6 +301,7 @@ impl Deeds {
                 .collect();
             let id = if id.is_empty() { (self.plan.len() + 1).to_string() } else { id };
             self.list_at.insert(id.clone(), number);
+            self.places.entry(id.clone()).or_insert(self.plan.len());
             self.plan.push((id, content, true));
             self.planned_at = Some(number);
         }

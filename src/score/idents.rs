@@ -1,16 +1,16 @@
 //! Identifiers: hashes, URLs, versions, ports, issue numbers, colours, numbers with a key.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use super::probe::{Class, Fact, Probe};
-use super::text::{Shape, Word, normal, own_words, rows, words};
+use super::text::{Shape, Word, ending, normal, own_words, rows, words};
 use crate::history::{History, Kind, Part, Role};
 use crate::tools::{self, Meaning};
 
 /// Identifiers in what user and model said, and in what commits and pull requests answered.
 pub(super) fn probes(source: &History) -> Vec<Probe> {
     let mut found: BTreeMap<(Option<String>, String), Vec<usize>> = BTreeMap::new();
-    let mut making: Vec<&str> = Vec::new();
+    let mut making: HashSet<&str> = HashSet::new();
     for (number, message) in source.messages().iter().enumerate() {
         if message.kind != Kind::Said {
             continue;
@@ -39,12 +39,13 @@ pub(super) fn probes(source: &History) -> Vec<Probe> {
                             })
                     });
                     if makes {
-                        making.push(&call.id);
+                        making.insert(&call.id);
                     }
                 }
                 Part::Output(output) if !output.failed && !output.cleared => {
-                    let Some(at) = making.iter().position(|it| **it == *output.id) else { continue };
-                    making.swap_remove(at);
+                    if !making.remove(&*output.id) {
+                        continue;
+                    }
                     for line in output.text.as_str().lines().take(200) {
                         if let Some(hash) = committed(line) {
                             push(&mut found, None, hash, number);
@@ -86,15 +87,28 @@ fn committed(line: &str) -> Option<String> {
     is_hash(hash).then(|| hash.to_string())
 }
 
+/// Bytes of the longest URL that is an identifier; a longer one carries data.
+const LONGEST_URL: usize = 2_000;
+
+/// How far before a number its key is looked for, in bytes: a key has at most 40, and little stands between.
+const KEY_REACH: usize = 100;
+
 /// Identifiers of a row with their keys.
 fn in_row(row: &str) -> Vec<(Option<String>, String)> {
     let mut out = Vec::new();
     let all = words(row);
     let mut taken: Vec<(usize, usize)> = Vec::new();
-    for (at, _) in row.match_indices("http") {
+    let mut from = 0;
+    while let Some(found) = row[from..].find("http") {
+        let at = from + found;
+        from = at + "http".len();
         if let Some(url) = url_at(row, at) {
-            taken.push((at, at + url.len()));
-            out.push((None, url.to_string()));
+            // An address within another is part of it: each byte is looked at once.
+            from = at + url.len();
+            taken.push((at, from));
+            if url.len() <= LONGEST_URL {
+                out.push((None, url.to_string()));
+            }
         }
     }
     for (index, word) in all.iter().enumerate() {
@@ -209,14 +223,12 @@ fn one(
         let lower = key.to_lowercase();
         // Definition of a key that makes a number a fact: it is said to be a port, a pull request or an issue, or it
         // is an identifier and stands directly before `=` or `:`.
-        let between = row[..word.at].rsplit(key.as_str()).next().unwrap_or_default().trim();
+        let near = ending(&row[..word.at], KEY_REACH);
+        let between = near.rsplit(key.as_str()).next().unwrap_or_default().trim();
         let assigned = (between == "=" || between == ":" || between == "`:" || between == "` =")
             && (key.contains('_') || key.chars().skip(1).any(char::is_uppercase));
-        let lower = if lower == "is" && row[..word.at].to_lowercase().ends_with("port is ") {
-            "port".into()
-        } else {
-            lower
-        };
+        let lower =
+            if lower == "is" && near.to_lowercase().ends_with("port is ") { "port".into() } else { lower };
         if ["port", "端口", "ポート", "포트", "puerto", "порт"].contains(&lower.as_str()) || assigned
         {
             return Some((Some(if key == "is" { lower } else { key }), text.to_string()));

@@ -1,7 +1,5 @@
 //! The compacted history as lines that can be looked up by their tokens.
 
-use std::collections::BTreeMap;
-
 use foldhash::{HashMap, HashSet};
 
 use super::rules::of_the_user;
@@ -53,21 +51,34 @@ pub(super) struct Index {
     names: HashMap<String, Vec<u32>>,
     /// All content of texts, in order.
     stream: Vec<u32>,
+    /// How many places are looked at for one fact.
+    places: usize,
 }
 
 /// A share of distinct tokens must stand close together (in twice their number and a few), mostly in order: a heap of
 /// keywords is no sentence.
 struct Needle {
     ids: Vec<u32>,
+    /// The place of each known token.
+    ranks: HashMap<u32, usize>,
     need: usize,
 }
 
 /// How many places are looked at for one fact. Texts that repeat a fact more often say it in the first places too.
 const PLACES: usize = 256;
 
+/// How many places are looked at for all facts together, and for each at least: a history with more facts than any
+/// session has costs no more a fact.
+const ALL_PLACES: usize = 1 << 18;
+const LEAST_PLACES: usize = 8;
+
+/// Characters of a line that is looked at as a whole. A longer one is cut where a word ends.
+const LONGEST_LINE: usize = 4_000;
+
 impl Index {
-    /// Indexes messages. `known` holds the texts of the source: what is in it is not fresh.
-    pub(super) fn new(messages: &[Message], known: &HashSet<&str>) -> Self {
+    /// Indexes messages in which so many facts will be looked for. `known` holds the texts of the source: what is in it
+    /// is not fresh.
+    pub(super) fn new(messages: &[Message], known: &HashSet<&str>, facts: usize) -> Self {
         let mut index = Self {
             lines: Vec::new(),
             sentences: Vec::new(),
@@ -76,6 +87,7 @@ impl Index {
             by_line: Bag::default(),
             names: HashMap::default(),
             stream: Vec::new(),
+            places: (ALL_PLACES / facts.max(1)).clamp(LEAST_PLACES, PLACES),
         };
         for (number, message) in messages.iter().enumerate() {
             for part in &message.parts {
@@ -95,10 +107,11 @@ impl Index {
     fn text(&mut self, number: usize, message: &Message, text: &str, fresh: bool) {
         let said = message.role == Role::User && matches!(message.kind, Kind::Said | Kind::Context) && !fresh;
         let all = rows(text);
-        let base = self.lines.len();
+        let mut places: Vec<usize> = Vec::with_capacity(all.len());
         for row in &all {
             let of_user = said || of_the_user(&all, row);
             let line = self.lines.len();
+            places.push(line);
             for sentence in sentences(&row.text) {
                 let ids = self.ids(&content(&sentence.text));
                 self.stream.extend(&ids);
@@ -115,7 +128,7 @@ impl Index {
                 shape: row.shape,
                 fresh,
                 of_user,
-                labels: row.labels.map(|it| it.map(|it| base + it)),
+                labels: row.labels.map(|it| it.and_then(|it| places.get(it).copied())),
             });
         }
     }
@@ -135,6 +148,20 @@ impl Index {
     }
 
     fn line(&mut self, line: Line) {
+        let mut rest = line.text.as_str();
+        while rest.len() > LONGEST_LINE {
+            let piece = clip(rest, LONGEST_LINE);
+            self.piece(Line { text: piece.to_owned(), ..line });
+            rest = &rest[piece.len()..];
+        }
+        if rest.len() == line.text.len() {
+            self.piece(line);
+        } else if !rest.is_empty() {
+            self.piece(Line { text: rest.to_owned(), ..line });
+        }
+    }
+
+    fn piece(&mut self, line: Line) {
         let number = self.lines.len() as u32;
         let all = tokens(&line.text);
         for token in &all {
@@ -174,7 +201,12 @@ impl Index {
                 self.names.get(&key).map_or(&[][..], Vec::as_slice)
             })
             .min_by_key(|it| it.len());
-        rarest.unwrap_or_default().iter().take(PLACES).filter_map(|it| self.lines.get(*it as usize)).collect()
+        rarest
+            .unwrap_or_default()
+            .iter()
+            .take(self.places)
+            .filter_map(|it| self.lines.get(*it as usize))
+            .collect()
     }
 
     fn needle(&self, wanted: &[String], share: f64) -> Needle {
@@ -182,18 +214,21 @@ impl Index {
         let unique: Vec<&String> = wanted.iter().filter(|it| seen.insert(it.as_str())).collect();
         let need = ((unique.len() as f64 * share) - 1e-9).ceil().max(1.0) as usize;
         // Tokens unknown here get ids that stand nowhere.
-        let ids = unique.iter().map(|it| self.vocabulary.get(*it).copied().unwrap_or(u32::MAX)).collect();
-        Needle { ids, need }
+        let ids: Vec<u32> =
+            unique.iter().map(|it| self.vocabulary.get(*it).copied().unwrap_or(u32::MAX)).collect();
+        let ranks =
+            ids.iter().enumerate().filter(|(_, it)| **it != u32::MAX).map(|(at, it)| (*it, at)).collect();
+        Needle { ids, ranks, need }
     }
 
     /// Sentences that hold `share` of `wanted`, close together and in order.
-    pub(super) fn sentences_with(&self, wanted: &[String], share: f64) -> Vec<usize> {
-        self.by_sentence.find(&self.needle(wanted, share))
+    pub(super) fn sentences_with(&self, wanted: &[String], share: f64) -> impl Iterator<Item = usize> {
+        self.by_sentence.find(self.needle(wanted, share), self.places)
     }
 
     /// Lines that hold `share` of `wanted`, close together and in order.
-    pub(super) fn lines_with(&self, wanted: &[String], share: f64) -> Vec<usize> {
-        self.by_line.find(&self.needle(wanted, share))
+    pub(super) fn lines_with(&self, wanted: &[String], share: f64) -> impl Iterator<Item = usize> {
+        self.by_line.find(self.needle(wanted, share), self.places)
     }
 
     /// Whether a stretch of text, over line ends, holds `share` of `wanted`, close together and in order.
@@ -238,7 +273,7 @@ impl Bag {
     }
 
     /// What holds enough of the needle holds at least one of its rarest `n - need + 1` tokens.
-    fn find(&self, needle: &Needle) -> Vec<usize> {
+    fn find(&self, needle: Needle, most: usize) -> impl Iterator<Item = usize> {
         let mut lists: Vec<&[u32]> = needle
             .ids
             .iter()
@@ -246,23 +281,27 @@ impl Bag {
             .collect();
         lists.sort_by_key(|it| it.len());
         lists.truncate(needle.ids.len().saturating_sub(needle.need) + 1);
-        let mut places: Vec<u32> = lists.into_iter().flat_map(|it| it.iter().take(PLACES)).copied().collect();
+        let mut places: Vec<u32> = lists.into_iter().flat_map(|it| it.iter().take(most)).copied().collect();
         places.sort_unstable();
         places.dedup();
-        places.truncate(PLACES);
-        places.into_iter().map(|it| it as usize).filter(|it| holds(&self.docs[*it], needle)).collect()
+        places.truncate(most);
+        places.into_iter().map(|it| it as usize).filter(move |it| holds(&self.docs[*it], &needle))
     }
 }
 
 fn holds(tokens: &[u32], needle: &Needle) -> bool {
-    let order: BTreeMap<u32, usize> =
-        needle.ids.iter().enumerate().filter(|(_, it)| **it != u32::MAX).map(|(at, it)| (*it, at)).collect();
-    if order.len() < needle.need {
+    if needle.ranks.len() < needle.need {
         return false;
     }
     let width = needle.ids.len() * 2 + 8;
-    let hits: Vec<(usize, usize)> =
-        tokens.iter().enumerate().filter_map(|(at, it)| order.get(it).map(|rank| (at, *rank))).collect();
+    let hits: Vec<(usize, usize)> = tokens
+        .iter()
+        .enumerate()
+        .filter_map(|(at, it)| needle.ranks.get(it).map(|rank| (at, *rank)))
+        .collect();
+    if hits.len() < needle.need {
+        return false;
+    }
     let mut count = vec![0usize; needle.ids.len()];
     let (mut distinct, mut from, mut checks) = (0, 0, 0);
     for to in 0..hits.len() {

@@ -163,7 +163,7 @@ pub fn score_probes(
         .flat_map(|it| &it.parts)
         .filter_map(|it| if let Part::Text(text) = it { Some(text.as_str()) } else { None })
         .collect();
-    let index = index::Index::new(rest, &known);
+    let index = index::Index::new(rest, &known, probes.len());
     let evicted = History::new(rest.to_vec(), source.meta.clone());
     let scene = survive::Scene::new(source, probes, index, evicted, split);
 

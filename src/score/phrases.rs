@@ -231,23 +231,22 @@ pub(super) fn status_in(text: &str, own: &HashSet<String>) -> Option<bool> {
     out
 }
 
+/// The two things that a sentence sets against each other.
+pub(super) fn contrast(text: &str) -> Option<(String, String)> {
+    let lower = text.to_lowercase();
+    let (at, cue) = cues::CONTRAST.iter().find_map(|it| {
+        let mut hits = lower.match_indices(it);
+        hits.find(|(at, _)| {
+            it.contains(is_dense)
+                || lower[..*at].ends_with([' ', ',']) && lower[*at + it.len()..].starts_with(' ')
+        })
+    })?;
+    let left = content(&lower[..at]).pop()?;
+    let right = content(&lower[at + cue.len()..]).into_iter().next()?;
+    Some((left, right))
+}
+
 /// Whether two sentences set the same two things against each other the other way round.
-pub(super) fn turned_around(text: &str, sentence: &str) -> bool {
-    let pair = |text: &str| -> Option<(String, String)> {
-        let lower = text.to_lowercase();
-        let (at, cue) = cues::CONTRAST.iter().find_map(|it| {
-            let mut hits = lower.match_indices(it);
-            hits.find(|(at, _)| {
-                it.contains(is_dense)
-                    || lower[..*at].ends_with([' ', ',']) && lower[*at + it.len()..].starts_with(' ')
-            })
-        })?;
-        let left = content(&lower[..at]).pop()?;
-        let right = content(&lower[at + cue.len()..]).into_iter().next()?;
-        Some((left, right))
-    };
-    match (pair(text), pair(sentence)) {
-        (Some((a, b)), Some((c, d))) => a == d && b == c && a != b,
-        _ => false,
-    }
+pub(super) fn turned_around(one: &(String, String), other: &(String, String)) -> bool {
+    one.0 == other.1 && one.1 == other.0 && one.0 != one.1
 }

@@ -249,7 +249,7 @@ fn bans_briefly(text: &str, all: &[Word<'_>]) -> bool {
     all.iter().enumerate().filter(|(_, it)| it.text == "no").any(|(at, word)| {
         let opens = text[..word.at].trim_end().is_empty()
             || text[..word.at].trim_end().ends_with([',', '.', ':', ';', '-', '!']);
-        let clause: Vec<&Word<'_>> = all[at + 1..].iter().collect();
+        let clause = &all[at + 1..];
         let glued = clause.first().is_some_and(|it| text[word.at + 2..it.at].trim().is_empty());
         opens && glued && clause.len() <= 4 && !clause.iter().any(|it| REPORTS.contains(&it.text))
     })

@@ -1,5 +1,6 @@
 //! Whether a fact is still there in a form one can use: in one line, with what makes it a fact.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Serialize;
@@ -8,7 +9,7 @@ use super::done;
 use super::idents::is_hash;
 use super::index::{Index, Line, Origin};
 use super::phrases::{
-    agrees, find_bounded, find_path, ops_in, ops_in_line, outcome_in, status_in, turned_around,
+    agrees, contrast, find_bounded, find_path, ops_in, ops_in_line, outcome_in, status_in, turned_around,
 };
 use super::probe::{Class, Fact, FileOp, Outcome, Polarity, Probe};
 use super::rules::{dequoted, polarity};
@@ -28,6 +29,9 @@ pub struct Contradiction {
     pub message: usize,
 }
 
+/// Lines that are reported against one fact.
+const AGAINST: usize = 8;
+
 /// What there is to look in.
 pub(super) struct Scene<'a> {
     pub(super) index: Index,
@@ -35,6 +39,16 @@ pub(super) struct Scene<'a> {
     pub(super) split: usize,
     kept: Kept,
     names: Names<'a>,
+    /// Of each sentence of the index.
+    read: Vec<OnceCell<Read>>,
+}
+
+/// What a sentence says, whatever fact is looked for in it.
+struct Read {
+    /// Which way it or the labels above it point.
+    said: Option<Polarity>,
+    /// The two things that it sets against each other.
+    contrast: Option<(String, String)>,
 }
 
 /// What calls and outputs that were carried over still prove.
@@ -95,12 +109,17 @@ impl<'a> Scene<'a> {
         commands.sort_unstable();
         let cwd = source.meta.cwd.as_deref().unwrap_or_default().replace('\\', "/");
         let user = super::said::sentences_of_the_user(source);
-        Self { index, split, kept, names: Names { cwd, commands, user } }
+        let read = index.sentences.iter().map(|_| OnceCell::new()).collect();
+        Self { index, split, kept, names: Names { cwd, commands, user }, read }
     }
 
     /// Whether `probe` survives; what speaks against it is added to `against`.
     pub(super) fn finds(&self, probe: &Probe, against: &mut Vec<Contradiction>) -> bool {
+        let most = against.len() + AGAINST;
         let mut says = |line: &Line| {
+            if against.len() == most {
+                return;
+            }
             against.push(Contradiction {
                 class: probe.class,
                 expected: probe.text(),
@@ -140,15 +159,14 @@ impl<'a> Scene<'a> {
         let needle = content(text);
         let mut kept = false;
         let own = wanted.or_else(|| polarity(text));
+        let contrast = contrast(text);
         for at in self.index.sentences_with(&needle, share) {
             let (line, sentence) = &self.index.sentences[at];
             let line = &self.index.lines[*line];
-            let said = polarity(sentence)
-                .or_else(|| polarity(&dequoted(sentence)))
-                .or_else(|| self.index.labels(line).find_map(polarity));
-            let turned = turned_around(text, sentence)
+            let Read { said, contrast: other } = self.read(at);
+            let turned = contrast.as_ref().zip(other.as_ref()).is_some_and(|(a, b)| turned_around(a, b))
                 || matches!(
-                    (own, said),
+                    (own, *said),
                     (Some(Polarity::Require), Some(Polarity::Forbid))
                         | (Some(Polarity::Forbid), Some(Polarity::Require))
                 );
@@ -161,6 +179,18 @@ impl<'a> Scene<'a> {
             }
         }
         kept
+    }
+
+    /// What a sentence says, read once for all facts that are looked for in it.
+    fn read(&self, at: usize) -> &Read {
+        self.read[at].get_or_init(|| {
+            let (line, sentence) = &self.index.sentences[at];
+            let line = &self.index.lines[*line];
+            let said = polarity(sentence)
+                .or_else(|| polarity(&dequoted(sentence)))
+                .or_else(|| self.index.labels(line).find_map(polarity));
+            Read { said, contrast: contrast(sentence) }
+        })
     }
 
     fn answer(
@@ -180,7 +210,7 @@ impl<'a> Scene<'a> {
         let find = |choice: &str| -> Vec<&Line> {
             let needle = content(choice);
             let long = needle.len() >= 6;
-            let lines = self.index.lines_with(&needle, 0.8).into_iter().map(|it| &self.index.lines[it]);
+            let lines = self.index.lines_with(&needle, 0.8).map(|it| &self.index.lines[it]);
             lines.filter(|it| it.origin == Origin::Text && (long || about(it, &needle))).collect()
         };
         let found = find(choice);
@@ -385,7 +415,11 @@ impl<'a> Scene<'a> {
         for at in self.index.sentences_with(&needle, 0.8) {
             let line = &self.index.lines[self.index.sentences[at].0];
             match self.status(line, &own) {
-                Some(false) => kept = true,
+                // What stands behind it says nothing against it.
+                Some(false) => {
+                    kept = true;
+                    break;
+                }
                 Some(true) if line.fresh && !kept => says(line),
                 Some(true) | None => {}
             }

@@ -309,7 +309,13 @@ fn item(line: &str) -> (bool, &str) {
     (false, line)
 }
 
+/// Bytes of the longest line that is a heading. Each row under one reads it again.
+const LONGEST_HEADING: usize = 400;
+
 fn is_heading(line: &str) -> bool {
+    if line.len() > LONGEST_HEADING {
+        return false;
+    }
     let hashes = line.chars().take_while(|c| *c == '#').count();
     let tag = line.starts_with('<') && line.ends_with('>') && !line.contains(' ') && line.len() < 60;
     let numbered = line.starts_with(|c: char| c.is_ascii_digit())

@@ -89,18 +89,29 @@ pub fn write(history: &History, ledger: &Ledger, ask: &Ask, count: &dyn Fn(&str)
 
 /// The region cut into stretches of time, with what each is called. One stretch where times are not known.
 fn slices(history: &History, ask: &Ask) -> Vec<(String, Range<usize>)> {
-    let length = ask.spec.slice_minutes as i64 * 60_000;
+    /// Each slice is written from all facts; more of them have no room to say anything.
+    const MOST: i64 = 64;
     let messages = history.messages().get(ask.region.clone()).unwrap_or_default();
-    let Some(start) = messages.iter().find_map(|it| it.at).filter(|_| length > 0) else { return Vec::new() };
+    let (Some(start), minutes) = (messages.iter().find_map(|it| it.at), ask.spec.slice_minutes as i64) else {
+        return Vec::new();
+    };
+    if minutes <= 0 {
+        return Vec::new();
+    }
+    let end = messages.iter().filter_map(|it| it.at).max().unwrap_or(start);
+    let whole = end.saturating_sub(start) / (minutes.saturating_mul(60_000));
+    let minutes = minutes.saturating_mul(whole / MOST + 1);
+    let length = minutes.saturating_mul(60_000);
     let mut out: Vec<(String, Range<usize>)> = Vec::new();
     let mut current = -1;
     for (at, message) in (ask.region.start..).zip(messages) {
-        let slice = message.at.map_or(current.max(0), |it| ((it - start) / length).max(current.max(0)));
+        let slice =
+            message.at.map_or(current.max(0), |it| (it.saturating_sub(start) / length).max(current.max(0)));
         match out.last_mut() {
             Some((_, range)) if slice == current => range.end = at + 1,
             _ => {
-                let from = slice * ask.spec.slice_minutes as i64;
-                out.push((format!("Minutes {from} to {}", from + ask.spec.slice_minutes as i64), at..at + 1));
+                let from = slice.saturating_mul(minutes);
+                out.push((format!("Minutes {from} to {}", from.saturating_add(minutes)), at..at + 1));
                 current = slice;
             }
         }
@@ -283,12 +294,19 @@ fn quoted_whole(rule: &Fact, facts: &[&Fact]) -> bool {
 
 /// Whether what the user said stands among the rules, but for a word or two. `facts` are in the order of their messages.
 fn told_by_rules(said: &Fact, facts: &[&Fact]) -> bool {
+    if said.text.len() > LONGEST_PROMPT {
+        return false;
+    }
     let beside = &facts[facts.partition_point(|it| it.message < said.message)..];
     let beside = beside.iter().take_while(|it| it.message == said.message);
-    let rules = beside.filter(|it| it.topic == Topic::Constraints && says(said, it));
+    let rules = beside.take(BESIDE).filter(|it| it.topic == Topic::Constraints && says(said, it));
     let told: usize = rules.map(|it| it.text.chars().count()).sum();
     told * 5 >= said.text.chars().count() * 4
 }
+
+/// How many facts of a message are looked at, and bytes of the longest prompt that rules may say in its place.
+const BESIDE: usize = 400;
+const LONGEST_PROMPT: usize = 16_000;
 
 /// Directories outside the working directory that hold several of the files told: their paths are written from there,
 /// the directory once a line. Each is the one that saves most of what is left.
@@ -427,6 +445,9 @@ impl Page<'_, '_> {
         let fact = items[number].fact;
         let line = line::line(fact, None, usize::MAX, &self.manner);
         let cost = self.cost(&line, false);
+        if cost > room {
+            return None;
+        }
         let rules: Vec<&Fact> = items
             .iter()
             .filter(|it| it.kind == Kind::Rule && says(fact, it.fact))
@@ -434,7 +455,7 @@ impl Page<'_, '_> {
             .collect();
         let apart: u64 =
             rules.iter().map(|it| self.cost(&line::line(it, None, 450, &self.manner), false)).sum();
-        (apart > 0 && cost <= room && cost + apart > room).then_some((number, line, cost))
+        (apart > 0 && cost + apart > room).then_some((number, line, cost))
     }
 
     fn cost(&mut self, line: &Line, joins: bool) -> u64 {

@@ -1,6 +1,7 @@
 //! What providers reported for the requests of a history, and what our own count learns from it.
 
-use crate::history::{History, Kind, Message, Role};
+use super::window::window;
+use crate::history::{History, Kind, Message, Role, Usage};
 
 /// What a provider counted for one request.
 #[derive(Debug, Clone, Copy)]
@@ -13,13 +14,27 @@ pub(super) struct Report {
     pub(super) sent: u64,
     /// Tokens of the request and its answer.
     pub(super) context: u64,
+    /// Tokens that system prompt and tools can take.
+    room: u64,
 }
+
+/// What a report can hold beyond the messages where the model's window is not known.
+const ROOM: u64 = 1_000_000;
+
+/// Messages may be so many times what our own count makes of them.
+const MORE: f64 = 4.0;
 
 impl Report {
     /// Whether it is believed, given the tokens before it by our count: a report of less than half of them is not one of
     /// this history.
     pub(super) fn is_of(&self, before: f64) -> bool {
-        self.sent as f64 * 2.0 >= before
+        self.sent as f64 * 2.0 >= before && !self.is_absurd(before)
+    }
+
+    /// Whether no model can have counted that: more than any takes, or more than the messages and a whole window of
+    /// system prompt and tools.
+    pub(super) fn is_absurd(&self, before: f64) -> bool {
+        self.context > Usage::MOST || self.sent as f64 > before * MORE + self.room as f64
     }
 }
 
@@ -27,6 +42,8 @@ impl Report {
 /// messages kept from then still carry, nor that of the request that made the summary.
 pub(super) fn reports(history: &History) -> impl Iterator<Item = Report> {
     let messages = history.messages();
+    let known = history.meta.model.as_deref().and_then(window).map(|it| it.context);
+    let room = history.meta.window.filter(|it| *it <= Usage::MOST).max(known).unwrap_or(ROOM);
     let summarized = messages.iter().filter(|it| it.kind == Kind::Summary).filter_map(|it| it.at).max();
     messages.iter().enumerate().filter_map(move |(index, message)| {
         let usage = message.usage.filter(|it| it.sent() > 0)?;
@@ -38,7 +55,7 @@ pub(super) fn reports(history: &History) -> impl Iterator<Item = Report> {
         let earlier = messages[..index].iter().rev();
         let same = |it: &&Message| it.role == Role::Assistant && it.kind == Kind::Said && it.usage.is_none();
         let start = index - earlier.take_while(same).count();
-        Some(Report { message: index, start, sent: usage.sent(), context: usage.context() })
+        Some(Report { message: index, start, sent: usage.sent(), context: usage.context(), room })
     })
 }
 

@@ -32,6 +32,7 @@ pub struct Ruler {
     overhead: u64,
     method: Method,
     reported: Option<(usize, u64)>,
+    disbelieved: Option<(usize, u64)>,
 }
 
 /// So many messages, already looked at once, are worth a thread: measuring them takes most of a millisecond.
@@ -58,7 +59,17 @@ impl Ruler {
         let ruler = |basis, kind, estimator, margin_percent| {
             let method = Method { kind, estimator, anchor: None, margin_percent };
             let (model, rates) = (model.as_str().into(), maker.rates());
-            let mut it = Self { basis, maker, model, rates, scale: 1.0, overhead: 0, method, reported: None };
+            let mut it = Self {
+                basis,
+                maker,
+                model,
+                rates,
+                scale: 1.0,
+                overhead: 0,
+                method,
+                reported: None,
+                disbelieved: None,
+            };
             if matches!(basis, Basis::Calibrated | Basis::Encoding(_)) {
                 let encoding = if let Basis::Encoding(it) = basis { it } else { Encoding::O200k };
                 count_ahead(encoding, history);
@@ -68,7 +79,9 @@ impl Ruler {
         };
         match tokenizer {
             Tokenizer::Auto => {
-                if let Some(reported) = Self::reported_by(history, overhead) {
+                let mut reported = Self::by_shape(history);
+                reported.anchor(history, overhead);
+                if reported.reported.is_some() {
                     return reported;
                 }
                 let (kind, margin) = match maker {
@@ -78,7 +91,8 @@ impl Ruler {
                         (MethodKind::Heuristic, MARGIN_CALIBRATED)
                     }
                 };
-                ruler(Basis::Calibrated, kind, Estimator::O200k, margin)
+                let it = ruler(Basis::Calibrated, kind, Estimator::O200k, margin);
+                Self { disbelieved: reported.disbelieved, ..it }
             }
             Tokenizer::Fixed(estimator) => {
                 let (basis, kind, margin) = fixed(estimator, maker);
@@ -101,13 +115,6 @@ impl Ruler {
         })
     }
 
-    /// The ruler that goes by what was reported, where something was.
-    fn reported_by(history: &History, overhead: Option<u64>) -> Option<Self> {
-        let mut it = Self::by_shape(history);
-        it.anchor(history, overhead);
-        it.reported.is_some().then_some(it)
-    }
-
     fn by_shape(history: &History) -> Self {
         let model = history.meta.model.as_deref().unwrap_or_default().to_ascii_lowercase();
         let maker = Maker::of(&model);
@@ -118,7 +125,17 @@ impl Ruler {
             margin_percent: MARGIN_REPORTED,
         };
         let (model, rates) = (model.into(), maker.rates());
-        Self { basis: Basis::Shape, maker, model, rates, scale: 1.0, overhead: 0, method, reported: None }
+        Self {
+            basis: Basis::Shape,
+            maker,
+            model,
+            rates,
+            scale: 1.0,
+            overhead: 0,
+            method,
+            reported: None,
+            disbelieved: None,
+        }
     }
 
     /// Tokens of a text, without any frame.
@@ -209,6 +226,11 @@ impl Ruler {
         self.reported
     }
 
+    /// The last usage that was reported and that no model can have counted: number of the message, tokens.
+    pub fn disbelieved(&self) -> Option<(usize, u64)> {
+        self.disbelieved
+    }
+
     /// Where the context goes. The sum is the overhead and all messages.
     pub fn by_category(&self, history: &History) -> Categories {
         let overhead = Categories { system: self.overhead, ..Categories::default() };
@@ -275,7 +297,10 @@ impl Ruler {
                 Some(*sum)
             },
         ));
-        let mut reports: Vec<Report> = reports(history).filter(|it| it.is_of(before[it.start])).collect();
+        let mut reports: Vec<Report> = reports(history).collect();
+        let absurd = reports.iter().rfind(|it| it.is_absurd(before[it.start]));
+        self.disbelieved = absurd.map(|it| (it.message, it.context));
+        reports.retain(|it| it.is_of(before[it.start]));
         reports.truncate(up_to_clearing(&reports, &before, history));
         let Some(last) = reports.last() else { return };
         if self.basis == Basis::Shape {

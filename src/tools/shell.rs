@@ -1,7 +1,12 @@
 //! What a shell command visibly does to files. Not a shell: it knows words, quotes, lists, pipes, redirections and
 //! here-documents, and says nothing about paths with variables or patterns in them.
 
+use std::sync::Arc;
+
 use super::{Action, Meaning, patch};
+
+/// Bytes of the longest path (Linux `PATH_MAX`).
+const LONGEST_PATH: usize = 4_096;
 
 /// One command of a list or pipe.
 #[derive(Default)]
@@ -35,7 +40,7 @@ pub(super) fn join(words: &[&str]) -> String {
 
 /// The file actions of a command, in order. `dir` is where it runs; `cd` moves it.
 pub(super) fn actions(command: &str, dir: Option<&str>) -> Vec<Action> {
-    let mut dir = dir.map(str::to_string);
+    let mut dir = dir.map(Arc::from);
     let mut out = Vec::new();
     collect(command, &mut dir, &mut out, 0);
     out
@@ -58,7 +63,7 @@ pub(super) fn programs(command: &str) -> Vec<Vec<String>> {
     out
 }
 
-fn collect(command: &str, dir: &mut Option<String>, out: &mut Vec<Action>, depth: u8) {
+fn collect(command: &str, dir: &mut Option<Arc<str>>, out: &mut Vec<Action>, depth: u8) {
     for simple in split(command) {
         let first = out.len();
         let words = unwrapped(&simple.words);
@@ -68,10 +73,14 @@ fn collect(command: &str, dir: &mut Option<String>, out: &mut Vec<Action>, depth
                 continue;
             }
             [head, target] if head == "cd" => {
-                *dir = Some(match dir {
+                let to = match dir {
                     Some(base) if !absolute(target) => format!("{}/{target}", base.trim_end_matches('/')),
                     _ => target.clone(),
-                });
+                };
+                // No system goes there.
+                if to.len() <= LONGEST_PATH {
+                    *dir = Some(to.into());
+                }
                 continue;
             }
             _ => {}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use epitome::compact::{self, Item, Limits, Moment, Op, Plan, Request};
+use epitome::compact::{self, Limits, Moment, Op, Plan, Request};
 use epitome::format::{self, Format, Memory, validate, wire};
 use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Reasoning, Role};
 use epitome::profile::{BUILT_IN, Profile};
@@ -42,15 +42,12 @@ fn check(history: &History, profile: &Profile, share: u64) -> Result<(), String>
         };
     }
     // A summary that fills what was allowed.
-    let words = plan.need.as_ref().map_or(0, |it| it.budget.saturating_sub(12) / 2);
-    let end = plan.layout.last().and_then(|it| match it {
-        Item::Old(index) => compact::end_mark(&history.messages()[*index..=*index]),
-        Item::Made(message) => compact::end_mark(std::slice::from_ref(message)),
-        Item::Summary { .. } => None,
-    });
+    let words = plan.need.as_ref().map_or(0, |it| it.budget.saturating_sub(26) / 2);
+    let end = compact::end_mark(&compact::behind(history, &plan));
     let touched = plan.ops.iter().any(|it| matches!(it, Op::Shorten(_) | Op::Clear(_)));
     let summary = format!(
-        "s{}{}",
+        "{}{}{}",
+        format::SUMMARY_START,
         " s".repeat(words as usize / 2),
         end.map_or(String::new(), |it| format!(" [end {it}]"))
     );

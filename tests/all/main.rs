@@ -22,6 +22,7 @@ mod fuzz;
 mod gateway;
 mod going_on;
 mod growth;
+mod hostile;
 mod hooks;
 mod install;
 mod laws;

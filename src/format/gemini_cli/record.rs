@@ -70,8 +70,8 @@ impl Reported {
         let told = |key| number(key).unwrap_or(0);
         let cached = told("cached").min(told("input"));
         let usage = Usage {
-            input: told("input") - cached + told("tool"),
-            output: told("output") + told("thoughts"),
+            input: (told("input") - cached).saturating_add(told("tool")),
+            output: told("output").saturating_add(told("thoughts")),
             cache_read: cached,
             cache_write: 0,
             reasoning: told("thoughts"),

@@ -236,7 +236,8 @@ fn answered(turn: &Turn<'_>, next: Option<&Turn<'_>>, ends: bool, found: &mut Fo
     if ends && after.iter().all(|it| it.kind == "tool_result") {
         return;
     }
-    let answers: HashSet<&str> = after.iter().map(|it| string(it.value, "tool_use_id")).collect();
+    let results = after.iter().filter(|it| it.kind == "tool_result");
+    let answers: HashSet<&str> = results.map(|it| string(it.value, "tool_use_id")).collect();
     for block in turn.blocks.iter().filter(|it| it.kind == "tool_use") {
         let id = string(block.value, "id");
         found.unless(answers.contains(id), "anthropic/result-follows-call", block.message, || {

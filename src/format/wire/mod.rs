@@ -417,7 +417,8 @@ fn usage(value: &Value) -> Option<Usage> {
     if let Some(prompt) = number(["promptTokenCount", "prompt_token_count"]) {
         let cache_read = number(["cachedContentTokenCount", "cached_content_token_count"]).unwrap_or(0);
         let reasoning = number(["thoughtsTokenCount", "thoughts_token_count"]).unwrap_or(0);
-        let output = number(["candidatesTokenCount", "candidates_token_count"]).unwrap_or(0) + reasoning;
+        let output = number(["candidatesTokenCount", "candidates_token_count"]).unwrap_or(0);
+        let output = output.saturating_add(reasoning);
         return Some(Usage {
             input: prompt.saturating_sub(cache_read),
             output,

@@ -1,7 +1,7 @@
 //! Laws of all profiles: what is printed reads back as the same; one after the other over a growing session, nothing
 //! nests, stands alone or is lost.
 
-use epitome::compact::{self, Cause, Item, Limits, Moment, Plan, Request};
+use epitome::compact::{self, Cause, Limits, Moment, Plan, Request};
 use epitome::facts;
 use epitome::format::{self, Format, validate};
 use epitome::history::{History, Kind, Message};
@@ -136,18 +136,13 @@ fn chain(names: &[&str], marks: Marks) -> Vec<String> {
         let plan = plan(&profile, &history, &ruler, Cause::Manual);
         let place = format!("{name} as number {} of {names:?}, marks: {marks:?}", step + 1);
         let pins = if step == 0 { vec![PIN.to_owned()] } else { Vec::new() };
-        let last = plan.layout.last().and_then(|it| match it {
-            Item::Old(at) => Some(history.messages()[*at].clone()),
-            Item::Made(message) => Some(message.clone()),
-            Item::Summary { .. } => None,
-        });
         let marked = match marks {
             Marks::All => true,
             Marks::None => false,
             Marks::EverySecond => step % 2 == 0,
         };
-        let end = last.filter(|_| marked).and_then(|it| compact::end_mark(&[it]));
-        let end = end.map(|it| format!("Compacted. [end {it}]"));
+        let end = compact::end_mark(&compact::behind(&history, &plan)).filter(|_| marked);
+        let end = end.map(|it| format!("{} x. [end {it}]", format::SUMMARY_START));
         let summary = summary(&profile, &history, &ruler, &plan, &pins, end.as_deref());
         let outcome = match compact::apply(&history, &ruler, &profile, &plan, summary.as_deref()) {
             Ok(outcome) if plan.act => outcome,
