@@ -26,7 +26,7 @@ use crate::tokens::{Filled, Ruler, Tokenizer};
 
 pub use collapse::transcript;
 pub use draft::{Item, json_len};
-pub use keep::{Split, end_mark, ends_here, made_with, find as find_split, json_share_split};
+pub use keep::{Split, end_mark, ends_here, find as find_split, json_share_split, made_with};
 pub use outcome::{Outcome, Rejected, Replace, apply, behind};
 pub use trigger::{Gate, Limits, Verdict, passes, threshold, verdict};
 

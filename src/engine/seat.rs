@@ -146,7 +146,8 @@ impl Engine {
             .position(|it| matches!(it, crate::profile::Pass::Summarize(_)))
             .map(|pass| compact::Need { from: 0, to: tail, budget: SMALL, shown_from: 0, pass });
         let after = messages[tail..].iter().map(size).sum::<u64>();
-        let first = header(measured.tokens, after, 1.0, history, handle, compact::end_mark(&messages[tail..]));
+        let first =
+            header(measured.tokens, after, 1.0, history, handle, compact::end_mark(&messages[tail..]));
         let (before, text, behind) = match ask.profile.summarize() {
             Some(step) => {
                 let known = super::Known::default();

@@ -20,13 +20,11 @@ pub(super) fn command_key(command: &str) -> String {
     // Nobody goes into a directory by more words than that.
     const REACH: usize = 4_000;
     let mut rest = command.trim();
-    while let Some(after) =
-        rest.strip_prefix("cd ").or_else(|| rest.strip_prefix("export ")).and_then(|it| {
-            let near = clip(it, REACH);
-            let end = near.find("&&").map(|at| at + 2).or_else(|| near.find(';').map(|at| at + 1));
-            end.map(|end| &it[end..])
-        })
-    {
+    while let Some(after) = rest.strip_prefix("cd ").or_else(|| rest.strip_prefix("export ")).and_then(|it| {
+        let near = clip(it, REACH);
+        let end = near.find("&&").map(|at| at + 2).or_else(|| near.find(';').map(|at| at + 1));
+        end.map(|end| &it[end..])
+    }) {
         rest = after.trim_start_matches([' ', '\\', '\n']);
     }
     rest = rest

@@ -100,7 +100,11 @@ const SHAPES: [Shape; 38] = [
     }),
     ("parallel commits", |n| {
         called(n / 350, true, |it| {
-            ("Bash", json!({"command": format!("git commit -m x{it}")}), format!("[main {:07x}] x", it * 7919))
+            (
+                "Bash",
+                json!({"command": format!("git commit -m x{it}")}),
+                format!("[main {:07x}] x", it * 7919),
+            )
         })
     }),
     ("no, no, no", |n| said(&"no, ".repeat(n / 8))),
@@ -133,15 +137,23 @@ const SHAPES: [Shape; 38] = [
     ("paths", |n| said(&numbered(n / 2, |it| format!("edited src/dir{it}/file.rs and ")))),
     ("yes to one long message", |n| {
         let offers = numbered(n / 2, |it| format!("1. option {it} is good, is it not?\n"));
-        let mut all = vec![("user", json!("fix it, please")), ("assistant", json!([{"type": "text", "text": offers}]))];
+        let mut all =
+            vec![("user", json!("fix it, please")), ("assistant", json!([{"type": "text", "text": offers}]))];
         all.extend((0..n / 400).map(|it| ("user", json!(if it % 2 == 0 { "yes" } else { "1" }))));
         session(&all)
     }),
     ("many tiny messages", |n| {
         let text = |it: usize| json!([{"type": "text", "text": format!("part {it} is done")}]);
-        let all: Vec<_> = (0..n / 220)
-            .map(|it| if it % 2 == 0 { ("user", json!(format!("do part {it}"))) } else { ("assistant", text(it)) })
-            .collect();
+        let all: Vec<_> =
+            (0..n / 220)
+                .map(|it| {
+                    if it % 2 == 0 {
+                        ("user", json!(format!("do part {it}")))
+                    } else {
+                        ("assistant", text(it))
+                    }
+                })
+                .collect();
         session(&all)
     }),
     ("tasks", |n| {
@@ -158,7 +170,11 @@ const SHAPES: [Shape; 38] = [
         called(n / 550, false, |it| {
             let question = format!("Which one {it}?");
             let answer = format!("User has answered: \"{question}\"=\"a\".");
-            ("AskUserQuestion", json!({"questions": [{"question": question, "options": [{"label": "a"}]}]}), answer)
+            (
+                "AskUserQuestion",
+                json!({"questions": [{"question": question, "options": [{"label": "a"}]}]}),
+                answer,
+            )
         })
     }),
     ("questions of one call", |n| {
@@ -189,7 +205,9 @@ const SHAPES: [Shape; 38] = [
         session(&vec![("user", json!(one)); n / 350])
     }),
     ("pipes", |n| command(&format!("cargo test{}", " | head".repeat(n / 7)))),
-    ("a long directory", |n| command(&format!("cd /{}; {}", "abc/".repeat(n / 8), "cat a.rs; ".repeat(n / 20)))),
+    ("a long directory", |n| {
+        command(&format!("cd /{}; {}", "abc/".repeat(n / 8), "cat a.rs; ".repeat(n / 20)))
+    }),
     ("one directory after the other", |n| command(&"cd a; ".repeat(n / 6))),
     ("here-documents", |n| command(&format!("{}\n{}", "<<A ".repeat(n / 8), "x\n".repeat(n / 4)))),
 ];
@@ -201,7 +219,8 @@ fn history(text: &str) -> History {
 /// Bytes of all that is kept of a history: facts, what the scorer looks for, what calls did.
 fn kept(history: &History) -> usize {
     let facts: usize = facts::read(history).facts.iter().map(|it| it.text.len() + 32).sum();
-    let probes: usize = score::probes(history).iter().map(|it| it.text().len() + 8 * it.messages.len() + 32).sum();
+    let probes: usize =
+        score::probes(history).iter().map(|it| it.text().len() + 8 * it.messages.len() + 32).sum();
     let actions: usize = history
         .messages()
         .iter()

@@ -15,6 +15,7 @@
 mod apply;
 mod apply_bad;
 mod differential;
+mod ends;
 mod exact;
 mod facts;
 mod format;
@@ -29,6 +30,7 @@ mod laws;
 mod layers;
 mod main_job;
 mod mcp;
+mod mutate;
 mod native;
 mod packaging;
 mod parity;

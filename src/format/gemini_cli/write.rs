@@ -48,7 +48,10 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
         let meta = |key: &str| read.journal.meta.get(key).cloned();
         let mut fields = vec![
             ("sessionId".to_owned(), quoted_id),
-            ("projectHash".to_owned(), meta("projectHash").filter(|it| it.starts_with('"')).unwrap_or_else(|| "\"\"".into())),
+            (
+                "projectHash".to_owned(),
+                meta("projectHash").filter(|it| it.starts_with('"')).unwrap_or_else(|| "\"\"".into()),
+            ),
             ("startTime".to_owned(), at.clone()),
             ("lastUpdated".to_owned(), at),
             ("kind".to_owned(), meta("kind").unwrap_or_else(|| "\"main\"".into())),
