@@ -17,15 +17,16 @@ pub(super) fn still_runs(text: &str) -> Option<String> {
 /// What names a command: its first line up to a here-document, without `cd … &&` before and filters after it, at most
 /// 120 characters.
 pub(super) fn command_key(command: &str) -> String {
-    // Nobody goes into a directory by more words than that.
+    // Nobody goes into more directories, or into one by more words.
+    const STEPS: usize = 64;
     const REACH: usize = 4_000;
     let mut rest = command.trim();
-    while let Some(after) = rest.strip_prefix("cd ").or_else(|| rest.strip_prefix("export ")).and_then(|it| {
-        let near = clip(it, REACH);
+    for _ in 0..STEPS {
+        let Some(target) = rest.strip_prefix("cd ").or_else(|| rest.strip_prefix("export ")) else { break };
+        let near = clip(target, REACH);
         let end = near.find("&&").map(|at| at + 2).or_else(|| near.find(';').map(|at| at + 1));
-        end.map(|end| &it[end..])
-    }) {
-        rest = after.trim_start_matches([' ', '\\', '\n']);
+        let Some(end) = end else { break };
+        rest = target[end..].trim_start_matches([' ', '\\', '\n']);
     }
     rest = rest
         .lines()
