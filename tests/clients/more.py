@@ -258,7 +258,8 @@ class More(flows.Flow):
         for path in before:
             with open(path, "wb") as f:
                 f.write(before[path])
-        self.call("install", "install", name, *trust, "--json")
+        # The seat, where the client compacts by us, is the kit's flow `seat`; here the client compacts by itself.
+        self.call("install", "install", name, *trust, "--no-seat", "--json")
         o.name = "epitome"
         rc, out = a.exec(["mcp", "list"])
         connected = "epitome" in out if a.name == "codex" else re.search(r"epitome.*[Cc]onnected", out)
