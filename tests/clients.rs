@@ -90,6 +90,14 @@ impl Kit {
         self.run(&format!("{client} {flow}"), command, failed);
     }
 
+    /// Scenes of ours of compaction in the running client.
+    fn seated(&self, client: &str, program: &str, scenes: &[&str], failed: &mut Vec<String>) {
+        let mut command = Command::new(self.folder.join("lib/netns.sh"));
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/seated.py");
+        command.arg("python3").arg(script).args([client, program]).args(scenes);
+        self.run(&format!("{client} {}", scenes.join(",")), command, failed);
+    }
+
     /// A flow of ours, by the default profile or another one.
     fn more(&self, client: &str, flow: &str, program: &str, profile: Option<&str>, failed: &mut Vec<String>) {
         let mut command = Command::new(self.folder.join("lib/netns.sh"));
@@ -135,8 +143,8 @@ fn all(client: &str, profile: &str) {
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));
 }
 
-/// A client compacts by us, as `install` leaves it: by hand, in mid-turn, five times in a row, and when our program fails or
-/// hangs.
+/// A client compacts by us, as `install` leaves it: by hand, in mid-turn, five times in a row, when our program fails or
+/// hangs, in a sub-agent, and when the model refuses a request as too long; and the compaction is undone.
 fn seat(client: &str, agent: &str) {
     let Some(kit) = Kit::find(&format!("seat, {client}"), client) else { return };
     // The flow replaces the program for a while.
@@ -155,6 +163,8 @@ fn seat(client: &str, agent: &str) {
         ("SEAT_WAIT", "150"),
     ];
     kit.flow(client, "seat", &env, false, &mut failed);
+    let scenes: &[&str] = if client == "gemini" { &["undo"] } else { &["undo", "subagent", "overflow"] };
+    kit.seated(client, &program, scenes, &mut failed);
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));
 }
 
@@ -174,6 +184,8 @@ fn codex_compacts_by_us() {
         command.args(["codex", "seat"]).args(remote.then_some("--remote"));
         command.env("GATEWAY", &gateway).env("PROGRAM", &program).env("WANT", SUMMARY);
         kit.run(&format!("codex seat, remote: {remote}"), command, &mut failed);
+        let client = if remote { "codex-remote" } else { "codex" };
+        kit.seated(client, &program, &["undo", "overflow"], &mut failed);
     }
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));
 }

@@ -81,7 +81,7 @@ impl Undo<'_> {
         let later = said_since(&messages[at..]);
         let before = match agent {
             Agent::ClaudeCode => before_boundary(&now, at)?,
-            Agent::Codex => before_line(&now, at)?,
+            Agent::Codex => before_line(&now, at, handle)?,
             Agent::GeminiCli | Agent::OpenCode => None,
         };
         let live = reach::is_live(&self.engine.config.agents, agent, &self.compaction.session.id, path);
@@ -150,16 +150,23 @@ fn said_since(from_summary: &[Message]) -> Vec<Message> {
     rest.to_vec()
 }
 
-/// The part of a rollout in front of the line that brought message `at`. The archived one may lack what was written a moment
-/// later.
-fn before_line(now: &Opened, at: usize) -> Result<Option<(Memory, format::Session)>> {
+/// The part of a rollout in front of the line that brought message `at`, without our answer as Codex records it there: the
+/// assistant's last words. The archived one may lack what was written a moment later.
+fn before_line(now: &Opened, at: usize, handle: &str) -> Result<Option<(Memory, format::Session)>> {
     let Some(record) = now.session.of_message[at].first() else { return Ok(None) };
     let bytes = now.source.bytes(0..now.session.records[*record as usize].at)?;
     if !bytes.ends_with(b"\n") {
         return Ok(None);
     }
     let source = Memory::new("the rollout before the compaction", &*bytes);
-    let session = format::read(&source, Some(now.session.format))?;
+    let mut session = format::read(&source, Some(now.session.format))?;
+    let meta = session.history.meta.clone();
+    let mut messages = session.history.into_messages();
+    let answer = |it: &Message| it.role == Role::Assistant && it.parts.iter().any(|it| names(it, handle));
+    while messages.last().is_some_and(answer) {
+        messages.pop();
+    }
+    session.history = History::new(messages, meta);
     Ok(Some((source, session)))
 }
 

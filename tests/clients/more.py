@@ -52,7 +52,7 @@ def unpaired(request):
 def texts(request):
     """What was said in a request, in order: not what the client says to itself, which it says anew each time, nor ids;
     arguments that are JSON by what they say."""
-    own = r"<(system-reminder|session_context|environment_context|permissions)|[\w+/=-]+$|[{\[]"
+    own = r"<(system-reminder|session_context|environment_context|permissions)|[\w.+/=-]+$|[{\[]"
     items = [it for it in report.items(request) if it.get("role") not in ("system", "developer")]
     said = [text.strip() for text in report.leaves(items)]
     # Gemini CLI 0.61 sends results of earlier turns twice once it was resumed.

@@ -14,7 +14,7 @@ fn line(kind: &str, payload: &Value) -> String {
 }
 
 /// A session of Codex on the gateway's machine, compacted by the gateway as Codex notes it; its file and its text before.
-fn compacted(web: &Web) -> (PathBuf, String) {
+fn compacted(web: &Web, local: bool) -> (PathBuf, String) {
     let folder = web.home.path().join(".codex/sessions/2026/11/20");
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join(format!("rollout-2026-11-20T10-00-00-{THREAD}.jsonl"));
@@ -26,11 +26,22 @@ fn compacted(web: &Web) -> (PathBuf, String) {
         .chain(items.iter().map(|it| line("response_item", it)))
         .collect();
     std::fs::write(&path, &before).unwrap();
-    let body = codex(&with(items.clone(), trigger()), true);
-    let capsule = item(&post(web.port, "/v1/responses", &[("thread-id", THREAD)], &body));
-    let history = json!({"message": "", "replacement_history": [items[2], capsule]});
+    let asked = if local { local_prompt() } else { trigger() };
+    let body = codex(&with(items.clone(), asked), !local);
+    let answer = item(&post(web.port, "/v1/responses", &[("thread-id", THREAD)], &body));
+    // A summary that Codex asked for as a prompt stands in its rollout twice: as the assistant's words, then framed.
+    let (noted, kept) = if local {
+        let framed = format!(
+            "Another language model started to solve this problem. The summary:\n{}",
+            answer["content"][0]["text"].as_str().unwrap()
+        );
+        (line("response_item", &answer), message("user", &framed))
+    } else {
+        (String::new(), answer)
+    };
+    let history = json!({"message": "", "replacement_history": [items[2], kept]});
     let after = format!(
-        "{before}{}{}",
+        "{before}{noted}{}{}",
         line("compacted", &history),
         line("response_item", &message("user", "SAID-SINCE"))
     );
@@ -41,7 +52,7 @@ fn compacted(web: &Web) -> (PathBuf, String) {
 #[test]
 fn uninstall_opens_what_sessions_hold() {
     let web = Provider::plain().gateway();
-    let (path, before) = compacted(&web);
+    let (path, before) = compacted(&web, false);
     let sealed = std::fs::read_to_string(&path).unwrap();
     assert!(sealed.contains("EPITOME1."));
     let dry = epitome(web.home.path(), &["uninstall", "codex", "--dry-run"]);
@@ -65,10 +76,10 @@ fn uninstall_opens_what_sessions_hold() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), sealed);
 }
 
-#[test]
-fn a_sealed_compaction_is_undone() {
+/// What a resume goes by, once the last compaction was taken back.
+fn undone(local: bool) -> String {
     let web = Provider::plain().gateway();
-    let (path, _) = compacted(&web);
+    let (path, _) = compacted(&web, local);
     let done = epitome(web.home.path(), &["restore", "last", "--apply", "--json"]);
     assert!(
         done.status.success(),
@@ -78,8 +89,23 @@ fn a_sealed_compaction_is_undone() {
     );
     assert_eq!(answer(&done)["status"], "restored", "{}", answer(&done));
     assert_eq!(answer(&done)["output"], path.display().to_string());
-    // All outputs are there again, and what was said since, and nothing that is sealed, in what a resume goes by.
     let text = std::fs::read_to_string(&path).unwrap();
-    let last = text.rsplit("\"compacted\"").next().unwrap();
+    text.rsplit("\"compacted\"").next().unwrap().to_owned()
+}
+
+#[test]
+fn a_sealed_compaction_is_undone() {
+    // All outputs are there again, and what was said since, and nothing that is sealed.
+    let last = undone(false);
     assert!(last.contains("11399") && last.contains("SAID-SINCE") && !last.contains("EPITOME1."), "{last}");
+}
+
+#[test]
+fn a_compaction_by_prompt_is_undone_without_our_answer() {
+    let last = undone(true);
+    assert!(last.contains("11399") && last.contains("SAID-SINCE"), "{last}");
+    assert!(
+        !last.contains("Earlier conversation compacted") && last.matches("TAIL-rollout").count() == 1,
+        "{last}"
+    );
 }

@@ -1,0 +1,120 @@
+"""Scenes of compaction in the running client that the kit's flow `seat` does not have, on the kit's own library.
+
+seated.py CLIENT EPITOME [SCENE...]     CLIENT: codex codex-remote claude gemini opencode
+  undo      compacted by hand in the running client, one more turn, `epitome restore last --apply`: a new process sends the
+            whole old history and what was said since
+  subagent  (Claude Code, OpenCode) a sub-agent's context passes the limit in mid-turn: it goes on with a summary of its own, and
+            the conversation that called it is whole
+  overflow  (Claude Code, OpenCode, Codex) the model refuses a request as too long: the client goes on
+"""
+
+import json, os, re, subprocess, sys
+
+import flows, live, more, report, seat
+from seat import RULE, TAIL, blocks, size, talk, text, unpaired
+
+AGENT = {"codex": "codex", "claude": "claude-code", "gemini": "gemini-cli", "opencode": "opencode"}
+
+
+class Seated(seat.Seat):
+    def epitome(self, what, *arguments):
+        a = self.a
+        env = {"HOME": a.home, "PATH": more.PATH}
+        p = subprocess.run([self.program, *arguments], cwd=a.cwd, env=env, capture_output=True, text=True)
+        if not self.check(f"{what}: epitome {arguments[0]} ends with 0", p.returncode == 0):
+            print(report.cut(p.stdout + p.stderr, 2000))
+            return
+        self.a.id = json.loads(p.stdout).get("session_id") or self.a.id
+
+    def next(self, live, prompt):
+        """The request that the running process sends for this prompt."""
+        self.check("the client answers the next prompt", live.prompt(prompt))
+        return next((r for r in self.asked()[1] if prompt in text(r)), None)
+
+    def undo(self):
+        running, before, n = self.two_prompts("undo")
+        if not running:
+            return
+        old = self.asked()[1][-1]
+        self.check("the client compacts", running.compact(self.o.wait))
+        r = self.next(running, "SEAT-U3 go on")
+        self.check("compacted: the summary is sent, the old output is not", r and blocks(r, self.want) and not re.search(self.o.absent, text(r)))
+        running.close()
+        self.epitome("undo", "restore", "last", "--apply", "--json")
+        self.a.run("SEAT-U9 continue", True)
+        r = next((r for r in self.asked()[1] if "SEAT-U9" in text(r)), None)
+        if not self.check("undone: the model was asked", r):
+            return
+        said = text(r)
+        lost = more.holds(more.texts(r), more.texts(old))
+        if not self.check("undone: the request holds all of the old one, in its order", not lost):
+            print("     ", report.cut(lost, 1500))
+        self.check("undone: the old output is sent", re.search(self.o.absent, said))
+        self.check("undone: the summary is not", not blocks(r, self.want))
+        self.check("undone: what was said since is sent once", said.count("SEAT-U3") == 1)
+        self.check("undone: nothing is sent twice", said.count("SEAT-U1") == 1 and said.count(f"SEAT-A2 the test {TAIL}") == 1)
+        self.check("undone: calls and results are paired", set(unpaired(r)) <= self.odd)
+
+    def subagent(self):
+        a = self.a
+        tool, kind = {"claude": ("Agent", "general-purpose"), "opencode": ("task", "general")}[a.name]
+        task = {"description": "read the notes", "prompt": f"SUB-U1 read the notes. Rules: {RULE}.", "subagent_type": kind}
+        if a.name == "claude":
+            task["run_in_background"] = False
+        turns = [
+            {"text": "One for a sub-agent.", "calls": [{"name": tool, "args": task}]},
+            self.looks(),
+            {"text": f"SUB-A1 one more, for {TAIL}.", "calls": [a.shell(f"echo {TAIL}")], "usage": {"input": self.full, "output": 50}},
+            {"text": "SUB-A2 the parser fails in line 12."},
+            {"text": "SEAT-A1 the sub-agent is done."},
+        ]
+        running = self.begin("subagent", turns)
+        self.check("the client answers the prompt", running.prompt("SEAT-U1 let a sub-agent read the notes"))
+        reqs, m, own = self.asked()
+        subs = [r for r in m if "SUB-U1" in text(r) and "SEAT-U1" not in text(r)]
+        if self.check("the sub-agent goes on after its compaction", len(subs) == 3):
+            self.no_model(len(own), self.allowed())
+            self.judge("sub-agent", subs[2], size(subs[1]))
+        r = self.next(running, "SEAT-U2 go on")
+        running.close()
+        said = text(r) if r else ""
+        whole = all(it in said for it in ("SEAT-U1", "SUB-A2 the parser fails in line 12", "SEAT-A1 the sub-agent is done."))
+        self.check("the calling conversation is whole, with the sub-agent's answer", whole)
+        self.check("the calling conversation was not compacted", r and not blocks(r, self.want) and not unpaired(r))
+
+    def overflow(self):
+        a = self.a
+        error = {
+            "claude": {"type": "error", "error": {"type": "invalid_request_error", "message": "prompt is too long: 208310 tokens > 200000 maximum"}},
+            "opencode": {"error": {"message": "This model's maximum context length is 100000 tokens. However, your messages resulted in 108310 tokens.", "type": "invalid_request_error", "code": "context_length_exceeded"}},
+            "codex": {"error": {"message": "Your input exceeds the context window of this model.", "type": "invalid_request_error", "code": "context_length_exceeded"}},
+        }[a.name]
+        turns = [self.looks(), {"calls": [a.shell(f"echo {TAIL}")]}, {"status": 400, "error": error}, {"text": "SEAT-A1 the notes are read."}]
+        running = self.begin("overflow", turns)
+        # Codex fails the turn that was refused, and compacts before the next.
+        goes_on = running.prompt(self.first) or running.prompt("SEAT-U2 go on")
+        self.check("the client goes on", goes_on)
+        reqs, m, own = self.asked()
+        if self.check("the request after the refused one is sent", len(m) > 3):
+            self.no_model(len(own), self.allowed())
+            b = self.judge("running", m[3], size(m[2]))
+            running.close()
+            self.resumed(size(m[2]), b)
+        running.close()
+
+
+def main(client, program, *scenes):
+    remote = client == "codex-remote"
+    client = "codex" if remote else client
+    arguments = [client, "seat", "--program", program, "--want", more.SUMMARY, "--manual", "/epitome:compact", "--wait", "150"]
+    if client == "codex":
+        arguments += ["--gateway", f"{program} serve --http 127.0.0.1:@PORT@ --upstream @UPSTREAM@"] + ["--remote"] * remote
+    else:
+        arguments += ["--setup", f"{program} install {AGENT[client]}"]
+    flow = flows.Flow(flows.options(arguments + ["--scenes", ",".join(scenes)]))
+    flow.flow_seat = lambda: Seated(flow).go()
+    return flow.go()
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
