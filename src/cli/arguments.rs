@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use super::apply::ApplyArgs;
 use super::common::Common;
 use super::handoff::HandoffArgs;
 use super::install::{InstallArgs, UninstallArgs};
 use super::memory::MemoryArgs;
 use super::recall::RecallArgs;
-use super::restore::RestoreArgs;
+use super::restore::{RestoreArgs, UndoArgs};
 use super::seat::SeatArgs;
 use super::sessions::SessionsArgs;
 use super::watch::WatchArgs;
@@ -85,6 +86,10 @@ pub enum Command {
     Prune(PruneArgs),
     /// Compact a session; without --out or --apply a preview that changes nothing
     Compact(CompactArgs),
+    /// Install what a preview showed, by the handle that it printed
+    Apply(ApplyArgs),
+    /// Take the last --apply of this directory back; what was said since stays
+    Undo(UndoArgs),
     /// What survived a compaction, by class; or a scorecard of all profiles
     Score(ScoreArgs),
     /// One page to look at: the context over time, what a compaction cuts, keeps and loses

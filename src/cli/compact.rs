@@ -8,10 +8,11 @@ use super::arguments::CompactArgs;
 use super::common::{amount, wire};
 use super::handoff::agent;
 use super::paint::size;
-use crate::answers::{CompactAnswer, LostInfo};
+use crate::agents::reach::quoted;
+use crate::answers::{CompactAnswer, LostInfo, Next};
 use crate::compact::Cause;
 use crate::config::{Choice, Said};
-use crate::engine::{Compacted, Edit, Engine, MinKept, To, words};
+use crate::engine::{Ask, Compacted, Edit, Engine, MinKept, Opened, To, words};
 use crate::error::{Error, Kind, Result};
 use crate::format::Format;
 use crate::profile::Style;
@@ -46,7 +47,7 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
         said_before(arguments)?;
         // Where it goes was said in the first call, unless it is said again.
         let (compacted, _) = engine.answered(handle, &read(file)?, to)?;
-        return finish(compacted, arguments, screen, None);
+        return finish(compacted, arguments, screen, None, None);
     }
     let unsaid = if screen.json && !arguments.dry_run { To::Bytes } else { To::Plan };
     ask.to = to.unwrap_or(unsaid);
@@ -78,8 +79,9 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
         let _ = write!(std::io::stderr().lock(), "\r\x1b[K");
     }
     let compacted = compacted?;
+    let next = if ask.to == To::Plan && !ask.dry { Some(installing(engine, &opened, &ask, &compacted)?) } else { None };
     let api = ask.messages_as.unwrap_or(format.api());
-    finish(compacted, arguments, screen, (ask.to == To::Bytes).then_some(api))
+    finish(compacted, arguments, screen, (ask.to == To::Bytes).then_some(api), next)
 }
 
 /// With `--handle` everything but where the result goes was said in the first call: what is said again is refused, as it
@@ -214,8 +216,8 @@ fn finish(
     arguments: &CompactArgs,
     screen: &mut Screen<'_>,
     api: Option<Format>,
+    next: Option<String>,
 ) -> Result<u8> {
-    let refused = compacted.answer.status == "rejected";
     // Bytes that were asked for by the first call are for standard output too.
     if let (Some(bytes), false) = (&compacted.bytes, screen.json) {
         return screen.exact(&mut bytes.as_slice()).map(|()| 0);
@@ -233,10 +235,41 @@ fn finish(
         let (messages, _) = crate::format::messages(history, api);
         compacted.answer.messages = serde_json::from_slice(&messages).ok();
     }
-    if !screen.json(&compacted.answer)? {
-        show(&compacted.answer, screen)?;
+    if let Some(command) = next.filter(|_| compacted.answer.status == "planned") {
+        compacted.answer.next = Next { who: "user".to_owned(), what: command };
     }
-    Ok(u8::from(refused))
+    report(&compacted.answer, screen)
+}
+
+/// Shows what came of a compaction; the exit code.
+pub(super) fn report(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<u8> {
+    if !screen.json(answer)? {
+        show(answer, screen)?;
+    }
+    Ok(u8::from(answer.status == "rejected"))
+}
+
+/// The command that does what the preview shows: by its handle, or, where nothing is kept, as it was typed.
+fn installing(engine: &Engine, opened: &Opened, ask: &Ask, preview: &Compacted) -> Result<String> {
+    let format = opened.session.format;
+    let wire = ask.messages_as.or(format.is_read_only().then_some(format.api()));
+    let ask = Ask { messages_as: wire.filter(|_| !format.is_wire()), ..ask.clone() };
+    let command = match engine.keep_preview(opened, &ask, preview)? {
+        Some(handle) => format!("epitome apply {handle}"),
+        None => {
+            let typed = std::env::args().skip(1).map(|it| quoted(&it)).collect::<Vec<_>>().join(" ");
+            format!("epitome {typed}")
+        }
+    };
+    if ask.messages_as.is_none() && engine.can_apply(opened) {
+        return Ok(if command.starts_with("epitome apply") { command } else { format!("{command} --apply") });
+    }
+    let path = opened.path.as_deref().and_then(|it| it.file_name()).map(|it| it.to_string_lossy());
+    let name = path.as_deref().unwrap_or("session");
+    let name = name.rsplit_once('#').map_or(name, |it| it.1);
+    let (stem, extension) = name.rsplit_once('.').unwrap_or((name, "json"));
+    let extension = if ask.messages_as.is_some() { "json" } else { extension };
+    Ok(format!("{command} --out {}", quoted(&format!("{stem}.compacted.{extension}"))))
 }
 
 /// Lost facts that are listed.
@@ -309,11 +342,12 @@ fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
     match (&answer.output, &answer.handle) {
         (Some(path), _) if answer.resume.is_some() => {
             let resume = answer.resume.as_deref().unwrap_or_default();
-            let when =
-                if answer.takes_effect.as_deref() == Some("next_request") { "at once" } else { "on resume" };
-            screen.note(&format!("applied  {path}, counts {when}"))?;
-            let last = answer.handle.as_deref().unwrap_or("last");
-            screen.note(&format!("undo     epitome restore {last} --apply"))?;
+            let when = match answer.takes_effect.as_deref() {
+                Some("next_request") => "takes effect immediately",
+                _ => "takes effect when you resume",
+            };
+            screen.note(&format!("applied  {path} ({when})"))?;
+            screen.note(&format!("undo     epitome undo {}", answer.handle.as_deref().unwrap_or_default()))?;
             screen.line(&format!("resume   {}", paint.strong(resume)))
         }
         (Some(path), Some(handle)) => {
@@ -322,16 +356,10 @@ fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
                 "undo     epitome restore {handle} --out FILE   (the original, byte for byte)"
             ))
         }
+        _ if answer.next.what.is_empty() => screen.note("Nothing was changed."),
         _ => {
-            let session = answer.session.path.as_deref().unwrap_or("SESSION");
-            screen.note("Nothing was changed. To write it:")?;
-            let session = crate::agents::reach::quoted(session);
-            let how = match Format::named(&answer.session.format) {
-                Ok(it) if it.is_wire() => "--out FILE".to_owned(),
-                Ok(it) if it.is_read_only() => format!("--as {} --out FILE", it.api().name()),
-                Ok(_) | Err(_) => "--apply       (or --out FILE)".to_owned(),
-            };
-            screen.note(&format!("  epitome compact {session} {how}"))
+            screen.note("Nothing was changed. To do what is shown:")?;
+            screen.note(&format!("  {}", answer.next.what))
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The command line: arguments in, engine called, answer shown. One file a command.
 
+mod apply;
 mod arguments;
 mod common;
 mod compact;
@@ -70,7 +71,13 @@ pub fn run(arguments: Arguments, mut config: Config, paint: Paint, out: &mut dyn
     }
     // To read from the archive or to remember takes one; a look at a session does not.
     let engine = match &arguments.command {
-        Some(Command::Restore(_) | Command::Recall(_) | Command::Memory(_)) => Engine::new(config, now)?,
+        Some(
+            Command::Apply(_)
+            | Command::Undo(_)
+            | Command::Restore(_)
+            | Command::Recall(_)
+            | Command::Memory(_),
+        ) => Engine::new(config, now)?,
         _ => Engine::even_without_store(config, now)?,
     };
     match &arguments.command {
@@ -78,6 +85,8 @@ pub fn run(arguments: Arguments, mut config: Config, paint: Paint, out: &mut dyn
         Some(Command::Split(command)) => split::run(&engine, command, &mut screen),
         Some(Command::Prune(command)) => prune::run(&engine, command, &mut screen),
         Some(Command::Compact(command)) => compact::run(&engine, command, &mut screen),
+        Some(Command::Apply(command)) => apply::run(&engine, command, &mut screen),
+        Some(Command::Undo(command)) => restore::undo(&engine, command, &mut screen),
         Some(Command::Score(command)) => score::run(&engine, command, &mut screen),
         Some(Command::Report(command)) => report::run(&engine, command, &mut screen),
         Some(Command::Compare(command)) => compare::run(&engine, command, &mut screen),

@@ -21,13 +21,29 @@ pub struct RestoreArgs {
     apply: bool,
 }
 
+/// Arguments of `undo`.
+#[derive(Debug, Args)]
+pub struct UndoArgs {
+    /// The handle of a compaction or prune [default: the newest one of this directory]
+    handle: Option<String>,
+}
+
+/// `epitome undo`.
+pub(super) fn undo(engine: &Engine, arguments: &UndoArgs, screen: &mut Screen<'_>) -> Result<u8> {
+    put_back(engine, arguments.handle.as_deref().unwrap_or("last"), screen)
+}
+
+fn put_back(engine: &Engine, handle: &str, screen: &mut Screen<'_>) -> Result<u8> {
+    let answer = engine.undo(handle)?;
+    if !screen.json(&answer)? {
+        show(&answer, screen)?;
+    }
+    Ok(0)
+}
+
 pub(super) fn run(engine: &Engine, arguments: &RestoreArgs, screen: &mut Screen<'_>) -> Result<u8> {
     if arguments.apply {
-        let answer = engine.undo(&arguments.handle)?;
-        if !screen.json(&answer)? {
-            show(&answer, screen)?;
-        }
-        return Ok(0);
+        return put_back(engine, &arguments.handle, screen);
     }
     let kept = engine.kept(&arguments.handle)?;
     let handle = kept.entry.handle.as_str();
@@ -64,7 +80,7 @@ fn show(answer: &RestoreAnswer, screen: &mut Screen<'_>) -> Result<()> {
         many => format!(", with the {many} messages said since"),
     };
     let what = match answer.status.as_str() {
-        "unchanged" => "the session is as it was before already; nothing was written".to_owned(),
+        "unchanged" => "already restored; nothing was written".to_owned(),
         _ => format!("{} {}{later}", paint.good("put back"), answer.output),
     };
     screen.line(&what)?;

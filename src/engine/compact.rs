@@ -27,6 +27,8 @@ pub struct Compacted {
     pub score: Option<Score>,
     /// The bytes, with [`To::Bytes`].
     pub bytes: Option<Vec<u8>>,
+    /// The summary that a model or the user wrote; [`Ask::written`] takes it back.
+    pub written: Option<String>,
 }
 
 /// The `reason_code` of what the user's own command does not want done.
@@ -35,7 +37,7 @@ const HOOK_REFUSED: &str = "hook_refused";
 impl Compacted {
     /// Only what is said: nothing was made.
     fn told(answer: CompactAnswer) -> Self {
-        Self { answer, history: None, score: None, bytes: None }
+        Self { answer, history: None, score: None, bytes: None, written: None }
     }
 }
 
@@ -213,7 +215,8 @@ impl Engine {
             }
         };
         answer.summary = made.summary;
-        Ok(Compacted { answer, history: Some(made.outcome.history), score: Some(made.score), bytes })
+        let (history, score) = (Some(made.outcome.history), Some(made.score));
+        Ok(Compacted { answer, history, score, bytes, written: known.summary })
     }
 
     /// What is known before the summary is made part of an outcome: the text of a model, where one writes it. Nothing
@@ -228,6 +231,10 @@ impl Engine {
         answer: &mut CompactAnswer,
     ) -> Result<Option<Known>> {
         let mut known = Known::default();
+        if ask.written.is_some() {
+            known.summary.clone_from(&ask.written);
+            return Ok(Some(known));
+        }
         match self.written_summary(opened, measured, ask, plan, &known, heard)? {
             Drafted::Offline(why) => answer.warnings.extend(why),
             Drafted::Priced(cost) => {

@@ -225,7 +225,7 @@ impl Engine {
     }
 
     /// Only sessions that the agent itself would find, in files that may be replaced.
-    fn in_reach(&self, agent: Agent, place: &Place) -> Result<()> {
+    pub(super) fn in_reach(&self, agent: Agent, place: &Place) -> Result<()> {
         let path = place.path();
         let refuse = |what: String| Err(Error::new(Kind::Refused, what).at(path.display().to_string(), None));
         let about = std::fs::symlink_metadata(path).map_err(|error| {

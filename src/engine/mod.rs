@@ -15,6 +15,7 @@ mod install;
 mod make;
 mod memories;
 mod open;
+mod preview;
 mod prune;
 mod readback;
 mod recall;
@@ -171,6 +172,8 @@ pub struct Ask {
     pub next: Option<u64>,
     /// Where the result goes.
     pub to: To,
+    /// A summary that is written already: nobody is asked for one.
+    pub written: Option<String>,
     /// Who writes the summary.
     pub summarizer: Choice,
     /// The user asks, who may name any provider; otherwise only what the configuration names is asked.
@@ -225,6 +228,7 @@ impl Ask {
             only: Vec::new(),
             next: None,
             to: To::Plan,
+            written: None,
             summarizer: Choice::Offline,
             trusted: false,
             endpoint: Said::default(),

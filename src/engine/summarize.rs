@@ -81,7 +81,7 @@ struct State {
 
 /// An [`Ask`] as it is kept.
 #[derive(Serialize, Deserialize)]
-struct KeptAsk {
+pub(super) struct KeptAsk {
     profile: Profile,
     model: Option<String>,
     window: Option<u64>,

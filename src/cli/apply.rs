@@ -1,0 +1,25 @@
+//! `epitome apply`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::Screen;
+use crate::engine::{Engine, To};
+use crate::error::Result;
+
+/// Arguments of `apply`.
+#[derive(Debug, Args)]
+pub struct ApplyArgs {
+    /// The handle that the preview printed, within 24 hours
+    handle: String,
+    /// Write the result to this file instead of the session
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+pub(super) fn run(engine: &Engine, arguments: &ApplyArgs, screen: &mut Screen<'_>) -> Result<u8> {
+    let to = arguments.out.clone().map_or(To::Session, To::File);
+    let (compacted, _) = engine.apply_preview(&arguments.handle, to)?;
+    super::compact::report(&compacted.answer, screen)
+}

@@ -1,0 +1,97 @@
+//! A preview kept for a day, so that `epitome apply HANDLE` installs what was shown and nothing else.
+
+use serde::{Deserialize, Serialize};
+
+use super::install::{Place, agent_of};
+use super::summarize::KeptAsk;
+use super::{Ask, Compacted, Engine, Opened, SessionRef, To};
+use crate::compact;
+use crate::error::{Error, Kind, Result};
+use crate::format::Format;
+use crate::history::History;
+
+/// What is kept of a preview.
+#[derive(Serialize, Deserialize)]
+struct Preview {
+    session: String,
+    format: String,
+    before: Fingerprint,
+    after: Fingerprint,
+    summary: Option<String>,
+    ask: KeptAsk,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Fingerprint {
+    messages: usize,
+    digest: u64,
+}
+
+impl Fingerprint {
+    fn of(history: &History) -> Self {
+        Self { messages: history.messages().len(), digest: compact::prefix(history).digest }
+    }
+}
+
+impl Engine {
+    /// Keeps a preview; `None` where the store keeps nothing, or where the session stands in no file.
+    pub fn keep_preview(&self, opened: &Opened, ask: &Ask, preview: &Compacted) -> Result<Option<String>> {
+        let (Some(path), Some(after)) = (&opened.path, &preview.history) else { return Ok(None) };
+        if !self.store.keeps() {
+            return Ok(None);
+        }
+        let state = Preview {
+            session: path.display().to_string(),
+            format: opened.session.format.name().to_owned(),
+            before: Fingerprint::of(&opened.session.history),
+            after: Fingerprint::of(after),
+            summary: preview.written.clone(),
+            ask: KeptAsk::from(ask),
+        };
+        let state = serde_json::to_string(&state)
+            .map_err(|error| Error::new(Kind::Bug, "keeping a preview").because(error))?;
+        let scope = self.scope(&opened.session.history);
+        Ok(Some(self.store.put_ask(&scope, &state, self.now)?.as_str().to_owned()))
+    }
+
+    /// Whether `--apply` would find the session where its agent keeps sessions.
+    pub fn can_apply(&self, opened: &Opened) -> bool {
+        let agent = agent_of(opened.session.format);
+        let place = Place::of(opened.path.as_deref());
+        matches!((agent, place), (Ok(agent), Ok(place)) if self.in_reach(agent, &place).is_ok())
+    }
+
+    /// Does what a preview showed. The session must be the one that was previewed, to the last message.
+    pub fn apply_preview(&self, handle: &str, to: To) -> Result<(Compacted, Opened)> {
+        let scope = self.store.locate(handle, &self.config.owner)?;
+        let kept = self.store.ask(&scope, handle, self.now)?;
+        let state: Preview = serde_json::from_str(&kept).map_err(|error| {
+            let what = format!(
+                "applying {handle}: expected the handle that a preview printed, found another; run the preview again"
+            );
+            Error::new(Kind::Arguments, what).because(error)
+        })?;
+        let changed = |what: &str| {
+            let what =
+                format!("applying {handle}: {what}; run `epitome compact` again to see what it would do now");
+            Error::new(Kind::Changed, what).at(state.session.clone(), None)
+        };
+        let format = Format::named(&state.format)?;
+        let opened = self.open(&SessionRef::Named(state.session.clone()), Some(format), None)?;
+        if Fingerprint::of(&opened.session.history) != state.before {
+            let now = opened.session.history.messages().len();
+            return Err(changed(&format!(
+                "expected the {} messages that were previewed, found {now}, not all of them the same",
+                state.before.messages
+            )));
+        }
+        let ask = Ask { written: state.summary.clone(), to: To::Plan, ..Ask::try_from(&state.ask)? };
+        let ask = Ask { summarizer: crate::config::Choice::Offline, ..ask };
+        let again = self.compact(&opened, &ask)?;
+        if again.history.as_ref().map(Fingerprint::of) != Some(state.after) {
+            return Err(changed("expected the result that was shown, found another (a profile that goes by the clock, or another version)"));
+        }
+        let done = self.compact(&opened, &Ask { to, ..ask })?;
+        Ok((done, opened))
+    }
+}
