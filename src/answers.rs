@@ -448,6 +448,15 @@ pub struct CompactAnswer {
     pub overhead: u64,
     /// How tokens were counted.
     pub method: MethodInfo,
+    /// The model's context window, in tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
+    /// Percent of the window that messages, system prompt and tools take before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used_percent: Option<f64>,
+    /// And after.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used_percent_after: Option<f64>,
     /// Messages before.
     pub messages_before: usize,
     /// And after.

@@ -259,6 +259,8 @@ fn resolve(written: Written, environment: Environment, config_dir: PathBuf) -> R
     let path = choose("store.path", "EPITOME_STORE", path, &default);
     let persistence = choose("store.persistence", "EPITOME_PERSISTENCE", written.store.persistence, "disk");
     let store = match persistence.as_str() {
+        // What people write who want none.
+        "disk" if path == "none" => StoreAt::Nowhere,
         "disk" => StoreAt::Path(PathBuf::from(path)),
         "none" => StoreAt::Nowhere,
         other => {

@@ -22,7 +22,7 @@ impl File {
         let name = path.display().to_string();
         let found = fs::metadata(path).map_err(|error| {
             let what = if error.kind() == std::io::ErrorKind::NotFound {
-                "expected a session file, found nothing; `epitome sessions` lists the sessions"
+                "no such file; `epitome sessions` lists the sessions"
             } else {
                 "opening a session file"
             };
@@ -239,7 +239,11 @@ fn beside(path: &Path, bytes: &[u8], like: &Path) -> Result<PathBuf> {
         Err(error) => {
             // Whatever is left of it is of no use; that it could not be removed changes nothing.
             let _ = fs::remove_file(&beside);
-            let what = "writing a file; nothing was replaced";
+            let folder = path.parent().filter(|it| !it.as_os_str().is_empty() && !it.exists());
+            let what = match folder {
+                Some(folder) => format!("folder {} does not exist; nothing was written", folder.display()),
+                None => "writing a file; nothing was replaced".to_owned(),
+            };
             Err(Error::new(Kind::Io, what).at(path.display().to_string(), None).because(error))
         }
     }

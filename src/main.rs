@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
+use epitome::answers::CONTRACT;
 use epitome::cli::{self, Arguments};
 use epitome::config::{Config, Environment};
 use epitome::error::Kind;
@@ -11,12 +11,12 @@ use epitome::terminal::{Form, Visible, visible};
 
 fn main() -> ExitCode {
     survive_limits();
-    let arguments = Arguments::try_parse().unwrap_or_else(|error| refused(&error));
+    let arguments = Arguments::of_process().unwrap_or_else(|error| refused(&error));
     if arguments.is_estimate() {
         give_memory_back();
     }
     init_log(&arguments);
-    let hook = arguments.is_hook();
+    let (hook, json) = (arguments.is_hook(), arguments.json);
     if hook {
         cli::end_hook_in_time();
     }
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     let terminal = stdout.is_terminal();
     let columns = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
     let style = cli::Paint::new(
-        terminal && environment.get("NO_COLOR").is_none(),
+        terminal && environment.get("NO_COLOR").is_none() && environment.get("TERM") != Some("dumb"),
         columns.filter(|it| terminal && *it > 0),
     );
     let mut out = std::io::BufWriter::new(stdout.lock());
@@ -40,6 +40,9 @@ fn main() -> ExitCode {
             let mut stderr = std::io::stderr().lock();
             // There is nobody left to tell if this fails.
             let _ = writeln!(stderr, "epitome: {}", visible(&error.full(), Form::Block));
+            if json && !hook {
+                print_error(error.code(), &error.full());
+            }
             // A hook must not stop its agent because of us: 2 would. Only what the user configured does.
             if hook && error.kind() != Kind::Refused {
                 ExitCode::SUCCESS
@@ -50,6 +53,15 @@ fn main() -> ExitCode {
             }
         }
     }
+}
+
+/// The document of `--json` for a command that failed.
+fn print_error(reason_code: &str, reason: &str) {
+    let document = serde_json::json!({
+        "contract": CONTRACT, "status": "error", "reason_code": reason_code, "reason": reason,
+    });
+    // There is nobody left to tell if this fails.
+    let _ = writeln!(std::io::stdout(), "{document:#}");
 }
 
 /// Whether the error comes from writing to somebody who has stopped to read, as `head` does.
@@ -89,6 +101,9 @@ fn give_memory_back() {
 /// Says what is wrong with the arguments, or helps, and ends. Arguments may be names of files that others chose.
 fn refused(error: &clap::Error) -> ! {
     let said = error.render().to_string();
+    if error.use_stderr() && std::env::args_os().any(|it| it == "--json") {
+        print_error("arguments", said.trim_end());
+    }
     let visible = visible(&said, Form::Block);
     if visible == said {
         error.exit();

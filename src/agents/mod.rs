@@ -60,8 +60,15 @@ impl Agent {
         }
     }
 
-    /// The agent of that name.
+    /// The agent of that name, of its program's name, or as people write it (`Claude Code`).
     pub fn named(name: &str) -> Option<Self> {
+        let name = name.trim().to_lowercase().replace([' ', '_'], "-");
+        let name = match name.as_str() {
+            "claude" => "claude-code",
+            "gemini" => "gemini-cli",
+            "codex-cli" => "codex",
+            other => other,
+        };
         Self::ALL.into_iter().find(|it| it.name() == name)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use super::apply::ApplyArgs;
 use super::common::Common;
@@ -42,7 +42,26 @@ pub struct Arguments {
     now: Option<String>,
 }
 
+/// Commands that `--help` lists below the others.
+const MORE: [&str; 8] = ["split", "compare", "score", "report", "handoff", "memory", "profiles", "watch"];
+
 impl Arguments {
+    /// Reads the command line of this process.
+    pub fn of_process() -> std::result::Result<Self, clap::Error> {
+        Self::from_arg_matches(&Self::in_two_groups().try_get_matches()?)
+    }
+
+    fn in_two_groups() -> clap::Command {
+        let mut command = Self::command();
+        let mut more = String::from("More commands:\n");
+        for name in MORE {
+            let about = command.find_subcommand(name).and_then(clap::Command::get_about);
+            more.push_str(&format!("  {name:<10} {}\n", about.map(ToString::to_string).unwrap_or_default()));
+            command = command.mut_subcommand(name, |it| it.hide(true));
+        }
+        command.after_help(more)
+    }
+
     /// Below zero quiet, above zero verbose.
     pub fn verbosity(&self) -> i8 {
         if self.quiet { -1 } else { self.verbose.min(2) as i8 }
@@ -78,56 +97,60 @@ impl Arguments {
 /// A command.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// How full the context is, what fills it, and whether this is a good moment to compact
-    Estimate(EstimateArgs),
-    /// Where a profile would cut, and why
-    Split(SplitArgs),
-    /// Which tool outputs a profile would clear or shorten
-    Prune(PruneArgs),
     /// Compact a session; without --out or --apply a preview that changes nothing
     Compact(CompactArgs),
     /// Install what a preview showed, by the handle that it printed
     Apply(ApplyArgs),
-    /// Take the last --apply of this directory back; what was said since stays
+    /// Take back the last --apply in this directory; later turns stay
     Undo(UndoArgs),
-    /// What survived a compaction, by class; or a scorecard of all profiles
-    Score(ScoreArgs),
-    /// One page to look at: the context over time, what a compaction cuts, keeps and loses
-    Report(ReportArgs),
-    /// The original of a compaction, message or output; with --apply, undo
-    Restore(RestoreArgs),
+    /// How full the context is, what fills it, and whether this is a good moment to compact
+    Estimate(EstimateArgs),
+    /// List the sessions found, by agent, with the compactions made of each
+    Sessions(SessionsArgs),
+    /// Clear or shorten old tool outputs
+    Prune(PruneArgs),
     /// Search in, or read from, what was archived and remembered
     Recall(RecallArgs),
-    /// The sessions found, by agent, with the compactions made of each
-    Sessions(SessionsArgs),
-    /// What was remembered: list, add, search, forget …
-    Memory(MemoryArgs),
-    /// All profiles on one session, side by side
-    Compare(CompareArgs),
-    /// The profiles as a table, or one as TOML
-    Profiles(ProfilesArgs),
-    /// JSON Schema of a command's --json
-    Schema(SchemaArgs),
-    /// A brief for a goal, ready as the first prompt of a new session
-    Handoff(HandoffArgs),
-    /// Say when a session passes a profile's threshold
-    Watch(WatchArgs),
-    /// Register the MCP server and the hooks with an agent
+    /// Get the original of a compaction, message or output, byte for byte
+    Restore(RestoreArgs),
+    /// Register with an agent: compactor, MCP server and hooks
     Install(InstallArgs),
-    /// Take out again what `install` put in
+    /// Remove what `install` added, byte for byte
     Uninstall(UninstallArgs),
     /// Check configuration, agents, other compactors and the archive
     Doctor,
-    /// The MCP server
+    /// Run the MCP server
     Serve(ServeArgs),
+    /// Where a profile would cut, and why
+    Split(SplitArgs),
+    /// All profiles on one session, side by side
+    Compare(CompareArgs),
+    /// What survived a compaction, by class; or a scorecard of all profiles
+    Score(ScoreArgs),
+    /// One HTML page: the context over time, what a compaction cuts, keeps and loses
+    Report(ReportArgs),
+    /// Write a brief for a goal, ready as the first prompt of a new session
+    Handoff(HandoffArgs),
+    /// List, add, search or forget memories
+    Memory(MemoryArgs),
+    /// The profiles as a table, or one as TOML
+    Profiles(ProfilesArgs),
+    /// Report when a session passes a profile's threshold
+    Watch(WatchArgs),
     /// What the agents' hooks call; reads the agent's JSON
+    #[command(hide = true)]
     Hook,
     /// Compacts for an agent that is running; reads its event
     #[command(hide = true)]
     Seat(SeatArgs),
+    /// JSON Schema of a command's --json
+    #[command(hide = true)]
+    Schema(SchemaArgs),
     /// Completions for a shell, to be sourced
+    #[command(hide = true)]
     Completions(CompletionsArgs),
     /// The manual
+    #[command(hide = true)]
     Man(ManArgs),
 }
 
@@ -153,7 +176,7 @@ pub struct SplitArgs {
     #[command(flatten)]
     pub(super) common: Common,
     /// How much of the end stays: tokens, or a share such as 30%
-    #[arg(long, value_name = "SHARE|TOKENS")]
+    #[arg(long, value_name = "SHARE|TOKENS", allow_hyphen_values = true)]
     pub(super) keep: Option<String>,
 }
 
@@ -163,7 +186,7 @@ pub struct PruneArgs {
     #[command(flatten)]
     pub(super) common: Common,
     /// The newest outputs that stay, in tokens
-    #[arg(long, value_name = "TOKENS")]
+    #[arg(long, value_name = "TOKENS", value_parser = super::common::tokens)]
     pub(super) protect: Option<u64>,
     /// Tools whose outputs stay
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -188,13 +211,19 @@ pub struct PruneArgs {
 /// Arguments of `compact`.
 #[derive(Debug, Args)]
 pub struct CompactArgs {
+    /// What the messages may have afterwards: tokens, or percent of now
+    #[arg(long, value_name = "TOKENS|PERCENT%", allow_hyphen_values = true)]
+    pub(super) budget: Option<String>,
+    /// Write the compacted session here (- for standard output)
+    #[arg(long, short, value_name = "FILE|-")]
+    pub(super) out: Option<String>,
+    /// Install the result, so that the agent resumes from it; the original is archived
+    #[arg(long, conflicts_with = "out")]
+    pub(super) apply: bool,
     #[command(flatten)]
     pub(super) common: Common,
-    /// What the messages may have afterwards: tokens, or percent of now
-    #[arg(long, value_name = "TOKENS|PERCENT%")]
-    pub(super) budget: Option<String>,
     /// How much of the end stays word for word: tokens, or a share
-    #[arg(long, value_name = "SHARE|TOKENS")]
+    #[arg(long, value_name = "SHARE|TOKENS", allow_hyphen_values = true)]
     pub(super) keep: Option<String>,
     /// What the summary should look at
     #[arg(long, value_name = "TEXT")]
@@ -239,15 +268,9 @@ pub struct CompactArgs {
     /// another agent (claude-code, codex, gemini-cli, opencode)
     #[arg(long = "as", value_name = "FORMAT")]
     pub(super) messages_as: Option<String>,
-    /// Write the compacted session here (- for standard output)
-    #[arg(long, short, value_name = "FILE|-")]
-    pub(super) out: Option<String>,
     /// Refuse to keep less than this share of the facts: 0.9, 90%, or of classes U=0.95,F=0.9
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
     pub(super) min_kept: Option<String>,
-    /// Install the result, so that the agent resumes from it; the original is archived
-    #[arg(long, conflicts_with = "out")]
-    pub(super) apply: bool,
 }
 
 /// Arguments of `score`.
@@ -271,7 +294,7 @@ pub struct ReportArgs {
     #[command(flatten)]
     pub(super) common: Common,
     /// What the messages may have afterwards: tokens, or percent of now
-    #[arg(long, value_name = "TOKENS|PERCENT%")]
+    #[arg(long, value_name = "TOKENS|PERCENT%", allow_hyphen_values = true)]
     pub(super) budget: Option<String>,
     /// Where the page is written (- for standard output)
     #[arg(long, short, value_name = "FILE.html", default_value = "epitome-report.html")]
@@ -317,8 +340,8 @@ pub struct ManArgs {
 /// Arguments of `serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// Over standard input and output
-    #[arg(long, required_unless_present = "http", conflicts_with = "http")]
+    /// Over standard input and output: the default
+    #[arg(long, conflicts_with = "http")]
     pub(super) stdio: bool,
     /// Over HTTP on this address (127.0.0.1:8765): /mcp, and /sse for old clients; TLS is a proxy's business
     #[arg(long, value_name = "ADDR")]

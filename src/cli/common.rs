@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use crate::agents::reach::quoted;
 use crate::config::Config;
 use crate::engine::{Amount, Ask, SessionRef};
 use crate::error::{Error, Kind, Result};
@@ -20,10 +21,10 @@ pub(super) struct Common {
     #[arg(long)]
     pub model: Option<String>,
     /// The model's context window, in tokens
-    #[arg(long, value_name = "TOKENS")]
+    #[arg(long, value_name = "TOKENS", value_parser = tokens, allow_hyphen_values = true)]
     pub window: Option<u64>,
     /// Tokens of system prompt and tools of bare messages
-    #[arg(long, value_name = "TOKENS")]
+    #[arg(long, value_name = "TOKENS", value_parser = tokens, allow_hyphen_values = true)]
     pub overhead: Option<u64>,
     /// auto, o200k, cl100k, chars4, bytes4, gemini-cli, gemini-cli@0.61, …
     #[arg(long)]
@@ -42,6 +43,20 @@ impl Common {
         self.session.clone().map_or(SessionRef::Unsaid, SessionRef::Named)
     }
 
+    /// Which profile and how it counts, as typed: for a command that is printed.
+    pub(super) fn typed(&self) -> String {
+        let tokens = |it: Option<u64>| it.map(|it| it.to_string());
+        let options = [
+            ("--profile", self.profile.clone()),
+            ("--model", self.model.clone()),
+            ("--window", tokens(self.window)),
+            ("--overhead", tokens(self.overhead)),
+            ("--tokenizer", self.tokenizer.clone()),
+        ];
+        let typed = options.into_iter().filter_map(|(name, it)| Some(format!(" {name} {}", quoted(&it?))));
+        typed.collect()
+    }
+
     /// The format that was named.
     pub(super) fn format(&self) -> Result<Option<Format>> {
         self.format.as_deref().map(Format::named).transpose()
@@ -56,6 +71,19 @@ impl Common {
         ask.overhead = self.overhead;
         ask.tokenizer = Tokenizer::named(self.tokenizer.as_deref().unwrap_or(&config.tokenizer))?;
         Ok(ask)
+    }
+}
+
+/// A number of tokens: 200000, 200k, 1.5M.
+pub(super) fn tokens(text: &str) -> std::result::Result<u64, String> {
+    let (number, unit) = match text.trim().char_indices().next_back() {
+        Some((at, 'k' | 'K')) => (&text.trim()[..at], 1e3),
+        Some((at, 'm' | 'M')) => (&text.trim()[..at], 1e6),
+        _ => (text.trim(), 1.0),
+    };
+    match number.parse::<f64>() {
+        Ok(it) if it > 0.0 && it * unit < 1e12 && (unit > 1.0 || it.fract() == 0.0) => Ok((it * unit) as u64),
+        _ => Err("expected tokens above 0, such as 200000, 200k or 1.5M".to_owned()),
     }
 }
 

@@ -79,7 +79,11 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
         let _ = write!(std::io::stderr().lock(), "\r\x1b[K");
     }
     let compacted = compacted?;
-    let next = if ask.to == To::Plan && !ask.dry { Some(installing(engine, &opened, &ask, &compacted)?) } else { None };
+    let next = if ask.to == To::Plan && !ask.dry {
+        Some(installing(engine, &opened, &ask, &compacted)?)
+    } else {
+        None
+    };
     let api = ask.messages_as.unwrap_or(format.api());
     finish(compacted, arguments, screen, (ask.to == To::Bytes).then_some(api), next)
 }
@@ -302,6 +306,15 @@ fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
             None => Ok(()),
         };
     }
+    if let (Some(before), Some(after), Some(window)) =
+        (answer.used_percent, answer.used_percent_after, answer.window)
+    {
+        let window = size(window);
+        screen.line(&format!(
+            "context {} of the window of {window} tokens",
+            paint.strong(&format!("{before:.0} % → {after:.0} %"))
+        ))?;
+    }
     let after = answer.tokens_after as f64 / answer.tokens_before.max(1) as f64;
     let row = |name: &str, share: f64, tokens: u64, messages: usize| {
         format!("{name:<8}{} {:>6} tokens  {messages:>5} messages", paint.bar(share, 40), size(tokens))
@@ -326,7 +339,7 @@ fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
             classes.join(" · ")
         ))?;
     }
-    screen.line(&format!("what    {}", answer.reason))?;
+    screen.line(&format!("plan    {}", answer.reason))?;
     screen.line(&format!("valid   {}", answer.valid_for.join(", ")))?;
     if let Some(summary) = &answer.summary {
         screen.line(&paint.faint("──────── summary ────────"))?;
@@ -347,7 +360,8 @@ fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
                 _ => "takes effect when you resume",
             };
             screen.note(&format!("applied  {path} ({when})"))?;
-            screen.note(&format!("undo     epitome undo {}", answer.handle.as_deref().unwrap_or_default()))?;
+            screen
+                .note(&format!("undo     epitome undo {}", answer.handle.as_deref().unwrap_or_default()))?;
             screen.line(&format!("resume   {}", paint.strong(resume)))
         }
         (Some(path), Some(handle)) => {

@@ -58,7 +58,7 @@ fn counter(how: &str) -> Result<(Choice, Option<String>)> {
 
 /// `--next`: a number of tokens, or a file to count.
 pub(super) fn next(text: &str) -> Result<u64> {
-    if let Ok(tokens) = text.parse() {
+    if let Ok(tokens) = super::common::tokens(text) {
         return Ok(tokens);
     }
     let bytes = std::fs::read(Path::new(text)).map_err(|error| {

@@ -222,14 +222,8 @@ fn prompts(config: &Config, made: &mut Made) -> Result<Vec<Change>> {
     Ok(out)
 }
 
-/// The agent of that name, or of the name of its program.
 fn named(name: &str) -> Result<Agent> {
-    let short = match name {
-        "claude" => "claude-code",
-        "gemini" => "gemini-cli",
-        other => other,
-    };
-    Agent::named(short).ok_or_else(|| {
+    Agent::named(name).ok_or_else(|| {
         let what = format!(
             "expected an agent (claude-code, codex, gemini-cli, opencode; cursor, vscode, goose and zed for what to add by \
              hand), found {name:?}"

@@ -88,7 +88,19 @@ pub(super) fn size(tokens: u64) -> String {
     }
 }
 
-/// Columns, aligned; the first row is the head. Widths count graphemes, CJK ones double.
+/// The beginnings that tell these ids apart, of at least eight characters.
+pub(super) fn short_ids<'a>(ids: impl Iterator<Item = &'a str> + Clone) -> Vec<&'a str> {
+    let shared = |one: &str, other: &str| one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+    let all = ids.clone();
+    let short = |id: &'a str| {
+        let same = all.clone().filter(|it| *it != id).map(|it| shared(id, it)).max().unwrap_or(0);
+        id.get(..(same + 1).max(8)).unwrap_or(id)
+    };
+    ids.map(short).collect()
+}
+
+/// Columns, aligned; the first row is the head. Widths count graphemes, CJK ones double. Where the terminal is narrower,
+/// the last column is cut.
 pub(super) fn table(rows: &[Vec<String>], paint: Paint) -> Vec<String> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns)
@@ -102,6 +114,10 @@ pub(super) fn table(rows: &[Vec<String>], paint: Paint) -> Vec<String> {
                 line.push_str(&" ".repeat(widths[at] - width(cell) + 2));
             }
         }
+        let line = match paint.columns {
+            Some(columns) => cut(&line, columns),
+            None => line,
+        };
         if number == 0 { paint.faint(&line) } else { line }
     };
     rows.iter().enumerate().map(row).collect()
@@ -151,6 +167,31 @@ pub(super) fn wrapped(text: &str, paint: Paint) -> Vec<String> {
         }
         used += size;
     }
+    out
+}
+
+/// A line of at most so many columns; where it is longer, `…` stands for its end. Our colours stay whole.
+fn cut(line: &str, columns: usize) -> String {
+    if width(line) <= columns {
+        return line.to_owned();
+    }
+    let (mut out, mut used) = (String::new(), 0);
+    for (number, piece) in line.split('\u{1b}').enumerate() {
+        let text = match piece.split_once('m').filter(|_| number > 0) {
+            Some((code, text)) => {
+                out.push_str(&format!("\u{1b}{code}m"));
+                text
+            }
+            None => piece,
+        };
+        for it in text.graphemes(true) {
+            used += width(it);
+            if used < columns {
+                out.push_str(it);
+            }
+        }
+    }
+    out.push('…');
     out
 }
 

@@ -1,10 +1,12 @@
 //! `epitome sessions`.
 
+use std::path::Path;
+
 use clap::Args;
 use serde::Serialize;
 
 use super::Screen;
-use super::paint::{size, table};
+use super::paint::{short_ids, size, table};
 use crate::agents::Found;
 use crate::answers::CONTRACT;
 use crate::engine::Engine;
@@ -21,7 +23,7 @@ pub struct SessionsArgs {
     /// Only those of this agent
     #[arg(long)]
     agent: Option<String>,
-    /// At most so many
+    /// Maximum number of sessions
     #[arg(long, default_value_t = 30)]
     limit: usize,
 }
@@ -74,12 +76,17 @@ pub(super) fn run(engine: &Engine, arguments: &SessionsArgs, screen: &mut Screen
         screen.line("no sessions were found; `epitome doctor` says where was looked")?;
         return Ok(0);
     }
-    let mut rows = vec![["agent", "session", "changed", "first words"].map(str::to_owned).to_vec()];
-    for it in &answer.sessions {
-        let name = if it.parent.is_some() { format!("  └ {}", it.id) } else { it.id.clone() };
+    let mut rows =
+        vec![["agent", "session", "changed", "project", "first words"].map(str::to_owned).to_vec()];
+    let ids = short_ids(answer.sessions.iter().map(|it| it.id.as_str()));
+    for (it, id) in answer.sessions.iter().zip(ids) {
+        let name = if it.parent.is_some() { format!("  └ {id}") } else { id.to_owned() };
+        let project = it.directory.as_deref().and_then(|it| Path::new(it).file_name());
+        let project = project.map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
         let live = if it.live { " (running)" } else { "" };
         let changed = it.changed.get(..16).unwrap_or_default().replace('T', " ");
-        rows.push(vec![it.agent.to_owned(), format!("{name}{live}"), changed, it.first_words.clone()]);
+        let session = format!("{name}{live}");
+        rows.push(vec![it.agent.to_owned(), session, changed, project, it.first_words.clone()]);
         for made in &it.compactions {
             let sizes = format!("{} → {}", size(made.tokens_before), size(made.tokens_after));
             let what = if made.applied { "applied" } else { "made" };
@@ -89,6 +96,7 @@ pub(super) fn run(engine: &Engine, arguments: &SessionsArgs, screen: &mut Screen
                 String::new(),
                 format!("  ↺ {}", made.handle),
                 at,
+                String::new(),
                 format!("{what}{to}: {sizes} by {}", made.profile),
             ]);
         }

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::Screen;
 use super::common::Common;
+use super::paint::size;
 use crate::agents::reach::quoted;
 use crate::answers::CONTRACT;
 use crate::compact::Gate;
@@ -123,8 +124,14 @@ fn say(
     let answer = engine.compact(opened, ask)?.answer;
     // By its place: it works from any directory, whatever the file says of itself.
     let place = opened.path.as_ref().map_or_else(|| id.to_owned(), |it| it.display().to_string());
-    let command = format!("epitome compact {} --apply", quoted(&place));
-    let message = format!("{id}: {reason}; compacted it has {} tokens: {command}", answer.tokens_after);
+    let command = format!("epitome compact {}{} --apply", quoted(&place), arguments.common.typed());
+    let percent = |it: Option<f64>| it.map(|it| format!("{it:.0} % of the window, ")).unwrap_or_default();
+    let message = format!(
+        "{id}: {}{reason}; compacting would leave {}{} tokens: {command}",
+        percent(answer.used_percent),
+        percent(answer.used_percent_after),
+        size(answer.tokens_after)
+    );
     let document = json!({
         "contract": CONTRACT, "session": id, "due": true, "reason": reason, "tokens_before": answer.tokens_before,
         "tokens_after": answer.tokens_after, "prepared": answer.output, "command": command,

@@ -337,6 +337,9 @@ impl Engine {
             tokens_after: tokens,
             overhead: measured.overhead,
             method: method_info(&measured.ruler),
+            window: measured.limits.window,
+            used_percent: percent(tokens + measured.overhead, measured.limits.window),
+            used_percent_after: None,
             messages_before: messages,
             messages_after: messages,
             split: None,
@@ -374,6 +377,7 @@ impl CompactAnswer {
         self.split = made.plan.split;
         self.pruned = pruned(&made.plan.ops);
         self.tokens_after = made.outcome.tokens;
+        self.used_percent_after = percent(made.outcome.tokens + self.overhead, self.window);
         self.messages_after = made.outcome.history.messages().len();
         self.first_changed = Some(made.outcome.first_changed);
         self.prefix_tokens = made.outcome.prefix_tokens;
@@ -414,6 +418,11 @@ fn valid_for(history: &History) -> Vec<String> {
     apis.filter(|api| format::validate::check(*api, &format::messages(history, *api).0).is_empty())
         .map(|it| it.name().to_owned())
         .collect()
+}
+
+/// Percent of the window, with one decimal.
+pub(super) fn percent(tokens: u64, window: Option<u64>) -> Option<f64> {
+    window.filter(|it| *it > 0).map(|it| (tokens as f64 * 1000.0 / it as f64).round() / 10.0)
 }
 
 pub(super) fn round(share: f64) -> f64 {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use super::compact::percent;
 use super::{Ask, Engine, Measured, Opened, method_info, session_info, warnings};
 use crate::answers::{
     Advice, CONTRACT, CategoryInfo, Counts, EstimateAnswer, Large, NextInfo, PastInfo, Reported, TriggerInfo,
@@ -38,7 +39,7 @@ impl Engine {
             .limits
             .window
             .map(|it| it.saturating_sub(measured.limits.output.unwrap_or(0).min(20_000)));
-        let used = measured.limits.window.filter(|it| *it > 0).map(|it| context as f64 * 100.0 / it as f64);
+        let used = percent(context, measured.limits.window);
         let (moment, limits) = (self.moment(history, ask), compact::Limits { next, ..measured.limits });
         let mut triggers = BTreeMap::new();
         for (name, _) in BUILT_IN {
@@ -63,7 +64,7 @@ impl Engine {
             },
             window: measured.limits.window,
             usable,
-            used_percent: used.map(|it| (it * 10.0).round() / 10.0),
+            used_percent: used,
             reported: ruler.reported().map(|(message, tokens)| Reported { tokens, message }),
             largest: largest(&measured),
             compactions: opened.session.past.iter().map(past).collect(),

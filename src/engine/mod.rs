@@ -90,9 +90,13 @@ impl Amount {
             let what = format!("expected tokens (4000, 4k) or a share (20%, 0.2), found {text:?}");
             Error::new(Kind::Arguments, what)
         };
+        let outside = || {
+            let what = format!("a share must be above 0% and at most 100%, found {text:?}");
+            Error::new(Kind::Arguments, what)
+        };
         let text = text.trim();
         let share =
-            |value: f64| (0.0 < value && value <= 1.0).then_some(Self::Share(value)).ok_or_else(wrong);
+            |value: f64| (0.0 < value && value <= 1.0).then_some(Self::Share(value)).ok_or_else(outside);
         if let Some(percent) = text.strip_suffix('%') {
             return share(percent.trim().parse::<f64>().map_err(|_| wrong())? / 100.0);
         }

@@ -1,5 +1,6 @@
 //! From what a caller calls a session to a session that was read.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ use crate::agents::{self, Agent, Found};
 use crate::error::{Error, Kind, Result};
 use crate::files::File;
 use crate::format::{self, Format, Memory, Session, Source};
-use crate::store::{Handle, Scope};
+use crate::store::{Compaction, Handle, Scope};
 use crate::tokens::{self, Estimator, Ruler, Tokenizer};
 
 /// What a caller calls a session.
@@ -122,7 +123,7 @@ impl Engine {
             return read_by(reader, Box::new(Memory::new(name, bytes)), format, None);
         }
         if name.contains('/') || name.contains('\\') || name.contains('.') {
-            let what = "expected a session file, found nothing there; `epitome sessions` lists the sessions";
+            let what = "no such file; `epitome sessions` lists the sessions";
             return Err(Error::new(Kind::Input, what).at(name, None));
         }
         self.open_found(reader, &self.session_by_id(name, agent)?, format)
@@ -166,26 +167,29 @@ impl Engine {
         })
     }
 
-    /// Without those that were compacted into another one of them, which is newer: whoever compacted one and resumed the
-    /// other goes on in the other.
-    fn going_on(&self, mut found: Vec<Found>) -> Vec<Found> {
-        if found.len() < 2 {
-            return found;
-        }
+    /// Of these sessions those that were compacted into another one of them, and which: whoever resumed the new one goes
+    /// on there. Not where the old one was used since.
+    pub fn continued(&self, found: &[Found]) -> BTreeMap<String, String> {
         // Of a session that does not say its directory, none is noted.
         let nowhere = Scope { owner: self.config.owner.clone(), project: String::new() };
         let known = self.projects().into_iter().chain([nowhere]).flat_map(|it| {
             self.store.compactions(&it, None, super::restore::LOOKED_THROUGH).unwrap_or_default()
         });
-        for compaction in known {
-            let made = compaction.applied.and_then(|it| it.session);
-            let changed = |id: &str| found.iter().filter(|it| it.id == id).map(|it| it.changed_ms).max();
-            let old = &compaction.session.id;
-            if made.is_some_and(|new| new != *old && changed(&new).is_some_and(|it| Some(it) >= changed(old)))
-            {
-                found.retain(|it| it.id != *old);
-            }
+        let changed = |id: &str| found.iter().filter(|it| it.id == id).map(|it| it.changed_ms).max();
+        let into = |it: Compaction| {
+            let (old, new) = (it.session.id, it.applied?.session?);
+            (new != old && changed(&new).is_some_and(|it| Some(it) >= changed(&old))).then_some((old, new))
+        };
+        known.filter_map(into).collect()
+    }
+
+    /// Without those that go on in another one of them.
+    fn going_on(&self, mut found: Vec<Found>) -> Vec<Found> {
+        if found.len() < 2 {
+            return found;
         }
+        let continued = self.continued(&found);
+        found.retain(|it| !continued.contains_key(&it.id));
         if let [only] = found.as_mut_slice() {
             only.live = true;
         }

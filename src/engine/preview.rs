@@ -89,7 +89,9 @@ impl Engine {
         let ask = Ask { summarizer: crate::config::Choice::Offline, ..ask };
         let again = self.compact(&opened, &ask)?;
         if again.history.as_ref().map(Fingerprint::of) != Some(state.after) {
-            return Err(changed("expected the result that was shown, found another (a profile that goes by the clock, or another version)"));
+            return Err(changed(
+                "expected the result that was shown, found another (a profile that goes by the clock, or another version)",
+            ));
         }
         let done = self.compact(&opened, &Ask { to, ..ask })?;
         Ok((done, opened))

@@ -372,10 +372,13 @@ pub fn sniff(source: &dyn Source) -> Result<Format> {
     ];
     let found = native.iter().find(|(_, sniff)| sniff(&first)).map(|(format, _)| *format);
     found.or_else(|| wire::sniff(&first)).ok_or_else(|| {
+        if first.trim().is_empty() {
+            return Error::new(Kind::Input, "the file is empty; expected a session").at(source.name(), None);
+        }
         let found = glimpse(&first);
         let names: Vec<_> = Format::ALL.iter().map(|it| it.name()).collect();
         let what = format!(
-            "expected a session or an array of messages ({}), found a file that begins with {found}; name it with --format",
+            "expected a session or an array of messages ({}), found a file that begins with {found}; if you know the format, pass it with --format",
             names.join(", ")
         );
         Error::new(Kind::Input, what).at(source.name(), None)
