@@ -156,6 +156,13 @@ pub fn find(env: &Env, id: &str) -> Vec<Found> {
     under_parents(search(env, None, None, Some(id)))
 }
 
+/// The sessions whose id begins so.
+pub fn find_beginning(env: &Env, id: &str) -> Vec<Found> {
+    let mut found = search(env, None, None, None);
+    found.retain(|it| it.id.starts_with(id));
+    under_parents(found)
+}
+
 /// The directory of a session's file, where the agent notes it beside its sessions rather than in them.
 pub fn directory_of(env: &Env, agent: &str, path: &Path) -> Option<PathBuf> {
     (Agent::named(agent)? == Agent::GeminiCli).then(|| gemini_cli::directory_of(env, path)).flatten()

@@ -55,7 +55,7 @@ pub fn own_compaction(agent: Agent, setting: &dyn Fn(&str) -> Option<Value>) -> 
         Agent::ClaudeCode => {
             let window = number("env:CLAUDE_CODE_AUTO_COMPACT_WINDOW")
                 .or_else(|| number("claude-code:autoCompactWindow"));
-            window.map_or("near the window's end".to_owned(), |it| format!("near {it} tokens"))
+            window.map_or("when the window is nearly full".to_owned(), |it| format!("near {it} tokens"))
         }
         Agent::Codex => number("codex:model_auto_compact_token_limit")
             .map_or("at 90 % of the window".to_owned(), |it| format!("at {it} tokens")),

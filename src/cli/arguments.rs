@@ -28,16 +28,16 @@ pub struct Arguments {
     /// One JSON document on stdout
     #[arg(long, global = true)]
     pub json: bool,
-    /// Say more on stderr (-vv: much more)
+    /// More on stderr (-vv: much more)
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
-    /// Say less
+    /// Less output
     #[arg(short, long, global = true)]
     pub quiet: bool,
     /// The folder of archive and memory, instead of the configured one
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(super) store: Option<PathBuf>,
-    /// The time to go by, RFC 3339; plans record it [default: the clock]
+    /// Pretend the current time is this (RFC 3339), for reproducible plans
     #[arg(long, global = true, value_name = "TIME")]
     now: Option<String>,
 }
@@ -162,7 +162,7 @@ pub struct EstimateArgs {
     /// What comes next: tokens, or a file to count
     #[arg(long, value_name = "TOKENS|FILE")]
     pub(super) next: Option<String>,
-    /// Who counts: `auto`, or `provider` to send the messages to the model's maker; another one as provider:NAME[/MODEL]
+    /// Who counts: `auto`, or `provider` to send the messages to the model's own provider; another one as provider:NAME[/MODEL]
     #[arg(long, value_name = "HOW")]
     pub(super) method: Option<String>,
     /// With --method provider: where that provider is
@@ -237,7 +237,7 @@ pub struct CompactArgs {
     /// Where that provider is, such as http://localhost:11434/v1
     #[arg(long, value_name = "URL", requires = "summarizer")]
     pub(super) base_url: Option<String>,
-    /// Ask nobody and write nothing: what the summarizer would cost, and the preview with the offline summary
+    /// Make no API calls and write nothing: what the summarizer would cost, and the preview with the offline summary
     #[arg(long, conflicts_with_all = ["apply", "out", "edit"])]
     pub(super) dry_run: bool,
     /// With --summarizer host, the second call: the handle that the first one gave
@@ -343,7 +343,7 @@ pub struct ServeArgs {
     /// Over standard input and output: the default
     #[arg(long, conflicts_with = "http")]
     pub(super) stdio: bool,
-    /// Over HTTP on this address (127.0.0.1:8765): /mcp, and /sse for old clients; TLS is a proxy's business
+    /// Over HTTP on this address (127.0.0.1:8765): /mcp, and /sse for old clients; terminate TLS in a reverse proxy
     #[arg(long, value_name = "ADDR")]
     pub(super) http: Option<String>,
     /// Who may call: a line name:token each; read again when it changes. Needed beyond this machine

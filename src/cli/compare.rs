@@ -25,7 +25,7 @@ pub(super) fn run(engine: &Engine, arguments: &CompareArgs, screen: &mut Screen<
         "tokens",
         "saved",
         "facts kept",
-        "behind handle",
+        "archive only",
         "lost",
         "valid for",
         "ms",
@@ -58,13 +58,13 @@ pub(super) fn run(engine: &Engine, arguments: &CompareArgs, screen: &mut Screen<
             it.milliseconds.to_string(),
         ]);
     }
-    const DISPENSABLE: [&str; 6] = ["ms", "valid for", "behind handle", "pruned", "cut", "lost"];
+    const DISPENSABLE: [&str; 6] = ["ms", "valid for", "archive only", "pruned", "cut", "lost"];
     let (lines, gone) = fitted(&rows, &DISPENSABLE, screen.paint);
     for line in lines {
         screen.line(line.trim_end())?;
     }
     if !gone.is_empty() {
-        let note = format!("left out for want of room: {}; --json has them all", gone.join(", "));
+        let note = format!("columns hidden (terminal too narrow): {}; --json has all", gone.join(", "));
         for line in wrapped(&note, screen.paint) {
             screen.note(&screen.paint.faint(&line))?;
         }

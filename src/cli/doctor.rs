@@ -92,7 +92,7 @@ pub(super) fn run(config: Config, now: i64, screen: &mut Screen<'_>) -> Result<u
         let home = reach::home(&config.agents, agent);
         if (sessions > 0 || home.exists()) && !server {
             problems.push(Problem {
-                what: format!("{} is here, but does not know us", agent.title()),
+                what: format!("{} is installed, but Epitome is not registered with it", agent.title()),
                 remedy: format!("epitome install {}", agent.name()),
             });
         }
@@ -285,10 +285,12 @@ fn show(answer: &Answer, screen: &mut Screen<'_>) -> Result<()> {
     };
     screen.line("")?;
     screen.line(&format!("keys     {keys}"))?;
-    let state = if answer.store.whole { paint.good("whole") } else { paint.warn("not whole") };
+    let state = if answer.store.whole { paint.good("OK") } else { paint.warn("damaged") };
     screen.line(&format!(
-        "archive  {state}: {} items, {} bytes in {}",
-        answer.store.items, answer.store.bytes, answer.store.path
+        "archive  {state}: {} items, {} KiB in {}",
+        answer.store.items,
+        answer.store.bytes.div_ceil(1024),
+        answer.store.path
     ))?;
     for it in &answer.problems {
         screen.line("")?;

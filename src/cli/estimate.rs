@@ -68,6 +68,11 @@ pub(super) fn next(text: &str) -> Result<u64> {
     Ok(Estimator::O200k.text(&String::from_utf8_lossy(&bytes)))
 }
 
+/// `1 turn`, `2 turns`.
+fn many(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 fn show(answer: &EstimateAnswer, screen: &mut Screen<'_>) -> Result<()> {
     let paint = screen.paint;
     let session = &answer.session;
@@ -76,8 +81,9 @@ fn show(answer: &EstimateAnswer, screen: &mut Screen<'_>) -> Result<()> {
     screen.line(&format!("{} {} · {model}", paint.strong(&session.format), name))?;
     if let (Some(window), Some(percent)) = (answer.window, answer.used_percent) {
         let bar = paint.gauge(percent / 100.0, 40);
+        let used = paint.strong(&format!("{percent:.0} %"));
         screen.line(&format!(
-            "{bar} {} of {} tokens ({percent:.0} %)",
+            "{bar} {used} of the window: {} of {} tokens",
             size(answer.context),
             size(window)
         ))?;
@@ -92,9 +98,12 @@ fn show(answer: &EstimateAnswer, screen: &mut Screen<'_>) -> Result<()> {
         _ => "estimated",
     };
     let how = format!("{how} ({}, ±{:.0} %)", method.estimator, method.margin_percent);
+    let counts = &answer.counts;
     screen.line(&paint.faint(&format!(
-        "{how}; {} messages, {} turns, {} tool calls",
-        answer.counts.messages, answer.counts.turns, answer.counts.tool_calls
+        "{how}; {}, {}, {}",
+        many(counts.messages, "message"),
+        many(counts.turns, "turn"),
+        many(counts.tool_calls, "tool call")
     )))?;
     screen.line("")?;
     let by = &answer.by_category;
@@ -131,9 +140,10 @@ fn show(answer: &EstimateAnswer, screen: &mut Screen<'_>) -> Result<()> {
         }
     }
     screen.line("")?;
-    screen.line("would compact by itself now")?;
+    screen.line("which profiles would auto-compact now")?;
     let mut rows = vec![vec!["  profile".to_owned(), "now".to_owned(), "why".to_owned()]];
-    for (name, it) in &answer.triggers {
+    // Versions of a profile mostly agree; --json has them all.
+    for (name, it) in answer.triggers.iter().filter(|(name, _)| !name.contains('@')) {
         let due = if it.due { "yes" } else { "no" };
         rows.push(vec![format!("  {name}"), due.to_owned(), it.reason.clone()]);
     }

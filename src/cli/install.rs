@@ -25,7 +25,7 @@ pub struct InstallArgs {
     /// Leave compaction to the agent; takes out what an earlier install put there
     #[arg(long)]
     no_seat: bool,
-    /// Codex: the server's prompts as files, since it shows no server's
+    /// Codex does not show MCP prompts: install them as prompt files
     #[arg(long)]
     prompts: bool,
     /// Gemini CLI: run the tools without asking

@@ -26,7 +26,7 @@ pub struct MemoryArgs {
     /// Only of this type: project-config, architecture, error-solution, preference, learned-pattern, conversation
     #[arg(long = "type", global = true, value_name = "TYPE")]
     kind: Option<String>,
-    /// At most so many
+    /// Maximum number of results
     #[arg(long, global = true)]
     limit: Option<u32>,
 }

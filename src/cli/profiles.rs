@@ -42,7 +42,7 @@ pub(super) fn run(engine: &Engine, arguments: &ProfilesArgs, screen: &mut Screen
         screen.line(line.trim_end())?;
     }
     if !gone.is_empty() {
-        let note = format!("left out for want of room: {}; --json has it all", gone.join(", "));
+        let note = format!("columns hidden (terminal too narrow): {}; --json has all", gone.join(", "));
         for line in wrapped(&note, screen.paint) {
             screen.note(&screen.paint.faint(&line))?;
         }

@@ -27,10 +27,10 @@ pub struct RecallArgs {
     /// Which part of an original: lines 10-40, bytes b0-4096, messages of a session m12-14, or /regex/±2
     #[arg(long)]
     range: Option<String>,
-    /// At most so many results [default: 10]; of an original, at most so many tokens [default: all of it]
+    /// Maximum number of results [default: 10]; for an original, of tokens [default: all of it]
     #[arg(long)]
     limit: Option<u64>,
-    /// Pass over so many results
+    /// Skip this many results
     #[arg(long, default_value_t = 0)]
     offset: u32,
 }

@@ -80,7 +80,7 @@ fn show(answer: &RestoreAnswer, screen: &mut Screen<'_>) -> Result<()> {
         many => format!(", with the {many} messages said since"),
     };
     let what = match answer.status.as_str() {
-        "unchanged" => "already restored; nothing was written".to_owned(),
+        "unchanged" => "already restored; nothing to do".to_owned(),
         _ => format!("{} {}{later}", paint.good("put back"), answer.output),
     };
     screen.line(&what)?;

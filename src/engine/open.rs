@@ -44,6 +44,9 @@ const WHOLE_END: u64 = 1 << 20;
 /// How a source becomes a session.
 type Reader<'a> = dyn Fn(&dyn Source, Option<Format>) -> Result<Session> + 'a;
 
+/// Characters of a session's id from which on its beginning is enough, where it is the only one.
+const SHORTEST_ID: usize = 4;
+
 impl Engine {
     /// Finds and reads a session.
     pub fn open(&self, what: &SessionRef, format: Option<Format>, agent: Option<&str>) -> Result<Opened> {
@@ -199,6 +202,9 @@ impl Engine {
     fn session_by_id(&self, id: &str, agent: Option<&str>) -> Result<Found> {
         let agent = agent.map(named_agent).transpose()?;
         let mut found = agents::find(&self.config.agents, id);
+        if found.is_empty() && id.len() >= SHORTEST_ID {
+            found = agents::find_beginning(&self.config.agents, id);
+        }
         found.retain(|it| agent.is_none_or(|agent| it.agent == agent));
         one(found, "expected a session file, a session id or a handle, found nothing of that name; `epitome sessions` lists the sessions")
             .map_err(|error| Error::new(error.kind(), error.detail()).at(id, None))
