@@ -98,17 +98,17 @@ pub fn seat_explained(agent: Agent) -> Option<[&'static str; 3]> {
     match agent {
         Agent::ClaudeCode => Some([
             "/compact and automatic compaction are answered by Epitome, at once, from the next start of Claude Code; no model is asked",
-            "the original is archived first; `epitome restore last --apply` takes a compaction back",
+            "the original is archived first; `epitome undo` takes a compaction back",
             "to leave: epitome install claude-code --no-seat; if anything goes wrong, Claude Code compacts by itself",
         ]),
         Agent::OpenCode => Some([
             "/compact and automatic compaction use Epitome's summary; the model is still asked for one word",
-            "the original is archived first; `epitome restore last --apply` takes a compaction back",
+            "the original is archived first; `epitome undo` takes a compaction back",
             "to leave: epitome install opencode --no-seat; if anything goes wrong, OpenCode compacts by itself",
         ]),
         Agent::GeminiCli => Some([
             "Epitome compacts at the end of a turn above the threshold, or with /epitome:compact; /compress stays Gemini CLI's own",
-            "the original is archived first; `epitome restore last --apply` takes a compaction back",
+            "the original is archived first; `epitome undo` takes a compaction back",
             "to leave: epitome install gemini-cli --no-seat; if anything goes wrong, the session goes on as it is",
         ]),
         Agent::Codex => None,

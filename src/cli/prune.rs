@@ -53,7 +53,7 @@ pub(super) fn run(engine: &Engine, arguments: &PruneArgs, screen: &mut Screen<'_
     if let Some(resume) = &answer.resume {
         screen.note(&format!("{} The originals are archived (epitome recall HANDLE).", answer.next.what))?;
         let last = answer.handle.as_deref().unwrap_or("last");
-        screen.note(&format!("undo     epitome restore {last} --apply"))?;
+        screen.note(&format!("undo     epitome undo {last}"))?;
         return screen.line(&format!("resume   {}", paint.strong(resume))).map(|()| 0);
     }
     match &answer.output {

@@ -129,7 +129,7 @@ impl Engine {
         let since = self.now.saturating_sub(mark.at);
         // What its agent did by itself is not for us to take back.
         let undo = Handle::parse(&mark.value)
-            .map(|it| format!("; `epitome restore {} --apply` takes it back", it.as_str()))
+            .map(|it| format!("; `epitome undo {}` takes it back", it.as_str()))
             .unwrap_or_default();
         (0..wait).contains(&since).then(|| {
             let (since, wait) = (since / 1000, wait / 1000);

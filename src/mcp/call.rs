@@ -111,14 +111,31 @@ fn estimate(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answe
         fit::first(&mut out, "largest", 3);
         fit::first(&mut out, "compactions", 1);
         fit::first(&mut out, "warnings", 2);
-        if let Some(Value::Object(triggers)) = out.get_mut("triggers") {
-            for trigger in triggers.values_mut() {
-                *trigger = Value::Object(fit::pick(trigger, &["due", "at"]));
-            }
-        }
+        out.remove("triggers");
+    }
+    if answer["advice"]["level"] != "room" {
+        let next = advised(desk, &engine, &opened);
+        out.insert("next".to_owned(), json!(next));
     }
     fit::fit(&mut out, ANSWER, &["largest", "compactions", "warnings"], &[], "");
     Ok(out)
+}
+
+/// What to call when the context gets full.
+fn advised(desk: &Desk, engine: &Engine, opened: &Opened) -> Next {
+    let same = "with the same `messages`";
+    let session = r#"with "to": "session""#;
+    let how = |job| match desk.remote.is_none() && ways::back(engine, opened, job) {
+        true => session,
+        false if opened.path.is_none() => same,
+        false => r#"with "to": "file""#,
+    };
+    let what = format!(
+        "call prune_tool_outputs {} to clear old outputs, or summarize_history {} to compact",
+        how(Job::Prune),
+        how(Job::Compact)
+    );
+    Next { who: "model".to_owned(), what }
 }
 
 fn detailed(arguments: &Arguments) -> Result<bool> {
@@ -213,6 +230,8 @@ enum Goal {
     Plan,
     File,
     Session,
+    /// The last write taken back, or the one of `handle`.
+    Undo,
 }
 
 fn goal(desk: &Desk, arguments: &Arguments) -> Result<Goal> {
@@ -220,10 +239,11 @@ fn goal(desk: &Desk, arguments: &Arguments) -> Result<Goal> {
         None | Some("plan") => Goal::Plan,
         Some("file") => Goal::File,
         Some("session") => Goal::Session,
+        Some("undo") => Goal::Undo,
         Some(other) => {
             return Err(Error::new(
                 Kind::Arguments,
-                format!("to: expected plan, file or session, found {other:?}"),
+                format!("to: expected plan, file, session or undo, found {other:?}"),
             ));
         }
     };
@@ -258,6 +278,7 @@ fn target(desk: &Desk, opened: &Opened, goal: Goal, edits: &str) -> Result<To> {
             Err(Error::new(Kind::Arguments, what))
         }
         Goal::Session => Ok(To::Session),
+        Goal::Undo => Err(Error::new(Kind::Arguments, "to: summarize_history takes undo, also of a prune")),
         Goal::File => {
             let id = opened.session.history.meta.session.as_deref().unwrap_or("messages");
             let lines = opened.path.as_ref().is_some_and(|it| it.extension().is_some_and(|it| it == "jsonl"));
@@ -357,6 +378,7 @@ fn prune(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> 
         ],
     );
     drop_nobody(&mut out);
+    add_undo(&mut out, answer.takes_effect.as_deref(), answer.handle.as_deref());
     warn_of_format(&mut out, &opened, &ask.to);
     warn(&mut out, unknown);
     warn_of_ignored(&mut out, "prune_tool_outputs", arguments);
@@ -382,6 +404,27 @@ fn prune(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> 
     Ok(out)
 }
 
+/// What is told of an undo.
+const UNDONE: [&str; 9] = [
+    "contract",
+    "handle",
+    "status",
+    "session_id",
+    "output",
+    "later_messages",
+    "resume",
+    "next",
+    "warnings",
+];
+
+/// The call that takes back what was written.
+fn add_undo(out: &mut Answer, takes_effect: Option<&str>, handle: Option<&str>) {
+    if let (Some(_), Some(handle)) = (takes_effect, handle) {
+        let call = json!({"to": "undo", "handle": handle});
+        out.insert("undo".to_owned(), json!(format!("summarize_history {call}")));
+    }
+}
+
 fn summarize(desk: &Desk, caller: &Caller, arguments: &Arguments, waiting: &Waiting) -> Result<Answer> {
     let goal = goal(desk, arguments)?;
     let mut ask = ask(desk, arguments)?;
@@ -395,6 +438,12 @@ fn summarize(desk: &Desk, caller: &Caller, arguments: &Arguments, waiting: &Wait
     ask.sampling = waiting.sampling.clone();
     let engine = desk.engine(caller)?;
     let answer = (arguments.text("handle")?, arguments.text("answer")?);
+    if goal == Goal::Undo {
+        let undone = value(&engine.undo(answer.0.as_deref().unwrap_or("last"))?)?;
+        let mut out = fit::pick(&undone, &UNDONE);
+        fit::fit(&mut out, WRITTEN, &["warnings"], &[], "");
+        return Ok(out);
+    }
     if let (Some(handle), None) = &answer {
         // Not the session that calls: a handle says that another one is meant.
         engine.store.locate(handle, &caller.owner)?;
@@ -407,7 +456,7 @@ fn summarize(desk: &Desk, caller: &Caller, arguments: &Arguments, waiting: &Wait
     let (mut made, opened) = if let (Some(handle), Some(answer)) = &answer {
         // Where it goes was said in the first call, unless it is said again.
         let to = match goal {
-            Goal::Plan => None,
+            Goal::Plan | Goal::Undo => None,
             Goal::Session => Some(To::Session),
             Goal::File => Some(To::File(desk.result_file(handle, "json")?)),
         };
@@ -483,6 +532,7 @@ fn summarize(desk: &Desk, caller: &Caller, arguments: &Arguments, waiting: &Wait
         ],
     );
     drop_nobody(&mut out);
+    add_undo(&mut out, made.answer.takes_effect.as_deref(), made.answer.handle.as_deref());
     if made.answer.usage.requests == 0 {
         out.remove("usage");
     }

@@ -138,7 +138,7 @@ fn recall() -> Tool {
     let output = object(&[("hits", objects()), ("text", text("")), ("next", text("")), ("handle", text(""))]);
     let what = "Searches what compaction or pruning removed, or reads it word for word by handle.";
     tool("recall", "Recall", what, input, output, read_only())
-        .with_meta(meta("find or restore compacted, cleared or forgotten earlier output", false))
+        .with_meta(meta("find or restore compacted, cleared or forgotten earlier output; undo", false))
 }
 
 fn summarize_history(open_world: bool) -> Tool {
@@ -156,10 +156,10 @@ fn summarize_history(open_world: bool) -> Tool {
         ("pin", texts("Facts kept verbatim.")),
         ("previous_summary", text("")),
         ("summarizer", text("offline (default), host, auto, a provider.")),
-        ("handle", text("With answer: its ask.")),
-        ("answer", text("Summary asked for.")),
+        ("handle", text("With answer: from the first call.")),
+        ("answer", text("The summary you wrote.")),
         auto(),
-        to(),
+        ("to", described(choice(&["plan", "file", "session", "undo"]), "plan: preview; file: a copy; session: in place; undo it.")),
     ]);
     let output = object(&[
         ("status", text("")),
@@ -177,9 +177,9 @@ fn summarize_history(open_world: bool) -> Tool {
     let what = "Compacts (compresses) a conversation when the context window is full, or writes a handoff for a new \
                 session: a summary keeping goals, decisions, errors, files. For messages returns replace: \
                 history[..from] + with + history[to..].";
-    let output = required(output, &["status", "tokens_before", "tokens_after"]);
+    let output = required(output, &["status"]);
     tool("summarize_history", "Compact the conversation", what, input, output, writing(open_world))
-        .with_meta(meta("compact, compress, summarize, context full, handoff", true))
+        .with_meta(meta("compact, compress, summarize, context full, handoff, undo", true))
 }
 
 type Property = (&'static str, Value);
@@ -198,7 +198,7 @@ fn format() -> Property {
 }
 
 fn profile() -> Property {
-    ("profile", text("See summarize_history."))
+    ("profile", text(""))
 }
 
 fn keep() -> Property {
