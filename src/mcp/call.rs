@@ -405,17 +405,8 @@ fn prune(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> 
 }
 
 /// What is told of an undo.
-const UNDONE: [&str; 9] = [
-    "contract",
-    "handle",
-    "status",
-    "session_id",
-    "output",
-    "later_messages",
-    "resume",
-    "next",
-    "warnings",
-];
+const UNDONE: [&str; 9] =
+    ["contract", "handle", "status", "session_id", "output", "later_messages", "resume", "next", "warnings"];
 
 /// The call that takes back what was written.
 fn add_undo(out: &mut Answer, takes_effect: Option<&str>, handle: Option<&str>) {

@@ -159,7 +159,13 @@ fn summarize_history(open_world: bool) -> Tool {
         ("handle", text("With answer: from the first call.")),
         ("answer", text("The summary you wrote.")),
         auto(),
-        ("to", described(choice(&["plan", "file", "session", "undo"]), "plan: preview; file: a copy; session: in place; undo it.")),
+        (
+            "to",
+            described(
+                choice(&["plan", "file", "session", "undo"]),
+                "plan: preview; file: a copy; session: in place; undo it.",
+            ),
+        ),
     ]);
     let output = object(&[
         ("status", text("")),

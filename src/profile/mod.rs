@@ -12,6 +12,7 @@ mod settings;
 mod summary;
 
 use serde::{Deserialize, Serialize};
+use std::sync::OnceLock;
 
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::tokens::Estimator;
@@ -200,15 +201,22 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 impl Profile {
     /// The built-in profile of that name, or of what people call the system.
     pub fn built_in(name: &str) -> Result<Self> {
-        let found = meant(name).and_then(|meant| BUILT_IN.iter().find(|(it, _)| *it == meant));
-        let (name, text) = found.ok_or_else(|| {
+        // Each is parsed once in a process: an estimate asks all of them.
+        static PARSED: [OnceLock<Profile>; BUILT_IN.len()] = [const { OnceLock::new() }; BUILT_IN.len()];
+        let found =
+            meant(name).and_then(|meant| BUILT_IN.iter().zip(&PARSED).find(|((it, _), _)| *it == meant));
+        let ((name, text), parsed) = found.ok_or_else(|| {
             let names: Vec<_> = BUILT_IN.iter().map(|(it, _)| *it).collect();
             Error::new(
                 ErrorKind::Arguments,
                 format!("expected a profile ({}) or a .toml file, found {name:?}", names.join(", ")),
             )
         })?;
-        Self::parse(text, name)
+        if let Some(profile) = parsed.get() {
+            return Ok(profile.clone());
+        }
+        let profile = Self::parse(text, name)?;
+        Ok(parsed.get_or_init(|| profile).clone())
     }
 
     /// Reads and checks a profile. `place` names it in errors. With `extends = "NAME"`, what it does not say is as in
