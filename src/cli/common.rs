@@ -21,7 +21,7 @@ pub(super) struct Common {
     #[arg(long)]
     pub model: Option<String>,
     /// The model's context window, in tokens
-    #[arg(long, value_name = "TOKENS", value_parser = tokens, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TOKENS", value_parser = window, allow_hyphen_values = true)]
     pub window: Option<u64>,
     /// Tokens of system prompt and tools of bare messages
     #[arg(long, value_name = "TOKENS", value_parser = tokens, allow_hyphen_values = true)]
@@ -82,8 +82,18 @@ pub(super) fn tokens(text: &str) -> std::result::Result<u64, String> {
         _ => (text.trim(), 1.0),
     };
     match number.parse::<f64>() {
-        Ok(it) if it > 0.0 && it * unit < 1e12 && (unit > 1.0 || it.fract() == 0.0) => Ok((it * unit) as u64),
-        _ => Err("expected tokens above 0, such as 200000, 200k or 1.5M".to_owned()),
+        Ok(it) if it >= 0.0 && it * unit < 1e12 && (unit > 1.0 || it.fract() == 0.0) => {
+            Ok((it * unit) as u64)
+        }
+        _ => Err("expected tokens, such as 200000, 200k or 1.5M".to_owned()),
+    }
+}
+
+/// A window has room for something.
+fn window(text: &str) -> std::result::Result<u64, String> {
+    match tokens(text)? {
+        0 => Err("expected tokens above 0, such as 200000, 200k or 1.5M".to_owned()),
+        tokens => Ok(tokens),
     }
 }
 

@@ -199,15 +199,12 @@ pub fn verdict(
         let reason = format!("{context} tokens; {from} {}", trigger.minimum);
         return no(Gate::Minimum, "too_small", reason);
     }
-    let mut reason = format!("{context} of {at} tokens ({} %)", context * 100 / at.max(1));
+    let mut reason = format!("{context} tokens; the threshold is {at}");
     if let Some(next) = trigger.next {
         let left = window(trigger, limits).unwrap_or(0).saturating_sub(context);
         let most = next.share * left as f64;
         match limits.next {
-            None => reason.push_str(&format!(
-                "; whether the next request takes over {:.0} % of what is left was not evaluated (--next)",
-                next.share * 100.0
-            )),
+            None => reason.push_str("; prompt-size check skipped (pass --next)"),
             Some(tokens) => {
                 let large = tokens as f64 > most;
                 let is = if large { "is more" } else { "is not more" };

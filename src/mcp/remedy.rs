@@ -10,7 +10,7 @@ use crate::error::{Error, Kind};
 
 /// How the command line says it, and how a tool's argument does.
 const WORDS: [(&str, &str); 9] = [
-    (" (--next)", ""),
+    ("; prompt-size check skipped (pass --next)", ""),
     ("give it with --window", "pass `window` in tokens, or the `model`"),
     ("with --format", "with `format`"),
     ("with --out", "with \"to\": \"file\""),

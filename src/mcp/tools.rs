@@ -156,16 +156,10 @@ fn summarize_history(open_world: bool) -> Tool {
         ("pin", texts("Facts kept verbatim.")),
         ("previous_summary", text("")),
         ("summarizer", text("offline (default), host, auto, a provider.")),
-        ("handle", text("With answer: from the first call.")),
+        ("handle", text("Of the first call.")),
         ("answer", text("The summary you wrote.")),
         auto(),
-        (
-            "to",
-            described(
-                choice(&["plan", "file", "session", "undo"]),
-                "plan: preview; file: a copy; session: in place; undo it.",
-            ),
-        ),
+        ("to", described(choice(&["plan", "file", "session", "undo"]), "plan: preview; session: in place.")),
     ]);
     let output = object(&[
         ("status", text("")),

@@ -241,7 +241,7 @@ fn doctor_says_what_it_finds_and_what_to_do() {
     assert_eq!((&of("claude-code")["server"], &of("claude-code")["hooks"]), (&true.into(), &true.into()));
     assert_eq!(of("claude-code")["sessions"], 1);
     for (agent, own) in [
-        ("claude-code", "near the window's end"),
+        ("claude-code", "when the window is nearly full"),
         ("codex", "at 150000 tokens"),
         ("gemini-cli", "at 70 % of the window"),
         ("opencode", "off"),

@@ -63,7 +63,8 @@ fn a_watch_says_when_the_threshold_is_crossed_while_it_runs() {
     file.write_all(&whole.as_bytes()[few.len()..]).unwrap();
     let told = out.recv_timeout(LONG).unwrap();
     assert!(
-        told.starts_with("s: ") && told.ends_with(&format!(": epitome compact {session} --apply")),
+        told.starts_with("s: ")
+            && told.ends_with(&format!(": epitome compact {session} --window 20000 --apply")),
         "{told}"
     );
     let copy = there.path().join(".local/share/epitome/prepared/s.session");

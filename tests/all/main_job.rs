@@ -179,7 +179,7 @@ fn bad_input_is_said_and_nothing_hangs() {
     let one = file("one.json", br#"[{"role":"user","content":"hello"}]"#);
     let nothing = file("nothing.json", b"[]");
     for (arguments, code, says) in [
-        (vec!["estimate", "/no/such/file.jsonl"], 2, "found nothing"),
+        (vec!["estimate", "/no/such/file.jsonl"], 2, "no such file"),
         (vec!["estimate", folder.as_str()], 2, "found a directory"),
         (vec!["estimate", "/dev/zero"], 2, "found a pipe, socket or device"),
         (vec!["estimate", empty.as_str()], 2, "found a file that begins with nothing"),

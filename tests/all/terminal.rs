@@ -154,7 +154,7 @@ fn every_command(agent: &str) {
     shows(&["estimate", &session]);
     run(&["split", &session]);
     shows(&["prune", &session, "--protect", "0"]);
-    shows(&["compact", &session]);
+    run(&["compact", &session]);
     shows(&["compact", &session, "--focus", HOSTILE, "--pin", HOSTILE]);
     run(&["compact", &session, "--summarizer", "host"]);
     shows(&["handoff", &session, "--goal", HOSTILE]);

@@ -357,7 +357,7 @@ fn mistakes_can_be_mended() {
     let mut client = Client::legacy();
     let session = example("codex.jsonl");
     for (tool, arguments, expected) in [
-        ("estimate_tokens", json!({"session": "/no/such/file.jsonl"}), "expected a session file"),
+        ("estimate_tokens", json!({"session": "/no/such/file.jsonl"}), "no such file"),
         ("estimate_tokens", json!({"session": "../../etc/passwd"}), "expected"),
         ("estimate_tokens", json!({"session": "-"}), "standard input"),
         ("estimate_tokens", json!({"session": "/dev/zero"}), "a pipe, socket or device"),
@@ -374,7 +374,7 @@ fn mistakes_can_be_mended() {
         (
             "summarize_history",
             json!({"session": session, "to": "mars"}),
-            "to: expected plan, file or session",
+            "to: expected plan, file, session or undo",
         ),
         ("recall", json!({"handle": "nothandle1"}), "handle"),
         ("recall", json!({"query": "x", "scope": "moon"}), "scope: expected"),
