@@ -157,7 +157,7 @@ fn summarize_history(open_world: bool) -> Tool {
         ("previous_summary", text("")),
         ("summarizer", text("offline (default), host, auto, a provider.")),
         ("handle", text("Of the first call.")),
-        ("answer", text("The summary you wrote.")),
+        ("answer", text("Your summary.")),
         auto(),
         ("to", described(choice(&["plan", "file", "session", "undo"]), "plan: preview; session: in place.")),
     ]);

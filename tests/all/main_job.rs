@@ -182,7 +182,7 @@ fn bad_input_is_said_and_nothing_hangs() {
         (vec!["estimate", "/no/such/file.jsonl"], 2, "no such file"),
         (vec!["estimate", folder.as_str()], 2, "found a directory"),
         (vec!["estimate", "/dev/zero"], 2, "found a pipe, socket or device"),
-        (vec!["estimate", empty.as_str()], 2, "found a file that begins with nothing"),
+        (vec!["estimate", empty.as_str()], 2, "the file is empty"),
         (vec!["estimate", text.as_str()], 2, "just som"),
         (vec!["estimate", text.as_str(), "--format", "codex"], 2, "expected"),
         (vec!["estimate", text.as_str(), "--format", "word"], 2, "found \"word\""),
