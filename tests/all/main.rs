@@ -34,6 +34,7 @@ mod mutate;
 mod native;
 mod packaging;
 mod parity;
+mod printed;
 mod profile_engine;
 mod real;
 mod score;
