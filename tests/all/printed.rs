@@ -21,6 +21,9 @@ fn project() -> tempfile::TempDir {
     let text = String::from_utf8(example("claude-code.jsonl")).unwrap();
     let text = text.replace("/home/ada/checkout", &project.display().to_string());
     std::fs::write(sessions.join("3d0c7a52-6f1e-4c58-9a41-0b8e5f2c7d10.jsonl"), text).unwrap();
+    for agent in [".codex", ".gemini", ".config/opencode"] {
+        std::fs::create_dir_all(home.path().join(agent)).unwrap();
+    }
     // The example that README's first command names.
     std::fs::create_dir_all(project.join("examples/sessions")).unwrap();
     std::fs::write(project.join("examples/sessions/claude-code.jsonl"), example("claude-code.jsonl"))
