@@ -205,6 +205,26 @@ fn gemini_cli_compacts_by_us() {
     seat("gemini", "gemini-cli");
 }
 
+/// pi, from the folder that `EPITOME_PI` names or `npm install --prefix target/pi @mariozechner/pi-coding-agent@0.73.1` made.
+#[test]
+fn pi_compacts_by_us() {
+    let Some(kit) = Kit::find("seat, pi", "node22") else { return };
+    let target = Path::new(&*EPITOME).ancestors().find(|it| it.ends_with("target"));
+    let installed = std::env::var_os("EPITOME_PI").map(PathBuf::from).or(target.map(|it| it.join("pi")));
+    let Some(installed) =
+        installed.filter(|it| it.join("node_modules/@mariozechner/pi-coding-agent/dist/cli.js").is_file())
+    else {
+        eprintln!("SKIPPED: seat, pi: pi is not installed (npm install --prefix target/pi, or EPITOME_PI)");
+        return;
+    };
+    let mut failed = Vec::new();
+    let mut command = Command::new(kit.folder.join("lib/netns.sh"));
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/pi.py");
+    command.arg("python3").arg(script).arg(&*EPITOME).arg(installed);
+    kit.run("pi seat", command, &mut failed);
+    assert!(failed.is_empty(), "{}", failed.join("\n\n"));
+}
+
 /// The client's own check of what `install` puts there: a change of that early API is seen here first.
 #[test]
 fn claude_code_accepts_our_plugin() {

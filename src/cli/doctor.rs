@@ -136,6 +136,8 @@ pub(super) fn run(config: Config, now: i64, screen: &mut Screen<'_>) -> Result<u
 
 /// Claude Code has function hooks from this version on.
 const CLAUDE_SINCE: [u32; 3] = [2, 1, 274];
+/// From this one on OpenCode's plugins have another interface.
+const OPENCODE_UNTIL: u32 = 2;
 
 /// Who compacts in a running agent, and how that went the last time.
 fn seat(
@@ -171,26 +173,53 @@ fn seat(
             remedy: "keep one of the two; ours goes with --no-seat".to_owned(),
         });
     }
-    let old = (agent == Agent::ClaudeCode && ours)
-        .then(|| newest_version(config))
-        .flatten()
-        .filter(|it| *it < CLAUDE_SINCE);
-    if let Some([major, minor, patch]) = old {
-        problems.push(Problem {
-            what: format!(
-                "Claude Code {major}.{minor}.{patch} does not let others compact: the hooks are used instead"
-            ),
-            remedy: "claude update".to_owned(),
-        });
-    }
+    let unheard = unheard(config, agent).filter(|_| ours);
+    let deaf = unheard.is_some();
+    problems.extend(unheard);
     let name = match (ours, others.first()) {
-        (true, _) if old.is_some() => format!("{} (too old for ours)", agent.title()),
+        (true, _) if deaf => format!("{} (it does not ask ours)", agent.title()),
         (true, None) => "Epitome".to_owned(),
         (true, Some(_)) => "Epitome and another plugin".to_owned(),
         (false, Some(other)) => other.display().to_string(),
         (false, None) => agent.title().to_owned(),
     };
     (name, last)
+}
+
+/// Why an agent does not ask us although we are installed.
+fn unheard(config: &Config, agent: Agent) -> Option<Problem> {
+    match agent {
+        Agent::ClaudeCode => {
+            let [major, minor, patch] = newest_version(config).filter(|it| *it < CLAUDE_SINCE)?;
+            Some(Problem {
+                what: format!(
+                    "Claude Code {major}.{minor}.{patch} does not let others compact: the hooks are used instead"
+                ),
+                remedy: "claude update".to_owned(),
+            })
+        }
+        Agent::OpenCode => {
+            let version = crate::agents::opencode::newest_version(&config.agents)?;
+            let major: u32 = version.split('.').next()?.parse().ok()?;
+            (major >= OPENCODE_UNTIL).then(|| Problem {
+                what: format!(
+                    "OpenCode {version} asks plugins in another way than ours answers: it compacts by itself"
+                ),
+                remedy: "nothing is lost; a newer Epitome may know it".to_owned(),
+            })
+        }
+        Agent::GeminiCli => {
+            let off = config.agent_setting("gemini-cli:hooksConfig.enabled")? == false;
+            off.then(|| Problem {
+                what:
+                    "Gemini CLI's hooks are switched off (hooksConfig.enabled = false): it compacts by itself"
+                        .to_owned(),
+                remedy: "take hooksConfig.enabled out of its settings.json".to_owned(),
+            })
+        }
+        // The gateway is asked whether it is there.
+        Agent::Codex => None,
+    }
 }
 
 /// The version of Claude Code that wrote the newest session.

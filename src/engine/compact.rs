@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::install::overhead_mark;
 use super::make::Made;
@@ -75,7 +76,7 @@ impl Engine {
             // What was written is written.
             warnings.push(format!("whether it failed could not be noted: {error}"));
         }
-        warnings.extend(self.after(&ended));
+        warnings.extend(self.after(&ended, Duration::MAX));
         made.map(|mut made| {
             made.answer.warnings.extend(warnings);
             made
@@ -99,7 +100,7 @@ impl Engine {
         let Some(begun) = begun.filter(|_| ask.to != To::Plan) else { return Ok(()) };
         let started = begun.get_or_init(|| self.started(opened, ask, measured));
         self.tell(started);
-        self.before(started)
+        self.before(started, Duration::MAX)
     }
 
     /// Compacts; with the answer of the calling agent's model, by the plan that it was asked for. `begun` is filled once

@@ -130,17 +130,17 @@ impl Engine {
         }
     }
 
-    /// Runs the command that the user wants run before. `Err` says why nothing may be done.
-    pub(super) fn before(&self, event: &Event) -> Result<(), String> {
+    /// Runs the command that the user wants run before, for at most `limit`. `Err` says why nothing may be done.
+    pub(super) fn before(&self, event: &Event, limit: Duration) -> Result<(), String> {
         let Some(command) = &self.config.hooks.before else { return Ok(()) };
-        run(command, event, self.config.hooks.limit)
+        run(command, event, limit.min(self.config.hooks.limit))
             .map_err(|why| format!("the command in hooks.before refused: {why}"))
     }
 
-    /// Runs the command that the user wants run after. What it could not do is a warning.
-    pub(super) fn after(&self, event: &Event) -> Option<String> {
+    /// Runs the command that the user wants run after, for at most `limit`. What it could not do is a warning.
+    pub(super) fn after(&self, event: &Event, limit: Duration) -> Option<String> {
         let command = self.config.hooks.after.as_ref()?;
-        run(command, event, self.config.hooks.limit).err().map(|why| format!("hooks.after: {why}"))
+        run(command, event, limit.min(self.config.hooks.limit)).err().map(|why| format!("hooks.after: {why}"))
     }
 }
 

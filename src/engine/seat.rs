@@ -3,13 +3,16 @@
 //! An agent that asks is answered: also where a profile would leave a small context alone. What cannot be archived is
 //! not answered; the caller then leaves the agent to its own compaction.
 
+use std::time::Duration;
+
 use super::install::{Mark, agent_of, compacted_mark};
 use super::make::header;
-use super::{Amount, Ask, Engine, Measured, Opened};
+use super::{Amount, Ask, Engine, Event, Measured, Opened};
 use crate::compact::{self, Cause, Plan};
 use crate::error::{Error, Kind, Result};
 use crate::format::Session;
 use crate::history::{History, Kind as Why, Message, Part, Role, Text};
+use crate::profile::{Keep, Pass, Profile};
 use crate::store::{Applied, Digest};
 use crate::verbatim::{self, Prompts};
 
@@ -17,6 +20,9 @@ use crate::verbatim::{self, Prompts};
 const SMALL: u64 = 3_000;
 /// Of such a context, so many tokens at the end always stay word for word.
 const SMALL_END: u64 = 1_000;
+/// How long each command of the user's may take while an agent waits: with both, half of the shortest limit that a client's
+/// answer has.
+const HOOK_LIMIT: Duration = Duration::from_secs(2);
 /// The mode of [`Applied`] for what an agent wrote itself from our answer.
 pub(super) const MODE: &str = "seat";
 
@@ -27,6 +33,8 @@ pub struct SeatAsk {
     pub cause: Cause,
     /// What the user wrote behind the command.
     pub focus: Option<String>,
+    /// The model's window in tokens, where the agent tells it.
+    pub window: Option<u64>,
 }
 
 /// The answer.
@@ -56,8 +64,11 @@ impl Engine {
     /// Compacts what a running agent is about to replace. `original` is archived in the place of `opened`, where the
     /// agent's own file holds more than what it handed over.
     ///
+    /// The user's own commands run before and after, as for any compaction that writes something.
+    ///
     /// # Errors
-    /// Where nothing was said, or the original cannot be archived: the agent's own compaction should go on.
+    /// Where nothing was said, the user's command refused, or the original cannot be archived: the agent's own compaction
+    /// should go on.
     pub fn seat(&self, opened: Opened, original: Option<&Opened>, ask: &SeatAsk) -> Result<Seated> {
         let history = without_request(opened.session.history);
         let unchanged = nothing_new(&history);
@@ -74,23 +85,18 @@ impl Engine {
         if !self.store.keeps() {
             return Err(Error::new(Kind::Refused, "nothing is archived (persistence = \"none\")"));
         }
-        let ask = Ask {
+        let mut ask = Ask {
             cause: ask.cause,
             focus: ask.focus.clone(),
+            window: ask.window,
             pins: self.pins(history, &[])?,
             ..Ask::new(self.config.profile(&self.config.profile)?)
         };
-        let measured = self.measure_history(history, &ask);
-        let handle = self.session_handle(original)?;
-        let plan = self.plan(&measured, &ask, None);
-        tracing::info!(
-            "{} messages, {} tokens; {}",
-            history.messages().len(),
-            measured.tokens,
-            plan.reason.text
-        );
+        let (tokens, window) = {
+            let measured = self.measure_history(history, &ask);
+            (measured.tokens, measured.limits.window)
+        };
         if unchanged {
-            let tokens = measured.tokens;
             return Ok(Seated {
                 history: history.clone(),
                 handle: None,
@@ -98,10 +104,45 @@ impl Engine {
                 tokens_after: tokens,
             });
         }
-        let (plan, after, tokens_after) = self.seated(&measured, &ask, plan, &handle);
+        ask.profile = within_window(ask.profile, window, tokens);
+        let ask = ask;
+        let measured = self.measure_history(history, &ask);
+        let started = self.started(&opened, &ask, &measured);
+        self.tell(&started);
+        self.before(&started, HOOK_LIMIT).map_err(|why| Error::new(Kind::Refused, why))?;
+        let made = self.seat_made(original, &measured, &ask);
+        let ended = match &made {
+            Ok(made) => Event::Compacted {
+                tokens_before: made.tokens_before,
+                tokens_after: made.tokens_after,
+                handle: made.handle.clone(),
+                output: None,
+                notice: String::new(),
+            },
+            Err(error) => Event::Failed { reason_code: "failed".to_owned(), reason: error.to_string() },
+        };
+        self.tell(&ended);
+        if let Some(why) = self.after(&ended, HOOK_LIMIT) {
+            tracing::warn!("{why}");
+        }
+        made
+    }
+
+    /// The new history, archived and noted.
+    fn seat_made(&self, original: &Opened, measured: &Measured<'_>, ask: &Ask) -> Result<Seated> {
+        let history = measured.history;
+        let handle = self.session_handle(original)?;
+        let plan = self.plan(measured, ask, None);
+        tracing::info!(
+            "{} messages, {} tokens; {}",
+            history.messages().len(),
+            measured.tokens,
+            plan.reason.text
+        );
+        let (plan, after, tokens_after) = self.seated(measured, ask, plan, &handle);
         let after = with_undo(after, &handle);
         let summary = after.messages().iter().find(|it| it.kind == Why::Summary).map(Message::plain);
-        let archived = self.archive_of(original, history, &plan, &ask, tokens_after, summary.as_deref())?;
+        let archived = self.archive_of(original, history, &plan, ask, tokens_after, summary.as_deref())?;
         self.note_seat(original, &archived.compaction)?;
         Ok(Seated { history: after, handle: Some(handle), tokens_before: measured.tokens, tokens_after })
     }
@@ -143,7 +184,7 @@ impl Engine {
             .profile
             .passes
             .iter()
-            .position(|it| matches!(it, crate::profile::Pass::Summarize(_)))
+            .position(|it| matches!(it, Pass::Summarize(_)))
             .map(|pass| compact::Need { from: 0, to: tail, budget: SMALL, shown_from: 0, pass });
         let after = messages[tail..].iter().map(size).sum::<u64>();
         let first =
@@ -190,6 +231,20 @@ impl Engine {
             None => Ok(()),
         }
     }
+}
+
+/// The profile with its share taken of the model's window: a user may compact long before that is full, and need not go
+/// down to a share of the little there is. Where the conversation is larger, the window is, too.
+fn within_window(mut profile: Profile, window: Option<u64>, tokens: u64) -> Profile {
+    let times = window.map_or(1.0, |it| it as f64 / tokens.max(1) as f64).max(1.0);
+    for pass in &mut profile.passes {
+        if let Pass::Summarize(step) = pass
+            && let Keep::Budget(budget) = &mut step.keep
+        {
+            budget.share *= times;
+        }
+    }
+    profile
 }
 
 /// Without the client's own request for the summary that stands last: it is the same each time.

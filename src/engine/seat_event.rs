@@ -33,7 +33,11 @@ pub struct SeatAnswer {
 impl Engine {
     /// Answers an agent that compacts. Nothing if it did not ask for it.
     pub fn seat_event(&self, client: Client, event: &Value) -> Result<Option<SeatAnswer>> {
-        let mut ask = SeatAsk { cause: seat::cause(event), focus: seat::focus(event) };
+        let mut ask = SeatAsk {
+            cause: seat::cause(event),
+            focus: seat::focus(event),
+            window: self.seat_window(client, event),
+        };
         let (opened, original) = match client {
             Client::ClaudeCode => self.claude_event(event)?,
             Client::OpenCode => (self.opencode_event(event)?, None),
@@ -75,6 +79,18 @@ impl Engine {
         };
         let tokens = (seated.tokens_before, seated.tokens_after);
         Ok(Some(SeatAnswer { reply, session, tokens, handle: seated.handle }))
+    }
+
+    /// The window that the agent tells, or that the user set for it.
+    fn seat_window(&self, client: Client, event: &Value) -> Option<u64> {
+        let set = |from: &str| {
+            let found = self.config.agent_setting(from)?;
+            found.as_u64().or_else(|| found.as_str()?.parse().ok())
+        };
+        let of_claude =
+            || set("env:CLAUDE_CODE_AUTO_COMPACT_WINDOW").or_else(|| set("claude-code:autoCompactWindow"));
+        let told = event["window"].as_u64();
+        told.or_else(|| (client == Client::ClaudeCode).then(of_claude)?).filter(|it| *it > 0)
     }
 
     fn opencode_event(&self, event: &Value) -> Result<Opened> {

@@ -52,7 +52,8 @@ impl Engine {
         }
         opened.session.history = History::new(messages, Meta { model, ..meta });
         // The client does not say whether the user or the limit asked.
-        let seated = self.seat(opened, rollout.as_ref(), &SeatAsk { cause: Cause::Auto, focus: None })?;
+        let seated =
+            self.seat(opened, rollout.as_ref(), &SeatAsk { cause: Cause::Auto, ..SeatAsk::default() })?;
         let text = seated.one_text(ask.prompts);
         if text.is_empty() {
             return Err(Error::new(Kind::Rejected, "expected a summary, found none"));

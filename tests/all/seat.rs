@@ -15,8 +15,13 @@ const RULE: &str = "Never change anything under migrations/.";
 const SESSION: &str = "11111111-2222-4333-8444-555555555555";
 
 fn ask(home: &Path, client: &str, event: &[u8]) -> Output {
+    ask_with(home, client, event, "")
+}
+
+fn ask_with(home: &Path, client: &str, event: &[u8], window: &str) -> Output {
     let mut command = command(home, &["seat", client]);
     command.env("CLAUDE_CODE_LAUNCHED_BY_SESSION_IDS", SESSION);
+    command.env("CLAUDE_CODE_AUTO_COMPACT_WINDOW", window);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     // It may be done before it has read all.
@@ -266,4 +271,64 @@ fn whatever_goes_wrong_is_left_to_the_client_and_told_by_doctor() {
         (&json!("Epitome"), &Value::Null),
         "{claude}"
     );
+}
+
+#[test]
+#[cfg(unix)]
+fn the_users_own_commands_run_and_may_refuse() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let folder = home.join(".config/epitome");
+    fs::create_dir_all(&folder).unwrap();
+    let configure = |text: &str| fs::write(folder.join("config.toml"), text).unwrap();
+    let said = |name: &str| fs::read_to_string(home.join(name)).unwrap_or_default();
+    let (before, after) = (home.join("before"), home.join("after"));
+    configure(&format!(
+        "[hooks]\nbefore = \"cat > {}\"\nafter = \"cat > {}\"\n",
+        before.display(),
+        after.display()
+    ));
+    let event = json!({"trigger": "auto", "messages": claude_messages()});
+    answered(home, "claude-code", &event);
+    let started: Value = serde_json::from_str(&said("before")).unwrap();
+    assert_eq!((&started["event"], &started["trigger"]), (&json!("started"), &json!("auto")));
+    let done: Value = serde_json::from_str(&said("after")).unwrap();
+    assert_eq!(done["event"], "compacted");
+    assert!(
+        done["handle"].is_string() && done["tokens_after"].as_u64() < done["tokens_before"].as_u64(),
+        "{done}"
+    );
+    // One that refuses leaves the agent to its own compaction, with its reason in the log.
+    fs::remove_file(&after).unwrap();
+    configure(&format!(
+        "[hooks]\nbefore = \"echo not today >&2; exit 3\"\nafter = \"cat > {}\"\n",
+        after.display()
+    ));
+    let output = ask(home, "claude-code", event.to_string().as_bytes());
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
+    assert!(log(home).last().unwrap()["failed"].as_str().unwrap().contains("not today"));
+    assert!(!after.exists());
+    // What the one after could not do changes nothing.
+    configure("[hooks]\nafter = \"exit 3\"\n");
+    answered(home, "claude-code", &event);
+}
+
+/// A compaction long before the window is full goes down to a share of the window, not of what little there is.
+#[test]
+fn the_room_follows_the_window() {
+    let home = tempfile::tempdir().unwrap();
+    let round = |number: usize| {
+        let text: String = (0..300).map(|it| format!("round {number}, line {it} of the log\n")).collect();
+        [said("user", &format!("Step {number}, please.")), said("assistant", &text)]
+    };
+    let messages: Vec<Value> = (0..20).flat_map(round).collect();
+    let event = json!({"trigger": "manual", "messages": messages}).to_string();
+    let size = |window: &str| {
+        let output = ask_with(home.path(), "claude-code", event.as_bytes(), window);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        output.stdout.len()
+    };
+    let (unknown, small, large) = (size(""), size("60000"), size("200000"));
+    assert!(small <= unknown * 5 / 4, "{unknown} {small}");
+    assert!(large > small * 2 && large < event.len() * 2 / 3, "{small} {large} {}", event.len());
 }

@@ -5,6 +5,7 @@ seated.py CLIENT EPITOME [SCENE...]     CLIENT: codex codex-remote claude gemini
             whole old history and what was said since
   subagent  (Claude Code, OpenCode) a sub-agent's context passes the limit in mid-turn: it goes on with a summary of its own, and
             the conversation that called it is whole
+  silent    (OpenCode) the model answers the one short question with nothing
   overflow  (Claude Code, OpenCode, Codex) the model refuses a request as too long: the client goes on
 """
 
@@ -54,6 +55,18 @@ class Seated(seat.Seat):
         self.check("undone: what was said since is sent once", said.count("SEAT-U3") == 1)
         self.check("undone: nothing is sent twice", said.count("SEAT-U1") == 1 and said.count(f"SEAT-A2 the test {TAIL}") == 1)
         self.check("undone: calls and results are paired", set(unpaired(r)) <= self.odd)
+
+    def silent(self):
+        """The model answers OpenCode's one short question with nothing."""
+        running, before, n = self.two_prompts("silent")
+        if not running:
+            return
+        rules = [{**rule, "reply": {"think": "hm"}} for rule in self.a.own_rules]
+        self.f.start("silent-2", script={"rules": rules, "turns": [], "default": {"text": "SEAT-ANSWER"}})
+        self.check("the client compacts", running.compact(self.o.wait))
+        b = self.judge("running", self.next(running, "SEAT-U3 go on"), before, "SEAT-U3")
+        running.close()
+        self.resumed(before, b)
 
     def subagent(self):
         a = self.a

@@ -90,6 +90,15 @@ fn rows(export: &Value) -> Vec<(String, &Value)> {
     all.filter_map(|it| Some((it["id"].as_str()?.to_owned(), it))).collect()
 }
 
+/// The version of OpenCode that made the newest session.
+pub fn newest_version(env: &Env) -> Option<String> {
+    let newest = |path: &PathBuf| -> Option<(i64, String)> {
+        let query = "SELECT time_updated, version FROM session ORDER BY time_updated DESC LIMIT 1";
+        open(path).ok()?.query_row(query, [], |row| Ok((row.get(0)?, row.get(1)?))).ok()
+    };
+    databases(env).iter().filter_map(newest).max().map(|it| it.1)
+}
+
 /// Splits `database#ses_…`.
 pub fn split_address(address: &str) -> Option<(&Path, &str)> {
     let (path, id) = address.rsplit_once('#')?;
@@ -415,6 +424,7 @@ mod tests {
         );
         assert_eq!(find(&env, "ses_3").len(), 1);
         assert_eq!(list(&env, None, Some(Path::new("/q"))), []);
+        assert_eq!(newest_version(&env).as_deref(), Some("1.18.33"));
 
         let address = found[0].address();
         assert_eq!(split_address(&address), Some((&*path, "ses_1")));

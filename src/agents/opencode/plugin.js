@@ -33,8 +33,29 @@ const run = (command, input, limit) =>
   })
 
 export const EpitomePlugin = async ({ client, directory }) => {
-  // Summaries that wait for the one word of the model, by session.
+  // Summaries that wait for the one word of the model, by session: `asked` once that is asked for, `writing` once it is
+  // known that none came.
   const waiting = new Map()
+  // Windows of the models that answered last, by session.
+  const windows = new Map()
+  // The part of the newest summary that holds its text, with this text; nothing if there is no summary.
+  const replaced = (messages, text) => {
+    const message = messages?.findLast((it) => it.info.summary === true)
+    if (!message) return
+    const { id, sessionID } = message.info
+    const old = message.parts.find((it) => it.type === "text")
+    const part = { ...(old ?? { id: id.replace("msg", "prt"), sessionID, messageID: id, type: "text" }), text }
+    return { message, part }
+  }
+  // The model said nothing, so no word of it could be replaced: the summary is written where that would stand.
+  const write = async (session, text) => {
+    const found = await client.session.messages({ path: { id: session } })
+    const part = replaced(found.data, text)?.part
+    if (!part) return
+    const url = "/session/{session}/message/{message}/part/{part}"
+    const path = { session, message: part.messageID, part: part.id }
+    await client._client.patch({ url, path, headers: { "Content-Type": "application/json" }, body: part })
+  }
   const event = (name, session, more) =>
     JSON.stringify({ client: "opencode", hook_event_name: name, session_id: session, cwd: directory, ...more })
   return {
@@ -42,10 +63,10 @@ export const EpitomePlugin = async ({ client, directory }) => {
       waiting.delete(input.sessionID)
       try {
         if (SEAT) {
-          const said = await run(["seat", "opencode"], event("Compact", input.sessionID), 9000)
+          const said = await run(["seat", "opencode"], event("Compact", input.sessionID, { window: windows.get(input.sessionID) }), 9000)
           const text = said.text && JSON.parse(said.text).text
           if (text) {
-            waiting.set(input.sessionID, text)
+            waiting.set(input.sessionID, { text })
             output.prompt = "Reply with the single word OK."
             return
           }
@@ -55,14 +76,27 @@ export const EpitomePlugin = async ({ client, directory }) => {
         if (said.text?.trim()) output.context.push(said.text)
       } catch {}
     },
+    "chat.params": async (input) => {
+      const window = input.model?.limit?.context
+      if (window) windows.set(input.sessionID, window)
+    },
     // The request for that one word holds the whole conversation, unless it is taken out here: it may be too long to send.
+    // A later request finds the summary empty if no word came and it is not written yet.
     "experimental.chat.messages.transform": async (_, output) => {
-      const session = output.messages?.[0]?.info?.sessionID
-      if (waiting.has(session)) output.messages.splice(0, output.messages.length - 1)
+      const messages = output.messages
+      const entry = waiting.get(messages?.[0]?.info?.sessionID)
+      if (!entry) return
+      if (!entry.asked) {
+        entry.asked = true
+        messages.splice(0, messages.length - 1)
+        return
+      }
+      const found = replaced(messages, entry.text)
+      if (found) found.message.parts = [...found.message.parts.filter((it) => it.type !== "text"), found.part]
     },
     "experimental.text.complete": async (input, output) => {
-      const text = waiting.get(input.sessionID)
-      if (!text) return
+      const { text, writing } = waiting.get(input.sessionID) ?? {}
+      if (!text || writing) return
       // It fires for every text of the session: only the summary's message is meant.
       let info
       try {
@@ -78,7 +112,12 @@ export const EpitomePlugin = async ({ client, directory }) => {
     },
     event: async ({ event: it }) => {
       const session = it.properties?.sessionID
-      if (["session.compacted", "session.error", "session.idle"].includes(it.type)) waiting.delete(session)
+      const entry = waiting.get(session)
+      if (entry && it.type === "session.compacted") {
+        entry.writing = true
+        await write(session, entry.text).then(() => waiting.delete(session), () => {})
+      }
+      if (entry && !entry.writing && ["session.error", "session.idle"].includes(it.type)) waiting.delete(session)
       if (it.type === "session.compacted") run(["hook"], event("PostCompact", session), 10000)
     },
   }

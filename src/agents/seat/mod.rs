@@ -1,6 +1,6 @@
 //! What a running agent hands over when it compacts, and the shape in which each takes the answer.
 //!
-//! Seen on Claude Code 2.1.328, OpenCode 1.18.33 and Gemini CLI 0.61.0; pi by its documented extension API.
+//! Seen on Claude Code 2.1.328, OpenCode 1.18.33, Gemini CLI 0.61.0 and pi 0.73.1.
 
 pub mod claude_code;
 pub mod codex;

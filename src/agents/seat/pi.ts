@@ -32,9 +32,9 @@ const run = (input: string, signal?: AbortSignal) =>
   })
 
 export default function (pi: any) {
-  pi.on("session_before_compact", async (event: any, ctx: any) => {
+  pi.on("session_before_compact", async (asked: any, ctx: any) => {
     try {
-      const { preparation, branchEntries, customInstructions, signal } = event
+      const { preparation, branchEntries, customInstructions, signal } = asked
       const { firstKeptEntryId, tokensBefore, previousSummary } = preparation
       const kept = branchEntries.findIndex((it: any) => it.id === firstKeptEntryId)
       const entries = kept < 0 ? branchEntries : branchEntries.slice(0, kept)
@@ -44,7 +44,8 @@ export default function (pi: any) {
       const id = ctx.sessionManager?.getSessionId?.() ?? "pi"
       const header = { type: "session", version: 3, id, timestamp: new Date().toISOString(), cwd: ctx.cwd }
       const session = [header, ...entries].map((it) => JSON.stringify(it)).join("\n") + "\n"
-      const said = await run(JSON.stringify({ session, file, instructions: customInstructions }), signal)
+      const event = { session, file, window: ctx.model?.contextWindow, instructions: customInstructions }
+      const said = await run(JSON.stringify(event), signal)
       const summary = said && JSON.parse(said).summary
       if (summary) return { compaction: { summary, firstKeptEntryId, tokensBefore } }
     } catch {}
