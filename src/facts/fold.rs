@@ -423,6 +423,13 @@ impl Fold<'_> {
     }
 
     fn files(&mut self, body: &str) {
+        // Ours: it is told anew where the session says it.
+        if let Some(path) = body.strip_prefix("working directory: ") {
+            if self.base.is_none() {
+                self.push(Topic::Directory, path, Detail::None);
+            }
+            return;
+        }
         // Ours: `edited: a.rs, b.rs`; `renamed: a.rs → b.rs`.
         if let Some((label, list)) = body.split_once(": ")
             && let (word, root) =

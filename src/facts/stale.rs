@@ -53,6 +53,11 @@ fn verb(text: &str) -> String {
 
 /// Brings what earlier summaries said of the present up to date. `changed`: what became of tasks made before.
 pub(super) fn read(history: &History, changed: &[Changed], facts: &mut Vec<Fact>) {
+    let past = past(history);
+    // What was asked last then is what was asked before.
+    for fact in facts.iter_mut().filter(|it| it.topic == Topic::Last && past.contains(&it.message)) {
+        fact.topic = Topic::UserMessages;
+    }
     if !facts.iter().any(|it| it.voice() == Voice::Summary) {
         return;
     }
@@ -82,7 +87,6 @@ pub(super) fn read(history: &History, changed: &[Changed], facts: &mut Vec<Fact>
         let step = if only { stems(step) } else { HashSet::new() };
         step.is_empty() || !step.iter().all(|it| runs.get(it).is_some_and(|it| *it > fact.message))
     });
-    let past = past(history);
     // A rule does not end with the turn it stands in.
     let current = |fact: &mut Fact| {
         fact.topic == Topic::Current
