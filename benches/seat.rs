@@ -24,7 +24,7 @@ use sessions::Agent;
 
 const SESSION: &str = "5f0c1a52-7f5e-4b1e-9d55-0a1b2c3d4e5f";
 /// Bytes of a made-up session's text for one token.
-const BYTES: usize = 3;
+const BYTES: usize = 4;
 
 /// What was said, in order.
 enum Step {

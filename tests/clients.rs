@@ -185,7 +185,7 @@ fn codex_compacts_by_us() {
         command.env("GATEWAY", &gateway).env("PROGRAM", &program).env("WANT", SUMMARY);
         kit.run(&format!("codex seat, remote: {remote}"), command, &mut failed);
         let client = if remote { "codex-remote" } else { "codex" };
-        kit.seated(client, &program, &["undo", "overflow"], &mut failed);
+        kit.seated(client, &program, &["undo", "overflow", "passes"], &mut failed);
     }
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));
 }

@@ -332,3 +332,37 @@ fn the_room_follows_the_window() {
     assert!(small <= unknown * 5 / 4, "{unknown} {small}");
     assert!(large > small * 2 && large < event.len() * 2 / 3, "{small} {large} {}", event.len());
 }
+
+#[test]
+fn doctor_says_who_does_not_ask_us() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    for folder in [".gemini", ".config/opencode", ".local/share/opencode"] {
+        fs::create_dir_all(home.join(folder)).unwrap();
+    }
+    fs::write(home.join(".gemini/settings.json"), r#"{"hooksConfig": {"enabled": false}}"#).unwrap();
+    let database = rusqlite::Connection::open(home.join(".local/share/opencode/opencode.db")).unwrap();
+    database
+        .execute_batch(
+            "CREATE TABLE session (id TEXT PRIMARY KEY, project_id TEXT, parent_id TEXT, directory TEXT, title TEXT, version TEXT,
+                time_created INTEGER, time_updated INTEGER);
+             CREATE TABLE message (id TEXT PRIMARY KEY, session_id TEXT, time_created INTEGER, data TEXT);
+             CREATE TABLE part (id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT, time_created INTEGER, data TEXT);
+             INSERT INTO session VALUES ('ses_1', 'global', NULL, '/p', 'T', '1.18.33', 1, 5), ('ses_2', 'global', NULL, '/p', 'T', '2.0.3', 1, 6);",
+        )
+        .unwrap();
+    for agent in ["gemini-cli", "opencode"] {
+        let done = epitome(home, &["install", agent]);
+        assert!(done.status.success(), "{agent}: {}", String::from_utf8_lossy(&done.stderr));
+    }
+    let told = answer(&epitome(home, &["doctor", "--json"]));
+    let problems = told["problems"].to_string();
+    assert!(problems.contains("OpenCode 2.0.3 asks plugins in another way"), "{problems}");
+    assert!(problems.contains("Gemini CLI's hooks are switched off"), "{problems}");
+    database.execute("DELETE FROM session WHERE id = 'ses_2'", []).unwrap();
+    fs::remove_file(home.join(".gemini/settings.json")).unwrap();
+    assert!(epitome(home, &["install", "gemini-cli"]).status.success());
+    let told = answer(&epitome(home, &["doctor", "--json"]));
+    let problems = told["problems"].to_string();
+    assert!(!problems.contains("OpenCode 2") && !problems.contains("switched off"), "{problems}");
+}

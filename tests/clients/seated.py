@@ -6,6 +6,7 @@ seated.py CLIENT EPITOME [SCENE...]     CLIENT: codex codex-remote claude gemini
   subagent  (Claude Code, OpenCode) a sub-agent's context passes the limit in mid-turn: it goes on with a summary of its own, and
             the conversation that called it is whole
   silent    (OpenCode) the model answers the one short question with nothing
+  passes    (Codex) two hundred requests through the gateway, compared byte by byte
   overflow  (Claude Code, OpenCode, Codex) the model refuses a request as too long: the client goes on
 """
 
@@ -114,6 +115,17 @@ class Seated(seat.Seat):
             running.close()
             self.resumed(size(m[2]), b)
         running.close()
+
+    def passes(self):
+        """Two hundred requests and more, with compactions between them: what is no compaction passes byte by byte."""
+        rounds = 110
+        call = lambda k: {"text": f"SEAT-A{k} \u00e9\u2028 \"looking\".", "calls": [self.a.shell(f"echo {k}; seq {k}")]}
+        running = self.begin("passes", [it for k in range(rounds) for it in (call(k), {"text": f"SEAT-A{k} done."})])
+        # The first compaction comes when there is something to compact.
+        done = lambda k: running.prompt(f"SEAT-R{k} go on") and (k % 25 != 24 or running.compact(self.o.wait))
+        self.check(f"{rounds} prompts and {rounds // 25} compactions are answered", all(done(k) for k in range(rounds)))
+        running.close()
+        self.check(f"the gateway saw {len(self.front.seen)} requests", len(self.front.seen) >= 2 * rounds)
 
 
 def main(client, program, *scenes):

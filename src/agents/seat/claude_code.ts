@@ -5,6 +5,10 @@ import type { Register } from 'claude-code'
 
 const EPITOME = "@EPITOME@"
 
+// Claude Code hands over no image, and takes none back: what stood there is named.
+const image = (r: any) =>
+  r.result?.type === 'image' ? `[${r.result.file?.type ?? 'image'}: not carried through the compaction; read it again if needed]` : ''
+
 export const register: Register = (on) => {
   on('session.compact', async ($, event, next) => {
     if (event.trigger !== 'manual' && event.trigger !== 'auto') return next(event)
@@ -16,7 +20,7 @@ export const register: Register = (on) => {
         role: m.role,
         text: m.text,
         toolUses: (m.toolUses ?? []).map((u: any) => ({ tool_use_id: u.tool_use_id, tool: u.tool, input: u.input })),
-        toolResults: (m.toolResults ?? []).map((r: any) => ({ tool_use_id: r.tool_use_id, text: r.text, isError: r.isError })),
+        toolResults: (m.toolResults ?? []).map((r: any) => ({ tool_use_id: r.tool_use_id, text: r.text || image(r), isError: r.isError })),
       }))
       const { trigger, instructions, agentId } = event as any
       const stdin = JSON.stringify({ trigger, instructions, agentId, lastRow: all[all.length - 1]?.handle, messages })

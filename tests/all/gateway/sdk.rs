@@ -1,4 +1,4 @@
-//! OpenAI's own SDK, where a Python that has it is named in `EPITOME_PYTHON` or first in the path.
+//! OpenAI's own SDK, where a Python that has it is named in `EPITOME_PYTHON`, lies in `target/openai`, or is first in the path.
 
 use std::process::Command;
 
@@ -8,12 +8,17 @@ const TOKEN: &str = "anna-0123456789abcdef";
 
 #[test]
 fn openais_sdk_compacts_and_goes_on() {
-    let python = std::env::var("EPITOME_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let own =
+        std::path::Path::new(env!("CARGO_BIN_EXE_epitome")).ancestors().find(|it| it.ends_with("target"));
+    let own = own.map(|it| it.join("openai/bin/python")).filter(|it| it.exists());
+    let own = own.map_or("python3".to_owned(), |it| it.display().to_string());
+    let python = std::env::var("EPITOME_PYTHON").unwrap_or(own);
     let known = "from openai.resources.responses import Responses; Responses.compact";
     let found = Command::new(&python).args(["-c", known]).output();
     if !found.is_ok_and(|it| it.status.success()) {
         eprintln!(
-            "SKIPPED: openais_sdk_compacts_and_goes_on: {python} has no openai that knows responses.compact (EPITOME_PYTHON)"
+            "SKIPPED: openais_sdk_compacts_and_goes_on: {python} has no openai that knows responses.compact \
+             (EPITOME_PYTHON, or: python3 -m venv target/openai && target/openai/bin/pip install openai)"
         );
         return;
     }

@@ -28,7 +28,7 @@ fn round(web: &Web, tenant: usize, number: u64) {
         post(web.port, "/v1/responses?next", &headers, &codex(&[made, message("user", "go on")], true));
     let seen = next.text();
     assert!(seen.contains(&format!("TAIL-{word} ")), "{seen}");
-    let others = regex::Regex::new(r"w\d+x\d+").unwrap();
+    let others = regex::Regex::new(r"\bw\d+x\d+\b").unwrap();
     assert!(others.find_iter(&seen).all(|it| it.as_str() == word), "{word}: {seen}");
 }
 
