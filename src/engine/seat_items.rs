@@ -1,4 +1,4 @@
-//! Compaction of the items of a Responses request, as a gateway sees them pass.
+//! Compaction of the items or messages of a request, as a gateway sees them pass.
 
 use super::open::{open_path, read};
 use super::{Engine, Opened, SeatAsk};
@@ -6,14 +6,16 @@ use crate::agents::{self, Agent};
 use crate::compact::Cause;
 use crate::error::{Error, Kind, Result};
 use crate::format::codex::{is_contextual, own_summary};
-use crate::format::{Format, Memory, SUMMARY_START};
+use crate::format::{self, Format, Memory, SUMMARY_START};
 use crate::history::{History, Kind as Why, Message, Meta, Part, Role, Text};
 use crate::verbatim::Prompts;
 
 /// What passes.
 pub struct ItemsAsk {
-    /// A JSON array of items.
+    /// A JSON array of items or messages.
     pub items: Vec<u8>,
+    /// Those of which API.
+    pub format: Format,
     /// The client's id for its session, if it lies on this machine.
     pub thread: Option<String>,
     /// The model that would be asked.
@@ -26,6 +28,8 @@ pub struct ItemsAsk {
 pub struct ItemsDone {
     /// The summary and the end of the conversation as one text.
     pub text: String,
+    /// The same as a JSON array of messages of the API, where it has messages.
+    pub messages: Option<Vec<u8>>,
     /// Tokens of the messages, before and after.
     pub tokens: (u64, u64),
     /// Of the archived original.
@@ -39,7 +43,7 @@ impl Engine {
     /// As [`Engine::seat`], and [`Kind::Input`] for what are no items.
     pub fn seat_items(&self, ask: ItemsAsk) -> Result<ItemsDone> {
         let source = Memory::new("request", ask.items);
-        let mut opened = read(Box::new(source), Some(Format::OpenAiResponses), None)?;
+        let mut opened = read(Box::new(source), Some(ask.format), None)?;
         let rollout = ask.thread.as_deref().and_then(|it| self.rollout(it));
         let meta = match &rollout {
             Some(it) => Meta { agent: None, ..it.session.history.meta.clone() },
@@ -58,7 +62,16 @@ impl Engine {
         if text.is_empty() {
             return Err(Error::new(Kind::Rejected, "expected a summary, found none"));
         }
-        Ok(ItemsDone { text, tokens: (seated.tokens_before, seated.tokens_after), handle: seated.handle })
+        let messages = match ask.format {
+            Format::OpenAiResponses => None,
+            format => Some(valid_messages(&seated.history, format)?),
+        };
+        Ok(ItemsDone {
+            text,
+            messages,
+            tokens: (seated.tokens_before, seated.tokens_after),
+            handle: seated.handle,
+        })
     }
 
     /// The file of a thread on this machine, if there is exactly one.
@@ -67,6 +80,18 @@ impl Engine {
         found.retain(|it| it.agent == Agent::Codex && it.id == thread);
         let [one] = found.as_slice() else { return None };
         open_path(&one.path, Some(Format::Codex)).ok()
+    }
+}
+
+/// The history as messages of an API that would accept them.
+fn valid_messages(history: &History, format: Format) -> Result<Vec<u8>> {
+    let (messages, _) = format::wire::messages_of(history, Some(format), format);
+    match format::validate::check(format, &messages).first() {
+        Some(first) => {
+            let what = format!("the result breaks {}: message {}: {}", first.rule, first.message, first.what);
+            Err(Error::new(Kind::Rejected, what))
+        }
+        None => Ok(messages),
     }
 }
 

@@ -7,11 +7,14 @@ use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
 use super::recognise::{Asked, message};
+use crate::format::Format;
 
 /// A compaction that was made.
 pub struct Made {
     /// The summary and the end of the conversation.
     pub text: String,
+    /// The same as a JSON array of messages, where those were asked for.
+    pub messages: Option<Vec<u8>>,
     /// The same as a capsule, where one was asked for.
     pub capsule: Option<String>,
     /// Seconds since 1970.
@@ -23,11 +26,14 @@ pub struct Made {
 /// The answer as a response.
 pub fn response(asked: Asked, stream: bool, made: &Made) -> Response<Body> {
     let id = id(&made.text);
+    if let Some(messages) = &made.messages {
+        return listed(asked, &id, messages, made);
+    }
     let item = match (asked, &made.capsule) {
         (Asked::Trigger, Some(capsule)) => {
             json!({"type": "compaction", "id": format!("cmp_{id}"), "encrypted_content": capsule})
         }
-        (Asked::Compact, _) => message(&made.text),
+        (Asked::Compact(_), _) => message(&made.text),
         (Asked::Prompt | Asked::Trigger, _) => {
             let part = json!({"type": "output_text", "text": made.text, "annotations": []});
             json!({"type": "message", "role": "assistant", "id": format!("msg_{id}"), "status": "completed", "content": [part]})
@@ -36,12 +42,30 @@ pub fn response(asked: Asked, stream: bool, made: &Made) -> Response<Body> {
     // No model was asked.
     let usage = json!({"input_tokens": 0, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 0,
         "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 0});
-    let object = if asked == Asked::Compact { "response.compaction" } else { "response" };
+    let compact = matches!(asked, Asked::Compact(_));
+    let object = if compact { "response.compaction" } else { "response" };
     let whole = json!({"id": format!("resp_{id}"), "object": object, "created_at": made.at, "status": "completed",
         "model": made.model, "output": [item], "usage": usage});
-    if stream && asked != Asked::Compact {
+    if stream && !compact {
         return body("text/event-stream", events(&whole));
     }
+    body("application/json", whole.to_string())
+}
+
+/// Messages of another API: those that take the place of the ones that came.
+fn listed(asked: Asked, id: &str, messages: &[u8], made: &Made) -> Response<Body> {
+    let messages: Value = serde_json::from_slice(messages).unwrap_or_default();
+    let whole = match asked {
+        Asked::Compact(Format::Anthropic) => {
+            json!({"id": format!("cmp_{id}"), "type": "compaction", "model": made.model,
+            "messages": messages, "usage": {"input_tokens": 0, "output_tokens": 0}})
+        }
+        Asked::Compact(_) | Asked::Prompt | Asked::Trigger => {
+            json!({"id": format!("cmp_{id}"), "object": "chat.compaction",
+            "created": made.at, "model": made.model, "messages": messages,
+            "usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}})
+        }
+    };
     body("application/json", whole.to_string())
 }
 
@@ -87,7 +111,13 @@ mod tests {
     }
 
     fn made(capsule: bool) -> Made {
-        Made { text: "S\n\u{2028}".into(), capsule: capsule.then(|| "EPITOME1.x".into()), at: 7, model: None }
+        Made {
+            text: "S\n\u{2028}".into(),
+            messages: None,
+            capsule: capsule.then(|| "EPITOME1.x".into()),
+            at: 7,
+            model: None,
+        }
     }
 
     #[tokio::test]
@@ -108,8 +138,10 @@ mod tests {
         let whole: Value =
             serde_json::from_str(&text(response(Asked::Trigger, false, &made(true))).await).unwrap();
         assert_eq!(whole["output"][0]["encrypted_content"], "EPITOME1.x");
-        let items: Value =
-            serde_json::from_str(&text(response(Asked::Compact, true, &made(false))).await).unwrap();
+        let items: Value = serde_json::from_str(
+            &text(response(Asked::Compact(Format::OpenAiResponses), true, &made(false))).await,
+        )
+        .unwrap();
         assert_eq!(items["object"], "response.compaction");
         assert_eq!(items["output"], json!([message("S\n\u{2028}")]));
     }

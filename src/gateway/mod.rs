@@ -31,6 +31,7 @@ use tokio::time::timeout;
 
 use crate::engine::{Engine, ItemsAsk, SeatEntry, seat_log};
 use crate::error::{Error, Kind, Result};
+use crate::format::Format;
 use crate::verbatim::Prompts;
 use answer::Made;
 use body::{Coding, Gathered, Room};
@@ -89,7 +90,7 @@ struct Ask {
 }
 
 impl Gateway {
-    /// A gateway. Without an upstream only `/responses/compact` is answered.
+    /// A gateway. Without an upstream only the paths that end in `/compact` are answered.
     pub fn new(upstream: Option<&str>, folder: PathBuf, engines: Engines) -> Result<Self> {
         let upstream = upstream.map(Upstream::new).transpose()?;
         // Only what comes back from a provider's client can hold a capsule.
@@ -232,7 +233,7 @@ impl Gateway {
         let done = within(LIMIT, self.compacting.clone(), work).await;
         let client = match asked {
             Asked::Prompt | Asked::Trigger => crate::agents::Agent::Codex.name(),
-            Asked::Compact => NAME,
+            Asked::Compact(_) => NAME,
         };
         let entry = SeatEntry {
             at: jiff::Timestamp::now().as_millisecond(),
@@ -261,19 +262,20 @@ impl Gateway {
         ask: Ask,
     ) -> Result<(Made, (u64, u64), Option<String>)> {
         let engine = (self.engines)(owner)?;
-        let prompts = match ask.asked {
-            Asked::Prompt | Asked::Trigger => Prompts::Kept,
-            Asked::Compact => Prompts::Dropped,
+        let (prompts, format) = match ask.asked {
+            Asked::Prompt | Asked::Trigger => (Prompts::Kept, Format::OpenAiResponses),
+            Asked::Compact(format) => (Prompts::Dropped, format),
         };
         let at = engine.now / 1000;
-        let items = ItemsAsk { items: ask.conversation, thread, model: ask.model.clone(), prompts };
+        let items = ItemsAsk { items: ask.conversation, format, thread, model: ask.model.clone(), prompts };
         let done = engine.seat_items(items)?;
         let capsule = match (ask.asked, &self.key) {
             (Asked::Trigger, Some(key)) => Some(key.seal(owner, &done.text)?),
             (Asked::Trigger, None) => return Err(Error::new(Kind::Bug, "a gateway without a key")),
-            (Asked::Prompt | Asked::Compact, _) => None,
+            (Asked::Prompt | Asked::Compact(_), _) => None,
         };
-        Ok((Made { text: done.text, capsule, at, model: ask.model }, done.tokens, done.handle))
+        let made = Made { text: done.text, messages: done.messages, capsule, at, model: ask.model };
+        Ok((made, done.tokens, done.handle))
     }
 }
 

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::capsule::MARK;
 use crate::error::Result;
+use crate::format::Format;
 
 /// How Codex begins the prompt of a local compaction.
 const PROMPT: &str = "You are performing a CONTEXT CHECKPOINT COMPACTION";
@@ -26,8 +27,8 @@ pub enum Asked {
     Prompt,
     /// An item that asks the provider for one: the answer is one item.
     Trigger,
-    /// `POST …/responses/compact`: the answer is a list of items.
-    Compact,
+    /// `POST …/compact`: the answer is a list of items or messages.
+    Compact(Format),
 }
 
 /// The endpoints that are looked into.
@@ -35,18 +36,22 @@ pub enum Asked {
 pub enum Endpoint {
     /// `POST …/responses`.
     Responses,
-    /// `POST …/responses/compact`.
-    Compact,
+    /// `POST …/compact` behind the path of an API, whose messages come and go.
+    Compact(Format),
 }
 
 impl Endpoint {
     /// The endpoint at a path.
     pub fn at(path: &str) -> Option<Self> {
-        if path.ends_with("/responses/compact") {
-            Some(Self::Compact)
-        } else {
-            path.ends_with("/responses").then_some(Self::Responses)
-        }
+        let Some(api) = path.strip_suffix("/compact") else {
+            return path.ends_with("/responses").then_some(Self::Responses);
+        };
+        let apis = [
+            ("/responses", Format::OpenAiResponses),
+            ("/messages", Format::Anthropic),
+            ("/chat/completions", Format::OpenAiChat),
+        ];
+        apis.into_iter().find(|(path, _)| api.ends_with(path)).map(|it| Self::Compact(it.1))
     }
 }
 
@@ -57,8 +62,10 @@ pub fn may_concern_us(body: &[u8]) -> bool {
 
 #[derive(Deserialize)]
 struct Body<'a> {
-    #[serde(borrow)]
-    input: &'a RawValue,
+    #[serde(borrow, default)]
+    input: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    messages: Option<&'a RawValue>,
     #[serde(borrow, default)]
     tools: Option<&'a RawValue>,
     #[serde(default)]
@@ -81,10 +88,14 @@ pub struct Request {
 }
 
 impl Request {
-    /// Reads a body. `None` for what is no request whose input is a list of items: it is passed on as it is.
+    /// Reads a body. `None` for what is no request with a list of items or messages: it is passed on as it is.
     pub fn read(body: &str, endpoint: Endpoint) -> Option<Self> {
         let read: Body<'_> = serde_json::from_str(body).ok()?;
-        let raw: Vec<&RawValue> = serde_json::from_str(read.input.get()).ok()?;
+        let list = match endpoint {
+            Endpoint::Responses | Endpoint::Compact(Format::OpenAiResponses) => read.input,
+            Endpoint::Compact(_) => read.messages,
+        };
+        let raw: Vec<&RawValue> = serde_json::from_str(list?.get()).ok()?;
         let start = body.as_ptr() as usize;
         let span = |it: &&RawValue| {
             let at = it.get().as_ptr() as usize - start;
@@ -92,7 +103,7 @@ impl Request {
         };
         let no_tools = read.tools.is_none_or(|it| it.get().replace(char::is_whitespace, "") == "[]");
         let asked = match endpoint {
-            Endpoint::Compact => Some(Asked::Compact),
+            Endpoint::Compact(api) => Some(Asked::Compact(api)),
             Endpoint::Responses => raw.last().and_then(|it| asked(it.get(), no_tools)),
         };
         let items = raw.iter().map(span).collect();
@@ -123,7 +134,7 @@ impl Request {
     pub fn conversation(&self, body: &str) -> Vec<u8> {
         let end = match self.asked {
             Some(Asked::Prompt | Asked::Trigger) => self.items.len() - 1,
-            Some(Asked::Compact) | None => self.items.len(),
+            Some(Asked::Compact(_)) | None => self.items.len(),
         };
         let items: Vec<&str> = self.items[..end].iter().map(|it| &body[it.clone()]).collect();
         format!("[{}]", items.join(",")).into_bytes()
@@ -198,8 +209,15 @@ mod tests {
         }
         assert!(Request::read("{\"input\": [{]}", Endpoint::Responses).is_none());
         assert_eq!(Endpoint::at("/v1/responses"), Some(Endpoint::Responses));
-        assert_eq!(Endpoint::at("/backend-api/codex/responses/compact"), Some(Endpoint::Compact));
-        assert_eq!(Endpoint::at("/v1/responses/resp_1"), None);
+        assert_eq!(
+            Endpoint::at("/backend-api/codex/responses/compact"),
+            Some(Endpoint::Compact(Format::OpenAiResponses))
+        );
+        assert_eq!(Endpoint::at("/v1/messages/compact"), Some(Endpoint::Compact(Format::Anthropic)));
+        assert_eq!(Endpoint::at("/v1/chat/completions/compact"), Some(Endpoint::Compact(Format::OpenAiChat)));
+        for other in ["/v1/responses/resp_1", "/v1/messages", "/v1/chat/completions", "/compact"] {
+            assert_eq!(Endpoint::at(other), None, "{other}");
+        }
     }
 
     #[test]
@@ -229,7 +247,7 @@ mod tests {
         let found: Value = serde_json::from_slice(&request.conversation(&body.to_string())).unwrap();
         assert_eq!(found, json!([said]));
         let body = json!({"input": [said]}).to_string();
-        let request = Request::read(&body, Endpoint::Compact).unwrap();
+        let request = Request::read(&body, Endpoint::Compact(Format::OpenAiResponses)).unwrap();
         assert_eq!(request.conversation(&body), json!([said]).to_string().into_bytes());
     }
 }

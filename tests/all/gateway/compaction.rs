@@ -195,6 +195,55 @@ fn the_endpoint_needs_no_provider() {
 }
 
 #[test]
+fn messages_of_other_apis_are_compacted_as_their_own() {
+    let web = Web::start(|_, _| {});
+    let numbers = |round: usize| (0..400).map(|it| format!("{}\n", 1000 * round + it)).collect::<String>();
+    let rule = "Fix the parser. Never change anything under migrations/x/.";
+    let end = "The test TAIL-x fails in parser.rs, line 12; that is next.";
+    let (mut anthropic, mut chat) = (vec![json!({"role": "user", "content": rule})], vec![]);
+    chat.push(json!({"role": "system", "content": "You are a coding agent."}));
+    chat.push(json!({"role": "user", "content": rule}));
+    for round in 0..12 {
+        let (id, input) = (format!("call_{round}"), json!({"cmd": format!("seq {round}000 {round}399")}));
+        anthropic.push(json!({"role": "assistant", "content": [{"type": "tool_use", "id": id, "name": "exec", "input": input}]}));
+        anthropic.push(
+            json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": numbers(round)}]}),
+        );
+        let call = json!({"id": id, "type": "function", "function": {"name": "exec", "arguments": input.to_string()}});
+        chat.push(json!({"role": "assistant", "content": null, "tool_calls": [call]}));
+        chat.push(json!({"role": "tool", "tool_call_id": id, "content": numbers(round)}));
+    }
+    for list in [&mut anthropic, &mut chat] {
+        list.push(json!({"role": "assistant", "content": end}));
+    }
+    for (path, messages) in [("/v1/messages/compact", anthropic), ("/v1/chat/completions/compact", chat)] {
+        let body = json!({"model": "claude-sonnet-4-5", "max_tokens": 100, "messages": messages});
+        let answer = post(web.port, path, &[], &body);
+        assert_eq!(answer.status(), 200, "{path}: {}", answer.text());
+        let new = answer.json()["messages"].as_array().unwrap().clone();
+        let text = json!(new).to_string();
+        assert_eq!(text.matches("Earlier conversation compacted").count(), 1, "{path}: {text}");
+        assert!(
+            text.contains("migrations/x/") && text.contains("TAIL-x") && !text.contains("3377"),
+            "{path}: {text}"
+        );
+        assert!(text.len() * 3 < json!(messages).to_string().len() * 2, "{path}");
+        assert_eq!(new[0]["role"] == "system", path.contains("chat"), "{path}: {text}");
+        // What came back can be compacted again, once something was added.
+        let mut more = new;
+        more.push(json!({"role": "user", "content": "And the tests?"}));
+        more.push(json!({"role": "assistant", "content": "They pass. ".repeat(1_500)}));
+        let again = post(web.port, path, &[], &json!({"model": "m", "messages": more})).text();
+        assert_eq!(again.matches("Earlier conversation compacted").count(), 1, "{path}: {again}");
+        assert!(again.contains("migrations/x/") && again.contains("And the tests?"), "{path}: {again}");
+        for wrong in [json!({"messages": "x"}), json!({"input": []}), json!({"messages": []}), json!([])] {
+            let refused = post(web.port, path, &[], &wrong);
+            assert!((400..500).contains(&refused.status()), "{path} {wrong}: {}", refused.text());
+        }
+    }
+}
+
+#[test]
 fn what_cannot_be_compacted_is_passed_on_as_it_came() {
     let provider = Provider::plain();
     let url = format!("http://127.0.0.1:{}", provider.port);
