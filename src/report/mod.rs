@@ -150,7 +150,7 @@ impl Remains {
     fn name(self) -> &'static str {
         match self {
             Self::Lost => "lost",
-            Self::Recoverable => "recoverable, but not said any more",
+            Self::Recoverable => "only in the archive",
             Self::Kept => "kept in the summary",
             Self::InTail => "in the messages that stay",
         }

@@ -50,7 +50,9 @@ fn message(
     plain: bool,
     messages: usize,
 ) {
-    let fate = if anchor.is_some() && !plain { format!(" is-{}", entry.fate.name()) } else { String::new() };
+    // `is-kept` and its like are the colours of facts.
+    let faded = anchor.is_some() && !plain && entry.fate == Fate::Summarized;
+    let fate = if faded { " is-summarized" } else { "" };
     let id = anchor.map(|it| format!(" id=\"m{it}\"")).unwrap_or_default();
     let _ = write!(
         out,
