@@ -357,31 +357,49 @@ fn drop_turns(items: &mut Vec<Box<Live>>, starts: &mut Vec<usize>, turns: u64) {
 }
 
 /// What Codex mends before it sends: outputs without a call go, a call without an output gets one that says
-/// `aborted`, unless it stands at the very end and may still be answered.
+/// `aborted`, unless it stands at the very end and may still be answered. An output that stands before its call, which
+/// the API refuses, is moved behind it.
 fn paired(items: Vec<Box<Live>>) -> Vec<Box<Live>> {
-    let mut calls: HashSet<(Family, &str)> = HashSet::new();
+    let mut calls: HashMap<(Family, &str), usize> = HashMap::default();
     let mut outputs: HashSet<&str> = HashSet::new();
     let mut last_said = 0;
     for (at, live) in items.iter().enumerate() {
         match &live.pair {
-            Pair::Call(family, id) => drop(calls.insert((*family, id))),
+            Pair::Call(family, id) => drop(calls.entry((*family, id)).or_insert(at)),
             Pair::Output(_, id) => drop(outputs.insert(id)),
             Pair::None => last_said = at,
         }
     }
     // What goes, and what gets an answer.
     let odd = |at: usize, live: &Live| match &live.pair {
-        Pair::Output(family, id) => !calls.contains(&(*family, &**id)),
+        Pair::Output(family, id) => !calls.contains_key(&(*family, &**id)),
         Pair::Call(Family::Function | Family::Custom, id) => !outputs.contains(&**id) && at < last_said,
         Pair::Call(Family::Search, _) | Pair::None => false,
     };
     let odd: HashSet<usize> =
         items.iter().enumerate().filter(|(at, it)| odd(*at, it)).map(|it| it.0).collect();
-    if odd.is_empty() {
+    let early = |at: usize, live: &Live| match &live.pair {
+        Pair::Output(family, id) => calls.get(&(*family, &**id)).is_some_and(|call| *call > at),
+        Pair::Call(..) | Pair::None => false,
+    };
+    let early: HashSet<usize> =
+        items.iter().enumerate().filter(|(at, it)| early(*at, it)).map(|it| it.0).collect();
+    if odd.is_empty() && early.is_empty() {
         return items;
     }
+    let mut waiting: HashMap<Box<str>, Vec<Box<Live>>> = HashMap::default();
     let mut out = Vec::with_capacity(items.len());
     for (at, live) in items.into_iter().enumerate() {
+        if let Pair::Output(_, id) = &live.pair
+            && early.contains(&at)
+        {
+            waiting.entry(id.as_ref().into()).or_default().push(live);
+            continue;
+        }
+        let answered = match &live.pair {
+            Pair::Call(_, id) => waiting.remove(&**id).unwrap_or_default(),
+            Pair::Output(..) | Pair::None => Vec::new(),
+        };
         let answer = match &live.pair {
             _ if !odd.contains(&at) => None,
             Pair::Call(_, id) => {
@@ -400,6 +418,7 @@ fn paired(items: Vec<Box<Live>>) -> Vec<Box<Live>> {
             Pair::Output(..) | Pair::None => continue,
         };
         out.push(live);
+        out.extend(answered);
         out.extend(answer.map(Box::new));
     }
     out
