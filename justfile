@@ -39,9 +39,10 @@ soak SECONDS="3600":
 suites:
     cargo test --test all mcp::suites -- --nocapture --test-threads=1
 
-# Instructions of a compaction for each hostile shape of 200 kB and of 2 MB; needs valgrind and about an hour.
+# Instructions and memory of `estimate` and `compact` for each hostile shape of 200 kB and of 2 MB; needs valgrind, GNU time and about an hour.
 growth BYTES="200000":
-    EPITOME_GROWTH={{BYTES}} cargo test --release --test all hostile::costs -- --nocapture
+    cargo build --release
+    EPITOME_GROWTH={{BYTES}} EPITOME_PROGRAM={{justfile_directory()}}/target/release/epitome cargo test --test all hostile::costs -- --nocapture
 
 # What each profile keeps on the sessions of a folder, written to SCORECARD.md.
 scorecard corpus="../shared/corpus":

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use epitome::config::{Config, Environment, StoreAt};
 use epitome::engine::{Amount, Ask, Engine, SessionRef, To};
 use epitome::error::Kind;
-use epitome::format::{self, Format, Memory, validate};
+use epitome::format::{self, Format, Memory, Mode, Session, validate};
 use epitome::history::History;
 use epitome::profile::Profile;
 
@@ -61,6 +61,7 @@ impl Bench {
             Err(error) if error.kind() == Kind::Bug => return Err(format!("read: {}", error.full())),
             Err(_) => return Ok(Seen::Unread),
         };
+        rewritten(&opened.session, bytes)?;
         let ask = &self.asks[(number % self.asks.len() as u64) as usize];
         let bug = |what: &str, error: epitome::error::Error| match error.kind() {
             Kind::Bug => Err(format!("{what}: {}", error.full())),
@@ -90,4 +91,67 @@ impl Bench {
         }
         Ok(Seen::Written(1))
     }
+}
+
+/// The APIs whose plain messages are written.
+const APIS: [Format; 4] = [Format::Anthropic, Format::OpenAiChat, Format::OpenAiResponses, Format::Gemini];
+
+/// Writes a session without a change: patched it has the same bytes, and what is written anew is read as the same
+/// messages and written again as the same bytes. The error names what is not so.
+pub fn rewritten(session: &Session, bytes: &[u8]) -> Result<(), String> {
+    let (format, history) = (session.format, &session.history);
+    // A session without a message has nothing to resume.
+    if history.messages().is_empty() {
+        return Ok(());
+    }
+    if !format.is_read_only() {
+        let source = Memory::new("session", bytes);
+        let patched = format::write(&source, session, history, Mode::Patch).and_then(|it| it.bytes(&source));
+        if patched.map_err(|error| format!("empty patch: {}", error.full()))? != bytes {
+            return Err("an empty patch changes bytes".to_owned());
+        }
+        if !format.is_wire()
+            && let Ok(written) = format::write(&source, session, history, Mode::New)
+        {
+            let written = written.bytes(&source).map_err(|error| error.full())?;
+            let again = read_again(&written, format)?;
+            if let Some(what) = other_message(history, &again.history) {
+                return Err(format!("written as a new session it reads otherwise: {what}"));
+            }
+        }
+    }
+    for api in APIS {
+        let (once, _) = format::messages(history, api);
+        let again = read_again(&once, api)?;
+        let (twice, _) = format::messages(&again.history, api);
+        if once != twice {
+            return Err(format!("{} written again differs: {}", api.name(), differing(&once, &twice)));
+        }
+    }
+    Ok(())
+}
+
+fn read_again(bytes: &[u8], format: Format) -> Result<Session, String> {
+    let read = format::read(&Memory::new("again", bytes), Some(format));
+    read.map_err(|error| format!("{} cannot be read again: {}", format.name(), error.full()))
+}
+
+/// The first message that differs in what a model sees.
+fn other_message(one: &History, other: &History) -> Option<String> {
+    let seen = |it: &History, at: usize| {
+        it.messages().get(at).map(|it| format!("{:?} {:?} {:?}", it.role, it.kind, it.parts))
+    };
+    let most = one.messages().len().max(other.messages().len());
+    let (one, other) = (0..most).map(|at| (seen(one, at), seen(other, at))).find(|(one, other)| one != other)?;
+    Some(differing(one.unwrap_or_default().as_bytes(), other.unwrap_or_default().as_bytes()))
+}
+
+/// Where two texts begin to differ, with a little around it.
+fn differing(one: &[u8], other: &[u8]) -> String {
+    let at = one.iter().zip(other).take_while(|(a, b)| a == b).count();
+    let around = |it: &[u8]| {
+        let range = at.saturating_sub(60)..it.len().min(at + 60);
+        String::from_utf8_lossy(&it[range]).into_owned()
+    };
+    format!("at {at}: {} | {}", around(one), around(other))
 }

@@ -1,6 +1,6 @@
 //! From a plan and a summary to a new history, or a refusal.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
 
@@ -23,6 +23,9 @@ pub struct Outcome {
     pub first_changed: usize,
     /// Tokens before it: what a provider's cache still serves.
     pub prefix_tokens: u64,
+    /// Outputs that were left out because their call is summarised: of a call that was answered twice, the second
+    /// answer can stand behind the cut.
+    pub orphans: usize,
 }
 
 /// history' = history[..from] + new[at..at + count] + history[to..].
@@ -70,6 +73,7 @@ pub fn apply(
     let outputs = replaced(plan);
     let mut messages: Vec<Message> = plan.layout.iter().map(|it| built(old, &outputs, it, summary)).collect();
     messages.extend(old[plan.made_for.count..].iter().cloned());
+    let orphans = drop_orphans(&mut messages, &gone(old, plan));
     let before: u64 = old.iter().filter(|it| counts(it)).map(|it| ruler.message(it)).sum();
     let tokens: u64 = messages.iter().filter(|it| counts(it)).map(|it| ruler.message(it)).sum();
     if tokens == 0 && !messages.is_empty() {
@@ -105,6 +109,7 @@ pub fn apply(
         first_changed: front,
         prefix_tokens: prefix,
         tokens,
+        orphans,
         history: History::new(messages, history.meta.clone()),
     })
 }
@@ -114,7 +119,48 @@ pub fn behind(history: &History, plan: &Plan) -> Vec<Message> {
     let summary = plan.layout.iter().rposition(|it| matches!(it, Item::Summary { .. }));
     let (old, outputs) = (history.messages(), replaced(plan));
     let kept = plan.layout[summary.map_or(0, |it| it + 1)..].iter().map(|it| built(old, &outputs, it, ""));
-    kept.chain(old.iter().skip(plan.made_for.count).cloned()).collect()
+    let mut out: Vec<Message> = kept.chain(old.iter().skip(plan.made_for.count).cloned()).collect();
+    drop_orphans(&mut out, &gone(old, plan));
+    out
+}
+
+/// The ids of calls that do not stay.
+fn gone<'a>(old: &'a [Message], plan: &Plan) -> HashSet<&'a str> {
+    let mut stays = vec![false; plan.made_for.count.min(old.len())];
+    for item in &plan.layout {
+        if let Item::Old(index) = item
+            && let Some(it) = stays.get_mut(*index)
+        {
+            *it = true;
+        }
+    }
+    let stays = |at: usize| stays.get(at).copied().unwrap_or(true);
+    let calls = |wanted: bool| {
+        let such = old.iter().enumerate().filter(move |(at, _)| stays(*at) == wanted);
+        such.flat_map(|(_, it)| it.calls()).map(|it| &*it.id)
+    };
+    let mut out: HashSet<&str> = calls(false).collect();
+    for id in calls(true) {
+        out.remove(id);
+    }
+    out
+}
+
+/// Takes out the outputs of calls that are gone; how many there were.
+fn drop_orphans(messages: &mut Vec<Message>, gone: &HashSet<&str>) -> usize {
+    let is_orphan = |it: &Part| matches!(it, Part::Output(output) if gone.contains(&*output.id));
+    let mut dropped = 0;
+    messages.retain_mut(|message| {
+        let before = message.parts.len();
+        // Taken apart only where there is something to take out: a message's parts can be many.
+        if message.parts.iter().any(is_orphan) {
+            message.parts.retain(|it| !is_orphan(it));
+            message.wire_len = None;
+        }
+        dropped += before - message.parts.len();
+        before == 0 || !message.parts.is_empty()
+    });
+    dropped
 }
 
 /// The outputs that a plan replaces, by message.

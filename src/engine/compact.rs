@@ -379,6 +379,12 @@ impl CompactAnswer {
         self.pruned = pruned(&made.plan.ops);
         self.tokens_after = made.outcome.tokens;
         self.used_percent_after = percent(made.outcome.tokens + self.overhead, self.window);
+        if made.outcome.orphans > 0 {
+            self.warnings.push(format!(
+                "{} tool outputs were left out: each is a second output of a call that is summarised",
+                made.outcome.orphans
+            ));
+        }
         self.messages_after = made.outcome.history.messages().len();
         self.first_changed = Some(made.outcome.first_changed);
         self.prefix_tokens = made.outcome.prefix_tokens;

@@ -15,10 +15,13 @@ fn rounds(few: usize) -> usize {
     std::env::var("EPITOME_ROUNDS").ok().and_then(|it| it.parse().ok()).unwrap_or(few)
 }
 
+/// The program under test. Long runs name a copy that no build replaces under them.
+pub(crate) fn program() -> std::ffi::OsString {
+    std::env::var_os("EPITOME_PROGRAM").unwrap_or(env!("CARGO_BIN_EXE_epitome").into())
+}
+
 pub(crate) fn command(home: &Path, arguments: &[&str]) -> Command {
-    // Long runs name a copy that no build replaces under them.
-    let program = std::env::var_os("EPITOME_PROGRAM").unwrap_or(env!("CARGO_BIN_EXE_epitome").into());
-    let mut command = Command::new(program);
+    let mut command = Command::new(program());
     command.env_clear().env("HOME", home).env("PATH", "/usr/bin:/bin").current_dir(home).args(arguments);
     command
 }

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 
+use epitome::format::{self, Format, Memory, validate};
 use serde_json::Value;
 
 use crate::apply::{answer, apply, command, epitome, home, with_outputs};
@@ -265,4 +266,43 @@ fn doctor_says_what_it_finds_and_what_to_do() {
     fs::write(&db, b"this is no database, and never was one: 0123456789".repeat(200)).unwrap();
     let found = answer(&epitome(there.path(), &["doctor", "--json"]));
     assert_eq!(found["store"]["whole"], false, "{found}");
+}
+
+/// Two outputs under one id, at once, behind other items, and with their call: whatever of them stays in the outcome has
+/// one call and one output.
+#[test]
+fn doubled_outputs_of_one_call_are_mended() {
+    let is_output = |it: &&str| it.contains("_call_output\"");
+    let text = String::from_utf8(crate::apply::example("codex.jsonl")).unwrap();
+    let outputs: Vec<&str> = text.lines().filter(is_output).collect();
+    let last = *outputs.last().unwrap();
+    let id = last.split("\"call_id\":\"").nth(1).unwrap().split('"').next().unwrap();
+    let of_last: Vec<&str> = text.lines().filter(|it| it.contains(id)).collect();
+    assert!(outputs.len() > 5 && of_last.len() > 1);
+    let each_twice: Vec<&str> =
+        text.lines().flat_map(|it| if is_output(&it) { vec![it, it] } else { vec![it] }).collect();
+    let changed = last.replacen("\"output\":\"", "\"output\":\"another one: ", 1);
+    assert_ne!(changed, last);
+    let cases = [
+        ("each at once", each_twice.join("\n")),
+        ("all again at the end", [text.trim_end(), &outputs.join("\n")].join("\n")),
+        ("the last call again", [text.trim_end(), &of_last.join("\n")].join("\n")),
+        ("another output of the last call", [text.trim_end(), &changed].join("\n")),
+    ];
+    for (what, session) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rollout.jsonl");
+        fs::write(&file, session + "\n").unwrap();
+        for profile in ["epitome", "codex", "codex@0.46", "codex@0.169", "gemini-cli", "opencode", "claude-code"] {
+            let out = folder.path().join(format!("{profile}.jsonl"));
+            let [file, out_name] = [&file, &out].map(|it| it.to_str().unwrap());
+            let words = ["compact", file, "--profile", profile, "--out", out_name, "--json"];
+            let done = answer(&epitome(folder.path(), &words));
+            assert_eq!(done["status"], "compacted", "{what}, {profile}: {done}");
+            let made = Memory::new("made", fs::read(&out).unwrap());
+            let history = format::read(&made, Some(Format::Codex)).unwrap().history;
+            let (messages, _) = format::messages(&history, Format::OpenAiResponses);
+            assert_eq!(validate::check(Format::OpenAiResponses, &messages), [], "{what}, {profile}");
+        }
+    }
 }

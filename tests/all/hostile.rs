@@ -1,5 +1,5 @@
 //! Texts made to cost too much: what is kept of a session ten times as long is ten times as much. What that costs in
-//! instructions is printed by `just growth`, which needs valgrind.
+//! instructions and memory is printed by `just growth`, which needs valgrind and GNU time.
 
 use std::path::Path;
 use std::process::Command;
@@ -92,7 +92,7 @@ fn command(text: &str) -> String {
 type Shape = (&'static str, fn(usize) -> String);
 
 /// Each makes a session of about so many bytes.
-const SHAPES: [Shape; 38] = [
+const SHAPES: [Shape; 46] = [
     ("URLs without white space", |n| said(&numbered(n / 2, |it| format!("https://a{it}.example.org/x,")))),
     ("https:// again and again", |n| said(&"https://".repeat(n / 16))),
     ("parallel calls", |n| {
@@ -209,6 +209,17 @@ const SHAPES: [Shape; 38] = [
         command(&format!("cd /{}; {}", "abc/".repeat(n / 8), "cat a.rs; ".repeat(n / 20)))
     }),
     ("one directory after the other", |n| command(&"cd a; ".repeat(n / 6))),
+    ("bold", |n| said(&"**a** ".repeat(n / 12))),
+    ("open bold", |n| said(&"**a ".repeat(n / 8))),
+    ("stars", |n| said(&"*".repeat(n / 2))),
+    ("open brackets", |n| said(&"([{<".repeat(n / 8))),
+    ("quotes within quotes", |n| said(&"> ".repeat(n / 4))),
+    ("nested lists", |n| said(&numbered(n / 2, |it| format!("{}- a{it}\n", "  ".repeat(it % 40))))),
+    ("nested input", |n| {
+        let (open, close) = ("[".repeat(100), "]".repeat(100));
+        called(n / 700, false, |it| ("Bash", json!({"command": format!("echo '{open}{it}{close}'")}), "ok".into()))
+    }),
+    ("tabs and blanks", |n| said(&" \t".repeat(n / 6))),
     ("here-documents", |n| command(&format!("{}\n{}", "<<A ".repeat(n / 8), "x\n".repeat(n / 4)))),
 ];
 
@@ -248,8 +259,12 @@ fn what_is_kept_grows_as_the_session_does() {
     assert_eq!(wrong, Vec::<&str>::new());
 }
 
-/// Instructions and peak memory of `epitome compact`, for 200 kB and 2 MB of each shape (or the bytes in
-/// `EPITOME_GROWTH`), less those of a session that says next to nothing.
+/// What a command costs: instructions, and kilobytes of memory at its peak.
+type Cost = [u64; 2];
+
+/// Instructions and peak memory of `estimate` and `compact`, for 200 kB and 2 MB of each shape (or the bytes in
+/// `EPITOME_GROWTH`), less those of a session of a few words. `EPITOME_SHAPE` names one shape, `EPITOME_PROGRAM` the
+/// program that is measured.
 #[test]
 fn costs_grow_as_the_session_does() {
     let name = "costs_grow_as_the_session_does";
@@ -257,41 +272,59 @@ fn costs_grow_as_the_session_does() {
         eprintln!("SKIPPED: {name}: takes an hour (`just growth`)");
         return;
     };
-    if Command::new("valgrind").arg("--version").output().is_err() {
-        eprintln!("SKIPPED: {name}: no valgrind");
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let measured = |text: &str| {
-        let file = folder.path().join("session.jsonl");
-        std::fs::write(&file, text).unwrap();
-        instructions(&file, folder.path())
-    };
-    let nothing = measured(&said("hello"));
-    let mut wrong = Vec::new();
-    for (name, make) in SHAPES {
-        let [small, large] =
-            [bytes, 10 * bytes].map(|bytes| measured(&make(bytes)).saturating_sub(nothing).max(1));
-        let times = large as f64 / small as f64;
-        println!("{name:32} {:>8} {:>8} million {times:>6.1} ×", small / 1_000_000, large / 1_000_000);
-        if times > 12.0 {
-            wrong.push(name);
+    for tool in ["valgrind", TIME] {
+        if Command::new(tool).arg("--version").output().is_err() {
+            eprintln!("SKIPPED: {name}: no {tool}");
+            return;
         }
     }
-    assert_eq!(wrong, Vec::<&str>::new());
+    let only = std::env::var("EPITOME_SHAPE").ok();
+    let folder = tempfile::tempdir().unwrap();
+    let measured = |command: &str, text: &str| {
+        let file = folder.path().join("session.jsonl");
+        std::fs::write(&file, text).unwrap();
+        cost(command, &file, folder.path())
+    };
+    println!("{:32} {:10} million instructions, 200 kB, 2 MB, ×; MB of memory, the same", "shape", "command");
+    let mut wrong = Vec::new();
+    for command in ["estimate", "compact"] {
+        // The first run makes the store.
+        let [_, nothing] = [(); 2].map(|()| measured(command, &said("hello")));
+        for (name, make) in SHAPES.into_iter().filter(|it| only.as_ref().is_none_or(|only| only == it.0)) {
+            let [small, large] = [bytes, 10 * bytes].map(|bytes| measured(command, &make(bytes)));
+            let mut line = format!("{name:32} {command:10}");
+            for (which, (unit, floor)) in [(1e6, 1_000_000), (1e3, 1_000)].into_iter().enumerate() {
+                // Where the small one costs next to nothing, a page more is no growth.
+                let beyond = |it: Cost| it[which].saturating_sub(nothing[which]).max(floor) as f64;
+                let times = beyond(large) / beyond(small);
+                line += &format!(" {:>9.1} {:>9.1} {times:>6.1}", beyond(small) / unit, beyond(large) / unit);
+                if times > 12.0 {
+                    wrong.push(format!("{name}, {command}: × {times:.1}"));
+                }
+            }
+            println!("{line}");
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
 }
 
-/// Instructions that a preview of a compaction takes.
-fn instructions(session: &Path, folder: &Path) -> u64 {
-    let out = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(env!("CARGO_BIN_EXE_epitome"))
-        .args(["compact", "--now", "2026-06-01T00:00:00Z", "--store"])
-        .arg(folder.join("store"))
-        .arg(session)
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&out.stderr).into_owned();
-    let line = said.lines().find_map(|it| it.split_once("Collected : ")).map(|it| it.1.trim().to_owned());
-    line.and_then(|it| it.parse().ok()).unwrap_or_else(|| panic!("no count of instructions: {said}"))
+/// GNU time: the peak of a process's resident memory.
+const TIME: &str = "/usr/bin/time";
+
+/// What a command that writes nothing costs.
+fn cost(command: &str, session: &Path, folder: &Path) -> Cost {
+    let under = |tool: &[&str]| {
+        let mut out = Command::new(tool[0]);
+        out.args(&tool[1..]).arg(crate::apply::program()).args([command, "--now", "2026-06-01T00:00:00Z"]);
+        let out = out.arg("--store").arg(folder.join("store")).arg(session).output().unwrap();
+        String::from_utf8_lossy(&out.stderr).into_owned()
+    };
+    let counted = under(&["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]);
+    let instructions = counted.lines().find_map(|it| it.split_once("Collected : ")?.1.trim().parse().ok());
+    let timed = under(&[TIME, "--format", "%M"]);
+    let kilobytes = timed.lines().next_back().and_then(|it| it.parse().ok());
+    match (instructions, kilobytes) {
+        (Some(instructions), Some(kilobytes)) => [instructions, kilobytes],
+        _ => panic!("no count of instructions or kilobytes: {counted}{timed}"),
+    }
 }

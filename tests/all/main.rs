@@ -30,7 +30,6 @@ mod laws;
 mod layers;
 mod main_job;
 mod mcp;
-mod mutate;
 mod native;
 mod packaging;
 mod parity;

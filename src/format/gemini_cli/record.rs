@@ -227,7 +227,9 @@ fn draft(fields: &Fields, ours: Option<&str>, raw: bool) -> Draft {
         }
         Some("gemini") => {
             let tools = fields.get("toolCalls").and_then(list).unwrap_or_default();
-            let tools = match tools.into_iter().map(tool).collect::<Result<Vec<_>, _>>() {
+            // What is no object is no call; the writer leaves it out too.
+            let tools = tools.into_iter().filter(|it| Fields::of(it).is_some());
+            let tools = match tools.map(tool).collect::<Result<Vec<_>, _>>() {
                 Ok(tools) => tools,
                 Err(error) => {
                     let what = format!("expected a call in a message record, found {error}; it is skipped");

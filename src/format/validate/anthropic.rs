@@ -407,6 +407,17 @@ mod tests {
                     format!(r#"[{CALL},{{"role":"user","content":"no"}}]"#),
                     format!("[{CALL}]"),
                 ),
+                // A block of another type that names the call is no answer to it, in the middle or at the end.
+                (
+                    "anthropic/result-follows-call",
+                    after_call(&ANSWER.replace("tool_result", "x_result")),
+                    after_call(&format!(r#"{ANSWER},{}"#, ANSWER.replace("tool_result", "x_result"))),
+                ),
+                (
+                    "anthropic/result-follows-call",
+                    format!(r#"[{CALL},{{"role":"user","content":[{}]}}]"#, ANSWER.replace("tool_result", "x_result")),
+                    format!(r#"[{CALL},{{"role":"user","content":[{ANSWER}]}}]"#),
+                ),
                 ("anthropic/call-of-result", user(&format!("[{ANSWER}]")), after_call(ANSWER)),
                 (
                     "anthropic/results-first",

@@ -1,5 +1,5 @@
-//! Claude Code: its thresholds, the budget of a batch of results, micro-compaction by time (seed 002, deep dive;
-//! reference 3.1 and 3.3).
+//! Claude Code: its thresholds, the budget of a batch of results, micro-compaction by time, by count and by size (seed
+//! 002, deep dive; reference 3.1 and 3.3; the numbers by count and size as the profile states them).
 
 use epitome::compact::{Limits, Moment};
 use epitome::history::{Call, Kind, Message, Part, Role};
@@ -46,6 +46,14 @@ fn thresholds() {
 
 const BATCH: usize = 2_000;
 const PREVIEW: usize = 50;
+/// By count: above so many results, if more tokens than this are gained.
+const COUNT: usize = 12;
+const COUNT_GAIN: u64 = 800;
+/// By size: beyond the newest so many tokens, if more tokens than this are gained.
+const SIZE: u64 = 700;
+const SIZE_GAIN: u64 = 300;
+/// The newest results that clearing by time and by count leave alone.
+const NEWEST: usize = 5;
 const CLEARED: &str = "[Old tool result content cleared]";
 const COMPACTABLE: [&str; 8] = ["Read", "Bash", "Grep", "Glob", "WebSearch", "WebFetch", "Edit", "Write"];
 
@@ -70,42 +78,83 @@ fn budget(batches: &mut [Batch]) {
     }
 }
 
+/// The results that may be cleared, oldest first.
+fn clearable(batches: &mut [Batch]) -> Vec<&mut String> {
+    let of_these = |it: &&mut (&'static str, String)| COMPACTABLE.contains(&it.0);
+    batches.iter_mut().flatten().filter(of_these).map(|it| &mut it.1).collect()
+}
+
+/// UTF-16 units / 4, rounded half up.
+fn tokens(text: &str) -> u64 {
+    (text.encode_utf16().count() as u64 + 2) / 4
+}
+
+/// Clears these if more tokens than `least` are gained.
+fn clear(results: &mut [&mut String], least: Option<u64>) {
+    let gain: u64 = results.iter().map(|it| tokens(it)).sum();
+    if least.is_none_or(|least| gain > least) {
+        results.iter_mut().for_each(|it| CLEARED.clone_into(it));
+    }
+}
+
 /// After 60 minutes without a word: all but the five newest results of these tools.
-fn micro(batches: &mut [Batch], idle_minutes: i64) {
+fn micro_by_time(batches: &mut [Batch], idle_minutes: i64) {
     if idle_minutes < 60 {
         return;
     }
-    let mut all: Vec<&mut String> =
-        batches.iter_mut().flatten().filter(|it| COMPACTABLE.contains(&it.0)).map(|it| &mut it.1).collect();
-    let old = all.len().saturating_sub(5);
-    for text in &mut all[..old] {
-        **text = CLEARED.to_owned();
+    let mut all = clearable(batches);
+    let old = all.len().saturating_sub(NEWEST);
+    clear(&mut all[..old], None);
+}
+
+/// Above a number of results: all but the five newest.
+fn micro_by_count(batches: &mut [Batch]) {
+    let mut all = clearable(batches);
+    all.retain(|it| *it != CLEARED);
+    if all.len() > COUNT {
+        let old = all.len() - NEWEST;
+        clear(&mut all[..old], Some(COUNT_GAIN));
     }
+}
+
+/// The result in which the newest so many tokens are passed, and all older ones.
+fn micro_by_size(batches: &mut [Batch]) {
+    let mut all = clearable(batches);
+    all.retain(|it| *it != CLEARED);
+    let mut newer = 0;
+    let kept = all.iter().rev().take_while(|it| {
+        newer += tokens(it);
+        newer <= SIZE
+    });
+    let old = all.len() - kept.count();
+    clear(&mut all[..old], Some(SIZE_GAIN));
 }
 
 fn small() -> Profile {
     let mut profile = profile(NAME);
-    // The other two go by numbers that are ours, stated where they stand.
-    profile.passes.retain(|it| match it {
-        Pass::Outputs(step) => step.above == 0 && !matches!(step.select, Select::Beyond(_)),
-        Pass::Snip(_) | Pass::Collapse(_) | Pass::Summarize(_) => false,
-    });
-    let [Pass::Outputs(budget), Pass::Outputs(micro)] = &mut profile.passes[..] else { panic!() };
-    assert_eq!(
-        (&budget.select, &micro.select, micro.idle_minutes),
-        (&Select::EachBatch(200_000), &Select::AllButLast(5), 60)
-    );
+    profile.passes.retain(|it| matches!(it, Pass::Outputs(_)));
+    let [Pass::Outputs(budget), Pass::Outputs(time), Pass::Outputs(count), Pass::Outputs(size)] =
+        &mut profile.passes[..]
+    else {
+        panic!()
+    };
+    assert_eq!(budget.select, Select::EachBatch(200_000));
     budget.select = Select::EachBatch(BATCH as u64);
     let Replace::Ends(ends) = &mut budget.replace else { panic!() };
     assert_eq!(ends.chars, 2_000);
     ends.chars = PREVIEW;
+    assert_eq!((&time.select, time.idle_minutes), (&Select::AllButLast(NEWEST), 60));
+    assert_eq!((&count.select, count.above, count.minimum), (&Select::AllButLast(NEWEST), 100, 20_000));
+    (count.above, count.minimum) = (COUNT, COUNT_GAIN);
+    assert_eq!((&size.select, size.minimum), (&Select::Beyond(40_000), 20_000));
+    (size.select, size.minimum) = (Select::Beyond(SIZE), SIZE_GAIN);
     profile
 }
 
 #[test]
 fn clears() {
     let profile = small();
-    let mut seen = [0; 3];
+    let mut seen = [0; 5];
     differences("claude-code budget and micro-compaction", ROUNDS, |dice: &mut Dice| {
         let batches: Vec<Batch> = (0..dice.length(1, 8))
             .map(|_| {
@@ -140,10 +189,16 @@ fn clears() {
         let plan = plan(&profile, &history(messages), Wish { moment, ..Wish::default() });
         let mut theirs = batches.clone();
         budget(&mut theirs);
-        micro(&mut theirs, idle);
-        seen[0] += u64::from(theirs.iter().flatten().any(|it| it.1 == CLEARED));
-        seen[1] += u64::from(theirs.iter().flatten().any(|it| it.1.starts_with("<persisted")));
-        seen[2] += u64::from(theirs == batches);
+        let mut clears = |it: usize, step: &dyn Fn(&mut [Batch]), theirs: &mut Vec<Batch>| {
+            let before = theirs.clone();
+            step(theirs);
+            seen[it] += u64::from(*theirs != before);
+        };
+        clears(0, &|it| micro_by_time(it, idle), &mut theirs);
+        clears(1, &|it| micro_by_count(it), &mut theirs);
+        clears(2, &|it| micro_by_size(it), &mut theirs);
+        seen[3] += u64::from(theirs.iter().flatten().any(|it| it.1.starts_with("<persisted")));
+        seen[4] += u64::from(theirs == batches);
         let found = replaced(&plan);
         for (at, batch) in batches.iter().enumerate() {
             for (part, (tool, text)) in batch.iter().enumerate() {
@@ -157,5 +212,6 @@ fn clears() {
         }
         Ok(())
     });
-    assert!(seen.iter().all(|it| *it > 100), "cleared, persisted, untouched: {seen:?}");
+    println!("cleared by time, count, size; persisted; untouched: {seen:?}");
+    assert!(seen.iter().all(|it| *it > 100), "cleared by time, count, size; persisted; untouched: {seen:?}");
 }

@@ -1,7 +1,8 @@
 //! Gemini CLI sessions: what a resume sends, and that what is written reads back.
 
-use epitome::format::{Memory, Mode, Session, Source, gemini_cli};
+use epitome::format::{self, Format, Memory, Mode, Session, Source, gemini_cli};
 use epitome::history::{History, Kind, Message, Part, Role};
+use epitome::tokens::{Ruler, Tokenizer};
 
 use super::{after_laws, compacted, sessions, shape, stub_largest};
 
@@ -370,5 +371,50 @@ mod laws {
                 after_laws(&source, gemini_cli::read, gemini_cli::write, &session);
             }
         }
+    }
+}
+
+/// What is written of a session whose hash is no text is read without being told its format.
+#[test]
+fn a_hash_that_is_a_number_is_not_carried_on() {
+    for hash in ["7", "null", "[]", "{\"a\":\"b\"}", "1e400"] {
+        let changed = format!(r#"{{"$set":{{"projectHash":{hash}}}}}"#);
+        let lines = [META, &changed, &user("u1", "go"), &model("g1", "gone", "")].join("\n") + "\n";
+        let whole = format!(
+            "{{\"sessionId\":\"s\",\"projectHash\":{hash},\"messages\":[{},{}]}}",
+            user("u1", "go"),
+            model("g1", "gone", "")
+        );
+        for text in [lines, whole] {
+            let source = Memory::new("session", text.as_str());
+            let session = gemini_cli::read(&source).unwrap();
+            assert_eq!(texts(&session), ["User Said go", "Assistant Said gone"], "{text}");
+            let written = gemini_cli::write(&source, &session, &session.history, Mode::New).unwrap();
+            let written = Memory::new("written", written.bytes(&source).unwrap());
+            let again = format::read(&written, None).unwrap();
+            assert_eq!(again.format, Format::GeminiCli, "{text}");
+            assert_eq!(texts(&again), texts(&session), "{text}");
+        }
+    }
+}
+
+/// Sums of such figures do not overflow, and no context size is made of them.
+#[test]
+fn usage_that_no_model_has_is_not_believed() {
+    let huge = u64::MAX;
+    let figures = [
+        format!(r#"{{"input":{huge},"cached":{huge},"output":{huge},"thoughts":{huge},"tool":{huge},"total":{huge}}}"#),
+        format!(r#"{{"input":{huge},"cached":0,"output":1,"thoughts":0,"tool":0,"total":0}}"#),
+        r#"{"input":99999999999999999999999,"cached":-5,"output":1e300,"thoughts":"x","tool":[],"total":null}"#
+            .to_owned(),
+    ];
+    let plain = of(&[user("u1", "go"), model("g1", "done", r#","model":"m-1""#)]);
+    let unreported = Ruler::new(&read(&plain).history, Tokenizer::Auto, None);
+    for tokens in figures {
+        let source = of(&[user("u1", "go"), model("g1", "done", &format!(r#","tokens":{tokens},"model":"m-1""#))]);
+        let session = read(&source);
+        let ruler = Ruler::new(&session.history, Tokenizer::Auto, None);
+        assert_eq!(ruler.reported(), None, "{tokens}");
+        assert_eq!(ruler.filled(&session.history), unreported.filled(&read(&plain).history), "{tokens}");
     }
 }

@@ -10,7 +10,8 @@ use epitome::tokens::middle::within_bytes;
 use epitome::tokens::{Ruler, Tokenizer};
 
 use super::{
-    Rows, Wish, call, history, laid_out, model, output, plan, profile, read, result, results, row, text, user,
+    Rows, Wish, apply, call, history, laid_out, model, output, plan, profile, read, result, results, row, text,
+    user,
 };
 
 /// By itself, in a window.
@@ -402,6 +403,26 @@ fn deviations(out: &mut Rows) {
     row(out, "deviation.too-long", move || {
         for name in ["codex", "codex@0.46", "codex@0.169", "claude-code"] {
             assert!(says(name, "70 % of its size"), "{name}");
+        }
+    });
+    row(out, "deviation.larger-outcome", move || {
+        for (name, _) in BUILT_IN.iter().filter(|it| it.0 != "epitome") {
+            // Gemini CLI does the same, and has a status for it: gemini.compress.inflated.
+            if name.starts_with("gemini-cli") {
+                assert!(!says(name, "more tokens than its input"), "{name}");
+                continue;
+            }
+            assert!(says(name, "more tokens than its input"), "{name}");
+            let (profile, history) = (profile(name), history(rounds(&["x".repeat(4_000), "y".repeat(4_000)])));
+            let plan = plan(&profile, &history, Wish::default());
+            assert!(plan.need.is_some(), "{name}: {}", plan.reason.text);
+            let rejected = apply(&profile, &history, &plan, &"word ".repeat(100_000)).unwrap_err();
+            assert_eq!(rejected.code, "grew", "{name}");
+        }
+    });
+    row(out, "deviation.nothing-new", move || {
+        for (name, _) in BUILT_IN.iter().filter(|it| it.0 != "epitome") {
+            assert!(says(name, "nothing was said since the last compaction"), "{name}");
         }
     });
     row(out, "deviation.each-has-some", || {
