@@ -142,7 +142,8 @@ fn other_message(one: &History, other: &History) -> Option<String> {
         it.messages().get(at).map(|it| format!("{:?} {:?} {:?}", it.role, it.kind, it.parts))
     };
     let most = one.messages().len().max(other.messages().len());
-    let (one, other) = (0..most).map(|at| (seen(one, at), seen(other, at))).find(|(one, other)| one != other)?;
+    let (one, other) =
+        (0..most).map(|at| (seen(one, at), seen(other, at))).find(|(one, other)| one != other)?;
     Some(differing(one.unwrap_or_default().as_bytes(), other.unwrap_or_default().as_bytes()))
 }
 

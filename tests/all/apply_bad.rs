@@ -293,7 +293,9 @@ fn doubled_outputs_of_one_call_are_mended() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("rollout.jsonl");
         fs::write(&file, session + "\n").unwrap();
-        for profile in ["epitome", "codex", "codex@0.46", "codex@0.169", "gemini-cli", "opencode", "claude-code"] {
+        for profile in
+            ["epitome", "codex", "codex@0.46", "codex@0.169", "gemini-cli", "opencode", "claude-code"]
+        {
             let out = folder.path().join(format!("{profile}.jsonl"));
             let [file, out_name] = [&file, &out].map(|it| it.to_str().unwrap());
             let words = ["compact", file, "--profile", profile, "--out", out_name, "--json"];

@@ -126,7 +126,8 @@ const SHAPES: [Shape; 46] = [
         said(&format!("# Rules {}\n\n{}", "never so ".repeat(n / 36), "- use it here\n".repeat(n / 56)))
     }),
     ("one word", |n| said(&"a".repeat(n / 2))),
-    ("blanks", |n| said(&format!("{}x", " ".repeat(n / 2)))),
+    // Cut by letters: blanks alone are too few tokens for a compaction at 200 kB.
+    ("blanks", |n| said(&format!("{} x", " ".repeat(1_000)).repeat(n / 2_004))),
     ("line breaks", |n| said(&format!("{}x", "\n".repeat(n / 4)))),
     ("open quotes", |n| said(&"\"a b c\" “x ".repeat(n / 28))),
     ("tags", |n| said(&"<a>\n".repeat(n / 10))),
@@ -217,7 +218,9 @@ const SHAPES: [Shape; 46] = [
     ("nested lists", |n| said(&numbered(n / 2, |it| format!("{}- a{it}\n", "  ".repeat(it % 40))))),
     ("nested input", |n| {
         let (open, close) = ("[".repeat(100), "]".repeat(100));
-        called(n / 700, false, |it| ("Bash", json!({"command": format!("echo '{open}{it}{close}'")}), "ok".into()))
+        called(n / 700, false, |it| {
+            ("Bash", json!({"command": format!("echo '{open}{it}{close}'")}), "ok".into())
+        })
     }),
     ("tabs and blanks", |n| said(&" \t".repeat(n / 6))),
     ("here-documents", |n| command(&format!("{}\n{}", "<<A ".repeat(n / 8), "x\n".repeat(n / 4)))),
@@ -297,8 +300,10 @@ fn costs_grow_as_the_session_does() {
                 // Where the small one costs next to nothing, a page more is no growth.
                 let beyond = |it: Cost| it[which].saturating_sub(nothing[which]).max(floor) as f64;
                 let times = beyond(large) / beyond(small);
+                // From 1 MiB on, `estimate` looks at texts twice where no usage was reported.
+                let most = if command == "estimate" { 13.0 } else { 12.0 };
                 line += &format!(" {:>9.1} {:>9.1} {times:>6.1}", beyond(small) / unit, beyond(large) / unit);
-                if times > 12.0 {
+                if times > most {
                     wrong.push(format!("{name}, {command}: × {times:.1}"));
                 }
             }

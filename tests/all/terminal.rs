@@ -277,7 +277,10 @@ fn the_log_of_the_server_acts_on_no_terminal() {
         ("tools/call", tool("estimate_tokens", json!({"text": HOSTILE}))),
         ("tools/call", tool("estimate_tokens", json!({"session": session}))),
         ("tools/call", tool("estimate_tokens", json!({"session": HOSTILE, "format": HOSTILE}))),
-        ("tools/call", tool("summarize_history", json!({"session": session, "focus": HOSTILE, "to": "file"}))),
+        (
+            "tools/call",
+            tool("summarize_history", json!({"session": session, "focus": HOSTILE, "to": "file"})),
+        ),
         ("tools/call", tool("prune_tool_outputs", json!({"session": session, "protect_tokens": 0}))),
         ("tools/call", tool("recall", json!({"query": HOSTILE, "scope": "all"}))),
         ("tools/call", tool(HOSTILE, json!({HOSTILE: HOSTILE}))),
@@ -289,7 +292,8 @@ fn the_log_of_the_server_acts_on_no_terminal() {
     .enumerate()
     {
         let id = format!("{number}{HOSTILE}");
-        writeln!(input, "{}", json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).unwrap();
+        writeln!(input, "{}", json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+            .unwrap();
         loop {
             let mut line = String::new();
             assert!(output.read_line(&mut line).unwrap() > 0, "no answer to {method:?}");
@@ -369,7 +373,8 @@ fn the_log_of_the_gateway_acts_on_no_terminal() {
 fn what_the_seat_tells_people_acts_on_no_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let home = hostile_home(&folder);
-    let said = |role: &str, text: &str| json!({"role": role, "text": text, "toolUses": [], "handle": HOSTILE});
+    let said =
+        |role: &str, text: &str| json!({"role": role, "text": text, "toolUses": [], "handle": HOSTILE});
     let long = format!("{HOSTILE}{}", "one more line of the notes\n".repeat(4_000));
     let messages = json!([said("user", HOSTILE), said("assistant", &long), said("user", HOSTILE)]);
     let mut told = String::new();

@@ -415,7 +415,10 @@ mod tests {
                 ),
                 (
                     "anthropic/result-follows-call",
-                    format!(r#"[{CALL},{{"role":"user","content":[{}]}}]"#, ANSWER.replace("tool_result", "x_result")),
+                    format!(
+                        r#"[{CALL},{{"role":"user","content":[{}]}}]"#,
+                        ANSWER.replace("tool_result", "x_result")
+                    ),
                     format!(r#"[{CALL},{{"role":"user","content":[{ANSWER}]}}]"#),
                 ),
                 ("anthropic/call-of-result", user(&format!("[{ANSWER}]")), after_call(ANSWER)),

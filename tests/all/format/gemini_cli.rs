@@ -411,7 +411,8 @@ fn usage_that_no_model_has_is_not_believed() {
     let plain = of(&[user("u1", "go"), model("g1", "done", r#","model":"m-1""#)]);
     let unreported = Ruler::new(&read(&plain).history, Tokenizer::Auto, None);
     for tokens in figures {
-        let source = of(&[user("u1", "go"), model("g1", "done", &format!(r#","tokens":{tokens},"model":"m-1""#))]);
+        let source =
+            of(&[user("u1", "go"), model("g1", "done", &format!(r#","tokens":{tokens},"model":"m-1""#))]);
         let session = read(&source);
         let ruler = Ruler::new(&session.history, Tokenizer::Auto, None);
         assert_eq!(ruler.reported(), None, "{tokens}");

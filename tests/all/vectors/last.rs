@@ -10,8 +10,8 @@ use epitome::tokens::middle::within_bytes;
 use epitome::tokens::{Ruler, Tokenizer};
 
 use super::{
-    Rows, Wish, apply, call, history, laid_out, model, output, plan, profile, read, result, results, row, text,
-    user,
+    Rows, Wish, apply, call, history, laid_out, model, output, plan, profile, read, result, results, row,
+    text, user,
 };
 
 /// By itself, in a window.
@@ -413,7 +413,8 @@ fn deviations(out: &mut Rows) {
                 continue;
             }
             assert!(says(name, "more tokens than its input"), "{name}");
-            let (profile, history) = (profile(name), history(rounds(&["x".repeat(4_000), "y".repeat(4_000)])));
+            let (profile, history) =
+                (profile(name), history(rounds(&["x".repeat(4_000), "y".repeat(4_000)])));
             let plan = plan(&profile, &history, Wish::default());
             assert!(plan.need.is_some(), "{name}: {}", plan.reason.text);
             let rejected = apply(&profile, &history, &plan, &"word ".repeat(100_000)).unwrap_err();
