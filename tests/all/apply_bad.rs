@@ -289,6 +289,7 @@ fn doubled_outputs_of_one_call_are_mended() {
         ("the last call again", [text.trim_end(), &of_last.join("\n")].join("\n")),
         ("another output of the last call", [text.trim_end(), &changed].join("\n")),
     ];
+    let mut warned = false;
     for (what, session) in cases {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("rollout.jsonl");
@@ -301,10 +302,12 @@ fn doubled_outputs_of_one_call_are_mended() {
             let words = ["compact", file, "--profile", profile, "--out", out_name, "--json"];
             let done = answer(&epitome(folder.path(), &words));
             assert_eq!(done["status"], "compacted", "{what}, {profile}: {done}");
+            warned |= done["warnings"].to_string().contains("a second output of a call");
             let made = Memory::new("made", fs::read(&out).unwrap());
             let history = format::read(&made, Some(Format::Codex)).unwrap().history;
             let (messages, _) = format::messages(&history, Format::OpenAiResponses);
             assert_eq!(validate::check(Format::OpenAiResponses, &messages), [], "{what}, {profile}");
         }
     }
+    assert!(warned, "what was left out is told nowhere");
 }
