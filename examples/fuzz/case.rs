@@ -97,7 +97,7 @@ impl Bench {
 const APIS: [Format; 4] = [Format::Anthropic, Format::OpenAiChat, Format::OpenAiResponses, Format::Gemini];
 
 /// Writes a session without a change: patched it has the same bytes, and what is written anew is read as the same
-/// messages and written again as the same bytes. The error names what is not so.
+/// messages and written again as the same JSON. The error names what is not so.
 pub fn rewritten(session: &Session, bytes: &[u8]) -> Result<(), String> {
     let (format, history) = (session.format, &session.history);
     // A session without a message has nothing to resume.
@@ -124,7 +124,9 @@ pub fn rewritten(session: &Session, bytes: &[u8]) -> Result<(), String> {
         let (once, _) = format::messages(history, api);
         let again = read_again(&once, api)?;
         let (twice, _) = format::messages(&again.history, api);
-        if once != twice {
+        // A half of a surrogate pair in a call's input becomes an escape, and the same character once it is read again.
+        let parsed = |it: &[u8]| serde_json::from_slice::<serde_json::Value>(it).ok();
+        if once != twice && parsed(&once) != parsed(&twice) {
             return Err(format!("{} written again differs: {}", api.name(), differing(&once, &twice)));
         }
     }
