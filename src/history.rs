@@ -412,6 +412,8 @@ pub struct Output {
     pub failed: bool,
     /// The text already is a placeholder: the agent or we cleared it before.
     pub cleared: bool,
+    /// The exit code, where the format records it beside the text.
+    pub exit: Option<i32>,
     /// The user refused the call, as the agent itself recorded it.
     pub refusal: Option<Box<Refusal>>,
 }
@@ -800,6 +802,7 @@ mod tests {
             media: [].into(),
             failed: false,
             cleared: false,
+            exit: None,
             refusal: None,
         };
         Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)])

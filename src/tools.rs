@@ -241,6 +241,15 @@ pub fn asks_user(agent: Option<&str>, name: &str) -> bool {
     }
 }
 
+/// Agents whose shell tool reports every failure: by an exit code, or by marking the output as failed.
+const REPORTING: [&str; 5] = ["claude-code", "codex", "gemini-cli", "opencode", "pi"];
+
+/// Whether an output of the agent's shell that is not marked as failed means exit code 0; nothing where the agent is not
+/// known.
+pub fn reports_failures(agent: Option<&str>) -> Option<bool> {
+    agent.map(|it| REPORTING.contains(&it))
+}
+
 /// Everything that a call does, in order. Never empty: an unknown tool gives one [`Meaning::Other`].
 pub fn actions(call: &Call) -> Vec<Action> {
     let text = call.input.as_str();

@@ -130,6 +130,7 @@ fn entry(head: &str, text: &str) -> Option<Message> {
                 media: [].into(),
                 failed,
                 cleared: false,
+                exit: None,
                 refusal: None,
             };
             (Role::Tool, Part::Output(output))
@@ -163,6 +164,7 @@ mod tests {
             media: [].into(),
             failed: true,
             cleared: false,
+            exit: None,
             refusal: None,
         };
         vec![

@@ -245,6 +245,12 @@ pub(super) fn hides(command: &str) -> bool {
     command.contains("||") || command.contains('|') && FILTERS.contains(&head)
 }
 
+/// Whether the exit code of a command line may be that of something else than what it ran: pipes and lists.
+pub(super) fn masks(command: &str) -> bool {
+    let first = command.split("<<").next().unwrap_or(command).trim();
+    first.contains(['|', ';', '\n'])
+}
+
 /// Whether a project is built, checked or run by it.
 pub(super) fn sets_up(command: &str) -> bool {
     tools::programs(command).iter().any(|words| {

@@ -17,6 +17,7 @@ struct Language {
     forbid: Vec<String>,
     require: Vec<String>,
     prefer: Vec<String>,
+    standing: Vec<String>,
     void: Vec<String>,
     approve: Vec<String>,
     refuse: Vec<String>,
@@ -26,6 +27,8 @@ struct Language {
     untested: Vec<String>,
     found: Vec<String>,
     remaining: Vec<String>,
+    unfinished: Vec<String>,
+    finished: Vec<String>,
     announce: Vec<String>,
 }
 
@@ -84,6 +87,11 @@ impl List {
         self.0.of(small.plain).find(&small.text).map(|it| it.range())
     }
 
+    /// What stands before the first in the text, in small letters, and what follows from there on.
+    pub(super) fn around<'t>(&self, small: &'t Small) -> Option<(&'t str, &'t str)> {
+        self.0.of(small.plain).find(&small.text).map(|it| small.text.split_at(it.start()))
+    }
+
     /// The text with a space in place of each.
     pub(super) fn blot<'a>(&self, small: &'a Small) -> Small<'a> {
         let text = self.0.of(small.plain).replace_all(&small.text, " ");
@@ -96,6 +104,7 @@ pub(super) struct Cues {
     pub(super) forbid: List,
     pub(super) require: List,
     pub(super) prefer: List,
+    pub(super) standing: List,
     pub(super) void: List,
     /// At the start of a text.
     pub(super) approve: List,
@@ -107,6 +116,9 @@ pub(super) struct Cues {
     pub(super) untested: List,
     pub(super) found: List,
     pub(super) remaining: List,
+    pub(super) unfinished: List,
+    /// What only looks unfinished.
+    pub(super) finished: List,
     /// At the start of a text.
     pub(super) announce: List,
 }
@@ -134,6 +146,7 @@ pub(super) static CUES: LazyLock<Cues> = LazyLock::new(|| {
         forbid: any(false, |it| &it.forbid),
         require: any(false, |it| &it.require),
         prefer: any(false, |it| &it.prefer),
+        standing: any(false, |it| &it.standing),
         void: any(false, |it| &it.void),
         approve: any(true, |it| &it.approve),
         refuse: any(true, |it| &it.refuse),
@@ -143,6 +156,8 @@ pub(super) static CUES: LazyLock<Cues> = LazyLock::new(|| {
         untested: any(false, |it| &it.untested),
         found: any(false, |it| &it.found),
         remaining: any(false, |it| &it.remaining),
+        unfinished: any(false, |it| &it.unfinished),
+        finished: any(false, |it| &it.finished),
         announce: any(true, |it| &it.announce),
     }
 });
@@ -159,6 +174,7 @@ mod tests {
                 &it.forbid,
                 &it.require,
                 &it.prefer,
+                &it.standing,
                 &it.void,
                 &it.approve,
                 &it.refuse,
@@ -168,6 +184,8 @@ mod tests {
                 &it.untested,
                 &it.found,
                 &it.remaining,
+                &it.unfinished,
+                &it.finished,
                 &it.announce,
             ]
             .into_iter()

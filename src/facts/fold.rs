@@ -10,11 +10,13 @@ use super::{Deed, Detail, Fact, Name, Polarity, Topic, talk, work};
 use crate::history::History;
 
 /// Words in a heading, in lower case, that tell what its section holds. The first that fits counts.
-const SECTIONS: [(&str, Topic); 58] = [
+const SECTIONS: [(&str, Topic); 60] = [
     ("analysis", Topic::Findings),
     ("user message", Topic::UserMessages),
     ("user said", Topic::UserMessages),
     ("last request", Topic::Last),
+    ("not confirmed", Topic::Unconfirmed),
+    ("asked for in this task", Topic::Directives),
     ("still open", Topic::Open),
     ("pending", Topic::Open),
     ("next step", Topic::Open),
@@ -121,6 +123,12 @@ static PATH: LazyLock<Expression> = LazyLock::new(|| {
 static COMMAND: LazyLock<Expression> =
     LazyLock::new(|| Expression::new(r"^`([^`]+)`\s*(…)?\s*(?:→|->|:|—)\s*(.+)$"));
 
+/// Whether a line of an earlier summary says that an error is over.
+fn over(line: &str) -> bool {
+    let lower = line.to_lowercase();
+    lower.starts_with("fix:") || ["fixed", "resolved", "solved"].iter().any(|it| lower.contains(it))
+}
+
 fn rule_of(text: &str) -> Detail {
     Detail::Rule(talk::polarity(text).unwrap_or(Polarity::Require))
 }
@@ -133,13 +141,28 @@ fn section(lead: &str) -> Option<(&'static str, Topic, Option<&str>)> {
     Some((word, *topic, found.get(3).map(|it| it.as_str())))
 }
 
+/// How many `#` a heading has; none for the other kinds.
+fn level(heading: &str) -> usize {
+    heading.bytes().take_while(|it| *it == b'#').count()
+}
+
 /// Reads every summary in the history.
 pub(super) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>) {
     for (number, message) in history.messages().iter().enumerate() {
         let Some(earlier) = Earlier::of(number, message) else { continue };
         for text in earlier.texts() {
-            Fold { earlier, number, base, topic: None, headed: false, skip: false, indent: 0, facts }
-                .text(text);
+            Fold {
+                earlier,
+                number,
+                base,
+                topic: None,
+                level: None,
+                headed: false,
+                skip: false,
+                indent: 0,
+                facts,
+            }
+            .text(text);
         }
     }
 }
@@ -169,6 +192,8 @@ struct Fold<'a> {
     base: Option<&'a str>,
     /// Of the section that is open; nothing before the first.
     topic: Option<Topic>,
+    /// How deep the heading of that section stands.
+    level: Option<usize>,
     /// A section was opened.
     headed: bool,
     /// In an analysis that the summary after it repeats.
@@ -223,6 +248,7 @@ impl Fold<'_> {
         let nested = line.starts_with([' ', '\t']) && !lead.starts_with('<');
         if !nested && let Some((word, topic, rest)) = section(lead) {
             self.topic = Some(topic);
+            self.level = Some(level(lead));
             self.headed = true;
             self.skip = word == "analysis";
             if let Some(rest) = rest {
@@ -231,6 +257,13 @@ impl Fold<'_> {
             return;
         }
         if !nested && HEADING.is_match(lead) && lead.starts_with(['#', '<']) {
+            // A heading of another kind ends the section, one below it does not.
+            if self.level.is_some_and(|it| level(lead) <= it) {
+                self.topic = Some(Topic::Findings);
+            }
+            return;
+        }
+        if !lead.contains(char::is_alphanumeric) {
             return;
         }
         // They stand above all sections; below a heading a tool's text may begin so.
@@ -250,13 +283,17 @@ impl Fold<'_> {
         let indent = line.len() - line.trim_start().len();
         if nested
             && indent > self.indent
-            && matches!(topic, Topic::Open | Topic::Active)
+            && matches!(topic, Topic::Open | Topic::Active | Topic::Unconfirmed | Topic::Errors)
             && let Some(step) =
                 self.facts.last_mut().filter(|it| it.topic == topic && it.message == self.number)
         {
             if !code && step.text.chars().count() < 300 {
                 let apart = if step.text.ends_with([':', '.', ';']) { " " } else { "; " };
-                step.text.reword(|it| format!("{it}{apart}{}", super::text::unmarked(bare(lead))));
+                let more = super::text::unmarked(bare(lead));
+                step.text.reword(|it| format!("{it}{apart}{more}"));
+                if let Detail::Error { resolved: resolved @ None, .. } = &mut step.detail {
+                    *resolved = over(&more).then_some(self.number);
+                }
             }
             return;
         }
@@ -316,7 +353,8 @@ impl Fold<'_> {
         if body.is_empty() || body == "(none)" || FRAME.iter().any(|it| lower.starts_with(it)) {
             return;
         }
-        let stepped = ["open: ", "doing: ", "done: "].iter().any(|it| body.starts_with(it));
+        let stepped =
+            ["open: ", "doing: ", "done: ", "not confirmed: "].iter().any(|it| body.starts_with(it));
         match topic {
             Topic::Last | Topic::Current if stepped => self.step(topic, body, checked),
             Topic::Files => self.files(body),
@@ -326,9 +364,10 @@ impl Fold<'_> {
             | Topic::UserMessages
             | Topic::Last
             | Topic::Decisions
-            | Topic::Constraints => self.quoted(topic, body),
+            | Topic::Constraints
+            | Topic::Directives => self.quoted(topic, body),
             Topic::Identifiers => self.names(body),
-            Topic::Open | Topic::Active | Topic::Done => self.step(topic, body, checked),
+            Topic::Open | Topic::Active | Topic::Unconfirmed | Topic::Done => self.step(topic, body, checked),
             Topic::Directory | Topic::Tried | Topic::Untested | Topic::Current | Topic::Findings => {
                 self.prose(topic, body);
             }
@@ -373,7 +412,10 @@ impl Fold<'_> {
             }
             return;
         }
-        let detail = |text: &str| if topic == Topic::Constraints { rule_of(text) } else { Detail::None };
+        let detail = |text: &str| match topic {
+            Topic::Constraints | Topic::Directives => rule_of(text),
+            _ => Detail::None,
+        };
         let starts = body.starts_with(['"', '“']);
         if starts && let Some(end) = body.rfind(['"', '”']).filter(|it| *it > 3) {
             // To the last mark: there may be others within, and `"begin" … "end"` stays what it is.
@@ -383,17 +425,23 @@ impl Fold<'_> {
                 return;
             }
             if topic == Topic::UserMessages {
-                for rule in
-                    super::text::sentences(&text).into_iter().filter(|it| talk::polarity(it).is_some())
-                {
-                    self.push_quote(Topic::Constraints, rule, rule_of(rule));
+                for rule in super::text::sentences(&text) {
+                    if let Some(polarity) = talk::polarity(rule) {
+                        let topic = talk::order(rule, polarity);
+                        self.push_quote(topic, rule, Detail::Rule(polarity));
+                    }
                 }
             }
             let detail = detail(&text);
             self.push_quote(topic, &text, detail);
         } else {
             let text = clip(body, 1_200).0;
-            let detail = detail(text);
+            // Beside rules, others' summaries list what else is to be known there.
+            let rules = topic != Topic::Constraints
+                || talk::polarity(text).is_some()
+                || text.to_lowercase().contains("user");
+            let topic = if rules { topic } else { Topic::Findings };
+            let detail = if rules { detail(text) } else { Detail::None };
             self.push(topic, text, detail);
         }
     }
@@ -409,6 +457,7 @@ impl Fold<'_> {
             ("done: ", Topic::Done),
             ("doing: ", Topic::Active),
             ("open: ", Topic::Open),
+            ("not confirmed: ", Topic::Unconfirmed),
         ] {
             if lower.starts_with(mark) {
                 text = &body[mark.len()..];
@@ -504,7 +553,7 @@ impl Fold<'_> {
         let Some(found) = COMMAND.captures(body) else {
             let topic = if section == Topic::Commands { Topic::Findings } else { section };
             let lower = body.to_lowercase();
-            let over = ["fixed", "resolved", "solved"].iter().any(|it| lower.contains(it));
+            let over = over(body);
             let detail = match topic {
                 Topic::Errors => {
                     Detail::Error { of: None, resolved: over.then_some(self.number), similar: None }

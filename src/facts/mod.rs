@@ -10,6 +10,7 @@
 
 mod command;
 mod cues;
+mod evidence;
 mod expression;
 mod fold;
 mod names;
@@ -28,6 +29,7 @@ use crate::cores;
 use crate::history::History;
 use crate::verbatim;
 pub use pause::pause;
+pub use stale::answered;
 
 pub use command::delivers;
 pub use outcome::Outcome;
@@ -41,6 +43,8 @@ pub enum Topic {
     Goal,
     /// Standing orders, prohibitions, preferences of the user; verbatim.
     Constraints,
+    /// Orders of the user for the task at hand, which do not bind what comes after it; verbatim.
+    Directives,
     /// What the user asked for along the way.
     Requests,
     /// Every word the user wrote, in order, shortened where long.
@@ -67,6 +71,8 @@ pub enum Topic {
     Active,
     /// Plan items still open.
     Open,
+    /// Open by an earlier summary or a plan that was left; not confirmed since.
+    Unconfirmed,
     /// What was last being done, word for word where possible.
     Current,
     /// The latest request and the unanswered question.
@@ -274,6 +280,7 @@ fn read_messages(history: &History) -> Ledger {
     facts.extend(said);
     facts.extend(names);
     stale::refused(&mut facts);
+    stale::settle(history, &mut facts);
     Ledger { facts: settled(facts), directory }
 }
 

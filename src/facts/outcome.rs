@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::command;
 use super::expression::Expression;
 use super::text::{clip, flat, unescaped};
 use crate::history::Output;
@@ -31,12 +32,14 @@ const LOOK: usize = 8_000;
 
 static EXIT: LazyLock<Expression> = LazyLock::new(|| {
     Expression::new(concat!(
-        r"(?im)(?:^\s*|[\[(<. ])(?:process exited with code|command exited with code|exit code|exit_code|exited with code",
+        r#"(?im)(?:^\s*|[\[(<. "])(?:process exited with code|command exited with code|exit code|exit_code|exited with code"#,
         r#"|exit status|returncode|return code|completed with exit code|finished with exit code)[":>=\s]*\(?(-?\d{1,5})\b"#,
     ))
 });
-static RUNNING: LazyLock<Expression> =
-    LazyLock::new(|| Expression::new(r"(?m)^Process running with session ID (\d+)"));
+/// A command that goes on in the background, with its id (Codex 0.169, Claude Code 2.1).
+static RUNNING: LazyLock<Expression> = LazyLock::new(|| {
+    Expression::new(r"(?m)^(?:Process running with session ID|Command running in background with ID:) (\w+)")
+});
 /// Counts that test runners, linters and compilers print.
 static COUNT: LazyLock<Expression> = LazyLock::new(|| {
     Expression::new(
@@ -77,12 +80,16 @@ static EMPTY: LazyLock<Expression> = LazyLock::new(|| {
     )
 });
 
-/// Reads an output of a command.
-pub(super) fn read(output: &Output) -> Outcome {
+/// Reads an output of `command`. An exit code that the shell reports is believed; where a pipe or a list of commands
+/// hides that of the runner, its summary line comes next. `reports`: an output that is not marked as failed means 0.
+pub(super) fn read(output: &Output, command: &str, reports: bool) -> Outcome {
     let text = output.text.as_str();
     let (head, tail) = ends(text);
     let (head, tail) = (unescaped(head), unescaped(tail));
-    let mut out = Outcome { exit: exit(&head, &tail), ..Outcome::default() };
+    let masked = command::masks(command);
+    let printed = exit(&head, &tail, masked || output.failed || !reports);
+    let mut out =
+        Outcome { exit: printed.filter(|it| *it != 0).or(output.exit).or(printed), ..Outcome::default() };
     if let Some(found) = RUNNING.captures(&head) {
         out.running = found.get(1).map(|it| it.as_str().into());
         return out;
@@ -103,18 +110,16 @@ pub(super) fn read(output: &Output) -> Outcome {
     }
     out.ok = match (output.failed, out.exit) {
         (true, _) => Some(false),
-        (false, Some(code)) => Some(code == 0 && !failures),
-        // Nothing says how it ended: the text must.
-        (false, None) if committed.is_some() => Some(true),
-        (false, None) if failures => Some(false),
-        (false, None) if passes => Some(true),
+        (false, Some(code)) if code != 0 => Some(false),
+        (false, Some(_)) if !masked => Some(true),
+        (false, None) if reports && !masked => Some(true),
+        _ if committed.is_some() => Some(true),
+        _ if failures => Some(false),
+        _ if passes => Some(true),
+        (false, Some(_)) => Some(out.result.is_some() || !wrong.as_ref().is_some_and(|it| it.1 == 3)),
         (false, None) if wrong.as_ref().is_some_and(|it| it.1 != 2) => Some(false),
-        (false, None) => None,
+        (false, None) => reports.then_some(true),
     };
-    // A pipe into `tail` hides the exit code; a line that reports a failure outweighs the zero.
-    if out.ok == Some(true) && wrong.as_ref().is_some_and(|it| it.1 == 3) && out.result.is_none() {
-        out.ok = Some(false);
-    }
     if out.ok == Some(false) {
         out.error = wrong.map(|it| it.0).or_else(|| first_line(head));
         let panicked = out.error.as_deref().and_then(|it| panicked(it, head).or_else(|| panicked(it, &tail)));
@@ -138,9 +143,15 @@ fn ends(text: &str) -> (&str, &str) {
     (&text[..to], &text[from..])
 }
 
-/// The exit code stands in the first or the last lines; between them it may be quoted.
-fn exit(head: &str, tail: &str) -> Option<i32> {
-    let code = |line: &str| EXIT.captures(line)?.get(1)?.as_str().parse().ok();
+/// The exit code stands in the first or the last lines; between them it may be quoted. `within`: also inside of a line,
+/// where a command that succeeded would only speak of one.
+fn exit(head: &str, tail: &str, within: bool) -> Option<i32> {
+    let code = |line: &str| {
+        let found = EXIT.captures(line)?;
+        // Codex's code mode hands over what its shell reports as JSON, Claude Code the state of a task as elements.
+        let starts = found.get(0)?.start() == 0 || line.starts_with('<') || line.starts_with("{\"chunk_id\"");
+        found.get(1).filter(|_| within || starts)?.as_str().parse().ok()
+    };
     let first = head.lines().take(6).find_map(code);
     first.or_else(|| tail.lines().rev().take(6).find_map(code))
 }
@@ -167,7 +178,7 @@ fn counted(text: &str) -> Option<Counts> {
     if totals.is_empty() {
         let lines: Vec<&str> = text
             .lines()
-            .filter(|it| COUNT.is_match(it) && it.len() < 400 && !it.trim_start().starts_with("error"))
+            .filter(|it| it.len() < 400 && !it.trim_start().starts_with("error") && sums_up(it))
             .collect();
         let results: Vec<&&str> = lines.iter().filter(|it| it.contains("test result:")).collect();
         let tests: Vec<&&str> = lines.iter().filter(|it| it.trim_start().starts_with("Tests")).collect();
@@ -199,6 +210,53 @@ fn counted(text: &str) -> Option<Counts> {
     let tests = totals.iter().any(|(what, _)| what.starts_with("pass"));
     let shown: Vec<String> = totals.iter().map(|(what, number)| format!("{number} {what}")).collect();
     (!shown.is_empty()).then(|| Counts { shown: shown.join(", "), tests, failed })
+}
+
+/// Whether a line is what a runner sums up with: counts, and few words that say anything else.
+fn sums_up(line: &str) -> bool {
+    /// Words of such lines beside what is counted.
+    const FRAME: [&str; 28] = [
+        "test",
+        "tests",
+        "test files",
+        "files",
+        "file",
+        "suites",
+        "suite",
+        "result",
+        "ok",
+        "failed",
+        "total",
+        "in",
+        "and",
+        "out",
+        "of",
+        "filtered",
+        "measured",
+        "finished",
+        "found",
+        "across",
+        "ran",
+        "fixable",
+        "with",
+        "ms",
+        "s",
+        "examples",
+        "checks",
+        "specs",
+    ];
+    /// Other words: a name or two.
+    const OTHERS: usize = 3;
+    let counts = COUNT.find_iter(line).filter(|it| {
+        // `FAIL=0` names what it counts first; `"fail"` is a field.
+        !line[it.end()..].starts_with(['=', ':', '"', '_', '-'])
+    });
+    if counts.count() == 0 {
+        return false;
+    }
+    let rest = COUNT.replace_all(line, " ").to_lowercase();
+    let words = rest.split(|c: char| !c.is_alphanumeric()).filter(|it| it.starts_with(char::is_alphabetic));
+    words.filter(|it| !FRAME.contains(it)).count() <= OTHERS
 }
 
 /// The first line of the surest kind, and which kind that is.
@@ -263,15 +321,17 @@ mod tests {
 
     fn shown(text: &str, failed: bool) -> String {
         let text = Text::new(text);
-        let it = read(&Output {
+        let output = Output {
             id: "c".into(),
             name: None,
             text,
             media: [].into(),
             failed,
             cleared: false,
+            exit: None,
             refusal: None,
-        });
+        };
+        let it = read(&output, "", false);
         format!(
             "{:?} {:?} {} | {}",
             it.ok,
@@ -315,6 +375,37 @@ mod tests {
             ),
         ] {
             assert_eq!(shown(text, failed), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn believes_the_exit_code_before_the_text() {
+        let ok = |command: &str, text: &str, exit: Option<i32>, reports: bool| {
+            let output = Output {
+                id: "c".into(),
+                name: None,
+                text: Text::new(text),
+                media: [].into(),
+                failed: false,
+                cleared: false,
+                exit,
+                refusal: None,
+            };
+            read(&output, command, reports).ok
+        };
+        for (command, text, exit, reports, expected) in [
+            ("make", "all is well", Some(254), true, Some(false)),
+            ("./run.sh", "PASS=35 FAIL=0", Some(0), true, Some(true)),
+            ("git show", "a1b2c3d Mend the 3 fail screens", Some(0), true, Some(true)),
+            ("node x.js | tail", "{ \"n\": 2, \"fail\": 1 }", Some(0), true, Some(true)),
+            ("npm test | tail -3", "Tests: 2 failed, 6 passed, 8 total", Some(0), true, Some(false)),
+            ("npm test | tail -3", "Tests: 2 failed, 6 passed, 8 total", None, true, Some(false)),
+            ("npm test; echo \"exit code: $?\"", "exit code: 3", Some(0), true, Some(false)),
+            ("cat notes", "it ends with exit code 3 then", None, true, Some(true)),
+            ("submit x", "Wrong flag!", None, false, None),
+            ("x", "Wrong flag!", None, true, Some(true)),
+        ] {
+            assert_eq!(ok(command, text, exit, reports), expected, "{command}: {text}");
         }
     }
 }

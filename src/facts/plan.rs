@@ -73,7 +73,7 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<Changed> {
         // The plan of an earlier summary is what this one grew from.
         let listed = Listed::of(steps.iter().map(|it| it.text.as_str()));
         facts.retain(|it| {
-            !matches!(it.topic, Topic::Open | Topic::Active)
+            !matches!(it.topic, Topic::Open | Topic::Active | Topic::Unconfirmed)
                 || it.voice() == Voice::Summary && !listed.has(&it.text)
         });
     }

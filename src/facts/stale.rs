@@ -5,12 +5,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use super::cues::{CUES, Small};
+use super::evidence::Evidence;
 use super::expression::Expression;
 use super::plan::Changed;
 use super::talk::{polarity, trivial};
 use super::text::sentences;
 use super::{Detail, Fact, Topic, Voice, command};
-use crate::history::{History, Kind, Role};
+use crate::history::{History, Kind, Message, Role};
 
 /// The number that a line gives its task: `Task #3: …`.
 static TASK: LazyLock<Expression> = LazyLock::new(|| Expression::new(r"(?i)^\W*(?:task\s+#?|#)(\d+)\b"));
@@ -113,7 +114,7 @@ fn moved(changed: &[Changed], facts: &mut Vec<Fact>) -> Vec<Over> {
     let mut over = Vec::new();
     let last: HashMap<&str, &Changed> = changed.iter().map(|it| (it.id.as_str(), it)).collect();
     facts.retain_mut(|fact| {
-        if fact.voice() != Voice::Summary || !matches!(fact.topic, Topic::Open | Topic::Active) {
+        if !told_open(fact) {
             return true;
         }
         let found = TASK.captures(&fact.text).and_then(|it| Some(it.get(1)?.as_str().to_owned()));
@@ -174,8 +175,68 @@ pub(super) fn refused(facts: &mut Vec<Fact>) {
     });
 }
 
+/// Drops steps that are over by [`Evidence`], and sets those apart that nothing confirms since: of an earlier summary, or
+/// of a plan that the model reported on before the user asked for something else.
+pub(super) fn settle(history: &History, facts: &mut Vec<Fact>) {
+    let evidence = Evidence::of(facts);
+    let step = |it: &Fact| matches!(it.topic, Topic::Open | Topic::Active | Topic::Unconfirmed);
+    // "All requested work appears complete" is nothing that is open.
+    let idle = |it: &Fact| it.voice() == Voice::Summary && CUES.finished.is_in(&Small::of(&it.text));
+    let over: Vec<bool> =
+        facts.iter().map(|it| step(it) && (idle(it) || evidence.shows_done(&it.text, it.message))).collect();
+    let mut over = over.into_iter();
+    facts.retain(|_| !over.next().unwrap_or(false));
+    let (left, went_on) = (answered(history), went_on(history));
+    for fact in facts.iter_mut().filter(|it| step(it)) {
+        let over = if fact.voice() == Voice::Summary { went_on } else { left };
+        if over.is_some_and(|it| it > fact.message) {
+            fact.topic = Topic::Unconfirmed;
+        }
+    }
+}
+
+/// Characters of the shortest report.
+const REPORT: usize = 200;
+
+/// Whether the model ends its turn with a message: it calls nothing, and says enough to be a report.
+fn reports(message: &Message) -> bool {
+    message.role == Role::Assistant
+        && message.kind == Kind::Said
+        && message.calls().next().is_none()
+        && message.plain().chars().nth(REPORT).is_some()
+}
+
+/// The last report of the model, or summary, after which the user asked for something else: what was planned before it
+/// was left.
+pub fn answered(history: &History) -> Option<usize> {
+    let messages = history.messages();
+    let mut asked = false;
+    // Whether a prompt is the next that anybody says.
+    let mut next = false;
+    for (number, message) in messages.iter().enumerate().rev() {
+        if message.is_prompt() {
+            asked |= !trivial(&message.plain());
+            next = true;
+        } else if message.kind == Kind::Summary && asked {
+            return Some(number);
+        } else if message.role == Role::Assistant {
+            if asked && next && reports(message) {
+                return Some(number);
+            }
+            next = false;
+        }
+    }
+    None
+}
+
+/// The last message by which the work came to an end or to something else: a report, or a request of the user.
+fn went_on(history: &History) -> Option<usize> {
+    let asks = |it: &Message| it.is_prompt() && !trivial(&it.plain());
+    history.messages().iter().rposition(|it| asks(it) || reports(it))
+}
+
 fn told_open(fact: &Fact) -> bool {
-    fact.voice() == Voice::Summary && matches!(fact.topic, Topic::Open | Topic::Active)
+    fact.voice() == Voice::Summary && matches!(fact.topic, Topic::Open | Topic::Active | Topic::Unconfirmed)
 }
 
 /// What a command that went well ran, by its last word: `fmt` of `npm run fmt`.
@@ -206,10 +267,11 @@ fn ended(fact: &Fact, over: &HashMap<&str, Vec<&Over>>) -> bool {
         return false;
     }
     let told = match fact.topic {
-        Topic::Open | Topic::Active | Topic::Current => true,
+        Topic::Open | Topic::Active | Topic::Unconfirmed | Topic::Current => true,
         Topic::Findings => left_open(&fact.text),
         Topic::Goal
         | Topic::Constraints
+        | Topic::Directives
         | Topic::Requests
         | Topic::UserMessages
         | Topic::Decisions
@@ -229,7 +291,7 @@ fn ended(fact: &Fact, over: &HashMap<&str, Vec<&Over>>) -> bool {
     }
     let own = names(&fact.text);
     // Of two things that are to be done to the same files, one may be done and the other not.
-    let step = matches!(fact.topic, Topic::Open | Topic::Active);
+    let step = told_open(fact);
     let verb = verb(&fact.text);
     let near = own.iter().filter_map(|it| over.get(it.as_str())).flat_map(|it| it.iter().rev().take(ALIKE));
     near.filter(|it| it.message > fact.message && (!step || it.verb == verb)).any(|it| {

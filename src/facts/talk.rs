@@ -30,6 +30,7 @@ static ASKS: LazyLock<Expression> = LazyLock::new(|| {
     Expression::new(concat!(
         r"(?i)^\W*(?:(?:and|but|so|also|then|ok(?:ay)?|wait),? )?(?:(?:do|does|did|have|has|are|were|should) (?:we|you|i|they|these|those)",
         r"|(?:does|did|has|is|was|will|would|should|can|could) (?:it|this|that|there|the|i|we|they)",
+        r"|(?:should|does|did|is|was|are|were|would|could|has|have)n['’]?t \w+",
         r"|(?:what|why|how|when|where|who) (?:is|are|was|were|do|does|did|should|would|can|could|will|about))\b",
     ))
 });
@@ -181,18 +182,193 @@ pub(super) fn polarity(sentence: &str) -> Option<Polarity> {
     }
 }
 
+/// Words that may stand before what an order forbids: `and please never`.
+const ORDERING: [&str; 44] = [
+    "please",
+    "pls",
+    "and",
+    "but",
+    "so",
+    "then",
+    "just",
+    "also",
+    "ok",
+    "okay",
+    "yes",
+    "no",
+    "you",
+    "we",
+    "i",
+    "again",
+    "must",
+    "should",
+    "shall",
+    "may",
+    "can",
+    "will",
+    "really",
+    "want",
+    "need",
+    "to",
+    "make",
+    "sure",
+    "ensure",
+    "that",
+    "absolutely",
+    "remember",
+    "important",
+    "critical",
+    "note",
+    "always",
+    "however",
+    "or",
+    "if",
+    "possible",
+    "there",
+    "is",
+    "it's",
+    "as",
+];
+
+/// Words by which a sentence is told from an English one that is written in the same letters.
+const FOREIGN: [&str; 20] = [
+    "bitte", "nicht", "niemals", "kein", "keine", "und", "das", "nunca", "por", "favor", "los", "las", "que",
+    "jamais", "les", "des", "est", "et", "ne", "pas",
+];
+
+/// Where an order of the user belongs.
+pub(super) fn order(sentence: &str, polarity: Polarity) -> Topic {
+    if stands(sentence, polarity) { Topic::Constraints } else { Topic::Directives }
+}
+
+/// Whether a rule binds what comes after the task at hand too, as an order does and a report or a wish for the product
+/// does not.
+fn stands(sentence: &str, polarity: Polarity) -> bool {
+    /// A longer sentence that begins with "no" reports.
+    const SHORT: usize = 80;
+    let plain = unquoted(sentence);
+    let small = Small::of(&plain);
+    let left = CUES.void.blot(&small);
+    let words = |text: &str| {
+        let words = text.split(|c: char| !c.is_alphanumeric() && c != '\'');
+        words.filter(|it| !it.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    // A heading.
+    let title = |it: &str| it.starts_with(char::is_uppercase) && it.contains(char::is_lowercase);
+    if plain.split_whitespace().count() <= 3 && plain.split_whitespace().all(title) {
+        return false;
+    }
+    if CUES.standing.is_in(&left) {
+        return true;
+    }
+    if polarity != Polarity::Forbid {
+        return false;
+    }
+    let Some((before, from)) = CUES.forbid.around(&left) else { return false };
+    let english = sentence.chars().all(|it| it.is_ascii() || !it.is_alphabetic())
+        && !words(before).iter().chain(&words(from)).any(|it| FOREIGN.contains(&it.as_str()));
+    // "Say why, and do not go on": nothing but an order follows so.
+    let joined =
+        ["and ", "but ", "or ", "then ", "also "].iter().find_map(|it| from.trim_start().strip_prefix(it));
+    if joined.is_some_and(|it| it.starts_with("do not") || it.starts_with("don")) {
+        return true;
+    }
+    let clause = before.rsplit([',', ';', ':', '.', '(', '*']).next().unwrap_or_default();
+    if clause.trim().is_empty() && from.trim_start().starts_with("without") {
+        return false;
+    }
+    let reports = from.trim_start().starts_with("no ") && sentence.len() > SHORT;
+    !english || !reports && words(clause).iter().all(|it| ORDERING.contains(&it.as_str()))
+}
+
+/// Without what stands in quotation marks: what others say.
+fn unquoted(text: &str) -> std::borrow::Cow<'_, str> {
+    if !text.contains(['"', '“']) {
+        return text.into();
+    }
+    let parts = text.split(['"', '“', '”']).enumerate();
+    parts.map(|(at, it)| if at % 2 == 0 { it } else { " " }).collect::<String>().into()
+}
+
+/// Of each part of a prompt, where in it somebody begins to speak and whether that is the user: parts that hand over a
+/// transcript, `[12] assistant: …`, hold much that the user did not say.
+fn speakers(parts: &[&str]) -> Vec<Vec<(usize, bool)>> {
+    let mut user = true;
+    let mut marks = 0;
+    let mut out: Vec<Vec<(usize, bool)>> = Vec::new();
+    for part in parts {
+        let mut turns = vec![(0, user)];
+        let mut at = 0;
+        for line in part.split_inclusive('\n') {
+            let rest = line.strip_prefix('[').and_then(|it| it.split_once("] "));
+            let said = rest.filter(|it| it.0.bytes().all(|it| it.is_ascii_digit())).map(|it| it.1);
+            let turn = match said {
+                Some(said) if said.starts_with("user: ") => Some(true),
+                Some(said) if said.starts_with("assistant: ") || said.starts_with("tool ") => Some(false),
+                _ if line.starts_with(">>> ") => Some(false),
+                _ => None,
+            };
+            if let Some(turn) = turn {
+                marks += 1;
+                user = turn;
+                turns.push((at, user));
+            }
+            at += line.len();
+        }
+        out.push(turns);
+    }
+    if marks < 2 { parts.iter().map(|_| vec![(0, true)]).collect() } else { out }
+}
+
+/// Where a document begins that a prompt hands over: at a heading behind a few words that end with a colon, or nowhere. A page
+/// of a forum is one from its first word on.
+fn document(part: &str) -> usize {
+    /// Bytes of the longest announcement.
+    const INTRODUCED: usize = 400;
+    /// Lines by which a page with many voices is told.
+    const VOICES: usize = 3;
+    const BUTTONS: [&str; 8] =
+        ["reply", "share", "upvote", "downvote", "award", "permalink", "more replies", "like"];
+    let button = |it: &&str| BUTTONS.iter().any(|known| it.trim().eq_ignore_ascii_case(known));
+    if part.lines().filter(button).take(VOICES).count() == VOICES {
+        return 0;
+    }
+    let mut at = 0;
+    for line in part.split_inclusive('\n') {
+        if at > INTRODUCED {
+            break;
+        }
+        if (line.starts_with("# ") || line.starts_with("## ")) && part[..at].trim_end().ends_with([':', '：'])
+        {
+            return at;
+        }
+        at += line.len();
+    }
+    usize::MAX
+}
+
 fn ruled(number: usize, prompt: &Prompt, facts: &mut Vec<Fact>) {
-    let all = prompt.parts().iter().flat_map(|part| sentences(part).into_iter().map(move |it| (*part, it)));
+    let speakers = speakers(prompt.parts());
+    let all = prompt.parts().iter().zip(&speakers).flat_map(|(part, turns)| {
+        let document = document(part);
+        let placed = sentences(part).into_iter().filter_map(|it| {
+            let at = (it.as_ptr() as usize).saturating_sub(part.as_ptr() as usize);
+            let own = turns.iter().rev().find(|turn| turn.0 <= at).is_some_and(|it| it.1);
+            own.then_some((*part, at >= document, it))
+        });
+        placed.collect::<Vec<_>>()
+    });
     // Where the last list ends: what stands in it was told with it.
     let mut told = std::ptr::null();
-    for (part, sentence) in all {
+    for (part, handed, sentence) in all {
         let count = sentence.chars().count();
         let within = part.as_bytes().as_ptr_range();
         let listed = within.start <= told && told <= within.end && sentence.as_ptr() < told;
         if count < 5 || count < 12 && sentence.is_ascii() || listed {
             continue;
         }
-        if let Some(polarity) = polarity(sentence) {
+        if let Some(polarity) = polarity(sentence).filter(|_| !ASKS.is_match(sentence)) {
+            let topic = if handed { Topic::Directives } else { order(sentence, polarity) };
             let text = if sentence.ends_with([':', '：']) {
                 // "The code should either:" is no rule without what follows.
                 let Some(list) = with_items(part, sentence) else { continue };
@@ -204,7 +380,7 @@ fn ruled(number: usize, prompt: &Prompt, facts: &mut Vec<Fact>) {
                 sentence
             };
             let quote = prompt.quote(text);
-            facts.extend(quote.map(|it| Fact::user(Topic::Constraints, number, it, Detail::Rule(polarity))));
+            facts.extend(quote.map(|it| Fact::user(topic, number, it, Detail::Rule(polarity))));
         }
     }
 }
@@ -415,6 +591,17 @@ fn run_on(sentences: &[&str], chars: usize) -> String {
     if cut { format!("{} …", shortened(head)) } else { head.into() }
 }
 
+/// Whether a sentence of the model says that something is not done. A short line that ends with a colon is a heading.
+fn unfinished(sentence: &str) -> bool {
+    const HEADING: usize = 60;
+    let small = Small::of(sentence);
+    let heads = sentence.trim_end_matches(['*', '_', ' ']).ends_with([':', '：']);
+    !asking(sentence)
+        && !(heads && sentence.chars().count() < HEADING)
+        && CUES.unfinished.is_in(&small)
+        && !CUES.finished.is_in(&small)
+}
+
 /// How it ends: the latest request, what the model last said, and what it asked without an answer.
 fn ended(history: &History, last: Option<usize>, said: Option<usize>, facts: &mut Vec<Fact>) {
     let messages = history.messages();
@@ -434,8 +621,11 @@ fn ended(history: &History, last: Option<usize>, said: Option<usize>, facts: &mu
     if !current.is_empty() {
         facts.push(fact(Told::Current, current));
     }
-    let remains = |it: &&str| !it.ends_with(['?', '？']) && CUES.remaining.is_in(&Small::of(it));
-    for sentence in spoken.into_iter().filter(remains).take(6) {
+    // What the user asked for since is what is open.
+    if last.is_some_and(|it| it > said) {
+        return;
+    }
+    for sentence in spoken.into_iter().filter(|it| unfinished(it)).take(6) {
         facts.push(fact(Told::Open, flat(clip(sentence, 300).0)));
     }
 }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use super::expression::Expression;
 
 /// Elements that clients put into a user's message. Never the user's words.
-const INJECTED: [&str; 12] = [
+const INJECTED: [&str; 16] = [
     "system-reminder",
     "ide_opened_file",
     "ide_selection",
@@ -19,6 +19,10 @@ const INJECTED: [&str; 12] = [
     "environment_details",
     "user_instructions",
     "task-notification",
+    "teammate-message",
+    "subagent_notification",
+    "turn_aborted",
+    "skill",
 ];
 
 /// The stretches of a user's message that are no injected elements.

@@ -103,6 +103,8 @@ pub(super) fn path(written: &str, dir: Option<&str>, base: Option<&str>) -> Stri
 #[derive(Default)]
 struct Work<'a> {
     base: Option<&'a str>,
+    /// The agent's shell reports every failure; nothing where the agent is not known.
+    reports: Option<bool>,
     files: HashMap<String, (usize, Deed, Option<String>)>,
     /// Numbers of earlier summaries.
     folded: HashSet<usize>,
@@ -127,7 +129,8 @@ struct Work<'a> {
 
 /// Reads all calls with their outputs.
 pub(super) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>) {
-    let mut work = Work { base, ..Work::default() };
+    let reports = tools::reports_failures(history.meta.agent.as_deref());
+    let mut work = Work { base, reports, ..Work::default() };
     for fact in facts.iter() {
         if let Detail::File { deed, to } = &fact.detail {
             work.folded.insert(fact.message);
@@ -385,13 +388,12 @@ impl Work<'_> {
     }
 
     fn ran(&mut self, number: usize, actions: &[Action], output: &Output) {
-        let mut outcome = outcome::read(output);
-        // Nothing says how it ended, and nothing in it looks like a failure.
-        if outcome.ok.is_none() && !output.cleared && outcome.running.is_none() {
-            outcome.ok = Some(!failed(output));
-            if outcome.ok == Some(false) {
-                outcome.error = Some(said(output));
-            }
+        let commands: Vec<&str> = actions.iter().filter_map(|it| it.command.as_deref()).collect();
+        let mut outcome = outcome::read(output, &commands.join("\n"), self.reports == Some(true));
+        if outcome.ok.is_none() && outcome.running.is_none() && !output.cleared {
+            let failed = failed(output);
+            outcome.ok = (failed || self.reports.is_none()).then_some(!failed);
+            outcome.error = failed.then(|| said(output));
         }
         if outcome.ok != Some(false) {
             actions
@@ -409,16 +411,20 @@ impl Work<'_> {
 
     fn attended(&mut self, number: usize, call: &Call, output: &Output) {
         let input: serde_json::Value = serde_json::from_str(call.input.as_str()).unwrap_or_default();
-        let Some(session) = input.get("session_id").map(|it| it.to_string().trim_matches('"').to_string())
-        else {
+        let id = ["session_id", "task_id", "bash_id", "shell_id"].iter().find_map(|key| input.get(key));
+        let Some(session) = id.map(|it| it.to_string().trim_matches('"').to_string()) else { return };
+        let Some(command) = self.background.get(&session).cloned() else { return };
+        let mut outcome = outcome::read(output, &command, self.reports == Some(true));
+        if outcome.running.is_some() || output.text.as_str().contains("<status>running</status>") {
             return;
-        };
-        let outcome = outcome::read(output);
-        if outcome.running.is_none()
-            && let Some(command) = self.background.remove(&session)
-        {
-            self.came_to(number, &command, outcome, output);
         }
+        self.background.remove(&session);
+        // Claude Code reports a look at it, not its end, unless an exit code is told.
+        if call.name.contains(|it: char| it.is_ascii_uppercase()) && outcome.exit.is_none() && !output.failed
+        {
+            outcome = Outcome { ok: None, ..outcome };
+        }
+        self.came_to(number, &command, outcome, output);
     }
 
     fn came_to(&mut self, number: usize, command: &str, mut outcome: Outcome, output: &Output) {
@@ -441,9 +447,10 @@ impl Work<'_> {
         if looked {
             // A search that finds nothing, or finds the word "error", is no error.
             let found = outcome.exit.map_or(!marked, |it| it == 0);
+            let told = outcome.exit.is_some() || marked || self.reports != Some(false);
             outcome = Outcome {
                 exit: outcome.exit,
-                ok: (found || outcome.exit != Some(1)).then_some(found),
+                ok: (told && (found || outcome.exit != Some(1))).then_some(found),
                 ..Outcome::default()
             };
         } else if outcome.ok == Some(false) {

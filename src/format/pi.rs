@@ -299,6 +299,7 @@ impl Reader {
             id: id.into(),
             name: message["toolName"].as_str().map(Into::into),
             cleared: is_cleared(&text),
+            exit: None,
             refusal: None,
             text: text.into(),
             media: media.into(),
@@ -321,6 +322,7 @@ impl Reader {
                 media: [].into(),
                 failed: true,
                 cleared: false,
+                exit: None,
                 refusal: None,
             };
             self.messages.push((Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]), record));

@@ -207,6 +207,7 @@ impl Reader {
             media: media.into(),
             failed: false,
             cleared: false,
+            exit: None,
             refusal: None,
         };
         self.push(Role::Tool, Kind::Said, vec![Part::Output(output)]);

@@ -102,15 +102,20 @@ pub(super) fn only_looks(command: &str) -> bool {
     })
 }
 
-/// How a command ended, if its answer tells.
-pub(super) fn outcome(output: &Output, command: &str) -> Option<Outcome> {
+/// How a command ended, if its answer tells. `silent`: an answer that is not marked as failed says nothing.
+pub(super) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Outcome> {
     let text = &*plain(output.text.as_str());
     if output.cleared || clip(text, 200).contains("[Request interrupted") {
         return None;
     }
     let start = clip(text, 400);
     let end = ending(text, 3_000);
-    let exit = exit_code(start).or_else(|| exit_code(ending(end, 300)));
+    let exit = output.exit.map(i64::from);
+    let exit = exit
+        .filter(|it| *it != 0)
+        .or_else(|| exit_code(start))
+        .or_else(|| exit_code(ending(end, 300)))
+        .or(exit);
     let (passed, failed) = counts(end);
     let piped = command.contains('|') && signature(text).is_some_and(|it| strength(&it) >= 4);
     let ok = match exit {
@@ -132,6 +137,9 @@ pub(super) fn outcome(output: &Output, command: &str) -> Option<Outcome> {
         return None;
     }
     let ok = ok && failed.is_none_or(|it| it == 0) && !piped;
+    if ok && silent && exit.is_none() && passed.is_none() {
+        return None;
+    }
     Some(Outcome { ok, exit, passed, failed })
 }
 

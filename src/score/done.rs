@@ -12,8 +12,11 @@ use crate::tools::{self, Action, Meaning};
 
 /// File, command, error and plan facts of a history.
 pub(super) fn probes(source: &History) -> Vec<Probe> {
-    let mut deeds =
-        Deeds { cwd: source.meta.cwd.as_deref().unwrap_or_default().to_string(), ..Deeds::default() };
+    let mut deeds = Deeds {
+        cwd: source.meta.cwd.as_deref().unwrap_or_default().to_string(),
+        silent: tools::reports_failures(source.meta.agent.as_deref()) == Some(false),
+        ..Deeds::default()
+    };
     let mut calls: HashMap<&str, (&Call, Vec<Action>)> = HashMap::new();
     for (number, message) in source.messages().iter().enumerate() {
         for part in &message.parts {
@@ -44,13 +47,14 @@ struct Seen {
 }
 
 impl Seen {
-    fn of(actions: &[Action], output: &Output) -> Self {
+    fn of(actions: &[Action], output: &Output, silent: bool) -> Self {
         let text = output.text.as_str();
         let shell = actions.first().is_some_and(|it| it.meaning == Meaning::Run);
         Self {
             failed: output.failed
                 || FAILED_EDITS.iter().any(|it| text.trim_start().starts_with(it))
-                || shell && (still_runs(text).is_some() || !outcome(output, "").is_none_or(|it| it.ok)),
+                || shell
+                    && (still_runs(text).is_some() || !outcome(output, "", silent).is_none_or(|it| it.ok)),
             overwrote: text.contains("has been updated") || text.contains("overwr"),
         }
     }
@@ -59,6 +63,8 @@ impl Seen {
 #[derive(Default)]
 struct Deeds {
     cwd: String,
+    /// The agent's shell reports no failures.
+    silent: bool,
     /// By path, in the order of first touch: what was done, and where last.
     files: BTreeMap<String, Vec<(usize, FileOp)>>,
     /// Of files whose changes were undone, how many entries of `files` are from before.
@@ -92,7 +98,7 @@ impl Deeds {
     fn answer(&mut self, number: usize, call: &Call, actions: &[Action], output: &Output) {
         let text = output.text.as_str();
         let refused = output.refusal.is_some();
-        let seen = Seen::of(actions, output);
+        let seen = Seen::of(actions, output, self.silent);
         for action in actions {
             match action.meaning {
                 Meaning::Run if !refused => {
@@ -181,7 +187,7 @@ impl Deeds {
         if key.is_empty() || output.cleared {
             return;
         }
-        let Some(outcome) = outcome(output, command) else { return };
+        let Some(outcome) = outcome(output, command, self.silent) else { return };
         if outcome.ok {
             self.restored(command);
         }

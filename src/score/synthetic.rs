@@ -142,6 +142,7 @@ fn call(random: &mut Random, tool: &str, input: String, text: String, failed: bo
         media: [].into(),
         failed,
         cleared: false,
+        exit: None,
         refusal: None,
     };
     [

@@ -136,7 +136,7 @@ impl Place {
     /// By what a section holds.
     pub fn of(holds: &[Topic]) -> Self {
         let any = |topics: &[Topic]| holds.iter().any(|it| topics.contains(it));
-        if any(&[Topic::Constraints, Topic::UserMessages, Topic::Requests]) {
+        if any(&[Topic::Constraints, Topic::Directives, Topic::UserMessages, Topic::Requests]) {
             Self::Rules
         } else if any(&[
             Topic::Goal,
@@ -144,6 +144,7 @@ impl Place {
             Topic::Last,
             Topic::Open,
             Topic::Active,
+            Topic::Unconfirmed,
             Topic::Current,
         ]) {
             Self::Tasks
@@ -263,7 +264,7 @@ impl<'a> Sources<'a> {
     fn opposes(&self, sentence: &str) -> bool {
         let mine = keys(sentence);
         let (mut same, mut other) = (false, false);
-        for fact in self.ledger.about(Topic::Constraints) {
+        for fact in self.ledger.about(Topic::Constraints).chain(self.ledger.about(Topic::Directives)) {
             // "Only the tool, never by hand" says two things: the one that is spoken of counts.
             let near = |it: &str| overlap(&mine, &keys(it));
             let rules = clauses(&fact.text).filter(|it| is_rule(it));

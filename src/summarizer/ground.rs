@@ -192,7 +192,7 @@ fn missing(parsed: &Parsed, ground: &Ground<'_>) -> Ledger {
 /// Facts that no summary may be without.
 pub fn protected(fact: &Fact) -> bool {
     match fact.topic {
-        Topic::Constraints | Topic::Last | Topic::Active | Topic::Open => true,
+        Topic::Constraints | Topic::Directives | Topic::Last | Topic::Active | Topic::Open => true,
         Topic::Decisions => !matches!(fact.detail, Detail::Choice { superseded: Some(_), .. }),
         Topic::Files => match fact.detail {
             Detail::File { deed, .. } => match deed {
@@ -212,6 +212,7 @@ pub fn protected(fact: &Fact) -> bool {
             | Detail::Name(_) => false,
         },
         Topic::Goal
+        | Topic::Unconfirmed
         | Topic::Requests
         | Topic::UserMessages
         | Topic::Directory
@@ -255,7 +256,7 @@ fn said(fact: &Fact, lines: &[Line<'_>], asked: &BTreeSet<String>, whole: &str) 
         (Detail::Rule(Polarity::Forbid), _) => near(NEAR, &|line| {
             agrees(&fact.text, line.text) && (noes(line.text) > 0 || noes(&fact.text) == 0)
         }),
-        (_, Topic::Constraints) => near(NEAR, &|line| agrees(&fact.text, line.text)),
+        (_, Topic::Constraints | Topic::Directives) => near(NEAR, &|line| agrees(&fact.text, line.text)),
         (Detail::Choice { asked, means, .. }, _) => {
             let about = |text: &Option<String>| text.as_deref().map(keys).unwrap_or_default();
             let all: BTreeSet<String> =
@@ -306,11 +307,11 @@ fn added(missing: &Ledger, ground: &Ground<'_>) -> String {
 /// What must stay longest: the lower, the longer.
 fn rank(holds: &[Topic]) -> usize {
     let of = |it: &Topic| match it {
-        Topic::Constraints => 0,
+        Topic::Constraints | Topic::Directives => 0,
         Topic::Last | Topic::Current => 1,
         Topic::Decisions => 2,
         Topic::Goal => 3,
-        Topic::Active | Topic::Open => 4,
+        Topic::Active | Topic::Open | Topic::Unconfirmed => 4,
         Topic::Files => 5,
         Topic::Errors | Topic::Untested => 6,
         Topic::Done | Topic::Tried => 7,

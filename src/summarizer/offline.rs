@@ -42,6 +42,8 @@ struct Item<'a> {
     fact: &'a Fact,
     kind: Kind,
     section: usize,
+    /// What it stands under there.
+    topic: Topic,
     /// Speaks of what the user said to look at.
     focused: bool,
     /// How the command ended that an error comes from, if the error says it.
@@ -132,7 +134,8 @@ fn write_slice(history: &History, ledger: &Ledger, ask: &Ask, count: &dyn Fn(&st
     let mut items = items(ledger, ask);
     // The same text is often measured twice; the ruler is the dearest thing here.
     let errors_apart = ask.spec.sections.iter().any(|it| it.holds.contains(&Topic::Errors));
-    let manner = Manner { roots: roots(&items), errors_apart, words: ask.spec.words.clone() };
+    let answered = facts::answered(history);
+    let manner = Manner { answered, roots: roots(&items), errors_apart, words: ask.spec.words.clone() };
     let quoted = items.iter().filter(|it| it.kind == Kind::Quoted).count();
     let mut page = Page { ask, manner, quoted, costs: HashMap::new(), count, used: 0 };
     page.used = page.measure(&page.render(&[], ask.header.is_some(), ask.pins.len()));
@@ -167,7 +170,10 @@ fn admitted<'i, 'a>(items: &'i [Item<'a>], order: &[usize]) -> Vec<&'i Item<'a>>
 
 /// The facts that have a section, each once: what the user said does not stand twice.
 fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
-    let section = |topic: Topic| ask.spec.sections.iter().position(|it| it.holds.contains(&topic));
+    let section = |topic: Topic| {
+        let topic = home(&ask.spec.sections, topic);
+        ask.spec.sections.iter().position(|it| it.holds.contains(&topic))
+    };
     let every = |fact: &Fact| {
         fact.topic == Topic::UserMessages && section(fact.topic).is_some_and(|at| ask.spec.sections[at].every)
     };
@@ -201,7 +207,7 @@ fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
     let last: HashSet<_> = words(Topic::Last).collect();
     let answers: HashSet<_> = words(Topic::Decisions).collect();
     // What stands whole elsewhere need not stand in the list of all that the user said.
-    let mut said: HashSet<_> = words(Topic::Constraints).collect();
+    let mut said: HashSet<_> = words(Topic::Constraints).chain(words(Topic::Directives)).collect();
     said.extend(goal.iter().chain(&last).chain(&answers));
     // A command that failed stands once: with the error that it ended with.
     let mut failed: HashMap<(usize, &str), &Outcome> = HashMap::new();
@@ -226,9 +232,11 @@ fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
         let me = (fact.message, fact.text.as_str());
         let twice = match fact.topic {
             Topic::UserMessages if every(fact) => false,
-            Topic::Constraints if ask.spec.sections[place].every => quoted_whole(fact, &facts),
+            Topic::Constraints | Topic::Directives if ask.spec.sections[place].every => {
+                quoted_whole(fact, &facts)
+            }
             // The goal says it in the same place.
-            Topic::Constraints if section(Topic::Goal) == Some(place) => {
+            Topic::Constraints | Topic::Directives if section(Topic::Goal) == Some(place) => {
                 goal.contains(&me) && me.1.chars().count() <= SHORT
             }
             Topic::Requests | Topic::UserMessages => !said.insert(me) || told_by_rules(fact, &facts),
@@ -238,6 +246,8 @@ fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
             Topic::Setup => fact.voice() == Voice::Seen && section(Topic::Commands).is_some(),
             Topic::Goal
             | Topic::Constraints
+            | Topic::Directives
+            | Topic::Unconfirmed
             | Topic::Decisions
             | Topic::Files
             | Topic::Directory
@@ -263,24 +273,38 @@ fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
         let lower = if focus.is_empty() { String::new() } else { fact.text.to_lowercase() };
         let focused = focus.iter().any(|it| lower.contains(it));
         let ended = ends.get(&std::ptr::from_ref(fact)).copied();
-        out.push(Item { fact, kind, section: place, focused, ended, now: None });
+        let topic = home(&ask.spec.sections, fact.topic);
+        out.push(Item { fact, kind, section: place, topic, focused, ended, now: None });
     }
     out
+}
+
+/// The topic under which another stands where no section holds it by its own name.
+fn home(sections: &[Section], topic: Topic) -> Topic {
+    if sections.iter().any(|it| it.holds.contains(&topic)) {
+        return topic;
+    }
+    match topic {
+        Topic::Directives => Topic::Constraints,
+        Topic::Unconfirmed => Topic::Open,
+        other => other,
+    }
 }
 
 /// The section of a fact: the first that holds its topic, unless it belongs to one of narrower meaning.
 fn place(sections: &[Section], fact: &Fact) -> Option<usize> {
     let holds = |topic: Topic| move |it: &Section| it.holds.contains(&topic);
-    let first = sections.iter().position(|it| holds(fact.topic)(it) && !it.forbidden_only);
+    let topic = home(sections, fact.topic);
+    let first = sections.iter().position(|it| holds(topic)(it) && !it.forbidden_only);
     if fact.detail == Detail::Rule(Polarity::Forbid) {
-        let narrow = sections.iter().position(|it| holds(fact.topic)(it) && it.forbidden_only);
+        let narrow = sections.iter().position(|it| holds(topic)(it) && it.forbidden_only);
         return narrow.or(first);
     }
     if matches!(fact.topic, Topic::Findings | Topic::Current) && facts::is_plan(&fact.text) {
         let plan = sections.iter().position(|it| holds(Topic::Open)(it) && holds(fact.topic)(it));
         return plan.or(first);
     }
-    first.or_else(|| sections.iter().position(holds(fact.topic)))
+    first.or_else(|| sections.iter().position(holds(topic)))
 }
 
 /// Characters of what is written whole wherever there is room for it at all.
@@ -299,7 +323,8 @@ fn told_by_rules(said: &Fact, facts: &[&Fact]) -> bool {
     }
     let beside = &facts[facts.partition_point(|it| it.message < said.message)..];
     let beside = beside.iter().take_while(|it| it.message == said.message);
-    let rules = beside.take(BESIDE).filter(|it| it.topic == Topic::Constraints && says(said, it));
+    let orders = |it: &&&Fact| matches!(it.topic, Topic::Constraints | Topic::Directives) && says(said, it);
+    let rules = beside.take(BESIDE).filter(orders);
     let told: usize = rules.map(|it| it.text.chars().count()).sum();
     told * 5 >= said.text.chars().count() * 4
 }
@@ -395,6 +420,9 @@ impl Page<'_, '_> {
             if let Some(rules) = by_kind.get_mut(&Kind::Rule) {
                 rules.retain(|it| !says(fact, items[*it].fact));
             }
+            if let Some(orders) = by_kind.get_mut(&Kind::Directive) {
+                orders.retain(|it| !says(fact, items[*it].fact));
+            }
             let title = self.title(items[number].section);
             let cost = cost + self.measure(&title);
             self.used += cost;
@@ -450,7 +478,7 @@ impl Page<'_, '_> {
         }
         let rules: Vec<&Fact> = items
             .iter()
-            .filter(|it| it.kind == Kind::Rule && says(fact, it.fact))
+            .filter(|it| matches!(it.kind, Kind::Rule | Kind::Directive) && says(fact, it.fact))
             .map(|it| it.fact)
             .collect();
         let apart: u64 =
@@ -513,7 +541,7 @@ impl Page<'_, '_> {
         let mut out = String::new();
         let mut steps = 0;
         for topic in &section.holds {
-            let mine = items.iter().filter(|it| it.section == number && it.fact.topic == *topic);
+            let mine = items.iter().filter(|it| it.section == number && it.topic == *topic);
             let mut joined: BTreeMap<(usize, String, &str), Vec<&str>> = BTreeMap::new();
             let mut labels: Vec<&str> = Vec::new();
             let mut sorted: Vec<_> =
@@ -521,6 +549,8 @@ impl Page<'_, '_> {
             if *topic == Topic::Files {
                 sorted.sort_by(|a, b| (deed(a.0), a.0.text.as_str()).cmp(&(deed(b.0), b.0.text.as_str())));
             }
+            // What is known before what an earlier summary says.
+            sorted.sort_by_key(|it| it.0.topic == Topic::Unconfirmed);
             if *topic == Topic::Commands {
                 // Stable: what checks and delivers first, what only looked last, each in the order they were run.
                 sorted.sort_by_key(|it| (Kind::of(it.0) == Kind::Look, !facts::delivers(&it.0.text)));

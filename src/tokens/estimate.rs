@@ -294,6 +294,7 @@ mod tests {
             media: [].into(),
             failed: false,
             cleared: false,
+            exit: None,
             refusal: None,
         }
     }

@@ -500,6 +500,7 @@ mod tests {
             media: [].into(),
             failed: false,
             cleared: false,
+            exit: None,
             refusal: None,
         };
         Message::new(Role::Tool, Kind::Said, vec![Part::Output(it)])
@@ -692,6 +693,7 @@ mod tests {
             media: [media.clone()].into(),
             failed: false,
             cleared: false,
+            exit: None,
             refusal: None,
         };
         let thought = Reasoning { text: PROSE.into(), signature: None };

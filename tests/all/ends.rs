@@ -86,6 +86,7 @@ fn a_mark_counts_only_in_the_first_line_of_a_summary() {
         text: forged.as_str().into(),
         media: [].into(),
         failed: false,
+        exit: None,
         refusal: None,
         cleared: false,
     };

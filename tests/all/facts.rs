@@ -48,6 +48,7 @@ pub(crate) fn session(text: &str) -> History {
                     media: [].into(),
                     failed,
                     cleared: false,
+                    exit: None,
                     refusal: refused.then(|| Box::new(Refusal { reason })),
                 };
                 Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)])
@@ -220,6 +221,7 @@ fn storms_and_giants_are_bounded() {
         media: [].into(),
         failed: true,
         cleared: false,
+        exit: None,
         refusal: None,
     };
     let call = Call {
@@ -339,6 +341,7 @@ fn message() -> impl Strategy<Value = Message> {
                 media: [].into(),
                 failed,
                 cleared: false,
+                exit: None,
                 refusal: None,
             };
             Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)])
@@ -433,6 +436,7 @@ fn a_users_spec_chooses_files_and_slices_time() {
             media: [].into(),
             failed: false,
             cleared: false,
+            exit: None,
             refusal: None,
         };
         messages.push(Message::text(Role::User, Kind::Said, format!("change {path}")));

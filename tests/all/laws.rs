@@ -216,6 +216,7 @@ fn build(steps: &[Step]) -> History {
         media: [].into(),
         failed: false,
         cleared: false,
+        exit: None,
         refusal: None,
     };
     let call = |number: usize, at: usize| {

@@ -162,7 +162,7 @@ pub(super) fn part_of(raw: &RawValue) -> Option<Part> {
 fn output(id: Arc<str>, parts: Vec<Part>, failed: bool) -> Part {
     let of = |text: Text, media: Box<[Media]>| {
         let cleared = is_cleared(text.as_str());
-        Part::Output(Output { id, name: None, cleared, text, media, failed, refusal: None })
+        Part::Output(Output { id, name: None, cleared, text, media, failed, exit: None, refusal: None })
     };
     let parts = match <[Part; 1]>::try_from(parts) {
         Ok([Part::Text(text)]) => return of(text, [].into()),

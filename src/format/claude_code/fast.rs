@@ -195,6 +195,7 @@ impl Reader<'_> {
                     media: [].into(),
                     failed,
                     cleared,
+                    exit: None,
                     refusal: None,
                 }))
             }

@@ -885,6 +885,7 @@ fn another_agents_session_is_carried_over() {
         media: [].into(),
         failed: true,
         cleared: false,
+        exit: None,
         refusal: None,
     };
     let mut messages = vec![

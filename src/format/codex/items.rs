@@ -324,6 +324,7 @@ pub(super) fn output_of(text: &str, keep: &dyn Fn(&str) -> Text) -> Output {
         cleared: is_cleared(text) || text == "Output exceeded the available model context and was truncated",
         text: keep(text),
         media: [].into(),
+        exit: None,
         refusal,
     }
 }

@@ -410,6 +410,7 @@ fn paired(items: Vec<Box<Live>>) -> Vec<Box<Live>> {
                     media: [].into(),
                     failed: true,
                     cleared: false,
+                    exit: None,
                     refusal: None,
                 };
                 let message = Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]);

@@ -320,6 +320,7 @@ impl<'a> Fast<'a> {
             cleared,
             text,
             media: [].into(),
+            exit: None,
             refusal: None,
         });
         Some(Piece { part, len, blank: false, raw: None })

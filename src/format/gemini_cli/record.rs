@@ -419,6 +419,7 @@ fn output(response: &Value) -> Output {
         cleared: text.contains(MASKED) || is_cleared(&text),
         text: text.into(),
         media: nested.into_iter().flatten().filter_map(media).collect(),
+        exit: None,
         refusal: None,
     }
 }

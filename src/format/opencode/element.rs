@@ -192,12 +192,15 @@ fn tool(part: &Value, index: usize, record: usize, same_model: bool, open: bool)
         media: [].into(),
         failed,
         cleared: is_cleared(text),
+        exit: None,
         refusal: None,
     };
     let output = match state["status"].as_str() {
         Some("completed") if is_compacted(state) => say(CLEARED, false),
         Some("completed") => {
             let mut output = say(state["output"].as_str().unwrap_or_default(), false);
+            // Only its shell records one; the text does not hold it.
+            output.exit = state["metadata"]["exit"].as_i64().and_then(|it| i32::try_from(it).ok());
             output.media = state["attachments"].as_array().into_iter().flatten().filter_map(media).collect();
             output
         }

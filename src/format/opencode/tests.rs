@@ -489,6 +489,7 @@ fn carries_over_from_elsewhere() {
             media,
             failed,
             cleared: false,
+            exit: None,
             refusal: None,
         })
     };
@@ -568,6 +569,7 @@ mod laws {
                         media: [].into(),
                         failed: *failed,
                         cleared: false,
+                        exit: None,
                         refusal: None,
                     })
                 };

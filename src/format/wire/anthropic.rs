@@ -68,6 +68,7 @@ fn result(value: &Value) -> Output {
         name: None,
         failed: value.get("is_error").and_then(Value::as_bool).unwrap_or(false),
         cleared: is_cleared(&text),
+        exit: None,
         refusal: None,
         text: text.into(),
         media: found.into(),

@@ -356,6 +356,7 @@ impl Fitted<'_> {
                         media: [].into(),
                         failed: false,
                         cleared: false,
+                        exit: None,
                         refusal: None,
                     }
                 }
@@ -392,6 +393,7 @@ impl Fitted<'_> {
             media: media.into(),
             failed: found.failed,
             cleared: found.cleared,
+            exit: found.exit,
             refusal: found.refusal.clone(),
         }
     }

@@ -112,6 +112,7 @@ fn result(value: &Value, number: usize, index: usize, ids: &mut Ids) -> Output {
         name: Some(name).filter(|it| !it.is_empty()).map(Arc::from),
         failed: error.is_some(),
         cleared: is_cleared(&text),
+        exit: None,
         refusal: None,
         text: text.into(),
         media: [].into(),

@@ -86,6 +86,7 @@ fn result(value: &Value, number: usize, ids: &mut Ids) -> Output {
         name: Some(name).filter(|it| !it.is_empty()).map(Arc::from),
         failed: false,
         cleared: is_cleared(&text),
+        exit: None,
         refusal: None,
         text: text.into(),
         media: [].into(),

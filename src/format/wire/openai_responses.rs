@@ -80,6 +80,7 @@ fn result(value: &Value) -> Output {
         name: None,
         failed: false,
         cleared: is_cleared(&text),
+        exit: None,
         refusal: None,
         text: text.into(),
         media: found.into(),

@@ -11,6 +11,8 @@ pub(super) enum Kind {
     Directory,
     Last,
     Rule,
+    /// Orders for the task at hand.
+    Directive,
     Decision,
     Goal,
     /// Files that were changed.
@@ -19,6 +21,8 @@ pub(super) enum Kind {
     Read,
     /// Open and running steps of the plan.
     Step,
+    /// Steps that nothing confirms.
+    Unconfirmed,
     Done,
     /// Errors that still stand.
     Broken,
@@ -49,6 +53,7 @@ impl Kind {
             Topic::Directory => Self::Directory,
             Topic::Last => Self::Last,
             Topic::Constraints => Self::Rule,
+            Topic::Directives => Self::Directive,
             Topic::Decisions => Self::Decision,
             Topic::Goal => Self::Goal,
             Topic::Requests | Topic::UserMessages => Self::Said,
@@ -70,6 +75,7 @@ impl Kind {
             Topic::Done => Self::Done,
             // What the model says is left to do is worth less than a step of the plan.
             Topic::Active | Topic::Open => Self::Step,
+            Topic::Unconfirmed => Self::Unconfirmed,
             Topic::Current => Self::Current,
             Topic::Identifiers => match fact.detail {
                 Detail::Name(Name::Symbol) => Self::Symbol,
@@ -98,6 +104,7 @@ const PINNED: &[Rung] = &[
     rung(Kind::Quoted, 600, 45),
     rung(Kind::Last, 500, 30),
     rung(Kind::Rule, 220, 25),
+    rung(Kind::Directive, 220, 20),
     rung(Kind::Decision, 200, 20),
     rung(Kind::Goal, 400, 25),
     rung(Kind::Broken, 160, 12),
@@ -107,11 +114,14 @@ const PINNED: &[Rung] = &[
     rung(Kind::Name, 120, 5),
     rung(Kind::Current, 240, 10),
     rung(Kind::Rule, 220, 35),
+    rung(Kind::Directive, 220, 30),
     rung(Kind::Decision, 200, 35),
     rung(Kind::Changed, 200, 40),
     rung(Kind::Step, 200, 35),
     rung(Kind::Broken, 160, 25),
+    rung(Kind::Unconfirmed, 160, 10),
     rung(Kind::Rule, 450, 60),
+    rung(Kind::Directive, 450, 50),
     rung(Kind::Decision, 300, 50),
     rung(Kind::Last, 4_000, 55),
     rung(Kind::Quoted, 9_000, 60),
@@ -130,6 +140,7 @@ const DETAILED: &[Rung] = &[
     rung(Kind::Read, 200, 35),
     rung(Kind::Name, 120, 18),
     rung(Kind::Tried, 200, 15),
+    rung(Kind::Unconfirmed, 240, 20),
     rung(Kind::Mended, 140, 20),
     rung(Kind::Done, 160, 20),
     rung(Kind::Decision, 600, 40),

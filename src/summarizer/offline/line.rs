@@ -22,6 +22,8 @@ pub(super) struct Manner {
     pub(super) roots: Vec<String>,
     /// Errors have a section of their own, so commands do not repeat them.
     pub(super) errors_apart: bool,
+    /// The report of the model since which the user asks for something else.
+    pub(super) answered: Option<usize>,
     /// The system's words for ours.
     pub(super) words: BTreeMap<String, String>,
 }
@@ -36,6 +38,12 @@ impl Manner {
     fn mark(&self, ours: &str) -> String {
         let word = self.word(ours);
         if word.ends_with(']') { word.to_owned() } else { format!("{word}:") }
+    }
+}
+
+impl Line {
+    fn ending(self, with: &str) -> Self {
+        Self { text: self.text + with, ..self }
     }
 }
 
@@ -136,13 +144,21 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &Manner)
             Topic::Done => single(format!("{} {}", manner.mark("done"), cut(&fact.text, chars))),
             Topic::Active => single(format!("{} {}", manner.mark("doing"), cut(&fact.text, chars))),
             Topic::Open => single(format!("{} {}", manner.mark("open"), cut(&fact.text, chars))),
+            Topic::Unconfirmed => {
+                single(format!("{} {}", manner.mark("not confirmed"), cut(&fact.text, chars)))
+            }
             Topic::Setup if fact.voice() == Voice::Seen => single(command(&fact.text, chars)),
             Topic::Directory => {
                 let text = format!("{} {}", manner.mark("working directory"), fact.text);
                 Line { label: None, group: String::new(), text }
             }
+            // What is asked now stands elsewhere.
+            Topic::Goal if let Some(by) = manner.answered.filter(|it| *it > fact.message) => {
+                single(words(fact, chars)).ending(&format!(" (answered at [#{by}])"))
+            }
             Topic::Goal
             | Topic::Constraints
+            | Topic::Directives
             | Topic::Requests
             | Topic::UserMessages
             | Topic::Decisions

@@ -118,6 +118,7 @@ fn ours(session: &[Said]) -> Vec<Message> {
                     media: [].into(),
                     failed,
                     cleared,
+                    exit: None,
                     refusal: None,
                 })
             });

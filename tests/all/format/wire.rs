@@ -200,6 +200,7 @@ fn output_part(id: &str, text: &str) -> Output {
         media: [].into(),
         failed: false,
         cleared: false,
+        exit: None,
         refusal: None,
     }
 }

@@ -37,6 +37,7 @@ fn history(text: &str) -> History {
                 media: [].into(),
                 failed,
                 cleared: false,
+                exit: None,
                 refusal: refused.then(|| Box::new(Refusal { reason })),
             };
             messages.push(Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)]));

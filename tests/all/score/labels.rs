@@ -25,7 +25,8 @@ fn hash(probe: &Probe) -> String {
 
 fn labels() -> Vec<Labels> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/labels");
-    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|it| it.unwrap().path()).collect();
+    let entries = std::fs::read_dir(folder).unwrap().map(|it| it.unwrap().path());
+    let mut files: Vec<_> = entries.filter(|it| it.is_file()).collect();
     files.sort();
     files.iter().map(|it| toml::from_str(&std::fs::read_to_string(it).unwrap()).unwrap()).collect()
 }

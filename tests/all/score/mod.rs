@@ -5,5 +5,6 @@ mod card;
 mod corpus;
 mod extract;
 mod labels;
+mod now;
 mod survival;
 mod unseen;

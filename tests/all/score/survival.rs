@@ -37,6 +37,7 @@ fn tool(id: &str, name: &str, input: &str, answer: &str, failed: bool) -> [Messa
         media: [].into(),
         failed,
         cleared: false,
+        exit: None,
         refusal: None,
     };
     [

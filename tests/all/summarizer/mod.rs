@@ -44,6 +44,7 @@ fn ran(id: usize, tool: &str, input: serde_json::Value, output: &str, failed: bo
         media: [].into(),
         failed,
         cleared: false,
+        exit: None,
         refusal: None,
     };
     [

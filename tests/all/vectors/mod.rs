@@ -112,6 +112,7 @@ pub(crate) fn output(id: &str, text: &str) -> Part {
         media: [].into(),
         failed: false,
         cleared: false,
+        exit: None,
         refusal: None,
     })
 }

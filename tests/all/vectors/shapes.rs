@@ -59,6 +59,7 @@ fn session(text: &str) -> History {
                     media: [].into(),
                     failed: false,
                     cleared: false,
+                    exit: None,
                     refusal: None,
                 };
                 Message::new(Role::User, Kind::Said, vec![Part::Output(output)])
