@@ -64,9 +64,24 @@ pub(super) fn weight(text: &str) -> usize {
     content(text).iter().filter(|it| !is_function(it)).count()
 }
 
-/// The own words of a message, part by part: what one part pastes does not end another.
+/// The own words of a message, part by part: what one part pastes does not end another. Of a transcript that was handed
+/// over an entry a part, `[12] assistant: …`, those of the user.
 pub(super) fn own(message: &Message) -> String {
-    message.texts().map(|it| own_words(it.as_str())).collect::<Vec<_>>().join("\n")
+    let mut out = Vec::new();
+    let mut others = false;
+    for text in message.texts().map(|it| it.as_str()) {
+        let entry = text.trim_start().strip_prefix('[').and_then(|it| it.split_once("] "));
+        let entry = entry.filter(|it| !it.0.is_empty() && it.0.bytes().all(|b| b.is_ascii_digit()));
+        match entry {
+            Some((_, said)) => others = !said.starts_with("user:"),
+            None if text.trim_start().starts_with(">>> ") => others = true,
+            None => {}
+        }
+        if !others {
+            out.push(own_words(text));
+        }
+    }
+    out.join("\n")
 }
 
 /// Whether a sentence is a question, with or without its mark. A question mark after Chinese particles often hides an
