@@ -116,7 +116,7 @@ pub(super) fn read(output: &Output, command: &str, reports: bool) -> Outcome {
         _ if committed.is_some() => Some(true),
         _ if failures => Some(false),
         _ if passes => Some(true),
-        (false, Some(_)) => Some(out.result.is_some() || !wrong.as_ref().is_some_and(|it| it.1 == 3)),
+        (false, Some(_)) => Some(out.result.is_some() || wrong.as_ref().is_none_or(|it| it.1 != 3)),
         (false, None) if wrong.as_ref().is_some_and(|it| it.1 != 2) => Some(false),
         (false, None) => reports.then_some(true),
     };

@@ -596,10 +596,8 @@ fn unfinished(sentence: &str) -> bool {
     const HEADING: usize = 60;
     let small = Small::of(sentence);
     let heads = sentence.trim_end_matches(['*', '_', ' ']).ends_with([':', '：']);
-    !asking(sentence)
-        && !(heads && sentence.chars().count() < HEADING)
-        && CUES.unfinished.is_in(&small)
-        && !CUES.finished.is_in(&small)
+    let heading = heads && sentence.chars().count() < HEADING;
+    !asking(sentence) && !heading && CUES.unfinished.is_in(&small) && !CUES.finished.is_in(&small)
 }
 
 /// How it ends: the latest request, what the model last said, and what it asked without an answer.
