@@ -192,15 +192,14 @@ fn tool(part: &Value, index: usize, record: usize, same_model: bool, open: bool)
         media: [].into(),
         failed,
         cleared: is_cleared(text),
-        exit: None,
+        // Only its shell records one; the text does not hold it.
+        exit: state["metadata"]["exit"].as_i64().and_then(|it| i32::try_from(it).ok()),
         refusal: None,
     };
     let output = match state["status"].as_str() {
         Some("completed") if is_compacted(state) => say(CLEARED, false),
         Some("completed") => {
             let mut output = say(state["output"].as_str().unwrap_or_default(), false);
-            // Only its shell records one; the text does not hold it.
-            output.exit = state["metadata"]["exit"].as_i64().and_then(|it| i32::try_from(it).ok());
             output.media = state["attachments"].as_array().into_iter().flatten().filter_map(media).collect();
             output
         }
