@@ -527,6 +527,8 @@ pub struct Message {
     pub at: Option<i64>,
     /// What the provider reported with it. Where one response is several messages, it stands on the last.
     pub usage: Option<Usage>,
+    /// The model that `usage` is of, where the format says it for each response.
+    pub model: Option<Arc<str>>,
     /// UTF-16 length of the message as the compact JSON of its own API, where the reader knows it and it is no more than
     /// 32 bits say.
     pub wire_len: Option<u32>,
@@ -535,7 +537,7 @@ pub struct Message {
 impl Message {
     /// A message of ours, without origin.
     pub fn new(role: Role, kind: Kind, parts: Vec<Part>) -> Self {
-        Self { role, kind, parts, from: None, id: None, at: None, usage: None, wire_len: None }
+        Self { role, kind, parts, from: None, id: None, at: None, usage: None, model: None, wire_len: None }
     }
 
     /// A text message of ours.
@@ -581,7 +583,8 @@ impl Message {
     fn leads_on(&self) -> bool {
         self.role == Role::Assistant
             && !self.parts.is_empty()
-            && self.parts.iter().all(|it| matches!(it, Part::Reasoning(Reasoning { signature: Some(_), .. })))
+            && self.parts.iter().all(|it| matches!(it, Part::Reasoning(_)))
+            && self.parts.iter().any(|it| matches!(it, Part::Reasoning(Reasoning { signature: Some(_), .. })))
     }
 }
 

@@ -58,6 +58,13 @@ pub(super) fn search(env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<Fou
     out
 }
 
+/// The directory that a session was started in: the first that its file names. A shell that went elsewhere since names
+/// another, in rows that come later.
+pub(super) fn directory_of(path: &Path) -> Option<PathBuf> {
+    let file = File { path: path.to_owned(), changed_ms: 0, len: 0 };
+    objects(&file.head()).find_map(|it| it["cwd"].as_str().map(PathBuf::from))
+}
+
 fn look(file: &File, parent: Option<String>, wanted: Option<&[PathBuf]>) -> Option<Found> {
     let (mut cwd, mut words, mut owner, mut known) = (None, String::new(), None, false);
     for line in objects(&file.head()) {

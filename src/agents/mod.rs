@@ -165,7 +165,11 @@ pub fn find_beginning(env: &Env, id: &str) -> Vec<Found> {
 
 /// The directory of a session's file, where the agent notes it beside its sessions rather than in them.
 pub fn directory_of(env: &Env, agent: &str, path: &Path) -> Option<PathBuf> {
-    (Agent::named(agent)? == Agent::GeminiCli).then(|| gemini_cli::directory_of(env, path)).flatten()
+    match Agent::named(agent)? {
+        Agent::GeminiCli => gemini_cli::directory_of(env, path),
+        Agent::ClaudeCode => claude_code::directory_of(path),
+        Agent::Codex | Agent::OpenCode => None,
+    }
 }
 
 /// The session that calls. Several if they could all be meant: ask, and do nothing. None if no agent is known to call.

@@ -73,6 +73,9 @@ fn many(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
+/// The margin, in percent, of a count by another model's tokenizer.
+const UNKNOWN_TOKENIZER: f64 = 40.0;
+
 fn show(answer: &EstimateAnswer, screen: &mut Screen<'_>) -> Result<()> {
     let paint = screen.paint;
     let session = &answer.session;
@@ -92,12 +95,19 @@ fn show(answer: &EstimateAnswer, screen: &mut Screen<'_>) -> Result<()> {
             .line(&format!("{} tokens; the model's window is not known (--window)", size(answer.context)))?;
     }
     let method = &answer.method;
+    let (estimator, margin) = (&method.estimator, format!("±{:.0} %", method.margin_percent));
     let how = match method.kind.as_str() {
-        "reported" => "anchored on the usage that the provider reported",
-        "exact" => "counted exactly",
-        _ => "estimated",
+        "reported" => format!("based on usage reported by the provider ({margin})"),
+        "exact" if method.margin_percent < UNKNOWN_TOKENIZER => {
+            format!(
+                "text counted exactly with {estimator}; message frames and hidden reasoning estimated, {margin}"
+            )
+        }
+        "exact" => {
+            format!("counted with {estimator}; this model's own tokenizer is not public, so up to {margin}")
+        }
+        _ => format!("estimated ({estimator}, {margin})"),
     };
-    let how = format!("{how} ({}, ±{:.0} %)", method.estimator, method.margin_percent);
     let counts = &answer.counts;
     screen.line(&paint.faint(&format!(
         "{how}; {}, {}, {}",

@@ -123,7 +123,8 @@ impl<'a> Draft<'a> {
 
     /// What the context held before any pass.
     pub(super) fn filled(&self) -> Filled {
-        Filled { overhead: self.ruler.overhead(), messages: self.sizes.iter().sum() }
+        let messages: u64 = self.sizes.iter().sum();
+        Filled { overhead: self.ruler.overhead(), messages: messages.saturating_sub(self.ruler.hidden()) }
     }
 
     /// Tokens of the messages as they were before any pass.

@@ -9,6 +9,7 @@
 //! never cut. The last prompt and all after it survive word for word, or the plan says why not. An outcome is smaller
 //! than its input or it is rejected. Forced on its own outcome with nothing new, a plan does nothing.
 
+mod attachments;
 mod collapse;
 mod draft;
 mod keep;
@@ -18,6 +19,7 @@ mod outputs;
 mod restore;
 mod trigger;
 
+pub use attachments::refused;
 use serde::{Deserialize, Serialize};
 
 use crate::history::{History, Kind, Role};
@@ -348,6 +350,9 @@ pub fn plan(history: &History, ruler: &Ruler, request: &Request<'_>, moment: &Mo
     }
     if request.auto && !due.due && !overflow && !request.prune_only {
         refusal = Some(Reason { code: due.code, text: due.reason });
+    }
+    if draft.others.iter().any(|it| matches!(it, Op::Summarize { .. })) {
+        attachments::fit(&mut draft);
     }
     plan.ops = draft.ops();
     // By itself, what comes after such a step is done all the same.

@@ -188,12 +188,20 @@ fn built(old: &[Message], outputs: &BTreeMap<usize, Vec<&OutputOp>>, item: &Item
         Item::Old(index) => {
             let mut message = old[*index].clone();
             for op in outputs.get(index).into_iter().flatten() {
-                if let Some(Part::Output(output)) = message.parts.get_mut(op.part) {
-                    output.text = Text::new(op.text.as_str());
-                    output.media = [].into();
-                    output.cleared = true;
-                    message.wire_len = None;
+                match message.parts.get_mut(op.part) {
+                    Some(Part::Output(output)) => {
+                        // Where a note stands behind the text, only the attachment went.
+                        let whole = !output.text.is_empty() && op.text.starts_with(output.text.as_str());
+                        output.text = Text::new(op.text.as_str());
+                        output.media = [].into();
+                        output.cleared = !whole;
+                    }
+                    Some(part @ Part::Media(_)) => *part = Part::Text(Text::new(op.text.as_str())),
+                    Some(Part::Text(_) | Part::Reasoning(_) | Part::Call(_) | Part::Opaque(_)) | None => {
+                        continue;
+                    }
                 }
+                message.wire_len = None;
             }
             message
         }

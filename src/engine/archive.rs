@@ -43,7 +43,11 @@ impl Engine {
             .ops
             .iter()
             .filter_map(|op| if let Op::Clear(op) | Op::Shorten(op) = op { Some(op) } else { None })
-            .map(|op| (op, original_text(&history.messages()[op.message], op)))
+            .map(|op| {
+                let is_its =
+                    |text: &str| *Handle::of(&scope, &Digest::of(text.as_bytes())).as_str() == *op.handle;
+                (op, original_text(&history.messages()[op.message], op, is_its))
+            })
             .collect();
         let turns: Vec<(usize, u64, String)> = plan
             .ops
@@ -138,8 +142,16 @@ fn named(opened: &Opened) -> SessionRef {
     }
 }
 
-/// The text that an op takes out of a message.
-fn original_text(message: &Message, op: &OutputOp) -> String {
+/// The text that an op takes out of a message, or the data of an attachment: what its handle was told to name.
+fn original_text(message: &Message, op: &OutputOp, is_its: impl Fn(&str) -> bool) -> String {
+    let media = match message.parts.get(op.part) {
+        Some(Part::Media(it)) => std::slice::from_ref(it),
+        Some(Part::Output(it)) => &*it.media,
+        Some(Part::Text(_) | Part::Reasoning(_) | Part::Call(_) | Part::Opaque(_)) | None => &[],
+    };
+    if let Some(it) = media.iter().find(|it| is_its(&it.data)) {
+        return it.data.to_string();
+    }
     match message.parts.get(op.part) {
         Some(Part::Output(output)) if !op.call_id.is_empty() => output.text.as_str().to_owned(),
         Some(_) | None => message.plain(),

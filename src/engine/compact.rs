@@ -118,7 +118,7 @@ impl Engine {
             let messages = whole.messages().iter().take(it.count()).cloned().collect();
             History::new(messages, whole.meta.clone())
         });
-        let mut measured = self.measure_history(base.as_ref().unwrap_or(whole), ask);
+        let mut measured = self.measure_history(base.as_ref().unwrap_or(whole), ask, None);
         measured.grown = base.is_some().then_some(whole);
         let mut answer = self.blank(opened, ask, &measured);
         let plan = self.plan(&measured, ask, None);

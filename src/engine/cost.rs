@@ -54,7 +54,7 @@ impl Engine {
         let own: u64 = material.passages.iter().map(|it| (material.count)(&it.text) + 12).sum();
         let sizes = Sizes {
             own,
-            prefix: why_not.is_none().then_some((measured.tokens + measured.overhead, warm)),
+            prefix: why_not.is_none().then_some((measured.context(), warm)),
             output: need.budget,
             saved: measured.tokens.saturating_sub(need.budget),
             rewritten: need.budget,
@@ -99,7 +99,7 @@ impl Engine {
         );
         let Ok(messages) = serde_json::from_slice(&messages) else { return (out, None) };
         out.form = "prefix".to_owned();
-        out.input_tokens = measured.tokens + measured.overhead;
+        out.input_tokens = measured.context();
         // Secrets are in the provider's hands already, word for word, or nothing would be cached.
         let system = meta.system.as_ref().map(|it| json(it.as_str()).unwrap_or_else(|| it.as_str().into()));
         let tools = meta.tools.as_ref().and_then(|it| json(it.as_str()));

@@ -34,7 +34,7 @@ impl Engine {
         let history = measured.history;
         let ruler = &measured.ruler;
         let overhead = measured.overhead;
-        let context = measured.tokens + overhead;
+        let context = measured.context();
         let usable = measured
             .limits
             .window

@@ -103,7 +103,7 @@ impl Engine {
     }
 
     pub(super) fn started(&self, opened: &Opened, ask: &Ask, measured: &Measured<'_>) -> Event {
-        let context = measured.tokens + measured.overhead;
+        let context = measured.context();
         let percent = measured.limits.window.map(|it| context * 100 / it.max(1));
         let info = session_info(opened);
         Event::Started {

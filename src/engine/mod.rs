@@ -272,12 +272,19 @@ struct Measured<'a> {
     tokens: u64,
     /// Tokens of system prompt and tools, and of messages in the system's role.
     overhead: u64,
+    /// A context that was reported beyond the window that the model is known for, and the window taken instead.
+    inferred: Option<(u64, u64)>,
 }
 
 impl Measured<'_> {
     fn filled(&self) -> Filled {
         let overhead = self.ruler.overhead();
-        Filled { overhead, messages: self.tokens + self.overhead - overhead }
+        Filled { overhead, messages: self.context() - overhead }
+    }
+
+    /// Tokens of all that is sent.
+    fn context(&self) -> u64 {
+        self.tokens + self.overhead - self.ruler.hidden()
     }
 }
 
@@ -298,15 +305,22 @@ impl Engine {
     }
 
     fn measure<'a>(&self, session: &'a Session, ask: &'a Ask) -> Measured<'a> {
-        self.measure_history(&session.history, ask)
+        let compacted = session.past.iter().filter_map(|it| it.tokens_before).max();
+        self.measure_history(&session.history, ask, compacted)
     }
 
-    fn measure_history<'a>(&self, history: &'a History, ask: &'a Ask) -> Measured<'a> {
+    /// `compacted`: the largest context that the session was ever compacted at.
+    fn measure_history<'a>(
+        &self,
+        history: &'a History,
+        ask: &'a Ask,
+        compacted: Option<u64>,
+    ) -> Measured<'a> {
         let model = ask.model.as_deref().or(history.meta.model.as_deref());
         let known = model.and_then(tokens::window);
         let configured = model.and_then(|it| self.config.windows.get(it).copied());
-        let ruler =
-            Ruler::new(history, ask.tokenizer, ask.overhead.or_else(|| self.overhead_before(history)));
+        let known_overhead = ask.overhead.or_else(|| self.overhead_before(history));
+        let ruler = Ruler::for_model(history, model, ask.tokenizer, known_overhead);
         let (mut tokens, mut overhead) = (0, ruler.overhead());
         for (message, size) in history.messages().iter().zip(ruler.messages(history.messages())) {
             *if crate::compact::counts(message) { &mut tokens } else { &mut overhead } += size;
@@ -314,16 +328,21 @@ impl Engine {
         let given = ask.window.or(configured).filter(|it| *it > 0);
         let told = history.meta.window.filter(|it| WINDOWS.contains(it));
         let given = given.or(told);
+        // What the session's own model was sent, its window takes.
+        let own = ask.model.is_none();
+        let seen = ruler.reported().map(|it| it.1).max(compacted.filter(|it| *it <= Usage::MOST));
+        let seen = seen.filter(|seen| own && given.is_none() && known.is_some_and(|it| it.context < *seen));
+        let inferred = seen.map(tokens::at_least);
         let limits = Limits {
             model,
-            window: given.or(known.map(|it| it.context)),
+            window: given.or(inferred).or(known.map(|it| it.context)),
             window_given: given.is_some(),
             // A window that somebody gave stands for the whole input.
-            input: known.and_then(|it| it.input).filter(|_| given.is_none()),
+            input: known.and_then(|it| it.input).filter(|_| given.or(inferred).is_none()),
             output: known.map(|it| it.output),
             next: ask.next,
         };
-        Measured { history, grown: None, limits, ruler, tokens, overhead }
+        Measured { history, grown: None, limits, ruler, tokens, overhead, inferred: seen.zip(inferred) }
     }
 
     /// What the system prompt and the tools took when we compacted a session for which nothing was reported since: they
@@ -517,8 +536,27 @@ fn warnings(opened: &Opened, measured: &Measured<'_>) -> Vec<String> {
     let mut out = notes(opened);
     if let Some((message, tokens)) = measured.ruler.disbelieved() {
         out.push(format!(
-            "message {message} reports a context of {tokens} tokens: more than any model takes, or than this history can \
-             have; it is counted without that report"
+            "message {message} reports a context of {tokens} tokens, which is not this history's: more than any model \
+             takes or than the messages can come to, or less than a twentieth of them; it is counted without that report"
+        ));
+    }
+    if let Some((message, why)) = crate::compact::refused(measured.history.messages(), &measured.ruler) {
+        out.push(format!(
+            "message {message} holds an image that the API refuses ({why}): every request with it fails; `epitome \
+             compact` replaces it by a note"
+        ));
+    }
+    let hidden = measured.ruler.hidden();
+    if hidden > 0 {
+        out.push(format!(
+            "{hidden} tokens of the messages were not sent with the last request, by what the provider reported: \
+             something (a plugin, the agent itself) prunes what the model sees; the context is told without them"
+        ));
+    }
+    if let Some((seen, window)) = measured.inferred {
+        out.push(format!(
+            "the session had a context of {seen} tokens, more than the window that the model is known for; its window \
+             is taken to be {window} (--window sets it)"
         ));
     }
     if let Some(window) = measured.history.meta.window.filter(|it| !WINDOWS.contains(it)) {

@@ -41,6 +41,17 @@ pub struct Opened {
 /// moment is read from them.
 const WHOLE_END: u64 = 1 << 20;
 
+impl Opened {
+    /// The directory that its agent files it under. In a session of Claude Code, whose rows name the directory that the
+    /// shell is in, this is the session's own: what is kept of it is found from there.
+    fn started_in(mut self, cwd: Option<PathBuf>) -> Self {
+        if let (Format::ClaudeCode, Some(cwd)) = (self.session.format, &cwd) {
+            self.session.history.meta.cwd = Some(cwd.display().to_string().into());
+        }
+        Self { cwd, ..self }
+    }
+}
+
 /// How a source becomes a session.
 type Reader<'a> = dyn Fn(&dyn Source, Option<Format>) -> Result<Session> + 'a;
 
@@ -110,7 +121,7 @@ impl Engine {
         if path.exists() {
             let opened = read_by(reader, Box::new(File::open(path)?), format, Some(path.to_owned()))?;
             let cwd = agents::directory_of(&self.config.agents, opened.session.format.name(), path);
-            return Ok(Opened { cwd, ..opened });
+            return Ok(opened.started_in(cwd));
         }
         if let Some((database, id)) = agents::opencode::split_address(name)
             && database.exists()
@@ -148,7 +159,7 @@ impl Engine {
                 read_by(reader, Box::new(File::open(&found.path)?), format, Some(found.path.clone()))
             }
         }?;
-        Ok(Opened { cwd: found.cwd.clone(), live: found.live, ..opened })
+        Ok(Opened { live: found.live, ..opened.started_in(found.cwd.clone()) })
     }
 
     fn named_session(&self, name: &str, agent: Option<&str>) -> Result<Found> {

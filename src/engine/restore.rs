@@ -235,6 +235,7 @@ impl Undo<'_> {
     /// A compaction that was appended: the old bytes where nothing came since, else the old messages once more.
     fn append(&self, path: &Path) -> Result<Done> {
         let agent = agent_of(self.session.format)?;
+        let path = &moved(self.session.format, path);
         let env = &self.engine.config.agents;
         let live = reach::is_live(env, agent, &self.compaction.session.id, path);
         let export = agent == Agent::OpenCode;
@@ -384,6 +385,13 @@ impl Undo<'_> {
             }
         }
     }
+}
+
+/// Where a session lies now. Gemini CLI 0.61 makes a `.jsonl` of an older `.json` when it resumes it, and reads that one
+/// from then on.
+fn moved(format: Format, path: &Path) -> PathBuf {
+    let journal = path.with_extension("jsonl");
+    if format == Format::GeminiCli && journal.exists() { journal } else { path.to_owned() }
 }
 
 pub(super) fn changed(path: &Path) -> Error {

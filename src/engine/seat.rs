@@ -93,7 +93,7 @@ impl Engine {
             ..Ask::new(self.config.profile(&self.config.profile)?)
         };
         let (tokens, window) = {
-            let measured = self.measure_history(history, &ask);
+            let measured = self.measure_history(history, &ask, None);
             (measured.tokens, measured.limits.window)
         };
         if unchanged {
@@ -106,7 +106,7 @@ impl Engine {
         }
         ask.profile = within_window(ask.profile, window, tokens);
         let ask = ask;
-        let measured = self.measure_history(history, &ask);
+        let measured = self.measure_history(history, &ask, None);
         let started = self.started(&opened, &ask, &measured);
         self.tell(&started);
         self.before(&started, HOOK_LIMIT).map_err(|why| Error::new(Kind::Refused, why))?;

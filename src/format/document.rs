@@ -113,6 +113,12 @@ fn member_of(text: &str, top: &Children, key: &str) -> Option<Range<usize>> {
     top.get(key).or_else(|| if top.closed { None } else { cut_member(text, last, key) })
 }
 
+/// From the first element of the array under `key` on, which the text may cut off.
+pub fn from_first_element<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    let array = text.get(member(text, key)?)?.strip_prefix('[')?.trim_start();
+    array.starts_with('{').then_some(array)
+}
+
 /// Parses a span. The sentence says what it was expected to be.
 pub fn value(text: &str, span: Range<usize>, what: &str) -> Result<Value> {
     let text = text.get(span).unwrap_or_default();

@@ -361,6 +361,10 @@ const PREFIX: u64 = 64 * 1024;
 /// Finds out how a source is written down.
 pub fn sniff(source: &dyn Source) -> Result<Format> {
     let bytes = source.bytes(0..source.len().min(PREFIX))?;
+    if bytes.starts_with(b"SQLite format 3\0") {
+        let what = "expected a session, found a database; if it is OpenCode's, add #ses_… (`epitome sessions` lists them)";
+        return Err(Error::new(Kind::Input, what).at(source.name(), None));
+    }
     let first = crate::json::mend(bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes));
     let native: [(Format, fn(&str) -> bool); 6] = [
         (Format::ClaudeCode, claude_code::sniff),
@@ -371,9 +375,15 @@ pub fn sniff(source: &dyn Source) -> Result<Format> {
         (Format::SweAgent, swe_agent::sniff),
     ];
     let found = native.iter().find(|(_, sniff)| sniff(&first)).map(|(format, _)| *format);
-    found.or_else(|| wire::sniff(&first)).ok_or_else(|| {
+    let found = found.or_else(|| wire::sniff(&first)).or_else(|| of_folder(source.name(), &first));
+    found.ok_or_else(|| {
         if first.trim().is_empty() {
             return Error::new(Kind::Input, "the file is empty; expected a session").at(source.name(), None);
+        }
+        if codex::is_before_payload(&first) {
+            let what = "expected a session, found a Codex rollout of before August 2025 (no `payload`), which today's \
+                        Codex does not resume either; it is not read";
+            return Error::new(Kind::Input, what).at(source.name(), None);
         }
         let found = glimpse(&first);
         let names: Vec<_> = Format::ALL.iter().map(|it| it.name()).collect();
@@ -383,6 +393,21 @@ pub fn sniff(source: &dyn Source) -> Result<Format> {
         );
         Error::new(Kind::Input, what).at(source.name(), None)
     })
+}
+
+/// The agent in whose own folder a file lies: for a session of which too little is written to tell it by.
+fn of_folder(path: &str, first_lines: &str) -> Option<Format> {
+    if !first_lines.trim_start().starts_with('{') {
+        return None;
+    }
+    let path = path.replace('\\', "/");
+    let lies = |folder: &str, end: &str| path.contains(folder) && path.ends_with(end);
+    match () {
+        () if lies("/.claude/projects/", ".jsonl") => Some(Format::ClaudeCode),
+        () if lies("/.codex/sessions/", ".jsonl") => Some(Format::Codex),
+        () if lies("/.gemini/tmp/", ".json") || lies("/.gemini/tmp/", ".jsonl") => Some(Format::GeminiCli),
+        () => None,
+    }
 }
 
 /// Reads a session in the named format, or the one it looks like.

@@ -86,7 +86,7 @@ pub fn read(source: &dyn Source) -> Result<Session> {
             out.entry(&entries[*index]);
         }
         // What they reported was another context.
-        out.messages.iter_mut().for_each(|it| it.0.usage = None);
+        out.messages.iter_mut().for_each(|it| (it.0.usage, it.0.model) = (None, None));
     }
     for index in &path[compaction.map_or(0, |it| it + 1)..] {
         out.entry(&entries[*index]);
@@ -271,6 +271,7 @@ impl Reader {
         self.push(entry, Role::Assistant, Kind::Said, parts);
         let Some((last, _)) = self.messages.last_mut().filter(|it| it.1 == entry.record) else { return };
         last.usage = usage(&message["usage"]);
+        last.model = message["model"].as_str().filter(|_| last.usage.is_some()).map(Into::into);
         let calls: Vec<_> = last.calls().map(|it| (it.id.clone(), it.name.clone(), entry.record)).collect();
         self.sent.extend(calls.iter().map(|it| it.0.clone()));
         self.open = calls;

@@ -181,3 +181,59 @@ fn usual_records_are_read_as_unusual_ones() {
     }
     println!("{count} sessions");
 }
+
+/// By what a file holds, in any order of keys, and where too little is in it, by where it lies.
+#[test]
+fn sessions_are_recognised() {
+    let gemini = r#"[{"id":"1","timestamp":"2026-11-20T09:15:35.675Z","type":"user","content":"hello"}]"#;
+    let long = "x".repeat(200_000);
+    let part = format!(r#"{{"id":"prt_1","sessionID":"s1","messageID":"m1","type":"text","text":"{long}"}}"#);
+    let info = r#"{"id":"m1","sessionID":"s1","role":"user","time":{"created":1}}"#;
+    for (name, text, expected) in [
+        (
+            "kind first",
+            format!(r#"{{"kind":"main","messages":{gemini},"sessionId":"s","projectHash":"h"}}"#),
+            Format::GeminiCli,
+        ),
+        ("no projectHash", format!(r#"{{"sessionId":"s","messages":{gemini}}}"#), Format::GeminiCli),
+        (
+            "messages first",
+            format!(r#"{{"messages":[{{"info":{info},"parts":[{part}]}}],"info":{{"id":"ses_1"}}}}"#),
+            Format::OpenCode,
+        ),
+        (
+            "parts first",
+            format!(r#"{{"messages":[{{"parts":[{part}],"info":{info}}}],"info":{{"id":"ses_1"}}}}"#),
+            Format::OpenCode,
+        ),
+        (
+            "another id",
+            format!(r#"{{"info":{{"id":"s1"}},"messages":[{{"info":{info},"parts":[]}}]}}"#),
+            Format::OpenCode,
+        ),
+        (
+            "/home/dev/.claude/projects/-p/a.jsonl",
+            r#"{"type":"mode","mode":"default","sessionId":"s"}"#.to_owned(),
+            Format::ClaudeCode,
+        ),
+    ] {
+        let source = Memory::new(name, text);
+        assert_eq!(sniff(&source).unwrap(), expected, "{name}");
+        let messages = read(&source, None).map(|it| it.history.messages().len());
+        if name.contains("Hash") || name.contains("first") {
+            assert_eq!(messages.unwrap(), 1, "{name}");
+        }
+    }
+    let old = concat!(
+        r#"{"id":"i","timestamp":"2025-06-01T00:00:00Z","instructions":null,"git":{}}"#,
+        "\n",
+        r#"{"record_type":"state"}"#,
+        "\n",
+        r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]}"#,
+        "\n",
+    );
+    for (text, expected) in [(old, "no `payload`"), ("SQLite format 3\0", "#ses_")] {
+        let error = sniff(&Memory::new("f", text)).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}

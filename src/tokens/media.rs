@@ -21,6 +21,24 @@ pub(super) fn tokens(media: &Media, maker: Maker, model: &str) -> u64 {
     }
 }
 
+/// Why a maker's API refuses an image in a request that holds `count` of them. Anthropic's limits (platform.claude.com
+/// "Images and vision", 2026): 8,000 pixels a side, 2,000 where there are more than 20 images, 5 MB of base64. The other
+/// makers shrink what is too large.
+pub(super) fn refused(media: &Media, maker: Maker, count: usize) -> Option<String> {
+    const MANY: usize = 20;
+    const BYTES: usize = 5 << 20;
+    if maker != Maker::Anthropic || media.kind != MediaKind::Image || media.data.contains(':') {
+        return None;
+    }
+    let most = if count > MANY { 2_000 } else { 8_000 };
+    if let Some((width, height)) = media.size.filter(|it| it.0.max(it.1) > most) {
+        let among = if count > MANY { format!(" in a request with {count} images") } else { String::new() };
+        return Some(format!("{width}×{height} pixels, at most {most} a side are taken{among}"));
+    }
+    let megabytes = media.data.len() as f64 / f64::from(1 << 20);
+    (media.data.len() > BYTES).then(|| format!("{megabytes:.1} MB, at most 5 MB are taken"))
+}
+
 /// Where nothing is known of an image.
 const UNKNOWN: u64 = 1_300;
 
@@ -152,6 +170,18 @@ mod tests {
         assert_eq!(tokens(&image(Some((2048, 4096))), Maker::OpenAi, "gpt-4o"), 1_105);
         assert_eq!(tokens(&image(Some((300, 300))), Maker::Google, "gemini-2.5-flash"), 258);
         assert_eq!(tokens(&image(Some((1000, 800))), Maker::Google, "gemini-2.5-flash"), 1_032);
+    }
+
+    #[test]
+    fn what_the_api_refuses_is_known() {
+        let of = |size, bytes: usize| Media { data: "A".repeat(bytes).into(), ..image(size) };
+        let (wide, large) = (of(Some((9_000, 20)), 100), of(Some((2_500, 20)), 100));
+        let heavy = of(Some((20, 20)), 6 << 20);
+        let claude = |media: &Media, count| refused(media, Maker::Anthropic, count);
+        assert!(claude(&wide, 1).is_some_and(|it| it.contains("9000×20") && it.contains("8000")));
+        assert_eq!((claude(&large, 20), refused(&wide, Maker::OpenAi, 1)), (None, None));
+        assert!(claude(&large, 21).is_some_and(|it| it.contains("2000") && it.contains("21 images")));
+        assert!(claude(&heavy, 1).is_some_and(|it| it.contains("6.0 MB")));
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod window;
 
 pub(crate) use ruler::MANY;
 pub use ruler::Ruler;
-pub use window::{Window, gemini_cli_limit, gemini_cli_limit_0_20, window};
+pub use window::{Window, at_least, gemini_cli_limit, gemini_cli_limit_0_20, window};
 
 use serde::{Deserialize, Serialize};
 
@@ -175,7 +175,7 @@ pub struct Method {
 pub struct Filled {
     /// System prompt and tools.
     pub overhead: u64,
-    /// All messages, those in the system's role too.
+    /// All messages that are sent, those in the system's role too.
     pub messages: u64,
 }
 

@@ -1,5 +1,6 @@
 //! What providers reported for the requests of a history, and what our own count learns from it.
 
+use super::rates::Rates;
 use super::window::window;
 use crate::history::{History, Kind, Message, Role, Usage};
 
@@ -14,6 +15,8 @@ pub(super) struct Report {
     pub(super) sent: u64,
     /// Tokens of the request and its answer.
     pub(super) context: u64,
+    /// Whether the model that is asked about counted it, or one of the same tokenizer. Else the figures are converted.
+    pub(super) own: bool,
     /// Tokens that system prompt and tools can take.
     room: u64,
 }
@@ -21,26 +24,27 @@ pub(super) struct Report {
 /// What a report can hold beyond the messages where the model's window is not known.
 const ROOM: u64 = 1_000_000;
 
+/// A report of a smaller share than this of what the messages come to is not of this history: a request of another
+/// kind, or a proxy that tells only what was not cached. Contexts that a plugin prunes keep more (a quarter at the
+/// least, as far as was seen).
+const LEAST: f64 = 0.05;
+
 /// Messages may be so many times what our own count makes of them.
 const MORE: f64 = 4.0;
 
 impl Report {
-    /// Whether it is believed, given the tokens before it by our count: a report of less than half of them is not one of
-    /// this history.
+    /// Whether it is believed, given the tokens before it by our count. Less than they come to is: then not all of them
+    /// were sent.
     pub(super) fn is_of(&self, before: f64) -> bool {
-        self.sent as f64 * 2.0 >= before && !self.is_absurd(before)
-    }
-
-    /// Whether no model can have counted that: more than any takes, or more than the messages and a whole window of
-    /// system prompt and tools.
-    pub(super) fn is_absurd(&self, before: f64) -> bool {
-        self.context > Usage::MOST || self.sent as f64 > before * MORE + self.room as f64
+        let sent = self.sent as f64;
+        let possible = self.context <= Usage::MOST && sent <= before * MORE + self.room as f64;
+        possible && sent >= before * LEAST
     }
 }
 
 /// The reports that are about the history as it stands: not those of requests before its summary was made, which
-/// messages kept from then still carry, nor that of the request that made the summary.
-pub(super) fn reports(history: &History) -> impl Iterator<Item = Report> {
+/// messages kept from then still carry, nor that of the request that made the summary. In tokens of the model of `rates`.
+pub(super) fn reports(history: &History, rates: Rates) -> impl Iterator<Item = Report> {
     let messages = history.messages();
     let known = history.meta.model.as_deref().and_then(window).map(|it| it.context);
     let room = history.meta.window.filter(|it| *it <= Usage::MOST).max(known).unwrap_or(ROOM);
@@ -55,7 +59,13 @@ pub(super) fn reports(history: &History) -> impl Iterator<Item = Report> {
         let earlier = messages[..index].iter().rev();
         let same = |it: &&Message| it.role == Role::Assistant && it.kind == Kind::Said && it.usage.is_none();
         let start = index - earlier.take_while(same).count();
-        Some(Report { message: index, start, sent: usage.sent(), context: usage.context(), room })
+        let model = message.model.as_deref().or(history.meta.model.as_deref());
+        let other = model.map(|it| Rates::of(&it.to_ascii_lowercase()));
+        let other = other.filter(|it| !it.same_tokenizer(&rates));
+        let converted =
+            |tokens: u64| other.map_or(tokens, |it| (tokens as f64 * rates.text / it.text) as u64);
+        let (sent, context) = (converted(usage.sent()), converted(usage.context()));
+        Some(Report { message: index, start, sent, context, own: other.is_none(), room })
     })
 }
 

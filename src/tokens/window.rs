@@ -27,6 +27,13 @@ pub fn window(model: &str) -> Option<Window> {
     Some(Window { context, input: (input > 0).then_some(input), output })
 }
 
+/// The smallest usual window that takes `seen` tokens, for a model whose window was thought smaller: one and the same
+/// model is served with several.
+pub fn at_least(seen: u64) -> u64 {
+    const USUAL: [u64; 6] = [200_000, 262_144, 400_000, 1_000_000, 1_050_000, 2_097_152];
+    USUAL.into_iter().find(|it| *it >= seen).unwrap_or(seen)
+}
+
 /// The limit that Gemini CLI 0.61 goes by: 1,048,576 for any model but Gemma 4, known or not.
 pub fn gemini_cli_limit(model: &str) -> u64 {
     match model {
@@ -183,6 +190,15 @@ mod tests {
         // `o1` stands in these, but does not begin a word.
         assert_eq!(window("sono1"), None);
         assert_eq!(window(""), None);
+    }
+
+    #[test]
+    fn a_window_holds_what_was_reported() {
+        for (seen, window) in
+            [(150_000, 200_000), (230_000, 262_144), (414_000, 1_000_000), (3_000_000, 3_000_000)]
+        {
+            assert_eq!(at_least(seen), window);
+        }
     }
 
     #[test]

@@ -12,10 +12,10 @@ use epitome::tokens::{Estimator, Ruler, Tokenizer};
 
 use crate::real;
 
-type Read = fn(&dyn format::Source) -> epitome::Result<Session>;
+pub(crate) type Read = fn(&dyn format::Source) -> epitome::Result<Session>;
 
 /// Folder, reader, and what in a line marks a compaction: before each, the session is looked at as it was then.
-const AGENTS: [(&str, Read, Option<&str>); 5] = [
+pub(crate) const AGENTS: [(&str, Read, Option<&str>); 5] = [
     ("claude-code", format::claude_code::read, Some(r#""subtype":"compact_boundary""#)),
     ("codex", format::codex::read, Some(r#""type":"compacted""#)),
     ("gemini", format::gemini_cli::read, None),
@@ -42,7 +42,7 @@ fn growth_is_predicted_from_content() {
     println!("agent        steps      n     ours no growth chars/4  context");
     for (agent, read, boundary) in AGENTS {
         let mut errors: BTreeMap<usize, Vec<[f64; 3]>> = BTreeMap::new();
-        for history in histories(&corpus.join(agent), read, boundary) {
+        for (_, history) in histories(&corpus.join(agent), read, boundary) {
             for (steps, error) in predictions(&history) {
                 errors.entry(steps).or_default().push(error);
             }
@@ -61,8 +61,8 @@ fn growth_is_predicted_from_content() {
     assert!(failures.is_empty(), "{failures:?}");
 }
 
-/// What each session would have sent before each of its compactions, and at its end.
-fn histories(folder: &Path, read: Read, boundary: Option<&str>) -> Vec<History> {
+/// What each session would have sent before each of its compactions, and at its end; with the file's name.
+pub(crate) fn histories(folder: &Path, read: Read, boundary: Option<&str>) -> Vec<(String, History)> {
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|it| it.unwrap().path()).collect();
     files.sort();
     files
@@ -81,7 +81,9 @@ fn histories(folder: &Path, read: Read, boundary: Option<&str>) -> Vec<History> 
         for end in ends {
             let source = Memory::new(file.display().to_string(), &bytes[..end]);
             match read(&source) {
-                Ok(session) => out.push(session.history),
+                Ok(session) => {
+                    out.push((file.file_name().unwrap().to_string_lossy().into_owned(), session.history));
+                }
                 Err(error) => assert!(end < bytes.len(), "{}: {error}", file.display()),
             }
         }
@@ -125,7 +127,7 @@ fn predictions(history: &History) -> Vec<(usize, [f64; 3])> {
 }
 
 /// The first message of a response: everything before it was sent.
-fn start(messages: &[Message], index: usize) -> usize {
+pub(crate) fn start(messages: &[Message], index: usize) -> usize {
     let earlier = messages[..index].iter().rev();
     index - earlier.take_while(|it| it.role == Role::Assistant && it.usage.is_none()).count()
 }

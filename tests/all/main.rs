@@ -29,6 +29,7 @@ mod install;
 mod laws;
 mod layers;
 mod main_job;
+mod margins;
 mod mcp;
 mod native;
 mod packaging;

@@ -27,7 +27,7 @@ pub(super) struct Origin {
 /// What a row says.
 pub(super) enum Item {
     /// A block or more of a response.
-    Reply { response: Arc<str>, parts: Vec<Part>, usage: Option<Usage> },
+    Reply { response: Arc<str>, parts: Vec<Part>, usage: Option<Usage>, model: Option<Arc<str>> },
     /// Tools' results, and what stands beside them in the row.
     Results { parts: Vec<Part>, kind: Kind },
     /// A summary.
@@ -182,6 +182,8 @@ pub(super) struct Assembled {
 struct Reply {
     response: Arc<str>,
     usage: Option<Usage>,
+    /// The model that reported it.
+    model: Option<Arc<str>>,
     /// Whether results came before the last of it.
     late: bool,
 }
@@ -214,7 +216,7 @@ impl Assembly {
     pub(super) fn take(&mut self, Live { origin, item }: Live) {
         let piece = |kind, parts| Piece { origin: Some(origin), reply: 0, kind, parts };
         match *item {
-            Item::Reply { response, parts, usage } => {
+            Item::Reply { response, parts, usage, model } => {
                 // Blocks of one response belong together, also where results came in between.
                 let only_results = self.before.is_empty() && self.words.is_empty() && self.after.is_empty();
                 let known = self.reply(&response).filter(|_| only_results);
@@ -226,10 +228,12 @@ impl Assembly {
                     if let (Some(last), Some(number)) = (self.replies.last(), number.checked_sub(1)) {
                         self.by_response.insert(last.response.clone(), number);
                     }
-                    self.replies.push(Reply { response, usage: None, late: false });
+                    self.replies.push(Reply { response, usage: None, model: None, late: false });
                 }
                 let reply = &mut self.replies[number];
-                reply.usage = usage.or(reply.usage);
+                if usage.is_some() {
+                    (reply.usage, reply.model) = (usage, model);
+                }
                 reply.late |= !self.results.is_empty();
                 self.said.push(Piece { reply: number, ..piece(Kind::Said, parts) });
             }
@@ -275,7 +279,7 @@ impl Assembly {
                 self.push(Role::Assistant, Kind::Said, pieces);
             }
             if let Some(message) = self.out.messages.last_mut() {
-                message.usage = reply.usage;
+                (message.usage, message.model) = (reply.usage, reply.model);
             }
         }
         said.clear();

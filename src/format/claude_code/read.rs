@@ -192,10 +192,9 @@ fn reply(response: Arc<str>, model: Option<Arc<str>>, usage: Option<Reported>, p
         reasoning: 0,
     });
     let usage = usage.filter(|it| it.context() > 0);
-    Loaded {
-        item: Some(Box::new(Item::Reply { response, parts, usage })),
-        model: model.filter(|_| !synthetic),
-    }
+    let model = model.filter(|_| !synthetic);
+    let item = Item::Reply { response, parts, usage, model: model.clone().filter(|_| usage.is_some()) };
+    Loaded { item: Some(Box::new(item)), model }
 }
 
 /// What a user's row says.

@@ -50,6 +50,24 @@ pub fn sniff(first_lines: &str) -> bool {
     head.starts_with('{') && head.contains("\"type\":\"session_meta\"") && head.contains("\"payload\":{")
 }
 
+/// Whether it is a rollout of before lines had a `payload`: the first line is the session, items stand bare.
+pub fn is_before_payload(first_lines: &str) -> bool {
+    let mut lines = first_lines.lines().map(|it| it.trim_start_matches('\u{feff}').trim());
+    let first = lines.next().and_then(Fields::of);
+    let session = first.is_some_and(|it| {
+        it.text("id").is_some() && it.text("timestamp").is_some() && it.text("type").is_none()
+    });
+    let bare = |line: &str| {
+        Fields::of(line).is_some_and(|it| {
+            let item = it
+                .text("type")
+                .is_some_and(|it| it == "message" || it == "reasoning" || it.ends_with("_call"));
+            it.get("payload").is_none() && (item || it.text("record_type").is_some())
+        })
+    };
+    session && lines.any(bare)
+}
+
 /// Reads what a resume would send.
 ///
 /// A call without an output is followed by the output `aborted` that Codex sends in its place (its message comes from

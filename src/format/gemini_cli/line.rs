@@ -124,7 +124,7 @@ impl<'a> Reader<'a> {
             record::look(text, record.range(), self.wanted).map(|it| Line::Message(Box::new(it)))
         } else if let Some(fields) = fields.object("$set") {
             Ok(set(&fields, true))
-        } else if fields.text("sessionId").is_some() && fields.text("projectHash").is_some() {
+        } else if fields.text("sessionId").is_some() || fields.list("messages").is_some() {
             Ok(set(&fields, false))
         } else {
             Err("expected a message, $set, $rewindTo or session line, found another; it is skipped".into())

@@ -14,7 +14,7 @@ mod record;
 mod write;
 
 use super::raw::Fields;
-use super::{Format, Keep, PastCompaction, Session, Source};
+use super::{Format, Keep, PastCompaction, Session, Source, document};
 use crate::error::{Error, Kind as ErrorKind, Result};
 use crate::history::{History, Kind, Message, Meta};
 
@@ -24,8 +24,8 @@ use convert::{Live, converted};
 use journal::Journal;
 use record::Wanted;
 
-/// Whether the source surely is a session of Gemini CLI: it begins with `sessionId` and `projectHash`, as every
-/// journal and every older document does.
+/// Whether the source surely is a session of Gemini CLI: a line with `sessionId` and `projectHash`, as every journal
+/// has, or a document of its messages, whatever stands before them.
 pub fn sniff(first_lines: &str) -> bool {
     let is_line = |line: &str| {
         Fields::of(line).is_some_and(|it| {
@@ -36,10 +36,15 @@ pub fn sniff(first_lines: &str) -> bool {
     if text.lines().any(is_line) {
         return true;
     }
-    // A document over several lines, seen in part: both names stand before the messages.
-    let Some(head) = text.strip_prefix('{') else { return false };
-    let head = head.split_once("\"messages\"").map_or("", |(head, _)| head);
-    head.len() < 2000 && head.contains("\"sessionId\"") && head.contains("\"projectHash\"")
+    let Some(first) = document::from_first_element(text, "messages") else {
+        let has = |name| document::member(text, name).is_some();
+        return has("sessionId") && has("projectHash");
+    };
+    let kind = document::member(first, "type").and_then(|it| first.get(it)).unwrap_or_default();
+    let ours = ["user", "gemini", "info", "error", "warning"];
+    ours.iter().any(|it| kind.strip_prefix('"').is_some_and(|kind| kind.starts_with(&format!("{it}\""))))
+        && document::member(first, "content").is_some()
+        && document::member(first, "role").is_none()
 }
 
 /// What was read: the journal, its live messages, and which of them begin after which compaction.

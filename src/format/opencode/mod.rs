@@ -23,16 +23,24 @@ pub const CLEARED: &str = "[Old tool result content cleared]";
 pub const MARKER: &str = "What did we do so far?";
 
 /// Whether the first bytes, mended, are surely an export: `info` with a `ses…` id, or a first message with its
-/// `info` and `parts`.
+/// `info` and `parts`, of which the last may be cut off.
 pub fn sniff(first_lines: &str) -> bool {
     let id = document::member(first_lines, "info").and_then(|it| document::find(first_lines, it, &["id"]));
-    if let Some(id) = id {
-        return first_lines.get(id).is_some_and(|it| it.starts_with("\"ses"));
+    if id.and_then(|it| first_lines.get(it)).is_some_and(|it| it.starts_with("\"ses")) {
+        return true;
     }
-    let Some(found) = document::open(first_lines, "messages") else { return false };
-    let Some(first) = found.records.first() else { return false };
-    let first = document::children(first_lines, first.clone());
-    first.get("info").is_some() && first.get("parts").is_some()
+    let Some(first) = document::from_first_element(first_lines, "messages") else { return false };
+    let has = |key| document::member(first, key);
+    match (has("info"), has("parts")) {
+        (Some(_), Some(_)) => true,
+        // Parts stand first and are too long to see behind them.
+        (None, Some(_)) => {
+            let part = document::from_first_element(first, "parts");
+            part.is_some_and(|it| document::member(it, "messageID").is_some())
+        }
+        (Some(info), None) => document::find(first, info, &["sessionID"]).is_some(),
+        (None, None) => false,
+    }
 }
 
 /// Reads an export. An element that is broken becomes a note; a document that is cut off is read up to there.

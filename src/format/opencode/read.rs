@@ -129,7 +129,7 @@ impl<'a> Export<'a> {
         if let Some(summary) = summary {
             let since = out[summary].record;
             for it in out.iter_mut().filter(|it| it.record <= since) {
-                it.message.usage = None;
+                (it.message.usage, it.message.model) = (None, None);
             }
         }
         out

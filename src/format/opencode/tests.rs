@@ -656,3 +656,47 @@ mod laws {
         }
     }
 }
+
+/// The parts of one of OpenAI's reasoning items repeat its encrypted content; the request holds it once.
+#[test]
+fn encrypted_reasoning_stands_once_an_item() {
+    let thought = |text: &str, item: &str| {
+        let sealed = "e".repeat(4_000);
+        json!({ "type": "reasoning", "text": text,
+            "metadata": { "openai": { "itemId": item, "reasoningEncryptedContent": sealed } } })
+    };
+    let parts = json!([
+        thought("one", "rs_1"),
+        thought("two", "rs_1"),
+        thought("three", "rs_1"),
+        thought("other", "rs_2"),
+        { "type": "text", "text": "done" }
+    ]);
+    let source = export(vec![user("go"), answer(parts)]);
+    let session = read(&source).unwrap();
+    let thoughts: Vec<_> = session.history.messages()[1]
+        .parts
+        .iter()
+        .filter_map(|it| if let Part::Reasoning(it) = it { Some(it) } else { None })
+        .map(|it| (it.text.as_str(), it.signature.is_some()))
+        .collect();
+    assert_eq!(thoughts, [("one", true), ("two", false), ("three", false), ("other", true)]);
+    let written = write(&source, &session, &session.history, Mode::Patch).unwrap();
+    assert_eq!(written.bytes(&source).unwrap(), source.bytes(0..source.len()).unwrap());
+}
+
+/// The exit code of a command stands beside its output.
+#[test]
+fn exit_codes_are_read() {
+    let run = |exit: Value| {
+        tool(
+            "c",
+            json!({ "status": "completed", "input": {"command": "make"}, "output": "…", "metadata": { "exit": exit },
+                "time": {"start": 1, "end": 2} }),
+        )
+    };
+    let source = export(vec![user("go"), answer(json!([run(json!(2)), run(json!(0)), run(Value::Null)]))]);
+    let session = read(&source).unwrap();
+    let exits: Vec<_> = session.history.messages()[2].outputs().map(|it| it.exit).collect();
+    assert_eq!(exits, [Some(2), Some(0), None]);
+}
