@@ -245,7 +245,7 @@ mod tests {
                 vec!["ms".to_owned()]
             )
         );
-        assert_eq!(fit(Some(3)).0, ["name", "one", "another"]);
+        assert_eq!(fit(Some(3)).0, ["na…", "one", "an…"]);
     }
 
     #[test]

@@ -223,6 +223,6 @@ mod tests {
     fn every_topic_is_described() {
         let known: BTreeMap<Topic, String> =
             toml::from_str(include_str!("../../prompts/summarizer/topics.toml")).unwrap();
-        assert_eq!(known.len(), 19);
+        assert_eq!(known.len(), 21);
     }
 }

@@ -36,10 +36,11 @@ pub fn sniff(first_lines: &str) -> bool {
     if text.lines().any(is_line) {
         return true;
     }
-    let Some(first) = document::from_first_element(text, "messages") else {
-        let has = |name| document::member(text, name).is_some();
-        return has("sessionId") && has("projectHash");
-    };
+    let has = |name| document::member(text, name).is_some();
+    if has("sessionId") && has("projectHash") {
+        return !has("type");
+    }
+    let Some(first) = document::from_first_element(text, "messages") else { return false };
     let kind = document::member(first, "type").and_then(|it| first.get(it)).unwrap_or_default();
     let ours = ["user", "gemini", "info", "error", "warning"];
     ours.iter().any(|it| kind.strip_prefix('"').is_some_and(|kind| kind.starts_with(&format!("{it}\""))))

@@ -182,7 +182,7 @@ fn outcomes_agree_with_reported_exit_codes() {
             let Some(code) = reported(output).filter(|_| !output.cleared) else { continue };
             let before = &session.history.messages()[..number];
             let call = before.iter().rev().take(4).flat_map(Message::calls).find(|it| it.id == output.id);
-            if !call.is_some_and(|it| tools::meaning(&it.name) == Meaning::Run) {
+            if call.is_none_or(|it| tools::meaning(&it.name) != Meaning::Run) {
                 continue;
             }
             for fact in ledger.facts.iter().filter(|it| it.message == number) {

@@ -178,7 +178,7 @@ fn a_database_that_is_damaged_newer_or_not_ours() {
         assert!(std::fs::read(&file).unwrap() == before, "{words}: the damaged file is kept");
         // `doctor` says it instead of failing.
         let doctor = said(&epitome(home.path(), &["doctor"]));
-        assert!(doctor.contains("not whole"), "{doctor}");
+        assert!(doctor.contains("damaged"), "{doctor}");
     }
 }
 
@@ -210,5 +210,5 @@ fn an_original_that_is_not_what_it_was() {
     }
     assert!(!back.exists() && std::fs::read(&home.session).unwrap() == compacted);
     let doctor = said(&epitome(home.path(), &["doctor"]));
-    assert!(doctor.contains("not whole") && doctor.contains(handle), "{doctor}");
+    assert!(doctor.contains("damaged") && doctor.contains(handle), "{doctor}");
 }
