@@ -123,7 +123,7 @@ pub enum Command {
     Serve(ServeArgs),
     /// Where a profile would cut, and why
     Split(SplitArgs),
-    /// All profiles on one session, side by side
+    /// All profiles on one session, side by side, as offline imitations of those systems
     Compare(CompareArgs),
     /// What survived a compaction, by class; or a scorecard of all profiles
     Score(ScoreArgs),

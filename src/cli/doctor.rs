@@ -1,6 +1,7 @@
 //! `epitome doctor`: what is configured and from where, which agents are there, who else compacts, whether the archive is
 //! whole; each with its remedy.
 
+use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 use serde::Serialize;
@@ -222,10 +223,18 @@ fn unheard(config: &Config, agent: Agent) -> Option<Problem> {
     }
 }
 
+/// The end of a session in which its version is looked for, in bytes: sessions may be large.
+const END: u64 = 256 << 10;
+
 /// The version of Claude Code that wrote the newest session.
 fn newest_version(config: &Config) -> Option<[u32; 3]> {
     let newest = crate::agents::list(&config.agents, Some(Agent::ClaudeCode), None).into_iter().next()?;
-    let text = std::fs::read_to_string(newest.path).ok()?;
+    let mut file = crate::files::open(&newest.path).ok()?;
+    let len = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(len.saturating_sub(END))).ok()?;
+    let mut bytes = Vec::new();
+    file.take(END).read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
     let rest = text.rsplit_once("\"version\":\"")?.1;
     let mut numbers = rest.split('"').next()?.split('.').map(|it| it.parse().ok());
     Some([numbers.next()??, numbers.next()??, numbers.next()??])
