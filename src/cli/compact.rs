@@ -80,7 +80,7 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
     }
     let compacted = compacted?;
     let next = if ask.to == To::Plan && !ask.dry {
-        Some(installing(engine, &opened, &ask, &compacted)?)
+        Some(installing(engine, &opened, &ask, &compacted))
     } else {
         None
     };
@@ -254,11 +254,16 @@ pub(super) fn report(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<
 }
 
 /// The command that does what the preview shows: by its handle, or, where nothing is kept, as it was typed.
-fn installing(engine: &Engine, opened: &Opened, ask: &Ask, preview: &Compacted) -> Result<String> {
+fn installing(engine: &Engine, opened: &Opened, ask: &Ask, preview: &Compacted) -> String {
     let format = opened.session.format;
     let wire = ask.messages_as.or(format.is_read_only().then_some(format.api()));
     let ask = Ask { messages_as: wire.filter(|_| !format.is_wire()), ..ask.clone() };
-    let command = match engine.keep_preview(opened, &ask, preview)? {
+    // A preview, which a model may have been paid for, is shown even where it cannot be kept.
+    let kept = engine.keep_preview(opened, &ask, preview).unwrap_or_else(|error| {
+        tracing::warn!("the preview could not be kept for `epitome apply`: {}", error.full());
+        None
+    });
+    let command = match kept {
         Some(handle) => format!("epitome apply {handle}"),
         None => {
             let typed = std::env::args().skip(1).map(|it| quoted(&it)).collect::<Vec<_>>().join(" ");
@@ -266,14 +271,14 @@ fn installing(engine: &Engine, opened: &Opened, ask: &Ask, preview: &Compacted) 
         }
     };
     if ask.messages_as.is_none() && engine.can_apply(opened) {
-        return Ok(if command.starts_with("epitome apply") { command } else { format!("{command} --apply") });
+        return if command.starts_with("epitome apply") { command } else { format!("{command} --apply") };
     }
     let path = opened.path.as_deref().and_then(|it| it.file_name()).map(|it| it.to_string_lossy());
     let name = path.as_deref().unwrap_or("session");
     let name = name.rsplit_once('#').map_or(name, |it| it.1);
     let (stem, extension) = name.rsplit_once('.').unwrap_or((name, "json"));
     let extension = if ask.messages_as.is_some() { "json" } else { extension };
-    Ok(format!("{command} --out {}", quoted(&format!("{stem}.compacted.{extension}"))))
+    format!("{command} --out {}", quoted(&format!("{stem}.compacted.{extension}")))
 }
 
 /// Lost facts that are listed.
