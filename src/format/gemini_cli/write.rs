@@ -342,8 +342,6 @@ impl Writer<'_> {
         index: usize,
     ) -> Result<(String, bool)> {
         let results: Vec<(String, Vec<Value>)> = answers.map(|it| self.results(it)).unwrap_or_default();
-        let result_of =
-            |id: &str| results.iter().find(|(it, _)| it == id).map(|(_, parts)| text_json::compact(parts));
         let own = self.origin(message).filter(|(it, _)| it.role == Which::Model);
         let own = own
             .map(|(live, it)| (it.at.clone(), it.record_id.to_string(), live.message.parts == message.parts));
@@ -355,11 +353,13 @@ impl Writer<'_> {
                 let tools: Vec<Fields> =
                     fields.list("toolCalls").unwrap_or_default().into_iter().filter_map(Fields::of).collect();
                 let ids: Vec<String> = tools.iter().filter_map(|it| it.text("id")).collect();
-                let embeds = !results.is_empty() && in_order(&results, &ids);
+                let embedded = in_order(&results, &ids);
+                let embeds = embedded.is_some();
+                let mut embedded = embedded.into_iter().flatten();
                 let tools: Vec<String> = tools
                     .iter()
                     .map(|it| {
-                        let result = it.text("id").filter(|_| embeds).and_then(|it| result_of(&it));
+                        let result = it.text("id").and_then(|_| embedded.next()?).map(text_json::compact);
                         it.with(&[("result", result.as_deref())])
                     })
                     .collect();
@@ -380,13 +380,14 @@ impl Writer<'_> {
         let at = derive::time(message.at.unwrap_or(self.ms));
         let parts: Vec<Value> = message.parts.iter().filter_map(|it| self.part(it, message)).collect();
         let ids: Vec<String> = message.calls().map(|it| it.id.to_string()).collect();
-        let embeds = !results.is_empty() && in_order(&results, &ids);
+        let embedded = in_order(&results, &ids);
+        let embeds = embedded.is_some();
+        let mut embedded = embedded.into_iter().flatten();
         let tools: Vec<Value> = message
             .calls()
             .map(|it| {
-                let result = results.iter().find(|(id, _)| **id == *it.id).filter(|_| embeds);
                 json!({ "id": &*it.id, "name": &*it.name, "args": arguments(it), "status": "success",
-                        "timestamp": at, "result": result.map(|(_, parts)| parts) })
+                        "timestamp": at, "result": embedded.next().flatten() })
             })
             .collect();
         let id = self.id(own.map(|(_, id, _)| id), message, index);
@@ -477,10 +478,12 @@ fn answers(message: &Message, next: &Message) -> bool {
         && !next.is_prompt()
 }
 
-/// Whether the results stand in the order of the calls: only then they are read back as they were.
-fn in_order(results: &[(String, Vec<Value>)], ids: &[String]) -> bool {
-    let mut ids = ids.iter();
-    results.iter().all(|(id, _)| ids.any(|it| it == id))
+/// The result of each call, if all results stand in the order of the calls: only then they are read back as they were.
+/// An id may stand at two calls.
+fn in_order<'r>(results: &'r [(String, Vec<Value>)], ids: &[String]) -> Option<Vec<Option<&'r Vec<Value>>>> {
+    let mut left = results.iter().peekable();
+    let of_calls = ids.iter().map(|id| left.next_if(|(it, _)| it == id).map(|(_, parts)| parts)).collect();
+    (!results.is_empty() && left.next().is_none()).then_some(of_calls)
 }
 
 /// Whether a record's content is exactly that many parts: none was left out as a repetition.

@@ -316,11 +316,15 @@ impl<'a> Draft<'a> {
     /// An element with the kept parts of it, changed where they changed; nothing if they changed in another way.
     fn copied(&self, record: usize, group: &[Message]) -> Option<(Map<String, Value>, Vec<Value>)> {
         let mut wanted: BTreeMap<usize, Change<'_>> = BTreeMap::new();
+        let mut ids: BTreeMap<usize, &str> = BTreeMap::new();
         for message in group {
             let live = self.live.get(message.from? as usize)?;
             for (slot, change) in slots(message, &live.message)? {
                 let part = *live.parts.get(slot)?;
                 wanted.insert(part, change);
+                if let Some(Part::Call(call)) = live.message.parts.get(slot) {
+                    ids.insert(part, &call.id);
+                }
             }
         }
         // Messages of one element stand close together in the history.
@@ -342,6 +346,10 @@ impl<'a> Draft<'a> {
                 None | Some(Change::Same) => {}
                 Some(Change::Text(text)) => set(&mut part, "text", text.as_str()),
                 Some(Change::Output(output)) => say(&mut part, output),
+            }
+            // A call without an id was named by its place, which is another one now.
+            if let Some(id) = ids.get(&index).filter(|it| part["callID"] != **it) {
+                set(&mut part, "callID", *id);
             }
             out.push(part);
         }

@@ -371,6 +371,22 @@ fn broken_parts_are_written() {
     }
 }
 
+/// A call without an id is named by its place, which moves when a message without parts is not written again.
+#[test]
+fn a_call_without_an_id_keeps_its_name_in_a_new_session() {
+    let mut nameless = done("", "ok");
+    nameless.as_object_mut().unwrap().remove("callID");
+    let source = export(vec![user("go"), answer(json!([])), answer(json!([nameless]))]);
+    let session = read(&source).unwrap();
+    let out = write(&source, &session, &session.history, Mode::New).unwrap();
+    let again = read(&Memory::new("again", out.bytes(&source).unwrap())).unwrap();
+    let ids = |it: &Session| -> Vec<String> {
+        it.history.messages().iter().flat_map(Message::calls).map(|it| it.id.to_string()).collect()
+    };
+    assert_eq!(ids(&session).len(), 1);
+    assert_eq!(ids(&again), ids(&session));
+}
+
 fn changed(source: &Memory, text: &str) -> Result<String> {
     let session = read(source)?;
     let mut messages = session.history.messages().to_vec();
