@@ -51,3 +51,8 @@ scorecard corpus="../shared/corpus":
 # Mutated sessions of every format, seeded: no panic, nothing invalid, nothing slow.
 fuzz COUNT="10000" SEED="1" *CASE:
     cargo run --profile fuzz --example fuzz -- {{COUNT}} {{SEED}} {{CASE}}
+
+# Whether every answer over the corpus and the examples is what it was: `just pins record` before a change, `just pins` after it.
+pins WHAT="compare" CORPUS="../shared/corpus":
+    cargo build --release
+    cargo run --release --example pins -- target/release/epitome target/pins.txt {{WHAT}} {{CORPUS}} examples/sessions
