@@ -10,7 +10,7 @@
 
 use std::time::{Duration, Instant};
 
-use epitome::secrets::Veil;
+use epitome::history::secrets::Veil;
 use epitome::store::{Batch, Body, Original, Query, Reach, Scope, SessionRef, Sqlite, Store, What, Where};
 
 const PATHS: [&str; 8] = [

@@ -12,7 +12,7 @@
 
 use epitome::config::{Config, Environment};
 use epitome::engine::{Amount, Ask, Engine, SessionRef};
-use epitome::format::{self, Format};
+use epitome::sessions::{self, Format};
 use serde_json::{Value, json};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         if before > 6_000 {
             let compacted = engine.compact(&session, &ask)?;
             if let Some(history) = compacted.history {
-                messages = serde_json::from_slice(&format::messages(&history, Format::Anthropic).0)?;
+                messages = serde_json::from_slice(&sessions::messages(&history, Format::Anthropic).0)?;
             }
             println!(
                 "turn {turn}: {before} → {} tokens, {} messages",

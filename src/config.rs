@@ -11,9 +11,10 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::agents::{Agent, Env};
-use crate::error::{Error, Kind, Result};
-use crate::profile::{BUILT_IN, Profile, meant};
-use crate::secrets::Veil;
+use crate::profiles::{self, BUILT_IN, meant};
+use compaction::profile::Profile;
+use history::error::{Error, Kind, Result};
+use history::secrets::Veil;
 
 pub use summarizer::{Choice, Said, Summarizers};
 
@@ -214,10 +215,10 @@ impl Config {
         if let Some(text) = self.profiles.get(name) {
             let place = format!("config.toml, [profiles.{name}]");
             // The text is the table written anew: its lines are not the file's.
-            return Profile::parse(text, &place).map_err(|error| error.at(place.as_str(), None));
+            return profiles::parse(text, &place).map_err(|error| error.at(place.as_str(), None));
         }
         if let Some(name) = meant(name) {
-            return Profile::built_in(name);
+            return profiles::built_in(name);
         }
         if !name.ends_with(".toml") {
             let own = self.profiles.keys().map(String::as_str);
@@ -228,7 +229,7 @@ impl Config {
         let text = std::fs::read_to_string(name).map_err(|error| {
             Error::new(Kind::Arguments, "reading a profile").at(name, None).because(error)
         })?;
-        Profile::parse(&text, name)
+        profiles::parse(&text, name)
     }
 }
 

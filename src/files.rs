@@ -5,8 +5,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use crate::error::{Error, Kind, Result};
-use crate::format::Source;
+use history::error::{Error, Kind, Result};
+use sessions::Source;
 
 /// An open file. Its length is fixed when it is opened: what an agent appends meanwhile does not exist for us.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 //! ```text
 //!  session file ─┐                                                       ┌─▶ edits to a session, or a new one
 //!  or messages   ▼                                                       │   (or messages, or an edit list)
-//!            format::read ──▶ History ──▶ compact::plan ──▶ Plan     format::write
+//!            sessions::read ──▶ History ──▶ compact::plan ──▶ Plan     sessions::write
 //!                            (a value)      ▲     ▲           │          ▲
 //!                               tokens ─────┘     │           ▼          │
 //!                               facts ────────────┤    [summarizer]─▶ compact::apply ──▶ Outcome
@@ -13,23 +13,12 @@
 //!
 //! Everything outside the square brackets is a value or a pure function. The modules, in reading order:
 
-pub mod error;
-mod wide;
-mod cores;
-pub mod history;
-pub mod verbatim;
-pub mod json;
-pub mod tokens;
-pub mod tools;
-pub mod facts;
-pub mod score;
+pub use ::{compaction, history, score, sessions, tokens};
+
 pub mod scorecard;
-pub mod profile;
-pub mod compact;
-pub mod format;
-pub mod secrets;
+pub mod profiles;
 pub mod report;
-pub mod summarizer;
+pub mod llm;
 
 pub mod store;
 pub mod agents;
@@ -42,5 +31,4 @@ pub mod gateway;
 pub mod mcp;
 pub mod cli;
 
-pub use error::{Error, Result};
-pub use history::History;
+pub use history::{Error, History, Result};

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use epitome::answers::CONTRACT;
 use epitome::cli::{self, Arguments};
 use epitome::config::{Config, Environment};
-use epitome::error::Kind;
+use epitome::history::error::Kind;
 use epitome::terminal::{Form, Visible, visible};
 
 fn main() -> ExitCode {

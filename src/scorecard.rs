@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::score::{Class, Score, Tally};
+use score::{Class, Score, Tally};
 
 /// What came of compacting one session one way.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -207,7 +207,7 @@ impl Card {
             self.sessions.len(),
             tokens,
             self.left_out,
-            crate::score::VERSION
+            score::VERSION
         );
         let mut sizes: Vec<u64> = self.rows.iter().map(|it| it.percent).collect();
         sizes.sort_unstable();

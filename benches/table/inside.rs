@@ -3,17 +3,17 @@
 use std::hint::black_box;
 use std::process::Command;
 
-use epitome::compact::{self, Cause, Limits, Moment, Request};
-use epitome::facts;
-use epitome::format::{self, Format, Memory};
+use epitome::compaction::facts;
+use epitome::compaction::plan::{self, Cause, Limits, Moment, Request};
+use epitome::compaction::profile::{Profile, Style};
+use epitome::compaction::summary::offline;
 use epitome::history::{History, Message, Part, Weight};
-use epitome::profile::{Profile, Style};
-use epitome::summarizer::offline;
+use epitome::sessions::{self, Format, Memory};
 use epitome::tokens::exact::{self, Encoding};
 use epitome::tokens::{Estimator, Ruler, Tokenizer};
 use serde_json::json;
 
-use super::sessions::{self, Agent, Chance};
+use super::sessions::{self as made, Agent, Chance};
 use super::{Row, Target, Times, figure, folder, peers, time};
 
 const MB: usize = 1_000_000;
@@ -35,7 +35,7 @@ fn rate(bytes: usize, seconds: f64) -> String {
 }
 
 pub fn raw_text() -> Vec<Row> {
-    let texts = sessions::texts(3, 100 * MB);
+    let texts = made::texts(3, 100 * MB);
     let all: String = texts.concat();
     let mut out = Vec::new();
     // By pieces of a megabyte, the middle one of which counts: what else the machine does then falls out.
@@ -77,7 +77,7 @@ pub fn raw_text() -> Vec<Row> {
     drop(all);
 
     // Parts that the peer does not shortcut (it divides the length by four from 100,000 characters on).
-    let texts = sessions::texts(4, 20 * MB);
+    let texts = made::texts(4, 20 * MB);
     let tokens: u64 = texts.iter().map(|it| Estimator::GeminiCli061.text(it)).sum();
     let file = folder().join("parts.txt");
     std::fs::write(&file, texts.join("\u{1e}")).unwrap();
@@ -149,14 +149,14 @@ fn contents(messages: usize, bytes: usize) -> String {
     let mut out = Vec::new();
     while out.len() < messages {
         let name = "read_file";
-        out.push(json!({"role": "user", "parts": [{"text": sessions::prose(&mut chance, 200)}]}));
+        out.push(json!({"role": "user", "parts": [{"text": made::prose(&mut chance, 200)}]}));
         for _ in 0..4 {
             let size = bytes / messages * 2 + chance.below(800);
-            let text = sessions::output(&mut chance, size);
+            let text = made::output(&mut chance, size);
             out.push(json!({"role": "model", "parts": [{"functionCall": {"name": name, "args": {"path": "src/main.rs"}}}]}));
             out.push(json!({"role": "user", "parts": [{"functionResponse": {"name": name, "response": {"output": text}}}]}));
         }
-        out.push(json!({"role": "model", "parts": [{"text": sessions::prose(&mut chance, 600)}]}));
+        out.push(json!({"role": "model", "parts": [{"text": made::prose(&mut chance, 600)}]}));
     }
     out.truncate(messages);
     serde_json::to_string(&out).unwrap()
@@ -178,7 +178,7 @@ pub fn split_point() -> Vec<Row> {
     let file = folder().join("contents.json");
     std::fs::write(&file, &json).unwrap();
     let source = Memory::new("contents", json);
-    let history = format::read(&source, Some(Format::Gemini)).unwrap().history;
+    let history = sessions::read(&source, Some(Format::Gemini)).unwrap().history;
     let messages: Vec<&Message> = history.messages().iter().collect();
     assert_eq!(messages.len(), 10_000);
     // A text is weighed when it is read, on all cores; here that is done again, so that nothing is had for free.
@@ -195,7 +195,7 @@ pub fn split_point() -> Vec<Row> {
     };
     let split = || {
         weigh(Weight::of);
-        compact::json_share_split(&messages, 0.7) as u64
+        plan::json_share_split(&messages, 0.7) as u64
     };
     let estimate = || {
         weigh(Weight::plain);
@@ -250,7 +250,7 @@ pub fn count_alone(file: &str) {
 }
 
 pub fn exact() -> Vec<Row> {
-    let texts = sessions::texts(5, 16 * MB);
+    let texts = made::texts(5, 16 * MB);
     let file = folder().join("texts.txt");
     std::fs::write(&file, texts.join("\u{1e}")).unwrap();
     let counters = match peers::counters() {
@@ -357,7 +357,7 @@ pub fn recount() -> Vec<Row> {
     let source = made(Agent::Codex, 8 * MB);
     // Each count is of a history just read, which remembers nothing itself.
     let count = |source: &Memory| {
-        let history = format::read(source, None).unwrap().history;
+        let history = sessions::read(source, None).unwrap().history;
         let mut tokens = 0;
         (time(&mut || tokens = count_history(&history)), tokens)
     };
@@ -367,7 +367,7 @@ pub fn recount() -> Vec<Row> {
     let again = Times::of(again.into_iter().map(|it| it.0).collect());
     // A turn more than what was counted; another one each time, which is counted for the first time.
     let grown = (0..5).map(|round| {
-        let turn = sessions::turn(Agent::Codex, 30_000, 100 + round);
+        let turn = made::turn(Agent::Codex, 30_000, 100 + round);
         count(&Memory::new("grown", [source.bytes_of(), turn].concat())).0
     });
     let grown = Times::of(grown.collect());
@@ -392,32 +392,32 @@ trait Bytes {
 
 impl Bytes for Memory {
     fn bytes_of(&self) -> Vec<u8> {
-        use epitome::format::Source as _;
+        use epitome::sessions::Source as _;
         self.bytes(0..self.len()).unwrap()
     }
 }
 
 fn made(agent: Agent, bytes: usize) -> Memory {
     let path = folder().join("sessions").join(format!("made-{}-{bytes}.jsonl", agent as u8));
-    sessions::write(&path, agent, bytes, bytes);
+    made::write(&path, agent, bytes, bytes);
     Memory::new(path.display().to_string(), std::fs::read(path).unwrap())
 }
 
 const PROFILE: &str = "epitome";
 
-fn plan(history: &History, ruler: &Ruler, profile: &Profile, prune_only: bool) -> compact::Plan {
+fn plan(history: &History, ruler: &Ruler, profile: &Profile, prune_only: bool) -> plan::Plan {
     let request = Request {
         prune_only,
         limits: Limits { window: Some(200_000), ..Limits::default() },
         ..Request::new(profile, &|_| "0000000000".to_owned())
     };
     let moment = Moment { now: 1_795_000_000_000, cause: Cause::Manual, last_run: None, failures: 0 };
-    compact::plan(history, ruler, &request, &moment)
+    plan::plan(history, ruler, &request, &moment)
 }
 
 fn offline_summary(history: &History, ledger: &facts::Ledger, profile: &Profile) -> String {
     let spec = profile.passes.iter().find_map(|it| match it {
-        epitome::profile::Pass::Summarize(it) => Some(it.summary.clone()),
+        epitome::compaction::profile::Pass::Summarize(it) => Some(it.summary.clone()),
         _ => None,
     });
     let ask = offline::Ask {
@@ -437,7 +437,7 @@ fn offline_summary(history: &History, ledger: &facts::Ledger, profile: &Profile)
 type Pass = (&'static str, fn(&Memory, &History));
 
 const PASSES: [Pass; 7] = [
-    ("read", |source, _| drop(black_box(format::read(source, None).unwrap()))),
+    ("read", |source, _| drop(black_box(sessions::read(source, None).unwrap()))),
     ("measure by reports", |_, history| {
         // A clone shares what was measured before; a fresh reading is what is told of.
         let ruler = Ruler::new(history, Tokenizer::Auto, None);
@@ -449,15 +449,15 @@ const PASSES: [Pass; 7] = [
     }),
     ("prune", |_, history| {
         let ruler = Ruler::new(history, Tokenizer::Fixed(Estimator::Chars4), None);
-        black_box(plan(history, &ruler, &Profile::built_in(PROFILE).unwrap(), true));
+        black_box(plan(history, &ruler, &epitome::profiles::built_in(PROFILE).unwrap(), true));
     }),
     ("plan", |_, history| {
         let ruler = Ruler::new(history, Tokenizer::Fixed(Estimator::Chars4), None);
-        black_box(plan(history, &ruler, &Profile::built_in(PROFILE).unwrap(), false));
+        black_box(plan(history, &ruler, &epitome::profiles::built_in(PROFILE).unwrap(), false));
     }),
     ("ledger", |_, history| drop(black_box(facts::read(history)))),
     ("ledger and offline summary", |_, history| {
-        let profile = Profile::built_in(PROFILE).unwrap();
+        let profile = epitome::profiles::built_in(PROFILE).unwrap();
         black_box(offline_summary(history, &facts::read(history), &profile));
     }),
 ];
@@ -465,7 +465,7 @@ const PASSES: [Pass; 7] = [
 /// `--pass NAME MB`: one pass over a session of so many megabytes, for counting instructions.
 pub fn one_pass(name: &str, size: &str) {
     let source = made(Agent::Claude, size.parse::<usize>().unwrap() * MB);
-    let history = format::read(&source, None).unwrap().history;
+    let history = sessions::read(&source, None).unwrap().history;
     for (pass, run) in PASSES {
         if pass == name {
             run(&source, &history);
@@ -490,7 +490,7 @@ pub fn growth() -> Vec<Row> {
     {
         let sizes = [4 * MB, 40 * MB, 400 * MB].map(|bytes| {
             let source = made(agent, bytes);
-            let history = format::read(&source, None).unwrap().history;
+            let history = sessions::read(&source, None).unwrap().history;
             (source, history)
         });
         // All formats are read; what comes after is the same for all.

@@ -5,10 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use epitome::config::{Config, Environment, StoreAt};
 use epitome::engine::{Amount, Ask, Engine, SessionRef, To};
-use epitome::error::Kind;
-use epitome::format::{self, Format, Memory, Mode, Session, validate};
 use epitome::history::History;
-use epitome::profile::Profile;
+use epitome::history::error::Kind;
+use epitome::sessions::{self, Format, Memory, Mode, Session, validate};
 
 /// What is compacted with.
 const PROFILES: [&str; 3] = ["epitome", "codex", "gemini-cli"];
@@ -30,19 +29,19 @@ pub struct Bench {
 
 impl Bench {
     /// An engine that keeps nothing.
-    pub fn new() -> epitome::error::Result<Self> {
+    pub fn new() -> epitome::history::error::Result<Self> {
         let environment = Environment { cwd: std::env::temp_dir(), ..Environment::default() };
         let mut config = Config::load(environment)?;
         config.store = StoreAt::Nowhere;
         let engine = Engine::even_without_store(config, 1_780_000_000_000)?;
         let ask = |name: &&str| {
-            Profile::built_in(name).map(|it| Ask {
+            epitome::profiles::built_in(name).map(|it| Ask {
                 to: To::Bytes,
                 budget: Some(Amount::Share(0.5)),
                 ..Ask::new(it)
             })
         };
-        let asks = PROFILES.iter().map(ask).collect::<epitome::error::Result<_>>()?;
+        let asks = PROFILES.iter().map(ask).collect::<epitome::history::error::Result<_>>()?;
         Ok(Self { engine, asks })
     }
 
@@ -63,7 +62,7 @@ impl Bench {
         };
         rewritten(&opened.session, bytes)?;
         let ask = &self.asks[(number % self.asks.len() as u64) as usize];
-        let bug = |what: &str, error: epitome::error::Error| match error.kind() {
+        let bug = |what: &str, error: epitome::history::error::Error| match error.kind() {
             Kind::Bug => Err(format!("{what}: {}", error.full())),
             _ => Ok(()),
         };
@@ -77,10 +76,10 @@ impl Bench {
             return Ok(Seen::Written(0));
         };
         // The engine has compared the two; here it is whether anybody else can read them.
-        let again = format::read(&Memory::new("again", bytes.as_slice()), Some(format));
+        let again = sessions::read(&Memory::new("again", bytes.as_slice()), Some(format));
         let again = again.map_err(|error| format!("read back: {}", error.full()))?;
         let rules = |it: &History| {
-            let broken = validate::check(format.api(), &format::messages(it, format.api()).0);
+            let broken = validate::check(format.api(), &sessions::messages(it, format.api()).0);
             broken.into_iter().map(|it| it.rule).collect::<BTreeSet<_>>()
         };
         let before = rules(&opened.session.history);
@@ -106,12 +105,13 @@ pub fn rewritten(session: &Session, bytes: &[u8]) -> Result<(), String> {
     }
     if !format.is_read_only() {
         let source = Memory::new("session", bytes);
-        let patched = format::write(&source, session, history, Mode::Patch).and_then(|it| it.bytes(&source));
+        let patched =
+            sessions::write(&source, session, history, Mode::Patch).and_then(|it| it.bytes(&source));
         if patched.map_err(|error| format!("empty patch: {}", error.full()))? != bytes {
             return Err("an empty patch changes bytes".to_owned());
         }
         if !format.is_wire()
-            && let Ok(written) = format::write(&source, session, history, Mode::New)
+            && let Ok(written) = sessions::write(&source, session, history, Mode::New)
         {
             let written = written.bytes(&source).map_err(|error| error.full())?;
             let again = read_again(&written, format)?;
@@ -121,9 +121,9 @@ pub fn rewritten(session: &Session, bytes: &[u8]) -> Result<(), String> {
         }
     }
     for api in APIS {
-        let (once, _) = format::messages(history, api);
+        let (once, _) = sessions::messages(history, api);
         let again = read_again(&once, api)?;
-        let (twice, _) = format::messages(&again.history, api);
+        let (twice, _) = sessions::messages(&again.history, api);
         // A half of a surrogate pair in a call's input becomes an escape, and the same character once it is read again.
         let parsed = |it: &[u8]| serde_json::from_slice::<serde_json::Value>(it).ok();
         if once != twice && parsed(&once) != parsed(&twice) {
@@ -134,7 +134,7 @@ pub fn rewritten(session: &Session, bytes: &[u8]) -> Result<(), String> {
 }
 
 fn read_again(bytes: &[u8], format: Format) -> Result<Session, String> {
-    let read = format::read(&Memory::new("again", bytes), Some(format));
+    let read = sessions::read(&Memory::new("again", bytes), Some(format));
     read.map_err(|error| format!("{} cannot be read again: {}", format.name(), error.full()))
 }
 

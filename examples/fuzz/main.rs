@@ -24,7 +24,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use case::{Bench, Seen};
-use epitome::format::Format;
+use epitome::sessions::Format;
 use mutate::{Document, Random};
 
 /// Records or messages of a base session.

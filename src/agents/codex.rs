@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{Agent, Env, File, Found, Typed, files, first_words, objects, spellings};
-use crate::error::{Error, Kind, Result};
+use history::error::{Error, Kind, Result};
 
 /// Its home.
 pub fn home(env: &Env) -> PathBuf {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::{Agent, Env, File, Found, HEAD, files, first_words, objects, spellings};
-use crate::format::document;
+use sessions::document;
 
 /// Its folder.
 pub fn home(env: &Env) -> PathBuf {
@@ -80,7 +80,7 @@ pub(super) fn search(env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<Fou
 /// Folder name → directory, by both ways of naming.
 fn known(env: &Env) -> BTreeMap<String, PathBuf> {
     let text = crate::files::read_to_string(&home(env).join("projects.json")).unwrap_or_default();
-    let map: Value = serde_json::from_str(&crate::json::mend(text.as_bytes())).unwrap_or_default();
+    let map: Value = serde_json::from_str(&history::json::mend(text.as_bytes())).unwrap_or_default();
     let mut out = BTreeMap::new();
     for (path, slug) in map["projects"].as_object().into_iter().flatten() {
         let path = PathBuf::from(path);

@@ -126,7 +126,7 @@ pub fn reported(agent: Agent, path: &Path) -> Option<(u64, Option<String>)> {
     file.seek(SeekFrom::Start(len.saturating_sub(TAIL))).ok()?;
     let mut bytes = Vec::new();
     file.take(TAIL).read_to_end(&mut bytes).ok()?;
-    let text = crate::json::mend(&bytes);
+    let text = history::json::mend(&bytes);
     for line in text.lines().rev().filter(|it| it.contains("oken")) {
         let Ok(line) = serde_json::from_str::<Value>(line) else { continue };
         let found = match agent {
@@ -167,7 +167,7 @@ pub fn window(path: &Path) -> Option<u64> {
     file.seek(SeekFrom::Start(len.saturating_sub(TAIL))).ok()?;
     let mut bytes = Vec::new();
     file.take(TAIL).read_to_end(&mut bytes).ok()?;
-    let text = crate::json::mend(&bytes);
+    let text = history::json::mend(&bytes);
     let found = text.lines().rev().filter(|it| it.contains("model_context_window"));
     found.filter_map(|it| serde_json::from_str::<Value>(it).ok()).find_map(|it| {
         it["payload"]["info"]["model_context_window"]

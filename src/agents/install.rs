@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::seat::files::{self as seat_files, CLAUDE_SWITCH};
 use super::{Agent, Env, codex, gemini_cli, sections, settings};
-use crate::error::{Error, Kind, Result};
+use history::error::{Error, Kind, Result};
 
 /// The name under which the server is registered.
 pub const NAME: &str = "epitome";
@@ -485,11 +485,11 @@ fn entry(agent: Agent, wanted: &Wanted) -> String {
         Agent::GeminiCli => {
             let mut entry = json!({"command": program, "args": ["serve", "--stdio"]});
             if wanted.trust {
-                crate::json::set(&mut entry, "trust", true);
+                history::json::set(&mut entry, "trust", true);
             }
             // Of each call and of the start, for which a session waits: 10 minutes where nothing is said.
             if wanted.offline {
-                crate::json::set(&mut entry, "timeout", 20_000);
+                history::json::set(&mut entry, "timeout", 20_000);
             }
             entry
         }

@@ -266,7 +266,7 @@ impl File {
             // What was read before an error counts.
             let _ = file.take(HEAD).read_to_end(&mut bytes);
         }
-        crate::json::mend(&bytes).into_owned()
+        history::json::mend(&bytes).into_owned()
     }
 }
 

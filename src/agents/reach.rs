@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{Agent, Env, claude_code, codex, gemini_cli, opencode};
-use crate::error::{Error, Kind, Result};
-use crate::format::Mode;
+use history::error::{Error, Kind, Result};
+use sessions::Mode;
 
 /// What is to be applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +78,7 @@ pub fn reach(agent: Agent, job: Job, live: bool, export: bool) -> Result<Reach> 
 /// The generations: Claude Code 2, Codex 0, OpenCode 1; within one, unknown records and fields are kept. Gemini CLI 0.61
 /// does not say which version wrote.
 pub fn newer(agent: Agent, head: &[u8]) -> Option<String> {
-    let text = crate::json::mend(head);
+    let text = history::json::mend(head);
     let later = |version: &str, known: u32| {
         let major: u32 = version.split('.').next()?.parse().ok()?;
         (major > known).then(|| version.to_owned())

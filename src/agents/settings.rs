@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::error::{Error, Kind, Result};
+use history::error::{Error, Kind, Result};
 
 /// A child of an object or array.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -148,7 +148,7 @@ pub fn check(text: &str) -> Result<()> {
 
 /// Puts `"key": value` first into the object at `path`, which must be there.
 pub fn insert(text: &str, path: &[&str], key: &str, value: &str) -> Option<String> {
-    put(text, path, &format!("{}: {value}", crate::json::compact(&key)))
+    put(text, path, &format!("{}: {value}", history::json::compact(&key)))
 }
 
 /// Puts an element first into the array at `path`, which must be there.

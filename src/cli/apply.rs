@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::Screen;
 use crate::engine::{Engine, To};
-use crate::error::Result;
+use history::error::Result;
 
 /// Arguments of `apply`.
 #[derive(Debug, Args)]

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use super::apply::ApplyArgs;
@@ -14,9 +15,32 @@ use super::restore::{RestoreArgs, UndoArgs};
 use super::seat::SeatArgs;
 use super::sessions::SessionsArgs;
 use super::watch::WatchArgs;
-use crate::compact::Cause;
-use crate::error::{Error, Kind, Result};
-use crate::profile::Style;
+use compaction::plan::Cause;
+use compaction::profile::Style;
+use history::error::{Error, Kind, Result};
+
+/// The values of `--style`, each with its help.
+const STYLES: [(&str, &str); 3] = [
+    ("brief", "Pinned facts and one line for the rest"),
+    ("detailed", "Everything that fits"),
+    ("technical", "Files, commands, errors and identifiers first"),
+];
+
+/// The values of `--trigger`, each with its help.
+const CAUSES: [(&str, &str); 3] = [
+    ("manual", "Somebody asked for it"),
+    ("auto", "The context filled up"),
+    ("overflow", "The model refused the input as too long"),
+];
+
+/// One of these values, read by the name that it has in JSON.
+fn one_of<T>(values: &'static [(&str, &str)]) -> impl TypedValueParser<Value = T>
+where
+    T: serde::de::DeserializeOwned + Clone + Send + Sync + 'static,
+{
+    let values = values.iter().map(|(name, help)| PossibleValue::new(name).help(help));
+    PossibleValuesParser::new(values).try_map(|it| serde_json::from_value(it.into()))
+}
 
 /// Compacts the sessions of coding agents without losing what matters.
 #[derive(Debug, Parser)]
@@ -86,7 +110,7 @@ impl Arguments {
     pub(super) fn now(&self) -> Result<i64> {
         match &self.now {
             None => Ok(jiff::Timestamp::now().as_millisecond()),
-            Some(text) => crate::format::derive::parse_time(text).ok_or_else(|| {
+            Some(text) => sessions::derive::parse_time(text).ok_or_else(|| {
                 let what = format!("--now: expected a time such as 2026-01-31T12:00:00Z, found {text:?}");
                 Error::new(Kind::Arguments, what)
             }),
@@ -229,7 +253,7 @@ pub struct CompactArgs {
     #[arg(long, value_name = "TEXT")]
     pub(super) focus: Option<String>,
     /// How deep the summary goes
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_parser = one_of::<Style>(&STYLES), default_value = "detailed")]
     pub(super) style: Style,
     /// Who writes the summary: offline, host, auto, anthropic, openai, gemini, openai-compatible; with a model as NAME/MODEL
     #[arg(long, value_name = "NAME")]
@@ -259,7 +283,7 @@ pub struct CompactArgs {
     #[arg(long)]
     pub(super) auto: bool,
     /// Why it runs; selects a profile's emergency paths
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_parser = one_of::<Cause>(&CAUSES), default_value = "manual")]
     pub(super) trigger: Cause,
     /// With --auto: what comes next, tokens or a file to count
     #[arg(long, value_name = "TOKENS|FILE")]

@@ -5,9 +5,9 @@ use clap::Args;
 use crate::agents::reach::quoted;
 use crate::config::Config;
 use crate::engine::{Amount, Ask, SessionRef};
-use crate::error::{Error, Kind, Result};
-use crate::format::Format;
-use crate::tokens::Tokenizer;
+use history::error::{Error, Kind, Result};
+use sessions::Format;
+use tokens::Tokenizer;
 
 /// Which session, and how it is measured.
 #[derive(Debug, Args)]

@@ -10,14 +10,14 @@ use super::handoff::agent;
 use super::paint::size;
 use crate::agents::reach::quoted;
 use crate::answers::{CompactAnswer, LostInfo, Next};
-use crate::compact::Cause;
 use crate::config::{Choice, Said};
 use crate::engine::{Ask, Compacted, Edit, Engine, MinKept, Opened, To, words};
-use crate::error::{Error, Kind, Result};
-use crate::format::Format;
-use crate::profile::Style;
-use crate::summarizer::run::{Progress, Watch};
+use crate::llm::run::{Progress, Watch};
 use crate::terminal::{Form, visible};
+use compaction::plan::Cause;
+use compaction::profile::Style;
+use history::error::{Error, Kind, Result};
+use sessions::Format;
 
 pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut ask = arguments.common.ask(&engine.config)?;
@@ -236,7 +236,7 @@ fn finish(
         && let Some(api) = api
         && let Some(history) = &compacted.history
     {
-        let (messages, _) = crate::format::messages(history, api);
+        let (messages, _) = sessions::messages(history, api);
         compacted.answer.messages = serde_json::from_slice(&messages).ok();
     }
     if let Some(command) = next.filter(|_| compacted.answer.status == "planned") {

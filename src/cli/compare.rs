@@ -4,7 +4,7 @@ use super::Screen;
 use super::arguments::CompareArgs;
 use super::paint::{fitted, size, wrapped};
 use crate::engine::Engine;
-use crate::error::Result;
+use history::error::Result;
 
 pub(super) fn run(engine: &Engine, arguments: &CompareArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let ask = arguments.common.ask(&engine.config)?;

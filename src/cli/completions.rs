@@ -6,7 +6,7 @@ use clap::CommandFactory;
 
 use super::Screen;
 use super::arguments::{Arguments, CompletionsArgs, ManArgs};
-use crate::error::{Error, Kind, Result};
+use history::error::{Error, Kind, Result};
 
 /// Completions for a shell.
 pub(super) fn run(arguments: &CompletionsArgs, screen: &mut Screen<'_>) -> Result<u8> {

@@ -11,7 +11,7 @@ use crate::agents::{Agent, gemini_cli, install, own_settings, reach, settings};
 use crate::answers::CONTRACT;
 use crate::config::{Config, Origin, StoreAt};
 use crate::engine::{Engine, SeatEntry, seat_log};
-use crate::error::Result;
+use history::error::Result;
 
 #[derive(Serialize)]
 struct Answer {

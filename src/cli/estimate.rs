@@ -8,8 +8,8 @@ use super::paint::{size, table};
 use crate::answers::EstimateAnswer;
 use crate::config::{Choice, Said};
 use crate::engine::Engine;
-use crate::error::{Error, Kind, Result};
-use crate::tokens::Estimator;
+use history::error::{Error, Kind, Result};
+use tokens::Estimator;
 
 pub(super) fn run(engine: &Engine, arguments: &EstimateArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let ask = arguments.common.ask(&engine.config)?;

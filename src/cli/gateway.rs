@@ -9,8 +9,8 @@ use crate::agents::install::Change;
 use crate::agents::seat::codex;
 use crate::agents::{Agent, reach};
 use crate::config::Config;
-use crate::error::Result;
 use crate::gateway::rollouts;
+use history::error::Result;
 
 /// Where `--gateway` without a URL expects it.
 pub(super) const DEFAULT: &str = "http://127.0.0.1:8765/v1";
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Puts the line into the change of Codex's settings.
 pub(super) fn put(settings: &mut Change, url: &str) -> Result<()> {
-    let place = |error: crate::error::Error| error.at(settings.path.display().to_string(), None);
+    let place = |error: history::error::Error| error.at(settings.path.display().to_string(), None);
     settings.after =
         Some(codex::with_gateway(settings.after.as_deref().unwrap_or_default(), url).map_err(place)?);
     Ok(())

@@ -7,8 +7,8 @@ use super::common::Common;
 use crate::agents::Agent;
 use crate::answers::{CONTRACT, HandoffAnswer};
 use crate::engine::Engine;
-use crate::error::{Error, Kind, Result};
-use crate::tokens::Estimator;
+use history::error::{Error, Kind, Result};
+use tokens::Estimator;
 
 /// Arguments of `handoff`.
 #[derive(Debug, Args)]

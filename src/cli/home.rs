@@ -7,7 +7,7 @@ use super::paint::{short_ids, size, table};
 use crate::agents::reach::quoted;
 use crate::answers::CONTRACT;
 use crate::engine::{Ask, Engine, SessionRef};
-use crate::error::Result;
+use history::error::Result;
 
 /// Sessions that are listed, the newest; a fuller one that is older takes the place of the last.
 const SHOWN: usize = 8;

@@ -7,7 +7,7 @@ use super::Screen;
 use crate::agents::hooks::{self, Moment};
 use crate::config::Config;
 use crate::engine::Engine;
-use crate::error::{Error, Kind, Result};
+use history::error::{Error, Kind, Result};
 
 /// More than this an agent never says.
 const MOST: u64 = 16 << 20;
@@ -34,7 +34,7 @@ pub fn end_in_time() {
 pub(super) fn run(config: Config, now: i64, screen: &mut Screen<'_>) -> Result<u8> {
     let mut bytes = Vec::new();
     let read = std::io::stdin().lock().take(MOST).read_to_end(&mut bytes);
-    let Some(event) = read.ok().and_then(|_| hooks::read(&crate::json::mend(&bytes), config.agents.inside))
+    let Some(event) = read.ok().and_then(|_| hooks::read(&history::json::mend(&bytes), config.agents.inside))
     else {
         return Ok(0);
     };

@@ -12,7 +12,7 @@ use crate::agents::install::{self, Change, Made, Wanted};
 use crate::agents::seat::files::{is_ours, pi_extension};
 use crate::answers::CONTRACT;
 use crate::config::Config;
-use crate::error::{Error, Kind, Result};
+use history::error::{Error, Kind, Result};
 
 /// Arguments of `install`.
 #[derive(Debug, Args)]
@@ -259,7 +259,7 @@ fn write_records(config: &Config, records: &Records) -> Result<()> {
         Error::new(Kind::Io, "noting what is installed").at(path.display().to_string(), None).because(error)
     };
     std::fs::create_dir_all(&config.data_dir).map_err(fail)?;
-    crate::files::install(&path, crate::json::compact(records).as_bytes())
+    crate::files::install(&path, history::json::compact(records).as_bytes())
 }
 
 fn differ(it: &&Change) -> bool {

@@ -9,11 +9,11 @@ use super::Screen;
 use super::paint::table;
 use crate::answers::CONTRACT;
 use crate::engine::Engine;
-use crate::error::{Error, Kind, Result};
-use crate::format::derive;
 use crate::store::{
     Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Query, Reach, Retention, Tidied, What, memory,
 };
+use history::error::{Error, Kind, Result};
+use sessions::derive;
 
 /// Arguments of `memory`.
 #[derive(Debug, Args)]

@@ -33,8 +33,8 @@ use std::io::Write;
 
 use crate::config::Config;
 use crate::engine::Engine;
-use crate::error::Result;
-use crate::facts;
+use compaction::facts;
+use history::error::Result;
 
 pub use arguments::{Arguments, Command};
 pub use hook::end_in_time as end_hook_in_time;

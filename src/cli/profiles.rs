@@ -4,8 +4,9 @@ use super::Screen;
 use super::arguments::ProfilesArgs;
 use super::paint::{fitted, wrapped};
 use crate::engine::Engine;
-use crate::error::Result;
-use crate::profile::{BUILT_IN, Collapse, Keep, Outputs, Pass, Profile, Shape, Slot, Snip, Trigger};
+use crate::profiles::{self, BUILT_IN};
+use compaction::profile::{Collapse, Keep, Outputs, Pass, Profile, Shape, Slot, Snip, Trigger};
+use history::error::Result;
 
 pub(super) fn run(engine: &Engine, arguments: &ProfilesArgs, screen: &mut Screen<'_>) -> Result<u8> {
     if let Some(name) = &arguments.name {
@@ -17,7 +18,7 @@ pub(super) fn run(engine: &Engine, arguments: &ProfilesArgs, screen: &mut Screen
     }
     let mut profiles = Vec::new();
     for (name, _) in BUILT_IN {
-        profiles.push(Profile::built_in(name)?);
+        profiles.push(profiles::built_in(name)?);
     }
     for name in engine.config.profiles.keys() {
         profiles.push(engine.config.profile(name)?);
@@ -123,9 +124,9 @@ fn layout(profile: &Profile) -> String {
         Slot::Continue(_) => "go on".to_owned(),
         Slot::Replay => "last prompt".to_owned(),
         Slot::Restore(it) => match &it.what {
-            crate::profile::Restored::Files => "files".to_owned(),
-            crate::profile::Restored::Plan => "plan".to_owned(),
-            crate::profile::Restored::Outputs(tools) => tools.join("/").to_lowercase(),
+            compaction::profile::Restored::Files => "files".to_owned(),
+            compaction::profile::Restored::Plan => "plan".to_owned(),
+            compaction::profile::Restored::Outputs(tools) => tools.join("/").to_lowercase(),
         },
         Slot::Tail => "tail".to_owned(),
     };

@@ -5,7 +5,7 @@ use super::arguments::PruneArgs;
 use super::common::wire;
 use super::paint::{size, table};
 use crate::engine::{Engine, To};
-use crate::error::Result;
+use history::error::Result;
 
 pub(super) fn run(engine: &Engine, arguments: &PruneArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut ask = arguments.common.ask(&engine.config)?;

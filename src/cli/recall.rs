@@ -7,10 +7,10 @@ use super::Screen;
 use super::paint::{size, table};
 use crate::answers::CONTRACT;
 use crate::engine::{Engine, SessionRef};
-use crate::error::{Error, Kind, Result};
-use crate::format::derive;
 use crate::store::{Entry, Handle, Hit, Query, Range, Reach, Typed};
-use crate::tokens::Estimator;
+use history::error::{Error, Kind, Result};
+use sessions::derive;
+use tokens::Estimator;
 
 /// Arguments of `recall`.
 #[derive(Debug, Args)]

@@ -4,7 +4,7 @@ use super::Screen;
 use super::arguments::ReportArgs;
 use super::common::amount;
 use crate::engine::Engine;
-use crate::error::Result;
+use history::error::Result;
 
 pub(super) fn run(engine: &Engine, arguments: &ReportArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut ask = arguments.common.ask(&engine.config)?;

@@ -5,8 +5,8 @@ use clap::Args;
 use super::Screen;
 use crate::answers::RestoreAnswer;
 use crate::engine::Engine;
-use crate::error::{Error, Kind, Result};
 use crate::store::What;
+use history::error::{Error, Kind, Result};
 
 /// Arguments of `restore`.
 #[derive(Debug, Args)]

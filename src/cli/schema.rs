@@ -6,7 +6,7 @@ use crate::answers::{
     CompactAnswer, CompareAnswer, EstimateAnswer, HandoffAnswer, PruneAnswer, RestoreAnswer, ScoreAnswer,
     SplitAnswer,
 };
-use crate::error::{Error, Kind, Result};
+use history::error::{Error, Kind, Result};
 
 pub(super) fn run(arguments: &SchemaArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let schema = match arguments.command.as_str() {

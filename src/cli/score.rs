@@ -6,7 +6,7 @@ use super::compact::lost_line;
 use super::paint::{size, table};
 use crate::answers::ScoreAnswer;
 use crate::engine::{Engine, SessionRef};
-use crate::error::{Error, Kind, Result};
+use history::error::{Error, Kind, Result};
 
 pub(super) fn run(engine: &Engine, arguments: &ScoreArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let ask = arguments.common.ask(&engine.config)?;

@@ -5,8 +5,8 @@ use std::io::{IsTerminal, Read, Write};
 use serde::Serialize;
 
 use super::Paint;
-use crate::error::{Error, Kind, Result};
 use crate::terminal::Form;
+use history::error::{Error, Kind, Result};
 
 /// Where a command writes, and how. Text for people passes through the door that lets nothing through on which a terminal
 /// acts; JSON and originals are exact.

@@ -11,7 +11,7 @@ use super::Screen;
 use crate::agents::seat::{self, Client};
 use crate::config::Config;
 use crate::engine::{Engine, SeatAnswer, SeatEntry, seat_log};
-use crate::error::{Error, Kind, Result};
+use history::error::{Error, Kind, Result};
 
 /// More than this no event has: 900,000 tokens are about 4 MB.
 const LARGEST: u64 = 64 << 20;

@@ -4,8 +4,8 @@ use std::io::Write;
 
 use super::arguments::ServeArgs;
 use crate::config::Config;
-use crate::error::Result;
 use crate::mcp::{self, Http};
+use history::error::Result;
 
 pub(super) fn run(config: Config, arguments: &ServeArgs, now: Option<i64>) -> Result<u8> {
     match &arguments.http {

@@ -10,9 +10,9 @@ use super::paint::{short_ids, size, table};
 use crate::agents::Found;
 use crate::answers::CONTRACT;
 use crate::engine::Engine;
-use crate::error::Result;
-use crate::format::derive;
 use crate::store::Scope;
+use history::error::Result;
+use sessions::derive;
 
 /// Arguments of `sessions`.
 #[derive(Debug, Args)]

@@ -5,7 +5,7 @@ use super::arguments::SplitArgs;
 use super::common::amount;
 use super::paint::size;
 use crate::engine::Engine;
-use crate::error::Result;
+use history::error::Result;
 
 pub(super) fn run(engine: &Engine, arguments: &SplitArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut ask = arguments.common.ask(&engine.config)?;

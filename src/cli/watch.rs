@@ -12,10 +12,10 @@ use super::common::Common;
 use super::paint::size;
 use crate::agents::reach::quoted;
 use crate::answers::CONTRACT;
-use crate::compact::Gate;
 use crate::engine::{Ask, Engine, Opened, SessionRef, To};
-use crate::error::{Error, Kind, Result};
 use crate::terminal::{Form, visible};
+use compaction::plan::Gate;
+use history::error::{Error, Kind, Result};
 
 /// Arguments of `watch`.
 #[derive(Debug, Args)]

@@ -6,11 +6,10 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::Environment;
-use crate::error::{Error, Kind, Result};
-use crate::summarizer::http::Limits;
-use crate::summarizer::model::{Api, Endpoint, Key};
-use crate::summarizer::talk::Bounds;
-use crate::tokens;
+use crate::llm::http::Limits;
+use compaction::summary::model::{Api, Endpoint, Key};
+use compaction::summary::talk::Bounds;
+use history::error::{Error, Kind, Result};
 
 /// Who is to write a summary.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -2,10 +2,10 @@
 
 use super::compact::cause_name;
 use super::{Ask, Engine, Opened, session_info};
-use crate::compact::{self, Op, OutputOp, Plan};
-use crate::error::{Error, Kind, Result};
-use crate::history::{History, Message, Part};
 use crate::store::{Batch, Body, Digest, Handle, NewCompaction, Original, SessionRef, What};
+use compaction::plan::{self, Op, OutputOp, Plan};
+use history::error::{Error, Kind, Result};
+use history::{History, Message, Part};
 
 /// The handles of what was archived.
 pub(super) struct Archived {
@@ -54,7 +54,7 @@ impl Engine {
             .iter()
             .filter_map(|op| match op {
                 Op::Collapse { from, to, tokens, .. } => {
-                    Some((*from, *tokens, compact::transcript(&history.messages()[*from..*to])))
+                    Some((*from, *tokens, plan::transcript(&history.messages()[*from..*to])))
                 }
                 Op::Clear(_)
                 | Op::Shorten(_)

@@ -7,13 +7,13 @@ use super::{Engine, Opened};
 use crate::agents::Agent;
 use crate::agents::reach;
 use crate::answers::Next;
-use crate::error::{Error, Kind, Result};
-use crate::facts;
-use crate::format::{self, Format};
-use crate::history::{History, Message, Role, Text};
-use crate::profile::{Section, Style, SummarySpec};
-use crate::summarizer::offline;
-use crate::tokens::Estimator;
+use compaction::facts;
+use compaction::profile::{Section, Style, SummarySpec};
+use compaction::summary::offline;
+use history::error::{Error, Kind, Result};
+use history::{History, Message, Role, Text};
+use sessions::{self, Format};
+use tokens::Estimator;
 
 /// A brief has at most so many tokens (o200k).
 const BRIEF: u64 = 3_000;
@@ -36,9 +36,9 @@ impl Engine {
             meta.model = Some(model.into());
         }
         let after = &History::new(after.messages().to_vec(), meta);
-        let written = format::carry(&*opened.source, &opened.session, after, to)?;
+        let written = sessions::carry(&*opened.source, &opened.session, after, to)?;
         let bytes = written.bytes(&*opened.source)?;
-        let again = format::read(&format::Memory::new("what was written", bytes.as_slice()), Some(to))?;
+        let again = sessions::read(&sessions::Memory::new("what was written", bytes.as_slice()), Some(to))?;
         super::readback::check_carried(after, &again.history)?;
         warnings.extend(written.warnings.iter().cloned());
         let id = written.session.clone().unwrap_or_default();
@@ -70,7 +70,7 @@ impl Engine {
 
     /// A brief of a session, ordered by a goal: the first prompt of a new one.
     pub fn brief(&self, opened: &Opened, goal: &str) -> Result<String> {
-        use crate::facts::Topic::{
+        use compaction::facts::Topic::{
             Active, Commands, Constraints, Current, Decisions, Directory, Done, Errors, Files, Findings,
             Goal, Identifiers, Last, Open, Tried, Untested,
         };
@@ -127,10 +127,10 @@ impl Engine {
             Some(agent) => agent,
             None => super::install::agent_of(opened.session.format)?,
         };
-        let message = Message::text(Role::User, crate::history::Kind::Said, Text::new(brief));
+        let message = Message::text(Role::User, history::Kind::Said, Text::new(brief));
         let answer = Message::text(
             Role::Assistant,
-            crate::history::Kind::Said,
+            history::Kind::Said,
             Text::new("Understood. I will go on from there."),
         );
         let after = History::new(vec![message, answer], opened.session.history.meta.clone());

@@ -10,13 +10,13 @@ use super::summarize::{Drafted, Heard};
 use super::{Ask, Engine, Event, Known, Measured, Opened, To, method_info, pruned, session_info, warnings};
 use crate::agents::reach::Job;
 use crate::answers::{CONTRACT, CompactAnswer, FactCount, Next, UsageInfo};
-use crate::compact::{self, Cause, Plan};
 use crate::config::Choice;
-use crate::cores;
-use crate::error::Result;
-use crate::format::{self, Format, Mode};
-use crate::history::History;
-use crate::score::{self, Score};
+use compaction::plan::{self, Cause, Plan};
+use history::History;
+use history::cores;
+use history::error::Result;
+use score::{self, Score};
+use sessions::{self, Format, Mode};
 
 /// What a compaction came to: the answer for everybody, and the history for whoever goes on with it.
 pub struct Compacted {
@@ -185,12 +185,12 @@ impl Engine {
         let after = &made.outcome.history;
         let (valid_for, (messages, lost)) = cores::both(
             || valid_for(after),
-            || format::wire::messages_of(after, Some(opened.session.format), api),
+            || sessions::wire::messages_of(after, Some(opened.session.format), api),
         );
         if ask.messages_as.is_some() {
             answer.warnings.extend(lost);
         }
-        if let Some(first) = format::validate::check(api, &messages).first() {
+        if let Some(first) = sessions::validate::check(api, &messages).first() {
             let why = format!("the result breaks {}: message {}: {}", first.rule, first.message, first.what);
             let answer = answer.rejected("invalid", why);
             return Ok(Compacted { score: Some(made.score), ..Compacted::told(answer) });
@@ -320,7 +320,7 @@ impl Engine {
 
     fn blank(&self, opened: &Opened, ask: &Ask, measured: &Measured<'_>) -> CompactAnswer {
         let messages = measured.whole().messages().len();
-        let some = measured.whole().messages().iter().filter(|it| compact::counts(it));
+        let some = measured.whole().messages().iter().filter(|it| plan::counts(it));
         let tokens = some.map(|it| measured.ruler.message(it)).sum();
         CompactAnswer {
             contract: CONTRACT,
@@ -422,7 +422,7 @@ pub(super) fn fact_count(it: &score::Tally) -> FactCount {
 /// The APIs that would accept a history.
 fn valid_for(history: &History) -> Vec<String> {
     let apis = Format::ALL.into_iter().filter(|it| it.is_wire());
-    apis.filter(|api| format::validate::check(*api, &format::messages(history, *api).0).is_empty())
+    apis.filter(|api| sessions::validate::check(*api, &sessions::messages(history, *api).0).is_empty())
         .map(|it| it.name().to_owned())
         .collect()
 }

@@ -4,16 +4,17 @@ use std::time::Instant;
 
 use super::{Ask, Engine, Opened, To, session_info};
 use crate::answers::{CONTRACT, CompareAnswer, CompareRow};
-use crate::compact;
-use crate::error::Result;
-use crate::profile::{BUILT_IN, Profile};
+use crate::profiles::{self, BUILT_IN};
+use compaction::plan;
+use compaction::profile::Profile;
+use history::error::Result;
 
 impl Engine {
     /// What each profile would make of a session: the built-in ones and the user's own. Nothing is written.
     pub fn compare(&self, opened: &Opened, ask: &Ask) -> Result<CompareAnswer> {
         let mut profiles = Vec::new();
         for (name, _) in BUILT_IN {
-            profiles.push(Profile::built_in(name)?);
+            profiles.push(profiles::built_in(name)?);
         }
         for name in self.config.profiles.keys() {
             profiles.push(self.config.profile(name)?);
@@ -38,7 +39,7 @@ impl Engine {
     fn row(&self, opened: &Opened, ask: &Ask) -> Result<CompareRow> {
         let honoured = self.honoured(&Ask { auto: true, ..ask.clone() });
         let measured = self.measure(&opened.session, ask);
-        let verdict = compact::verdict(
+        let verdict = plan::verdict(
             measured.history,
             measured.filled(),
             &honoured.profile,

@@ -6,16 +6,16 @@ use serde_json::Value;
 
 use super::{Ask, Engine, Measured, Opened};
 use crate::answers::{CostInfo, EstimateAnswer, MethodInfo};
-use crate::compact::Need;
 use crate::config::{Choice, Said, Summarizers};
 use crate::engine::summarize::failures;
-use crate::error::{Error, Kind, Result};
-use crate::format::{self, Format};
-use crate::secrets::Veil;
-use crate::summarizer::model::{Api, Endpoint, Prefix};
-use crate::summarizer::price::{self, Form, Sizes};
-use crate::summarizer::run;
-use crate::summarizer::talk::{Material, Talk};
+use crate::llm::price::{self, Form, Sizes};
+use crate::llm::run;
+use compaction::plan::Need;
+use compaction::summary::model::{Api, Endpoint, Prefix};
+use compaction::summary::talk::{Material, Talk};
+use history::error::{Error, Kind, Result};
+use history::secrets::Veil;
+use sessions::{self, Format};
 
 /// Failed summaries in a row after which a provider is left alone for a while.
 const BREAKER: u32 = 3;
@@ -92,7 +92,7 @@ impl Engine {
             return (out, None);
         }
         let json = |text: &str| serde_json::from_str(text).ok();
-        let (messages, _) = format::wire::messages_of(
+        let (messages, _) = sessions::wire::messages_of(
             measured.history,
             Some(opened.session.format),
             api_format(endpoint.api),
@@ -135,7 +135,7 @@ impl Engine {
             return Err(Error::new(Kind::Provider, what));
         };
         let api = api_format(endpoint.api);
-        let (messages, _) = format::wire::messages_of(history, Some(opened.session.format), api);
+        let (messages, _) = sessions::wire::messages_of(history, Some(opened.session.format), api);
         let mut messages: Value = serde_json::from_slice(&messages)
             .map_err(|error| Error::new(Kind::Bug, "counting by a provider").because(error))?;
         mask(&mut messages, &Veil::default());

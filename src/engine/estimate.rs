@@ -7,13 +7,12 @@ use super::{Ask, Engine, Measured, Opened, method_info, session_info, warnings};
 use crate::answers::{
     Advice, CONTRACT, CategoryInfo, Counts, EstimateAnswer, Large, NextInfo, PastInfo, Reported, TriggerInfo,
 };
-use crate::compact;
-use crate::cores;
-use crate::error::Result;
-use crate::facts;
-use crate::history::{Message, Part};
-use crate::profile::{BUILT_IN, Profile};
-use crate::tokens;
+use crate::profiles::{self, BUILT_IN};
+use compaction::facts;
+use compaction::plan;
+use history::cores;
+use history::error::Result;
+use history::{Message, Part};
 
 /// From this share of the usable window on, compacting soon is advised; percent.
 const SOON: f64 = 70.0;
@@ -22,10 +21,10 @@ const NOW: f64 = 80.0;
 
 impl Engine {
     /// Whether the profile would compact a session by itself now.
-    pub fn due(&self, opened: &Opened, ask: &Ask) -> compact::Verdict {
+    pub fn due(&self, opened: &Opened, ask: &Ask) -> plan::Verdict {
         let measured = self.measure(&opened.session, ask);
         let moment = self.moment(measured.history, ask);
-        compact::verdict(measured.history, measured.filled(), &ask.profile, &measured.limits, &moment)
+        plan::verdict(measured.history, measured.filled(), &ask.profile, &measured.limits, &moment)
     }
 
     /// How full the context of a session is. `next`: tokens that are about to come.
@@ -40,11 +39,11 @@ impl Engine {
             .window
             .map(|it| it.saturating_sub(measured.limits.output.unwrap_or(0).min(20_000)));
         let used = percent(context, measured.limits.window);
-        let (moment, limits) = (self.moment(history, ask), compact::Limits { next, ..measured.limits });
+        let (moment, limits) = (self.moment(history, ask), plan::Limits { next, ..measured.limits });
         let mut triggers = BTreeMap::new();
         for (name, _) in BUILT_IN {
-            let profile = Profile::built_in(name)?.honouring(&|from| self.config.agent_setting(from));
-            let it = compact::verdict(history, measured.filled(), &profile, &limits, &moment);
+            let profile = profiles::built_in(name)?.honouring(&|from| self.config.agent_setting(from));
+            let it = plan::verdict(history, measured.filled(), &profile, &limits, &moment);
             let info =
                 TriggerInfo { due: it.due, at: it.at, reason_code: it.code.to_owned(), reason: it.reason };
             triggers.insert((*name).to_owned(), info);
@@ -79,7 +78,7 @@ impl Engine {
     }
 }
 
-fn categories(ruler: &crate::tokens::Ruler, history: &crate::history::History) -> CategoryInfo {
+fn categories(ruler: &tokens::Ruler, history: &history::History) -> CategoryInfo {
     let it = ruler.by_category(history);
     CategoryInfo {
         system: it.system,
@@ -93,7 +92,7 @@ fn categories(ruler: &crate::tokens::Ruler, history: &crate::history::History) -
     }
 }
 
-fn past(it: &crate::format::PastCompaction) -> PastInfo {
+fn past(it: &sessions::PastCompaction) -> PastInfo {
     PastInfo {
         message: it.message,
         trigger: it.trigger.clone(),

@@ -96,7 +96,7 @@ pub type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
 impl Engine {
     /// Tells the listener and the log.
     pub(super) fn tell(&self, event: &Event) {
-        tracing::info!(target: "epitome::compaction", "{}", crate::json::compact(event));
+        tracing::info!(target: "epitome::compaction", "{}", history::json::compact(event));
         if let Some(listener) = &self.listener {
             listener(event);
         }
@@ -172,7 +172,7 @@ fn run(command: &str, event: &Event, limit: Duration) -> Result<(), String> {
     };
     if let Some(mut input) = child.stdin.take() {
         // A command that does not read its input is no error.
-        let _ = writeln!(input, "{}", crate::json::compact(event));
+        let _ = writeln!(input, "{}", history::json::compact(event));
     }
     let status = loop {
         match child.try_wait() {

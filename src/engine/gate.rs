@@ -5,11 +5,11 @@ use std::sync::OnceLock;
 
 use super::Amount;
 use crate::answers::LostInfo;
-use crate::cores;
-use crate::error::{Error, Kind, Result};
-use crate::facts::{self, Ledger};
-use crate::history::History;
-use crate::score::{self, Class, Loss, Probe, Score};
+use compaction::facts::{self, Ledger};
+use history::History;
+use history::cores;
+use history::error::{Error, Kind, Result};
+use score::{self, Class, Loss, Probe, Score};
 
 /// How much of the facts must be kept, 0 to 1: of all by weight, and of single classes.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -6,14 +6,13 @@ use super::install::compacted_mark;
 use super::{Ask, Engine, Opened, SessionRef};
 use crate::agents::Agent;
 use crate::agents::hooks::{self, Event, Moment};
-use crate::error::Result;
-use crate::facts::{self, Topic};
-use crate::history::{History, Kind, Message, Role, Text};
-use crate::profile::{Section, Style, SummarySpec};
-use crate::score;
 use crate::store::{Note, Scope};
-use crate::summarizer::offline;
-use crate::tokens::{self, Estimator};
+use compaction::facts::{self, Topic};
+use compaction::profile::{Section, Style, SummarySpec};
+use compaction::summary::offline;
+use history::error::Result;
+use history::{History, Kind, Message, Role, Text};
+use tokens::{self, Estimator};
 
 /// What joins a compaction prompt has at most so many tokens.
 const PINNED: u64 = 1_000;
@@ -211,7 +210,7 @@ impl Engine {
             return Ok(None);
         };
         let bytes = self.store.restore(&self.store.locate(&mark.value, &self.config.owner)?, &mark.value)?;
-        let session = crate::format::read(&crate::format::Memory::new("archived", bytes), None)?;
+        let session = sessions::read(&sessions::Memory::new("archived", bytes), None)?;
         Ok(Some(session.history))
     }
 
@@ -301,7 +300,7 @@ fn missing(before: &History, after: &History) -> String {
     let mut used = count(&out);
     let mut any = false;
     for loss in &lost {
-        let line = format!("\n- {}", facts::text::flat(&loss.text));
+        let line = format!("\n- {}", facts::flat(&loss.text));
         let cost = count(&line) + 1;
         if used + cost > AFTER {
             break;

@@ -13,10 +13,10 @@ use super::{Engine, Opened};
 use crate::agents::reach::{self, Job, Reach, Way};
 use crate::agents::{Agent, opencode};
 use crate::answers::Next;
-use crate::error::{Error, Kind, Result};
-use crate::format::{Format, Mode, Piece, Written};
-use crate::history::{History, Message};
 use crate::store::{Applied, Digest, Handle, Scope};
+use history::error::{Error, Kind, Result};
+use history::{History, Message};
+use sessions::{Format, Mode, Piece, Written};
 
 /// How long after a compaction a session is not compacted again, unless its profile says more: 30 seconds, the
 /// cool-down of opencode-supermemory 2.0.

@@ -1,12 +1,12 @@
 //! An outcome: the plan, the summary written for it, what survived.
 
 use super::{Amount, Ask, Engine, Event, Known, Measured};
-use crate::compact::{self, Item, Op, Outcome, Plan};
-use crate::facts::Ledger;
-use crate::history::{History, Kind as Why, Message, SUMMARY_START, Text};
-use crate::profile::{Keep, Summarize};
-use crate::score::{self, Score};
-use crate::summarizer::offline;
+use compaction::facts::Ledger;
+use compaction::plan::{self, Item, Op, Outcome, Plan};
+use compaction::profile::{Keep, Summarize};
+use compaction::summary::offline;
+use history::{History, Kind as Why, Message, SUMMARY_START, Text};
+use score::{self, Score};
 
 /// An outcome with what is said about it.
 pub(super) struct Made {
@@ -47,7 +47,7 @@ impl Engine {
 
     pub(super) fn plan(&self, measured: &Measured<'_>, ask: &Ask, summary_tokens: Option<u64>) -> Plan {
         self.with_request(measured, ask, false, summary_tokens, |request| {
-            compact::plan(measured.history, &measured.ruler, request, &self.moment(measured.history, ask))
+            plan::plan(measured.history, &measured.ruler, request, &self.moment(measured.history, ask))
         })
     }
 
@@ -60,9 +60,9 @@ impl Engine {
         mut plan: Plan,
         handle: &str,
         known: &Known,
-    ) -> Result<Made, compact::Rejected> {
+    ) -> Result<Made, plan::Rejected> {
         let apply = |plan: &Plan, summary: Option<&str>| {
-            compact::apply(measured.whole(), &measured.ruler, &ask.profile, plan, summary)
+            plan::apply(measured.whole(), &measured.ruler, &ask.profile, plan, summary)
         };
         let score = |outcome: &Outcome| {
             let probes = known.probes(measured.whole());
@@ -161,7 +161,7 @@ fn used_snapshot(plan: &Plan) -> Option<String> {
 
 /// The end that an outcome of this plan will have, as the summary names it.
 fn plan_end(measured: &Measured<'_>, plan: &Plan) -> Option<String> {
-    compact::end_mark(&compact::behind(measured.whole(), plan))
+    plan::end_mark(&plan::behind(measured.whole(), plan))
 }
 
 /// The first line: who compacted what, what is left, how to get the rest back.

@@ -1,10 +1,10 @@
 //! What is carried from session to session: pinned rules, facts of the project, summaries that are remembered.
 
 use super::{Ask, Engine, Opened};
-use crate::error::Result;
-use crate::history::History;
 use crate::store::{MemoryFilter, MemoryKind, MemoryScope, Note};
-use crate::tokens::Estimator;
+use history::History;
+use history::error::Result;
+use tokens::Estimator;
 
 /// Rules that are pinned in the memory have at most so many tokens (o200k) in a summary.
 const PINNED: u64 = 1_000;

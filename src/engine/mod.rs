@@ -37,15 +37,15 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::answers::{MethodInfo, PrunedInfo, SessionInfo};
-use crate::compact::{Cause, Limits, Moment, Op, OutputOp, Request, Snapshot};
 use crate::config::{Choice, Config, Said, StoreAt};
-use crate::error::{Error, Kind, Result};
-use crate::format::{Format, Session};
-use crate::history::{History, Usage};
-use crate::profile::{Pass, Profile, Style};
+use crate::llm::run::{Sampling, Watch};
 use crate::store::{Digest, Handle, Sqlite, Store, Where};
-use crate::summarizer::run::{Sampling, Watch};
-use crate::tokens::{self, Filled, Ruler, Tokenizer};
+use compaction::plan::{Cause, Limits, Moment, Op, OutputOp, Request, Snapshot};
+use compaction::profile::{Pass, Profile, Style};
+use history::error::{Error, Kind, Result};
+use history::{History, Usage};
+use sessions::{Format, Session};
+use tokens::{self, Filled, Ruler, Tokenizer};
 
 pub use compact::Compacted;
 pub(crate) use estimate::words;
@@ -323,7 +323,7 @@ impl Engine {
         let ruler = Ruler::for_model(history, model, ask.tokenizer, known_overhead);
         let (mut tokens, mut overhead) = (0, ruler.overhead());
         for (message, size) in history.messages().iter().zip(ruler.messages(history.messages())) {
-            *if crate::compact::counts(message) { &mut tokens } else { &mut overhead } += size;
+            *if compaction::plan::counts(message) { &mut tokens } else { &mut overhead } += size;
         }
         let given = ask.window.or(configured).filter(|it| *it > 0);
         let told = history.meta.window.filter(|it| WINDOWS.contains(it));
@@ -348,7 +348,7 @@ impl Engine {
     /// What the system prompt and the tools took when we compacted a session for which nothing was reported since: they
     /// are sent all the same.
     fn overhead_before(&self, history: &History) -> Option<u64> {
-        let summarized = history.messages().iter().any(|it| it.kind == crate::history::Kind::Summary);
+        let summarized = history.messages().iter().any(|it| it.kind == history::Kind::Summary);
         if !summarized || Ruler::is_reported(history) {
             return None;
         }
@@ -386,7 +386,7 @@ impl Engine {
         let mark = self.store.marked(&self.scope(history), &name).ok().flatten()?;
         let stored: StoredSnapshot = serde_json::from_str(&mark.value).ok()?;
         let prefix = history.messages().get(..stored.covers)?;
-        let same = crate::compact::prefix_of(prefix).digest.to_string() == stored.digest;
+        let same = compaction::plan::prefix_of(prefix).digest.to_string() == stored.digest;
         same.then_some((stored.text, stored.covers))
     }
 
@@ -401,10 +401,10 @@ impl Engine {
             );
             return Err(Error::new(Kind::Arguments, what));
         };
-        let digest = crate::compact::prefix_of(prefix).digest.to_string();
+        let digest = compaction::plan::prefix_of(prefix).digest.to_string();
         // A model may repeat a secret that it was told of elsewhere, a user may write one.
         let stored = StoredSnapshot { text: self.config.veil.cut(text), covers, digest };
-        let value = crate::json::compact(&stored);
+        let value = history::json::compact(&stored);
         self.store.mark(&self.scope(history), &format!("snapshot/{session}"), &value, self.now)
     }
 
@@ -540,7 +540,7 @@ fn warnings(opened: &Opened, measured: &Measured<'_>) -> Vec<String> {
              takes or than the messages can come to, or less than a twentieth of them; it is counted without that report"
         ));
     }
-    if let Some((message, why)) = crate::compact::refused(measured.history.messages(), &measured.ruler) {
+    if let Some((message, why)) = compaction::plan::refused(measured.history.messages(), &measured.ruler) {
         out.push(format!(
             "message {message} holds an image that the API refuses ({why}): every request with it fails; `epitome \
              compact` replaces it by a note"

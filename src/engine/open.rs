@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use super::Engine;
 use crate::agents::{self, Agent, Found};
-use crate::error::{Error, Kind, Result};
 use crate::files::File;
-use crate::format::{self, Format, Memory, Session, Source};
 use crate::store::{Compaction, Handle, Scope};
-use crate::tokens::{self, Estimator, Ruler, Tokenizer};
+use history::error::{Error, Kind, Result};
+use sessions::{self, Format, Memory, Session, Source};
+use tokens::{self, Estimator, Ruler, Tokenizer};
 
 /// What a caller calls a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +61,7 @@ const SHORTEST_ID: usize = 4;
 impl Engine {
     /// Finds and reads a session.
     pub fn open(&self, what: &SessionRef, format: Option<Format>, agent: Option<&str>) -> Result<Opened> {
-        self.open_by(&format::read, what, format, agent)
+        self.open_by(&sessions::read, what, format, agent)
     }
 
     /// Finds a session and reads what is needed to measure it with a ruler of this kind, in memory that does not grow
@@ -76,13 +76,13 @@ impl Engine {
         let read = |source: &dyn Source, format| {
             // Exact counts need the texts.
             if matches!(tokenizer, Tokenizer::Fixed(Estimator::O200k | Estimator::Cl100k)) {
-                return format::read(source, format);
+                return sessions::read(source, format);
             }
             let whole_from = source.len().saturating_sub(WHOLE_END);
             let keep = |text: &str, at| (at < whole_from).then(|| tokens::light(text));
-            let session = format::scan(source, format, &keep)?;
+            let session = sessions::scan(source, format, &keep)?;
             let told = tokenizer != Tokenizer::Auto || Ruler::is_reported(&session.history);
-            if told { Ok(session) } else { format::read(source, Some(session.format)) }
+            if told { Ok(session) } else { sessions::read(source, Some(session.format)) }
         };
         self.open_by(&read, what, format, agent)
     }
@@ -269,7 +269,7 @@ fn one(mut found: Vec<Found>, none: &str) -> Result<Found> {
 
 fn listed(found: &[Found]) -> String {
     let line = |it: &Found| {
-        let changed = format::derive::time(it.changed_ms);
+        let changed = sessions::derive::time(it.changed_ms);
         format!(
             "\n  {} {}  {}  {:?}",
             it.agent.name(),
@@ -282,7 +282,7 @@ fn listed(found: &[Found]) -> String {
 }
 
 pub(super) fn open_database(database: &Path, id: &str) -> Result<Opened> {
-    read_database(&format::read, database, id)
+    read_database(&sessions::read, database, id)
 }
 
 fn read_database(reader: &Reader<'_>, database: &Path, id: &str) -> Result<Opened> {
@@ -301,7 +301,7 @@ pub(super) fn read(
     format: Option<Format>,
     path: Option<PathBuf>,
 ) -> Result<Opened> {
-    read_by(&format::read, source, format, path)
+    read_by(&sessions::read, source, format, path)
 }
 
 fn read_by(

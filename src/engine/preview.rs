@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use super::install::{Place, agent_of};
 use super::summarize::KeptAsk;
 use super::{Ask, Compacted, Engine, Opened, SessionRef, To};
-use crate::compact;
-use crate::error::{Error, Kind, Result};
-use crate::format::Format;
-use crate::history::History;
+use compaction::plan;
+use history::History;
+use history::error::{Error, Kind, Result};
+use sessions::Format;
 
 /// What is kept of a preview.
 #[derive(Serialize, Deserialize)]
@@ -29,7 +29,7 @@ struct Fingerprint {
 
 impl Fingerprint {
     fn of(history: &History) -> Self {
-        Self { messages: history.messages().len(), digest: compact::prefix(history).digest }
+        Self { messages: history.messages().len(), digest: plan::prefix(history).digest }
     }
 }
 

@@ -3,9 +3,9 @@
 use super::{Ask, Engine, Opened, To, pruned, session_info, warnings};
 use crate::agents::reach::Job;
 use crate::answers::{CONTRACT, Next, PruneAnswer};
-use crate::compact;
-use crate::error::Result;
-use crate::format::Mode;
+use compaction::plan;
+use history::error::Result;
+use sessions::Mode;
 
 impl Engine {
     /// Clears, shortens or moves away tool outputs as `ask.profile` does.
@@ -14,7 +14,7 @@ impl Engine {
         let measured = self.measure(&opened.session, ask);
         let moment = self.moment(measured.history, ask);
         let plan = self.with_request(&measured, ask, true, None, |request| {
-            compact::plan(measured.history, &measured.ruler, request, &moment)
+            plan::plan(measured.history, &measured.ruler, request, &moment)
         });
         let mut answer = PruneAnswer {
             contract: CONTRACT,
@@ -39,7 +39,7 @@ impl Engine {
         if !plan.act {
             return Ok(answer);
         }
-        let outcome = match compact::apply(measured.history, &measured.ruler, &ask.profile, &plan, None) {
+        let outcome = match plan::apply(measured.history, &measured.ruler, &ask.profile, &plan, None) {
             Ok(outcome) => outcome,
             Err(rejected) => {
                 answer.reason_code = rejected.code.to_owned();
@@ -71,7 +71,7 @@ impl Engine {
         if let To::File(path) = &ask.to {
             let bytes = match ask.messages_as {
                 Some(api) => {
-                    crate::format::wire::messages_of(&outcome.history, Some(opened.session.format), api).0
+                    sessions::wire::messages_of(&outcome.history, Some(opened.session.format), api).0
                 }
                 None => self.written(opened, &outcome.history, Mode::Patch, &mut answer.warnings)?.0,
             };

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::{Engine, Opened};
-use crate::compact;
-use crate::error::{Error, Kind, Result};
-use crate::format::{self, Mode};
-use crate::history::{History, Kind as Why, Message, Part};
+use compaction::plan;
+use history::error::{Error, Kind, Result};
+use history::{History, Kind as Why, Message, Part};
+use sessions::{self, Mode};
 
 impl Engine {
     /// The bytes of `after` in the session's own format, read back before anybody gets them.
@@ -16,11 +16,11 @@ impl Engine {
         after: &History,
         mode: Mode,
         warnings: &mut Vec<String>,
-    ) -> Result<(Vec<u8>, format::Written)> {
-        let written = format::write(&*opened.source, &opened.session, after, mode)?;
+    ) -> Result<(Vec<u8>, sessions::Written)> {
+        let written = sessions::write(&*opened.source, &opened.session, after, mode)?;
         let bytes = written.bytes(&*opened.source)?;
-        let again = format::read(
-            &format::Memory::new("what was written", bytes.as_slice()),
+        let again = sessions::read(
+            &sessions::Memory::new("what was written", bytes.as_slice()),
             Some(opened.session.format),
         )?;
         check_read_back(after, &again.history)?;
@@ -44,17 +44,17 @@ fn mended(
     if !api.is_wire() {
         return Ok(None);
     }
-    let found = format::validate::check(api, bytes);
+    let found = sessions::validate::check(api, bytes);
     if found.is_empty() {
         return Ok(None);
     }
-    let before = format::validate::check(api, &opened.source.bytes(0..opened.source.len())?);
+    let before = sessions::validate::check(api, &opened.source.bytes(0..opened.source.len())?);
     let rules: BTreeSet<&str> = before.iter().map(|it| it.rule).collect();
     if found.iter().all(|it| rules.contains(it.rule)) {
         return Ok(None);
     }
-    let (messages, lost) = format::wire::messages_of(after, Some(api), api);
-    match format::validate::check(api, &messages).first() {
+    let (messages, lost) = sessions::wire::messages_of(after, Some(api), api);
+    match sessions::validate::check(api, &messages).first() {
         None => {
             warnings.extend(lost);
             Ok(Some(messages))
@@ -107,7 +107,7 @@ fn said(history: &History, expected: &History) -> Vec<String> {
     let own = |it: &Message| matches!(it.kind, Why::Context | Why::Marker);
     let (summaries, added) = (of(&|it| it.kind == Why::Summary), of(&own));
     let mut out = Vec::new();
-    for it in history.messages().iter().filter(|it| compact::counts(it)) {
+    for it in history.messages().iter().filter(|it| plan::counts(it)) {
         // Plain messages do not say whose words they are: what was written as the client's comes back as the user's.
         let wanted = |text: &String| {
             !text.is_empty() && (summaries.contains(text) || !(own(it) || added.contains(text)))

@@ -4,14 +4,14 @@ use std::collections::HashSet;
 
 use super::{Engine, SessionRef};
 use crate::agents;
-use crate::compact;
-use crate::error::{Error, Kind, Result};
-use crate::format::{self, Memory};
-use crate::history::{Kind as Said, Message, Part};
 use crate::store::words::Words;
 use crate::store::{
     Entry, Found, Hit, Query, Range, Reach, Recalled, Scope, Slice, Typed, What, range, unwrapped,
 };
+use compaction::plan;
+use history::error::{Error, Kind, Result};
+use history::{Kind as Said, Message, Part};
+use sessions::{self, Memory};
 
 /// Sessions that one search looks through, at most.
 const SESSIONS: u32 = 1_000;
@@ -135,7 +135,7 @@ impl Engine {
                 if cleared.contains(&(number as u32)) {
                     told.parts.retain(|it| !matches!(it, Part::Output(_)));
                 }
-                let text = compact::transcript(&[told]);
+                let text = plan::transcript(&[told]);
                 let Some(snippet) = words.find(&text) else { continue };
                 // Stored again and again, a session says the same again.
                 if message.kind == Said::Summary || !known.insert(text) {
@@ -160,7 +160,7 @@ impl Engine {
     /// The messages of a session in the archive.
     fn messages(&self, scope: &Scope, handle: &str) -> Result<Vec<Message>> {
         let source = Memory::new(handle, self.store.restore(scope, handle)?);
-        Ok(format::read(&source, None)?.history.into_messages())
+        Ok(sessions::read(&source, None)?.history.into_messages())
     }
 
     /// A part of what a handle names, at most `limit` tokens as `count` counts them: what the store can tell, and
@@ -190,7 +190,7 @@ impl Engine {
         }
         let (mut out, mut left) = (String::new(), limit);
         for number in from..=to.min(last) {
-            let text = compact::transcript(&messages[number as usize..=number as usize]);
+            let text = plan::transcript(&messages[number as usize..=number as usize]);
             let tokens = count(&text);
             if tokens > left {
                 let rest = if out.is_empty() { number + 1 } else { number };

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use super::{Ask, Compacted, Engine, Measured, Opened, To, method_info};
-use crate::error::Result;
-use crate::history::{History, Kind, Message, Part, Role};
 use crate::report::{Category, Entry, Fact, Fate, Mark, Page, Remains, Tokens};
-use crate::score::{self, Class};
-use crate::secrets;
-use crate::tokens::Ruler;
+use history::error::Result;
+use history::secrets;
+use history::{History, Kind, Message, Part, Role};
+use score::{self, Class};
+use tokens::Ruler;
 
 /// Characters of a message that are given to the page.
 const LONG: usize = 4_000;
@@ -76,7 +76,7 @@ fn about(opened: &Opened, measured: &Measured<'_>) -> Vec<String> {
     out.extend(meta.model.as_deref().map(str::to_owned));
     out.extend(meta.session.as_deref().map(str::to_owned));
     if let Some((first, last)) = meta.times {
-        let day = |at: i64| crate::format::derive::time(at).get(..16).map(|it| it.replace('T', " "));
+        let day = |at: i64| sessions::derive::time(at).get(..16).map(|it| it.replace('T', " "));
         if let (Some(first), Some(last)) = (day(first), day(last)) {
             out.push(format!("{first} to {last}"));
         }
@@ -84,7 +84,7 @@ fn about(opened: &Opened, measured: &Measured<'_>) -> Vec<String> {
     out
 }
 
-fn mark(it: &crate::format::PastCompaction) -> Mark {
+fn mark(it: &sessions::PastCompaction) -> Mark {
     let size = |tokens: u64| format!("{}k", (tokens + 500) / 1_000);
     let what = match (it.tokens_before, it.tokens_after) {
         (Some(before), Some(after)) => format!("compacted {} → {}", size(before), size(after)),
@@ -124,7 +124,7 @@ fn tool_names(history: &History) -> HashMap<&str, &str> {
 }
 
 fn entry(ruler: &Ruler, tools: &HashMap<&str, &str>, message: &Message, fate: Fate) -> Entry {
-    let it = ruler.by_category(&History::new(vec![message.clone()], crate::history::Meta::default()));
+    let it = ruler.by_category(&History::new(vec![message.clone()], history::Meta::default()));
     let tokens: Tokens = [
         it.system.saturating_sub(ruler.overhead()),
         it.summary,

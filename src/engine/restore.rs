@@ -12,10 +12,10 @@ use super::{Engine, Opened};
 use crate::agents::reach::{self, Job, Way};
 use crate::agents::{Agent, opencode};
 use crate::answers::{CONTRACT, Next, RestoreAnswer};
-use crate::error::{Error, Kind, Result};
-use crate::format::{self, Format, Memory, Mode, Session, Source};
-use crate::history::{History, Message};
 use crate::store::{Applied, Compaction, Digest, Entry, Scope, What};
+use history::error::{Error, Kind, Result};
+use history::{History, Message};
+use sessions::{self, Format, Memory, Mode, Session, Source};
 
 /// How many of a project's compactions are looked through for one.
 pub(super) const LOOKED_THROUGH: u32 = 500;
@@ -119,7 +119,7 @@ impl Engine {
         let bytes = self.store.restore(&scope, original.as_str())?;
         let format = Format::named(&compaction.session.format)?;
         let source = Memory::new("the archived original", bytes);
-        let session = format::read(&source, Some(format))?;
+        let session = sessions::read(&source, Some(format))?;
         let undo = Undo { engine: self, compaction: &compaction, applied: &applied, mark, source, session };
         let done = undo.run()?;
         for id in [Some(compaction.session.id.as_str()), applied.session.as_deref(), Some(&done.id)]
@@ -289,7 +289,7 @@ impl Undo<'_> {
         if !as_written && (self.mark.over.is_empty() || !around(&self.mark.over)) {
             return Err(changed(path));
         }
-        let range = |it: &format::Record| (it.range().start as usize, it.range().end as usize);
+        let range = |it: &sessions::Record| (it.range().start as usize, it.range().end as usize);
         let edits: Vec<(u64, Vec<u8>)> = self
             .session
             .records

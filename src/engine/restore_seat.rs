@@ -11,12 +11,12 @@ use super::restore::{Done, Undo, changed};
 use crate::agents::reach::{self, Job, Way};
 use crate::agents::seat::codex::CAPSULE;
 use crate::agents::{Agent, opencode};
-use crate::compact;
 use crate::engine::install::agent_of;
 use crate::engine::{Engine, Opened};
-use crate::error::{Error, Kind, Result};
-use crate::format::{self, Memory, Mode, Source};
-use crate::history::{History, Kind as Why, Message, Part, Role, Text};
+use compaction::plan;
+use history::error::{Error, Kind, Result};
+use history::{History, Kind as Why, Message, Part, Role, Text};
+use sessions::{self, Memory, Mode, Source};
 
 impl Undo<'_> {
     fn seat_handle(&self) -> Result<&str> {
@@ -31,7 +31,7 @@ impl Undo<'_> {
         let handle = self.seat_handle()?;
         let now = opencode::export(database, id)?;
         let output = format!("{}#{id}", database.display());
-        let mut export: Value = serde_json::from_str(&crate::json::mend(&now)).unwrap_or_default();
+        let mut export: Value = serde_json::from_str(&history::json::mend(&now)).unwrap_or_default();
         let Some(messages) = export.get_mut("messages").and_then(Value::as_array_mut) else {
             return Err(changed(database));
         };
@@ -60,7 +60,7 @@ impl Undo<'_> {
             number += 1;
             !gone
         });
-        opencode::change(database, &now, &crate::json::compact(&export).into_bytes())?;
+        opencode::change(database, &now, &history::json::compact(&export).into_bytes())?;
         Ok(Done { later, ..self.done("restored", Path::new(&output)) })
     }
 
@@ -139,7 +139,7 @@ fn names(part: &Part, handle: &str) -> bool {
 /// What follows a summary of ours and the end of the conversation that was kept with it.
 fn said_since(from_summary: &[Message]) -> Vec<Message> {
     let Some((summary, rest)) = from_summary.split_first() else { return Vec::new() };
-    let rest = &rest[compact::made_with(summary, rest).unwrap_or(0)..];
+    let rest = &rest[plan::made_with(summary, rest).unwrap_or(0)..];
     // Where the summary was a message of the user, the model has answered it with a word.
     let answer = |it: &Message| {
         it.role == Role::Assistant
@@ -152,14 +152,14 @@ fn said_since(from_summary: &[Message]) -> Vec<Message> {
 
 /// The part of a rollout in front of the line that brought message `at`, without our answer as Codex records it there: the
 /// assistant's last words. The archived one may lack what was written a moment later.
-fn before_line(now: &Opened, at: usize, handle: &str) -> Result<Option<(Memory, format::Session)>> {
+fn before_line(now: &Opened, at: usize, handle: &str) -> Result<Option<(Memory, sessions::Session)>> {
     let Some(record) = now.session.of_message[at].first() else { return Ok(None) };
     let bytes = now.source.bytes(0..now.session.records[*record as usize].at)?;
     if !bytes.ends_with(b"\n") {
         return Ok(None);
     }
     let source = Memory::new("the rollout before the compaction", &*bytes);
-    let mut session = format::read(&source, Some(now.session.format))?;
+    let mut session = sessions::read(&source, Some(now.session.format))?;
     let meta = session.history.meta.clone();
     let mut messages = session.history.into_messages();
     let answer = |it: &Message| it.role == Role::Assistant && it.parts.iter().any(|it| names(it, handle));
@@ -172,13 +172,13 @@ fn before_line(now: &Opened, at: usize, handle: &str) -> Result<Option<(Memory, 
 
 /// The part of a transcript in front of the compaction whose summary is message `at`. The archived one may lack rows that
 /// were written a moment later.
-fn before_boundary(now: &Opened, at: usize) -> Result<Option<(Memory, format::Session)>> {
+fn before_boundary(now: &Opened, at: usize) -> Result<Option<(Memory, sessions::Session)>> {
     let Some(record) = now.session.of_message[at].first() else { return Ok(None) };
     let end = now.session.records[*record as usize].at;
     let bytes = now.source.bytes(0..end)?;
     let Some(mark) = memchr::memmem::rfind(&bytes, b"\"compact_boundary\"") else { return Ok(None) };
     let start = memchr::memrchr(b'\n', &bytes[..mark]).map_or(0, |it| it + 1);
     let source = Memory::new("the transcript before the compaction", &bytes[..start]);
-    let session = format::read(&source, Some(now.session.format))?;
+    let session = sessions::read(&source, Some(now.session.format))?;
     Ok(Some((source, session)))
 }

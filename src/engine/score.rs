@@ -3,10 +3,8 @@
 use super::gate::lost;
 use super::{Ask, Engine, Opened, compact::fact_count, compact::fact_counts, compact::round, session_info};
 use crate::answers::{BrokenInfo, CONTRACT, DoubtInfo, ScoreAnswer};
-use crate::format;
-use crate::history::{Message, Part};
-use crate::score;
 use crate::store::Handle;
+use history::{Message, Part};
 
 impl Engine {
     /// Scores `after` against `before`; `ask` says how tokens are counted.
@@ -18,8 +16,8 @@ impl Engine {
         let recoverable = |message: usize| behind.get(message).copied().unwrap_or(false);
         let score = score::score(measured.history, made, &recoverable, &count);
         let api = after.session.format.api();
-        let (messages, _) = format::wire::messages_of(made, Some(after.session.format), api);
-        let broken = format::validate::check(api, &messages);
+        let (messages, _) = sessions::wire::messages_of(made, Some(after.session.format), api);
+        let broken = sessions::validate::check(api, &messages);
         ScoreAnswer {
             contract: CONTRACT,
             rules: score.version,

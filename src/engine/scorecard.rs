@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use super::gate::Known;
 use super::{Amount, Ask, Engine, open};
-use crate::compact;
-use crate::error::{Error, Kind, Result};
-use crate::format::{self, Format, Session, validate};
-use crate::history::{History, Message};
-use crate::profile::{BUILT_IN, Profile};
-use crate::score::{self, Probe, baselines::Baseline, synthetic};
+use crate::profiles::{self, BUILT_IN};
 use crate::scorecard::{Card, Chain, Link, Row, Trial};
+use compaction::plan;
+use history::error::{Error, Kind, Result};
+use history::{History, Message};
+use score::{self, Probe, baselines::Baseline, synthetic};
+use sessions::{self, Format, Session, validate};
 
 /// Sessions below are too small to be worth compacting, in tokens.
 const SMALL: u64 = 6_000;
@@ -51,7 +51,7 @@ impl Engine {
         card.sessions = subjects.iter().map(|it| (it.name.clone(), it.tokens)).collect();
         let mut profiles = Vec::new();
         for (name, _) in BUILT_IN {
-            profiles.push(Profile::built_in(name)?);
+            profiles.push(profiles::built_in(name)?);
         }
         let planted: Vec<Subject> = (1..=8).map(|seed| self.planted(seed, ask)).collect();
         for percent in PERCENTS {
@@ -118,7 +118,7 @@ impl Engine {
         };
         let millis = start.elapsed().as_secs_f64() * 1000.0;
         let format = subject.session.format;
-        let (messages, _) = format::wire::messages_of(&made.outcome.history, Some(format), format.api());
+        let (messages, _) = sessions::wire::messages_of(&made.outcome.history, Some(format), format.api());
         let invalid = validate::check(format.api(), &messages).len();
         let tokens = (subject.tokens, made.outcome.tokens);
         Trial::new(&subject.name, &made.score, tokens, budget, invalid, millis)
@@ -129,7 +129,7 @@ impl Engine {
         let measured = self.measure(&subject.session, ask);
         let budget = subject.tokens * percent / 100;
         // Instructions in the system's role are overhead.
-        let count = |it: &Message| if compact::counts(it) { measured.ruler.message(it) } else { 0 };
+        let count = |it: &Message| if plan::counts(it) { measured.ruler.message(it) } else { 0 };
         let start = Instant::now();
         let after = way.compact(measured.history, budget, &count);
         let millis = start.elapsed().as_secs_f64() * 1000.0;

@@ -8,13 +8,13 @@ use std::time::Duration;
 use super::install::{Mark, agent_of, compacted_mark};
 use super::make::header;
 use super::{Amount, Ask, Engine, Event, Measured, Opened};
-use crate::compact::{self, Cause, Plan};
-use crate::error::{Error, Kind, Result};
-use crate::format::Session;
-use crate::history::{History, Kind as Why, Message, Part, Role, Text};
-use crate::profile::{Keep, Pass, Profile};
 use crate::store::{Applied, Digest};
-use crate::verbatim::{self, Prompts};
+use compaction::plan::{self, Cause, Plan};
+use compaction::profile::{Keep, Pass, Profile};
+use history::error::{Error, Kind, Result};
+use history::verbatim::{self, Prompts};
+use history::{History, Kind as Why, Message, Part, Role, Text};
+use sessions::Session;
 
 /// Up to so many tokens a context is too small for a plan.
 const SMALL: u64 = 3_000;
@@ -185,10 +185,9 @@ impl Engine {
             .passes
             .iter()
             .position(|it| matches!(it, Pass::Summarize(_)))
-            .map(|pass| compact::Need { from: 0, to: tail, budget: SMALL, shown_from: 0, pass });
+            .map(|pass| plan::Need { from: 0, to: tail, budget: SMALL, shown_from: 0, pass });
         let after = messages[tail..].iter().map(size).sum::<u64>();
-        let first =
-            header(measured.tokens, after, 1.0, history, handle, compact::end_mark(&messages[tail..]));
+        let first = header(measured.tokens, after, 1.0, history, handle, plan::end_mark(&messages[tail..]));
         let (before, text, behind) = match ask.profile.summarize() {
             Some(step) => {
                 let known = super::Known::default();
@@ -223,7 +222,7 @@ impl Engine {
             path: Some(path.display().to_string()),
             session: history.meta.session.as_deref().map(str::to_owned),
             mode: MODE.to_owned(),
-            fingerprint: crate::json::compact(&mark),
+            fingerprint: history::json::compact(&mark),
         };
         self.store.finish(&scope, compaction, &applied)?;
         match history.meta.session.as_deref() {
@@ -265,7 +264,7 @@ fn nothing_new(history: &History) -> bool {
     let messages = history.messages();
     let Some(at) = messages.iter().rposition(|it| it.kind == Why::Summary) else { return false };
     let behind = &messages[at + 1..];
-    compact::ends_here(&messages[at], behind) || !behind.iter().any(|it| it.kind == Why::Said)
+    plan::ends_here(&messages[at], behind) || !behind.iter().any(|it| it.kind == Why::Said)
 }
 
 /// With the end of an earlier answer as messages again, each under its place as its number.

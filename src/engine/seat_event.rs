@@ -8,12 +8,11 @@ use super::open::{open_path, read};
 use super::{Engine, Opened, SeatAsk, SessionRef};
 use crate::agents::seat::{self, Client, claude_code, gemini_cli};
 use crate::agents::{self, Agent, hooks};
-use crate::error::{Error, Kind, Result};
-use crate::format::claude_code::is_clients;
-use crate::format::{Format, Memory};
-use crate::history::{History, Kind as Why, Meta, Role};
-use crate::tokens;
-use crate::verbatim::Prompts;
+use history::error::{Error, Kind, Result};
+use history::verbatim::Prompts;
+use history::{History, Kind as Why, Meta, Role};
+use sessions::claude_code::is_clients;
+use sessions::{Format, Memory};
 
 /// How long a transcript may lag behind the event: its writer flushes what a turn said a little later.
 const LAG: Duration = Duration::from_millis(400);

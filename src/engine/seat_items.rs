@@ -3,12 +3,12 @@
 use super::open::{open_path, read};
 use super::{Engine, Opened, SeatAsk};
 use crate::agents::{self, Agent};
-use crate::compact::Cause;
-use crate::error::{Error, Kind, Result};
-use crate::format::codex::{is_contextual, own_summary};
-use crate::format::{self, Format, Memory, SUMMARY_START};
-use crate::history::{History, Kind as Why, Message, Meta, Part, Role, Text};
-use crate::verbatim::Prompts;
+use compaction::plan::Cause;
+use history::error::{Error, Kind, Result};
+use history::verbatim::Prompts;
+use history::{History, Kind as Why, Message, Meta, Part, Role, Text};
+use sessions::codex::{is_contextual, own_summary};
+use sessions::{self, Format, Memory, SUMMARY_START};
 
 /// What passes.
 pub struct ItemsAsk {
@@ -85,8 +85,8 @@ impl Engine {
 
 /// The history as messages of an API that would accept them.
 fn valid_messages(history: &History, format: Format) -> Result<Vec<u8>> {
-    let (messages, _) = format::wire::messages_of(history, Some(format), format);
-    match format::validate::check(format, &messages).first() {
+    let (messages, _) = sessions::wire::messages_of(history, Some(format), format);
+    match sessions::validate::check(format, &messages).first() {
         Some(first) => {
             let what = format!("the result breaks {}: message {}: {}", first.rule, first.message, first.what);
             Err(Error::new(Kind::Rejected, what))
@@ -138,7 +138,7 @@ mod tests {
         let ours = format!("[Epitome] {SUMMARY_START} 9 messages\n## Goal\nx");
         assert_eq!(of(Why::Summary, &format!("Another language model started …:\n{ours}")).1, ours);
         assert_eq!(of(Why::Summary, &ours).1, ours);
-        assert_eq!(of(Why::Said, &crate::format::codex::framed_summary(&ours)), (Why::Summary, ours));
+        assert_eq!(of(Why::Said, &sessions::codex::framed_summary(&ours)), (Why::Summary, ours));
         let theirs = format!("Another language model started …:\nS\n{SUMMARY_START}");
         assert_eq!(of(Why::Summary, &theirs).1, theirs);
     }

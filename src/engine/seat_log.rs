@@ -46,7 +46,7 @@ pub fn append(folder: &Path, entry: &SeatEntry) {
         options.append(true).create(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        options.open(&path)?.write_all((crate::json::compact(entry) + "\n").as_bytes())
+        options.open(&path)?.write_all((history::json::compact(entry) + "\n").as_bytes())
     };
     if let Err(error) = add() {
         tracing::warn!("{}: {error}", path.display());

@@ -2,25 +2,18 @@
 
 use super::{Ask, Engine, Opened, session_info};
 use crate::answers::{Alternative, CONTRACT, RangeInfo, Side, SplitAnswer};
-use crate::compact::{self, Item, Op};
-use crate::error::Result;
+use compaction::plan::{self, Item, Op};
+use history::error::Result;
 
 impl Engine {
     /// Where `ask.profile` would cut, why, and where else it could be cut.
     pub fn split(&self, opened: &Opened, ask: &Ask) -> Result<SplitAnswer> {
         let measured = self.measure(&opened.session, ask);
         let messages = measured.history.messages();
-        let sizes: Vec<u64> = messages
-            .iter()
-            .map(|it| if compact::counts(it) { measured.ruler.message(it) } else { 0 })
-            .collect();
+        let sizes: Vec<u64> =
+            messages.iter().map(|it| if plan::counts(it) { measured.ruler.message(it) } else { 0 }).collect();
         let found = self.with_request(&measured, ask, false, None, |request| {
-            compact::find_split(
-                measured.history,
-                &measured.ruler,
-                request,
-                &self.moment(measured.history, ask),
-            )
+            plan::find_split(measured.history, &measured.ruler, request, &self.moment(measured.history, ask))
         });
         let mut kept = vec![!found.plan.act; messages.len()];
         for item in &found.plan.layout {

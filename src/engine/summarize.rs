@@ -9,21 +9,22 @@ use serde::{Deserialize, Serialize};
 use super::cost::{affordable, told};
 use super::{Amount, Ask, Edit, Engine, Event, Known, Measured, MinKept, Opened, SessionRef, To};
 use crate::answers::{CostInfo, Next, UsageInfo};
-use crate::compact::{self, Cause, Plan};
 use crate::config::Choice;
 use crate::engine::compact::Compacted;
-use crate::error::{Error, Kind, Result};
-use crate::format::Format;
-use crate::history::Text;
-use crate::profile::{self, Profile, Shape, Style, Summarize, TooLong};
-use crate::score::Class;
+use crate::llm::run::{self, Progress, Sampling, Watch};
+use crate::profiles;
 use crate::store::Scope;
-use crate::summarizer::model::{Endpoint, Reply};
-use crate::summarizer::prompt::Own;
-use crate::summarizer::render;
-use crate::summarizer::run::{self, Progress, Sampling, Watch};
-use crate::summarizer::talk::{self, Bounds, GaveUp, Material, RUNGS, Rung, Step, Talk};
-use crate::tokens::Tokenizer;
+use compaction::plan::{self, Cause, Plan};
+use compaction::profile::{Profile, Shape, Style, Summarize, TooLong};
+use compaction::summary::model::{Endpoint, Reply};
+use compaction::summary::prompt::Own;
+use compaction::summary::render;
+use compaction::summary::talk::{self, Bounds, GaveUp, Material, RUNGS, Rung, Step, Talk};
+use history::Text;
+use history::error::{Error, Kind, Result};
+use score::Class;
+use sessions::Format;
+use tokens::Tokenizer;
 
 /// What came of asking for a summary.
 pub(super) enum Drafted {
@@ -131,11 +132,9 @@ impl Engine {
         ask.to = to.unwrap_or(ask.to);
         let messages = opened.session.history.messages();
         let same = messages.len() >= state.count && {
-            let some = crate::history::History::new(
-                messages[..state.count].to_vec(),
-                opened.session.history.meta.clone(),
-            );
-            compact::prefix(&some).digest == state.digest
+            let some =
+                history::History::new(messages[..state.count].to_vec(), opened.session.history.meta.clone());
+            plan::prefix(&some).digest == state.digest
         };
         if !same {
             let what = format!(
@@ -175,7 +174,7 @@ impl Engine {
             }
         }
         let frame = measured.ruler.text(&Text::new(format!("{}{}", step.before, step.after)));
-        let prompt = |name: &Option<String>| name.as_deref().map(|it| profile::prompt(it).to_owned());
+        let prompt = |name: &Option<String>| name.as_deref().map(|it| profiles::prompt(it).to_owned());
         let own = Own {
             system: prompt(&step.prompts.system),
             ask: prompt(&step.prompts.ask),
@@ -190,6 +189,7 @@ impl Engine {
         let pins: Vec<String> = ask.pins.iter().cloned().chain(recalled).collect();
         let pinned: u64 = pins.iter().map(|it| measured.ruler.str(it) + 6).sum();
         let material = Material {
+            texts: &profiles::TEXTS,
             history: measured.history,
             ledger: known.ledger(measured.history),
             region: need.from..need.to,
@@ -263,7 +263,7 @@ impl Engine {
             return (endpoint, thinking);
         }
         let session = measured.limits.model.unwrap_or_default();
-        match profile::asked_model(prompts, session) {
+        match prompts.asked_model(session) {
             Some(model) => self.config.summarizers.with_model(endpoint, model),
             None => (endpoint, thinking),
         }
@@ -414,7 +414,7 @@ impl Engine {
                 };
                 // What was answered before stands in the caller's own context.
                 let mut turns =
-                    asked.turns.iter().filter(|it| it.speaker == crate::summarizer::model::Speaker::Us);
+                    asked.turns.iter().filter(|it| it.speaker == compaction::summary::model::Speaker::Us);
                 let text = if heard.is_some() { turns.next_back() } else { turns.next() };
                 Ok(Drafted::Asked { handle, ask: text.map(|it| it.text.clone()).unwrap_or_default(), next })
             }
@@ -605,7 +605,7 @@ mod tests {
 
     #[test]
     fn an_ask_is_kept_with_what_it_demands() {
-        let profile = Profile::built_in("codex").unwrap();
+        let profile = profiles::built_in("codex").unwrap();
         let min_kept = MinKept::parse("0.9,U=1").unwrap();
         let ask = Ask { min_kept, auto: true, next: Some(7), from_disk: true, ..Ask::new(profile) };
         let mut kept = serde_json::to_value(KeptAsk::from(&ask)).unwrap();

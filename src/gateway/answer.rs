@@ -7,7 +7,7 @@ use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
 use super::recognise::{Asked, message};
-use crate::format::Format;
+use sessions::Format;
 
 /// A compaction that was made.
 pub struct Made {

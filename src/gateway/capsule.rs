@@ -9,7 +9,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD as ALPHABET;
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 
-use crate::error::{Error, Kind, Result};
+use history::error::{Error, Kind, Result};
 
 pub use crate::agents::seat::codex::CAPSULE as MARK;
 

@@ -30,14 +30,14 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::engine::{Engine, ItemsAsk, SeatEntry, seat_log};
-use crate::error::{Error, Kind, Result};
-use crate::format::Format;
-use crate::verbatim::Prompts;
 use answer::Made;
 use body::{Coding, Gathered, Room};
 use capsule::Key;
+use history::error::{Error, Kind, Result};
+use history::verbatim::Prompts;
 use proxy::Upstream;
 use recognise::{Asked, Endpoint};
+use sessions::Format;
 
 /// A compaction that takes longer is left to the agent.
 const LIMIT: Duration = Duration::from_secs(15);

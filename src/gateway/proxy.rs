@@ -14,7 +14,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls_platform_verifier::ConfigVerifierExt;
 
 use super::answer;
-use crate::error::{Error, Kind, Result};
+use history::error::{Error, Kind, Result};
 
 /// Until a connection stands.
 const CONNECT: Duration = Duration::from_secs(10);

@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::capsule::MARK;
-use crate::error::Result;
-use crate::format::Format;
+use history::error::Result;
+use sessions::Format;
 
 /// How Codex begins the prompt of a local compaction.
 const PROMPT: &str = "You are performing a CONTEXT CHECKPOINT COMPACTION";
@@ -176,7 +176,7 @@ pub fn message(text: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::{Error, Kind};
+    use history::error::{Error, Kind};
 
     fn read(body: &Value) -> Option<Request> {
         Request::read(&body.to_string(), Endpoint::Responses)

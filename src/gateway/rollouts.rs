@@ -6,8 +6,8 @@ use super::capsule::{Key, MARK};
 use super::recognise;
 use crate::agents::reach;
 use crate::agents::{self, Agent, Env, Found, seat};
-use crate::error::{Error, Kind, Result};
-use crate::format::codex::framed_summary;
+use history::error::{Error, Kind, Result};
+use sessions::codex::framed_summary;
 
 /// The sessions that hold a capsule of ours.
 pub fn holding(env: &Env) -> Vec<Found> {
@@ -63,8 +63,8 @@ fn opened(text: &str, open: &dyn Fn(&str) -> Result<String>) -> Result<(String, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::{self, Format, Memory};
-    use crate::history::Kind as Why;
+    use history::Kind as Why;
+    use sessions::{self, Format, Memory};
 
     #[test]
     fn only_capsules_are_changed_and_a_resume_reads_them() {
@@ -87,7 +87,7 @@ mod tests {
         let summary = framed_summary(&format!("Earlier conversation compacted: {MARK}h.c.t"));
         assert_eq!(new, text.replace(&item, &recognise::message(&summary).to_string()));
         assert!(!holds(new.as_bytes()) && holds(text.as_bytes()));
-        let session = format::read(&Memory::new("r", new.into_bytes()), Some(Format::Codex)).unwrap();
+        let session = sessions::read(&Memory::new("r", new.into_bytes()), Some(Format::Codex)).unwrap();
         let kinds: Vec<Why> = session.history.messages().iter().map(|it| it.kind).collect();
         assert_eq!(kinds, [Why::Said, Why::Summary, Why::Said]);
         let refused = opened(&text, &|_| Err(Error::new(Kind::Refused, "no")));

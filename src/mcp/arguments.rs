@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
-use crate::error::{Error, Kind, Result};
+use history::error::{Error, Kind, Result};
 
 /// Other names by which models call an argument: who names a session in their own words means that one, not the current.
 const ALIASES: [(&str, &[&str]); 2] = [
@@ -143,12 +143,12 @@ impl Arguments {
 
 /// The texts of a JSON array of them.
 fn listed(json: &str) -> Option<Vec<String>> {
-    serde_json::from_str(&crate::json::mend(json.trim().as_bytes())).ok()
+    serde_json::from_str(&history::json::mend(json.trim().as_bytes())).ok()
 }
 
 /// The text of a JSON string; half an emoji in it is no reason to refuse the rest.
 fn decoded(raw: &str) -> Option<String> {
-    serde_json::from_str(&crate::json::mend(raw.as_bytes())).ok()
+    serde_json::from_str(&history::json::mend(raw.as_bytes())).ok()
 }
 
 /// An error of what an argument says, with its name.

@@ -12,12 +12,12 @@ use crate::agents::reach::Job;
 use crate::answers::{CONTRACT, Next};
 use crate::config::Choice;
 use crate::engine::{Amount, Ask, Engine, Opened, To};
-use crate::error::{Error, Kind, Result};
-use crate::format::Format;
-use crate::history::{History, Meta, Text};
-use crate::profile::Style;
-use crate::summarizer::run::{Sampling, Watch};
-use crate::tokens::{Estimator, Ruler, Tokenizer};
+use crate::llm::run::{Sampling, Watch};
+use compaction::profile::Style;
+use history::error::{Error, Kind, Result};
+use history::{History, Meta, Text};
+use sessions::Format;
+use tokens::{Estimator, Ruler, Tokenizer};
 
 /// What a tool answers.
 pub(super) type Answer = Map<String, Value>;

@@ -11,10 +11,10 @@ use super::http::Metrics;
 use crate::agents::{self, Agent};
 use crate::config::{Config, StoreAt};
 use crate::engine::{Engine, Listener, Opened, SessionRef};
-use crate::error::{Error, Kind, Result};
-use crate::format::Format;
 use crate::store::{Handle, Scope, Store, Where};
-use crate::tokens::Tokenizer;
+use history::error::{Error, Kind, Result};
+use sessions::Format;
+use tokens::Tokenizer;
 
 /// Who calls.
 #[derive(Clone)]

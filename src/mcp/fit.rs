@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::tokens::Estimator;
+use tokens::Estimator;
 
 /// No answer is larger than this, in tokens.
 pub(super) const ANSWER: u64 = 8_000;

@@ -4,13 +4,12 @@
 //! A file `prompts/NAME.md` may begin with `description` and `argument-hint` between two lines `---`; `$ARGUMENTS` in
 //! it stands for all that was typed, `$1` to `$9` for its words. That is what coding agents use for their own commands.
 
+use crate::profiles::{self, BUILT_IN, prompt};
 use std::path::Path;
 use std::time::SystemTime;
 
 use rmcp::model::{JsonObject, Prompt, PromptArgument, PromptMessage, Role};
 use serde_json::Value;
-
-use crate::profile::{BUILT_IN, Profile, prompt};
 
 /// A prompt file is read up to this size, in bytes.
 const LARGEST: u64 = 64 * 1024;
@@ -70,7 +69,7 @@ const FOCUS: (&str, &str) = ("focus", "What the summary should look at");
 /// One a system, by the profile that is not of a version.
 fn asked() -> Vec<Asked> {
     let text = |name: &str| {
-        let profile = Profile::built_in(name).ok()?;
+        let profile = profiles::built_in(name).ok()?;
         let prompts = &profile.summarize()?.prompts;
         let system = prompts.system.as_ref().map(|it| format!("{}\n\n", prompt(it).trim()));
         Some(system.unwrap_or_default() + prompt(prompts.ask.as_ref()?).trim())

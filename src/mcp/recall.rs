@@ -8,9 +8,9 @@ use super::desk::{Caller, Desk};
 use super::fit::{self, ANSWER};
 use crate::answers::CONTRACT;
 use crate::engine::{Engine, SessionRef};
-use crate::error::{Error, Kind, Result};
 use crate::store::{Handle, Query, Range, Reach, Recalled, Scope};
-use crate::tokens::Estimator;
+use history::error::{Error, Kind, Result};
+use tokens::Estimator;
 
 /// Reads by handle, searches by query, else lists the newest originals.
 pub(super) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> {

@@ -6,7 +6,7 @@ use super::arguments::Arguments;
 use super::desk::Desk;
 use super::tools;
 use crate::agents;
-use crate::error::{Error, Kind};
+use history::error::{Error, Kind};
 
 /// How the command line says it, and how a tool's argument does.
 const WORDS: [(&str, &str); 9] = [

@@ -1,13 +1,13 @@
 //! Resources: sessions by their figures, summaries and originals by their handles, the profiles.
 
+use crate::profiles::{self, BUILT_IN};
 use rmcp::model::{ErrorData, Resource, ResourceContents, ResourceTemplate};
 use serde_json::json;
 
 use super::arguments::Arguments;
 use super::call;
 use super::desk::{Caller, Desk};
-use crate::error::{Error, Kind, Result};
-use crate::profile::{BUILT_IN, Profile};
+use history::error::{Error, Kind, Result};
 
 const SCHEME: &str = "epitome://";
 /// Sessions and snapshots that are listed; completion and tools find the others.
@@ -61,7 +61,7 @@ pub(super) fn read(desk: &Desk, caller: &Caller, uri: &str) -> Result<ResourceCo
     let contents = match found {
         Some(("profiles", "")) => profiles().map(|it| (it, "application/json")),
         Some(("profile", name)) if !name.is_empty() => {
-            Profile::built_in(name).and_then(|it| it.to_toml()).map(|it| (it, "application/toml"))
+            profiles::built_in(name).and_then(|it| it.to_toml()).map(|it| (it, "application/toml"))
         }
         Some(("session", id)) if !id.is_empty() => {
             let arguments = one("session", id);
@@ -112,7 +112,7 @@ fn snapshot(desk: &Desk, caller: &Caller, handle: &str) -> Result<String> {
 fn profiles() -> Result<String> {
     let mut out = Vec::new();
     for (name, _) in BUILT_IN {
-        let profile = Profile::built_in(name)?;
+        let profile = profiles::built_in(name)?;
         out.push(json!({"name": profile.name, "about": profile.about, "follows": profile.follows}));
     }
     Ok(json!({"profiles": out}).to_string())

@@ -11,9 +11,9 @@ use rmcp::model::{
 };
 use rmcp::service::RoleServer;
 
-use crate::summarizer::failure::{Cause, Failure};
-use crate::summarizer::model::{Ask, Reply, Speaker, Stop};
-use crate::summarizer::run::Sampling;
+use crate::llm::run::Sampling;
+use compaction::summary::failure::{Cause, Failure};
+use compaction::summary::model::{Ask, Reply, Speaker, Stop};
 
 /// The way to the client's model, if the client offers one.
 pub(super) fn offered(peer: &Peer<RoleServer>) -> Option<Sampling> {
@@ -34,7 +34,7 @@ pub(super) fn offered(peer: &Peer<RoleServer>) -> Option<Sampling> {
 }
 
 fn params(ask: &Ask) -> CreateMessageRequestParams {
-    let message = |turn: &crate::summarizer::model::Turn| {
+    let message = |turn: &compaction::summary::model::Turn| {
         let role = match turn.speaker {
             Speaker::Us => Role::User,
             Speaker::Model => Role::Assistant,

@@ -25,9 +25,9 @@ use super::call::{self, Answer, Waiting};
 use super::desk::{Caller, Desk};
 use super::{prompts, remedy, resources, sampling, tools};
 use crate::engine::{Event, Listener};
-use crate::error::{Error, Kind, Result};
-use crate::summarizer::run::{Progress, Watch};
+use crate::llm::run::{Progress, Watch};
 use crate::terminal::{Form, visible};
+use history::error::{Error, Kind, Result};
 
 /// What a client shows of the server before its tools are loaded; some show only the first line.
 const INSTRUCTIONS: &str = "\
@@ -114,7 +114,7 @@ impl Server {
             None => "cancelled",
         };
         self.desk.metrics.call(tool, outcome, took);
-        let at = crate::format::derive::time(self.desk.now());
+        let at = sessions::derive::time(self.desk.now());
         let milliseconds = took.as_secs_f64() * 1000.0;
         let line = serde_json::json!({"at": at, "caller": owner, "tool": tool, "outcome": outcome, "ms": milliseconds});
         let line = line.to_string();

@@ -28,7 +28,7 @@ use super::arguments::Arguments;
 use super::desk::Desk;
 use super::server::Server;
 use crate::config::Config;
-use crate::error::{Error, Kind, Result};
+use history::error::{Error, Kind, Result};
 
 /// A longer line is answered with an error: the client would do better to name a file.
 const MAX_LINE: usize = 128 << 20;
@@ -550,7 +550,7 @@ fn parsed(line: &[u8]) -> std::result::Result<Message, Option<Value>> {
     if let Some(call) = tool_call(line) {
         return Ok(Message::Call(call));
     }
-    let text = crate::json::mend(line);
+    let text = history::json::mend(line);
     let error = match serde_json::from_str::<ClientJsonRpcMessage>(&text) {
         Ok(message) => return Ok(Message::Other(Box::new(message))),
         Err(error) => error,

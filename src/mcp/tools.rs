@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock};
 use rmcp::model::{MetaObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
-use crate::json::set;
+use history::json::set;
 
 /// Where a client that defers tools shows what a tool is for.
 const SEARCH_HINT: &str = "anthropic/searchHint";

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::agents::reach::{self, Job};
 use crate::agents::{Agent, opencode};
 use crate::engine::{Engine, Opened};
-use crate::format::Format;
+use sessions::Format;
 
 /// The agent that keeps sessions of this format.
 pub(super) fn agent_of(format: Format) -> Option<Agent> {

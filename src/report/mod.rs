@@ -5,7 +5,7 @@ mod side;
 
 use std::fmt::Write as _;
 
-use crate::score::Class;
+use score::Class;
 
 /// Tokens by category, in the order of [`Category::ALL`].
 pub type Tokens = [u64; Category::ALL.len()];

@@ -16,8 +16,8 @@ use super::{
     Applied, Batch, Compaction, Digest, Entry, Handle, Original, Reach, Removed, Scope, SessionRef, Stored,
     What, search,
 };
-use crate::error::{Error, Kind, Result};
-use crate::secrets::Veil;
+use history::error::{Error, Kind, Result};
+use history::secrets::Veil;
 
 const STORING: &str = "archiving originals";
 const READING: &str = "reading the archive";
@@ -131,7 +131,7 @@ pub(super) fn put_all(
             applied: None,
         };
         let summary = veil.cut(&new.summary);
-        let body = crate::json::compact(&kept);
+        let body = history::json::compact(&kept);
         let at = batch.at.to_le_bytes();
         let item = NewItem {
             scope,
@@ -315,7 +315,7 @@ pub(super) fn finish(
     let changed = transaction
         .execute(
             "UPDATE compaction SET body = json_set(body, '$.applied', json(?2)) WHERE item = ?1",
-            params![item.id, crate::json::compact(applied)],
+            params![item.id, history::json::compact(applied)],
         )
         .map_err(failed(doing))?;
     transaction.commit().map_err(failed(doing))?;

@@ -9,7 +9,7 @@ use super::item::delete_item;
 use super::remembered::LINE;
 use super::schema::{VERSION, failed, write};
 use super::{Checked, Collected, Handle, Retention, Stats, sqlite};
-use crate::error::Result;
+use history::error::Result;
 
 const LETTING_GO: &str = "letting go of what is old";
 

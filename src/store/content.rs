@@ -12,7 +12,7 @@ use super::item::signed;
 use super::schema::failed;
 use super::sqlite::locked;
 use super::{Body, Digest, Handle, search};
-use crate::error::{Error, Kind, Result};
+use history::error::{Error, Kind, Result};
 
 /// Bytes of an original in one chunk. A session that only grew shares all its chunks but the last.
 const CHUNK: usize = 1 << 20;

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::files::{new_file, read_exact_at, write_all_at};
-use crate::tokens::exact::Shelf;
+use tokens::exact::Shelf;
 
 /// A bucket of slots is chosen by the key; in it any slot may hold it.
 const BUCKETS: u64 = 1 << 15;

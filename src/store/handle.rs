@@ -5,7 +5,7 @@ use std::fmt;
 use sha2::{Digest as _, Sha256};
 
 use super::Scope;
-use crate::error::{Error, Kind, Result};
+use history::error::{Error, Kind, Result};
 
 /// Crockford's base32 in lower case: no `i`, `l`, `o`, `u`, so nothing in it is read as something else.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";

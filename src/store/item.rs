@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 
 use super::schema::failed;
 use super::{Digest, Entry, Handle, Scope, What};
-use crate::error::{Error, Kind, Result};
+use history::error::{Error, Kind, Result};
 
 const STORING: &str = "storing in the archive";
 const READING: &str = "reading the archive";

@@ -6,7 +6,7 @@ use super::handle::identity;
 use super::item::{NewItem, item, put_item, signed};
 use super::schema::{failed, write};
 use super::{Handle, Mark, Scope};
-use crate::error::{Error, Kind, Result};
+use history::error::{Error, Kind, Result};
 
 /// How long an ask waits for its answer (interface.md): 24 hours.
 const ASK_LIVES: i64 = 24 * 60 * 60 * 1_000;

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 
 use super::{Handle, Tidied};
-use crate::error::{Error, Kind, Result};
+use history::error::{Error, Kind, Result};
 
 /// What a compaction's summary begins with when it is saved as a memory (opencode-supermemory 2.0).
 pub const SESSION_SUMMARY: &str = "[Session Summary]";

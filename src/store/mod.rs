@@ -37,8 +37,8 @@ pub use range::{Range, Slice};
 pub use sqlite::Sqlite;
 pub use words::Snippet;
 
-use crate::error::{Error, Kind, Result};
-use crate::format::Source;
+use history::error::{Error, Kind, Result};
+use sessions::Source;
 
 /// Where the store is.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::io::BufRead;
 
 use regex::Regex;
 
-use crate::error::{Error, Kind, Result};
+use history::error::{Error, Kind, Result};
 
 /// A line is handled in stretches of at most this many bytes.
 const STRETCH: usize = 64 * 1024;

@@ -10,8 +10,8 @@ use super::words::indexed;
 use super::{
     Handle, Imported, Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Scope, Tidied, What, search,
 };
-use crate::error::{Error, Kind, Result};
-use crate::secrets::Veil;
+use history::error::{Error, Kind, Result};
+use history::secrets::Veil;
 
 const WRITING: &str = "remembering";
 const READING: &str = "reading memories";
@@ -103,7 +103,7 @@ fn put(
                session = ifnull(?7, session), tags = iif(?6 = '[]', tags, ?6)",
         )
         .and_then(|mut it| {
-            let tags = crate::json::compact(&tags);
+            let tags = history::json::compact(&tags);
             it.execute(params![id, note.kind.name(), content, created, note.pinned, tags, note.session])
         })
         .map_err(failed(WRITING))?;

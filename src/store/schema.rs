@@ -6,7 +6,7 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
 use super::Where;
-use crate::error::{Error, Kind, Result};
+use history::error::{Error, Kind, Result};
 
 /// The file in the data directory.
 pub(super) const FILE: &str = "epitome.db";

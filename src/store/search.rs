@@ -9,7 +9,7 @@ use super::item::{ENTRY, entry_of};
 use super::schema::{failed, write};
 use super::words::{Words, indexed};
 use super::{Found, Hit, Query, Reach, Scope, What, archive, content, remembered, sqlite};
-use crate::error::Result;
+use history::error::Result;
 
 /// Bytes of a content that are searched: its beginning. Bounds what one giant log can cost.
 pub(super) const SEARCHED: usize = 4 << 20;
@@ -95,7 +95,7 @@ pub(super) fn is_indexed(connection: &Connection, item: i64) -> Result<bool> {
 /// What of a content is for reading: of a message that is JSON its strings, else all of it.
 pub(super) fn readable(head: &[u8], what: What) -> Cow<'_, str> {
     if what == What::Message && head.trim_ascii_start().starts_with(b"{") {
-        let mended = crate::json::mend(head);
+        let mended = history::json::mend(head);
         // serde_json refuses what is nested deeper than 128, so that walking it is safe.
         if let Ok(value) = serde_json::from_str::<Value>(&mended) {
             let mut out = String::new();
@@ -189,7 +189,7 @@ fn text_of(connection: &Connection, found: &Match) -> Result<String> {
 
 /// The session and the kinds (as JSON) that a query is limited to.
 fn limits(query: &Query) -> (Option<&str>, Option<String>) {
-    let only = (!query.only.is_empty()).then(|| crate::json::compact(&query.only));
+    let only = (!query.only.is_empty()).then(|| history::json::compact(&query.only));
     match &query.reach {
         Reach::Session(session) => (Some(session.as_str()), only),
         Reach::Project | Reach::All => (None, only),

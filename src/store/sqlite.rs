@@ -11,8 +11,8 @@ use super::{
     MemoryFilter, Note, Query, Reach, Retention, Scope, Stats, Store, Stored, Tidied, Where, archive, care,
     item, marks, remembered, schema, search,
 };
-use crate::error::{Error, Kind, Result};
-use crate::secrets::Veil;
+use history::error::{Error, Kind, Result};
+use history::secrets::Veil;
 
 /// [`Store`] in `epitome.db`. Several processes may open the same one.
 #[derive(Debug)]

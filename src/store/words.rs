@@ -6,7 +6,7 @@
 
 use regex::{Regex, RegexBuilder};
 
-use crate::error::{Error, Kind, Result};
+use history::error::{Error, Kind, Result};
 
 /// Longer words (base64, minified code) are neither indexed nor searched for: nobody types them, and each would be a
 /// term of its own.

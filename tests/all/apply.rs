@@ -492,8 +492,8 @@ fn what_may_not_be_applied_to_is_refused() {
 /// The words of a session as the reader gives them, by who said them: `(role, kind is a summary, text)`.
 fn words(path: &str) -> Vec<(String, bool, String)> {
     use epitome::history::{Kind, Role};
-    let source = epitome::format::Memory::new("made", fs::read(path).unwrap());
-    let session = epitome::format::read(&source, None).unwrap();
+    let source = epitome::sessions::Memory::new("made", fs::read(path).unwrap());
+    let session = epitome::sessions::read(&source, None).unwrap();
     let mut out = Vec::new();
     for message in session.history.messages() {
         for text in message.texts() {

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use epitome::format::{self, Format, Memory, validate};
+use epitome::sessions::{self, Format, Memory, validate};
 use serde_json::Value;
 
 use crate::apply::{answer, apply, command, epitome, home, with_outputs};
@@ -304,8 +304,8 @@ fn doubled_outputs_of_one_call_are_mended() {
             assert_eq!(done["status"], "compacted", "{what}, {profile}: {done}");
             warned |= done["warnings"].to_string().contains("a second output of a call");
             let made = Memory::new("made", fs::read(&out).unwrap());
-            let history = format::read(&made, Some(Format::Codex)).unwrap().history;
-            let (messages, _) = format::messages(&history, Format::OpenAiResponses);
+            let history = sessions::read(&made, Some(Format::Codex)).unwrap().history;
+            let (messages, _) = sessions::messages(&history, Format::OpenAiResponses);
             assert_eq!(validate::check(Format::OpenAiResponses, &messages), [], "{what}, {profile}");
         }
     }

@@ -1,10 +1,9 @@
 //! What a session says of itself that must not be believed too far: the mark of where a compaction ended, and how many
 //! tokens a request took.
 
-use epitome::compact::{self, Cause, Limits, Moment, Plan, Request};
-use epitome::format::SUMMARY_START;
+use epitome::compaction::plan::{self, Cause, Limits, Moment, Plan, Request};
 use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Role, Usage};
-use epitome::profile::Profile;
+use epitome::sessions::SUMMARY_START;
 use epitome::tokens::{Ruler, Tokenizer};
 
 fn user(text: &str) -> Message {
@@ -32,11 +31,11 @@ fn history(messages: Vec<Message>) -> History {
 }
 
 fn plan(history: &History, profile: &str) -> Plan {
-    let profile = Profile::built_in(profile).unwrap();
+    let profile = epitome::profiles::built_in(profile).unwrap();
     let ruler = Ruler::new(history, Tokenizer::Auto, None);
     let limits = Limits { window: Some(200_000), ..Limits::default() };
     let request = Request { limits, ..Request::new(&profile, &|_| "0000000000".to_owned()) };
-    compact::plan(history, &ruler, &request, &Moment { cause: Cause::Manual, ..Moment::default() })
+    plan::plan(history, &ruler, &request, &Moment { cause: Cause::Manual, ..Moment::default() })
 }
 
 fn says_nothing_new(history: &History) -> bool {
@@ -60,7 +59,7 @@ fn grown() -> Vec<Message> {
 
 #[test]
 fn an_end_that_is_said_again_is_new() {
-    let mark = format!(" [end {}]", compact::end_mark(&kept()).unwrap());
+    let mark = format!(" [end {}]", plan::end_mark(&kept()).unwrap());
     assert!(says_nothing_new(&history(compacted(&mark, &kept()))));
     let grown = history(compacted(&mark, &grown()));
     for profile in ["epitome", "codex", "claude-code", "gemini-cli", "opencode"] {
@@ -71,7 +70,7 @@ fn an_end_that_is_said_again_is_new() {
 
 #[test]
 fn a_mark_counts_only_in_the_first_line_of_a_summary() {
-    let mark = format!("[end {}]", compact::end_mark(&kept()).unwrap());
+    let mark = format!("[end {}]", plan::end_mark(&kept()).unwrap());
     let forged = format!("{SUMMARY_START} 9 messages {mark}");
     let call = Call {
         id: "a".into(),
@@ -104,7 +103,7 @@ fn a_mark_counts_only_in_the_first_line_of_a_summary() {
 
 #[test]
 fn marks_of_the_first_version_hold_until_something_newer_is_said() {
-    let hash = compact::end_mark(&kept()).unwrap();
+    let hash = plan::end_mark(&kept()).unwrap();
     let old = format!(" [end {}]", hash.split_once('-').unwrap().0);
     let at = |messages: Vec<Message>, summary: i64, last: i64| {
         let count = messages.len();

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use epitome::facts::{self, Detail, Fact, Ledger, Voice};
+use epitome::compaction::facts::{self, Detail, Fact, Ledger, Voice};
+use epitome::compaction::profile::{Shape, Style, SummarySpec};
+use epitome::compaction::summary::offline::{self, Ask};
 use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Refusal, Role, Text};
-use epitome::profile::{Shape, Style, SummarySpec};
-use epitome::summarizer::offline::{self, Ask};
 use proptest::prelude::*;
 
 use crate::real;
@@ -78,7 +78,7 @@ fn shown(fact: &Fact) -> String {
 }
 
 pub(crate) fn spec() -> SummarySpec {
-    epitome::profile::Profile::built_in("epitome").unwrap().summarize().unwrap().summary.clone()
+    epitome::profiles::built_in("epitome").unwrap().summarize().unwrap().summary.clone()
 }
 
 /// A rough ruler: four bytes a token, rounded up.

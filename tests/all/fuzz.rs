@@ -8,7 +8,7 @@ pub(crate) mod mutate;
 use std::collections::BTreeMap;
 
 use case::{Bench, Seen};
-use epitome::format::Format;
+use epitome::sessions::Format;
 use mutate::{Document, Random};
 
 /// The whole session first: or the cases would test nothing. `EPITOME_MUTATIONS` says how many of each format.

@@ -6,21 +6,21 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use epitome::format::{self, Memory, Session};
 use epitome::history::{History, Kind, Message, Part, Role};
+use epitome::sessions::{self, Memory, Session};
 use epitome::tokens::{Estimator, Ruler, Tokenizer};
 
 use crate::real;
 
-pub(crate) type Read = fn(&dyn format::Source) -> epitome::Result<Session>;
+pub(crate) type Read = fn(&dyn sessions::Source) -> epitome::Result<Session>;
 
 /// Folder, reader, and what in a line marks a compaction: before each, the session is looked at as it was then.
 pub(crate) const AGENTS: [(&str, Read, Option<&str>); 5] = [
-    ("claude-code", format::claude_code::read, Some(r#""subtype":"compact_boundary""#)),
-    ("codex", format::codex::read, Some(r#""type":"compacted""#)),
-    ("gemini", format::gemini_cli::read, None),
-    ("opencode", format::opencode::read, None),
-    ("pi", format::pi::read, None),
+    ("claude-code", sessions::claude_code::read, Some(r#""subtype":"compact_boundary""#)),
+    ("codex", sessions::codex::read, Some(r#""type":"compacted""#)),
+    ("gemini", sessions::gemini_cli::read, None),
+    ("opencode", sessions::opencode::read, None),
+    ("pi", sessions::pi::read, None),
 ];
 
 /// Written by hand or cut down for a test: what they report does not belong to what they hold.

@@ -4,11 +4,11 @@
 use std::path::Path;
 use std::process::Command;
 
-use epitome::facts;
-use epitome::format::{self, Memory};
+use epitome::compaction::facts;
+use epitome::history::tools;
 use epitome::history::{History, Message};
 use epitome::score;
-use epitome::tools;
+use epitome::sessions::{self, Memory};
 use serde_json::{Value, json};
 
 /// A session in Claude Code's format from roles and contents.
@@ -227,7 +227,7 @@ const SHAPES: [Shape; 46] = [
 ];
 
 fn history(text: &str) -> History {
-    format::read(&Memory::new("hostile", text.as_bytes()), None).unwrap().history
+    sessions::read(&Memory::new("hostile", text.as_bytes()), None).unwrap().history
 }
 
 /// Bytes of all that is kept of a history: facts, what the scorer looks for, what calls did.

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use epitome::compact::{self, Limits, Moment, Op, Plan, Request};
-use epitome::format::{self, Format, Memory, validate, wire};
+use epitome::compaction::plan::{self, Limits, Moment, Op, Plan, Request};
+use epitome::compaction::profile::Profile;
 use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Reasoning, Role};
-use epitome::profile::{BUILT_IN, Profile};
+use epitome::profiles::BUILT_IN;
+use epitome::sessions::{self, Format, Memory, validate, wire};
 use epitome::tokens::{Ruler, Tokenizer};
 use proptest::prelude::*;
 
@@ -17,7 +18,7 @@ fn plan_of(history: &History, ruler: &Ruler, profile: &Profile, budget: Option<u
         limits: Limits { window: Some(200_000), output: Some(32_000), ..Limits::default() },
         ..Request::new(profile, &|_| "0000000000".to_owned())
     };
-    compact::plan(history, ruler, &request, &Moment::default())
+    plan::plan(history, ruler, &request, &Moment::default())
 }
 
 fn compacts_within_a_budget(profile: &Profile) -> bool {
@@ -27,7 +28,7 @@ fn compacts_within_a_budget(profile: &Profile) -> bool {
 /// Everything that must hold of a profile on a history.
 fn check(history: &History, profile: &Profile, share: u64) -> Result<(), String> {
     let ruler = Ruler::new(history, Tokenizer::Auto, None);
-    let counted = |it: &&Message| compact::counts(it);
+    let counted = |it: &&Message| plan::counts(it);
     let total: u64 = history.messages().iter().filter(counted).map(|it| ruler.message(it)).sum();
     let budget = compacts_within_a_budget(profile).then_some(total * share / 100);
     let plan = plan_of(history, &ruler, profile, budget);
@@ -43,15 +44,15 @@ fn check(history: &History, profile: &Profile, share: u64) -> Result<(), String>
     }
     // A summary that fills what was allowed.
     let words = plan.need.as_ref().map_or(0, |it| it.budget.saturating_sub(26) / 2);
-    let end = compact::end_mark(&compact::behind(history, &plan));
+    let end = plan::end_mark(&plan::behind(history, &plan));
     let touched = plan.ops.iter().any(|it| matches!(it, Op::Shorten(_) | Op::Clear(_)));
     let summary = format!(
         "{}{}{}",
-        format::SUMMARY_START,
+        sessions::SUMMARY_START,
         " s".repeat(words as usize / 2),
         end.map_or(String::new(), |it| format!(" [end {it}]"))
     );
-    let outcome = match compact::apply(history, &ruler, profile, &plan, Some(&summary)) {
+    let outcome = match plan::apply(history, &ruler, profile, &plan, Some(&summary)) {
         Ok(outcome) => outcome,
         Err(rejected) if matches!(rejected.code, "grew") => return Ok(()),
         Err(rejected) => return Err(format!("rejected: {}: {}", rejected.code, rejected.reason)),
@@ -130,7 +131,7 @@ fn check(history: &History, profile: &Profile, share: u64) -> Result<(), String>
     });
     let grown = History::new(grown, history.meta.clone());
     let rebased =
-        compact::apply(&grown, &Ruler::new(&grown, Tokenizer::Auto, None), profile, &plan, Some(&summary));
+        plan::apply(&grown, &Ruler::new(&grown, Tokenizer::Auto, None), profile, &plan, Some(&summary));
     match rebased {
         Ok(it) if it.history.messages().last() == grown.messages().last() => Ok(()),
         Ok(_) => Err("what came after the plan is not at the end".into()),
@@ -158,7 +159,7 @@ fn alone(messages: &[Message]) -> BTreeSet<String> {
 }
 
 fn profiles() -> Vec<Profile> {
-    BUILT_IN.iter().map(|(name, _)| Profile::built_in(name).unwrap()).collect()
+    BUILT_IN.iter().map(|(name, _)| epitome::profiles::built_in(name).unwrap()).collect()
 }
 
 #[derive(Debug, Clone)]
@@ -276,7 +277,7 @@ proptest! {
 #[test]
 fn a_batch_that_is_still_open_stays_whatever_the_budget() {
     let history = build(&[Step::Answer(1852), Step::Calls(vec![Some(4175), None, Some(86)])]);
-    let profile = Profile::built_in("epitome").unwrap();
+    let profile = epitome::profiles::built_in("epitome").unwrap();
     check(&history, &profile, 5).unwrap();
 }
 
@@ -287,8 +288,8 @@ fn laws_hold_on_every_session_of_the_corpus() {
     for path in &sessions {
         let bytes = std::fs::read(path).unwrap();
         let source = Memory::new("session", bytes.as_slice());
-        let session = format::read(&source, None).unwrap();
-        let same = format::write(&source, &session, &session.history, format::Mode::Patch).unwrap();
+        let session = sessions::read(&source, None).unwrap();
+        let same = sessions::write(&source, &session, &session.history, sessions::Mode::Patch).unwrap();
         if same.bytes(&source).unwrap() != bytes {
             wrong.push(format!("{}: written back without a plan, it is not the same", path.display()));
         }

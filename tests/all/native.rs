@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use epitome::compact::{self, Cause, Item, Limits, Moment, Plan, Request};
-use epitome::format::{self, Memory};
+use epitome::compaction::plan::{self, Cause, Item, Limits, Moment, Plan, Request};
+use epitome::compaction::profile::Profile;
 use epitome::history::{History, Kind, Message, Role};
-use epitome::profile::Profile;
+use epitome::sessions::{self, Memory};
 use epitome::tokens::{Ruler, Tokenizer};
 
 use crate::real;
@@ -43,7 +43,7 @@ fn files(folder: PathBuf) -> Vec<(String, String)> {
 }
 
 fn history(name: &str, text: &str) -> Option<History> {
-    format::read(&Memory::new(name, text), None).ok().map(|it| it.history)
+    sessions::read(&Memory::new(name, text), None).ok().map(|it| it.history)
 }
 
 /// The compactions in a session of lines. `is` finds the line of one. `whole`: what was kept is only told by lines that
@@ -132,7 +132,7 @@ fn planned(profile: &Profile, event: &Event) -> Plan {
         next: None,
     };
     let request = Request { limits, ..Request::new(profile, &|_| "0000000000".to_owned()) };
-    compact::plan(&event.before, &ruler, &request, &Moment { cause: event.cause, ..Moment::default() })
+    plan::plan(&event.before, &ruler, &request, &Moment { cause: event.cause, ..Moment::default() })
 }
 
 /// What a message says: role and texts, calls and outputs.
@@ -204,7 +204,7 @@ fn agrees_with_the_agents_own_compactions() {
     ];
     let mut failures = Vec::new();
     for (profile, in_corpus, in_samples, find, events_corpus, events_samples) in agents {
-        let profile = Profile::built_in(profile).unwrap();
+        let profile = epitome::profiles::built_in(profile).unwrap();
         let (mut same, mut all, mut explained) = (0, 0, 0);
         let mut counts = [0, 0];
         let sources = [
@@ -273,7 +273,7 @@ fn agrees_with_the_agents_own_compactions() {
 fn clears_what_the_agent_cleared() {
     let Some(corpus) = real::corpus_for("clears_what_the_agent_cleared") else { return };
     const PLACEHOLDER: &str = "[Old tool result content cleared]";
-    let profile = Profile::built_in("claude-code").unwrap();
+    let profile = epitome::profiles::built_in("claude-code").unwrap();
     let mut found = 0;
     for (name, text) in files(corpus.join("claude-code")) {
         let lines: Vec<&str> = text.lines().collect();
@@ -293,13 +293,11 @@ fn clears_what_the_agent_cleared() {
             let ruler = Ruler::new(&before, Tokenizer::Auto, None);
             let request =
                 Request { prune_only: true, ..Request::new(&profile, &|_| "0000000000".to_owned()) };
-            let plan = compact::plan(&before, &ruler, &request, &Moment::default());
+            let plan = plan::plan(&before, &ruler, &request, &Moment::default());
             let mut cleared: Vec<String> = plan
                 .ops
                 .iter()
-                .filter_map(
-                    |it| if let compact::Op::Clear(it) = it { Some(it.call_id.clone()) } else { None },
-                )
+                .filter_map(|it| if let plan::Op::Clear(it) = it { Some(it.call_id.clone()) } else { None })
                 .collect();
             expected.sort();
             cleared.sort();

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use epitome::compact::Cause;
+use epitome::compaction::plan::Cause;
+use epitome::compaction::profile::{Pass, Profile};
+use epitome::compaction::summary::model::Api;
 use epitome::config::{Choice, Config, Environment, StoreAt};
 use epitome::engine::{Ask, Engine, Event, Opened, SessionRef, To};
-use epitome::profile::{BUILT_IN, Pass, Profile};
+use epitome::profiles::BUILT_IN;
 use epitome::store::{MemoryFilter, MemoryKind, Scope};
-use epitome::summarizer::model::Api;
 use serde_json::{Value, json};
 
 use super::summarizer::server::{self, Does};
@@ -82,7 +83,7 @@ fn names(heard: &Mutex<Vec<Event>>) -> Vec<String> {
 }
 
 fn ask(name: &str) -> Ask {
-    Ask { to: To::Bytes, ..Ask::new(Profile::built_in(name).unwrap()) }
+    Ask { to: To::Bytes, ..Ask::new(epitome::profiles::built_in(name).unwrap()) }
 }
 
 #[test]
@@ -210,7 +211,7 @@ fn the_agents_own_settings_hold_under_auto_and_ours_win() {
         let wish = Ask { auto, window: Some(100_000), to: To::Plan, ..Ask::new(profile) };
         engine.compact(&opened, &wish).unwrap().answer
     };
-    let built_in = |name: &str| Profile::built_in(name).unwrap();
+    let built_in = |name: &str| epitome::profiles::built_in(name).unwrap();
     // Due at a half, not at nine tenths.
     let found = run(built_in("gemini-cli"), true);
     assert_eq!((found.status.as_str(), found.native_status.as_str()), ("noop", "NOOP"), "{}", found.reason);
@@ -315,7 +316,7 @@ fn collapsed_turns_are_archived_under_their_handles() {
     let home = tempfile::tempdir().unwrap();
     let engine = engine(home.path(), &[], &[]);
     let opened = open(&engine, &session(home.path(), 6));
-    let mut profile = Profile::built_in("claude-code").unwrap();
+    let mut profile = epitome::profiles::built_in("claude-code").unwrap();
     profile.passes.retain(|it| matches!(it, Pass::Collapse(_)));
     let Pass::Collapse(step) = &mut profile.passes[0] else { panic!() };
     step.on = true;
@@ -422,7 +423,7 @@ async fn a_model_is_asked_in_the_profiles_own_words_and_checks_its_draft() {
     assert_eq!(made.answer.status, "compacted", "{}", made.answer.reason);
     assert!(made.answer.warnings.iter().all(|it| !it.contains("offline")), "{:?}", made.answer.warnings);
     assert_eq!(requests.len(), 2, "a draft and its check");
-    let prompt = |name: &str| epitome::profile::prompt(name).trim_end().to_owned();
+    let prompt = |name: &str| epitome::profiles::prompt(name).trim_end().to_owned();
     // The model that the program asks for a session of that one.
     assert!(requests[0].head.contains("gemini-3-flash-preview"), "{}", requests[0].head);
     let system = requests[0].body["systemInstruction"].to_string()
@@ -451,7 +452,7 @@ async fn a_model_is_asked_in_the_profiles_own_words_and_checks_its_draft() {
 
     // The user's own model wins; a profile without a second call makes none.
     let config = "[summarizer.gemini]\nmodel = \"gemini-2.5-pro\"\n";
-    let wish = Ask { profile: Profile::built_in("gemini-cli").unwrap(), ..wish };
+    let wish = Ask { profile: epitome::profiles::built_in("gemini-cli").unwrap(), ..wish };
     let (requests, _, _) = scripted(home.path(), config, wish, text(&messages), answer).await;
     assert_eq!(requests.len(), 1);
     assert!(requests[0].head.contains("gemini-2.5-pro"), "{}", requests[0].head);
@@ -567,8 +568,8 @@ fn over_mcp_what_happens_is_progress() {
 
 #[test]
 fn in_plain_messages_a_summary_is_known_as_one() {
-    use epitome::format::Format;
     use epitome::history::Kind;
+    use epitome::sessions::Format;
     const PIN: &str = "the port is 4711 and must not change";
     let home = tempfile::tempdir().unwrap();
     let engine = engine(home.path(), &[], &[]);
@@ -633,7 +634,7 @@ async fn what_a_model_wrote_of_a_session_is_not_asked_for_twice() {
     let home = tempfile::tempdir().unwrap();
     let written = format!(
         "<summary>\n{}</summary>",
-        Profile::built_in("codex").unwrap().summarize().unwrap().summary.sections.iter().fold(
+        epitome::profiles::built_in("codex").unwrap().summarize().unwrap().summary.sections.iter().fold(
             String::new(),
             |out, it| format!(
                 "{out}## {}\n- Please look at the modules; src/module_1.rs was changed\n",

@@ -7,8 +7,8 @@
 
 use std::path::{Path, PathBuf};
 
-use epitome::format::{self, Memory};
 use epitome::history::History;
+use epitome::sessions::{self, Memory};
 
 /// The folders of the corpus.
 pub(crate) const KINDS: [&str; 7] =
@@ -66,7 +66,7 @@ fn in_sample(path: &Path) -> bool {
 /// What a session would send next, if it can be read.
 pub(crate) fn history(path: &Path) -> Option<History> {
     let source = Memory::new(path.display().to_string(), std::fs::read(path).unwrap());
-    format::read(&source, None).ok().map(|it| it.history)
+    sessions::read(&source, None).ok().map(|it| it.history)
 }
 
 fn is_session(path: &Path) -> bool {

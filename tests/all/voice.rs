@@ -9,14 +9,13 @@ use std::path::Path;
 
 use epitome::agents::Agent;
 use epitome::agents::hooks::{Event, Moment};
+use epitome::compaction::facts::{self, Topic, Voice};
 use epitome::config::{Config, Environment, StoreAt};
 use epitome::engine::{Amount, Ask, Engine, Opened, SeatAsk, SessionRef, To};
-use epitome::facts::{self, Topic, Voice};
-use epitome::format::{self, Format, Memory};
+use epitome::history::verbatim::{self, Prompts};
 use epitome::history::{History, Kind, Message, Meta, Role};
-use epitome::profile::Profile;
 use epitome::score::{self, Class};
-use epitome::verbatim::{self, Prompts};
+use epitome::sessions::{self, Format, Memory};
 use serde::Deserialize;
 
 const NOW: i64 = 1_700_000_000_000;
@@ -160,7 +159,7 @@ impl Bench {
             budget: Some(Amount::Tokens(1_500)),
             keep: Some(Amount::Tokens(200)),
             to: To::Bytes,
-            ..Ask::new(Profile::built_in("epitome").unwrap())
+            ..Ask::new(epitome::profiles::built_in("epitome").unwrap())
         };
         let made = self.engine.compact(&opened, &ask).unwrap();
         assert_eq!(made.answer.status, "compacted", "{}: {}", attack.name, made.answer.reason);
@@ -347,13 +346,13 @@ fn there_are_attacks_of_every_kind() {
 /// Refusals and answers that real sessions hold: every refusal is of an output that failed, and all are told.
 #[test]
 fn real_refusals_and_answers_are_told() {
-    use epitome::facts::Detail;
+    use epitome::compaction::facts::Detail;
     let mut folders: Vec<_> = crate::real::KINDS.iter().map(|it| crate::real::corpus().join(it)).collect();
     folders.extend(["claude", "codex", "gemini", "opencode"].map(|it| crate::real::samples().join(it)));
     let mut table: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     for path in crate::real::sessions("voice::real_refusals_and_answers_are_told", &folders) {
         let Ok(bytes) = std::fs::read(&path) else { continue };
-        let Ok(session) = format::read(&Memory::new(path.display().to_string(), bytes), None) else {
+        let Ok(session) = sessions::read(&Memory::new(path.display().to_string(), bytes), None) else {
             continue;
         };
         let history = &session.history;

@@ -9,7 +9,7 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
 use serde_json::{Map, Value};
 
 use super::failed;
-use crate::error::{Error, Kind, Result};
+use history::error::{Error, Kind, Result};
 
 /// Takes the database from what the export `from` says to what `to` says. Both are documents as
 /// [`export`](super::export) gives them.
@@ -48,7 +48,7 @@ pub fn change(database: &Path, from: &[u8], to: &[u8]) -> Result<()> {
         let done = match wanted {
             Some(it) => transaction.execute(
                 &format!("UPDATE {} SET data = ?2 WHERE id = ?1", key.0.table()),
-                params![key.1, crate::json::compact(&it.data)],
+                params![key.1, history::json::compact(&it.data)],
             ),
             None => transaction.execute(&format!("DELETE FROM {} WHERE id = ?1", key.0.table()), [&key.1]),
         };
@@ -56,7 +56,7 @@ pub fn change(database: &Path, from: &[u8], to: &[u8]) -> Result<()> {
     }
     // Messages sort before their parts, which refer to them.
     for (key, row) in to.rows.iter().filter(|it| !old.contains_key(it.0)) {
-        let data = crate::json::compact(&row.data);
+        let data = history::json::compact(&row.data);
         let done = match key.0 {
             Table::Message => transaction.execute(
                 "INSERT INTO message (id, session_id, time_created, time_updated, data) VALUES (?1, ?2, ?3, ?3, ?4)",
@@ -110,7 +110,7 @@ impl Rows {
             )
         };
         let mut document: Value =
-            serde_json::from_str(&crate::json::mend(document)).map_err(|it| wrong().because(it))?;
+            serde_json::from_str(&history::json::mend(document)).map_err(|it| wrong().because(it))?;
         let info = document.get_mut("info").map(Value::take).unwrap_or_default();
         let session = info["id"].as_str().ok_or_else(wrong)?.to_owned();
         let mut rows = BTreeMap::new();
@@ -175,8 +175,8 @@ fn copy_session(transaction: &Transaction<'_>, old: &str, info: &Value) -> rusql
 mod tests {
     use super::*;
     use crate::agents::opencode::export;
-    use crate::format::{Memory, Mode, opencode};
-    use crate::history::{History, Kind as Said, Message, Part, Role};
+    use history::{History, Kind as Said, Message, Part, Role};
+    use sessions::{Memory, Mode, opencode};
 
     fn database(path: &Path) -> Connection {
         let db = Connection::open(path).unwrap();

@@ -9,8 +9,8 @@ use rusqlite::{Connection, OpenFlags, Row};
 use serde_json::{Map, Value, json};
 
 use super::{Agent, Env, Found, first_words, spellings};
-use crate::error::{Error, Kind, Result};
-use crate::json::set;
+use history::error::{Error, Kind, Result};
+use history::json::set;
 
 mod change;
 
@@ -74,11 +74,11 @@ pub fn without(now: &[u8], original: &[u8], ids: &[String]) -> Result<Vec<u8>> {
         }
     }
     messages.retain_mut(|it| it.get_mut("info").is_none_or(undone));
-    Ok(crate::json::compact(&now).into_bytes())
+    Ok(history::json::compact(&now).into_bytes())
 }
 
 fn parsed(export: &[u8]) -> Value {
-    serde_json::from_str(&crate::json::mend(export)).unwrap_or_default()
+    serde_json::from_str(&history::json::mend(export)).unwrap_or_default()
 }
 
 /// Every message and part with its id, in order.
@@ -105,7 +105,7 @@ pub fn split_address(address: &str) -> Option<(&Path, &str)> {
     (!path.is_empty() && id.starts_with("ses")).then(|| (Path::new(path), id))
 }
 
-/// The bytes that `opencode export` would print for a session, compact: what [`crate::format::opencode`] reads. Rows
+/// The bytes that `opencode export` would print for a session, compact: what [`sessions::opencode`] reads. Rows
 /// that are no JSON are kept as text, so that the reader can say so.
 pub fn export(database: &Path, session: &str) -> Result<Vec<u8>> {
     let failed = |it: rusqlite::Error| failed(database, it);
@@ -265,7 +265,7 @@ fn sessions(database: &Path, cwd: Option<&[PathBuf]>, id: Option<&str>) -> Resul
 /// A column as text, mended; empty if it is null or a number.
 fn text(row: &Row<'_>, column: usize) -> String {
     match row.get_ref(column) {
-        Ok(ValueRef::Text(bytes) | ValueRef::Blob(bytes)) => crate::json::mend(bytes).into_owned(),
+        Ok(ValueRef::Text(bytes) | ValueRef::Blob(bytes)) => history::json::mend(bytes).into_owned(),
         _ => String::new(),
     }
 }
@@ -295,7 +295,7 @@ fn info(row: &Row<'_>) -> rusqlite::Result<Value> {
             ValueRef::Integer(it) => json!(it),
             ValueRef::Real(it) if it.fract() == 0.0 && it.abs() < 1e15 => json!(it as i64),
             ValueRef::Real(it) => json!(it),
-            ValueRef::Text(it) | ValueRef::Blob(it) => json!(&*crate::json::mend(it)),
+            ValueRef::Text(it) | ValueRef::Blob(it) => json!(&*history::json::mend(it)),
         };
         columns.insert(name.to_owned(), value);
     }
@@ -362,7 +362,7 @@ mod tests {
 
     use super::*;
     use crate::agents::{current, find, list};
-    use crate::format::{Memory, opencode};
+    use sessions::{Memory, opencode};
 
     const SCHEMA: &str = "
         CREATE TABLE session (id TEXT PRIMARY KEY, project_id TEXT, parent_id TEXT, slug TEXT, directory TEXT, title TEXT,

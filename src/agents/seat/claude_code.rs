@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::error::{Error, Kind, Result};
-use crate::history::{Message, Part, Role};
+use history::error::{Error, Kind, Result};
+use history::{Message, Part, Role};
 
 /// The event's messages as an array of Anthropic messages: what the model said in one go is one message, and so are the
 /// results of its calls. What the user said stays apart.
@@ -58,7 +58,7 @@ pub fn messages(event: &Value) -> Result<Vec<u8>> {
     if out.is_empty() {
         return Err(wrong("expected messages, found none".to_owned()));
     }
-    Ok(crate::json::compact(&out).into_bytes())
+    Ok(history::json::compact(&out).into_bytes())
 }
 
 fn is_results(message: &Value) -> bool {
@@ -110,8 +110,8 @@ pub fn last_row(event: &Value) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::{self, Format, Memory};
-    use crate::history::Kind;
+    use history::Kind;
+    use sessions::{self, Format, Memory};
 
     #[test]
     fn an_event_becomes_a_history_and_comes_back_without_handles() {
@@ -125,7 +125,8 @@ mod tests {
             {"role": "user", "text": "", "toolUses": [], "toolResults": [{"tool_use_id": "t1", "text": "one", "isError": false}]},
         ]});
         let session =
-            format::read(&Memory::new("event", messages(&event).unwrap()), Some(Format::Anthropic)).unwrap();
+            sessions::read(&Memory::new("event", messages(&event).unwrap()), Some(Format::Anthropic))
+                .unwrap();
         let found = session.history.messages();
         let shape: Vec<_> = found.iter().map(|it| (it.role, it.kind, it.parts.len())).collect();
         assert_eq!(

@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::error::{Error, Kind, Result};
+use history::error::{Error, Kind, Result};
 
 /// How the `encrypted_content` of every compaction item of ours begins. The handle of the archived original follows.
 pub const CAPSULE: &str = "EPITOME1.";

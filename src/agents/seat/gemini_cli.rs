@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::super::settings;
-use crate::history::{History, Kind, Message, Role};
+use history::{History, Kind, Message, Role};
 
 /// How the prompt begins that our own command `/epitome:compact` sends.
 pub const BY_HAND: &str = "EPITOME: compact this conversation now.";

@@ -10,8 +10,8 @@ pub mod gemini_cli;
 use serde_json::Value;
 
 use super::Agent;
-use crate::compact::Cause;
-use crate::error::{Error, Kind, Result};
+use compaction::plan::Cause;
+use history::error::{Error, Kind, Result};
 
 /// A client that lets us compact in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub fn event(bytes: &[u8]) -> Result<Value> {
         Error::new(Kind::Input, format!("expected a compaction event as JSON, found {found}"))
     };
     let value: Value =
-        serde_json::from_str(&crate::json::mend(bytes)).map_err(|error| wrong(error.to_string()))?;
+        serde_json::from_str(&history::json::mend(bytes)).map_err(|error| wrong(error.to_string()))?;
     if value.is_object() { Ok(value) } else { Err(wrong("no object".to_owned())) }
 }
 

@@ -30,7 +30,7 @@ pub(super) fn engines(server: &Server) -> Engines {
 pub(super) async fn health(State(shared): State<Shared>) -> Response {
     let mut health = serde_json::json!({"status": "ok"});
     if let Some(host) = shared.gateway.host() {
-        crate::json::set(&mut health, "gateway", host);
+        history::json::set(&mut health, "gateway", host);
     }
     axum::Json(health).into_response()
 }

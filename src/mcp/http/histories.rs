@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::Shared;
 use crate::answers::CONTRACT;
-use crate::error::{Error, Kind, Result};
-use crate::format::{self, Memory};
 use crate::mcp::desk::{Caller, Desk};
 use crate::store::{Batch, Body, Original, SessionRef, What};
+use history::error::{Error, Kind, Result};
+use sessions::{self, Memory};
 
 pub(super) async fn store(
     State(shared): State<Shared>,
@@ -40,7 +40,7 @@ pub(super) async fn store(
 }
 
 fn put(desk: &Desk, caller: &Caller, bytes: &[u8]) -> Result<Value> {
-    let session = format::read(&Memory::new("the history", bytes), None)?;
+    let session = sessions::read(&Memory::new("the history", bytes), None)?;
     let meta = &session.history.meta;
     let text = |it: &Option<std::sync::Arc<str>>| it.as_deref().unwrap_or_default().to_owned();
     let original = Original {

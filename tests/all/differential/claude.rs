@@ -1,9 +1,9 @@
 //! Claude Code: its thresholds, the budget of a batch of results, micro-compaction by time, by count and by size (seed
 //! 002, deep dive; reference 3.1 and 3.3; the numbers by count and size as the profile states them).
 
-use epitome::compact::{Limits, Moment};
+use epitome::compaction::plan::{Limits, Moment};
+use epitome::compaction::profile::{Pass, Profile, Replace, Select};
 use epitome::history::{Call, Kind, Message, Part, Role};
-use epitome::profile::{Pass, Profile, Replace, Select};
 
 use super::{Dice, ROUNDS, differences, due, replaced, same};
 use crate::vectors::{Wish, history, model, output, plan, profile, results, user};

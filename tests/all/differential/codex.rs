@@ -1,7 +1,7 @@
 //! Codex: which user messages stay, how they are cut, how the history is rebuilt (seed 001; reference 1.4, 1.5, 1.7).
 
+use epitome::compaction::profile::{Keep, Pass, Profile};
 use epitome::history::{Kind, Message, Part, Role};
-use epitome::profile::{Keep, Pass, Profile};
 use epitome::tokens::middle;
 
 use super::{Dice, ROUNDS, differences, same, texts};

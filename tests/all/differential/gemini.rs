@@ -1,9 +1,9 @@
 //! Gemini CLI: the estimates, the split with every branch, 0.61's truncation and masking (seeds 000 and 003; reference
 //! 2.3, 2.5, 2.6, 2.8). The model works on the contents' JSON, as the program does.
 
-use epitome::compact::{Limits, Moment};
-use epitome::format::Format;
-use epitome::profile::{Pass, Profile, Replace, Select};
+use epitome::compaction::plan::{Limits, Moment};
+use epitome::compaction::profile::{Pass, Profile, Replace, Select};
+use epitome::sessions::Format;
 use epitome::tokens::{Ruler, Tokenizer};
 use serde_json::{Value, json};
 

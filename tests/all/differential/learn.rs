@@ -1,9 +1,9 @@
 //! learn-claude-code s08: budget, snip, micro, and a summary only if that was not enough (seed 002; reference 2.1). The
 //! numbers are smaller: a batch of 2,000 characters, 10 messages, 3,000 characters in all.
 
-use epitome::compact::{Cause, Limits};
+use epitome::compaction::plan::{Cause, Limits};
+use epitome::compaction::profile::{Pass, Profile, Replace, Select};
 use epitome::history::{Kind, Message, Part, Role};
-use epitome::profile::{Pass, Profile, Replace, Select};
 use serde_json::json;
 
 use super::{Dice, ROUNDS, differences, same, texts};

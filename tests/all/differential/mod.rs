@@ -10,9 +10,9 @@ mod learn;
 mod opencode;
 mod supermemory;
 
-use epitome::compact::{self, Limits, Moment, Op, Plan};
+use epitome::compaction::plan::{self, Limits, Moment, Op, Plan};
+use epitome::compaction::profile::Profile;
 use epitome::history::{History, Message};
-use epitome::profile::Profile;
 use epitome::tokens::Filled;
 
 /// Histories of each kind.
@@ -88,7 +88,7 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, ours: &T, theirs: &T) -> Res
 /// Whether a profile compacts by itself a context of so many tokens.
 fn due(profile: &Profile, messages: Vec<Message>, tokens: u64, limits: &Limits<'_>, moment: &Moment) -> bool {
     let history = crate::vectors::history(messages);
-    compact::verdict(&history, Filled { overhead: 0, messages: tokens }, profile, limits, moment).due
+    plan::verdict(&history, Filled { overhead: 0, messages: tokens }, profile, limits, moment).due
 }
 
 /// What stands in the place of an output: by message and part.

@@ -1,8 +1,8 @@
 //! OpenCode: overflow and prune (seed 000; reference 1.2 and 1.4).
 
-use epitome::compact::{Limits, Moment};
+use epitome::compaction::plan::{Limits, Moment};
+use epitome::compaction::profile::{Pass, Profile, Select};
 use epitome::history::{Call, Kind, Message, Output, Part, Role};
-use epitome::profile::{Pass, Profile, Select};
 
 use super::{Dice, ROUNDS, differences, due, replaced, same};
 use crate::vectors::{Wish, history, model, plan, profile, user};
@@ -158,7 +158,7 @@ fn prunes() {
             let calls = |at: usize| if let Said::Tools(parts) = &session[at] { parts.len() } else { 0 };
             let found: Vec<(usize, usize)> =
                 replaced(&plan).into_keys().map(|(at, part)| (at, part - calls(at))).collect();
-            let all = plan.ops.iter().all(|it| matches!(it, epitome::compact::Op::Clear(it) if it.text == "[Old tool result content cleared]"));
+            let all = plan.ops.iter().all(|it| matches!(it, epitome::compaction::plan::Op::Clear(it) if it.text == "[Old tool result content cleared]"));
             same(&format!("{session:?}"), &(found, all), &(theirs, true))
         });
         assert!(some > ROUNDS / 20, "only {some} histories have anything to prune");

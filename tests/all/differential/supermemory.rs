@@ -1,6 +1,6 @@
 //! opencode-supermemory: when it compacts ahead of time (seed 004; reference 6.1).
 
-use epitome::compact::{Limits, Moment};
+use epitome::compaction::plan::{Limits, Moment};
 use epitome::history::Usage;
 
 use super::{Dice, ROUNDS, differences, due, same};

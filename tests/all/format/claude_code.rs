@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use epitome::format::claude_code::{read, sniff, write};
-use epitome::format::{Memory, Mode, Piece, Session, Source as _, lines::each_line};
 use epitome::history::{History, Kind, Message, Part, Role};
+use epitome::sessions::claude_code::{read, sniff, write};
+use epitome::sessions::{Memory, Mode, Piece, Session, Source as _, lines::each_line};
 
 use crate::real;
 
@@ -38,7 +38,7 @@ fn reads_every_session() {
         let (source, session) = open(&path);
         let history = &session.history;
         let head = source.bytes(0..source.len().min(64 << 10)).unwrap();
-        assert!(sniff(&epitome::json::mend(&head)), "{path:?}");
+        assert!(sniff(&epitome::history::json::mend(&head)), "{path:?}");
         let mut lines = 0;
         each_line(&source, |_, _, _| {
             lines += 1;

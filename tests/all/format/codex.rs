@@ -1,7 +1,7 @@
 //! Codex rollouts: what a resume rebuilds, and that what is written reads back.
 
-use epitome::format::{Memory, Mode, Session, codex};
 use epitome::history::{History, Kind, Message, Output, Part, Role};
+use epitome::sessions::{Memory, Mode, Session, codex};
 
 use super::{after_laws, compacted, sessions, shape, stub_largest};
 
@@ -332,7 +332,7 @@ fn counts_each_report_once() {
 }
 
 fn source_bytes(source: &Memory) -> Vec<u8> {
-    use epitome::format::Source;
+    use epitome::sessions::Source;
     source.bytes(0..source.len()).unwrap()
 }
 

@@ -1,7 +1,7 @@
 //! Gemini CLI sessions: what a resume sends, and that what is written reads back.
 
-use epitome::format::{self, Format, Memory, Mode, Session, Source, gemini_cli};
 use epitome::history::{History, Kind, Message, Part, Role};
+use epitome::sessions::{self, Format, Memory, Mode, Session, Source, gemini_cli};
 use epitome::tokens::{Ruler, Tokenizer};
 
 use super::{after_laws, compacted, sessions, shape, stub_largest};
@@ -391,7 +391,7 @@ fn a_hash_that_is_a_number_is_not_carried_on() {
             assert_eq!(texts(&session), ["User Said go", "Assistant Said gone"], "{text}");
             let written = gemini_cli::write(&source, &session, &session.history, Mode::New).unwrap();
             let written = Memory::new("written", written.bytes(&source).unwrap());
-            let again = format::read(&written, None).unwrap();
+            let again = sessions::read(&written, None).unwrap();
             assert_eq!(again.format, Format::GeminiCli, "{text}");
             assert_eq!(texts(&again), texts(&session), "{text}");
         }

@@ -10,9 +10,9 @@ mod wire;
 
 use std::path::PathBuf;
 
-use epitome::error::Result;
-use epitome::format::{Memory, Mode, Session, Source, Written};
+use epitome::history::error::Result;
 use epitome::history::{History, Kind, Message, Part, Role};
+use epitome::sessions::{Memory, Mode, Session, Source, Written};
 
 use crate::real;
 

@@ -1,7 +1,7 @@
 //! The laws of the OpenCode format over real sessions (skipped where they are not found).
 
-use epitome::format::{Format, Memory, Mode, Session, Source, opencode};
 use epitome::history::{History, Kind, Message, Part, Role};
+use epitome::sessions::{Format, Memory, Mode, Session, Source, opencode};
 
 use super::sessions;
 

@@ -1,8 +1,8 @@
 //! The laws of the formats that are only read, over real sessions (skipped where they are not found).
 
-use epitome::error::Result;
-use epitome::format::{Memory, Mode, Session, Source, Written, opencode, pi, swe_agent};
+use epitome::history::error::Result;
 use epitome::history::{History, Message};
+use epitome::sessions::{Memory, Mode, Session, Source, Written, opencode, pi, swe_agent};
 
 use crate::real;
 
@@ -13,7 +13,7 @@ fn laws(folder: &str, sniff: fn(&str) -> bool, read: Read, write: Write) {
     for path in real::of_corpus(&format!("laws of {folder}"), &[folder]) {
         let name = path.display();
         let bytes = std::fs::read(&path).unwrap();
-        assert!(sniff(&epitome::json::mend(&bytes[..bytes.len().min(65_536)])), "{name}");
+        assert!(sniff(&epitome::history::json::mend(&bytes[..bytes.len().min(65_536)])), "{name}");
         let source = Memory::new(name.to_string(), bytes.clone());
         let session = read(&source).unwrap();
         let messages = session.history.messages();
@@ -58,7 +58,7 @@ fn each_knows_only_its_own() {
     {
         for path in std::fs::read_dir(folder.path()).unwrap().map(|it| it.unwrap().path()) {
             let bytes = std::fs::read(&path).unwrap();
-            let head = epitome::json::mend(&bytes[..bytes.len().min(65_536)]);
+            let head = epitome::history::json::mend(&bytes[..bytes.len().min(65_536)]);
             let said = [opencode::sniff(&head), pi::sniff(&head), swe_agent::sniff(&head)];
             let name = folder.file_name();
             assert_eq!(

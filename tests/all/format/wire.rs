@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use epitome::format::{Format, Memory, Mode, Piece, Session, validate, wire};
 use epitome::history::{
     Call, History, Kind, Media, MediaKind, Message, Meta, Opaque, Output, Part, Reasoning, Role, Text,
 };
+use epitome::sessions::{Format, Memory, Mode, Piece, Session, validate, wire};
 use proptest::prelude::*;
 
 use crate::real;
@@ -251,7 +251,7 @@ fn sniffs_by_shape() {
 fn bad_input_is_an_error_or_a_note() {
     for text in ["", "  ", "x", "null", r#"{"a":1}"#, r#"{"messages":"x"}"#, r#"{"input":{}}"#, "\0["] {
         let error = wire::read(&Memory::new("m", text), Format::Anthropic).unwrap_err();
-        assert_eq!(error.kind(), epitome::error::Kind::Input, "{text}");
+        assert_eq!(error.kind(), epitome::history::error::Kind::Input, "{text}");
         assert!(error.full().contains("expected a JSON array"), "{}", error.full());
     }
     let (deep, back) = ("[".repeat(100_000), "]".repeat(100_000));
@@ -336,7 +336,7 @@ fn splicing_keeps_the_documents_style() {
         assert_eq!(written(text, &session, &after, Mode::Append).0, expected);
         assert_eq!(written(text, &session, &after, Mode::New).0, expected);
         let refused = wire::write(&Memory::new("m", text), &session, &after, Mode::Patch).unwrap_err();
-        assert_eq!(refused.kind(), epitome::error::Kind::Bug, "a summary is no patch");
+        assert_eq!(refused.kind(), epitome::history::error::Kind::Bug, "a summary is no patch");
         let (none, _) = written(text, &session, &History::default(), Mode::New);
         assert!(read(&none, Format::Anthropic).history.messages().is_empty(), "{none}");
     }
@@ -348,7 +348,7 @@ fn a_source_that_changed_is_not_written_to() {
     let session = read(text, Format::Anthropic);
     let other = Memory::new("m", text.replace("\"a\"", "\"aa\""));
     let error = wire::write(&other, &session, &History::default(), Mode::New).unwrap_err();
-    assert_eq!(error.kind(), epitome::error::Kind::Changed);
+    assert_eq!(error.kind(), epitome::history::error::Kind::Changed);
 }
 
 #[test]
@@ -626,7 +626,7 @@ proptest! {
         let at = at.index(bytes.len());
         bytes[at] = byte;
         for bytes in [&bytes[..], &bytes[..at]] {
-            wire::sniff(&epitome::json::mend(bytes));
+            wire::sniff(&epitome::history::json::mend(bytes));
             for format in APIS {
                 validate::check(format, bytes);
                 let source = Memory::new("m", bytes);
@@ -646,7 +646,7 @@ fn corpus_sessions_of_agents_are_not_claimed() {
     for folder in ["claude-code", "codex", "gemini", "opencode", "pi", "sweagent-traj"] {
         for path in real::of_corpus("corpus_sessions_of_agents_are_not_claimed", &[folder]) {
             let bytes = std::fs::read(&path).unwrap();
-            let first = epitome::json::mend(&bytes[..bytes.len().min(64 << 10)]);
+            let first = epitome::history::json::mend(&bytes[..bytes.len().min(64 << 10)]);
             assert_eq!(wire::sniff(&first), None, "{}", path.display());
         }
     }

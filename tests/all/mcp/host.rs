@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::Client;
 use crate::summarizer::server::{Does, KEY, events, serve, stream};
-use epitome::summarizer::model::Api;
+use epitome::compaction::summary::model::Api;
 
 fn messages() -> Vec<Value> {
     let mut out = vec![

@@ -444,7 +444,7 @@ fn mixed() -> Vec<Value> {
 fn what_is_to_be_spliced_in_is_valid_whatever_the_messages_mix() {
     let mut client = Client::legacy();
     let messages = mixed();
-    for (profile, _) in epitome::profile::BUILT_IN {
+    for (profile, _) in epitome::profiles::BUILT_IN {
         let answer = client.call("summarize_history", json!({"messages": messages, "profile": profile}));
         if answer["status"] == "noop" {
             continue;
@@ -457,7 +457,8 @@ fn what_is_to_be_spliced_in_is_valid_whatever_the_messages_mix() {
         after.extend(replace["with"].as_array().unwrap().iter().cloned());
         after.extend_from_slice(&messages[at("to")..]);
         let bytes = Value::Array(after).to_string();
-        let found = epitome::format::validate::check(epitome::format::Format::Anthropic, bytes.as_bytes());
+        let found =
+            epitome::sessions::validate::check(epitome::sessions::Format::Anthropic, bytes.as_bytes());
         assert_eq!(found, [], "{profile}: {bytes}");
     }
 }

@@ -1,6 +1,6 @@
 //! "Compact as X does", asked as people ask it: by any name, with messages and with a session, forced and by itself.
 
-use epitome::profile::BUILT_IN;
+use epitome::profiles::BUILT_IN;
 use serde_json::{Value, json};
 
 use super::{Client, command};

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use epitome::config::{Config, Environment, StoreAt};
 use epitome::engine::{Ask, Engine};
-use epitome::profile::Profile;
 use epitome::score::Class;
 use epitome::scorecard::{Chain, Link, Row, Trial};
 
@@ -62,7 +61,7 @@ type Measured = (Vec<Trial>, Vec<Option<Link>>);
 /// Measures some of the sessions.
 fn measure(folder: &std::path::Path, names: &[&String]) -> Vec<Measured> {
     let engine = engine();
-    let ask = Ask::new(Profile::built_in("epitome").unwrap());
+    let ask = Ask::new(epitome::profiles::built_in("epitome").unwrap());
     let mut out = Vec::new();
     for name in names {
         let session = super::corpus::read(folder, name).unwrap();
@@ -106,7 +105,7 @@ fn what_is_reached_stays_reached() {
 fn unseen_sessions_lose_no_more_than_today() {
     let Some(folder) = real::corpus_for("unseen_sessions_lose_no_more_than_today") else { return };
     let engine = engine();
-    let ask = Ask::new(Profile::built_in("epitome").unwrap());
+    let ask = Ask::new(epitome::profiles::built_in("epitome").unwrap());
     let names = super::corpus::names(&folder).into_iter().filter(|it| !TUNED.contains(&it.as_str()));
     let subjects = names.filter_map(|name| {
         let session = super::corpus::read(&folder, &name)?;
@@ -124,7 +123,7 @@ fn unseen_sessions_lose_no_more_than_today() {
 #[test]
 fn planted_facts_starve_no_class() {
     let engine = engine();
-    let ask = Ask::new(Profile::built_in("epitome").unwrap());
+    let ask = Ask::new(epitome::profiles::built_in("epitome").unwrap());
     let subjects: Vec<_> = (1..=4).map(|seed| engine.planted(seed, &ask)).collect();
     for (percent, least) in [(10, 0.4), (20, 0.85)] {
         let trials = subjects.iter().map(|it| engine.trial(it, &ask, percent)).collect();

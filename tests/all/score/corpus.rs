@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use epitome::format::{self, Memory, Session};
+use epitome::sessions::{self, Memory, Session};
 
 use crate::real;
 
 /// A session of the corpus by its path in it, such as `codex/NAME.jsonl`.
 pub(crate) fn read(folder: &Path, name: &str) -> Option<Session> {
     let source = Memory::new(name, std::fs::read(folder.join(name)).ok()?);
-    format::read(&source, None).ok()
+    sessions::read(&source, None).ok()
 }
 
 /// Names of all of them, sorted. Bare messages have no agent and are left out.

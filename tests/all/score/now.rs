@@ -8,9 +8,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use epitome::facts::{self, Detail, Fact, Ledger, Topic, Voice};
+use epitome::compaction::facts::{self, Detail, Fact, Ledger, Topic, Voice};
+use epitome::history::tools::{self, Meaning};
 use epitome::history::{History, Message, Part};
-use epitome::tools::{self, Meaning};
 use serde::Deserialize;
 
 use crate::real;

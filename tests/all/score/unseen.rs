@@ -5,7 +5,7 @@
 //! together in one line, parts apart by ` | `, alternatives in a part by `|`; `never` before it: no line holds all.
 //! `@pad N` puts N reads of files full of words there, `@blah N` so many words into a prompt.
 
-use epitome::facts;
+use epitome::compaction::facts;
 use epitome::history::{History, Message, Part};
 use epitome::score::{self, Class};
 

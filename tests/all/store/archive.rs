@@ -2,9 +2,9 @@
 
 use std::io::Read as _;
 
-use epitome::error::Kind;
-use epitome::format::{Memory as Bytes, Source};
-use epitome::secrets::Veil;
+use epitome::history::error::Kind;
+use epitome::history::secrets::Veil;
+use epitome::sessions::{Memory as Bytes, Source};
 use epitome::store::{
     Applied, Batch, Body, Digest, Handle, NewCompaction, Original, Range, Scope, SessionRef, Sqlite, Store,
     What, Where,

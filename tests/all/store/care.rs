@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use epitome::error::Kind;
-use epitome::secrets::Veil;
+use epitome::history::error::Kind;
+use epitome::history::secrets::Veil;
 use epitome::store::{
     Batch, Body, NewCompaction, Note, Original, Retention, Scope, SessionRef, Sqlite, Store, Stored, What,
     Where,

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use epitome::secrets::Veil;
+use epitome::history::secrets::Veil;
 use epitome::store::{Sqlite, Store, Where};
 
 use super::program::{answer, asked, codex, command, epitome, keep, refused, said, store};

@@ -1,7 +1,7 @@
 //! Memories: what is remembered, for whom, and what must never be.
 
-use epitome::error::Kind;
-use epitome::secrets::Veil;
+use epitome::history::error::Kind;
+use epitome::history::secrets::Veil;
 use epitome::store::memory::{from_json, to_json};
 use epitome::store::{
     Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Query, Reach, Scope, Sqlite, Store, What, Where,

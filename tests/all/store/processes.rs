@@ -7,8 +7,8 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use epitome::error::Kind;
-use epitome::secrets::Veil;
+use epitome::history::error::Kind;
+use epitome::history::secrets::Veil;
 use epitome::store::{
     Batch, Body, NewCompaction, Original, Query, Reach, Scope, SessionRef, Sqlite, Store, What, Where,
 };

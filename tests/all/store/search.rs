@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 
-use epitome::error::Kind;
-use epitome::secrets::Veil;
+use epitome::history::error::Kind;
+use epitome::history::secrets::Veil;
 use epitome::store::{
     Batch, Body, MemoryScope, NewCompaction, Note, Original, Query, Reach, Scope, SessionRef, Sqlite, Store,
     What, Where,

@@ -3,11 +3,11 @@
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
-use epitome::summarizer::failure::Failure;
-use epitome::summarizer::http::{Http, Limits};
-use epitome::summarizer::model::{Api, Ask, Endpoint, Reply};
-use epitome::summarizer::run::{self, Clock, Line, Local, Progress, Watch};
-use epitome::summarizer::talk::{GaveUp, Talk};
+use epitome::compaction::summary::failure::Failure;
+use epitome::compaction::summary::model::{Api, Ask, Endpoint, Reply};
+use epitome::compaction::summary::talk::{GaveUp, Talk};
+use epitome::llm::http::{Http, Limits};
+use epitome::llm::run::{self, Clock, Line, Local, Progress, Watch};
 
 use super::Case;
 use super::server::{self, APIS, Does, KEY, events, http, refusal, serve, stream};

@@ -10,13 +10,13 @@ mod truth;
 
 use std::sync::Arc;
 
-use epitome::facts::{self, Ledger};
+use epitome::compaction::facts::{self, Ledger};
+use epitome::compaction::profile::SummarySpec;
+use epitome::compaction::summary::offline;
+use epitome::compaction::summary::prompt::Own;
+use epitome::compaction::summary::render::{self, Passage};
+use epitome::compaction::summary::talk::{Bounds, Material, RUNGS};
 use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Role};
-use epitome::profile::{Profile, SummarySpec};
-use epitome::summarizer::offline;
-use epitome::summarizer::prompt::Own;
-use epitome::summarizer::render::{self, Passage};
-use epitome::summarizer::talk::{Bounds, Material, RUNGS};
 
 /// About four characters a token, as good as any here.
 fn count(text: &str) -> u64 {
@@ -66,9 +66,9 @@ impl Case {
     fn new(messages: Vec<Message>) -> Self {
         let history = History::new(messages, Meta::default());
         let ledger = facts::read(&history);
-        let spec = Profile::built_in("epitome").unwrap().summarize().unwrap().summary.clone();
+        let spec = epitome::profiles::built_in("epitome").unwrap().summarize().unwrap().summary.clone();
         let passages = render::passages(&history, 0..history.messages().len(), &|it| {
-            epitome::secrets::Veil::default().cut(it)
+            epitome::history::secrets::Veil::default().cut(it)
         });
         Self { history, ledger, spec, passages, own: Own::default() }
     }
@@ -111,7 +111,8 @@ impl Case {
             style: Default::default(),
             focus: None,
             pins: &[],
-            language: epitome::summarizer::talk::language_of(&self.history),
+            language: epitome::compaction::summary::talk::language_of(&self.history),
+            texts: &epitome::profiles::TEXTS,
             own: &self.own,
             rungs: &RUNGS,
             window: None,

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use epitome::summarizer::model::Api;
+use epitome::compaction::summary::model::Api;
 use serde_json::Value;
 
 use super::server::{Does, KEY, http, refusal, serve, stream};

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use epitome::summarizer::model::{Api, Endpoint, Key};
+use epitome::compaction::summary::model::{Api, Endpoint, Key};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};

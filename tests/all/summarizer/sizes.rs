@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use epitome::history::Role;
-use epitome::summarizer::run::Watch;
+use epitome::llm::run::Watch;
 
 use super::faults::{Counted, LIMITS, Wire, talk};
 use super::server::{self, APIS, Does, overflow, serve, stream};

@@ -1,10 +1,10 @@
 //! The talk as a value: every path without a server.
 
-use epitome::summarizer::check::Fault;
-use epitome::summarizer::failure::{Cause, Failure};
-use epitome::summarizer::model::{Reply, Stop};
-use epitome::summarizer::prompt::Own;
-use epitome::summarizer::talk::{GaveUp, Material, Step, Talk};
+use epitome::compaction::summary::check::Fault;
+use epitome::compaction::summary::failure::{Cause, Failure};
+use epitome::compaction::summary::model::{Reply, Stop};
+use epitome::compaction::summary::prompt::Own;
+use epitome::compaction::summary::talk::{GaveUp, Material, Step, Talk};
 
 use super::Case;
 

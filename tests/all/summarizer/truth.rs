@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use epitome::compaction::summary::model::Reply;
+use epitome::compaction::summary::talk::{Material, Step, Talk};
 use epitome::history::Role;
-use epitome::summarizer::model::Reply;
-use epitome::summarizer::talk::{Material, Step, Talk};
 use serde::Deserialize;
 
 use super::{Case, ran, said};
@@ -89,7 +89,7 @@ impl Session {
             _ => "edited",
         };
         let mut out = String::from("<summary>\n");
-        use epitome::facts::Topic;
+        use epitome::compaction::facts::Topic;
         for section in &case.spec.sections {
             let mut lines = Vec::new();
             for topic in &section.holds {
@@ -181,7 +181,7 @@ struct Operator {
     there: fn(&Session) -> String,
 }
 
-fn title(case: &Case, topic: epitome::facts::Topic) -> String {
+fn title(case: &Case, topic: epitome::compaction::facts::Topic) -> String {
     case.spec.sections.iter().find(|it| it.holds.contains(&topic)).unwrap().title.clone()
 }
 
@@ -274,7 +274,7 @@ fn injected(_: &Session) -> String {
 }
 
 fn operators() -> Vec<Operator> {
-    use epitome::facts::Topic;
+    use epitome::compaction::facts::Topic;
     let none = |_: &Session| String::new();
     let rule = |it: &Session| it.rule.clone();
     vec![
@@ -413,7 +413,7 @@ struct Attacks {
 
 #[test]
 fn attacks_change_nothing() {
-    use epitome::facts::Topic;
+    use epitome::compaction::facts::Topic;
     let sessions: Vec<Session> = sessions().into_iter().flat_map(|it| it.1).collect();
     let attacks = toml::from_str::<Attacks>(include_str!("attacks.toml")).unwrap().attack;
     let mut fell: BTreeMap<&str, Vec<String>> = BTreeMap::new();
@@ -434,7 +434,7 @@ fn attacks_change_nothing() {
         assert!(!planted.contains(&fence));
         assert_eq!(text.matches(&format!("\n[{fence} end]\n")).count(), 1, "{planted}");
         // Nobody's rules or orders.
-        let mine = |it: &&epitome::facts::Fact| {
+        let mine = |it: &&epitome::compaction::facts::Fact| {
             it.topic == Topic::Constraints || it.topic == Topic::Last || it.topic == Topic::Requests
         };
         assert!(case.ledger.facts.iter().filter(mine).all(|it| !it.text.contains(says)), "{planted}");

@@ -1,8 +1,9 @@
 //! Claude Code: the threshold, micro, collapse, snapshot, rounds, what is put back.
 
-use epitome::compact::{self, Cause, Limits, Moment, Op, Request, Snapshot};
+use epitome::compaction;
+use epitome::compaction::plan::{Cause, Limits, Moment, Op, Request, Snapshot};
+use epitome::compaction::profile::{Pass, Profile};
 use epitome::history::{Call, Kind, Message, Part, Role};
-use epitome::profile::{Pass, Profile};
 
 use super::{
     Rows, Wish, call, due, history, laid_out, model, output, plan, profile, result, results, row, text,
@@ -29,28 +30,33 @@ pub(crate) fn rows() -> Rows {
     let mut out = Rows::new();
     for (window, at) in [(200_000, 167_000), (1_000_000, 967_000)] {
         row(&mut out, format!("claude.threshold.{window}"), move || {
-            assert_eq!(compact::threshold(&profile(NAME), &limits(window)), Some(at));
+            assert_eq!(compaction::plan::threshold(&profile(NAME), &limits(window)), Some(at));
             assert!(due(&profile(NAME), limits(window), at) && !due(&profile(NAME), limits(window), at - 1));
         });
     }
     row(&mut out, "claude.threshold.small-output", || {
         let limits = Limits { window: Some(200_000), output: Some(8_000), ..Limits::default() };
-        assert_eq!(compact::threshold(&profile(NAME), &limits), Some(179_000));
+        assert_eq!(compaction::plan::threshold(&profile(NAME), &limits), Some(179_000));
     });
     row(&mut out, "claude.threshold.percent-only-lowers", || {
         let with = |percent: f64| {
-            compact::threshold(&set("env:CLAUDE_AUTOCOMPACT_PCT_OVERRIDE", percent.into()), &limits(200_000))
+            compaction::plan::threshold(
+                &set("env:CLAUDE_AUTOCOMPACT_PCT_OVERRIDE", percent.into()),
+                &limits(200_000),
+            )
         };
         assert_eq!((with(50.0), with(100.0), with(0.0)), (Some(90_000), Some(167_000), Some(167_000)));
     });
     row(&mut out, "claude.threshold.window", || {
-        let at = compact::threshold(
+        let at = compaction::plan::threshold(
             &set("env:CLAUDE_CODE_AUTO_COMPACT_WINDOW", "500000".into()),
             &limits(1_000_000),
         );
         assert_eq!(at, Some(467_000));
-        let capped =
-            compact::threshold(&set("claude-code:autoCompactWindow", 500_000.into()), &limits(200_000));
+        let capped = compaction::plan::threshold(
+            &set("claude-code:autoCompactWindow", 500_000.into()),
+            &limits(200_000),
+        );
         assert_eq!(capped, Some(167_000));
     });
     for (key, value) in [
@@ -69,7 +75,8 @@ pub(crate) fn rows() -> Rows {
         let limits = Limits { window: Some(33_900), output: Some(64_000), ..Limits::default() };
         for (failures, expected) in [(2, true), (3, false)] {
             let moment = Moment { failures, ..Moment::default() };
-            let found = compact::verdict(&history, ruler.filled(&history), &profile, &limits, &moment);
+            let found =
+                compaction::plan::verdict(&history, ruler.filled(&history), &profile, &limits, &moment);
             assert_eq!(found.due, expected, "{}", found.reason);
         }
     });
@@ -190,7 +197,7 @@ fn collapse(out: &mut Rows) {
             .iter()
             .find_map(|it| if let Op::Collapse { from, to, .. } = it { Some((*from, *to)) } else { None });
         assert_eq!(op, Some((0, 2)));
-        assert!(compact::transcript(&history.messages()[..2]).contains("turn 0"));
+        assert!(compaction::plan::transcript(&history.messages()[..2]).contains("turn 0"));
     });
     row(out, "claude.collapse.no-auto", move || {
         let wish = Wish { auto: true, cause: Cause::Auto, limits: limits(34_000), ..Wish::default() };
@@ -214,7 +221,7 @@ fn summary(out: &mut Rows) {
         assert!(sections[0].title.contains("Primary Request and Intent"));
     });
     row(out, "claude.summary.guard-rails", || {
-        let ask = epitome::profile::prompt("claude-code/ask.md");
+        let ask = epitome::profiles::prompt("claude-code/ask.md");
         assert!(ask.starts_with("Answer with text only") && ask.trim_end().ends_with("no tool call."));
     });
     row(out, "claude.summary.known-beginning", || {
@@ -234,11 +241,11 @@ fn summary(out: &mut Rows) {
                 snapshot: Some(Snapshot { text: "kept before", covers }),
                 ..Request::new(&profile, &|_| String::new())
             };
-            compact::plan(&history, &ruler, &request, &Moment::default())
+            compaction::plan::plan(&history, &ruler, &request, &Moment::default())
         };
         let used = with(4);
         assert!(used.act && used.need.is_none());
-        let after = compact::apply(&history, &ruler, &profile, &used, None).unwrap();
+        let after = compaction::plan::apply(&history, &ruler, &profile, &used, None).unwrap();
         assert!(text(&after.history.messages()[0]).ends_with("kept before"));
         assert!(with(3).need.is_some(), "it does not cover what goes");
     });

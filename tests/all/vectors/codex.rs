@@ -1,8 +1,9 @@
 //! Codex: what survives, how it is cut, where the context stands, the limit.
 
-use epitome::compact::{self, Cause, Limits, Op};
+use epitome::compaction;
+use epitome::compaction::plan::{Cause, Limits, Op};
+use epitome::compaction::profile::{Cut, Keep, Pass, Profile};
 use epitome::history::{Kind, Message, Role};
-use epitome::profile::{Cut, Keep, Pass, Profile};
 use epitome::tokens::middle::{by_bytes, by_tokens, bytes4, split, within_bytes};
 
 use super::{Rows, Wish, call, due, history, laid_out, model, plan, profile, result, row, texts, user};
@@ -17,8 +18,8 @@ pub(crate) fn rows() -> Rows {
     let limits = |window| Limits { window: Some(window), ..Limits::default() };
     row(&mut out, "codex.limit.nine-tenths", move || {
         let profile = profile(NEW);
-        assert_eq!(compact::threshold(&profile, &limits(272_000)), Some(244_800));
-        assert_eq!(compact::threshold(&profile, &limits(11)), Some(9));
+        assert_eq!(compaction::plan::threshold(&profile, &limits(272_000)), Some(244_800));
+        assert_eq!(compaction::plan::threshold(&profile, &limits(11)), Some(9));
     });
     row(&mut out, "codex.limit.configured", move || {
         let set = |tokens: u64| {
@@ -27,13 +28,13 @@ pub(crate) fn rows() -> Rows {
         };
         assert!(due(&set(20_000), limits(272_000), 20_000));
         // It cannot exceed nine tenths.
-        assert_eq!(compact::threshold(&set(1_000_000), &limits(272_000)), Some(244_800));
+        assert_eq!(compaction::plan::threshold(&set(1_000_000), &limits(272_000)), Some(244_800));
         // Without a window the configured limit alone holds.
-        assert_eq!(compact::threshold(&set(20_000), &Limits::default()), Some(20_000));
+        assert_eq!(compaction::plan::threshold(&set(20_000), &Limits::default()), Some(20_000));
     });
     row(&mut out, "codex.limit.0_46", move || {
-        assert_eq!(compact::threshold(&profile("codex@0.46"), &limits(272_000)), Some(272_000));
-        assert_eq!(compact::threshold(&profile("codex@0.46"), &limits(1_000_000)), Some(350_000));
+        assert_eq!(compaction::plan::threshold(&profile("codex@0.46"), &limits(272_000)), Some(272_000));
+        assert_eq!(compaction::plan::threshold(&profile("codex@0.46"), &limits(1_000_000)), Some(350_000));
     });
     row(&mut out, "codex.constant.user-messages", || {
         for name in ["codex", "codex@0.46", NEW] {

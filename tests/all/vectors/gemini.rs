@@ -1,9 +1,10 @@
 //! Gemini CLI: the split, the estimates, the budget of outputs, the mask, the statuses, the tables.
 
-use epitome::compact::{self, Cause, Limits};
-use epitome::format::Format;
+use epitome::compaction;
+use epitome::compaction::plan::{Cause, Limits};
+use epitome::compaction::profile::{NextRule, Pass};
 use epitome::history::Message;
-use epitome::profile::{NextRule, Pass, model_for};
+use epitome::sessions::Format;
 use epitome::tokens::{Estimator, Ruler, Tokenizer};
 
 use super::{
@@ -37,15 +38,15 @@ fn fr(chars: usize) -> String {
 
 fn split(contents: &[String], share: f64) -> usize {
     if contents.is_empty() {
-        return compact::json_share_split(&[], share);
+        return compaction::plan::json_share_split(&[], share);
     }
     let history = read(&format!("[{}]", contents.join(",")), Format::Gemini);
     let messages: Vec<&Message> = history.messages().iter().collect();
     assert_eq!(messages.len(), contents.len(), "one message each");
     for (message, content) in messages.iter().zip(contents) {
-        assert_eq!(compact::json_len(message), content.encode_utf16().count() as u64, "{content}");
+        assert_eq!(compaction::plan::json_len(message), content.encode_utf16().count() as u64, "{content}");
     }
-    compact::json_share_split(&messages, share)
+    compaction::plan::json_share_split(&messages, share)
 }
 
 pub(crate) fn rows() -> Rows {
@@ -56,7 +57,7 @@ pub(crate) fn rows() -> Rows {
             let text = format!(
                 "extends = \"gemini-cli\"\nname = \"x\"\n[[pass]]\ndo = \"summarize\"\nkeep = {{ share-behind = {share:?} }}\nlayout = [\"summary\"]\n[pass.summary]\nsections = [{{ title = \"a\", holds = [\"goal\"] }}]\n"
             );
-            let error = epitome::profile::Profile::parse(&text, "x").unwrap_err().to_string();
+            let error = epitome::profiles::parse(&text, "x").unwrap_err().to_string();
             assert!(error.contains("share-behind"), "{error}");
         });
     }
@@ -196,7 +197,7 @@ fn compress(out: &mut Rows) {
             );
             // The walk stops at the prompt before which 70 % stand.
             let messages: Vec<&Message> = history.messages().iter().collect();
-            assert_eq!(plan.split, Some(compact::json_share_split(&messages, 0.7)));
+            assert_eq!(plan.split, Some(compaction::plan::json_share_split(&messages, 0.7)));
             assert_eq!((plan.split, after.len()), (Some(142), 60));
         });
         row(out, format!("gemini.compress.inflated.{name}"), move || {
@@ -285,8 +286,8 @@ fn compress(out: &mut Rows) {
         let mut profile = profile("gemini-cli@0.61");
         profile.passes.truncate(1);
         let Pass::Outputs(step) = &mut profile.passes[0] else { panic!() };
-        step.select = epitome::profile::Select::Unfit(0);
-        let epitome::profile::Replace::Ends(ends) = &mut step.replace else { panic!() };
+        step.select = epitome::compaction::profile::Select::Unfit(0);
+        let epitome::compaction::profile::Replace::Ends(ends) = &mut step.replace else { panic!() };
         ends.chars = 10;
         let text = "a".repeat(3000);
         let history = history(vec![user("x"), super::call("a", "t"), results(vec![output("a", &text)])]);
@@ -351,9 +352,9 @@ fn compress(out: &mut Rows) {
     });
 }
 
-fn op_message(op: &compact::Op) -> Option<usize> {
+fn op_message(op: &compaction::plan::Op) -> Option<usize> {
     match op {
-        compact::Op::Clear(it) | compact::Op::Shorten(it) => Some(it.message),
+        compaction::plan::Op::Clear(it) | compaction::plan::Op::Shorten(it) => Some(it.message),
         _ => None,
     }
 }
@@ -365,12 +366,12 @@ fn next(name: &str, cases: [(Option<u64>, bool); 3]) {
     let ruler = super::ruler(&profile, &history);
     for (next, expected) in cases {
         let limits = Limits { window: Some(1_000), window_given: true, next, ..Limits::default() };
-        let found = compact::verdict(
+        let found = compaction::plan::verdict(
             &history,
             ruler.filled(&history),
             &profile,
             &limits,
-            &compact::Moment::default(),
+            &compaction::plan::Moment::default(),
         );
         assert_eq!(found.due, expected, "{next:?}: {}", found.reason);
         if next.is_none() {
@@ -392,7 +393,7 @@ fn tables(out: &mut Rows) {
     for (name, model, window) in limits {
         row(out, format!("gemini.limits.{name}.{model}"), move || {
             let limits = Limits { model: Some(model), ..Limits::default() };
-            assert_eq!(compact::threshold(&profile(name), &limits), Some(window / 2));
+            assert_eq!(compaction::plan::threshold(&profile(name), &limits), Some(window / 2));
         });
     }
     let aliases = [
@@ -412,7 +413,7 @@ fn tables(out: &mut Rows) {
     for (model, alias) in aliases {
         row(out, format!("gemini.alias.{model}"), move || {
             let profile = profile("gemini-cli@0.61");
-            assert_eq!(model_for(&profile.summarize().unwrap().prompts, model), Some(alias));
+            assert_eq!(profile.summarize().unwrap().prompts.model_name(model), Some(alias));
         });
     }
 }

@@ -1,11 +1,13 @@
 //! Where profiles and their systems were found to differ, case by case. S: a seed; R: a reference, by its section.
 
-use epitome::compact::{self, Cause, Limits, Op};
-use epitome::facts;
-use epitome::format::Format;
+use epitome::compaction;
+use epitome::compaction::facts;
+use epitome::compaction::plan::{Cause, Limits, Op};
+use epitome::compaction::profile::{Profile, Style};
+use epitome::compaction::summary::offline;
 use epitome::history::{Call, History, Kind, Message, Meta, Part, Role};
-use epitome::profile::{BUILT_IN, Profile, Style};
-use epitome::summarizer::offline;
+use epitome::profiles::BUILT_IN;
+use epitome::sessions::Format;
 use epitome::tokens::middle::within_bytes;
 use epitome::tokens::{Ruler, Tokenizer};
 
@@ -20,7 +22,7 @@ fn by_itself(window: u64) -> Wish<'static> {
     Wish { auto: true, cause: Cause::Auto, limits, ..Wish::default() }
 }
 
-fn cleared(plan: &compact::Plan) -> Vec<usize> {
+fn cleared(plan: &compaction::plan::Plan) -> Vec<usize> {
     plan.ops
         .iter()
         .filter_map(|it| match it {
@@ -212,7 +214,7 @@ fn codex(out: &mut Rows) {
         let set = profile("codex@0.46")
             .honouring(&|key| (key == "codex:model_auto_compact_token_limit").then(|| 20_000.into()));
         let limits = Limits { window: Some(272_000), ..Limits::default() };
-        assert_eq!(compact::threshold(&set, &limits), Some(20_000));
+        assert_eq!(compaction::plan::threshold(&set, &limits), Some(20_000));
     });
 }
 
@@ -221,7 +223,7 @@ fn supermemory(out: &mut Rows) {
     row(out, "supermemory.minimum.small-window", || {
         for name in ["supermemory", "supermemory@2.0"] {
             let limits = Limits { window: Some(40_000), window_given: true, ..Limits::default() };
-            assert_eq!(compact::threshold(&profile(name), &limits), Some(50_000), "{name}");
+            assert_eq!(compaction::plan::threshold(&profile(name), &limits), Some(50_000), "{name}");
         }
     });
 }

@@ -1,12 +1,13 @@
 //! Laws of all profiles: what is printed reads back as the same; one after the other over a growing session, nothing
 //! nests, stands alone or is lost.
 
-use epitome::compact::{self, Cause, Limits, Moment, Plan, Request};
-use epitome::facts;
-use epitome::format::{self, Format, validate};
+use epitome::compaction::facts;
+use epitome::compaction::plan::{self, Cause, Limits, Moment, Plan, Request};
+use epitome::compaction::profile::{Pass, Profile, Style};
+use epitome::compaction::summary::offline;
 use epitome::history::{History, Kind, Message};
-use epitome::profile::{BUILT_IN, Pass, Profile, Style};
-use epitome::summarizer::offline;
+use epitome::profiles::BUILT_IN;
+use epitome::sessions::{self, Format, validate};
 use epitome::tokens::{Ruler, Tokenizer};
 
 use crate::real;
@@ -21,7 +22,7 @@ fn plan(profile: &Profile, history: &History, ruler: &Ruler, cause: Cause) -> Pl
         ..Limits::default()
     };
     let request = Request { limits, ..Request::new(profile, &|_| "0000000000".to_owned()) };
-    compact::plan(history, ruler, &request, &Moment { cause, ..Moment::default() })
+    plan::plan(history, ruler, &request, &Moment { cause, ..Moment::default() })
 }
 
 #[test]
@@ -33,14 +34,14 @@ fn printed_renamed_and_loaded_it_plans_the_same() {
     let pairs: Vec<(Profile, Profile)> = BUILT_IN
         .iter()
         .map(|(name, _)| {
-            let built_in = Profile::built_in(name).unwrap();
+            let built_in = epitome::profiles::built_in(name).unwrap();
             let printed = built_in.to_toml().unwrap();
             let renamed = printed.replacen(&format!("name = \"{name}\""), "name = \"mine\"", 1);
             assert_ne!(renamed, printed);
             let file = tempfile::NamedTempFile::new().unwrap();
             std::fs::write(file.path(), renamed).unwrap();
             let text = std::fs::read_to_string(file.path()).unwrap();
-            let loaded = Profile::parse(&text, "mine.toml").unwrap();
+            let loaded = epitome::profiles::parse(&text, "mine.toml").unwrap();
             assert_eq!(Profile { name: "mine".into(), ..built_in.clone() }, loaded, "{name}");
             (built_in, loaded)
         })
@@ -131,7 +132,7 @@ fn chain(names: &[&str], marks: Marks) -> Vec<String> {
     for (step, name) in names.iter().enumerate() {
         messages.extend(turns(step));
         let history = super::history(messages);
-        let profile = Profile::built_in(name).unwrap();
+        let profile = epitome::profiles::built_in(name).unwrap();
         let ruler = Ruler::new(&history, Tokenizer::Auto, None);
         let plan = plan(&profile, &history, &ruler, Cause::Manual);
         let place = format!("{name} as number {} of {names:?}, marks: {marks:?}", step + 1);
@@ -141,10 +142,10 @@ fn chain(names: &[&str], marks: Marks) -> Vec<String> {
             Marks::None => false,
             Marks::EverySecond => step % 2 == 0,
         };
-        let end = compact::end_mark(&compact::behind(&history, &plan)).filter(|_| marked);
-        let end = end.map(|it| format!("{} x. [end {it}]", format::SUMMARY_START));
+        let end = plan::end_mark(&plan::behind(&history, &plan)).filter(|_| marked);
+        let end = end.map(|it| format!("{} x. [end {it}]", sessions::SUMMARY_START));
         let summary = summary(&profile, &history, &ruler, &plan, &pins, end.as_deref());
-        let outcome = match compact::apply(&history, &ruler, &profile, &plan, summary.as_deref()) {
+        let outcome = match plan::apply(&history, &ruler, &profile, &plan, summary.as_deref()) {
             Ok(outcome) if plan.act => outcome,
             Ok(_) => panic!("{place}: {}", plan.reason.text),
             Err(rejected) => panic!("{place}: {}", rejected.reason),
@@ -154,7 +155,7 @@ fn chain(names: &[&str], marks: Marks) -> Vec<String> {
         if summaries > 1 {
             failures.push(format!("{place}: {summaries} summaries"));
         }
-        let (messages_after, _) = format::messages(after, Format::Anthropic);
+        let (messages_after, _) = sessions::messages(after, Format::Anthropic);
         for it in validate::check(Format::Anthropic, &messages_after) {
             failures.push(format!("{place}: {}: {}", it.rule, it.what));
         }

@@ -1,8 +1,8 @@
 //! learn-claude-code s08: snip, micro, budget, reactive; what its code was executed with.
 
-use epitome::compact::{Cause, Limits, Moment, Op};
+use epitome::compaction::plan::{Cause, Limits, Moment, Op};
+use epitome::compaction::profile::{Pass, Profile};
 use epitome::history::{Message, Part};
-use epitome::profile::{Pass, Profile};
 
 use super::{
     Rows, Wish, call, history, laid_out, model, output, plan, profile, result, results, row, text, texts,
@@ -199,7 +199,7 @@ fn reactive(out: &mut Rows) {
         let due = |messages| {
             let (profile, history) = (profile(NAME), history(messages));
             let ruler = super::ruler(&profile, &history);
-            epitome::compact::verdict(
+            epitome::compaction::plan::verdict(
                 &history,
                 ruler.filled(&history),
                 &profile,
@@ -238,8 +238,14 @@ fn reactive(out: &mut Rows) {
         let due = |name: &str| {
             let profile = profile(name);
             let ruler = super::ruler(&profile, &history);
-            epitome::compact::verdict(&history, ruler.filled(&history), &profile, &Limits::default(), &moment)
-                .due
+            epitome::compaction::plan::verdict(
+                &history,
+                ruler.filled(&history),
+                &profile,
+                &Limits::default(),
+                &moment,
+            )
+            .due
         };
         assert!(!due("learn-claude-code") && due(NAME));
     });
@@ -280,7 +286,7 @@ fn newest(out: &mut Rows) {
     });
     row(out, "learn.newest.bad-thresholds", || {
         let text = "extends = \"learn-claude-code\"\nname = \"x\"\n[[pass]]\ndo = \"snip\"\nabove = 10\nhead = 3\ntail = 9\nmarker = \"m\"\n";
-        let error = Profile::parse(text, "x.toml").unwrap_err();
+        let error = epitome::profiles::parse(text, "x.toml").unwrap_err();
         assert_eq!(error.place().unwrap().line, Some(3));
         assert!(error.to_string().contains("keeps 12 messages of histories above 10"), "{error}");
     });

@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use epitome::profile::{Profile, prompt};
+use epitome::compaction::profile::Profile;
+use epitome::profiles::prompt;
 
 use super::{Rows, profile, row};
 
@@ -97,7 +98,7 @@ fn missing(held_by: &str, cases: &BTreeSet<&str>) -> Option<String> {
                 return Some(format!("what is stated? {rest}"));
             };
             let says = |it: Profile| it.deviations.iter().any(|it| it.contains(words));
-            let is_stated = Profile::built_in(name).is_ok_and(says);
+            let is_stated = epitome::profiles::built_in(name).is_ok_and(says);
             (!is_stated).then(|| format!("{name} does not state {words:?}"))
         }
         "outside:" => rest.is_empty().then(|| "outside, and nobody says why".to_owned()),

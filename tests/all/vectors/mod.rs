@@ -16,10 +16,10 @@ mod supermemory;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use epitome::compact::{self, Cause, Item, Limits, Moment, Op, Outcome, Plan, Rejected, Request};
-use epitome::format::{self, Format, Memory};
+use epitome::compaction::plan::{self, Cause, Item, Limits, Moment, Op, Outcome, Plan, Rejected, Request};
+use epitome::compaction::profile::Profile;
 use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Role, Text};
-use epitome::profile::Profile;
+use epitome::sessions::{self, Format, Memory};
 use epitome::tokens::{Estimator, Ruler, Tokenizer};
 
 /// A row: its name in the index, and what must hold.
@@ -87,7 +87,7 @@ fn every_case_holds() {
 // ── what the cases are made of ──
 
 pub(crate) fn profile(name: &str) -> Profile {
-    Profile::built_in(name).unwrap()
+    epitome::profiles::built_in(name).unwrap()
 }
 
 pub(crate) fn user(text: &str) -> Message {
@@ -134,7 +134,7 @@ pub(crate) fn history(mut messages: Vec<Message>) -> History {
 }
 
 pub(crate) fn read(json: &str, format: Format) -> History {
-    format::read(&Memory::new("case", json), Some(format)).unwrap().history
+    sessions::read(&Memory::new("case", json), Some(format)).unwrap().history
 }
 
 /// What a case asks for.
@@ -155,7 +155,7 @@ pub(crate) fn plan(profile: &Profile, history: &History, wish: Wish<'_>) -> Plan
         limits: wish.limits,
         ..Request::new(profile, &|_| "0000000000".to_owned())
     };
-    compact::plan(history, &ruler, &request, &Moment { cause: wish.cause, ..wish.moment })
+    plan::plan(history, &ruler, &request, &Moment { cause: wish.cause, ..wish.moment })
 }
 
 pub(crate) fn ruler(profile: &Profile, history: &History) -> Ruler {
@@ -169,7 +169,7 @@ pub(crate) fn apply(
     summary: &str,
 ) -> Result<Outcome, Rejected> {
     let summary = plan.need.as_ref().map(|_| summary);
-    compact::apply(history, &ruler(profile, history), profile, plan, summary)
+    plan::apply(history, &ruler(profile, history), profile, plan, summary)
 }
 
 /// The new history of a plan that acts, the summary being `S`, without the check that it shrinks: cases are small.
@@ -214,6 +214,5 @@ pub(crate) fn texts(messages: &[Message]) -> Vec<String> {
 /// Whether a profile is due at so many tokens in such a window.
 pub(crate) fn due(profile: &Profile, limits: Limits<'_>, tokens: u64) -> bool {
     !profile.trigger.off
-        && compact::threshold(profile, &limits)
-            .is_some_and(|at| compact::passes(&profile.trigger, tokens, at))
+        && plan::threshold(profile, &limits).is_some_and(|at| plan::passes(&profile.trigger, tokens, at))
 }

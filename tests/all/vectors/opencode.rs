@@ -1,8 +1,8 @@
 //! OpenCode: the overflow test, the prune scan, the kept turns, what a summary stands in.
 
-use epitome::compact::{Cause, Limits, Op};
+use epitome::compaction::plan::{Cause, Limits, Op};
+use epitome::compaction::profile::{Keep, Pass, Profile, When};
 use epitome::history::{Kind, Media, MediaKind, Message, Part, Role};
-use epitome::profile::{Keep, Pass, Profile, When};
 
 use super::{Rows, Wish, call, due, history, laid_out, model, plan, profile, result, row, text, texts, user};
 

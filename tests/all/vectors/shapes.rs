@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use epitome::compact::{Cause, Limits, Op};
+use epitome::compaction::plan::{Cause, Limits, Op};
 use epitome::history::{Call, History, Kind, Media, MediaKind, Message, Meta, Output, Part, Role, Text};
-use epitome::profile::BUILT_IN;
+use epitome::profiles::BUILT_IN;
 
 use super::{Wish, laid_out, plan, profile};
 

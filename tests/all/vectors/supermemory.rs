@@ -1,18 +1,19 @@
 //! opencode-supermemory: when it runs ahead, what it says meanwhile, what it remembers.
 
-use epitome::compact::{self, Cause, Limits, Moment};
+use epitome::compaction;
+use epitome::compaction::plan::{Cause, Limits, Moment};
 use epitome::history::{History, Kind, Usage};
 
 use super::{Rows, Wish, due, history, laid_out, model, plan, profile, row, texts, user};
 
 const NEW: &str = "supermemory@2.0";
 
-fn verdict(name: &str, tokens: usize, window: Option<u64>, moment: Moment) -> compact::Verdict {
+fn verdict(name: &str, tokens: usize, window: Option<u64>, moment: Moment) -> compaction::plan::Verdict {
     let profile = profile(name);
     let history: History = history(vec![user(&"x".repeat(tokens * 4)), model("")]);
     let ruler = super::ruler(&profile, &history);
     let limits = Limits { window, window_given: window.is_some(), ..Limits::default() };
-    compact::verdict(&history, ruler.filled(&history), &profile, &limits, &moment)
+    compaction::plan::verdict(&history, ruler.filled(&history), &profile, &limits, &moment)
 }
 
 pub(crate) fn rows() -> Rows {
@@ -27,13 +28,13 @@ pub(crate) fn rows() -> Rows {
     });
     row(&mut out, "supermemory.threshold.fallback-window", || {
         for name in ["supermemory", NEW] {
-            assert_eq!(compact::threshold(&profile(name), &Limits::default()), Some(160_000));
+            assert_eq!(compaction::plan::threshold(&profile(name), &Limits::default()), Some(160_000));
         }
     });
     row(&mut out, "supermemory.threshold.configured", || {
         let with = |value: serde_json::Value| {
             let profile = profile(NEW).honouring(&move |_| Some(value.clone()));
-            compact::threshold(&profile, &Limits { window: Some(100_000), ..Limits::default() })
+            compaction::plan::threshold(&profile, &Limits { window: Some(100_000), ..Limits::default() })
         };
         assert_eq!(with(0.9.into()), Some(90_000));
         for invalid in [0.into(), 1.5.into(), "x".into(), (-1).into()] {
@@ -93,7 +94,14 @@ pub(crate) fn rows() -> Rows {
         let ruler = super::ruler(&profile, &history);
         let limits = Limits { window: Some(100_000), ..Limits::default() };
         assert!(
-            !compact::verdict(&history, ruler.filled(&history), &profile, &limits, &Moment::default()).due
+            !compaction::plan::verdict(
+                &history,
+                ruler.filled(&history),
+                &profile,
+                &limits,
+                &Moment::default()
+            )
+            .due
         );
     });
     out

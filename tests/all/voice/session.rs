@@ -1,6 +1,6 @@
 //! One small session in four formats, with a hostile text in it.
 
-use epitome::format::Format;
+use epitome::sessions::Format;
 use serde_json::{Value, json};
 
 use super::{Attack, Place};

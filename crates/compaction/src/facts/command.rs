@@ -1,0 +1,360 @@
+//! What kind of command a command is, and when two are the same.
+
+use super::text::flat;
+use history::tools;
+
+/// Programs that only look.
+const LOOKERS: [&str; 54] = [
+    "cat",
+    "ls",
+    "rg",
+    "grep",
+    "egrep",
+    "find",
+    "head",
+    "tail",
+    "nl",
+    "wc",
+    "pwd",
+    "tree",
+    "which",
+    "file",
+    "stat",
+    "du",
+    "df",
+    "echo",
+    "printf",
+    "cd",
+    "true",
+    "sort",
+    "uniq",
+    "cut",
+    "awk",
+    "jq",
+    "tr",
+    "test",
+    "[",
+    "type",
+    "date",
+    "ps",
+    "env",
+    "sleep",
+    "export",
+    "set",
+    "less",
+    "bat",
+    "fd",
+    "diff",
+    "basename",
+    "dirname",
+    "realpath",
+    "find_file",
+    "search_dir",
+    "search_file",
+    "open",
+    "goto",
+    "scroll_up",
+    "scroll_down",
+    "set_cursors",
+    "create",
+    "edit",
+    "insert",
+];
+
+/// Flags with which git lists branches and remotes.
+const LISTING: [&str; 6] = ["-a", "-r", "-v", "-vv", "-l", "-av"];
+
+/// Subcommands that only look, whatever the program.
+const ASKING: [&str; 9] = ["status", "statuses", "list", "show", "view", "info", "where", "help", "ls"];
+
+/// Subcommands that only look, by program.
+const LOOKING: [(&str, &[&str]); 5] = [
+    (
+        "git",
+        &[
+            "status",
+            "diff",
+            "log",
+            "show",
+            "rev-parse",
+            "ls-files",
+            "grep",
+            "blame",
+            "merge-base",
+            "ls-tree",
+            "cat-file",
+            "describe",
+            "reflog",
+            "for-each-ref",
+            "rev-list",
+            "show-ref",
+            "symbolic-ref",
+        ],
+    ),
+    ("sed", &["-n", "-ne"]),
+    ("npm", &["view", "ls", "info"]),
+    ("bd", &["show", "list", "ready", "--help", "stats", "search"]),
+    ("gh", &["--version", "search", "auth"]),
+];
+
+/// Words that tell a command by which a project is built, checked or run.
+const SETUP: [&str; 16] = [
+    "test",
+    "tests",
+    "build",
+    "lint",
+    "fmt",
+    "format",
+    "check",
+    "typecheck",
+    "tsc",
+    "install",
+    "clippy",
+    "vet",
+    "pytest",
+    "vitest",
+    "sync",
+    "dev",
+];
+
+/// What makes two runs the same command: without where it runs, what only trims its output, and messages to a commit.
+pub(super) fn key(command: &str) -> String {
+    let mut rest = command.trim();
+    while let Some(after) =
+        rest.strip_prefix("cd ").and_then(|it| it.split_once("&&")).map(|(_, it)| it.trim())
+    {
+        rest = after;
+    }
+    if rest.contains("git commit") {
+        rest = rest.split(" -m ").next().unwrap_or(rest);
+    }
+    let rest = flat(rest.split(" <<").next().unwrap_or(rest));
+    let mut rest = rest.as_str();
+    loop {
+        let before = rest;
+        rest = rest.trim_end_matches("2>&1").trim_end();
+        if let Some((head, tail)) = rest.rsplit_once('|')
+            && (tail.trim_start().starts_with("tail") || tail.trim_start().starts_with("head"))
+        {
+            rest = head.trim_end();
+        }
+        if rest == before {
+            return rest.into();
+        }
+    }
+}
+
+/// Whether a command only looks at things.
+pub(super) fn looks(command: &str) -> bool {
+    let programs = tools::programs(command);
+    // A here-document is there to be written somewhere.
+    !programs.is_empty()
+        && !command.contains("<<")
+        && programs.iter().all(|words| only_looks(&words.iter().map(String::as_str).collect::<Vec<_>>()))
+}
+
+fn only_looks(words: &[&str]) -> bool {
+    let [head, rest @ ..] = words else { return true };
+    let head = head.rsplit('/').next().unwrap_or(head);
+    if rest.iter().any(|it| ["--help", "--version"].contains(it)) || LOOKERS.contains(&head) {
+        return true;
+    }
+    let rest = match rest {
+        ["-C", _, rest @ ..] | ["--no-pager", rest @ ..] if head == "git" => rest,
+        rest => rest,
+    };
+    match (head, rest) {
+        // Without a name or with a flag that only lists, these show what there is.
+        ("git", ["branch" | "tag" | "remote" | "config", rest @ ..]) => {
+            let lists = |it: &&str| {
+                ["show", "get-url", "list"].contains(it) || it.starts_with("--") || LISTING.contains(it)
+            };
+            rest.first().is_none_or(lists) && !rest.contains(&"--unset") && !rest.contains(&"--delete")
+        }
+        ("git", ["worktree" | "stash" | "submodule", "list" | "show" | "status", ..]) => true,
+        ("gh", [_, verb, ..]) if ["view", "list", "diff", "checks"].contains(verb) => true,
+        // `bd worktree info`, `kubectl config view`.
+        (_, [verb, rest @ ..]) => {
+            head != "git" && [Some(verb), rest.first()].into_iter().flatten().any(|it| ASKING.contains(it))
+                || LOOKING.iter().any(|(program, verbs)| *program == head && verbs.contains(verb))
+        }
+        (_, []) => false,
+    }
+}
+
+/// What a command does, without how: the program with its subcommand, and the files and places that it names.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Doing {
+    pub(super) kind: String,
+    pub(super) named: Vec<String>,
+}
+
+impl Doing {
+    /// Whether a run of this covers a run of `other`, which is of the same kind: of all, or of something of it.
+    pub(super) fn covers(&self, other: &[String]) -> bool {
+        self.named.is_empty() || self.named.iter().any(|it| other.contains(it))
+    }
+}
+
+/// Subcommands that say what is done only with the word behind them.
+const DEEPER: [&str; 11] =
+    ["run", "exec", "x", "pr", "issue", "release", "compose", "remote", "stash", "worktree", "submodule"];
+
+/// What the parts of a command do that do not only look. Nothing if a here-document says it.
+pub(super) fn doings(command: &str) -> Vec<Doing> {
+    if command.contains("<<") {
+        return Vec::new();
+    }
+    let programs = tools::programs(command);
+    let words = programs.iter().map(|words| words.iter().map(String::as_str).collect::<Vec<_>>());
+    words.filter(|it| !only_looks(it)).filter_map(|it| doing(&it)).collect()
+}
+
+/// Files and places of one command that are looked at.
+const NAMED: usize = 64;
+
+fn doing(words: &[&str]) -> Option<Doing> {
+    let (head, rest) = words.split_first()?;
+    let rest = match rest {
+        ["-C", _, rest @ ..] if *head == "git" => rest,
+        rest => rest,
+    };
+    let mut kind = head.rsplit('/').next().unwrap_or(head).to_owned();
+    let mut bare = rest.iter().filter(|it| !it.starts_with('-')).peekable();
+    let verb = |it: &&&str| {
+        it.starts_with(|c: char| c.is_ascii_alphabetic())
+            && it.chars().all(|c| c.is_ascii_alphanumeric() || "-_:".contains(c))
+    };
+    while let Some(word) = bare.next_if(verb) {
+        kind.push(' ');
+        kind.push_str(word);
+        if !DEEPER.contains(word) {
+            break;
+        }
+    }
+    let named = bare.filter(|it| it.contains(['/', '.'])).take(NAMED).map(|it| (*it).to_owned()).collect();
+    Some(Doing { kind, named })
+}
+
+/// Whether the end of a command says nothing of how its parts ended: `make | grep error`, `make || true`.
+pub(super) fn hides(command: &str) -> bool {
+    /// Programs that end as their search does.
+    const FILTERS: [&str; 10] = ["grep", "egrep", "rg", "wc", "awk", "cut", "sort", "uniq", "sed", "jq"];
+    let last = command.rsplit('|').next().unwrap_or_default().trim_start();
+    let head = last.split_whitespace().next().unwrap_or_default();
+    command.contains("||") || command.contains('|') && FILTERS.contains(&head)
+}
+
+/// Whether the exit code of a command line may be that of something else than what it ran: pipes and lists.
+pub(super) fn masks(command: &str) -> bool {
+    let first = command.split("<<").next().unwrap_or(command).trim();
+    first.contains(['|', ';', '\n'])
+}
+
+/// Whether a project is built, checked or run by it.
+pub(super) fn sets_up(command: &str) -> bool {
+    tools::programs(command).iter().any(|words| {
+        words.iter().take(4).any(|it| {
+            SETUP
+                .iter()
+                .any(|known| it == known || it.strip_prefix(known).is_some_and(|rest| rest.starts_with(':')))
+        })
+    })
+}
+
+/// Whether a command checks, builds or delivers the work: what one asks for first.
+pub fn delivers(command: &str) -> bool {
+    let hands_over = |words: &Vec<String>| {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        matches!(
+            words[..],
+            ["git", "commit" | "push" | "merge" | "rebase" | "cherry-pick", ..]
+                | ["gh", "pr" | "release", "create" | "merge", ..]
+        )
+    };
+    sets_up(command) || tools::programs(command).iter().any(hands_over)
+}
+
+/// Whether a command throws changes away.
+pub(super) fn discards(command: &str) -> bool {
+    tools::programs(command).iter().any(|words| {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match words[..] {
+            ["git", "checkout", "--" | ".", ..]
+            | ["git", "checkout", _, "--", _, ..]
+            | ["git", "revert", _, ..] => true,
+            ["git", "restore", ref rest @ ..] => !rest.contains(&"--staged"),
+            ["git", "reset", ref rest @ ..] => rest.contains(&"--hard"),
+            _ => false,
+        }
+    })
+}
+
+/// The files whose changes a command throws away, as far as it names them.
+pub(super) fn restored(command: &str) -> Vec<String> {
+    let named = |words: &[&str]| -> Vec<String> {
+        words.iter().filter(|it| !it.starts_with('-') && **it != ".").map(|it| it.to_string()).collect()
+    };
+    tools::programs(command)
+        .iter()
+        .flat_map(|words| {
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            match words[..] {
+                ["git", "checkout", "--", ref rest @ ..] | ["git", "checkout", _, "--", ref rest @ ..] => {
+                    named(rest)
+                }
+                // A branch or a file: whoever asks knows which files there are.
+                ["git", "checkout", ref rest @ ..] if rest.iter().all(|it| !it.starts_with('-')) => {
+                    named(rest)
+                }
+                ["git", "restore", ref rest @ ..] if !rest.contains(&"--staged") => named(rest),
+                _ => Vec::new(),
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_looking_from_doing() {
+        for (command, expected) in [
+            ("git status --short && git log -3", true),
+            ("git -C /x diff | head", true),
+            ("git -C /x push", false),
+            ("git branch -a", true),
+            ("git branch", true),
+            ("git branch -D old", false),
+            ("git remote set-url origin x", false),
+            ("git config user.name x", false),
+            ("sed -n 1,5p a; rg x | wc -l", true),
+            ("sed -i s/a/b/ x", false),
+            ("bd show x", true),
+            ("cargo --help", true),
+            ("cargo test", false),
+            ("", false),
+        ] {
+            assert_eq!(looks(command), expected, "{command}");
+        }
+        let kinds = |it: &str| doings(it).into_iter().map(|it| it.kind).collect::<Vec<_>>().join(", ");
+        for (command, expected) in [
+            ("cd a && CI=1 npm run check -s 2>&1 | grep -c error", "npm run check"),
+            ("git -C /x fetch origin && git status", "git fetch"),
+            ("npx tsc --noEmit", "npx tsc"),
+            ("./gradlew :app:test", "gradlew"),
+            ("python3 - <<'E'\nprint(1)\nE", ""),
+        ] {
+            assert_eq!(kinds(command), expected, "{command}");
+        }
+        assert_eq!(doings("bun test src/a.test.ts -t x")[0].named, ["src/a.test.ts"]);
+        assert!(hides("make | grep -i error") && hides("make || true") && !hides("make | tail -3"));
+        assert_eq!(key("cd /a && cargo test 2>&1 | tail -5"), key("cargo test"));
+        assert_eq!(key("git add . && git commit -m 'a'"), key("git add . && git commit -m 'b'"));
+        assert_eq!(restored("git checkout -- a.rs b.rs && git restore c.rs"), ["a.rs", "b.rs", "c.rs"]);
+        assert_eq!(restored("git checkout src/a.rs"), ["src/a.rs"]);
+        assert!(restored("git checkout -b new").is_empty());
+        assert!(discards("git reset --hard HEAD~1") && !discards("git restore --staged x"));
+    }
+}

@@ -1,0 +1,221 @@
+//! The words by which people give rules, choose and turn round, as data: one file a language in `prompts/cues/`.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use super::expression::{Expression, is_plain};
+
+/// A language's file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Language {
+    /// Words stand between spaces or punctuation.
+    words: bool,
+    forbid: Vec<String>,
+    require: Vec<String>,
+    prefer: Vec<String>,
+    standing: Vec<String>,
+    void: Vec<String>,
+    approve: Vec<String>,
+    refuse: Vec<String>,
+    choose: Vec<String>,
+    reverse: Vec<String>,
+    gave_up: Vec<String>,
+    untested: Vec<String>,
+    found: Vec<String>,
+    remaining: Vec<String>,
+    unfinished: Vec<String>,
+    finished: Vec<String>,
+    announce: Vec<String>,
+}
+
+/// Every language, one line each.
+const FILES: [&str; 8] = [
+    include_str!("cues/en.toml"),
+    include_str!("cues/zh.toml"),
+    include_str!("cues/ja.toml"),
+    include_str!("cues/ko.toml"),
+    include_str!("cues/es.toml"),
+    include_str!("cues/ru.toml"),
+    include_str!("cues/de.toml"),
+    include_str!("cues/fr.toml"),
+];
+
+/// What `\w` is in the languages with spaces: Latin, its marks, Cyrillic. That of all scripts would be most of what is
+/// compiled.
+const LETTER: &str =
+    r"[0-9_A-Za-z\u{AA}\u{BA}\u{C0}-\u{D6}\u{D8}-\u{F6}\u{F8}-\u{24F}\u{300}-\u{36F}\u{400}-\u{52F}]";
+
+/// A text in small letters, each byte where it was: a letter whose small form takes other room stays as it is.
+///
+/// Cues are in small letters too. Asking an expression for both cases of each letter would double its cost.
+pub(super) struct Small<'a> {
+    text: Cow<'a, str>,
+    plain: bool,
+}
+
+impl<'a> Small<'a> {
+    pub(super) fn of(text: &'a str) -> Self {
+        let small = |c: char| {
+            let mut forms = c.to_lowercase();
+            forms.next().filter(|it| forms.next().is_none() && it.len_utf8() == c.len_utf8()).unwrap_or(c)
+        };
+        let plain = is_plain(text);
+        let text = match text {
+            text if !plain => text.chars().map(small).collect(),
+            text if text.bytes().any(|it| it.is_ascii_uppercase()) => text.to_ascii_lowercase().into(),
+            text => text.into(),
+        };
+        Self { text, plain }
+    }
+}
+
+/// The cues of one kind in all languages, as one expression.
+pub(super) struct List(Expression);
+
+impl List {
+    /// Whether one of them stands in the text.
+    pub(super) fn is_in(&self, small: &Small) -> bool {
+        self.0.of(small.plain).is_match(&small.text)
+    }
+
+    /// Where the first stands in the text, in bytes.
+    pub(super) fn find(&self, small: &Small) -> Option<Range<usize>> {
+        self.0.of(small.plain).find(&small.text).map(|it| it.range())
+    }
+
+    /// What stands before the first in the text, in small letters, and what follows from there on.
+    pub(super) fn around<'t>(&self, small: &'t Small) -> Option<(&'t str, &'t str)> {
+        self.0.of(small.plain).find(&small.text).map(|it| small.text.split_at(it.start()))
+    }
+
+    /// The text with a space in place of each.
+    pub(super) fn blot<'a>(&self, small: &'a Small) -> Small<'a> {
+        let text = self.0.of(small.plain).replace_all(&small.text, " ");
+        Small { text, plain: small.plain }
+    }
+}
+
+/// The lists.
+pub(super) struct Cues {
+    pub(super) forbid: List,
+    pub(super) require: List,
+    pub(super) prefer: List,
+    pub(super) standing: List,
+    pub(super) void: List,
+    /// At the start of a text.
+    pub(super) approve: List,
+    /// At the start of a text.
+    pub(super) refuse: List,
+    pub(super) choose: List,
+    pub(super) reverse: List,
+    pub(super) gave_up: List,
+    pub(super) untested: List,
+    pub(super) found: List,
+    pub(super) remaining: List,
+    pub(super) unfinished: List,
+    /// What only looks unfinished.
+    pub(super) finished: List,
+    /// At the start of a text.
+    pub(super) announce: List,
+}
+
+/// The cues, read once. A file that does not parse gives no cues; a test sees to it that all do.
+pub(super) static CUES: LazyLock<Cues> = LazyLock::new(|| {
+    let languages: Vec<Language> = FILES.iter().filter_map(|it| toml::from_str(it).ok()).collect();
+    let any = |start: bool, list: fn(&Language) -> &Vec<String>| {
+        // In a group of their own, plain words become one trie: a step in it costs what a step in one word does.
+        let cues = |words: bool| {
+            let those = languages.iter().filter(|it| it.words == words).flat_map(list).map(String::as_str);
+            let (plain, patterns): (Vec<&str>, Vec<&str>) = those.partition(|it| regex::escape(it) == *it);
+            let plain = (!plain.is_empty()).then(|| format!("({})", plain.join("|")));
+            plain.iter().map(String::as_str).chain(patterns).collect::<Vec<_>>().join("|")
+        };
+        let (spaced, dense) = (cues(true).replace(r"\w", LETTER), cues(false));
+        List(Expression::new(if start {
+            format!(r"(?m)^\W*(?:(?:{spaced})\b|{dense})")
+        } else {
+            // `\b` would ask for a word character where a cue begins with punctuation or the line.
+            format!(r"(?m)(?:^|\b|\s)(?:{spaced})(?:\b|$|\s)|{dense}")
+        }))
+    };
+    Cues {
+        forbid: any(false, |it| &it.forbid),
+        require: any(false, |it| &it.require),
+        prefer: any(false, |it| &it.prefer),
+        standing: any(false, |it| &it.standing),
+        void: any(false, |it| &it.void),
+        approve: any(true, |it| &it.approve),
+        refuse: any(true, |it| &it.refuse),
+        choose: any(false, |it| &it.choose),
+        reverse: any(false, |it| &it.reverse),
+        gave_up: any(false, |it| &it.gave_up),
+        untested: any(false, |it| &it.untested),
+        found: any(false, |it| &it.found),
+        remaining: any(false, |it| &it.remaining),
+        unfinished: any(false, |it| &it.unfinished),
+        finished: any(false, |it| &it.finished),
+        announce: any(true, |it| &it.announce),
+    }
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_files_parse_and_compile() {
+        for file in FILES {
+            let it: Language = toml::from_str(file).unwrap();
+            for cue in [
+                &it.forbid,
+                &it.require,
+                &it.prefer,
+                &it.standing,
+                &it.void,
+                &it.approve,
+                &it.refuse,
+                &it.choose,
+                &it.reverse,
+                &it.gave_up,
+                &it.untested,
+                &it.found,
+                &it.remaining,
+                &it.unfinished,
+                &it.finished,
+                &it.announce,
+            ]
+            .into_iter()
+            .flatten()
+            {
+                regex::Regex::new(cue).unwrap_or_else(|error| panic!("{cue}: {error}"));
+                let plain = cue.replace(r"\S", "").replace(r"\W", "");
+                assert_eq!(plain, plain.to_lowercase(), "cues are looked for in small letters");
+            }
+        }
+        let has = |list: &List, text: &str| list.is_in(&Small::of(text));
+        assert!(has(&CUES.forbid, "Never push") && has(&CUES.remaining, "next step"));
+        assert!(has(&CUES.forbid, "НЕ ТРОГАЙ это") && has(&CUES.approve, "Да"));
+        assert!(has(&CUES.forbid, "Готово, don't push to main") && has(&CUES.forbid, "done — never push"));
+        // Words that begin as a cue of another language does.
+        for text in
+            ["Könntest du das erklären?", "Nötig ist nur SQLite", "Síncrono por favor", "Kế hoạch tiếp theo"]
+        {
+            assert!(!has(&CUES.approve, text) && !has(&CUES.refuse, text), "{text}");
+        }
+        assert!(!has(&CUES.forbid, "Le module de génie logiciel est dans src/core"));
+    }
+
+    #[test]
+    fn small_letters_stand_where_the_large_ones_did() {
+        for text in ["Plain", "no capitals", "ÄÖ ẞ İ K Å Ω Ж ſ", "日本語 ＡＢ", ""] {
+            let small = Small::of(text).text;
+            let starts = |it: &str| it.char_indices().map(|it| it.0).collect::<Vec<_>>();
+            assert_eq!(starts(&small), starts(text), "{text}");
+        }
+        assert_eq!(Small::of("ÄÖ ẞ İ Ж").text, "äö ẞ İ ж");
+    }
+}

@@ -1,0 +1,665 @@
+//! Facts of earlier summaries, ours and other agents': read back as facts, so that they are not lost and not nested.
+
+use std::sync::LazyLock;
+
+use super::expression::Expression;
+use super::outcome::Outcome;
+use super::text::{bare, clip, flat, machine};
+use super::voice::{Earlier, Seen};
+use super::{Deed, Detail, Fact, Name, Polarity, Topic, talk, work};
+use history::History;
+
+/// Words in a heading, in lower case, that tell what its section holds. The first that fits counts.
+const SECTIONS: [(&str, Topic); 60] = [
+    ("analysis", Topic::Findings),
+    ("user message", Topic::UserMessages),
+    ("user said", Topic::UserMessages),
+    ("last request", Topic::Last),
+    ("not confirmed", Topic::Unconfirmed),
+    ("asked for in this task", Topic::Directives),
+    ("still open", Topic::Open),
+    ("pending", Topic::Open),
+    ("next step", Topic::Open),
+    ("remaining", Topic::Open),
+    ("to do", Topic::Open),
+    ("todo", Topic::Open),
+    ("current_plan", Topic::Open),
+    ("plan", Topic::Open),
+    ("task", Topic::Open),
+    ("in progress", Topic::Active),
+    ("current work", Topic::Current),
+    ("current state", Topic::Current),
+    ("state of", Topic::Current),
+    ("current", Topic::Current),
+    ("request", Topic::Goal),
+    ("goal", Topic::Goal),
+    ("intent", Topic::Goal),
+    ("objective", Topic::Goal),
+    ("constraint", Topic::Constraints),
+    ("must hold", Topic::Constraints),
+    ("instruction", Topic::Constraints),
+    ("preference", Topic::Constraints),
+    ("rules", Topic::Constraints),
+    ("decision", Topic::Decisions),
+    ("decided", Topic::Decisions),
+    ("chosen", Topic::Decisions),
+    ("error", Topic::Errors),
+    ("bug", Topic::Errors),
+    ("fixes", Topic::Errors),
+    ("command", Topic::Commands),
+    ("artifact", Topic::Files),
+    ("file", Topic::Files),
+    ("code section", Topic::Files),
+    ("given up", Topic::Tried),
+    ("tried", Topic::Tried),
+    ("approach", Topic::Tried),
+    ("problem solving", Topic::Findings),
+    ("test", Topic::Untested),
+    ("identifier", Topic::Identifiers),
+    ("name", Topic::Identifiers),
+    ("reference", Topic::Identifiers),
+    ("setup", Topic::Setup),
+    ("environment", Topic::Setup),
+    ("build", Topic::Setup),
+    ("accomplished", Topic::Done),
+    ("completed", Topic::Done),
+    ("recent_actions", Topic::Done),
+    ("progress", Topic::Done),
+    ("done", Topic::Done),
+    ("discover", Topic::Findings),
+    ("key_knowledge", Topic::Findings),
+    ("knowledge", Topic::Findings),
+    ("concept", Topic::Findings),
+    ("finding", Topic::Findings),
+];
+
+/// Words that say what was done to a file, in lower case; the first that fits counts.
+const DEEDS: [(&str, Deed); 25] = [
+    ("created, edited", Deed::Grown),
+    ("edited earlier, read", Deed::Reread),
+    ("read, changes undone", Deed::Restored),
+    ("rewritten", Deed::Written),
+    ("written", Deed::Written),
+    ("deleted", Deed::Deleted),
+    ("removed", Deed::Deleted),
+    ("renamed", Deed::Renamed),
+    ("moved", Deed::Renamed),
+    ("created", Deed::Created),
+    ("modified", Deed::Edited),
+    ("edited", Deed::Edited),
+    ("updated", Deed::Edited),
+    ("changed", Deed::Edited),
+    ("added", Deed::Edited),
+    ("fixed", Deed::Edited),
+    ("replaced", Deed::Edited),
+    ("simplified", Deed::Edited),
+    ("refactored", Deed::Edited),
+    ("extended", Deed::Edited),
+    ("rewrote", Deed::Written),
+    ("enhanced", Deed::Edited),
+    ("started", Deed::Edited),
+    ("read", Deed::Read),
+    ("noted", Deed::Noted),
+];
+
+/// What the words after a path say was done to it.
+fn told(text: &str) -> Option<Deed> {
+    let lower = text.to_lowercase();
+    let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).filter(|it| !it.is_empty()).collect();
+    DEEDS.iter().find(|(word, _)| words.contains(word)).map(|it| it.1)
+}
+
+static HEADING: LazyLock<Expression> = LazyLock::new(|| {
+    Expression::new(
+        r"^(?:#{1,6}\s+(.+)|\d{1,2}[.)]\s+\**([^:`]{3,60}?)\**:\**(?:\s+(.*))?|\*\*([^*:]{3,60}):?\*\*:?|<([a-zA-Z_][\w-]*)>|([A-Z][\w &/-]{2,40}):)\s*$",
+    )
+});
+static REFS: LazyLock<Expression> = LazyLock::new(|| Expression::new(r"\s*\[#\d+(?:[,–-] ?#?\d+)*\]"));
+static PATH: LazyLock<Expression> = LazyLock::new(|| {
+    Expression::new(
+        r"^[`*]*((?:[A-Za-z]:|~|\.{1,2})?/?(?:[^\s`*,:;()\[\]\x22/]+/)*[^\s`*,:;()\[\]\x22/]*[^\s`*,:;()\[\]\x22/.])[`*]*",
+    )
+});
+static COMMAND: LazyLock<Expression> =
+    LazyLock::new(|| Expression::new(r"^`([^`]+)`\s*(…)?\s*(?:→|->|:|—)\s*(.+)$"));
+
+/// Whether a line of an earlier summary says that an error is over.
+fn over(line: &str) -> bool {
+    let lower = line.to_lowercase();
+    lower.starts_with("fix:") || ["fixed", "resolved", "solved"].iter().any(|it| lower.contains(it))
+}
+
+fn rule_of(text: &str) -> Detail {
+    Detail::Rule(talk::polarity(text).unwrap_or(Polarity::Require))
+}
+
+/// What a heading opens: the word that told it, its topic, and what follows on the same line.
+fn section(lead: &str) -> Option<(&'static str, Topic, Option<&str>)> {
+    let found = HEADING.captures(lead)?;
+    let heading = [1, 2, 4, 5, 6].iter().find_map(|it| found.get(*it))?.as_str().to_lowercase();
+    let (word, topic) = SECTIONS.iter().find(|(word, _)| heading.contains(word))?;
+    Some((word, *topic, found.get(3).map(|it| it.as_str())))
+}
+
+/// How many `#` a heading has; none for the other kinds.
+fn level(heading: &str) -> usize {
+    heading.bytes().take_while(|it| *it == b'#').count()
+}
+
+/// Reads every summary in the history.
+pub(super) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>) {
+    for (number, message) in history.messages().iter().enumerate() {
+        let Some(earlier) = Earlier::of(number, message) else { continue };
+        for text in earlier.texts() {
+            Fold {
+                earlier,
+                number,
+                base,
+                topic: None,
+                level: None,
+                headed: false,
+                skip: false,
+                indent: 0,
+                facts,
+            }
+            .text(text);
+        }
+    }
+}
+
+/// What agents put around their summaries; no facts.
+const FRAME: [&str; 7] = [
+    "earlier conversation compacted:",
+    "please continue the conversation",
+    "if you need specific details",
+    "this session is being continued",
+    "not listed:",
+    "continue the conversation from where",
+    "read the full transcript",
+];
+
+/// A summary without the name that some put in front of its first line, `[Name] `: a heading or a pinned fact stands
+/// there when the summary has no first line of its own.
+fn untagged(text: &str) -> &str {
+    let tag = text.trim_start().strip_prefix('[').and_then(|it| it.split_once("] "));
+    let name = |it: &str| it.len() <= 20 && it.chars().all(|it| it.is_alphanumeric() || it == ' ');
+    tag.filter(|it| name(it.0)).map_or(text, |it| it.1)
+}
+
+struct Fold<'a> {
+    earlier: Earlier<'a>,
+    number: usize,
+    base: Option<&'a str>,
+    /// Of the section that is open; nothing before the first.
+    topic: Option<Topic>,
+    /// How deep the heading of that section stands.
+    level: Option<usize>,
+    /// A section was opened.
+    headed: bool,
+    /// In an analysis that the summary after it repeats.
+    skip: bool,
+    /// How far the last step is indented, if it has a mark: what stands deeper belongs to it.
+    indent: usize,
+    facts: &'a mut Vec<Fact>,
+}
+
+impl Fold<'_> {
+    fn text(mut self, text: &str) {
+        // Claude Code's summaries hold their analysis first; the summary proper says it again.
+        let text = text.split_once("\nSummary:\n").map_or(text, |it| it.1);
+        let text = untagged(text);
+        // Without headings all of it is prose; with them, what stands before the first is a frame.
+        let headed = text.lines().any(|it| {
+            let lead = it.trim();
+            let tag =
+                lead.strip_prefix('<').and_then(|it| it.split_once('>')).map(|it| format!("<{}>", it.0));
+            !it.starts_with([' ', '\t']) && section(lead).is_some()
+                || tag.is_some_and(|it| section(&it).is_some())
+        });
+        self.topic = (!headed).then_some(Topic::Findings);
+        let mut fenced = false;
+        for line in text.lines() {
+            let lead = line.trim();
+            if lead.starts_with("```") {
+                fenced = !fenced;
+                if fenced {
+                    self.unannounce();
+                }
+            } else if !fenced && !lead.is_empty() {
+                self.line(line);
+            }
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        let lead = line.trim();
+        if lead.starts_with("</") {
+            return;
+        }
+        // `<goal>text</goal>` on one line.
+        if let Some((name, rest)) = lead.strip_prefix('<').and_then(|it| it.split_once('>'))
+            && let Some(body) = rest.strip_suffix(&format!("</{name}>"))
+            && !body.contains('<')
+        {
+            self.line(&format!("<{name}>"));
+            return self.line(body);
+        }
+        // Elements are indented as they are nested; a heading stands at the margin.
+        let nested = line.starts_with([' ', '\t']) && !lead.starts_with('<');
+        if !nested && let Some((word, topic, rest)) = section(lead) {
+            self.topic = Some(topic);
+            self.level = Some(level(lead));
+            self.headed = true;
+            self.skip = word == "analysis";
+            if let Some(rest) = rest {
+                self.say(topic, rest);
+            }
+            return;
+        }
+        if !nested && HEADING.is_match(lead) && lead.starts_with(['#', '<']) {
+            // A heading of another kind ends the section, one below it does not.
+            if self.level.is_some_and(|it| level(lead) <= it) {
+                self.topic = Some(Topic::Findings);
+            }
+            return;
+        }
+        if !lead.contains(char::is_alphanumeric) {
+            return;
+        }
+        // They stand above all sections; below a heading a tool's text may begin so.
+        if !self.headed
+            && let Some(pinned) = lead.strip_prefix("- pinned: ")
+        {
+            return self.push(
+                Topic::Constraints,
+                &REFS.replace_all(pinned, ""),
+                Detail::Rule(Polarity::Require),
+            );
+        }
+        let Some(topic) = self.topic else { return };
+        // Below a bullet stands code as often as prose.
+        let code = nested && machine(lead) && !lead.starts_with(['-', '*']);
+        // What stands below a step belongs to it.
+        let indent = line.len() - line.trim_start().len();
+        if nested
+            && indent > self.indent
+            && matches!(topic, Topic::Open | Topic::Active | Topic::Unconfirmed | Topic::Errors)
+            && let Some(step) =
+                self.facts.last_mut().filter(|it| it.topic == topic && it.message == self.number)
+        {
+            if !code && step.text.chars().count() < 300 {
+                let apart = if step.text.ends_with([':', '.', ';']) { " " } else { "; " };
+                let more = super::text::unmarked(bare(lead));
+                step.text.reword(|it| format!("{it}{apart}{more}"));
+                if let Detail::Error { resolved: resolved @ None, .. } = &mut step.detail {
+                    *resolved = over(&more).then_some(self.number);
+                }
+            }
+            return;
+        }
+        if !self.skip && !code {
+            self.indent = if bare(lead).len() < lead.len() { indent } else { 0 };
+            self.say(topic, lead);
+        }
+    }
+
+    /// Drops what only announced the block of code that follows.
+    fn unannounce(&mut self) {
+        let prose = |it: &&mut Fact| {
+            matches!(it.topic, Topic::Findings | Topic::Current) && it.message == self.number
+        };
+        if let Some(last) = self.facts.last_mut().filter(prose) {
+            let rest = super::text::unannounced(&last.text).len();
+            last.text.truncate(rest);
+            if rest == 0 {
+                self.facts.pop();
+            }
+        }
+    }
+
+    fn push(&mut self, topic: Topic, text: &str, detail: Detail) {
+        let text = text.trim();
+        if !text.is_empty() {
+            self.facts.push(self.earlier.fact(topic, text, detail));
+        }
+    }
+
+    /// What the summary quotes of the user.
+    fn push_quote(&mut self, topic: Topic, text: &str, detail: Detail) {
+        let text = text.trim();
+        if !text.is_empty() {
+            self.facts.push(Fact::user(topic, self.number, self.earlier.quote(text), detail));
+        }
+    }
+
+    /// What the summary says was seen.
+    fn push_seen(&mut self, topic: Seen, text: &str, detail: Detail) {
+        let text = text.trim();
+        if !text.is_empty() {
+            self.facts.push(Fact::seen(topic, self.number, text.into(), detail));
+        }
+    }
+
+    /// A line of the section that is open.
+    fn say(&mut self, topic: Topic, lead: &str) {
+        let checked = ["- [x] ", "- [X] "].iter().any(|it| lead.starts_with(it));
+        let body = bare(lead).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+        // A quotation stays as it is.
+        let quotes = body.starts_with('"') || body.contains("→ \"");
+        let body = if quotes { body } else { super::text::unmarked(&body) };
+        let body = REFS.replace_all(&body, "").into_owned();
+        let body = body.trim();
+        let lower = body.to_lowercase();
+        if body.is_empty() || body == "(none)" || FRAME.iter().any(|it| lower.starts_with(it)) {
+            return;
+        }
+        let stepped =
+            ["open: ", "doing: ", "done: ", "not confirmed: "].iter().any(|it| body.starts_with(it));
+        match topic {
+            Topic::Last | Topic::Current if stepped => self.step(topic, body, checked),
+            Topic::Files => self.files(body),
+            Topic::Commands | Topic::Errors | Topic::Setup => self.command(topic, body),
+            Topic::Goal
+            | Topic::Requests
+            | Topic::UserMessages
+            | Topic::Last
+            | Topic::Decisions
+            | Topic::Constraints
+            | Topic::Directives => self.quoted(topic, body),
+            Topic::Identifiers => self.names(body),
+            Topic::Open | Topic::Active | Topic::Unconfirmed | Topic::Done => self.step(topic, body, checked),
+            Topic::Directory | Topic::Tried | Topic::Untested | Topic::Current | Topic::Findings => {
+                self.prose(topic, body);
+            }
+        }
+    }
+
+    fn prose(&mut self, topic: Topic, body: &str) {
+        let rest = clip(body, 1_000).0.to_string();
+        if topic == Topic::Findings
+            && let Some(polarity) = talk::polarity(&rest).filter(|_| rest.to_lowercase().contains("user "))
+        {
+            self.push(Topic::Constraints, &rest, Detail::Rule(polarity));
+            return;
+        }
+        self.push(topic, &rest, Detail::None);
+    }
+
+    /// Words of the user, where they stand in quotation marks; else what the summary says.
+    fn quoted(&mut self, topic: Topic, body: &str) {
+        // `asked: … → "answer"` keeps its question.
+        if topic == Topic::Decisions {
+            let (asked, answer) = match body.split_once(" → ") {
+                Some((asked, answer)) => (Some(asked), answer),
+                None => (None, body),
+            };
+            let over = answer.contains("(superseded");
+            let answer = answer.split(" (superseded").next().unwrap_or(answer);
+            let (said, means) = match answer.split_once("\" = ") {
+                Some((said, means)) => (said, Some(means.trim().to_string())),
+                None => (answer.strip_suffix('"').unwrap_or(answer), None),
+            };
+            let text = said.strip_prefix('"').unwrap_or(said).to_string();
+            let refused = asked.is_some_and(|it| it.starts_with("refused"));
+            let plain =
+                asked.map(|it| it.trim_start_matches("asked: ").trim_start_matches("refused: ").to_string());
+            let (asked, means) = if refused { (None, plain) } else { (plain, means) };
+            let detail = Detail::Choice { asked, means, refused, superseded: over.then_some(self.number) };
+            if answer.starts_with('"') {
+                self.push_quote(topic, &text, detail);
+            } else {
+                self.push(topic, &text, detail);
+            }
+            return;
+        }
+        let detail = |text: &str| match topic {
+            Topic::Constraints | Topic::Directives => rule_of(text),
+            _ => Detail::None,
+        };
+        let starts = body.starts_with(['"', '“']);
+        if starts && let Some(end) = body.rfind(['"', '”']).filter(|it| *it > 3) {
+            // To the last mark: there may be others within, and `"begin" … "end"` stays what it is.
+            let first = body.chars().next().map_or(1, char::len_utf8);
+            let text = body[first..end].to_string();
+            if topic == Topic::UserMessages && talk::idle(&text) {
+                return;
+            }
+            if topic == Topic::UserMessages {
+                for rule in super::text::sentences(&text) {
+                    if let Some(polarity) = talk::polarity(rule) {
+                        let topic = talk::order(rule, polarity);
+                        self.push_quote(topic, rule, Detail::Rule(polarity));
+                    }
+                }
+            }
+            let detail = detail(&text);
+            self.push_quote(topic, &text, detail);
+        } else {
+            let text = clip(body, 1_200).0;
+            // Beside rules, others' summaries list what else is to be known there.
+            let rules = topic != Topic::Constraints
+                || talk::polarity(text).is_some()
+                || text.to_lowercase().contains("user");
+            let topic = if rules { topic } else { Topic::Findings };
+            let detail = if rules { detail(text) } else { Detail::None };
+            self.push(topic, text, detail);
+        }
+    }
+
+    fn step(&mut self, topic: Topic, body: &str, checked: bool) {
+        let lower = body.to_lowercase();
+        let mut text = body;
+        let mut topic = if checked { Topic::Done } else { topic };
+        for (mark, marked) in [
+            ("[done]", Topic::Done),
+            ("[in progress]", Topic::Active),
+            ("[todo]", Topic::Open),
+            ("done: ", Topic::Done),
+            ("doing: ", Topic::Active),
+            ("open: ", Topic::Open),
+            ("not confirmed: ", Topic::Unconfirmed),
+        ] {
+            if lower.starts_with(mark) {
+                text = &body[mark.len()..];
+                topic = marked;
+            }
+        }
+        if text.to_lowercase().starts_with("none") {
+            return;
+        }
+        let text = clip(text, 400).0.to_string();
+        self.push(topic, &text, Detail::None);
+    }
+
+    fn files(&mut self, body: &str) {
+        // Ours: it is told anew where the session says it.
+        if let Some(path) = body.strip_prefix("working directory: ") {
+            if self.base.is_none() {
+                self.push(Topic::Directory, path, Detail::None);
+            }
+            return;
+        }
+        // Ours: `edited: a.rs, b.rs`; `renamed: a.rs → b.rs`.
+        if let Some((label, list)) = body.split_once(": ")
+            && let (word, root) =
+                label.split_once(" in ").map_or((label, None), |(word, root)| (word, Some(root)))
+            // Each path repeats it.
+            && root.is_none_or(|it| it.len() <= work::LONGEST_PATH)
+            && let Some((_, deed)) = DEEDS.iter().find(|(known, _)| word.eq_ignore_ascii_case(known))
+        {
+            let whole =
+                |it: &str| root.map_or(it.to_string(), |root| format!("{}/{it}", root.trim_end_matches('/')));
+            // Others say more behind a path between backticks.
+            if let Some(path) = list.split('`').nth(1) {
+                let path = work::path(path, None, self.base);
+                return self.push(Topic::Files, &path, Detail::File { deed: *deed, to: None });
+            }
+            for item in list.split(", ") {
+                let (path, to) = match item.split_once(" → ") {
+                    Some((path, to)) => (path, Some(whole(to.trim()))),
+                    None => (item, None),
+                };
+                self.push(Topic::Files, &whole(path.trim()), Detail::File { deed: *deed, to });
+            }
+            return;
+        }
+        let Some(found) = PATH.captures(body).and_then(|it| it.get(1)) else { return self.of_file(body) };
+        let path = found.as_str();
+        let ending = path.rsplit_once('.').map_or("", |it| it.1);
+        let named = path.contains('/')
+            || (1..=5).contains(&ending.len())
+                && ending.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+        if !named || path.len() < 3 {
+            return self.of_file(body);
+        }
+        let rest = &body[found.end()..];
+        let new = rest.trim_start_matches(['`', '*', ' ']).to_lowercase().starts_with("(new");
+        let deed = if new { Deed::Created } else { told(rest).unwrap_or(Deed::Noted) };
+        let path = work::path(path, None, self.base);
+        self.push(Topic::Files, &path, Detail::File { deed, to: None });
+        let rest =
+            body.get(found.end()..).unwrap_or_default().trim_matches(['`', '*', ' ', '-', '—', '–', ':']);
+        if rest.chars().count() > 12 {
+            let text = format!("{path}: {}", clip(rest, 240).0);
+            self.push(Topic::Findings, &text, Detail::None);
+        }
+    }
+
+    /// What a section on files says below a path.
+    fn of_file(&mut self, body: &str) {
+        // Not far back: other lines about it may stand between.
+        let file = self
+            .facts
+            .iter_mut()
+            .rev()
+            .take(40)
+            .find(|it| it.topic == Topic::Files && it.message == self.number);
+        if let Some(Fact { detail: Detail::File { deed: deed @ Deed::Noted, .. }, .. }) = file
+            && told(body).is_some_and(|it| !matches!(it, Deed::Read | Deed::Noted))
+        {
+            // Something in it was added, fixed, removed: the file was changed.
+            *deed = Deed::Edited;
+        }
+        if body.chars().count() > 24 {
+            let text = clip(body, 240).0.to_string();
+            self.push(Topic::Findings, &text, Detail::None);
+        }
+    }
+
+    fn command(&mut self, section: Topic, body: &str) {
+        if let Some(list) = body.strip_prefix("looked, ok: ") {
+            return self.looked(list);
+        }
+        let Some(found) = COMMAND.captures(body) else {
+            let topic = if section == Topic::Commands { Topic::Findings } else { section };
+            let lower = body.to_lowercase();
+            let over = over(body);
+            let detail = match topic {
+                Topic::Errors => {
+                    Detail::Error { of: None, resolved: over.then_some(self.number), similar: None }
+                }
+                _ => Detail::None,
+            };
+            let text = clip(body, 400).0.to_string();
+            // `- Fixed by …` below an error is that error's end.
+            if over
+                && lower.starts_with("fix")
+                && let Some(last) =
+                    self.facts.last_mut().filter(|it| it.topic == Topic::Errors && it.message == self.number)
+            {
+                if last.text.len() < 1_000 {
+                    last.text.reword(|it| format!("{it} {text}"));
+                }
+                last.detail = detail;
+                return;
+            }
+            return self.push(topic, &text, detail);
+        };
+        // One that was cut stays marked as cut.
+        let more = if found.get(2).is_some() { " …" } else { "" };
+        let command = format!("{}{more}", found.get(1).map_or("", |it| it.as_str()));
+        let command = command.as_str();
+        let rest = found.get(3).map_or("", |it| it.as_str()).trim();
+        if section == Topic::Errors {
+            let (text, state) = rest.rsplit_once(" → ").unwrap_or((rest, ""));
+            // Ours: `command` → failed, exit 1: what went wrong → unresolved.
+            let ended = body[..body.len() - rest.len()].trim_end().ends_with('→');
+            let ended = text.split_once(": ").filter(|it| ended && it.0.starts_with("failed"));
+            if let Some((state, _)) = ended {
+                let detail =
+                    Detail::Command { outcome: outcome(state, None), looked: super::command::looks(command) };
+                self.push(Topic::Commands, command, detail);
+            }
+            let text = ended.map_or(text, |it| it.1);
+            let resolved = state.starts_with("resolved").then_some(self.number);
+            let similar = state.starts_with("a similar run went well").then_some(self.number);
+            let detail = Detail::Error { of: Some(command.into()), resolved, similar };
+            return self.push(Topic::Errors, text, detail);
+        }
+        if section == Topic::Setup {
+            return self.push_seen(Seen::Setup, command, Detail::None);
+        }
+        let (state, error) = match rest.split_once(": ") {
+            Some((state, error)) => (state, Some(error.to_string())),
+            None => (rest, None),
+        };
+        self.push(
+            Topic::Commands,
+            command,
+            Detail::Command { outcome: outcome(state, error), looked: super::command::looks(command) },
+        );
+    }
+
+    /// Ours: ``looked, ok: `a`, `b` ``.
+    fn looked(&mut self, list: &str) {
+        for command in list.split('`').skip(1).step_by(2) {
+            let outcome = Outcome { ok: Some(true), ..Outcome::default() };
+            let detail = Detail::Command { outcome, looked: true };
+            self.push(Topic::Commands, command, detail);
+        }
+    }
+
+    fn names(&mut self, body: &str) {
+        const KINDS: [(&str, Name); 9] = [
+            ("urls", Name::Url),
+            ("hashes", Name::Hash),
+            ("tickets", Name::Ticket),
+            ("branches", Name::Branch),
+            ("versions", Name::Version),
+            ("ports", Name::Port),
+            ("ids", Name::Id),
+            ("settings", Name::Setting),
+            ("symbols", Name::Symbol),
+        ];
+        let kind = body.split_once(": ").and_then(|(word, list)| {
+            Some((KINDS.iter().find(|it| word.eq_ignore_ascii_case(it.0))?.1, list))
+        });
+        match kind {
+            Some((kind, list)) => {
+                for item in list.split(", ") {
+                    self.push_seen(Seen::Identifiers, item.trim_matches('`'), Detail::Name(kind));
+                }
+            }
+            None => self.push(Topic::Findings, &flat(clip(body, 300).0), Detail::None),
+        }
+    }
+}
+
+/// An outcome from the words that [`Fold::command`]'s lines say it with.
+fn outcome(state: &str, error: Option<String>) -> Outcome {
+    let mut outcome = Outcome { error, ..Outcome::default() };
+    let mut results = Vec::new();
+    for word in state.split(", ") {
+        match word {
+            "ok" => outcome.ok = Some(true),
+            "failed" => outcome.ok = Some(false),
+            _ => match word.strip_prefix("exit ").and_then(|it| it.parse().ok()) {
+                Some(code) => outcome.exit = Some(code),
+                None if word == "ran" || word == "no outcome seen" => {}
+                None => results.push(word),
+            },
+        }
+    }
+    outcome.result = (!results.is_empty()).then(|| results.join(", "));
+    outcome
+}

@@ -1,0 +1,328 @@
+//! The ledger: what a history says that must not be lost, read without a model. Each fact knows its message.
+//!
+//! Shares no extraction code with `score`, which checks it; both read tool calls through `tools`.
+//!
+//! What a person said is only ever taken from messages that a person wrote ([`Kind::Said`]), from the agent's own record
+//! of a refusal or an answer, and from earlier summaries: see [`voice`]. Client context and tool output never become
+//! somebody's words.
+//!
+//! [`Kind::Said`]: history::Kind::Said
+
+mod command;
+mod cues;
+mod evidence;
+mod expression;
+mod fold;
+mod names;
+mod outcome;
+mod pause;
+mod plan;
+mod stale;
+mod talk;
+pub(crate) mod text;
+mod voice;
+mod work;
+
+use serde::{Deserialize, Serialize};
+
+use history::History;
+use history::cores;
+use history::verbatim;
+pub use pause::pause;
+pub use stale::answered;
+
+pub use command::delivers;
+pub use outcome::Outcome;
+pub use text::flat;
+pub use voice::{Voice, Words};
+
+/// What a fact is about. Profiles name topics to say what a section of their summary holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Topic {
+    /// What the session is for: the first request, and what replaced it.
+    Goal,
+    /// Standing orders, prohibitions, preferences of the user; verbatim.
+    Constraints,
+    /// Orders of the user for the task at hand, which do not bind what comes after it; verbatim.
+    Directives,
+    /// What the user asked for along the way.
+    Requests,
+    /// Every word the user wrote, in order, shortened where long.
+    UserMessages,
+    /// What was settled, and what that replaced.
+    Decisions,
+    /// Path and what was last done to it.
+    Files,
+    /// Working directory.
+    Directory,
+    /// How to build, test, run; conventions.
+    Setup,
+    /// Command and outcome.
+    Commands,
+    /// Errors and whether they were resolved.
+    Errors,
+    /// Approaches given up, and why.
+    Tried,
+    /// Code said to need tests.
+    Untested,
+    /// Plan items that are done.
+    Done,
+    /// Plan items being worked on.
+    Active,
+    /// Plan items still open.
+    Open,
+    /// Open by an earlier summary or a plan that was left; not confirmed since.
+    Unconfirmed,
+    /// What was last being done, word for word where possible.
+    Current,
+    /// The latest request and the unanswered question.
+    Last,
+    /// URLs, versions, hashes, ports, symbols in use.
+    Identifiers,
+    /// What was found out and said by the model.
+    Findings,
+}
+
+/// Which way a rule points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Polarity {
+    /// Must not.
+    Forbid,
+    /// Must.
+    Require,
+    /// Rather.
+    Prefer,
+}
+
+/// What was last done to a file. Reading does not count once it was changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Deed {
+    /// Made in this session.
+    Created,
+    /// Made in this session, then changed.
+    Grown,
+    /// Was there and was written anew as a whole.
+    Written,
+    /// Changed in part.
+    Edited,
+    /// Moved elsewhere.
+    Renamed,
+    /// Removed.
+    Deleted,
+    /// Its changes were thrown away: it is as it was.
+    Restored,
+    /// Changed before an earlier compaction, as its summary says; only read since.
+    Reread,
+    /// Only read.
+    Read,
+    /// Named in an earlier summary, which does not say what was done to it.
+    Noted,
+}
+
+/// What kind of name an identifier is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Name {
+    /// A web address.
+    Url,
+    /// A commit or other hash.
+    Hash,
+    /// An issue, ticket or pull request.
+    Ticket,
+    /// A git branch.
+    Branch,
+    /// A version with what it is of.
+    Version,
+    /// A port.
+    Port,
+    /// A session or object id.
+    Id,
+    /// A setting: `KEY=value`, `key: 5`.
+    Setting,
+    /// A function or type that was written.
+    Symbol,
+}
+
+/// What a fact says beyond its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Detail {
+    /// Nothing.
+    None,
+    /// The text is a rule.
+    Rule(Polarity),
+    /// The text is a path.
+    File {
+        /// What was last done to it.
+        deed: Deed,
+        /// Where it went, if it was moved.
+        to: Option<String>,
+    },
+    /// The text is a command.
+    Command {
+        /// What came of its last run.
+        outcome: Outcome,
+        /// It only looked at things.
+        looked: bool,
+    },
+    /// The text is the line that says what went wrong.
+    Error {
+        /// The command, or tool and path, that it came from.
+        of: Option<String>,
+        /// The message in which the same succeeded later.
+        resolved: Option<usize>,
+        /// The message in which something of the same kind succeeded later: it may be gone.
+        similar: Option<usize>,
+    },
+    /// The text is what the user said to a question or proposal.
+    Choice {
+        /// What was asked.
+        asked: Option<String>,
+        /// What the answer stands for, such as the text of option B; or what was refused.
+        means: Option<String>,
+        /// It was a no.
+        refused: bool,
+        /// The message in which it was replaced.
+        superseded: Option<usize>,
+    },
+    /// The text is an identifier.
+    Name(Name),
+}
+
+/// Something that must not be lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fact {
+    /// What it is about.
+    pub topic: Topic,
+    /// Number in the history of the message it stands in; for a state, the message that last changed it.
+    pub message: usize,
+    /// The words, path, command or name, and whose it is.
+    pub text: Words,
+    /// What else is known.
+    pub detail: Detail,
+}
+
+/// The facts of a history, by message, each once.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Ledger {
+    /// In the order of their messages.
+    pub facts: Vec<Fact>,
+    /// The working directory, where the history tells it.
+    pub directory: Option<String>,
+}
+
+impl Fact {
+    /// Whose words the text is.
+    pub fn voice(&self) -> Voice {
+        self.text.voice()
+    }
+}
+
+impl Ledger {
+    /// The facts about a topic, in order.
+    pub fn about(&self, topic: Topic) -> impl Iterator<Item = &Fact> {
+        self.facts.iter().filter(move |it| it.topic == topic)
+    }
+}
+
+/// Whether a text lays out a plan: its first words announce one.
+pub fn is_plan(text: &str) -> bool {
+    /// So many characters may stand before the colon or the first step.
+    const LEAD: usize = 80;
+    let lead: String = text.chars().take(LEAD).collect::<String>().to_lowercase();
+    let lead = lead.split([':', '：', '\n']).next().filter(|it| it.len() < lead.len()).unwrap_or_default();
+    let words = lead.split(|it: char| !it.is_alphanumeric());
+    words.clone().any(|it| it == "plan")
+        || lead.contains("next steps")
+        || ["計画", "计划", "計劃"].iter().any(|it| lead.contains(it))
+}
+
+/// Makes ready what [`read`] needs the first time in a process: most of what it takes for a short history.
+pub fn prepare() {
+    std::sync::LazyLock::force(&cues::CUES);
+}
+
+/// Reads a history. Linear in its text; the same history gives the same ledger.
+pub fn read(history: &History) -> Ledger {
+    let Some((history, origins)) = verbatim::expanded(history) else { return read_messages(history) };
+    let mut ledger = read_messages(&history);
+    let origin = |it: &mut usize| *it = origins.get(*it).copied().unwrap_or(*it);
+    for fact in &mut ledger.facts {
+        origin(&mut fact.message);
+        match &mut fact.detail {
+            Detail::Error { resolved, similar, .. } => {
+                [resolved, similar].into_iter().flatten().for_each(origin);
+            }
+            Detail::Choice { superseded, .. } => superseded.iter_mut().for_each(origin),
+            Detail::None
+            | Detail::Rule(_)
+            | Detail::File { .. }
+            | Detail::Command { .. }
+            | Detail::Name(_) => {}
+        }
+    }
+    ledger
+}
+
+fn read_messages(history: &History) -> Ledger {
+    let mut facts = Vec::new();
+    let directory = work::directory(history);
+    fold::read(history, directory.as_deref(), &mut facts);
+    let goal = facts.iter().any(|it| it.topic == Topic::Goal);
+    // What was said and what was done are found by different words.
+    let (said, names) = cores::both(
+        || talk::read(history, goal),
+        || {
+            work::read(history, directory.as_deref(), &mut facts);
+            let changed = plan::read(history, &mut facts);
+            stale::read(history, &changed, &mut facts);
+            names::read(history)
+        },
+    );
+    facts.extend(said);
+    facts.extend(names);
+    stale::refused(&mut facts);
+    stale::settle(history, &mut facts);
+    Ledger { facts: settled(facts), directory }
+}
+
+/// Brings the facts in order and drops what a later one says again: of a file, a command or a name the newest stands,
+/// of words the first.
+fn settled(mut facts: Vec<Fact>) -> Vec<Fact> {
+    use std::collections::HashMap;
+    // Stable: within a message, the order in which they were found.
+    facts.sort_by_key(|it| it.message);
+    let mut seen: HashMap<(Topic, String), usize> = HashMap::new();
+    let mut keep = vec![true; facts.len()];
+    for index in 0..facts.len() {
+        let fact = &facts[index];
+        let key = match (&fact.detail, fact.topic) {
+            (Detail::Command { .. }, _) => command::key(&fact.text),
+            (Detail::Error { of, .. }, _) => {
+                let of = of.as_deref().map(command::key).unwrap_or_default();
+                format!("{of} {}", text::untimed(&fact.text))
+            }
+            // An answer is only the same if the question is.
+            (Detail::Choice { asked, means, .. }, _) => format!("{asked:?} {means:?} {}", fact.text),
+            // "continue" said twice was said twice; a long text said twice was sent again.
+            (_, Topic::UserMessages | Topic::Requests | Topic::Last) if fact.text.len() <= 60 => {
+                format!("{} {}", fact.message, fact.text)
+            }
+            (Detail::None | Detail::Rule(_) | Detail::File { .. } | Detail::Name(_), _) => {
+                text::flat(&fact.text).to_lowercase()
+            }
+        };
+        let newest =
+            matches!(fact.detail, Detail::File { .. } | Detail::Command { .. } | Detail::Error { .. });
+        match seen.insert((fact.topic, key.clone()), index) {
+            Some(before) if newest => keep[before] = false,
+            Some(before) => {
+                keep[index] = false;
+                seen.insert((fact.topic, key), before);
+            }
+            None => {}
+        }
+    }
+    let mut keep = keep.into_iter();
+    facts.retain(|_| keep.next().unwrap_or(true));
+    facts
+}

@@ -1,0 +1,219 @@
+//! Identifiers in use: what cannot be guessed again once it is gone.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use super::expression::Expression;
+use super::text::{clip, own};
+use super::voice::Seen;
+use super::{Detail, Fact, Name};
+use history::tools::{self, Meaning};
+use history::{History, Kind, Part, Role};
+
+static KINDS: LazyLock<Vec<(Name, Expression)>> = LazyLock::new(|| {
+    [
+        (Name::Url, r"\bhttps?://[^\s<>)\]}'\x22`|\\，。）]+[^\s<>)\]}'\x22`|\\，。）.,;:!?*]"),
+        (Name::Id, r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"),
+        (Name::Ticket, r"(?i)\b(?:PR|pull request|issue|MR|bug|ticket)s? ?#?\d{1,6}\b|(?-i)\b[A-Z][A-Z]{1,9}-\d{1,6}\b|(?:^|\s|\()#\d{2,5}\b"),
+        (Name::Version, r"(?:[@\w./-]*[A-Za-z][@ :=^~v]{1,3}|\bv)\d+\.\d+(?:\.\d+)*(?:-[\w.]+)?\b"),
+        (Name::Port, r"(?i)(?:\bport[ :=]+|localhost:|127\.0\.0\.1:|0\.0\.0\.0:)\d{2,5}\b"),
+        (Name::Hash, r"\b(?:sha256:)?[0-9a-f]{7,64}\b"),
+        (Name::Branch, r"(?i)(?:\bbranch(?:es)?(?: named| called)? [`'\x22]?|git (?:checkout|switch)(?: -[bc])? |git push (?:-u )?origin |origin/)([A-Za-z][\w.-]*/?[\w./-]*\w)"),
+        (Name::Setting, r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]{2,}=[^\s'\x22`;$()]{1,80}"),
+    ]
+    .into_iter()
+    .map(|(kind, pattern)| (kind, Expression::new(pattern)))
+    .collect()
+});
+/// What a written piece of code defines.
+static DEFINED: LazyLock<Expression> = LazyLock::new(|| {
+    Expression::new(
+        r"(?m)^[\s+]*(?:export |pub(?:\([^)]*\))? |async |static |default |public |private |protected |func \([^)]*\) )*(?:fn|func|def|function|class|struct|enum|trait|interface|type|const|impl)?\s*\b(?:fn|func|def|function|class|struct|enum|trait|interface) ([A-Za-z_]\w{3,60})|(?m)^[\s+]*func \([^)]*\) ([A-Za-z_]\w{3,60})",
+    )
+});
+
+/// No more than this many of a message of a tool or the model: a listing is not a name in use.
+const FEW: usize = 40;
+
+/// Reads the identifiers that the user or the model names, that commands hold, and that code written here defines.
+pub(super) fn read(history: &History) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    // How often, by kind and text; where first.
+    let mut seen: HashMap<(Name, String), usize> = HashMap::new();
+    let mut add = |number: usize, kind: Name, text: &str| {
+        let text = trimmed(kind, text.trim().trim_start_matches('('));
+        if !telling(kind, text) {
+            return;
+        }
+        if seen.insert((kind, text.to_string()), number).is_none() {
+            facts.push(Fact::seen(Seen::Identifiers, number, text.into(), Detail::Name(kind)));
+        }
+    };
+    for (number, message) in history.messages().iter().enumerate() {
+        if matches!(message.kind, Kind::Context | Kind::Marker | Kind::Continue)
+            || message.role == Role::System
+        {
+            continue;
+        }
+        for part in &message.parts {
+            match part {
+                Part::Text(text) => {
+                    for stretch in own(text.as_str()) {
+                        named(number, stretch, &mut add);
+                    }
+                }
+                Part::Call(call) => {
+                    let actions = tools::actions(call);
+                    for action in &actions {
+                        if let Some(command) = &action.command {
+                            named(number, clip(command, 4_000).0, &mut add);
+                        }
+                    }
+                    if actions.iter().any(|it| matches!(it.meaning, Meaning::Edit | Meaning::Create)) {
+                        defined(number, call.input.as_str(), call.freeform, &mut add);
+                    }
+                    if actions.iter().any(|it| it.meaning == Meaning::Fetch) {
+                        named(number, call.input.as_str(), &mut add);
+                    }
+                }
+                // Of what tools print, only what a commit or a new pull request is called.
+                Part::Output(output) => {
+                    let text = clip(output.text.as_str(), 2_000).0;
+                    for line in text.lines().filter(|it| it.starts_with('[') && it.contains("] ")).take(3) {
+                        for found in KINDS[5].1.find_iter(line).take(1) {
+                            add(number, Name::Hash, found.as_str());
+                        }
+                    }
+                    if text.len() < 400 && text.trim_start().starts_with("https://") {
+                        named(number, text, &mut add);
+                    }
+                }
+                Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
+            }
+        }
+    }
+    facts
+}
+
+fn named(number: usize, text: &str, add: &mut impl FnMut(usize, Name, &str)) {
+    for (kind, pattern) in KINDS.iter() {
+        for found in pattern.captures_iter(text).take(FEW) {
+            if let Some(it) = found.get(1).or_else(|| found.get(0)) {
+                // A hash or number inside a longer name or address is no name of its own.
+                let inside = |at: Option<char>| at.is_some_and(|c| c.is_alphanumeric() || "-_/%".contains(c));
+                let alone = !inside(text[..it.start()].chars().next_back())
+                    && !inside(text[it.end()..].chars().next());
+                if alone || !matches!(kind, Name::Hash) {
+                    add(number, *kind, it.as_str());
+                }
+            }
+        }
+    }
+}
+
+fn defined(number: usize, input: &str, freeform: bool, add: &mut impl FnMut(usize, Name, &str)) {
+    let mut each = |text: &str, patch: bool| {
+        for found in DEFINED.captures_iter(text).take(FEW) {
+            let line = found.get(0).map_or("", |it| it.as_str()).trim_start_matches('\n');
+            // In a patch only what is added.
+            if patch && !line.starts_with('+') {
+                continue;
+            }
+            if let Some(it) = found.get(1).or_else(|| found.get(2)) {
+                add(number, Name::Symbol, it.as_str());
+            }
+        }
+    };
+    if freeform {
+        each(input, true);
+        return;
+    }
+    let input: serde_json::Value = serde_json::from_str(input).unwrap_or_default();
+    for key in
+        ["new_string", "newString", "newText", "content", "file_text", "new_str", "replace", "patchText"]
+    {
+        if let Some(text) = input.get(key).and_then(|it| it.as_str()) {
+            each(text, key == "patchText");
+        }
+    }
+}
+
+/// A version without a word before it that only happens to stand there.
+fn trimmed(kind: Name, text: &str) -> &str {
+    const FILLERS: [&str; 27] = [
+        "already",
+        "now",
+        "now:",
+        "dev:",
+        "still",
+        "at",
+        "versions:",
+        "version",
+        "version:",
+        "is",
+        "to",
+        "was",
+        "the",
+        "in",
+        "of",
+        "on",
+        "and",
+        "or",
+        "from",
+        "for",
+        "origin",
+        "step",
+        "section",
+        "release",
+        "showed",
+        "using",
+        "a",
+    ];
+    let text = if kind == Name::Version { text.trim_start_matches(['-', '.', '/']) } else { text };
+    match text.split_once(' ') {
+        Some((word, number)) if kind == Name::Version && FILLERS.contains(&word.to_lowercase().as_str()) => {
+            number
+        }
+        _ => text.trim_end_matches(['.', ',', ')']),
+    }
+}
+
+/// Whether a name ends as files do: `git checkout src/client.rs` names no branch.
+fn is_file(name: &str) -> bool {
+    let last = name.rsplit('/').next().unwrap_or(name);
+    last.rsplit_once('.').is_some_and(|(stem, ending)| {
+        !stem.is_empty()
+            && (1..=5).contains(&ending.len())
+            && ending.bytes().all(|it| it.is_ascii_alphabetic())
+    })
+}
+
+/// Whether a find says something: a hash needs digits and letters, a branch is more than a word.
+fn telling(kind: Name, text: &str) -> bool {
+    match kind {
+        Name::Hash => {
+            text.len() >= 7
+                && text.bytes().any(|b| b.is_ascii_digit())
+                && text.bytes().any(|b| b.is_ascii_lowercase())
+        }
+        Name::Branch => {
+            text.contains(['/', '-']) && text.len() >= 5 && !text.ends_with(['.', '/']) && !is_file(text)
+                || text == "main"
+                || text == "master"
+                || text == "dev"
+        }
+        Name::Version => {
+            !text.starts_with("at ")
+                && (text.contains(char::is_alphabetic) || text.matches('.').count() > 1)
+                && !text.starts_with("0.0.0.0")
+                && !text.starts_with("127.")
+                && text.len() <= 60
+        }
+        Name::Ticket => {
+            !["UTF-8", "UTF-16", "SHA-1", "SHA-256", "ISO-8601", "GPT-4", "GPT-5"].contains(&text)
+                && !text.starts_with("UTF-")
+        }
+        Name::Url => text.len() <= 300 && !text.contains("example.com"),
+        Name::Port | Name::Id | Name::Setting | Name::Symbol => true,
+    }
+}

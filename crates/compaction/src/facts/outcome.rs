@@ -1,0 +1,411 @@
+//! What came of a command, read from its output: exit code, counts, the line that says what went wrong.
+
+use std::sync::LazyLock;
+
+use super::command;
+use super::expression::Expression;
+use super::text::{clip, flat, unescaped};
+use history::Output;
+
+/// What came of a command.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Outcome {
+    /// Whether it succeeded, where that can be told.
+    pub ok: Option<bool>,
+    /// Its exit code, where the output says it.
+    pub exit: Option<i32>,
+    /// Counts or other results as the output has them: `12 passed, 1 failed`, `committed a1b2c3d`.
+    pub result: Option<String>,
+    /// The first line that says what went wrong.
+    pub error: Option<String>,
+    /// It goes on in the background under this session number (Codex).
+    pub running: Option<String>,
+}
+
+static HEADER: LazyLock<Expression> =
+    LazyLock::new(|| Expression::new(r"^(?:Chunk ID|Exit code|Wall time): [^\x00]*?\nOutput:\n"));
+/// Code with line numbers, as viewers print it: not a message, whatever it says.
+static NUMBERED: LazyLock<Expression> = LazyLock::new(|| Expression::new(r"^\s*\d+\s*[:|→\t]"));
+
+/// How much of an output is looked at, at each end, in bytes.
+const LOOK: usize = 8_000;
+
+static EXIT: LazyLock<Expression> = LazyLock::new(|| {
+    Expression::new(concat!(
+        r#"(?im)(?:^\s*|[\[(<. "])(?:process exited with code|command exited with code|exit code|exit_code|exited with code"#,
+        r#"|exit status|returncode|return code|completed with exit code|finished with exit code)[":>=\s]*\(?(-?\d{1,5})\b"#,
+    ))
+});
+/// A command that goes on in the background, with its id (Codex 0.169, Claude Code 2.1).
+static RUNNING: LazyLock<Expression> = LazyLock::new(|| {
+    Expression::new(r"(?m)^(?:Process running with session ID|Command running in background with ID:) (\w+)")
+});
+/// Counts that test runners, linters and compilers print.
+static COUNT: LazyLock<Expression> = LazyLock::new(|| {
+    Expression::new(
+        r"(?i)\b(\d+) (passed|passing|pass|failed|failing|failures?|fail|skipped|skip|pending|todo|errors?|warnings?|issues?|problems?|ignored)\b",
+    )
+});
+static TAP: LazyLock<Expression> =
+    LazyLock::new(|| Expression::new(r"(?m)^(?:#|ℹ) (pass|fail|skipped|todo) (\d+)\s*$"));
+static COMMIT: LazyLock<Expression> =
+    LazyLock::new(|| Expression::new(r"(?m)^\[([^\]\s]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] (.*)$"));
+static PULL: LazyLock<Expression> =
+    LazyLock::new(|| Expression::new(r"https://\S+/(?:pull|merge_requests|issues)/\d+\b"));
+/// Lines that say what went wrong, the surest first.
+static WRONG: LazyLock<[Expression; 4]> = LazyLock::new(|| {
+    [
+        // A test's name says more than what its assertion printed.
+        Expression::new(
+            r"(?m)^(?:\(fail\) |--- FAIL: |FAILED \S+::|test \S+ \.\.\. FAILED|not ok \d+ |\s*\d+ - \S+ \((?:Failed|Timeout)\))",
+        ),
+        Expression::new(concat!(
+            r"(?m)(?:^|\s)(?:error(?:\[\w+\])?:|Error:|ERROR\b|fatal:|FATAL\b|panic:|[a-z]\w*[a-z](?:Error|Exception):|\w+\.?\w*(?:Error|Exception)\b:",
+            r"|error TS\d+|thread '.*' (?:\(\d+\) )?panicked|CONFLICT|AssertionError|SyntaxError|undefined reference",
+            r"|npm (?:ERR!|error)|TypeError)",
+        )),
+        Expression::new(concat!(
+            r"(?m)(?:command not found|[Nn]o such file or directory|[Pp]ermission denied|[Nn]ot found|[Cc]annot |[Cc]ould not |[Ff]ailed to |[Uu]nable to |[Ii]llegal option",
+            r"|unrecognized|unexpected argument|is not recognized|declared and not used|undefined:|timed out|rejected|[Aa]ssertion .*failed|did not match|build failed|non-fast-forward)",
+        )),
+        Expression::new(
+            r"(?m)^\s*(?:FAIL\b|--- FAIL|✗|✖|❌|×|not ok\b|FAILED\b|E\s{2,}|.*\.{3,}\s*Failed\s*$)",
+        ),
+    ]
+});
+/// Lines that only repeat that something failed.
+static EMPTY: LazyLock<Expression> = LazyLock::new(|| {
+    Expression::new(
+        r"(?i)^\W*(?:debugger attached.*|waiting for the debugger.*|chunk id.*|wall time.*|> .*|\[\w+\] error task failed|exit code:? -?\d+|error|fail(?:ed)?|errors?:|command exited with code \d+|process exited with code \d+|command aborted|npm (?:err!|error)(?: (?:code|errno|path|lifecycle|workspace|location|command)\b.*)?)\W*$",
+    )
+});
+
+/// Reads an output of `command`. An exit code that the shell reports is believed; where a pipe or a list of commands
+/// hides that of the runner, its summary line comes next. `reports`: an output that is not marked as failed means 0.
+pub(super) fn read(output: &Output, command: &str, reports: bool) -> Outcome {
+    let text = output.text.as_str();
+    let (head, tail) = ends(text);
+    let (head, tail) = (unescaped(head), unescaped(tail));
+    let masked = command::masks(command);
+    let printed = exit(&head, &tail, masked || output.failed || !reports);
+    let mut out =
+        Outcome { exit: printed.filter(|it| *it != 0).or(output.exit).or(printed), ..Outcome::default() };
+    if let Some(found) = RUNNING.captures(&head) {
+        out.running = found.get(1).map(|it| it.as_str().into());
+        return out;
+    }
+    // What Codex says of the run itself is not the command's output.
+    let head = &head[HEADER.find(&head).map_or(0, |it| it.end())..];
+    let counts = counted(&tail).or_else(|| counted(head));
+    let failures = counts.as_ref().is_some_and(|it| it.failed);
+    let wrong = wrong(head).or_else(|| wrong(&tail));
+    let committed = COMMIT.captures(head).or_else(|| COMMIT.captures(&tail));
+    let passes = counts.as_ref().is_some_and(|it| !it.failed && it.tests);
+    let commit = committed
+        .as_ref()
+        .and_then(|it| Some(format!("committed {} on {}", it.get(2)?.as_str(), it.get(1)?.as_str())));
+    out.result = commit.or_else(|| counts.map(|it| it.shown));
+    if out.result.is_none() && text.len() < 2_000 {
+        out.result = PULL.find(&tail).map(|it| it.as_str().into());
+    }
+    out.ok = match (output.failed, out.exit) {
+        (true, _) => Some(false),
+        (false, Some(code)) if code != 0 => Some(false),
+        (false, Some(_)) if !masked => Some(true),
+        (false, None) if reports && !masked => Some(true),
+        _ if committed.is_some() => Some(true),
+        _ if failures => Some(false),
+        _ if passes => Some(true),
+        (false, Some(_)) => Some(out.result.is_some() || wrong.as_ref().is_none_or(|it| it.1 != 3)),
+        (false, None) if wrong.as_ref().is_some_and(|it| it.1 != 2) => Some(false),
+        (false, None) => reports.then_some(true),
+    };
+    if out.ok == Some(false) {
+        out.error = wrong.map(|it| it.0).or_else(|| first_line(head));
+        let panicked = out.error.as_deref().and_then(|it| panicked(it, head).or_else(|| panicked(it, &tail)));
+        out.error = panicked.or(out.error);
+    }
+    out
+}
+
+fn ends(text: &str) -> (&str, &str) {
+    if text.len() <= 2 * LOOK {
+        return (text, text);
+    }
+    let mut to = LOOK;
+    while !text.is_char_boundary(to) {
+        to -= 1;
+    }
+    let mut from = text.len() - LOOK;
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    (&text[..to], &text[from..])
+}
+
+/// The exit code stands in the first or the last lines; between them it may be quoted. `within`: also inside of a line,
+/// where a command that succeeded would only speak of one.
+fn exit(head: &str, tail: &str, within: bool) -> Option<i32> {
+    let code = |line: &str| {
+        let found = EXIT.captures(line)?;
+        // Codex's code mode hands over what its shell reports as JSON, Claude Code the state of a task as elements.
+        let starts = found.get(0)?.start() == 0 || line.starts_with('<') || line.starts_with("{\"chunk_id\"");
+        found.get(1).filter(|_| within || starts)?.as_str().parse().ok()
+    };
+    let first = head.lines().take(6).find_map(code);
+    first.or_else(|| tail.lines().rev().take(6).find_map(code))
+}
+
+struct Counts {
+    shown: String,
+    /// Some of them are tests that passed.
+    tests: bool,
+    failed: bool,
+}
+
+/// The counts of the last line that has some; cargo's and others' several result lines are added up.
+fn counted(text: &str) -> Option<Counts> {
+    let tap: Vec<(String, u64)> = TAP
+        .captures_iter(text)
+        .filter_map(|it| {
+            Some((
+                format!("{}ed", it.get(1)?.as_str()).replace("skippeded", "skipped"),
+                it.get(2)?.as_str().parse().ok()?,
+            ))
+        })
+        .collect();
+    let mut totals: Vec<(String, u64)> = tap;
+    if totals.is_empty() {
+        let lines: Vec<&str> = text
+            .lines()
+            .filter(|it| it.len() < 400 && !it.trim_start().starts_with("error") && sums_up(it))
+            .collect();
+        let results: Vec<&&str> = lines.iter().filter(|it| it.contains("test result:")).collect();
+        let tests: Vec<&&str> = lines.iter().filter(|it| it.trim_start().starts_with("Tests")).collect();
+        let chosen: Vec<&str> = if !results.is_empty() {
+            results.into_iter().copied().collect()
+        } else if let Some(line) = tests.last() {
+            vec![**line]
+        } else {
+            // Runners that put each count on a line of its own put them next to one another.
+            lines.iter().rev().take(3).rev().copied().collect()
+        };
+        for line in chosen {
+            for found in COUNT.captures_iter(line) {
+                let (Some(number), Some(what)) = (found.get(1), found.get(2)) else { continue };
+                let Ok(number) = number.as_str().parse::<u64>() else { continue };
+                let what = what.as_str().to_lowercase();
+                match totals.iter_mut().find(|it| it.0 == what) {
+                    Some(total) if line.contains("test result:") => total.1 += number,
+                    Some(total) => total.1 = number,
+                    None => totals.push((what, number)),
+                }
+            }
+        }
+    }
+    let bad =
+        |what: &str| what.starts_with("fail") || what.starts_with("error") || what.starts_with("problem");
+    totals.retain(|(what, number)| *number > 0 || bad(what) || what.starts_with("issue"));
+    let failed = totals.iter().any(|(what, number)| *number > 0 && bad(what));
+    let tests = totals.iter().any(|(what, _)| what.starts_with("pass"));
+    let shown: Vec<String> = totals.iter().map(|(what, number)| format!("{number} {what}")).collect();
+    (!shown.is_empty()).then(|| Counts { shown: shown.join(", "), tests, failed })
+}
+
+/// Whether a line is what a runner sums up with: counts, and few words that say anything else.
+fn sums_up(line: &str) -> bool {
+    /// Words of such lines beside what is counted.
+    const FRAME: [&str; 28] = [
+        "test",
+        "tests",
+        "test files",
+        "files",
+        "file",
+        "suites",
+        "suite",
+        "result",
+        "ok",
+        "failed",
+        "total",
+        "in",
+        "and",
+        "out",
+        "of",
+        "filtered",
+        "measured",
+        "finished",
+        "found",
+        "across",
+        "ran",
+        "fixable",
+        "with",
+        "ms",
+        "s",
+        "examples",
+        "checks",
+        "specs",
+    ];
+    /// Other words: a name or two.
+    const OTHERS: usize = 3;
+    let counts = COUNT.find_iter(line).filter(|it| {
+        // `FAIL=0` names what it counts first; `"fail"` is a field.
+        !line[it.end()..].starts_with(['=', ':', '"', '_', '-'])
+    });
+    if counts.count() == 0 {
+        return false;
+    }
+    let rest = COUNT.replace_all(line, " ").to_lowercase();
+    let words = rest.split(|c: char| !c.is_alphanumeric()).filter(|it| it.starts_with(char::is_alphabetic));
+    words.filter(|it| !FRAME.contains(it)).count() <= OTHERS
+}
+
+/// The first line of the surest kind, and which kind that is.
+fn wrong(text: &str) -> Option<(String, usize)> {
+    for (kind, pattern) in WRONG.iter().enumerate() {
+        for found in pattern.find_iter(text).take(20) {
+            let start = text[..found.start()].rfind('\n').map_or(0, |it| it + 1);
+            // The match may begin with the break before its line.
+            let start = if text[start..found.end()].contains('\n') {
+                text[start..found.end()].rfind('\n').map_or(start, |it| start + it + 1)
+            } else {
+                start
+            };
+            let line = text[start..].lines().next().unwrap_or_default().trim();
+            if !EMPTY.is_match(line)
+                && !NUMBERED.is_match(line)
+                && !line.starts_with("0 errors")
+                && line.len() > 3
+            {
+                let before =
+                    if line.starts_with(['×', '✖', '✗', '❌']) { place(&text[..start]) } else { None };
+                let text = before.map_or(line.to_string(), |it| format!("{it}: {line}"));
+                return Some((flat(clip(&text, 220).0), kind));
+            }
+        }
+    }
+    None
+}
+
+/// Of a Rust test that failed, where and why it panicked: that says the test's name too.
+fn panicked(error: &str, text: &str) -> Option<String> {
+    let name = error.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
+    let start = text.find(&format!("thread '{name}' "))?;
+    let mut lines = text[start..].lines();
+    let place = lines.next().filter(|it| it.contains("panicked at"))?;
+    let why = lines.next().unwrap_or_default();
+    Some(flat(clip(&format!("{place} {why}"), 220).0))
+}
+
+/// The file that the line above a message names, as linters print it: `src/a.ts:1:2 lint/rule ━━━`.
+fn place(text: &str) -> Option<&str> {
+    let line = text
+        .lines()
+        .rev()
+        .take(3)
+        .map(|it| it.trim().trim_end_matches(['━', '─', ' ']))
+        .find(|it| !it.is_empty())?;
+    let first = line.split_whitespace().next()?;
+    (line.len() < 200 && first.contains(['/', '.']) && !line.ends_with(['.', ':'])).then_some(line)
+}
+
+fn first_line(text: &str) -> Option<String> {
+    let line =
+        text.lines().map(str::trim).find(|it| it.len() > 3 && !EMPTY.is_match(it) && !EXIT.is_match(it))?;
+    Some(flat(clip(line, 220).0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use history::Text;
+
+    fn shown(text: &str, failed: bool) -> String {
+        let text = Text::new(text);
+        let output = Output {
+            id: "c".into(),
+            name: None,
+            text,
+            media: [].into(),
+            failed,
+            cleared: false,
+            exit: None,
+            refusal: None,
+        };
+        let it = read(&output, "", false);
+        format!(
+            "{:?} {:?} {} | {}",
+            it.ok,
+            it.exit,
+            it.result.unwrap_or_default(),
+            it.error.unwrap_or_default()
+        )
+    }
+
+    #[test]
+    fn reads_what_runners_print() {
+        for (text, failed, expected) in [
+            ("", false, "None None  | "),
+            ("Exit code 1\nerror: no such thing\nmore", true, "Some(false) Some(1)  | error: no such thing"),
+            ("Wall time: 1s\nProcess exited with code 0\nOutput:\nfine", false, "Some(true) Some(0)  | "),
+            (
+                "test result: ok. 3 passed; 0 failed;\ntest result: FAILED. 4 passed; 1 failed;",
+                false,
+                "Some(false) None 7 passed, 1 failed | test result: ok. 3 passed; 0 failed;",
+            ),
+            (
+                " Tests  2 failed | 6 passed (8)\n",
+                false,
+                "Some(false) None 2 failed, 6 passed | Tests 2 failed | 6 passed (8)",
+            ),
+            (
+                "[main 1a2b3c4] fix: error: x\n 1 file changed",
+                false,
+                "Some(true) None committed 1a2b3c4 on main | ",
+            ),
+            (
+                "test a::b ... FAILED\n\n---- a::b ----\nthread 'a::b' panicked at src/a.rs:8:9:\nassertion failed: x",
+                true,
+                "Some(false) None  | thread 'a::b' panicked at src/a.rs:8:9: assertion failed: x",
+            ),
+            ("0 issues.", false, "None None 0 issues | "),
+            (
+                "bash: foo: command not found\nexit status 127",
+                false,
+                "Some(false) Some(127)  | bash: foo: command not found",
+            ),
+        ] {
+            assert_eq!(shown(text, failed), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn believes_the_exit_code_before_the_text() {
+        let ok = |command: &str, text: &str, exit: Option<i32>, reports: bool| {
+            let output = Output {
+                id: "c".into(),
+                name: None,
+                text: Text::new(text),
+                media: [].into(),
+                failed: false,
+                cleared: false,
+                exit,
+                refusal: None,
+            };
+            read(&output, command, reports).ok
+        };
+        for (command, text, exit, reports, expected) in [
+            ("make", "all is well", Some(254), true, Some(false)),
+            ("./run.sh", "PASS=35 FAIL=0", Some(0), true, Some(true)),
+            ("git show", "a1b2c3d Mend the 3 fail screens", Some(0), true, Some(true)),
+            ("node x.js | tail", "{ \"n\": 2, \"fail\": 1 }", Some(0), true, Some(true)),
+            ("npm test | tail -3", "Tests: 2 failed, 6 passed, 8 total", Some(0), true, Some(false)),
+            ("npm test | tail -3", "Tests: 2 failed, 6 passed, 8 total", None, true, Some(false)),
+            ("npm test; echo \"exit code: $?\"", "exit code: 3", Some(0), true, Some(false)),
+            ("cat notes", "it ends with exit code 3 then", None, true, Some(true)),
+            ("submit x", "Wrong flag!", None, false, None),
+            ("x", "Wrong flag!", None, true, Some(true)),
+        ] {
+            assert_eq!(ok(command, text, exit, reports), expected, "{command}: {text}");
+        }
+    }
+}

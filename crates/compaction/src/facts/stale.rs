@@ -1,0 +1,407 @@
+//! What an earlier summary told as the present and the session since then shows to be over. It gives way only to what
+//! is seen of the same: a task's new state, work on the same names, a turn that ended.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
+
+use super::cues::{CUES, Small};
+use super::evidence::Evidence;
+use super::expression::Expression;
+use super::plan::Changed;
+use super::talk::{polarity, trivial};
+use super::text::sentences;
+use super::{Detail, Fact, Topic, Voice, command};
+use history::{History, Kind, Message, Role};
+
+/// The number that a line gives its task: `Task #3: …`.
+static TASK: LazyLock<Expression> = LazyLock::new(|| Expression::new(r"(?i)^\W*(?:task\s+#?|#)(\d+)\b"));
+
+/// A longer step is more than its verb says.
+const SHORT: usize = 120;
+
+/// A step from its verb on, without what only says that it is one.
+static STEP: LazyLock<Expression> = LazyLock::new(|| {
+    Expression::new(r"(?is)^\W*(?:(?:we |i )?(?:still )?needs? to |then |finally,? )?(\w.*)$")
+});
+
+/// What the model offers to do: verb and object.
+static OFFERED: LazyLock<Expression> = LazyLock::new(|| {
+    Expression::new(r"(?is)(?:shall i|should i|may i|(?:want|like) me to) (?:also |now )?(\w+)(.*)$")
+});
+
+/// A refusal that only puts off.
+static LATER: LazyLock<Expression> =
+    LazyLock::new(|| Expression::new(r"(?i)\b(?:not yet|not now|wait|hold on|later|first)\b"));
+
+/// A task that is done or was dropped: what was to be done with which names, and when.
+struct Over {
+    verb: String,
+    names: HashSet<String>,
+    message: usize,
+}
+
+impl Over {
+    fn of(text: &str, message: usize) -> Self {
+        Self { verb: verb(text), names: names(text), message }
+    }
+}
+
+/// The first word of a step.
+fn verb(text: &str) -> String {
+    let step = STEP.captures(text).and_then(|it| it.get(1)).map_or(text, |it| it.as_str());
+    step.split(|c: char| !c.is_alphanumeric()).find(|it| !it.is_empty()).unwrap_or_default().to_lowercase()
+}
+
+/// Brings what earlier summaries said of the present up to date. `changed`: what became of tasks made before.
+pub(super) fn read(history: &History, changed: &[Changed], facts: &mut Vec<Fact>) {
+    let past = past(history);
+    // What was asked last then is what was asked before.
+    for fact in facts.iter_mut().filter(|it| it.topic == Topic::Last && past.contains(&it.message)) {
+        fact.topic = Topic::UserMessages;
+    }
+    if !facts.iter().any(|it| it.voice() == Voice::Summary) {
+        return;
+    }
+    let mut over = moved(changed, facts);
+    let done = facts.iter().filter(|it| it.topic == Topic::Done && it.voice() == Voice::Model);
+    over.extend(done.map(|it| Over::of(&it.text, it.message)));
+    // The newest last: of tasks with the same name those are looked at.
+    over.sort_by_key(|it| it.message);
+    let mut by_name: HashMap<&str, Vec<&Over>> = HashMap::new();
+    for task in &over {
+        task.names.iter().for_each(|it| by_name.entry(it).or_default().push(task));
+    }
+    facts.retain(|fact| !ended(fact, &by_name));
+    // When each was last run.
+    let mut runs: HashMap<String, usize> = HashMap::new();
+    for (message, stems) in facts.iter().filter_map(ran) {
+        for stem in stems {
+            let last = runs.entry(stem).or_default();
+            *last = message.max(*last);
+        }
+    }
+    facts.retain(|fact| {
+        let step = STEP.captures(&fact.text).and_then(|it| it.get(1)).map_or("", |it| it.as_str());
+        let run = ["run ", "rerun ", "re-run "].iter().any(|it| step.to_lowercase().starts_with(it));
+        // Nothing but to run something, and all of that was run.
+        let only = run && told_open(fact) && step.len() <= SHORT && polarity(&fact.text).is_none();
+        let step = if only { stems(step) } else { HashSet::new() };
+        step.is_empty() || !step.iter().all(|it| runs.get(it).is_some_and(|it| *it > fact.message))
+    });
+    // A rule does not end with the turn it stands in.
+    let current = |fact: &mut Fact| {
+        fact.topic == Topic::Current
+            && fact.voice() == Voice::Summary
+            && past.contains(&fact.message)
+            && polarity(&fact.text).is_none()
+    };
+    let mut stood: Vec<Fact> = facts.extract_if(.., current).collect();
+    // Where the work stood then is no longer where it stands; what it says beyond that was found out.
+    for fact in &mut stood {
+        fact.topic = Topic::Findings;
+        fact.text.reword(|it| {
+            let told: Vec<&str> = sentences(it).into_iter().filter(|it| !left_open(it)).collect();
+            told.join(" ")
+        });
+    }
+    stood.retain(|it| !it.text.is_empty());
+    // The newest of what that summary says.
+    facts.splice(0..0, stood);
+}
+
+/// Gives steps that summaries told with their number the state that they have since; gives back those that are over.
+fn moved(changed: &[Changed], facts: &mut Vec<Fact>) -> Vec<Over> {
+    let mut over = Vec::new();
+    let last: HashMap<&str, &Changed> = changed.iter().map(|it| (it.id.as_str(), it)).collect();
+    facts.retain_mut(|fact| {
+        if !told_open(fact) {
+            return true;
+        }
+        let found = TASK.captures(&fact.text).and_then(|it| Some(it.get(1)?.as_str().to_owned()));
+        let now = found.and_then(|it| last.get(it.as_str())).filter(|it| it.message > fact.message);
+        let Some(now) = now else { return true };
+        if now.topic != Some(Topic::Open) {
+            over.extend((now.topic != Some(Topic::Active)).then(|| Over::of(&fact.text, now.message)));
+            fact.message = now.message;
+        }
+        // How it was to be done is over with it.
+        if now.topic == Some(Topic::Done) {
+            fact.text.truncate(fact.text.find(" — ").unwrap_or(fact.text.len()));
+        }
+        fact.topic = now.topic.unwrap_or(fact.topic);
+        now.topic.is_some()
+    });
+    over
+}
+
+/// Drops the steps of earlier summaries that the user did not want taken when the model asked: "Shall I commit?" "No".
+pub(super) fn refused(facts: &mut Vec<Fact>) {
+    let no = |fact: &Fact| match &fact.detail {
+        // "Not yet" is no no.
+        Detail::Choice { asked: Some(asked), refused: true, .. } if !LATER.is_match(&fact.text) => {
+            let found = OFFERED.captures(asked)?;
+            let verb = found.get(1)?.as_str().to_lowercase();
+            Some((fact.message, verb, stems(found.get(2).map_or("", |it| it.as_str()))))
+        }
+        _ => None,
+    };
+    // By verb: when each object was last refused, and when none was named.
+    let mut refused: HashMap<String, (HashMap<String, usize>, Option<usize>)> = HashMap::new();
+    for (message, verb, object) in facts.iter().filter_map(no) {
+        let (objects, bare) = refused.entry(verb).or_default();
+        if object.is_empty() {
+            *bare = Some(message).max(*bare);
+        }
+        for stem in object {
+            let last = objects.entry(stem).or_default();
+            *last = message.max(*last);
+        }
+    }
+    if refused.is_empty() {
+        return;
+    }
+    facts.retain(|fact| {
+        let Some(rest) = STEP.captures(&fact.text).and_then(|it| it.get(1)).filter(|_| told_open(fact))
+        else {
+            return true;
+        };
+        let step = rest.as_str().to_lowercase();
+        let (first, rest) = step.split_once(|c: char| !c.is_alphanumeric()).unwrap_or((&step, ""));
+        let Some((objects, bare)) = refused.get(first) else { return true };
+        let rest = stems(rest);
+        // "Shall I commit?" is about a step that says no more than that.
+        let bare = rest.is_empty() && bare.is_some_and(|it| it > fact.message);
+        !(bare || rest.iter().any(|it| objects.get(it).is_some_and(|it| *it > fact.message)))
+    });
+}
+
+/// Drops steps that are over by [`Evidence`], and sets those apart that nothing confirms since: of an earlier summary, or
+/// of a plan that the model reported on before the user asked for something else.
+pub(super) fn settle(history: &History, facts: &mut Vec<Fact>) {
+    let evidence = Evidence::of(facts);
+    let step = |it: &Fact| matches!(it.topic, Topic::Open | Topic::Active | Topic::Unconfirmed);
+    // "All requested work appears complete" is nothing that is open.
+    let idle = |it: &Fact| it.voice() == Voice::Summary && CUES.finished.is_in(&Small::of(&it.text));
+    let over: Vec<bool> =
+        facts.iter().map(|it| step(it) && (idle(it) || evidence.shows_done(&it.text, it.message))).collect();
+    let mut over = over.into_iter();
+    facts.retain(|_| !over.next().unwrap_or(false));
+    let (left, went_on) = (answered(history), went_on(history));
+    for fact in facts.iter_mut().filter(|it| step(it)) {
+        let over = if fact.voice() == Voice::Summary { went_on } else { left };
+        if over.is_some_and(|it| it > fact.message) {
+            fact.topic = Topic::Unconfirmed;
+        }
+    }
+}
+
+/// Characters of the shortest report.
+const REPORT: usize = 200;
+
+/// Whether the model ends its turn with a message: it calls nothing, and says enough to be a report.
+fn reports(message: &Message) -> bool {
+    message.role == Role::Assistant
+        && message.kind == Kind::Said
+        && message.calls().next().is_none()
+        && message.plain().chars().nth(REPORT).is_some()
+}
+
+/// The last report of the model, or summary, after which the user asked for something else: what was planned before it
+/// was left.
+pub fn answered(history: &History) -> Option<usize> {
+    let messages = history.messages();
+    let mut asked = false;
+    // Whether a prompt is the next that anybody says.
+    let mut next = false;
+    for (number, message) in messages.iter().enumerate().rev() {
+        if message.is_prompt() {
+            asked |= !trivial(&message.plain());
+            next = true;
+        } else if message.kind == Kind::Summary && asked {
+            return Some(number);
+        } else if message.role == Role::Assistant {
+            if asked && next && reports(message) {
+                return Some(number);
+            }
+            next = false;
+        }
+    }
+    None
+}
+
+/// The last message by which the work came to an end or to something else: a report, or a request of the user.
+fn went_on(history: &History) -> Option<usize> {
+    let asks = |it: &Message| it.is_prompt() && !trivial(&it.plain());
+    history.messages().iter().rposition(|it| asks(it) || reports(it))
+}
+
+fn told_open(fact: &Fact) -> bool {
+    fact.voice() == Voice::Summary && matches!(fact.topic, Topic::Open | Topic::Active | Topic::Unconfirmed)
+}
+
+/// What a command that went well ran, by its last word: `fmt` of `npm run fmt`.
+fn ran(fact: &Fact) -> Option<(usize, HashSet<String>)> {
+    let Detail::Command { outcome, looked: false } = &fact.detail else { return None };
+    if outcome.ok != Some(true) {
+        return None;
+    }
+    let kinds = command::doings(&fact.text);
+    let last = kinds.iter().flat_map(|it| stems(it.kind.rsplit(' ').next().unwrap_or_default()));
+    Some((fact.message, last.collect()))
+}
+
+/// The words of a text that say what it is about, without what their number adds.
+fn stems(text: &str) -> HashSet<String> {
+    const EMPTY: [&str; 14] = [
+        "the", "this", "that", "them", "these", "and", "for", "now", "all", "too", "you", "like", "then",
+        "run",
+    ];
+    let words = text.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
+    let words = words.filter(|it| it.chars().count() > 2 && !EMPTY.contains(&it.as_str()));
+    words.map(|it| it.trim_end_matches('s').to_owned()).collect()
+}
+
+/// Whether an earlier summary told `fact` as open, and it is about what is over.
+fn ended(fact: &Fact, over: &HashMap<&str, Vec<&Over>>) -> bool {
+    if fact.voice() != Voice::Summary || over.is_empty() || polarity(&fact.text).is_some() {
+        return false;
+    }
+    let told = match fact.topic {
+        Topic::Open | Topic::Active | Topic::Unconfirmed | Topic::Current => true,
+        Topic::Findings => left_open(&fact.text),
+        Topic::Goal
+        | Topic::Constraints
+        | Topic::Directives
+        | Topic::Requests
+        | Topic::UserMessages
+        | Topic::Decisions
+        | Topic::Files
+        | Topic::Directory
+        | Topic::Setup
+        | Topic::Commands
+        | Topic::Errors
+        | Topic::Tried
+        | Topic::Untested
+        | Topic::Done
+        | Topic::Last
+        | Topic::Identifiers => false,
+    };
+    if !told {
+        return false;
+    }
+    let own = names(&fact.text);
+    // Of two things that are to be done to the same files, one may be done and the other not.
+    let step = told_open(fact);
+    let verb = verb(&fact.text);
+    let near = own.iter().filter_map(|it| over.get(it.as_str())).flat_map(|it| it.iter().rev().take(ALIKE));
+    near.filter(|it| it.message > fact.message && (!step || it.verb == verb)).any(|it| {
+        let shared = own.intersection(&it.names).count();
+        shared >= 2 && shared * 2 >= own.len()
+    })
+}
+
+/// Whether a text says that something is left to do.
+fn left_open(text: &str) -> bool {
+    let small = Small::of(text);
+    CUES.remaining.is_in(&small) || text.to_lowercase().contains("in progress")
+}
+
+/// The names of code in a text: what no prose is made of.
+fn names(text: &str) -> HashSet<String> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && !"_./-".contains(c));
+    let words = words.map(|it| it.trim_matches(['.', '-', '/']));
+    let code = |it: &&str| {
+        let humped =
+            it.as_bytes().windows(2).any(|it| it[0].is_ascii_lowercase() && it[1].is_ascii_uppercase());
+        it.len() > 3 && (humped || it.contains(['_', '.', '/']))
+    };
+    words.filter(code).map(str::to_lowercase).collect()
+}
+
+/// The summaries since which the model came to an answer and the user asked for something again.
+fn past(history: &History) -> HashSet<usize> {
+    let mut out = HashSet::new();
+    // Walked backwards: whether a prompt follows, and whether an answer with a prompt behind it does.
+    let (mut asked, mut went_on) = (false, false);
+    for (number, message) in history.messages().iter().enumerate().rev() {
+        match (message.role, message.kind) {
+            (_, Kind::Summary) if went_on => {
+                out.insert(number);
+            }
+            (Role::Assistant, Kind::Said) if asked && !went_on => {
+                went_on = message.texts().any(|it| !it.as_str().trim().is_empty());
+            }
+            _ => asked |= !asked && message.is_prompt() && !trivial(&message.plain()),
+        }
+    }
+    out
+}
+
+/// How many steps that share a word with another are looked at: in a plan that repeats a word more often, it tells
+/// nothing.
+const ALIKE: usize = 64;
+
+/// The steps of a plan, by their words.
+pub(super) struct Listed {
+    whole: HashSet<String>,
+    steps: Vec<HashSet<String>>,
+    by_word: HashMap<String, Vec<usize>>,
+}
+
+impl Listed {
+    pub(super) fn of<'a>(texts: impl Iterator<Item = &'a str>) -> Self {
+        let mut out = Self { whole: HashSet::new(), steps: Vec::new(), by_word: HashMap::new() };
+        for text in texts {
+            out.whole.insert(text.to_ascii_lowercase());
+            let own = long_words(text);
+            for word in &own {
+                let places = out.by_word.entry(word.clone()).or_default();
+                if places.len() < ALIKE {
+                    places.push(out.steps.len());
+                }
+            }
+            out.steps.push(own);
+        }
+        out
+    }
+
+    /// Whether one of them is the same as this one, told in other words.
+    pub(super) fn has(&self, text: &str) -> bool {
+        if self.whole.contains(&text.to_ascii_lowercase()) {
+            return true;
+        }
+        let own = long_words(text);
+        let near: HashSet<usize> =
+            own.iter().filter_map(|it| self.by_word.get(it)).flatten().copied().collect();
+        near.into_iter().map(|it| &self.steps[it]).any(|other| {
+            let shared = own.intersection(other).count();
+            shared >= 2 && (shared == own.len() || shared == other.len())
+        })
+    }
+}
+
+/// The longer words of a step, without what only explains it.
+fn long_words(text: &str) -> HashSet<String> {
+    let end = [" — ", "; ", " ("].iter().filter_map(|it| text.find(it)).min().unwrap_or(text.len());
+    let words = text[..end].split(|c: char| !c.is_alphanumeric() && c != '_');
+    words.filter(|it| it.chars().count() > 3).map(str::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_the_same_step() {
+        for (a, b, expected) in [
+            ("Write the docs", "write the docs", true),
+            ("Write the importer docs", "Write docs for the importer (README)", true),
+            ("Write the importer docs", "Write the importer", true),
+            ("Write the docs", "Read the docs", false),
+            ("Fix the parser", "Fix the writer", false),
+            ("Write parser tests for Windows", "Write parser tests for Linux", false),
+        ] {
+            assert_eq!(Listed::of([a].into_iter()).has(b), expected, "{a} / {b}");
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! What of a text is somebody's own words: prose cut into sentences, without code, logs, diffs and quoted matter.
+//! Everything given back is a slice of the text, so that a quote is verbatim.
+
+use std::sync::LazyLock;
+
+use super::expression::Expression;
+
+/// Elements that clients put into a user's message. Never the user's words.
+const INJECTED: [&str; 16] = [
+    "system-reminder",
+    "ide_opened_file",
+    "ide_selection",
+    "command-name",
+    "command-message",
+    "command-contents",
+    "local-command-stdout",
+    "local-command-caveat",
+    "environment_context",
+    "environment_details",
+    "user_instructions",
+    "task-notification",
+    "teammate-message",
+    "subagent_notification",
+    "turn_aborted",
+    "skill",
+];
+
+/// The stretches of a user's message that are no injected elements.
+pub(super) fn own(text: &str) -> Vec<&str> {
+    let mut out = Vec::new();
+    // Codex's editor extension puts the editor's state before the request.
+    let mut rest = text.split_once("## My request for Codex:\n").map_or(text, |it| it.1);
+    let mut from = 0;
+    while let Some(found) = rest[from..].find('<') {
+        let at = from + found;
+        let tag = &rest[at + 1..];
+        let name =
+            INJECTED.iter().find(|it| tag.starts_with(**it) && tag[it.len()..].starts_with(['>', ' ', '\n']));
+        match name {
+            Some(name) => {
+                out.push(&rest[..at]);
+                let end =
+                    tag.find(&format!("</{name}>")).map_or(rest.len(), |it| at + 1 + it + name.len() + 3);
+                rest = &rest[end..];
+                from = 0;
+            }
+            None => from = at + 1,
+        }
+    }
+    out.push(rest);
+    out.retain(|it| !it.trim().is_empty());
+    out
+}
+
+/// Lines that a machine wrote: logs, stack traces, diffs, code, terminals, tables.
+static MACHINE: LazyLock<Expression> = LazyLock::new(|| {
+    Expression::new(concat!(
+        r"(?i)^\s*(?:",
+        r"\[?\d{4}-\d\d-\d\d[T ]\d\d:|\[?\d\d:\d\d:\d\d|[A-Z][a-z]{2} +\d+ \d\d:\d\d:", // time stamps
+        r"|at \S+ ?\(.*\)$|at (?:async )?\S+:\d+|File .+, line \d+|Traceback|caused by:", // stack frames
+        r"|\[?(?:debug|info|warn|warning|error|trace|fatal|notice|critical)\]?(?:[:|\]]|\s*\|)|npm (?:err|warn)|\S*(?:error|exception)\b[^:]{0,20}:",
+        r"|@@ |diff --git|index [0-9a-f]{6,}|\+\+\+ |--- |[+-]\s*\d+\s|[+-][^\s\-+*]", // diffs
+        r"|[$❯➜>#|│┃├└╭╰┌]\s|[|│┃├└╭╰┌]|\S*[$#%] (?:cd|ls|npm|git|cargo|go|python)\b", // terminals and tables
+        r"|</?[a-z][\w-]*[^>]*>\s*$|</|\{|\}|\]|//|/\*|\*/|#include|import .*;?$|from \S+ import|(?:const|let|var|func|fn|def|class|return|if|for|while|public|private|export)\b.*[;{:(]\s*$",
+        r#"|"[^"]+":\s|[\w.-]+=\S+(?:\s+[\w.-]+=\S+)+\s*$|\w+:\s*$|━|═|─"#,
+        r")|[;{]\s*$|\|\w{4,5}\|\s|(?:\b\w+=\S+\s+){3}",
+    ))
+});
+
+/// Whether a line looks like output or code rather than something a person says.
+pub(crate) fn machine(line: &str) -> bool {
+    MACHINE.is_match(line)
+}
+
+/// The sentences of a text, in order, trimmed of bullets and blanks. Code blocks, quoted lines and machine lines are
+/// left out. A sentence may go over a line break where the text is wrapped.
+pub(super) fn sentences(text: &str) -> Vec<&str> {
+    let mut out = Vec::new();
+    let mut fence: Option<&str> = None;
+    // Start and end of the paragraph that is being gathered.
+    let mut open: Option<(usize, usize)> = None;
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let start = at;
+        at += line.len();
+        let body = line.trim_end();
+        let lead = body.trim_start();
+        if let Some(mark) = fence {
+            if lead.starts_with(mark) {
+                fence = None;
+            }
+            continue;
+        }
+        let marks = ["```", "~~~", "\"\"\""].into_iter().find(|it| lead.starts_with(it));
+        let wrapped = open.is_some_and(|(from, to)| {
+            let before = &text[from..to];
+            let last = before.rsplit('\n').next().unwrap_or(before);
+            last.chars().count() > 50
+                && !last.ends_with(['.', '!', '?', ':', '。', '！', '？'])
+                && lead.starts_with(|c: char| c.is_lowercase() || c == '(' || c == '`')
+        });
+        if marks.is_some() || lead.is_empty() || lead.starts_with('>') || !wrapped {
+            close(text, &mut open, &mut out);
+        }
+        if let Some(mark) = marks {
+            fence = Some(mark);
+        } else if !lead.is_empty() && !lead.starts_with('>') && (wrapped || !machine(body)) {
+            let from = start + (body.len() - lead.len());
+            open = Some((open.map_or(from, |(from, _)| from), start + body.len()));
+        }
+    }
+    close(text, &mut open, &mut out);
+    out
+}
+
+/// The lines of a text outside code blocks that say something, tables included. `…` stands where a block was left out:
+/// what stands before and after it does not belong together.
+pub(super) fn lines(text: &str) -> Vec<&str> {
+    let (mut fenced, mut torn) = (false, false);
+    let mut out: Vec<&str> = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if line.starts_with("```") {
+            fenced = !fenced;
+            if fenced && let Some(last) = out.pop() {
+                torn = !last.ends_with(['.', '!', '?', ';', '。', '！', '？', '…']);
+                let rest = unannounced(last);
+                out.extend(Some(rest).filter(|it| !it.is_empty()));
+                if !out.is_empty() && out.last() != Some(&"…") {
+                    out.push("…");
+                }
+            }
+        } else if !fenced && line.chars().any(char::is_alphanumeric) {
+            // What began before a block is no sentence without its beginning.
+            let goes_on = torn && out.last() == Some(&"…") && line.starts_with(char::is_lowercase);
+            let line = if goes_on { line.split_once(". ").map_or("", |it| it.1) } else { line };
+            out.extend(Some(line.trim_matches(['|', ' '])).filter(|it| !it.is_empty()));
+        }
+    }
+    out
+}
+
+/// Without a last sentence that only announces what is not shown: "The shape should be:".
+pub(super) fn unannounced(text: &str) -> &str {
+    if !text.trim_end_matches(['*', '_', ' ']).ends_with([':', '：']) {
+        return text;
+    }
+    let ends = [". ", "! ", "? ", "; ", "。", "！", "？"];
+    let end = ends.iter().filter_map(|it| Some(text.rfind(it)? + it.len())).max();
+    text[..end.unwrap_or(0)].trim_end()
+}
+
+/// A text that was cut, without an end that announces what was cut off, unless that is most of it.
+pub(crate) fn shortened(head: &str) -> &str {
+    let rest = unannounced(head);
+    let head = if rest.len() * 2 > head.len() { rest } else { head };
+    head.trim_end_matches(['…', ' '])
+}
+
+fn close<'a>(text: &'a str, open: &mut Option<(usize, usize)>, out: &mut Vec<&'a str>) {
+    let Some((from, to)) = open.take() else { return };
+    let paragraph = bare(&text[from..to]);
+    let mut start = 0;
+    let mut chars = paragraph.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        let next = chars.peek().map(|(_, c)| *c);
+        let ends = match c {
+            '。' | '！' | '？' | '；' => true,
+            '.' | '!' | '?' | ';' => {
+                next.is_none_or(char::is_whitespace) && !abbreviated(&paragraph[start..at])
+            }
+            _ => false,
+        };
+        if ends {
+            let end = at + c.len_utf8();
+            push(&paragraph[start..end], out);
+            start = end;
+        }
+    }
+    push(&paragraph[start..], out);
+}
+
+fn push<'a>(sentence: &'a str, out: &mut Vec<&'a str>) {
+    let sentence = sentence.trim();
+    // Nobody says so much in one breath: it is data on one line.
+    if sentence.len() <= 8_000 && sentence.chars().any(char::is_alphanumeric) {
+        out.push(sentence);
+    }
+}
+
+/// Whether a full stop after `text` belongs to an abbreviation or a list number.
+fn abbreviated(text: &str) -> bool {
+    let word = text.rsplit(char::is_whitespace).next().unwrap_or(text).trim_start_matches('(');
+    ["e.g", "i.e", "vs", "etc", "cf", "z.B", "d.h", "bzw", "ca", "resp", "incl", "Nr", "no", "p"]
+        .contains(&word)
+        || !word.is_empty() && word.len() <= 2 && word.chars().all(|c| c.is_ascii_digit())
+}
+
+/// A line without bullet, number or heading marks before it.
+pub(super) fn bare(line: &str) -> &str {
+    let mut it = line.trim();
+    loop {
+        let before = it;
+        for mark in ["- [ ] ", "- [x] ", "- [X] ", "- ", "* ", "+ ", "• ", "· ", "– "] {
+            it = it.strip_prefix(mark).unwrap_or(it).trim_start();
+        }
+        it = it.trim_start_matches('#').trim_start();
+        let digits = it.len() - it.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        if (1..=3).contains(&digits)
+            && let Some(rest) = it[digits..].strip_prefix(['.', ')'])
+            && rest.starts_with(' ')
+        {
+            it = rest.trim_start();
+        }
+        if it == before {
+            return it;
+        }
+    }
+}
+
+static TOOK: LazyLock<Expression> =
+    LazyLock::new(|| Expression::new(r"\s*[\[(]?\b\d+(?:\.\d+)? ?(?:ms|s|sec|seconds)\b[\])]?"));
+
+/// Without how long something took: the same failure a second later is the same failure.
+pub(super) fn untimed(text: &str) -> std::borrow::Cow<'_, str> {
+    TOOK.replace_all(text, "")
+}
+
+/// Without the marks of bold text.
+pub(super) fn unmarked(text: &str) -> String {
+    text.replace("**", "")
+}
+
+/// At most `chars` characters of a text, cut where a word ends: half a path or name is a false one. Text without spaces
+/// is cut where it must be. Says whether something was cut.
+pub(crate) fn clip(text: &str, chars: usize) -> (&str, bool) {
+    let Some((end, next)) = text.char_indices().nth(chars) else { return (text, false) };
+    let head = &text[..end];
+    if next.is_whitespace() || !next.is_ascii() {
+        return (head.trim_end(), true);
+    }
+    let words = head.rfind(char::is_whitespace).filter(|it| *it > 0);
+    (words.map_or(head, |it| &head[..it]).trim_end(), true)
+}
+
+/// The last `chars` characters of a text, begun where a word begins.
+pub(crate) fn clip_end(text: &str, chars: usize) -> &str {
+    let Some((start, _)) = text.char_indices().rev().nth(chars.saturating_sub(1)) else { return text };
+    let tail = &text[start..];
+    if !tail.starts_with(|c: char| c.is_ascii()) || text[..start].ends_with(char::is_whitespace) {
+        return tail.trim_start();
+    }
+    tail.find(char::is_whitespace).map_or(tail, |it| tail[it..].trim_start())
+}
+
+/// Runs of white space become one blank.
+pub fn flat(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(word);
+    }
+    out
+}
+
+/// As a terminal shows it: without escape sequences (`ESC [ … letter`) and what was written over.
+pub(super) fn unescaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\u{1b}' => {
+                if chars.next_if_eq(&'[').is_some() {
+                    while chars.next().is_some_and(|c| !c.is_ascii_alphabetic()) {}
+                }
+            }
+            '\r' if chars.peek().is_none_or(|next| *next == '\n') => {}
+            '\r' => out.truncate(out.rfind('\n').map_or(0, |it| it + 1)),
+            '\u{8}' if !out.ends_with('\n') => {
+                out.pop();
+            }
+            '\u{8}' => {}
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_prose_into_sentences() {
+        for (text, expected) in [
+            ("Do it. Never push!  Ok?", vec!["Do it.", "Never push!", "Ok?"]),
+            ("- use a.rs, e.g. here\n2. no v1.2.3 please", vec!["use a.rs, e.g. here", "no v1.2.3 please"]),
+            ("不要改这个。必须测试", vec!["不要改这个。", "必须测试"]),
+            ("before\n```\nnever do this\n```\nafter", vec!["before", "after"]),
+            ("> you must quote\nmine", vec!["mine"]),
+            (
+                "2024-01-01T10:00:00 must never\n[12:00:01] never\n    at f (x.js:1)\nreal words",
+                vec!["real words"],
+            ),
+            (
+                "this is a line that is wrapped by hand after about sixty\ncharacters or so",
+                vec!["this is a line that is wrapped by hand after about sixty\ncharacters or so"],
+            ),
+            ("", vec![]),
+        ] {
+            assert_eq!(sentences(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn never_joins_over_a_block() {
+        for (text, expected) in [
+            ("Fine. It looks so:\n```\na\n```\nThat is all", vec!["Fine.", "…", "That is all"]),
+            ("It looks so:\n```\na\n```\nThat is all", vec!["That is all"]),
+            ("Fine. The lines:\n```\na\n```\nare old. They go", vec!["Fine.", "…", "They go"]),
+            ("Run it:\n```\na\n```\n```\nb\n```", vec![]),
+            ("Three things:\n- one\n- two", vec!["Three things:", "- one", "- two"]),
+        ] {
+            assert_eq!(lines(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn leaves_out_what_clients_inject() {
+        assert_eq!(own("a<system-reminder>never</system-reminder>b < c"), ["a", "b < c"]);
+        assert_eq!(own("<system-reminder>unclosed"), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn clips_at_words() {
+        assert_eq!(clip("one two three", 9), ("one two", true));
+        assert_eq!(clip("日本語です", 3), ("日本語", true));
+        assert_eq!(clip_end("one two three", 6), "three");
+        assert_eq!(clip("short", 9), ("short", false));
+        assert_eq!(unescaped("\u{1b}[31mred\u{1b}[0m"), "red");
+        assert_eq!(unescaped("a\r\n10 %\r20 %\rdone\r\nx/\u{8}-\u{8}\u{8}y"), "a\ndone\ny");
+    }
+}

@@ -1,0 +1,560 @@
+//! What was done: files, commands, what went wrong, and what the user refused or answered when a tool asked.
+
+use std::collections::{HashMap, HashSet};
+
+use super::command;
+use super::outcome::{self, Outcome};
+use super::text::{clip, flat, untimed};
+use super::voice::{Answered, Prompt, Quote, Seen};
+use super::{Deed, Detail, Fact, Topic};
+use history::tools::{self, Action, Meaning};
+use history::{Call, History, Output, Refusal};
+
+/// How an output begins when an edit or a read did not happen, in lower case (all agents).
+const FAILED: [&str; 22] = [
+    "<tool_use_error>",
+    "apply_patch verification failed",
+    "error",
+    "failed to",
+    "failed with",
+    "string to replace not found",
+    "your proposed edit has introduced",
+    "no changes",
+    "no replacement was performed",
+    "file has not been read",
+    "file does not exist",
+    "file not found",
+    "could not",
+    "cannot",
+    "invalid",
+    "permission denied",
+    "patch failed",
+    "old_string",
+    "oldstring",
+    "no such file",
+    "edit failed",
+    "user rejected",
+];
+
+/// What a client answers instead of doing what it was asked: the next call puts it right, nobody needs to know
+/// (Claude Code 2.1, OpenCode 1.18).
+const OF_THE_CLIENT: [&str; 5] = [
+    "File has not been read yet",
+    "File has been modified since read",
+    "Sibling tool call errored",
+    "You must read the file",
+    "File has been unexpectedly modified",
+];
+
+/// Bytes of the longest path that is told, and of the longest directory that paths are written from.
+pub(super) const LONGEST_PATH: usize = 1_000;
+
+/// The directory the session works in.
+pub(super) fn directory(history: &History) -> Option<String> {
+    if let Some(cwd) = &history.meta.cwd {
+        let absolute = |it: &String| it.starts_with(['/', '~']) || it.get(1..2) == Some(":");
+        return Some(cwd.to_string()).filter(|it| absolute(it) && it.len() <= LONGEST_PATH);
+    }
+    // Codex and others say it in the environment they inject.
+    history.messages().iter().take(8).find_map(|message| {
+        message.texts().find_map(|it| {
+            let rest = it.as_str().split_once("<cwd>")?.1;
+            let cwd = rest.split_once("</cwd>")?.0.trim();
+            (cwd.len() <= LONGEST_PATH).then(|| cwd.to_string())
+        })
+    })
+}
+
+/// A path as it is written from the working directory, without `./` and `..`.
+pub(super) fn path(written: &str, dir: Option<&str>, base: Option<&str>) -> String {
+    let absolute = |it: &str| it.starts_with(['/', '~']) || it.get(1..2) == Some(":");
+    let written = written.trim().trim_matches('"');
+    let mut whole = written.replace('\\', "/");
+    if !absolute(&whole) {
+        let within = match (dir, base) {
+            (Some(dir), Some(base)) if !absolute(dir) => {
+                Some(format!("{}/{dir}", base.trim_end_matches('/')))
+            }
+            (Some(dir), _) => Some(dir.to_string()),
+            (None, base) => base.map(Into::into),
+        };
+        if let Some(within) = within {
+            whole = format!("{}/{whole}", within.trim_end_matches('/'));
+        }
+    }
+    let mut parts: Vec<&str> = Vec::new();
+    for part in whole.split('/') {
+        match part {
+            "." => {}
+            "" if !parts.is_empty() => {}
+            ".." if parts.last().is_some_and(|it| !it.is_empty() && *it != "..") => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    let whole = parts.join("/");
+    match base.and_then(|base| whole.strip_prefix(base.trim_end_matches('/'))) {
+        Some(rest) if rest.starts_with('/') && rest.len() > 1 => rest[1..].to_string(),
+        _ => whole,
+    }
+}
+
+#[derive(Default)]
+struct Work<'a> {
+    base: Option<&'a str>,
+    /// The agent's shell reports every failure; nothing where the agent is not known.
+    reports: Option<bool>,
+    files: HashMap<String, (usize, Deed, Option<String>)>,
+    /// Numbers of earlier summaries.
+    folded: HashSet<usize>,
+    /// The file that was read or made last: SWE-agent's `edit` means it.
+    open: Option<String>,
+    /// Commands that go on in the background, by session.
+    background: HashMap<String, String>,
+    /// Errors not resolved yet, by what they came from and what they say: numbers in `errors`.
+    failing: HashMap<String, HashMap<String, Vec<usize>>>,
+    /// Of `errors`, the conflicts that stand.
+    conflicts: Vec<usize>,
+    /// By kind, which of `errors` a run of it failed with, and what that run named.
+    kinds: HashMap<String, Vec<(usize, Vec<String>)>>,
+    /// Of errors, the kinds that their command consists of and that did not succeed since.
+    waiting: HashMap<usize, HashSet<String>>,
+    /// Questions that tools put to the user: where their answer stands in `facts`.
+    questions: HashMap<String, usize>,
+    errors: Vec<Fact>,
+    commands: Vec<Fact>,
+    facts: Vec<Fact>,
+}
+
+/// Reads all calls with their outputs.
+pub(super) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>) {
+    let reports = tools::reports_failures(history.meta.agent.as_deref());
+    let mut work = Work { base, reports, ..Work::default() };
+    for fact in facts.iter() {
+        if let Detail::File { deed, to } = &fact.detail {
+            work.folded.insert(fact.message);
+            work.files.insert(fact.text.to_string(), (fact.message, *deed, to.clone()));
+        }
+        if let Detail::Error { of: Some(of), resolved: None, similar } = &fact.detail {
+            let known = work.errors.len();
+            let said = untimed(&fact.text).into_owned();
+            work.failing.entry(command::key(of)).or_default().entry(said).or_default().push(known);
+            work.fails(fact.clone());
+            if similar.is_none() {
+                work.waits(known, of);
+            }
+        }
+    }
+    facts.retain(|it| {
+        !matches!(it.detail, Detail::File { .. } | Detail::Error { of: Some(_), resolved: None, .. })
+    });
+    let mut open: HashMap<&str, &Call> = HashMap::new();
+    for (number, message) in history.messages().iter().enumerate() {
+        for part in &message.parts {
+            match part {
+                history::Part::Call(call) => {
+                    open.insert(&call.id, call);
+                }
+                history::Part::Output(output) => {
+                    if let Some(call) = open.remove(&*output.id) {
+                        work.answered(number, call, output, history);
+                    }
+                }
+                history::Part::Text(_)
+                | history::Part::Reasoning(_)
+                | history::Part::Media(_)
+                | history::Part::Opaque(_) => {}
+            }
+        }
+    }
+    same_errors(&mut work.errors);
+    // A map has no order of its own.
+    let mut files: Vec<_> = work.files.into_iter().collect();
+    files.sort_by(|a, b| (a.1.0, &a.0).cmp(&(b.1.0, &b.0)));
+    facts.extend(files.into_iter().map(|(path, (message, deed, to))| {
+        Fact::seen(Seen::Files, message, path, Detail::File { deed, to })
+    }));
+    facts.extend(work.errors);
+    facts.extend(work.commands);
+    facts.extend(work.facts);
+    facts.extend(base.map(|it| Fact::seen(Seen::Directory, 0, it.into(), Detail::None)));
+}
+
+/// The same line from two commands is the same error: when one of them went well later, it is gone.
+fn same_errors(errors: &mut [Fact]) {
+    let mut gone: HashMap<String, usize> = HashMap::new();
+    for error in errors.iter() {
+        if let Detail::Error { resolved: Some(at), .. } = error.detail {
+            let newest = gone.entry(untimed(&error.text).into_owned()).or_default();
+            *newest = at.max(*newest);
+        }
+    }
+    for error in errors {
+        if let Detail::Error { resolved: resolved @ None, .. } = &mut error.detail {
+            *resolved = gone.get(&*untimed(&error.text)).copied().filter(|it| *it > error.message);
+        }
+    }
+}
+
+impl Work<'_> {
+    fn answered(&mut self, number: usize, call: &Call, output: &Output, history: &History) {
+        let actions = tools::actions(call);
+        let main = actions.first().map_or(Meaning::Other, |it| it.meaning);
+        if let Some(refusal) = &output.refusal {
+            self.refused(number, call, &actions, refusal, history);
+            return;
+        }
+        if let Some(answered) = Answered::of(history, call, output) {
+            return self.asked(number, call, &answered);
+        }
+        match main {
+            Meaning::Run => self.ran(number, &actions, output),
+            Meaning::Attend => self.attended(number, call, output),
+            Meaning::Read
+            | Meaning::Edit
+            | Meaning::Create
+            | Meaning::Delete
+            | Meaning::Rename
+            | Meaning::Search
+            | Meaning::List
+            | Meaning::Plan
+            | Meaning::Ask
+            | Meaning::Fetch
+            | Meaning::Delegate
+            | Meaning::Other => {
+                let subject = match actions.first().and_then(|it| it.path.as_deref()) {
+                    Some(it) => format!("{} {}", call.name, path(it, None, self.base)),
+                    None => call.name.to_string(),
+                };
+                let failed = failed(output);
+                if !failed {
+                    actions.iter().for_each(|it| self.touched(number, it, output));
+                }
+                let reports =
+                    matches!(main, Meaning::Edit | Meaning::Create | Meaning::Delete | Meaning::Rename)
+                        || matches!(main, Meaning::Fetch | Meaning::Delegate | Meaning::Other)
+                            && output.failed;
+                if reports || !failed {
+                    let text = failed.then(|| said(output));
+                    self.judged(number, &subject, text);
+                }
+            }
+        }
+    }
+
+    /// Adds an error.
+    fn fails(&mut self, error: Fact) {
+        if error.text.starts_with("CONFLICT") {
+            self.conflicts.push(self.errors.len());
+        }
+        self.errors.push(error);
+    }
+
+    /// Notes that something failed with `error`, or that it went well. Gives back which of `errors` it failed with.
+    fn judged(&mut self, number: usize, of: &str, error: Option<String>) -> Option<usize> {
+        if error.as_deref().is_some_and(|it| OF_THE_CLIENT.iter().any(|of| it.starts_with(of))) {
+            return None;
+        }
+        match error {
+            Some(text) if !text.is_empty() => {
+                let same = self.failing.entry(command::key(of)).or_default();
+                // The same line again is the same error.
+                let same = same.entry(untimed(&text).into_owned()).or_default();
+                if let Some(known) = same.first() {
+                    let error = &mut self.errors[*known];
+                    error.message = number;
+                    if let Detail::Error { similar, .. } = &mut error.detail {
+                        *similar = None;
+                    }
+                    Some(*known)
+                } else {
+                    same.push(self.errors.len());
+                    let detail = Detail::Error { of: Some(of.into()), resolved: None, similar: None };
+                    self.fails(Fact::seen(Seen::Errors, number, text, detail));
+                    Some(self.errors.len() - 1)
+                }
+            }
+            Some(_) => None,
+            None => {
+                let gone = self.failing.remove(&command::key(of)).into_iter().flatten();
+                for known in gone.flat_map(|it| it.1) {
+                    if let Detail::Error { resolved, .. } = &mut self.errors[known].detail {
+                        *resolved = Some(number);
+                    }
+                }
+                None
+            }
+        }
+    }
+
+    /// Notes what must succeed until an error of `command` may be gone.
+    fn waits(&mut self, error: usize, command: &str) {
+        /// Errors of one kind that are looked through.
+        const RECENT: usize = 64;
+        for doing in command::doings(command) {
+            self.waiting.entry(error).or_default().insert(doing.kind.clone());
+            let same = self.kinds.entry(doing.kind).or_default();
+            if same.len() == RECENT {
+                same.remove(0);
+            }
+            same.push((error, doing.named));
+        }
+    }
+
+    /// Notes that `command` succeeded: errors of which nothing else is left to succeed may be gone.
+    fn eased(&mut self, number: usize, command: &str) {
+        for doing in command::doings(command) {
+            let Some(same) = self.kinds.get_mut(&doing.kind) else { continue };
+            let (over, rest): (Vec<_>, _) =
+                std::mem::take(same).into_iter().partition(|it| doing.covers(&it.1));
+            *same = rest;
+            for (error, _) in over {
+                let Some(left) = self.waiting.get_mut(&error) else { continue };
+                left.remove(&doing.kind);
+                if left.is_empty()
+                    && self.waiting.remove(&error).is_some()
+                    && let Detail::Error { similar, resolved: None, .. } = &mut self.errors[error].detail
+                {
+                    *similar = Some(number);
+                }
+            }
+        }
+    }
+
+    fn touched(&mut self, number: usize, action: &Action, output: &Output) {
+        let named = action.path.as_deref().map(|it| path(it, action.dir.as_deref(), self.base));
+        let Some(name) = named.or_else(|| self.open.clone().filter(|_| action.meaning == Meaning::Edit))
+        else {
+            return;
+        };
+        if name.is_empty() || name.len() > LONGEST_PATH {
+            return;
+        }
+        let before = self.files.get(&name).map(|it| it.1);
+        let there = before.is_some_and(|it| !matches!(it, Deed::Deleted | Deed::Renamed));
+        let made = matches!(before, Some(Deed::Created | Deed::Grown));
+        let told = self.files.get(&name).is_some_and(|it| self.folded.contains(&it.0));
+        let deed = match action.meaning {
+            Meaning::Read
+                if told
+                    && matches!(
+                        before,
+                        Some(Deed::Edited | Deed::Grown | Deed::Written | Deed::Created | Deed::Reread)
+                    ) =>
+            {
+                Deed::Reread
+            }
+            Meaning::Read
+                if before.is_none_or(|it| matches!(it, Deed::Read | Deed::Noted | Deed::Restored)) =>
+            {
+                Deed::Read
+            }
+            Meaning::Edit if made => Deed::Grown,
+            Meaning::Edit => Deed::Edited,
+            Meaning::Create if made => Deed::Grown,
+            Meaning::Create if there || overwrote(output) => Deed::Written,
+            Meaning::Create => Deed::Created,
+            Meaning::Delete => Deed::Deleted,
+            Meaning::Rename => Deed::Renamed,
+            Meaning::Read
+            | Meaning::Run
+            | Meaning::Attend
+            | Meaning::Search
+            | Meaning::List
+            | Meaning::Plan
+            | Meaning::Ask
+            | Meaning::Fetch
+            | Meaning::Delegate
+            | Meaning::Other => {
+                self.open = Some(name);
+                return;
+            }
+        };
+        let to = action.to.as_deref().map(|it| path(it, action.dir.as_deref(), self.base));
+        if let Some(to) = to.clone() {
+            // What was done to it before is still true of it under its new name.
+            let deed = before.filter(|it| {
+                !matches!(it, Deed::Read | Deed::Noted | Deed::Restored | Deed::Deleted | Deed::Renamed)
+            });
+            if let Some(deed) = deed {
+                self.files.insert(to, (number, deed, None));
+            }
+        }
+        if !matches!(deed, Deed::Deleted | Deed::Renamed) {
+            self.open = Some(name.clone());
+        }
+        self.files.insert(name, (number, deed, to));
+    }
+
+    fn ran(&mut self, number: usize, actions: &[Action], output: &Output) {
+        let commands: Vec<&str> = actions.iter().filter_map(|it| it.command.as_deref()).collect();
+        let mut outcome = outcome::read(output, &commands.join("\n"), self.reports == Some(true));
+        if outcome.ok.is_none() && outcome.running.is_none() && !output.cleared {
+            let failed = failed(output);
+            outcome.ok = (failed || self.reports.is_none()).then_some(!failed);
+            outcome.error = failed.then(|| said(output));
+        }
+        if outcome.ok != Some(false) {
+            actions
+                .iter()
+                .filter(|it| it.meaning != Meaning::Run)
+                .for_each(|it| self.touched(number, it, output));
+        }
+        for command in actions.iter().filter_map(|it| it.command.as_deref()) {
+            if let Some(session) = &outcome.running {
+                self.background.insert(session.clone(), command.into());
+            }
+            self.came_to(number, command, outcome.clone(), output);
+        }
+    }
+
+    fn attended(&mut self, number: usize, call: &Call, output: &Output) {
+        let input: serde_json::Value = serde_json::from_str(call.input.as_str()).unwrap_or_default();
+        let id = ["session_id", "task_id", "bash_id", "shell_id"].iter().find_map(|key| input.get(key));
+        let Some(session) = id.map(|it| it.to_string().trim_matches('"').to_string()) else { return };
+        let Some(command) = self.background.get(&session).cloned() else { return };
+        let mut outcome = outcome::read(output, &command, self.reports == Some(true));
+        if outcome.running.is_some() || output.text.as_str().contains("<status>running</status>") {
+            return;
+        }
+        self.background.remove(&session);
+        // Claude Code reports a look at it, not its end, unless an exit code is told.
+        if call.name.contains(|it: char| it.is_ascii_uppercase()) && outcome.exit.is_none() && !output.failed
+        {
+            outcome = Outcome { ok: None, ..outcome };
+        }
+        self.came_to(number, &command, outcome, output);
+    }
+
+    fn came_to(&mut self, number: usize, command: &str, mut outcome: Outcome, output: &Output) {
+        let marked = output.failed;
+        let mut command = command.trim();
+        // Where it runs is said once.
+        if let Some(base) = self.base
+            && let Some((dir, rest)) = command.strip_prefix("cd ").and_then(|it| it.split_once("&&"))
+            && dir.trim().trim_matches(['"', '\'']).trim_end_matches('/') == base.trim_end_matches('/')
+        {
+            command = rest.trim();
+        }
+        if command.is_empty() {
+            return;
+        }
+        let looked = command::looks(command);
+        if output.cleared {
+            outcome = Outcome::default();
+        }
+        if looked {
+            // A search that finds nothing, or finds the word "error", is no error.
+            let found = outcome.exit.map_or(!marked, |it| it == 0);
+            let told = outcome.exit.is_some() || marked || self.reports != Some(false);
+            outcome = Outcome {
+                exit: outcome.exit,
+                ok: (told && (found || outcome.exit != Some(1))).then_some(found),
+                ..Outcome::default()
+            };
+        } else if outcome.ok == Some(false) {
+            let text = outcome.error.clone().or_else(|| outcome.result.clone());
+            if let Some(error) = self.judged(number, command, text) {
+                self.waits(error, command);
+            }
+        } else if outcome.running.is_none() {
+            self.judged(number, command, None);
+            if outcome.ok == Some(true) && (!command::hides(command) || says_nothing(output)) {
+                self.eased(number, command);
+            }
+            if command.contains("git commit") || command.contains("--continue") {
+                // A merge that stopped goes on when what it stopped at is committed.
+                for conflict in std::mem::take(&mut self.conflicts) {
+                    if let Detail::Error { resolved: resolved @ None, .. } = &mut self.errors[conflict].detail
+                    {
+                        *resolved = Some(number);
+                    }
+                }
+            }
+            if command::discards(command) {
+                let text = format!("changes discarded: {}", flat(clip(command, 200).0));
+                self.facts.push(Fact::seen(Seen::Tried, number, text, Detail::None));
+            }
+            for named in command::restored(command) {
+                let name = path(&named, None, self.base);
+                if let Some(file) = self.files.get_mut(&name) {
+                    *file = (number, Deed::Restored, None);
+                }
+            }
+            if command::sets_up(command) {
+                self.facts.push(Fact::seen(Seen::Setup, number, command.into(), Detail::None));
+            }
+        }
+        let detail = Detail::Command { outcome, looked };
+        self.commands.push(Fact::seen(Seen::Commands, number, command.into(), detail));
+    }
+
+    fn refused(
+        &mut self,
+        number: usize,
+        call: &Call,
+        actions: &[Action],
+        refusal: &Refusal,
+        history: &History,
+    ) {
+        let what = actions.iter().find_map(|it| {
+            it.command.clone().or_else(|| it.path.as_deref().map(|it| path(it, None, self.base)))
+        });
+        let what = match what {
+            Some(it) => format!("{} {}", call.name, flat(clip(&it, 120).0)),
+            None => call.name.to_string(),
+        };
+        // Without a reason of its own, what the user says next is the reason.
+        let next = || {
+            let after = &history.messages()[number + 1..];
+            let prompt = after.iter().take(3).find_map(Prompt::of)?;
+            let text = prompt.parts().first()?.trim();
+            prompt.quote(text).filter(|it| !it.starts_with('[') && it.chars().count() < 400)
+        };
+        let text = Quote::reason(refusal).or_else(next).unwrap_or_else(Quote::silent);
+        let detail = Detail::Choice { asked: None, means: Some(what), refused: true, superseded: None };
+        self.facts.push(Fact::user(Topic::Decisions, number, text, detail));
+    }
+
+    fn asked(&mut self, number: usize, call: &Call, answered: &Answered) {
+        for (question, answer) in super::plan::answers(call, answered) {
+            let here = self.facts.len();
+            if let Some(before) = question.clone().and_then(|it| self.questions.insert(it, here))
+                && let Some(Fact { detail: Detail::Choice { superseded, .. }, .. }) =
+                    self.facts.get_mut(before)
+            {
+                *superseded = Some(number);
+            }
+            let refused = answered.output.failed;
+            let detail = Detail::Choice { asked: question, means: None, refused, superseded: None };
+            self.facts.push(Fact::user(Topic::Decisions, number, answer, detail));
+        }
+    }
+}
+
+fn failed(output: &Output) -> bool {
+    let start = clip(output.text.as_str().trim_start(), 60).0.to_lowercase();
+    output.failed
+        || !output.cleared && FAILED.iter().any(|it| start.starts_with(it))
+        || start.starts_with("exit code: ") && !start.starts_with("exit code: 0")
+}
+
+/// Whether a command printed nothing.
+fn says_nothing(output: &Output) -> bool {
+    let text = output.text.as_str();
+    let text = text.split_once("\nOutput:").map_or(text, |it| it.1).trim();
+    text.is_empty() || text.eq_ignore_ascii_case("(no output)")
+}
+
+/// What a tool says went wrong, without the element that Claude Code puts around it.
+fn said(output: &Output) -> String {
+    let text = output.text.as_str().trim();
+    let text = text.strip_prefix("<tool_use_error>").unwrap_or(text);
+    flat(clip(text.strip_suffix("</tool_use_error>").unwrap_or(text), 200).0)
+}
+
+fn overwrote(output: &Output) -> bool {
+    let start = clip(output.text.as_str(), 300).0;
+    ["has been updated", "overwrote", "overwritten", "Updated file"].iter().any(|it| start.contains(it))
+}

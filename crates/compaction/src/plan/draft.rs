@@ -1,0 +1,245 @@
+//! The history while passes work on it: items in order, and what takes the place of outputs.
+
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::{Moment, Need, Op, OutputOp, Request, counts};
+use crate::profile::SummaryRole;
+use history::{Call, History, Kind, Message, Output, Part, Role, Text, Weight};
+use tokens::{Filled, Ruler};
+
+/// A place in the new history.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Item {
+    /// The message of that number, with its replaced outputs.
+    Old(usize),
+    /// A message that was not there before.
+    Made(Message),
+    /// Where the summary goes.
+    Summary {
+        /// Whose message it is.
+        role: SummaryRole,
+        /// What its text starts with.
+        before: String,
+        /// What its text ends with.
+        after: String,
+    },
+}
+
+/// How an output is replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum How {
+    Clear,
+    Shorten,
+}
+
+/// The history while passes work on it.
+pub(super) struct Draft<'a> {
+    pub(super) history: &'a History,
+    /// For budgets and everything that is reported.
+    pub(super) ruler: &'a Ruler,
+    /// For what the system decides by its own arithmetic.
+    pub(super) native: &'a Ruler,
+    pub(super) request: &'a Request<'a>,
+    pub(super) moment: &'a Moment,
+    pub(super) items: Vec<Item>,
+    pub(super) replaced: BTreeMap<(usize, usize), (How, OutputOp)>,
+    pub(super) others: Vec<Op>,
+    pub(super) need: Option<Need>,
+    pub(super) split: Option<usize>,
+    sizes: Vec<u64>,
+    tools: HashMap<&'a str, &'a str>,
+    /// Ids of all outputs, once somebody asks.
+    answered: OnceCell<HashSet<&'a str>>,
+}
+
+impl<'a> Draft<'a> {
+    pub(super) fn new(
+        history: &'a History,
+        ruler: &'a Ruler,
+        native: &'a Ruler,
+        request: &'a Request<'a>,
+        moment: &'a Moment,
+    ) -> Self {
+        let messages = history.messages();
+        let calls = messages.iter().flat_map(Message::calls);
+        Self {
+            history,
+            ruler,
+            native,
+            request,
+            moment,
+            items: (0..messages.len()).map(Item::Old).collect(),
+            replaced: BTreeMap::new(),
+            others: Vec::new(),
+            need: None,
+            split: None,
+            sizes: ruler.messages(messages),
+            tools: calls.map(|it| (&*it.id, &*it.name)).collect(),
+            answered: OnceCell::new(),
+        }
+    }
+
+    /// The message that an item stands for; none for the summary.
+    pub(super) fn message<'b>(&'b self, item: &'b Item) -> Option<&'b Message> {
+        match item {
+            Item::Old(index) => self.history.messages().get(*index),
+            Item::Made(message) => Some(message),
+            Item::Summary { .. } => None,
+        }
+    }
+
+    /// Tokens of an item with its replaced outputs; system messages and the summary are not counted.
+    pub(super) fn size(&self, item: &Item) -> u64 {
+        match item {
+            Item::Old(index) => {
+                if !self.history.messages().get(*index).is_some_and(counts) {
+                    return 0;
+                }
+                let size = self.sizes.get(*index).copied().unwrap_or(0);
+                let replaced = self.replaced.range((*index, 0)..(index + 1, 0)).map(|(_, (_, op))| op);
+                replaced.fold(size, |size, op| (size + op.tokens_after).saturating_sub(op.tokens_before))
+            }
+            Item::Made(message) => self.ruler.message(message),
+            Item::Summary { .. } => 0,
+        }
+    }
+
+    /// UTF-16 length of an item's JSON, with its replaced outputs.
+    pub(super) fn json_len(&self, item: &Item) -> u64 {
+        let Some(message) = self.message(item) else { return 0 };
+        let Item::Old(index) = item else { return json_len(message) };
+        let replaced = self.replaced.range((*index, 0)..(index + 1, 0));
+        replaced.fold(json_len(message), |sum, (at, (_, op))| {
+            let before = self.output(at.0, at.1).map_or(0, |it| it.text.weight().json());
+            (sum + Weight::of(&op.text).json()).saturating_sub(before)
+        })
+    }
+
+    /// Tokens of all items.
+    pub(super) fn tokens(&self) -> u64 {
+        self.items.iter().map(|it| self.size(it)).sum()
+    }
+
+    /// What the context held before any pass.
+    pub(super) fn filled(&self) -> Filled {
+        let messages: u64 = self.sizes.iter().sum();
+        Filled { overhead: self.ruler.overhead(), messages: messages.saturating_sub(self.ruler.hidden()) }
+    }
+
+    /// Tokens of the messages as they were before any pass.
+    pub(super) fn whole(&self) -> u64 {
+        let counted = self.history.messages().iter().zip(&self.sizes).filter(|it| counts(it.0));
+        counted.map(|it| it.1).sum()
+    }
+
+    /// The tool that an output came from.
+    pub(super) fn tool(&self, output: &'a Output) -> &'a str {
+        self.tools.get(&*output.id).copied().or(output.name.as_deref()).unwrap_or("")
+    }
+
+    /// Whether a call of that id has an output.
+    pub(super) fn is_answered(&self, id: &str) -> bool {
+        let outputs = || self.history.messages().iter().flat_map(Message::outputs).map(|it| &*it.id);
+        self.answered.get_or_init(|| outputs().collect()).contains(id)
+    }
+
+    /// The output at a place, unless it was replaced before.
+    pub(super) fn output(&self, message: usize, part: usize) -> Option<&'a Output> {
+        match self.history.messages().get(message)?.parts.get(part)? {
+            Part::Output(output) => Some(output),
+            Part::Text(_) | Part::Reasoning(_) | Part::Call(_) | Part::Media(_) | Part::Opaque(_) => None,
+        }
+    }
+
+    /// Whether an output of that message was replaced.
+    pub(super) fn is_replaced(&self, message: usize) -> bool {
+        self.replaced.range((message, 0)..(message + 1, 0)).next().is_some()
+    }
+
+    /// Replaces an output, if that makes it smaller. `text` gets the handle.
+    pub(super) fn replace(&mut self, at: (usize, usize), how: How, why: &str, text: impl Fn(&str) -> String) {
+        let Some(output) = self.output(at.0, at.1) else { return };
+        let handle = (self.request.handle)(output.text.as_str());
+        let text = text(&handle);
+        let before = self.ruler.part(&Part::Output(output.clone()));
+        let short = Output { text: Text::new(text.as_str()), media: [].into(), ..output.clone() };
+        let after = self.ruler.part(&Part::Output(short));
+        let now = self.replaced.get(&at).map_or(before, |(_, op)| op.tokens_after);
+        if after >= now {
+            return;
+        }
+        let op = OutputOp {
+            message: at.0,
+            part: at.1,
+            call_id: output.id.to_string(),
+            tool: self.tool(output).to_owned(),
+            tokens_before: before,
+            tokens_after: after,
+            text,
+            handle,
+            why: why.to_owned(),
+        };
+        self.replaced.insert(at, (how, op));
+    }
+
+    /// Takes back everything that was done.
+    pub(super) fn undo(&mut self) {
+        self.items = (0..self.history.messages().len()).map(Item::Old).collect();
+        self.replaced.clear();
+        self.others.clear();
+    }
+
+    /// Everything that was done: first to messages, then to the outputs that are still there.
+    pub(super) fn ops(&self) -> Vec<Op> {
+        let mut there = vec![false; self.history.messages().len()];
+        for item in &self.items {
+            if let Item::Old(index) = item {
+                there[*index] = true;
+            }
+        }
+        let outputs = self.replaced.values().filter(|(_, op)| there[op.message]).map(|(how, op)| match how {
+            How::Clear => Op::Clear(op.clone()),
+            How::Shorten => Op::Shorten(op.clone()),
+        });
+        self.others.iter().cloned().chain(outputs).collect()
+    }
+}
+
+/// UTF-16 length of a message as the compact JSON of a Gemini content: the size that system splits by.
+pub fn json_len(message: &Message) -> u64 {
+    if let Some(known) = message.wire_len {
+        return known.into();
+    }
+    let part = |part: &Part| -> u64 {
+        match part {
+            Part::Text(text) => r#"{"text":}"#.len() as u64 + text.weight().json(),
+            Part::Reasoning(it) => r#"{"text":,"thought":true}"#.len() as u64 + it.text.weight().json(),
+            Part::Call(Call { name, input, .. }) => {
+                r#"{"functionCall":{"name":"","args":}}"#.len() as u64
+                    + name.len() as u64
+                    + input.weight().utf16
+            }
+            Part::Output(Output { name, text, .. }) => {
+                r#"{"functionResponse":{"name":"","response":{"output":}}}"#.len() as u64
+                    + name.as_deref().map_or(0, str::len) as u64
+                    + text.weight().json()
+            }
+            Part::Media(it) => {
+                (r#"{"inlineData":{"mimeType":"","data":""}}"#.len() + it.mime.len() + it.data.len()) as u64
+            }
+            Part::Opaque(it) => it.raw.weight().utf16,
+        }
+    };
+    let role = match message.role {
+        Role::Assistant => "model".len(),
+        Role::User | Role::Tool | Role::System => "user".len(),
+    };
+    let commas = message.parts.len().saturating_sub(1);
+    (r#"{"role":"","parts":[]}"#.len() + role + commas) as u64 + message.parts.iter().map(part).sum::<u64>()
+}
+
+/// Whether an item is instructions or context that a client put before the first prompt.
+pub(super) fn is_head(message: &Message) -> bool {
+    message.role == Role::System || message.kind == Kind::Context
+}

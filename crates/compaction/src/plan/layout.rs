@@ -1,0 +1,271 @@
+//! The new history around a summary: what is summarised, what stays, and in which order.
+
+use std::collections::BTreeSet;
+
+use super::draft::{Draft, Item, is_head};
+use super::keep::{self, Kept, number};
+use super::{Cause, Need, Op, Reason, counts, is_work, restore};
+use crate::profile::{Keep, Slot, Summarize, TooLong};
+use history::{Kind, Media, MediaKind, Message, Part, Role, Text};
+
+/// Of what is summarised, at most this part is put back as text: one in so many tokens.
+const RESTORED: u64 = 4;
+
+/// A summary takes at most one in so many tokens of what it replaces …
+const SUMMARY_SHARE: u64 = 3;
+/// … but may always have so many.
+const SMALLEST_SUMMARY: u64 = 200;
+
+/// Replaces messages by a summary, in the profile's layout.
+pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize, pass: usize) -> Result<(), Reason> {
+    keep::nothing_new(draft.history)?;
+    let head = draft.items.iter().take_while(|it| draft.message(it).is_some_and(is_head)).count();
+    let layout = match draft.moment.cause {
+        Cause::Manual => &step.layout,
+        Cause::Auto => step.layout_auto.as_ref().unwrap_or(&step.layout),
+        Cause::Overflow => {
+            step.layout_overflow.as_ref().or(step.layout_auto.as_ref()).unwrap_or(&step.layout)
+        }
+    };
+    let mut kept = keep::kept(draft, step, head)?;
+    let replay = if layout.contains(&Slot::Replay) { replay(draft) } else { None };
+    if replay.is_some() {
+        kept.tail = draft.items.len();
+        kept.why =
+            "the model refused the input: everything becomes the summary, the last prompt is put again"
+                .into();
+    }
+    // An earlier summary is folded into the new one, never kept beside it.
+    let earlier =
+        draft.items.iter().rposition(|it| draft.message(it).is_some_and(|it| it.kind == Kind::Summary));
+    if let Some(earlier) = earlier.filter(|it| *it >= kept.tail) {
+        kept.tail = keep::boundary_from(draft, earlier + 1);
+    }
+    // A call that stands last waits for its output: that would be left alone.
+    let (pending, end) = (keep::pending(draft), draft.items.len());
+    kept.tail = kept.tail.min(pending).max(head.min(pending));
+    let region = &draft.items[head.min(kept.tail)..kept.tail];
+    if !region.iter().any(|it| draft.message(it).is_some_and(is_work)) {
+        let text =
+            "what a summary would replace holds no work: only context or an earlier summary".to_owned();
+        return Err(Reason { code: "nothing_to_compact", text });
+    }
+    let summarized: u64 = region.iter().map(|it| draft.size(it)).sum();
+    if !matches!(step.keep, Keep::Budget(_)) {
+        // A summary that is nearly as large as what it replaces is none.
+        kept.budget = kept.budget.min((summarized / SUMMARY_SHARE).max(SMALLEST_SUMMARY));
+    }
+    let from = number(draft, head).unwrap_or(0);
+    let to = number(draft, kept.tail).unwrap_or(draft.history.messages().len());
+    draft.split = Some(to);
+    let snapshot = snapshot(draft, step, &kept, to);
+    let why = match &snapshot {
+        Some(_) => "a stored snapshot covers the messages that go and takes their place".to_owned(),
+        None => std::mem::take(&mut kept.why),
+    };
+    draft.others.push(Op::Summarize { from, to, why });
+    if snapshot.is_none() {
+        let shown_from = shown(draft, step, from, to);
+        draft.need = Some(Need { from, to, budget: kept.budget, shown_from, pass });
+    }
+    let context = context(draft);
+    let tail: Vec<Item> = draft.items.split_off(kept.tail);
+    let mut old_head: Vec<Item> = draft.items[..head.min(kept.tail)].to_vec();
+    if !kept.context {
+        let why =
+            "context before the first prompt takes over a fifth of the budget; clients put it there again";
+        let (gone, left): (Vec<Item>, Vec<Item>) =
+            old_head.into_iter().partition(|it| draft.message(it).is_some_and(super::counts));
+        old_head = left;
+        let gone =
+            gone.iter().filter_map(|it| if let Item::Old(message) = it { Some(*message) } else { None });
+        draft.others.extend(gone.map(|message| Op::Drop {
+            from: message,
+            to: message + 1,
+            why: why.to_owned(),
+        }));
+    }
+    let staying: BTreeSet<usize> = tail
+        .iter()
+        .chain(&kept.user)
+        .filter_map(|it| if let Item::Old(index) = it { Some(*index) } else { None })
+        .collect();
+    let stays = |index: usize| staying.contains(&index);
+    let prompt_next = tail
+        .first()
+        .or(kept.user.first())
+        .and_then(|it| draft.message(it))
+        .is_some_and(|it| it.role == Role::User);
+    let mut items = Vec::new();
+    for slot in layout {
+        match slot {
+            Slot::Head => items.extend(old_head.iter().cloned()),
+            Slot::Context => items.extend(context.iter().cloned()),
+            Slot::UserMessages => items.extend(kept.user.iter().cloned()),
+            Slot::OlderUserMessages => {
+                items.extend(kept.user[..kept.user.len().saturating_sub(1)].iter().cloned());
+            }
+            Slot::LastUserMessage => items.extend(kept.user.last().cloned()),
+            Slot::Summary => items.push(match &snapshot {
+                Some(text) => made(keep::role(step.role), Kind::Summary, text),
+                None => Item::Summary {
+                    role: step.role,
+                    before: step.before.replace("{user-messages}", &kept.joined),
+                    after: step.after.clone(),
+                },
+            }),
+            Slot::Ack(text) => items.push(made(Role::Assistant, Kind::Ack, text)),
+            Slot::AckPrompt(text) if prompt_next => items.push(made(Role::Assistant, Kind::Ack, text)),
+            Slot::AckPrompt(_) => {}
+            Slot::Marker(text) => items.push(made(Role::User, Kind::Marker, text)),
+            Slot::Continue(text) => {
+                // A prompt that is put again needs no "go on", and a call that waits is gone on with anyway.
+                if replay.is_none() && pending == end {
+                    items.push(made(Role::User, Kind::Continue, text));
+                }
+            }
+            Slot::Replay => items.extend(replay.clone()),
+            Slot::Restore(it) => {
+                items.extend(restore::message(draft, it, to, &stays, summarized / RESTORED));
+            }
+            Slot::Tail => {
+                // A last turn too large to keep whole: its prompt stays in front of what is kept of it.
+                let apart = [Slot::UserMessages, Slot::OlderUserMessages, Slot::LastUserMessage];
+                if !layout.iter().any(|it| apart.contains(it)) {
+                    items.extend(kept.user.iter().cloned());
+                }
+                items.extend(tail.iter().cloned());
+            }
+        }
+    }
+    if !layout.contains(&Slot::Tail) {
+        items.extend(tail.iter().cloned());
+    }
+    draft.items = items;
+    Ok(())
+}
+
+fn made(role: Role, kind: Kind, text: &str) -> Item {
+    Item::Made(Message::text(role, kind, text))
+}
+
+/// The stored summary that can take the place of a new one: it covers all that goes, and fits.
+fn snapshot(draft: &Draft<'_>, step: &Summarize, kept: &Kept, to: usize) -> Option<String> {
+    let (most, stored) = (step.snapshot?, draft.request.snapshot?);
+    let text =
+        format!("{}{}{}", step.before.replace("{user-messages}", &kept.joined), stored.text, step.after);
+    let fits = draft.ruler.text(&Text::new(text.as_str())) <= most;
+    (fits && stored.covers >= to && !stored.text.trim().is_empty()).then_some(text)
+}
+
+/// Instructions and context as they were last given: the newest run of such messages that holds instructions, else the
+/// first run.
+fn context(draft: &Draft<'_>) -> Vec<Item> {
+    let is = |at: usize| draft.message(&draft.items[at]).is_some_and(is_head);
+    let mut runs: Vec<std::ops::Range<usize>> = Vec::new();
+    for at in (0..draft.items.len()).filter(|it| is(*it)) {
+        match runs.last_mut() {
+            Some(run) if run.end == at => run.end = at + 1,
+            _ => runs.push(at..at + 1),
+        }
+    }
+    let system = |run: &&std::ops::Range<usize>| {
+        draft.items[(*run).clone()]
+            .iter()
+            .any(|it| draft.message(it).is_some_and(|it| it.role == Role::System))
+    };
+    let run = runs.iter().rev().find(system).or(runs.first());
+    run.map(|it| draft.items[it.clone()].to_vec()).unwrap_or_default()
+}
+
+/// The last prompt as a new message, its media as text. Nothing if it is the only work there is.
+fn replay(draft: &Draft<'_>) -> Option<Item> {
+    let at = draft.items.iter().rposition(|it| draft.message(it).is_some_and(Message::is_prompt))?;
+    let earlier = draft.items[..at].iter().any(|it| draft.message(it).is_some_and(Message::is_prompt));
+    if !earlier {
+        return None;
+    }
+    let message = draft.message(&draft.items[at])?;
+    if !message.parts.iter().any(|it| matches!(it, Part::Media(_))) {
+        return Some(draft.items[at].clone());
+    }
+    let parts = message.parts.iter().map(|part| match part {
+        Part::Media(it) => Part::Text(format!("[Attached {}: {}]", it.mime, attachment(it)).into()),
+        Part::Text(_) | Part::Reasoning(_) | Part::Call(_) | Part::Output(_) | Part::Opaque(_) => {
+            part.clone()
+        }
+    });
+    Some(Item::Made(Message::new(Role::User, Kind::Said, parts.collect())))
+}
+
+/// What an attachment is called: its data is no name.
+fn attachment(media: &Media) -> &'static str {
+    match media.kind {
+        MediaKind::Image => "image",
+        MediaKind::Pdf => "document",
+        MediaKind::Audio => "sound",
+        MediaKind::Other => "file",
+    }
+}
+
+/// The first message that is shown to a model. After it refused the input, the oldest are left out.
+fn shown(draft: &mut Draft<'_>, step: &Summarize, from: usize, to: usize) -> usize {
+    if draft.moment.cause != Cause::Overflow {
+        return from;
+    }
+    let units: Vec<_> =
+        draft.history.units().iter().filter(|it| it.start >= from && it.end <= to).cloned().collect();
+    let size = |unit: &std::ops::Range<usize>| -> u64 {
+        draft.history.messages()[unit.clone()]
+            .iter()
+            .filter(|it| counts(it))
+            .map(|it| draft.native.message(it))
+            .sum()
+    };
+    let window = draft.request.limits.window.unwrap_or(u64::MAX);
+    let most = window - step.summary.max_tokens.min(window / 2);
+    let mut left: u64 = units.iter().map(size).sum();
+    let skipped = match step.too_long {
+        TooLong::Fails => 0,
+        // It was refused whatever we think of its size: one goes at least, and one stays.
+        TooLong::Oldest => {
+            let mut gone = 0;
+            while gone + 1 < units.len() && (gone == 0 || left > most) {
+                left = left.saturating_sub(size(&units[gone]));
+                gone += 1;
+            }
+            gone
+        }
+        TooLong::Rounds(rounds) => {
+            let is_round =
+                |it: &&std::ops::Range<usize>| draft.history.messages()[it.start].role == Role::Assistant;
+            let count = units.iter().filter(is_round).count();
+            if count < 2 {
+                0
+            } else {
+                let step = ((count as f64 * rounds.share).floor() as usize).max(1);
+                let mut gone = 0;
+                for _ in 0..rounds.tries {
+                    if gone > 0 && left <= most {
+                        break;
+                    }
+                    // A round is what the model answers and does up to its next answer.
+                    let mut seen = 0;
+                    while gone + 1 < units.len() && seen < step {
+                        left = left.saturating_sub(size(&units[gone]));
+                        gone += 1;
+                        seen += usize::from(units.get(gone).is_some_and(|it| is_round(&it)));
+                    }
+                }
+                gone
+            }
+        }
+    };
+    let Some(unit) = units.get(skipped).filter(|_| skipped > 0) else { return from };
+    let (to, why) = (
+        unit.start,
+        "the model refused the input: the oldest are not shown to it; the summary that is written without a model reads them all",
+    );
+    draft.others.push(Op::Skip { from, to, why: why.to_owned() });
+    to
+}

@@ -1,0 +1,209 @@
+//! From a plan and a summary to a new history, or a refusal.
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde::Serialize;
+
+use super::draft::Item;
+use super::{Op, OutputOp, Plan, counts, prefix_of};
+use crate::profile::{Pass, Profile, SummaryRole};
+use history::{History, Kind, Message, Part, Role, Text};
+use tokens::Ruler;
+
+/// A new history.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// It.
+    pub history: History,
+    /// Its messages' tokens.
+    pub tokens: u64,
+    /// The edit that turns the old messages into the new ones.
+    pub replace: Replace,
+    /// Number of the first message that is not as it was.
+    pub first_changed: usize,
+    /// Tokens before it: what a provider's cache still serves.
+    pub prefix_tokens: u64,
+    /// Outputs that were left out because their call is summarised: of a call that was answered twice, the second
+    /// answer can stand behind the cut.
+    pub orphans: usize,
+}
+
+/// history' = history[..from] + new[at..at + count] + history[to..].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Replace {
+    /// First message that goes.
+    pub from: usize,
+    /// Message after the last that goes.
+    pub to: usize,
+    /// How many new messages stand in their place (they begin at `from` in the new history).
+    pub count: usize,
+}
+
+/// Why an outcome was not accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejected {
+    /// A `reason_code` of the contract.
+    pub code: &'static str,
+    /// A sentence with the numbers.
+    pub reason: String,
+}
+
+/// Carries out a plan. `history` may have grown since it was made: what came after belongs to the end.
+pub fn apply(
+    history: &History,
+    ruler: &Ruler,
+    profile: &Profile,
+    plan: &Plan,
+    summary: Option<&str>,
+) -> Result<Outcome, Rejected> {
+    let old = history.messages();
+    if old.len() < plan.made_for.count || prefix_of(&old[..plan.made_for.count]) != plan.made_for {
+        let reason = format!(
+            "the plan was made for {} messages that this history of {} does not begin with",
+            plan.made_for.count,
+            old.len()
+        );
+        return Err(Rejected { code: "changed", reason });
+    }
+    let summary = match (&plan.need, summary.map(str::trim)) {
+        (None, _) => "",
+        (Some(_), Some(text)) if !text.is_empty() => text,
+        (Some(_), _) => return Err(Rejected { code: "empty", reason: "the summary is empty".to_owned() }),
+    };
+    let outputs = replaced(plan);
+    let mut messages: Vec<Message> = plan.layout.iter().map(|it| built(old, &outputs, it, summary)).collect();
+    messages.extend(old[plan.made_for.count..].iter().cloned());
+    let orphans = drop_orphans(&mut messages, &gone(old, plan));
+    let before: u64 = old.iter().filter(|it| counts(it)).map(|it| ruler.message(it)).sum();
+    let tokens: u64 = messages.iter().filter(|it| counts(it)).map(|it| ruler.message(it)).sum();
+    if tokens == 0 && !messages.is_empty() {
+        return Err(Rejected { code: "uncounted", reason: "the new messages count as nothing".to_owned() });
+    }
+    let steps =
+        || profile.passes.iter().filter_map(|it| if let Pass::Summarize(it) = it { Some(it) } else { None });
+    let must_shrink = steps().any(|it| it.must_shrink);
+    if tokens > before || (tokens == before && (must_shrink || plan.need.is_none())) {
+        return Err(Rejected { code: "grew", reason: format!("{before} tokens would become {tokens}") });
+    }
+    let least = steps().filter_map(|it| it.least_gain).fold(0.0, f64::max);
+    if plan.need.is_some() && ((before - tokens) as f64) < least * before as f64 {
+        let reason = format!(
+            "{before} tokens would become {tokens}: less than the {:.0} % that make it worth while",
+            least * 100.0
+        );
+        return Err(Rejected { code: "too_small", reason });
+    }
+    let same = |new: &Message, old: &Message| new.from.is_some() && new == old;
+    let front = messages.iter().zip(old).take_while(|(new, old)| same(new, old)).count();
+    let most = messages.len().min(old.len()) - front;
+    let back = messages
+        .iter()
+        .rev()
+        .zip(old.iter().rev())
+        .take(most)
+        .take_while(|(new, old)| same(new, old))
+        .count();
+    let prefix = old[..front].iter().filter(|it| counts(it)).map(|it| ruler.message(it)).sum();
+    Ok(Outcome {
+        replace: Replace { from: front, to: old.len() - back, count: messages.len() - front - back },
+        first_changed: front,
+        prefix_tokens: prefix,
+        tokens,
+        orphans,
+        history: History::new(messages, history.meta.clone()),
+    })
+}
+
+/// What will stand behind the summary when a plan is carried out on `history`.
+pub fn behind(history: &History, plan: &Plan) -> Vec<Message> {
+    let summary = plan.layout.iter().rposition(|it| matches!(it, Item::Summary { .. }));
+    let (old, outputs) = (history.messages(), replaced(plan));
+    let kept = plan.layout[summary.map_or(0, |it| it + 1)..].iter().map(|it| built(old, &outputs, it, ""));
+    let mut out: Vec<Message> = kept.chain(old.iter().skip(plan.made_for.count).cloned()).collect();
+    drop_orphans(&mut out, &gone(old, plan));
+    out
+}
+
+/// The ids of calls that do not stay.
+fn gone<'a>(old: &'a [Message], plan: &Plan) -> HashSet<&'a str> {
+    let mut stays = vec![false; plan.made_for.count.min(old.len())];
+    for item in &plan.layout {
+        if let Item::Old(index) = item
+            && let Some(it) = stays.get_mut(*index)
+        {
+            *it = true;
+        }
+    }
+    let stays = |at: usize| stays.get(at).copied().unwrap_or(true);
+    let calls = |wanted: bool| {
+        let such = old.iter().enumerate().filter(move |(at, _)| stays(*at) == wanted);
+        such.flat_map(|(_, it)| it.calls()).map(|it| &*it.id)
+    };
+    let mut out: HashSet<&str> = calls(false).collect();
+    for id in calls(true) {
+        out.remove(id);
+    }
+    out
+}
+
+/// Takes out the outputs of calls that are gone; how many there were.
+fn drop_orphans(messages: &mut Vec<Message>, gone: &HashSet<&str>) -> usize {
+    let is_orphan = |it: &Part| matches!(it, Part::Output(output) if gone.contains(&*output.id));
+    let mut dropped = 0;
+    messages.retain_mut(|message| {
+        let before = message.parts.len();
+        // Taken apart only where there is something to take out: a message's parts can be many.
+        if message.parts.iter().any(is_orphan) {
+            message.parts.retain(|it| !is_orphan(it));
+            message.wire_len = None;
+        }
+        dropped += before - message.parts.len();
+        before == 0 || !message.parts.is_empty()
+    });
+    dropped
+}
+
+/// The outputs that a plan replaces, by message.
+fn replaced(plan: &Plan) -> BTreeMap<usize, Vec<&OutputOp>> {
+    let mut outputs: BTreeMap<usize, Vec<&OutputOp>> = BTreeMap::new();
+    for op in &plan.ops {
+        if let Op::Clear(op) | Op::Shorten(op) = op {
+            outputs.entry(op.message).or_default().push(op);
+        }
+    }
+    outputs
+}
+
+/// The message that an item of the layout becomes.
+fn built(old: &[Message], outputs: &BTreeMap<usize, Vec<&OutputOp>>, item: &Item, summary: &str) -> Message {
+    match item {
+        Item::Made(message) => message.clone(),
+        Item::Summary { role, before, after } => {
+            let role = match role {
+                SummaryRole::User => Role::User,
+                SummaryRole::Assistant => Role::Assistant,
+            };
+            Message::text(role, Kind::Summary, format!("{before}{summary}{after}"))
+        }
+        Item::Old(index) => {
+            let mut message = old[*index].clone();
+            for op in outputs.get(index).into_iter().flatten() {
+                match message.parts.get_mut(op.part) {
+                    Some(Part::Output(output)) => {
+                        // Where a note stands behind the text, only the attachment went.
+                        let whole = !output.text.is_empty() && op.text.starts_with(output.text.as_str());
+                        output.text = Text::new(op.text.as_str());
+                        output.media = [].into();
+                        output.cleared = !whole;
+                    }
+                    Some(part @ Part::Media(_)) => *part = Part::Text(Text::new(op.text.as_str())),
+                    Some(Part::Text(_) | Part::Reasoning(_) | Part::Call(_) | Part::Opaque(_)) | None => {
+                        continue;
+                    }
+                }
+                message.wire_len = None;
+            }
+            message
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Whether a profile would compact by itself now, and why.
+
+use serde::Serialize;
+
+use super::Moment;
+use crate::profile::{NextRule, Pass, Profile, Trigger};
+use history::History;
+use tokens::Filled;
+
+/// What a model takes, in tokens, as far as it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits<'a> {
+    /// Its name.
+    pub model: Option<&'a str>,
+    /// The context window.
+    pub window: Option<u64>,
+    /// The user or the session said so; otherwise it is from a table.
+    pub window_given: bool,
+    /// The largest input, where the maker tells it apart.
+    pub input: Option<u64>,
+    /// The largest answer.
+    pub output: Option<u64>,
+    /// Tokens of what is about to be sent, besides the history.
+    pub next: Option<u64>,
+}
+
+/// The gate that decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Gate {
+    /// The switch.
+    Switch,
+    /// The threshold.
+    Threshold,
+    /// The smallest size worth it.
+    Minimum,
+    /// The time since the last run.
+    CoolDown,
+    /// The failures in a row.
+    Failures,
+    /// The window is unknown, or too small for anything.
+    Window,
+    /// The size of the next request.
+    Next,
+}
+
+/// Whether a profile would compact now, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// Whether.
+    pub due: bool,
+    /// From which size of the context on, in tokens.
+    pub at: Option<u64>,
+    /// The gate that decided.
+    pub gate: Gate,
+    /// A `reason_code` of the contract; empty when due.
+    pub code: &'static str,
+    /// A sentence with the numbers.
+    pub reason: String,
+}
+
+/// The window that a profile goes by.
+pub(super) fn window(trigger: &Trigger, limits: &Limits<'_>) -> Option<u64> {
+    let named = |name: &str| trigger.windows.iter().find(|(it, _)| it == name).map(|(_, tokens)| *tokens);
+    let own = limits.model.filter(|_| !limits.window_given).and_then(named);
+    let found = own.or(limits.window).or(trigger.window).or_else(|| named("*"));
+    match trigger.window_at_most {
+        Some(most) => Some(found.map_or(most, |it| it.min(most))),
+        None => found,
+    }
+}
+
+/// The size of the context in tokens from which on a profile compacts.
+pub fn threshold(profile: &Profile, limits: &Limits<'_>) -> Option<u64> {
+    size(profile, limits).map(|it| it.max(profile.trigger.minimum))
+}
+
+/// The same by the window alone, however small that is.
+pub(super) fn size(profile: &Profile, limits: &Limits<'_>) -> Option<u64> {
+    /// Shares such as 0.9 are not exact in binary; whole tokens are meant.
+    const ROUNDING: f64 = 1e-6;
+    let trigger = &profile.trigger;
+    let window = window(trigger, limits);
+    let mut at: Option<u64> = trigger.tokens;
+    let mut lower = |value: u64| at = Some(at.map_or(value, |it| it.min(value)));
+    if let (Some(share), Some(window)) = (trigger.share, window) {
+        let exact = share * window as f64;
+        lower(if trigger.whole { (exact + ROUNDING).floor() } else { (exact - ROUNDING).ceil() } as u64);
+    }
+    let Some(window) = window else { return at };
+    let output = limits.output.filter(|it| *it > 0);
+    let cap = trigger.reserve_output.unwrap_or(0);
+    let reserve = output.map_or(cap, |it| it.min(cap));
+    if let Some(percent) = trigger.usable_percent {
+        lower((window.saturating_sub(reserve) as f64 * percent / 100.0 + ROUNDING).floor() as u64);
+    }
+    match (trigger.input_buffer, limits.input) {
+        (Some(buffer), Some(input)) => {
+            let buffer = if trigger.input_buffer_fixed { buffer } else { buffer.min(reserve) };
+            lower(input.saturating_sub(buffer));
+        }
+        (Some(_), None) | (None, _) if trigger.reserve_output.is_some() || trigger.buffer.is_some() => {
+            lower(window.saturating_sub(reserve).saturating_sub(trigger.buffer.unwrap_or(0)));
+        }
+        (Some(_), None) | (None, _) => {}
+    }
+    at
+}
+
+/// Whether a context of so many tokens passes a threshold.
+pub fn passes(trigger: &Trigger, context: u64, at: u64) -> bool {
+    at > 0 && if trigger.strict { context > at } else { context >= at }
+}
+
+/// Whether so many characters pass a fixed size.
+fn passes_chars(trigger: &Trigger, chars: u64, limit: u64) -> bool {
+    if trigger.strict { chars > limit } else { chars >= limit }
+}
+
+/// Whether a context that was due still is, at the size to which earlier steps brought it.
+pub(super) fn still_due(profile: &Profile, limits: &Limits<'_>, context: u64, chars: u64) -> bool {
+    match profile.trigger.chars {
+        Some(limit) => passes_chars(&profile.trigger, chars, limit),
+        None => threshold(profile, limits).is_none_or(|at| passes(&profile.trigger, context, at)),
+    }
+}
+
+/// How long ago it ran, in milliseconds, if that is too lately to run again. A run in the future, by a clock that was
+/// set back, must not hold up all that follow.
+fn cooling_down(trigger: &Trigger, now: i64, last: i64) -> Option<i64> {
+    let wait = i64::try_from(trigger.cool_down).unwrap_or(i64::MAX).saturating_mul(1000);
+    Some(now.saturating_sub(last)).filter(|it| (0..wait).contains(it))
+}
+
+/// Decides.
+pub fn verdict(
+    history: &History,
+    filled: Filled,
+    profile: &Profile,
+    limits: &Limits<'_>,
+    moment: &Moment,
+) -> Verdict {
+    let trigger = &profile.trigger;
+    let at = threshold(profile, limits);
+    let no = |gate, code, reason: String| Verdict { due: false, at, gate, code, reason };
+    if trigger.off {
+        return no(Gate::Switch, "switched_off", "compacting by itself is switched off".to_owned());
+    }
+    if profile.passes.iter().any(|it| matches!(it, Pass::Collapse(it) if it.on)) {
+        let reason = "collapsing finished turns is switched on and takes the place of compacting by itself";
+        return no(Gate::Switch, "switched_off", reason.to_owned());
+    }
+    if trigger.failures > 0 && moment.failures >= trigger.failures {
+        let reason =
+            format!("{} compactions failed in a row; it takes {} to stop", moment.failures, trigger.failures);
+        return no(Gate::Failures, "switched_off", reason);
+    }
+    if let Some(last) = moment.last_run
+        && let Some(since) = cooling_down(trigger, moment.now, last)
+    {
+        let reason = format!("compacted {} s ago; not again before {} s", since / 1000, trigger.cool_down);
+        return no(Gate::CoolDown, "cooling_down", reason);
+    }
+    if let Some(limit) = trigger.chars {
+        let chars: u64 = history.messages().iter().map(super::json_len).sum();
+        let due = passes_chars(trigger, chars, limit);
+        let reason = format!("{chars} characters of {limit}");
+        return Verdict {
+            due,
+            at: None,
+            gate: Gate::Threshold,
+            code: if due { "" } else { "below_threshold" },
+            reason,
+        };
+    }
+    let Some(at) = at else {
+        let reason = if trigger.share.is_none() && trigger.reserve_output.is_none() {
+            "it has no threshold of its own".to_owned()
+        } else {
+            "the model's window is not known; give it with --window".to_owned()
+        };
+        return no(Gate::Window, "unknown_window", reason);
+    };
+    let Filled { overhead, messages } = filled;
+    if at <= overhead {
+        let reason = format!(
+            "system prompt and tools alone take {overhead} tokens of {at}: nothing that is compacted would help"
+        );
+        return no(Gate::Window, "window_too_small", reason);
+    }
+    let written = if trigger.without_cache_writes {
+        history.messages().iter().rev().find_map(|it| it.usage).map_or(0, |it| it.cache_write)
+    } else {
+        0
+    };
+    let context = (overhead + messages).saturating_sub(written);
+    if trigger.minimum > 0 && !passes(trigger, context, trigger.minimum) {
+        let from = if trigger.strict { "only above" } else { "not below" };
+        let reason = format!("{context} tokens; {from} {}", trigger.minimum);
+        return no(Gate::Minimum, "too_small", reason);
+    }
+    let mut reason = format!("{context} tokens; the threshold is {at}");
+    if let Some(next) = trigger.next {
+        let left = window(trigger, limits).unwrap_or(0).saturating_sub(context);
+        let most = next.share * left as f64;
+        match limits.next {
+            None => reason.push_str("; prompt-size check skipped (pass --next)"),
+            Some(tokens) => {
+                let large = tokens as f64 > most;
+                let is = if large { "is more" } else { "is not more" };
+                reason.push_str(&format!(
+                    "; the next request with {tokens} {is} than {:.0} % of the {left} left",
+                    next.share * 100.0
+                ));
+                match (next.rule, large) {
+                    (NextRule::Required, false) => return no(Gate::Next, "below_threshold", reason),
+                    (NextRule::EndsBefore, true) => return no(Gate::Next, "next_too_large", reason),
+                    (NextRule::Required, true)
+                    | (NextRule::EndsBefore, false)
+                    | (NextRule::EndsAfter, true | false) => {}
+                }
+            }
+        }
+    }
+    if passes(trigger, context, at) {
+        Verdict { due: true, at: Some(at), gate: Gate::Threshold, code: "", reason }
+    } else {
+        no(Gate::Threshold, "below_threshold", reason)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_cools_down_only_after_a_run_of_the_past() {
+        let mut trigger = Trigger { cool_down: 30, ..Trigger::default() };
+        let cooling = |now| cooling_down(&trigger, now, 100_000);
+        assert_eq!([99_999, 100_000, 129_999, 130_000].map(cooling), [None, Some(0), Some(29_999), None]);
+        trigger.cool_down = u64::MAX;
+        assert_eq!(cooling_down(&trigger, 100_000, 0), Some(100_000));
+        trigger.cool_down = 0;
+        assert_eq!(cooling_down(&trigger, 0, 0), None);
+    }
+}

@@ -1,0 +1,292 @@
+//! A profile: one system's way to compact, as data. Names no system.
+//!
+//! A profile is a trigger and an ordered list of passes. What differs between systems is a field here (what a scan
+//! stops at, whose messages are kept, how a cleared output is marked, what comes after the summary), never a branch
+//! on a name. Those that come with a program go through the same parser and the same checks as a user's own.
+
+mod check;
+mod pass;
+mod settings;
+mod summary;
+
+use serde::{Deserialize, Serialize};
+
+use history::error::{Error, Kind as ErrorKind, Result};
+use tokens::Estimator;
+
+pub use pass::{
+    Budget, Collapse, Cut, Ends, Keep, Lines, Outputs, Pass, Replace, Restore, Restored, Rounds, Select,
+    Slot, Snip, Stop, Summarize, SummaryRole, TooLong, Turns, UserMessages, When,
+};
+pub use settings::{Sets, Setting};
+pub use summary::{Prompts, Section, Shape, Style, SummarySpec};
+
+/// One system's way to compact.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Profile {
+    /// `name` or `name@version`.
+    pub name: String,
+    /// One line for the table.
+    #[serde(default)]
+    pub about: String,
+    /// What it follows: program and version, or document.
+    #[serde(default)]
+    pub follows: String,
+    /// Where we deviate from the system, a sentence each, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deviations: Vec<String>,
+    /// The estimator that the system decides by; without one, the plan's own ruler.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimator: Option<Estimator>,
+    /// When it compacts by itself.
+    #[serde(default)]
+    pub trigger: Trigger,
+    /// The system's own names for what came out.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub native: NativeStatus,
+    /// What the user is told meanwhile.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub notices: Notices,
+    /// What is remembered of a compaction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remember: Option<Remember>,
+    /// The agent's own settings that it honours when it runs by itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<Setting>,
+    /// What it does, in this order.
+    #[serde(default, rename = "pass")]
+    pub passes: Vec<Pass>,
+}
+
+/// When a profile compacts by itself. Every gate that is given must be passed.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Trigger {
+    /// The switch: never by itself.
+    #[serde(skip_serializing_if = "is_default")]
+    pub off: bool,
+    /// Share of the window, in (0, 1].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
+    /// That share in whole tokens, rounded down; otherwise exactly.
+    #[serde(skip_serializing_if = "is_default")]
+    pub whole: bool,
+    /// Tokens left free below the window for the answer: the model's largest output, but at most this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reserve_output: Option<u64>,
+    /// Tokens left free besides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<u64>,
+    /// Where the maker tells the largest input apart: so many tokens below that instead, or the largest output if that
+    /// is less.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_buffer: Option<u64>,
+    /// That buffer was set by hand, so it is not held to the largest output.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub input_buffer_fixed: bool,
+    /// Percent of the window less the reserve; only ever lowers the threshold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usable_percent: Option<f64>,
+    /// A fixed size in tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// A fixed size in characters of the messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chars: Option<u64>,
+    /// Due only above the threshold, not at it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub strict: bool,
+    /// What was written to a cache is not counted.
+    #[serde(skip_serializing_if = "is_default")]
+    pub without_cache_writes: bool,
+    /// Never below so many tokens.
+    #[serde(skip_serializing_if = "is_default")]
+    pub minimum: u64,
+    /// Not again within so many seconds.
+    #[serde(skip_serializing_if = "is_default")]
+    pub cool_down: u64,
+    /// After so many failures in a row, not by itself any more. 0: no such limit.
+    #[serde(skip_serializing_if = "is_default")]
+    pub failures: u32,
+    /// The window to assume for a model nobody knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
+    /// The window, however large the model's is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_at_most: Option<u64>,
+    /// Models whose window the system takes for another than the table has: name, tokens. `*` is any other.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<(String, u64)>,
+    /// How the size of what is about to be sent counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<Next>,
+}
+
+/// What the size of the next request decides.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Next {
+    /// The request is large if it takes more than this share of what is left of the window.
+    pub share: f64,
+    /// What follows from a large one.
+    pub rule: NextRule,
+}
+
+/// What follows from a request that is large.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NextRule {
+    /// Only then it compacts.
+    Required,
+    /// The turn ends before it could compact.
+    EndsBefore,
+    /// It compacts if it is due; the turn ends if the request is still large.
+    EndsAfter,
+}
+
+/// The system's own names for what came out; empty where it has none.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct NativeStatus {
+    /// It was compacted.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub compacted: String,
+    /// Only outputs were shortened.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub shortened: String,
+    /// There was nothing to do, or it is not due.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub noop: String,
+    /// It would have grown.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub grew: String,
+    /// The summary was empty.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub empty: String,
+    /// The result could not be counted.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub uncounted: String,
+}
+
+/// What the user is told; `{percent}` of the window is filled in.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Notices {
+    /// At the beginning.
+    pub started: String,
+    /// At the end.
+    pub compacted: String,
+}
+
+/// What is remembered of a compaction, and what of that comes back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Remember {
+    /// A summary is remembered for the project from so many characters on.
+    pub least_chars: usize,
+    /// So many of the project's memories are given to the next summary, the newest first.
+    pub recalled: u32,
+}
+
+/// Left out of what is printed: it says the same when it is read back.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+impl Profile {
+    /// Reads and checks a profile. `place` names it in errors. With `extends = "NAME"`, what it does not say is as in
+    /// that one of `bases` (name and text); lists are replaced as a whole.
+    pub fn parse(text: &str, place: &str, bases: &[(&str, &str)]) -> Result<Self> {
+        Self::parse_over(text, place, bases, 0)
+    }
+
+    fn parse_over(text: &str, place: &str, bases: &[(&str, &str)], depth: u32) -> Result<Self> {
+        /// `name@version` extends `name`; a user's own one extends that. More would be a circle.
+        const DEEPEST: u32 = 8;
+        let wrong = |error: toml::de::Error| {
+            let line =
+                error.span().map(|it| 1 + text[..it.start.min(text.len())].matches('\n').count() as u64);
+            Error::new(ErrorKind::Arguments, format!("reading the profile: {}", error.message()))
+                .at(place, line)
+        };
+        let mut written: toml::Table = toml::from_str(text).map_err(wrong)?;
+        let profile: Self = match written.remove("extends") {
+            None => toml::from_str(text).map_err(wrong)?,
+            Some(toml::Value::String(base)) if depth < DEEPEST => {
+                let Some((_, base_text)) = bases.iter().find(|(it, _)| *it == base) else {
+                    let names: Vec<_> = bases.iter().map(|(it, _)| *it).collect();
+                    let what = format!("extends: expected one of {}, found {base:?}", names.join(", "));
+                    let line = check::line_of_mistake(text, &format!("`{base}`"));
+                    return Err(Error::new(ErrorKind::Arguments, what).at(place, line));
+                };
+                let mut base = Self::parse_over(base_text, &base, bases, depth + 1)?;
+                // What is written here wins over what the agent's own settings would say.
+                if let Some(toml::Value::Table(trigger)) = written.get("trigger") {
+                    base.settings.retain(|it| !trigger.contains_key(it.sets.name()));
+                }
+                let what = |error: toml::ser::Error| {
+                    Error::new(ErrorKind::Bug, "extending a profile").at(place, None).because(error)
+                };
+                let mut whole = toml::Table::try_from(&base).map_err(what)?;
+                merge(&mut whole, written);
+                let whole = toml::to_string(&whole).map_err(what)?;
+                toml::from_str(&whole).map_err(|error| {
+                    let message = error.message();
+                    let what = format!("reading the profile: {message}");
+                    Error::new(ErrorKind::Arguments, what).at(place, check::line_of_mistake(text, message))
+                })?
+            }
+            Some(other) => {
+                let what = format!("extends: expected the name of a built-in profile, found {other}");
+                return Err(Error::new(ErrorKind::Arguments, what).at(place, None));
+            }
+        };
+        let problems = check::problems(&profile, text);
+        let Some(first) = problems.first() else { return Ok(profile) };
+        let all: Vec<&str> = problems.iter().map(|it| it.what.as_str()).collect();
+        Err(Error::new(ErrorKind::Arguments, format!("the profile contradicts itself: {}", all.join("; ")))
+            .at(place, first.line))
+    }
+
+    /// As TOML that reads back as the same.
+    pub fn to_toml(&self) -> Result<String> {
+        toml::to_string_pretty(self)
+            .map_err(|error| Error::new(ErrorKind::Bug, "writing a profile").because(error))
+    }
+
+    /// The pass of that number, if it summarises.
+    pub fn summarizing(&self, pass: usize) -> Option<&Summarize> {
+        match self.passes.get(pass)? {
+            Pass::Summarize(step) => Some(step),
+            Pass::Outputs(_) | Pass::Snip(_) | Pass::Collapse(_) => None,
+        }
+    }
+
+    /// The step that summarises when nothing overflowed, if there is one.
+    pub fn summarize(&self) -> Option<&Summarize> {
+        self.passes.iter().find_map(|pass| match pass {
+            Pass::Summarize(step) if step.when != When::Overflow => Some(&**step),
+            Pass::Summarize(_) | Pass::Outputs(_) | Pass::Snip(_) | Pass::Collapse(_) => None,
+        })
+    }
+}
+
+/// What `over` says takes the place of what `base` says; tables are merged, everything else is replaced.
+fn merge(base: &mut toml::Table, over: toml::Table) {
+    for (key, value) in over {
+        match (base.get_mut(&key), value) {
+            (Some(toml::Value::Table(inner)), toml::Value::Table(value)) => merge(inner, value),
+            (_, value) => {
+                base.insert(key, value);
+            }
+        }
+    }
+}
+
+/// A profile that comes with the program.
+#[cfg(test)]
+pub(crate) fn read(name: &str) -> Profile {
+    let path = format!("{}/../../prompts/{name}/profile.toml", env!("CARGO_MANIFEST_DIR"));
+    Profile::parse(&std::fs::read_to_string(path).unwrap(), name, &[]).unwrap()
+}

@@ -1,0 +1,116 @@
+//! Anthropic Messages: what is sent, and what its stream means. Shapes: the published API of version 2023-06-01.
+
+use serde_json::{Value, json};
+
+use super::model::{Ask, Draft, Speaker, Stop, number, text};
+use history::json::set;
+
+/// The API version that is sent with every request.
+pub const VERSION: &str = "2023-06-01";
+
+/// The request body. With a prefix, the session's own system, tools and messages stand in front, byte for byte, and the
+/// end of them is marked so that it is read from the cache; `tool_choice` is left out because it would break it.
+pub fn body(model: &str, ask: &Ask) -> Value {
+    let turn = |speaker: Speaker, text: &str| {
+        let role = match speaker {
+            Speaker::Us => "user",
+            Speaker::Model => "assistant",
+        };
+        json!({"role": role, "content": [{"type": "text", "text": text}]})
+    };
+    let turns = ask.turns.iter().map(|it| turn(it.speaker, &it.text));
+    let mut out = json!({"model": model, "max_tokens": ask.max_output, "stream": true});
+    match &ask.prefix {
+        None => {
+            set(&mut out, "system", ask.system.as_str());
+            set(&mut out, "messages", turns.collect::<Value>());
+        }
+        Some(prefix) => {
+            let mut messages = prefix.messages.clone();
+            mark(&mut messages);
+            // Two user messages in a row are merged by the API, so the instruction may follow a user message.
+            messages.extend(turns);
+            set(&mut out, "messages", messages);
+            if let Some(system) = &prefix.system {
+                set(&mut out, "system", system.clone());
+            }
+            if let Some(tools) = &prefix.tools {
+                set(&mut out, "tools", tools.clone());
+            }
+        }
+    }
+    out
+}
+
+/// Marks the last block that may carry it as the end of what is cached, unless the session marks its own.
+fn mark(messages: &mut [Value]) {
+    let marked = messages.iter().any(|it| it.to_string().contains("\"cache_control\""));
+    let Some(last) = messages.last_mut().filter(|_| !marked) else { return };
+    if let Some(said) = last["content"].as_str().filter(|it| !it.is_empty()).map(str::to_owned) {
+        set(last, "content", json!([{"type": "text", "text": said}]));
+    }
+    let blocks = last.get_mut("content").and_then(Value::as_array_mut).into_iter().flatten();
+    let carries =
+        |it: &&mut Value| matches!(it["type"].as_str(), Some("text" | "tool_result" | "image" | "tool_use"));
+    if let Some(block) = blocks.rev().find(carries) {
+        set(block, "cache_control", json!({"type": "ephemeral"}));
+    }
+}
+
+/// Takes an event in.
+pub fn event(draft: &mut Draft, event: &Value) {
+    let reply = &mut draft.reply;
+    let usage = |path: &str, old: u64| number(event, path).max(old);
+    match event["type"].as_str() {
+        Some("message_start") => {
+            reply.model = text(event, "/message/model").map(str::to_owned);
+            reply.tokens.input = number(event, "/message/usage/input_tokens");
+            reply.tokens.cache_read = number(event, "/message/usage/cache_read_input_tokens");
+            reply.tokens.cache_write = number(event, "/message/usage/cache_creation_input_tokens");
+        }
+        Some("content_block_start") => {
+            if let Some(said) = text(event, "/content_block/text") {
+                reply.text.push_str(said);
+            }
+            if matches!(text(event, "/content_block/type"), Some("tool_use" | "server_tool_use")) {
+                reply.stop = Stop::ToolCall;
+            }
+        }
+        Some("content_block_delta") => {
+            if let Some(said) = text(event, "/delta/text") {
+                reply.text.push_str(said);
+            }
+        }
+        Some("message_delta") => {
+            reply.tokens.output = usage("/usage/output_tokens", reply.tokens.output);
+            reply.tokens.input = usage("/usage/input_tokens", reply.tokens.input);
+            reply.tokens.cache_read = usage("/usage/cache_read_input_tokens", reply.tokens.cache_read);
+            match text(event, "/delta/stop_reason") {
+                Some("max_tokens") => reply.stop = Stop::Length,
+                Some("model_context_window_exceeded") => reply.stop = Stop::WindowFull,
+                Some("refusal") => reply.stop = Stop::Refused,
+                Some("tool_use" | "pause_turn") => reply.stop = Stop::ToolCall,
+                Some(_) | None => {}
+            }
+        }
+        Some("message_stop") => draft.finished = true,
+        // An answer that was not streamed, as some gateways give it.
+        Some("message") => {
+            for block in event["content"].as_array().into_iter().flatten() {
+                reply.text.push_str(text(block, "/text").unwrap_or_default());
+            }
+            reply.tokens.input = number(event, "/usage/input_tokens");
+            reply.tokens.output = number(event, "/usage/output_tokens");
+            reply.stop = match event["stop_reason"].as_str() {
+                Some("max_tokens") => Stop::Length,
+                Some("model_context_window_exceeded") => Stop::WindowFull,
+                Some("refusal") => Stop::Refused,
+                Some("tool_use" | "pause_turn") => Stop::ToolCall,
+                Some(_) | None => Stop::End,
+            };
+            draft.finished = true;
+        }
+        // Pings, ends of blocks, and what is yet to come.
+        Some(_) | None => {}
+    }
+}

@@ -1,0 +1,538 @@
+//! What stands in a summary and has no source: words put in the user's mouth, orders that speak to the model, success
+//! that no result shows, paths that do not exist. Pure.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use memchr::memmem;
+use regex::Regex;
+
+use super::words::{self, WORDS, clauses, deeds, keys, loose_deeds, overlap, share};
+use crate::facts::{Detail, Ledger, Topic};
+use history::{History, Kind, Message, Part, Role};
+
+/// A passage somebody said.
+struct Said {
+    keys: BTreeSet<String>,
+    /// Each clause: what it is about, whether it says no, its deeds.
+    clauses: Vec<(BTreeSet<String>, usize, BTreeSet<&'static str>)>,
+}
+
+impl Said {
+    fn of(text: &str) -> Self {
+        let clause = |it: &str| (keys(it), noes(it), loose_deeds(it));
+        Self {
+            keys: keys(text),
+            clauses: words::sentences(text).into_iter().flat_map(clauses).map(clause).collect(),
+        }
+    }
+}
+
+/// How often a text says no.
+pub(super) fn noes(text: &str) -> usize {
+    WORDS.as_ref().map_or(0, |it| it.no.find_iter(text).count())
+}
+
+/// White space made one.
+fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Whether a clause only says when another holds.
+fn is_condition(clause: &str) -> bool {
+    static CONDITION: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?i)^(?:until|unless|while|as long as|before|once|if|when|solange|bis|bevor|wenn|falls|sobald)\b").ok()
+    });
+    let bare = clause.trim_start_matches(|c: char| !c.is_alphanumeric());
+    CONDITION.as_ref().is_some_and(|it| it.is_match(bare))
+}
+
+static DOUBLE: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?i)\b(?:without|unless|ohne|sans|sin|except|only)\b|未经|没有|除非").ok());
+
+/// Whether two sentences point the same way: both say no, or neither does. Where one has a "without" in it, two noes
+/// may be one yes, so they are counted.
+pub(super) fn alike(one: &str, other: &str) -> bool {
+    let (a, b) = (noes(one), noes(other));
+    let double = |it: &str| DOUBLE.as_ref().is_some_and(|double| double.is_match(it));
+    if a.max(b) > 1 && double(one) && double(other) { a % 2 == b % 2 } else { (a > 0) == (b > 0) }
+}
+
+/// Whether a text allows something, or says that something need not be.
+fn permits(text: &str) -> bool {
+    words::any(|it| &it.permit, text) && noes(text) == 0
+}
+
+/// Whether a clause rules something, rather than saying why.
+fn is_rule(clause: &str) -> bool {
+    noes(clause) > 0 || words::any(|it| &it.permit, clause) || words::any(|it| &it.binding, clause) || {
+        let lower = clause.to_lowercase();
+        let first = lower.split_whitespace().next().unwrap_or_default();
+        ["only", "just", "always", "nur", "ausschließlich", "immer"].contains(&first)
+            || ["只", "一律", "总是"].iter().any(|it| lower.contains(it))
+    }
+}
+
+/// Whether a line says of a rule what the rule says, if it speaks of the same: it neither allows what is forbidden or
+/// leaves what is required to anybody's choice, nor points the other way.
+pub(super) fn agrees(rule: &str, line: &str) -> bool {
+    if permits(line) { permits(rule) } else { alike(rule, line) }
+}
+
+/// Of what two texts must have in common to speak of the same, the least.
+pub(super) const NEAR: f64 = 0.35;
+
+/// Everything that a summary may rest on.
+pub struct Sources<'a> {
+    history: &'a History,
+    ledger: &'a Ledger,
+    /// What the user wrote or answered, and what an earlier record says of it.
+    user: Vec<Said>,
+    /// What the client set down as instructions.
+    context: Vec<Said>,
+    /// What the model said, and its plan.
+    model: Vec<Said>,
+    /// What an earlier record and the user say, as text.
+    told: String,
+}
+
+/// Why a sentence was removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unfounded {
+    /// Put in the user's mouth, or a rule that nobody gave.
+    Mouth,
+    /// Speaks to the model.
+    Order,
+    /// Success that no result shows.
+    Success,
+    /// A path that the conversation does not have.
+    Path,
+}
+
+impl Unfounded {
+    /// In words, for a warning.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mouth => "put in the user's mouth without a source",
+            Self::Order => "speaking to the model instead of reporting",
+            Self::Success => "claiming a success that no result shows",
+            Self::Path => "naming a path that the conversation does not have",
+        }
+    }
+}
+
+/// Where a sentence stands, as far as it says who must have said it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Among the user's rules.
+    Rules,
+    /// Among what is to be done or was decided.
+    Tasks,
+    /// Anywhere else.
+    Report,
+}
+
+impl Place {
+    /// By what a section holds.
+    pub fn of(holds: &[Topic]) -> Self {
+        let any = |topics: &[Topic]| holds.iter().any(|it| topics.contains(it));
+        if any(&[Topic::Constraints, Topic::Directives, Topic::UserMessages, Topic::Requests]) {
+            Self::Rules
+        } else if any(&[
+            Topic::Goal,
+            Topic::Decisions,
+            Topic::Last,
+            Topic::Open,
+            Topic::Active,
+            Topic::Unconfirmed,
+            Topic::Current,
+        ]) {
+            Self::Tasks
+        } else {
+            Self::Report
+        }
+    }
+}
+
+impl<'a> Sources<'a> {
+    /// Of a whole history.
+    pub fn new(history: &'a History, ledger: &'a Ledger) -> Self {
+        let mut out = Self {
+            history,
+            ledger,
+            user: Vec::new(),
+            context: Vec::new(),
+            model: Vec::new(),
+            told: String::new(),
+        };
+        for message in history.messages() {
+            let text = message.plain();
+            if text.is_empty() {
+                continue;
+            }
+            match (message.role, message.kind) {
+                (Role::User, Kind::Said) | (_, Kind::Summary) => {
+                    // An earlier record has many lines that stand for themselves.
+                    out.user.extend(paragraphs(&text).map(Said::of));
+                    out.told.push_str(&flat(&text));
+                    out.told.push('\n');
+                }
+                (Role::System, _) | (_, Kind::Context) => out.context.extend(paragraphs(&text).map(Said::of)),
+                (Role::Assistant, _) => out.model.extend(paragraphs(&text).map(Said::of)),
+                (Role::User | Role::Tool, _) => {}
+            }
+        }
+        for fact in &ledger.facts {
+            match (&fact.detail, fact.topic) {
+                (Detail::Choice { asked, means, .. }, _) => {
+                    let parts = [asked.as_deref(), Some(fact.text.as_str()), means.as_deref()];
+                    out.user.push(Said::of(&parts.into_iter().flatten().collect::<Vec<_>>().join("\n")));
+                }
+                (_, Topic::Active | Topic::Open | Topic::Done | Topic::Decisions | Topic::Commands) => {
+                    out.model.push(Said::of(&fact.text))
+                }
+                (_, _) => {}
+            }
+        }
+        out
+    }
+
+    /// Why a sentence has no source, if it has none.
+    pub fn unfounded(&self, sentence: &str, place: Place) -> Option<Unfounded> {
+        // The user's own words need no other source.
+        let mut rest = sentence.to_owned();
+        for quote in quotes(sentence) {
+            if self.told.contains(&flat(quote)) {
+                rest = rest.replacen(quote, "", 1);
+            }
+        }
+        if rest != sentence && keys(&rest).len() < 2 {
+            return None;
+        }
+        let sentence = rest.as_str();
+        let all = |pools: &[&'_ [Said]], sentence: &str| supported(sentence, pools);
+        if words::any(|it| &it.order, sentence) && !all(&[&self.user, &self.context], sentence) {
+            return Some(Unfounded::Order);
+        }
+        if words::any(|it| &it.attributed, sentence)
+            && !(all(&[&self.user], sentence) && self.quotes_exist(sentence))
+        {
+            return Some(Unfounded::Mouth);
+        }
+        if words::any(|it| &it.authority, sentence)
+            && !words::any(|it| &it.cited, sentence)
+            && !all(&[&self.user, &self.context, &self.model], sentence)
+        {
+            return Some(Unfounded::Mouth);
+        }
+        let given = match place {
+            Place::Rules => {
+                (all(&[&self.user, &self.context], sentence) && self.tells(sentence))
+                    || (self.is_decided(sentence) && !self.contradicts(sentence))
+            }
+            Place::Tasks => all(&[&self.user, &self.context, &self.model], sentence),
+            Place::Report => true,
+        };
+        let opposed = match place {
+            Place::Rules => self.contradicts(sentence) || self.opposes(sentence),
+            // A goal says no to what the user says is the case: "it crashes", "it is not to crash".
+            Place::Tasks => noes(sentence) == 0 && self.contradicts(sentence),
+            Place::Report => false,
+        };
+        if !given || opposed {
+            return Some(Unfounded::Mouth);
+        }
+        if place == Place::Report && self.binds(sentence) {
+            return Some(Unfounded::Order);
+        }
+        if place != Place::Rules && self.claims_too_much(sentence) {
+            return Some(Unfounded::Success);
+        }
+        None
+    }
+
+    /// Whether the user or the client speaks of it, with more than one word in common.
+    fn tells(&self, sentence: &str) -> bool {
+        let mine = keys(sentence);
+        let least = if mine.len() > 1 { 2 } else { 1 };
+        let near = |it: &Said| mine.intersection(&it.keys).count() >= least && share(&mine, &it.keys) >= 0.3;
+        self.user.iter().chain(&self.context).any(near)
+            || close(sentence, &[&self.user, &self.context], 1.1, 0.5)
+    }
+
+    /// Whether it turns a rule of the ledger into its opposite, and repeats none.
+    fn opposes(&self, sentence: &str) -> bool {
+        let mine = keys(sentence);
+        let (mut same, mut other) = (false, false);
+        for fact in self.ledger.about(Topic::Constraints).chain(self.ledger.about(Topic::Directives)) {
+            // "Only the tool, never by hand" says two things: the one that is spoken of counts.
+            let near = |it: &str| overlap(&mine, &keys(it));
+            let rules = clauses(&fact.text).filter(|it| is_rule(it));
+            let part = rules.max_by(|a, b| near(a).total_cmp(&near(b))).filter(|it| near(it) >= 0.6);
+            if part.is_none() && near(&fact.text) < NEAR {
+                continue;
+            }
+            match agrees(part.unwrap_or(&fact.text), sentence) {
+                true => same = true,
+                false => other = true,
+            }
+        }
+        other && !same
+    }
+
+    /// Whether what should be a finding binds somebody, and nobody whose word counts said so: what only a tool's output
+    /// says is no order, no permission and no wish of the user's.
+    fn binds(&self, sentence: &str) -> bool {
+        let any = |list| words::any(list, sentence);
+        let allows = any(|it| &it.permit) && !deeds(sentence).is_empty();
+        if !(allows || bids(sentence) || any(|it| &it.binding) || any(|it| &it.authority))
+            || any(|it| &it.cited)
+        {
+            return false;
+        }
+        let pools: [&[Said]; 3] = [&self.user, &self.context, &self.model];
+        !supported(sentence, &pools) || !close(sentence, &pools, 0.5, 0.6)
+    }
+
+    /// Whether it is a decision of the ledger: those may be the model's.
+    fn is_decided(&self, sentence: &str) -> bool {
+        let keys = keys(sentence);
+        let decided =
+            self.ledger.about(Topic::Decisions).any(|it| share(&keys, &words::keys(&it.text)) >= 0.5);
+        decided || (deeds(sentence).is_empty() && self.model.iter().any(|it| share(&keys, &it.keys) >= 0.6))
+    }
+
+    /// Whether the user said the opposite of a clause, and nowhere the same.
+    fn contradicts(&self, sentence: &str) -> bool {
+        clauses(sentence).any(|clause| {
+            let (mine, no) = (keys(clause), noes(clause) > 0);
+            // "Until it is done" and "while it is not" are the same.
+            if mine.len() < 2 || is_condition(clause) {
+                return false;
+            }
+            let near = self.user.iter().flat_map(|it| &it.clauses).filter(|(theirs, ..)| {
+                let shared = mine.intersection(theirs).count();
+                shared >= 2 && shared * 2 >= mine.len() && shared * 5 >= mine.len().min(theirs.len()) * 3
+            });
+            let (mut same, mut other) = (false, false);
+            for (_, theirs, _) in near {
+                if (*theirs > 0) == no { same = true } else { other = true }
+            }
+            other && !same && alike(sentence, clause)
+        })
+    }
+
+    /// Whether every longer quotation stands somewhere in the conversation.
+    fn quotes_exist(&self, sentence: &str) -> bool {
+        quotes(sentence).all(|quote| {
+            // Cut quotations are compared by their pieces.
+            quote
+                .split(['…'])
+                .flat_map(|it| it.split("..."))
+                .map(str::trim)
+                .filter(|it| it.chars().count() > 7)
+                .all(|it| self.has(it))
+        })
+    }
+
+    /// Whether a text stands anywhere in the conversation, white space apart.
+    pub fn has(&self, text: &str) -> bool {
+        let text = text.trim();
+        let finder = memmem::Finder::new(text.as_bytes());
+        let found = |it: &str| finder.find(it.as_bytes()).is_some();
+        let part = |part: &Part| match part {
+            Part::Text(it) => found(it.as_str()),
+            Part::Call(it) => found(it.input.as_str()) || found(&it.name),
+            Part::Output(it) => found(it.text.as_str()),
+            Part::Reasoning(it) => found(it.text.as_str()),
+            Part::Media(_) | Part::Opaque(_) => false,
+        };
+        let meta = &self.history.meta;
+        let messages = self.history.messages();
+        messages.iter().flat_map(|it: &Message| &it.parts).any(part)
+            || meta.cwd.as_deref().is_some_and(&found)
+            || meta.system.as_ref().is_some_and(|it| found(it.as_str()))
+            || self.ledger.facts.iter().any(|it| found(&it.text))
+    }
+
+    /// Whether a sentence claims a success that neither a command's result nor the user nor an earlier record shows.
+    fn claims_too_much(&self, sentence: &str) -> bool {
+        let Some(words) = WORDS.as_ref() else { return false };
+        // "10 passed, 2 failed" claims nothing; "no failures" does.
+        let flat = words.flawless.replace_all(sentence, " ");
+        let flawless = flat != sentence;
+        let failed = flat.to_lowercase();
+        if ["fail", "fehl", "失败", "失敗"].iter().any(|it| failed.contains(it)) {
+            return false;
+        }
+        let claims = |it: &str| words.no.is_match(it) || words.open.is_match(it);
+        let well = (flawless || words.success.is_match(&flat)) && !claims(&flat);
+        let of = |claim: &words::Claim| well && claim.subject.as_ref().is_some_and(|it| it.is_match(&flat));
+        let said = |claim: &words::Claim| {
+            of(claim) || clauses(&flat).any(|clause| !claims(clause) && claim.said.is_match(clause))
+        };
+        words.claims.iter().filter(|claim| said(claim)).any(|claim| {
+            let mut shown: Option<bool> = None;
+            for fact in self.ledger.about(Topic::Commands).filter(|it| claim.command.is_match(&it.text)) {
+                if let Detail::Command { outcome, .. } = &fact.detail {
+                    // The last one that can be told counts.
+                    shown = outcome.ok.or(shown).or(Some(true));
+                }
+            }
+            let told = words::sentences(&self.told)
+                .into_iter()
+                .any(|it| claim.said.is_match(it) && !words.no.is_match(it) && !words.open.is_match(it));
+            shown != Some(true) && !told
+        })
+    }
+
+    /// Names without an ending are paths where the conversation knows a file of that name: `deploy/Dockerfile`.
+    pub fn bare_paths<'t>(&self, text: &'t str) -> Vec<&'t str> {
+        let part = |c: char| !(c.is_alphanumeric() || matches!(c, '/' | '_' | '.' | '-' | '@' | '~'));
+        let known = |name: &str| {
+            let mut files = self.ledger.about(Topic::Files);
+            files.any(|it| it.text.rsplit('/').next() == Some(name) && !name.contains('.'))
+        };
+        let words = text.split(part).filter(|it| it.contains('/'));
+        words.filter(|it| it.rsplit('/').next().is_some_and(known)).collect()
+    }
+
+    /// The path of the ledger that a misspelt one means: of the same name, or two letters away.
+    pub fn nearest_path(&self, wrong: &str) -> Option<&str> {
+        let name = |it: &str| it.rsplit('/').next().unwrap_or_default().to_owned();
+        let files: Vec<&str> = self.ledger.about(Topic::Files).map(|it| it.text.as_str()).collect();
+        let same: Vec<&&str> = files.iter().filter(|it| name(it) == name(wrong)).collect();
+        if let [one] = same.as_slice() {
+            return Some(one);
+        }
+        files
+            .iter()
+            .filter(|it| it.len().abs_diff(wrong.len()) <= 2)
+            .copied()
+            .find(|it| distance(it, wrong) <= 2)
+            .or_else(|| {
+                let ends = |it: &&&str| distance(&name(it), &name(wrong)) <= 2 && name(wrong).len() > 5;
+                files.iter().filter(|it| ends(it)).copied().next()
+            })
+    }
+}
+
+/// Whether a sentence begins by bidding the reader: `Merge it`, not `Merged` or `merges`.
+fn bids(sentence: &str) -> bool {
+    let bare = sentence.trim_start_matches(|c: char| !c.is_alphanumeric());
+    words::any(|it| &it.bid, bare)
+}
+
+fn paragraphs(text: &str) -> impl Iterator<Item = &str> {
+    text.split("\n\n")
+        .flat_map(|it| if it.len() > 2_000 { it.lines().collect::<Vec<_>>() } else { vec![it] })
+        .filter(|it| !it.trim().is_empty())
+}
+
+/// Whether pools have said what a sentence says: enough of what it is about, and every deed with consequences in the
+/// same direction.
+fn supported(sentence: &str, pools: &[&[Said]]) -> bool {
+    let bare = WORDS.as_ref().map_or_else(|| sentence.into(), |it| it.attributed.replace_all(sentence, " "));
+    let mine = keys(&bare);
+    let all = || pools.iter().flat_map(|it| it.iter());
+    let mut consequences = false;
+    for clause in clauses(&bare) {
+        let no = noes(clause) > 0;
+        let about = keys(clause);
+        for deed in deeds(clause) {
+            consequences |= !no;
+            // The deed in the same direction, and of the same thing if it is said of which.
+            let said = all().any(|it| {
+                let aims = |theirs: &BTreeSet<String>| {
+                    about.len() < 2
+                        || about.intersection(theirs).next().is_some()
+                        || about.intersection(&it.keys).count() > 1
+                };
+                it.clauses
+                    .iter()
+                    .any(|(theirs, noes, deeds)| deeds.contains(deed) && (*noes > 0) == no && aims(theirs))
+            });
+            if !said {
+                return false;
+            }
+        }
+    }
+    if mine.is_empty() {
+        return !consequences;
+    }
+    if consequences { close(&bare, pools, 0.34, 0.7) } else { close(&bare, pools, 0.3, 0.4) }
+}
+
+/// Whether pools speak of what a sentence speaks of: so much of it in one passage, or so much of it anywhere.
+fn close(sentence: &str, pools: &[&[Said]], one: f64, any: f64) -> bool {
+    let mine = keys(sentence);
+    let all = || pools.iter().flat_map(|it| it.iter());
+    let best = all().map(|it| share(&mine, &it.keys)).fold(0.0, f64::max);
+    let some = mine.iter().filter(|key| all().any(|it| it.keys.contains(*key))).count();
+    best >= one || some as f64 / mine.len().max(1) as f64 >= any
+}
+
+/// Quotations of at least three words or eight signs.
+fn quotes(sentence: &str) -> impl Iterator<Item = &str> {
+    static QUOTE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new("\"([^\"]{8,})\"|“([^”]{4,})”|„([^“”]{8,})[“”]|「([^」]{4,})」|«([^»]{8,})»").ok()
+    });
+    let found = QUOTE.iter().flat_map(move |it| it.captures_iter(sentence));
+    found.filter_map(|it| it.iter().skip(1).flatten().next().map(|it| it.as_str()))
+}
+
+/// Paths in a text: with a folder and an ending, or rooted, or a bare file name with an ending of code.
+pub fn paths(text: &str) -> Vec<&str> {
+    static PATH: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(concat!(
+            r"(?:~|\.{1,2})?(?:/[\p{L}\p{N}_.@+-]+)+\.[A-Za-z][A-Za-z0-9]{0,7}|[\p{L}\p{N}_.@+-]+(?:/[\p{L}\p{N}_.@+-]+)*\.",
+            r"(?:rs|ts|tsx|js|jsx|mjs|py|go|java|kt|c|h|cc|cpp|hpp|rb|php|swift|cs|sql|sh|toml|ya?ml|json|md|html|css|vue|lock|txt|cfg|ini|proto|gradle|xml|csv)\b",
+        ))
+        .ok()
+    });
+    let mut out: Vec<&str> = Vec::new();
+    for it in PATH.iter().flat_map(|it| it.find_iter(text)) {
+        // Part of an address is no path.
+        if !text[..it.start()].ends_with([':', '/']) && !it.as_str().contains("//") {
+            out.push(it.as_str());
+        }
+    }
+    out
+}
+
+/// Edit distance; texts longer than 200 bytes are as far apart as they are long.
+fn distance(one: &str, other: &str) -> usize {
+    if one.len().max(other.len()) > 200 {
+        return one.len().max(other.len());
+    }
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.chars().enumerate() {
+        let mut before = std::mem::replace(&mut row[0], i + 1);
+        for (j, b) in other.iter().enumerate() {
+            let here = (before + usize::from(a != *b)).min(row[j] + 1).min(row[j + 1] + 1);
+            before = std::mem::replace(&mut row[j + 1], here);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_point_alike() {
+        assert!(alike("Never touch legacy/", "legacy/ is off-limits"));
+        assert!(!alike("Never touch legacy/", "Always touch legacy/"));
+        assert!(!alike("Never push without asking", "Pushing without asking is fine"));
+        assert!(alike("不要修改旧文件", "旧文件禁止改动"));
+    }
+
+    #[test]
+    fn paths_are_found() {
+        let text = "Edited `src/auth/login.rs`, /etc/hosts.conf and Cargo.toml; see https://a.b/c.html, and/or client/server.";
+        assert_eq!(paths(text), ["src/auth/login.rs", "/etc/hosts.conf", "Cargo.toml"]);
+        assert_eq!(distance("src/auth.rs", "src/auht.rs"), 2);
+    }
+}

@@ -1,0 +1,76 @@
+//! Gemini generateContent: what is sent, and what its stream means.
+
+use serde_json::{Value, json};
+
+use super::model::{Ask, Draft, Speaker, Stop, number, text};
+use history::json::set;
+
+/// The request body.
+pub fn body(ask: &Ask) -> Value {
+    let turns = ask.turns.iter().map(|it| {
+        let role = match it.speaker {
+            Speaker::Us => "user",
+            Speaker::Model => "model",
+        };
+        json!({"role": role, "parts": [{"text": it.text}]})
+    });
+    let mut out = json!({"generationConfig": {"maxOutputTokens": ask.max_output}});
+    match &ask.prefix {
+        None => {
+            set(&mut out, "systemInstruction", json!({"parts": [{"text": ask.system}]}));
+            set(&mut out, "contents", turns.collect::<Value>());
+        }
+        Some(prefix) => {
+            set(&mut out, "contents", prefix.messages.iter().cloned().chain(turns).collect::<Value>());
+            if let Some(system) = &prefix.system {
+                let system = match system {
+                    Value::String(text) => json!({"parts": [{"text": text}]}),
+                    other => other.clone(),
+                };
+                set(&mut out, "systemInstruction", system);
+            }
+            if let Some(tools) = &prefix.tools {
+                set(&mut out, "tools", tools.clone());
+                set(&mut out, "toolConfig", json!({"functionCallingConfig": {"mode": "NONE"}}));
+            }
+        }
+    }
+    out
+}
+
+/// Takes a chunk in.
+pub fn event(draft: &mut Draft, event: &Value) {
+    let reply = &mut draft.reply;
+    if let Some(model) = text(event, "/modelVersion") {
+        reply.model = Some(model.to_owned());
+    }
+    if event["usageMetadata"].is_object() {
+        reply.tokens.cache_read = number(event, "/usageMetadata/cachedContentTokenCount");
+        reply.tokens.input =
+            number(event, "/usageMetadata/promptTokenCount").saturating_sub(reply.tokens.cache_read);
+        reply.tokens.output = number(event, "/usageMetadata/candidatesTokenCount")
+            + number(event, "/usageMetadata/thoughtsTokenCount");
+    }
+    if text(event, "/promptFeedback/blockReason").is_some() {
+        reply.stop = Stop::Refused;
+        draft.finished = true;
+    }
+    let Some(candidate) = event.pointer("/candidates/0") else { return };
+    for part in candidate.pointer("/content/parts").and_then(Value::as_array).into_iter().flatten() {
+        if part["functionCall"].is_object() {
+            reply.stop = Stop::ToolCall;
+        }
+        if part["thought"] != true {
+            reply.text.push_str(text(part, "/text").unwrap_or_default());
+        }
+    }
+    let Some(why) = candidate["finishReason"].as_str() else { return };
+    draft.finished = true;
+    match why {
+        "STOP" | "FINISH_REASON_UNSPECIFIED" => {}
+        "MAX_TOKENS" => reply.stop = Stop::Length,
+        "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" => reply.stop = Stop::ToolCall,
+        // SAFETY, RECITATION, BLOCKLIST, PROHIBITED_CONTENT, SPII, LANGUAGE, OTHER.
+        _ => reply.stop = Stop::Refused,
+    }
+}

@@ -1,0 +1,359 @@
+//! Holds what a summary says against the ledger: what must be said and is not is added word for word, what has no
+//! source is taken out and counted. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::check::Parsed;
+use super::claims::{NEAR, Place, Sources, Unfounded, agrees, noes, paths};
+use super::offline;
+use super::words::{keys, overlap, sentences, share};
+use crate::facts::{Deed, Detail, Fact, Ledger, Polarity, Topic};
+use crate::profile::{Section, Shape, Style, SummarySpec};
+use history::History;
+
+/// What a summary is held against.
+pub struct Ground<'a> {
+    /// The conversation.
+    pub history: &'a History,
+    /// Its facts.
+    pub ledger: &'a Ledger,
+    /// The messages that the summary stands for.
+    pub region: std::ops::Range<usize>,
+    /// Its sections.
+    pub spec: &'a SummarySpec,
+    /// What the user pinned; it stands in the summary word for word.
+    pub pins: &'a [String],
+    /// Tokens that the summary may have, what is added included.
+    pub budget: u64,
+    /// Counts tokens.
+    pub count: &'a dyn Fn(&str) -> u64,
+}
+
+/// A summary that can be used, and what was done to it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Mended {
+    /// It.
+    pub text: String,
+    /// Facts that were added word for word.
+    pub added: usize,
+    /// Sentences that were taken out: why, and what they said.
+    pub removed: Vec<(Unfounded, String)>,
+    /// Misspelt paths that were put right: what stood there, what stands there now.
+    pub renamed: Vec<(String, String)>,
+    /// Lines that were cut to fit the length.
+    pub cut: usize,
+}
+
+impl Mended {
+    /// Whether anything was done.
+    pub fn touched(&self) -> bool {
+        self.added + self.removed.len() + self.renamed.len() + self.cut > 0
+    }
+
+    /// What was done, as warnings.
+    pub fn notes(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        if self.added > 0 {
+            out.push(format!("the model left out {} facts; they were added word for word", self.added));
+        }
+        let mut why: BTreeMap<Unfounded, usize> = BTreeMap::new();
+        for (it, _) in &self.removed {
+            *why.entry(*it).or_default() += 1;
+        }
+        out.extend(
+            why.iter()
+                .map(|(it, count)| format!("{count} sentences of the model were removed as {}", it.name())),
+        );
+        if let Some((from, to)) = self.renamed.first() {
+            out.push(format!("{} misspelt paths were put right, such as {from} → {to}", self.renamed.len()));
+        }
+        if self.cut > 0 {
+            out.push(format!("{} lines were cut, the least important first, to keep the length", self.cut));
+        }
+        out
+    }
+}
+
+/// The title of the section that holds what was added.
+const ADDED: &str = "Facts checked against the session";
+
+/// Of the budget, what the added facts may take, in percent.
+const ADDED_SHARE: u64 = 50;
+
+/// Mends a summary.
+pub fn mend(mut parsed: Parsed, ground: &Ground<'_>) -> Mended {
+    let sources = Sources::new(ground.history, ground.ledger);
+    let mut out = Mended::default();
+    for (number, body) in &mut parsed.sections {
+        let holds = ground.spec.sections.get(*number).map_or(&[][..], |it| &it.holds);
+        *body = founded(body, Place::of(holds), &sources, &mut out);
+    }
+    parsed.sections.retain(|it| !it.1.trim().is_empty() || ground.spec.keep_empty);
+    let missing = missing(&parsed, ground);
+    out.added = missing.facts.len();
+    let facts = added(&missing, ground);
+    let room = ground.budget.saturating_sub((ground.count)(&facts));
+    out.cut = shorten(&mut parsed, ground, room);
+    out.text = joined(&parsed.render(ground.spec), &facts, ground.spec);
+    out
+}
+
+/// A section's body without the sentences that have no source.
+fn founded(body: &str, place: Place, sources: &Sources<'_>, out: &mut Mended) -> String {
+    let mut lines = Vec::new();
+    let mut code = false;
+    for line in body.lines() {
+        if line.trim_start().starts_with("```") {
+            code = !code;
+        }
+        // What stands in a block of code is quoted; orders hide there too, rules and claims do not.
+        let place = if code { Place::Report } else { place };
+        let mut line = line.to_owned();
+        let whole = line.clone();
+        for path in paths(&whole).into_iter().chain(sources.bare_paths(&whole)) {
+            if sources.has(path) {
+                continue;
+            }
+            match sources.nearest_path(path) {
+                Some(right) => {
+                    line = line.replace(path, right);
+                    out.renamed.push((path.to_owned(), right.to_owned()));
+                }
+                None => {
+                    out.removed.push((Unfounded::Path, line.trim().to_owned()));
+                    line.clear();
+                    break;
+                }
+            }
+        }
+        for sentence in sentences(&line.clone()) {
+            if let Some(why) = sources.unfounded(sentence, place) {
+                out.removed.push((why, sentence.to_owned()));
+                line = line.replacen(sentence, "", 1);
+            }
+        }
+        if line.chars().any(char::is_alphanumeric) || line.trim_start().starts_with("```") {
+            lines.push(line.trim_end().to_owned());
+        }
+    }
+    lines.join("\n")
+}
+
+/// A sentence of a summary.
+struct Line<'a> {
+    text: &'a str,
+    keys: BTreeSet<String>,
+}
+
+/// The facts that must be said and are not.
+fn missing(parsed: &Parsed, ground: &Ground<'_>) -> Ledger {
+    let whole: String = parsed
+        .sections
+        .iter()
+        .map(|it| it.1.as_str())
+        .chain(ground.pins.iter().map(String::as_str))
+        .collect::<Vec<_>>()
+        .join("\n");
+    let flat = flat(&whole);
+    let mut lines: Vec<Line<'_>> = Vec::new();
+    for it in whole.lines() {
+        let mut add = |text| lines.push(Line { text, keys: keys(text) });
+        add(it);
+        let parts = sentences(it);
+        if parts.len() > 1 {
+            parts.into_iter().for_each(add);
+        }
+    }
+    let asked: BTreeSet<String> = parsed
+        .sections
+        .iter()
+        .filter(|it| {
+            let holds = ground.spec.sections.get(it.0).map_or(&[][..], |it| &it.holds);
+            holds.iter().any(|it| {
+                matches!(
+                    it,
+                    Topic::Last
+                        | Topic::Goal
+                        | Topic::Requests
+                        | Topic::UserMessages
+                        | Topic::Open
+                        | Topic::Active
+                        | Topic::Current
+                )
+            })
+        })
+        .flat_map(|it| keys(&it.1))
+        .collect();
+    let within = ground.ledger.facts.iter().filter(|it| ground.region.contains(&it.message));
+    let facts = within.filter(|it| protected(it) && !said(it, &lines, &asked, &flat)).cloned().collect();
+    Ledger { facts, directory: ground.ledger.directory.clone() }
+}
+
+/// Facts that no summary may be without.
+pub fn protected(fact: &Fact) -> bool {
+    match fact.topic {
+        Topic::Constraints | Topic::Directives | Topic::Last | Topic::Active | Topic::Open => true,
+        Topic::Decisions => !matches!(fact.detail, Detail::Choice { superseded: Some(_), .. }),
+        Topic::Files => match fact.detail {
+            Detail::File { deed, .. } => match deed {
+                Deed::Created
+                | Deed::Grown
+                | Deed::Written
+                | Deed::Edited
+                | Deed::Renamed
+                | Deed::Deleted => true,
+                Deed::Restored | Deed::Reread | Deed::Read | Deed::Noted => false,
+            },
+            Detail::None
+            | Detail::Rule(_)
+            | Detail::Command { .. }
+            | Detail::Error { .. }
+            | Detail::Choice { .. }
+            | Detail::Name(_) => false,
+        },
+        Topic::Goal
+        | Topic::Unconfirmed
+        | Topic::Requests
+        | Topic::UserMessages
+        | Topic::Directory
+        | Topic::Setup
+        | Topic::Commands
+        | Topic::Errors
+        | Topic::Tried
+        | Topic::Untested
+        | Topic::Done
+        | Topic::Current
+        | Topic::Identifiers
+        | Topic::Findings => false,
+    }
+}
+
+/// White space made one, case folded.
+fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+}
+
+fn said(fact: &Fact, lines: &[Line<'_>], asked: &BTreeSet<String>, whole: &str) -> bool {
+    if whole.contains(&flat(&fact.text)) && fact.topic != Topic::Files {
+        return true;
+    }
+    let mine = keys(&fact.text);
+    if mine.is_empty() && fact.topic != Topic::Files && fact.topic != Topic::Decisions {
+        return true;
+    }
+    let near = |least: f64, like: &dyn Fn(&Line<'_>) -> bool| {
+        lines.iter().any(|it| overlap(&mine, &it.keys) >= least && like(it))
+    };
+    match (&fact.detail, fact.topic) {
+        (_, Topic::Files) => {
+            let name = fact.text.rsplit('/').next().unwrap_or(&fact.text).to_lowercase();
+            whole.match_indices(&name).any(|(at, _)| {
+                let part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+                !whole[..at].ends_with(part) && !whole[at + name.len()..].starts_with(part)
+            })
+        }
+        // A line of a rule and a line that breaks it share all their words but one.
+        (Detail::Rule(Polarity::Forbid), _) => near(NEAR, &|line| {
+            agrees(&fact.text, line.text) && (noes(line.text) > 0 || noes(&fact.text) == 0)
+        }),
+        (_, Topic::Constraints | Topic::Directives) => near(NEAR, &|line| agrees(&fact.text, line.text)),
+        (Detail::Choice { asked, means, .. }, _) => {
+            let about = |text: &Option<String>| text.as_deref().map(keys).unwrap_or_default();
+            let all: BTreeSet<String> =
+                [mine.clone(), about(means), about(asked)].into_iter().flatten().collect();
+            let means = about(means);
+            lines.iter().any(|it| {
+                (mine.len() > 1 && share(&mine, &it.keys) >= 0.4)
+                    || (means.len() > 1 && share(&means, &it.keys) >= 0.4)
+                    || share(&all, &it.keys) >= 0.34
+                    || (it.keys.len() > 2 && share(&it.keys, &all) >= 0.6)
+            })
+        }
+        (_, Topic::Last) => share(&mine, asked) >= 0.5 || mine.intersection(asked).count() >= 6,
+        (_, _) => near(NEAR, &|_| true),
+    }
+}
+
+/// The added facts as a section, in the words and order of the offline summary.
+fn added(missing: &Ledger, ground: &Ground<'_>) -> String {
+    if missing.facts.is_empty() {
+        return String::new();
+    }
+    let holds =
+        vec![Topic::Constraints, Topic::Decisions, Topic::Last, Topic::Active, Topic::Open, Topic::Files];
+    let title = match ground.spec.shape {
+        Shape::Xml => "checked_facts".to_owned(),
+        Shape::Markdown | Shape::Plain => ADDED.to_owned(),
+    };
+    let spec = SummarySpec {
+        sections: vec![Section { title, holds, ..Section::default() }],
+        root: None,
+        keep_empty: false,
+        ..ground.spec.clone()
+    };
+    let ask = offline::Ask {
+        region: ground.region.clone(),
+        cleared: &[],
+        spec: &spec,
+        budget: ground.budget * ADDED_SHARE / 100,
+        style: Style::Detailed,
+        focus: None,
+        pins: &[],
+        header: None,
+    };
+    offline::write(ground.history, missing, &ask, ground.count)
+}
+
+/// What must stay longest: the lower, the longer.
+fn rank(holds: &[Topic]) -> usize {
+    let of = |it: &Topic| match it {
+        Topic::Constraints | Topic::Directives => 0,
+        Topic::Last | Topic::Current => 1,
+        Topic::Decisions => 2,
+        Topic::Goal => 3,
+        Topic::Active | Topic::Open | Topic::Unconfirmed => 4,
+        Topic::Files => 5,
+        Topic::Errors | Topic::Untested => 6,
+        Topic::Done | Topic::Tried => 7,
+        Topic::Requests | Topic::UserMessages => 8,
+        Topic::Setup | Topic::Commands | Topic::Directory => 9,
+        Topic::Identifiers => 10,
+        Topic::Findings => 11,
+    };
+    holds.iter().map(of).min().unwrap_or(12)
+}
+
+/// Cuts lines from the end of the least important section until the rest fits; how many went.
+fn shorten(parsed: &mut Parsed, ground: &Ground<'_>, room: u64) -> usize {
+    let mut over = (ground.count)(&parsed.render(ground.spec)).saturating_sub(room);
+    let mut cut = 0;
+    let holds = |number: usize| ground.spec.sections.get(number).map_or(&[][..], |it| it.holds.as_slice());
+    while over > 0 {
+        let Some(at) = (0..parsed.sections.len()).max_by_key(|at| (rank(holds(parsed.sections[*at].0)), *at))
+        else {
+            break;
+        };
+        let body = &mut parsed.sections[at].1;
+        // Lines are taken until their sum is enough, then the whole is counted again.
+        while over > 0 && !body.trim().is_empty() {
+            let kept = body.trim_end().rsplit_once('\n').map_or(0, |it| it.0.len());
+            over = over.saturating_sub((ground.count)(&body[kept..]).max(1));
+            body.truncate(kept);
+            cut += 1;
+        }
+        if body.trim().is_empty() {
+            parsed.sections.remove(at);
+        }
+        over = (ground.count)(&parsed.render(ground.spec)).saturating_sub(room);
+    }
+    cut
+}
+
+/// Summary, then what was added; within the root element where there is one.
+fn joined(summary: &str, facts: &str, spec: &SummarySpec) -> String {
+    let text = [summary, facts].into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>().join("\n\n");
+    match spec.root.as_deref().filter(|_| spec.shape == Shape::Xml) {
+        Some(root) => format!("<{root}>\n{text}\n</{root}>"),
+        None => text,
+    }
+}

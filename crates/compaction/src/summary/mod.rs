@@ -1,0 +1,25 @@
+//! Who writes the summary, without the writing's effects: the offline summarizer, and the talk with a model.
+//!
+//! ```text
+//! Material ─▶ talk: next ─▶ Ask ─▶ (the caller asks) ─▶ Reply or Failure ─▶ talk: heard ─▶ … ─▶ Done | GaveUp
+//!                    └ prompt, render: what is sent              └ check, ground: what is accepted
+//! ```
+//!
+//! What is asked, how a provider wants it written, what its answer means, whether the summary is accepted, what is tried
+//! next. At the end of every failure stands the offline summary.
+
+pub mod anthropic;
+pub mod check;
+pub mod claims;
+pub mod failure;
+pub mod gemini;
+pub mod ground;
+pub mod language;
+pub mod model;
+pub mod offline;
+pub mod openai;
+pub mod prompt;
+pub mod render;
+pub mod sse;
+pub mod talk;
+pub mod words;

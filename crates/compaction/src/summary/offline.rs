@@ -1,0 +1,603 @@
+//! The offline summarizer: the ledger, well written. No model, no network, same input same bytes.
+//!
+//! Every line says one thing with the number of the message it comes from. The user's words are quoted verbatim; where
+//! they are cut, both ends are. What comes first when space is short stands in [`ladder`].
+
+mod ladder;
+mod line;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
+
+use crate::facts::{self, Detail, Fact, Ledger, Outcome, Polarity, Topic, Voice};
+use crate::profile::{Section, Shape, Style, SummarySpec};
+use history::History;
+
+use ladder::Kind;
+use line::{Line, Manner};
+
+/// What a summary is asked for.
+#[derive(Debug, Clone)]
+pub struct Ask<'a> {
+    /// The messages it replaces.
+    pub region: Range<usize>,
+    /// Messages that stay but lose their outputs: what came of commands there would be told nowhere else. Rising.
+    pub cleared: &'a [usize],
+    /// Its sections and shape.
+    pub spec: &'a SummarySpec,
+    /// Upper bound in tokens of the ruler, all of it included.
+    pub budget: u64,
+    /// How deep it goes.
+    pub style: Style,
+    /// What the user said to look at.
+    pub focus: Option<&'a str>,
+    /// Facts the user pinned, word for word.
+    pub pins: &'a [String],
+    /// First line, who compacted what. Written by the caller.
+    pub header: Option<&'a str>,
+}
+
+/// A line that was admitted, or is not yet.
+struct Item<'a> {
+    fact: &'a Fact,
+    kind: Kind,
+    section: usize,
+    /// What it stands under there.
+    topic: Topic,
+    /// Speaks of what the user said to look at.
+    focused: bool,
+    /// How the command ended that an error comes from, if the error says it.
+    ended: Option<&'a Outcome>,
+    /// What is written now, and what that costs.
+    now: Option<(Line, u64)>,
+}
+
+/// Writes a summary of `ask.region`. Never above `ask.budget` by `count`: pins that do not fit even alone are left out,
+/// so a caller that must keep them checks that they are there.
+pub fn write(history: &History, ledger: &Ledger, ask: &Ask, count: &dyn Fn(&str) -> u64) -> String {
+    let slices = slices(history, ask);
+    if slices.len() < 2 {
+        return write_slice(history, ledger, ask, count);
+    }
+    let spec = SummarySpec { slice_minutes: 0, ..ask.spec.clone() };
+    let mut out = String::new();
+    // Newest first: what an older slice does not need is nobody's any more, so each may take its share of what is left.
+    let mut parts: Vec<String> = Vec::new();
+    let mut left = ask.budget;
+    for (number, (title, region)) in slices.iter().enumerate().rev() {
+        let first = number == 0;
+        let heading = format!("# {title}\n");
+        let budget = (left / (number as u64 + 1)).saturating_sub(count(&heading) + 1);
+        let ask = Ask {
+            region: region.clone(),
+            spec: &spec,
+            budget,
+            pins: if first { ask.pins } else { &[] },
+            header: ask.header.filter(|_| first),
+            ..ask.clone()
+        };
+        let text = write_slice(history, ledger, &ask, count);
+        if !text.is_empty() {
+            let part = format!("{heading}{text}\n\n");
+            left = left.saturating_sub(count(&part));
+            parts.push(part);
+        }
+    }
+    parts.reverse();
+    parts.iter().for_each(|it| out.push_str(it));
+    out.truncate(out.trim_end().len());
+    out
+}
+
+/// The region cut into stretches of time, with what each is called. One stretch where times are not known.
+fn slices(history: &History, ask: &Ask) -> Vec<(String, Range<usize>)> {
+    /// Each slice is written from all facts; more of them have no room to say anything.
+    const MOST: i64 = 64;
+    let messages = history.messages().get(ask.region.clone()).unwrap_or_default();
+    let (Some(start), minutes) = (messages.iter().find_map(|it| it.at), ask.spec.slice_minutes as i64) else {
+        return Vec::new();
+    };
+    if minutes <= 0 {
+        return Vec::new();
+    }
+    let end = messages.iter().filter_map(|it| it.at).max().unwrap_or(start);
+    let whole = end.saturating_sub(start) / (minutes.saturating_mul(60_000));
+    let minutes = minutes.saturating_mul(whole / MOST + 1);
+    let length = minutes.saturating_mul(60_000);
+    let mut out: Vec<(String, Range<usize>)> = Vec::new();
+    let mut current = -1;
+    for (at, message) in (ask.region.start..).zip(messages) {
+        let slice =
+            message.at.map_or(current.max(0), |it| (it.saturating_sub(start) / length).max(current.max(0)));
+        match out.last_mut() {
+            Some((_, range)) if slice == current => range.end = at + 1,
+            _ => {
+                let from = slice.saturating_mul(minutes);
+                out.push((format!("Minutes {from} to {}", from.saturating_add(minutes)), at..at + 1));
+                current = slice;
+            }
+        }
+    }
+    out
+}
+
+/// Which of some globs fits a path first: `*` within a name, `**` across folders, from any folder on.
+fn fitting(globs: &[String], path: &str) -> Option<usize> {
+    globs.iter().position(|glob| {
+        let pattern =
+            regex::escape(glob).replace(r"\*\*/", "(.*/)?").replace(r"\*\*", ".*").replace(r"\*", "[^/]*");
+        regex::Regex::new(&format!("(^|/){pattern}$")).is_ok_and(|it| it.is_match(path))
+    })
+}
+
+fn write_slice(history: &History, ledger: &Ledger, ask: &Ask, count: &dyn Fn(&str) -> u64) -> String {
+    let mut items = items(ledger, ask);
+    // The same text is often measured twice; the ruler is the dearest thing here.
+    let errors_apart = ask.spec.sections.iter().any(|it| it.holds.contains(&Topic::Errors));
+    let answered = facts::answered(history);
+    let manner = Manner { answered, roots: roots(&items), errors_apart, words: ask.spec.words.clone() };
+    let quoted = items.iter().filter(|it| it.kind == Kind::Quoted).count();
+    let mut page = Page { ask, manner, quoted, costs: HashMap::new(), count, used: 0 };
+    page.used = page.measure(&page.render(&[], ask.header.is_some(), ask.pins.len()));
+    let header = ask.header.is_some() && page.used <= ask.budget;
+    let mut pins = ask.pins.len();
+    while pins > 0 && count(&page.render(&[], header, pins)) > ask.budget {
+        pins -= 1;
+    }
+    page.used = count(&page.render(&[], header, pins));
+    let order = page.climb(&mut items, history);
+    // Sums of lines are only close to the whole: what went over is taken back, the least important first.
+    let mut keep = order.len();
+    let mut step = 1;
+    loop {
+        let text = page.render(&admitted(&items, &order[..keep]), header, pins);
+        if count(&text) <= ask.budget {
+            return text;
+        }
+        if keep == 0 {
+            return String::new();
+        }
+        keep = keep.saturating_sub(step);
+        step *= 2;
+    }
+}
+
+fn admitted<'i, 'a>(items: &'i [Item<'a>], order: &[usize]) -> Vec<&'i Item<'a>> {
+    let mut numbers: Vec<usize> = order.to_vec();
+    numbers.sort_unstable();
+    numbers.into_iter().map(|it| &items[it]).collect()
+}
+
+/// The facts that have a section, each once: what the user said does not stand twice.
+fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
+    let section = |topic: Topic| {
+        let topic = home(&ask.spec.sections, topic);
+        ask.spec.sections.iter().position(|it| it.holds.contains(&topic))
+    };
+    let every = |fact: &Fact| {
+        fact.topic == Topic::UserMessages && section(fact.topic).is_some_and(|at| ask.spec.sections[at].every)
+    };
+    let focus: Vec<String> = ask
+        .focus
+        .map(|it| {
+            it.to_lowercase()
+                .split(|c: char| !c.is_alphanumeric())
+                .filter(|it| it.chars().count() > 2)
+                .map(Into::into)
+                .collect()
+        })
+        .unwrap_or_default();
+    let wanted = |it: &Fact| {
+        it.topic != Topic::Files
+            || ask.spec.only_files.is_empty()
+            || fitting(&ask.spec.only_files, &it.text).is_some()
+    };
+    let cleared = |it: &Fact| {
+        matches!(it.topic, Topic::Commands | Topic::Errors | Topic::Identifiers)
+            && ask.cleared.binary_search(&it.message).is_ok()
+    };
+    let within = |it: &&Fact| {
+        (ask.region.contains(&it.message) || cleared(it)) && section(it.topic).is_some() && wanted(it)
+    };
+    let facts: Vec<&Fact> = ledger.facts.iter().filter(within).collect();
+    let words = |topic: Topic| {
+        facts.iter().filter(move |it| it.topic == topic).map(|it| (it.message, it.text.as_str()))
+    };
+    let goal: HashSet<_> = words(Topic::Goal).collect();
+    let last: HashSet<_> = words(Topic::Last).collect();
+    let answers: HashSet<_> = words(Topic::Decisions).collect();
+    // What stands whole elsewhere need not stand in the list of all that the user said.
+    let mut said: HashSet<_> = words(Topic::Constraints).chain(words(Topic::Directives)).collect();
+    said.extend(goal.iter().chain(&last).chain(&answers));
+    // A command that failed stands once: with the error that it ended with.
+    let mut failed: HashMap<(usize, &str), &Outcome> = HashMap::new();
+    for fact in facts.iter().filter(|_| section(Topic::Errors).is_some()) {
+        if let Detail::Command { outcome: outcome @ Outcome { ok: Some(false), .. }, .. } = &fact.detail {
+            failed.insert((fact.message, &fact.text), outcome);
+        }
+    }
+    let mut told: HashSet<(usize, &str)> = HashSet::new();
+    let mut ends: HashMap<*const Fact, &Outcome> = HashMap::new();
+    for fact in &facts {
+        if let Detail::Error { of: Some(of), resolved: None, .. } = &fact.detail
+            && let Some(outcome) = failed.get(&(fact.message, of.as_str()))
+            && told.insert((fact.message, of))
+        {
+            ends.insert(std::ptr::from_ref(*fact), outcome);
+        }
+    }
+    let mut out = Vec::new();
+    for &fact in &facts {
+        let Some(place) = place(&ask.spec.sections, fact) else { continue };
+        let me = (fact.message, fact.text.as_str());
+        let twice = match fact.topic {
+            Topic::UserMessages if every(fact) => false,
+            Topic::Constraints | Topic::Directives if ask.spec.sections[place].every => {
+                quoted_whole(fact, &facts)
+            }
+            // The goal says it in the same place.
+            Topic::Constraints | Topic::Directives if section(Topic::Goal) == Some(place) => {
+                goal.contains(&me) && me.1.chars().count() <= SHORT
+            }
+            Topic::Requests | Topic::UserMessages => !said.insert(me) || told_by_rules(fact, &facts),
+            Topic::Last => goal.contains(&me),
+            Topic::Commands => told.contains(&me),
+            // With its outcome it stands among the commands, where there is a place for them.
+            Topic::Setup => fact.voice() == Voice::Seen && section(Topic::Commands).is_some(),
+            Topic::Goal
+            | Topic::Constraints
+            | Topic::Directives
+            | Topic::Unconfirmed
+            | Topic::Decisions
+            | Topic::Files
+            | Topic::Directory
+            | Topic::Errors
+            | Topic::Tried
+            | Topic::Untested
+            | Topic::Done
+            | Topic::Active
+            | Topic::Open
+            | Topic::Current
+            | Topic::Identifiers
+            | Topic::Findings => false,
+        };
+        if twice {
+            continue;
+        }
+        // The only request is both; it gives way as late as the last one does.
+        let kind = match fact.topic {
+            Topic::Goal if last.contains(&me) => Kind::Last,
+            Topic::UserMessages if every(fact) => Kind::Quoted,
+            _ => Kind::of(fact),
+        };
+        let lower = if focus.is_empty() { String::new() } else { fact.text.to_lowercase() };
+        let focused = focus.iter().any(|it| lower.contains(it));
+        let ended = ends.get(&std::ptr::from_ref(fact)).copied();
+        let topic = home(&ask.spec.sections, fact.topic);
+        out.push(Item { fact, kind, section: place, topic, focused, ended, now: None });
+    }
+    out
+}
+
+/// The topic under which another stands where no section holds it by its own name.
+fn home(sections: &[Section], topic: Topic) -> Topic {
+    if sections.iter().any(|it| it.holds.contains(&topic)) {
+        return topic;
+    }
+    match topic {
+        Topic::Directives => Topic::Constraints,
+        Topic::Unconfirmed => Topic::Open,
+        other => other,
+    }
+}
+
+/// The section of a fact: the first that holds its topic, unless it belongs to one of narrower meaning.
+fn place(sections: &[Section], fact: &Fact) -> Option<usize> {
+    let holds = |topic: Topic| move |it: &Section| it.holds.contains(&topic);
+    let topic = home(sections, fact.topic);
+    let first = sections.iter().position(|it| holds(topic)(it) && !it.forbidden_only);
+    if fact.detail == Detail::Rule(Polarity::Forbid) {
+        let narrow = sections.iter().position(|it| holds(topic)(it) && it.forbidden_only);
+        return narrow.or(first);
+    }
+    if matches!(fact.topic, Topic::Findings | Topic::Current) && facts::is_plan(&fact.text) {
+        let plan = sections.iter().position(|it| holds(Topic::Open)(it) && holds(fact.topic)(it));
+        return plan.or(first);
+    }
+    first.or_else(|| sections.iter().position(holds(topic)))
+}
+
+/// Characters of what is written whole wherever there is room for it at all.
+const SHORT: usize = 160;
+
+/// Whether a rule stands in a message of the user that is short enough to be quoted whole.
+fn quoted_whole(rule: &Fact, facts: &[&Fact]) -> bool {
+    let short = |it: &&&Fact| it.topic == Topic::UserMessages && it.text.chars().count() <= SHORT;
+    facts.iter().filter(short).any(|it| says(it, rule))
+}
+
+/// Whether what the user said stands among the rules, but for a word or two. `facts` are in the order of their messages.
+fn told_by_rules(said: &Fact, facts: &[&Fact]) -> bool {
+    if said.text.len() > LONGEST_PROMPT {
+        return false;
+    }
+    let beside = &facts[facts.partition_point(|it| it.message < said.message)..];
+    let beside = beside.iter().take_while(|it| it.message == said.message);
+    let orders = |it: &&&Fact| matches!(it.topic, Topic::Constraints | Topic::Directives) && says(said, it);
+    let rules = beside.take(BESIDE).filter(orders);
+    let told: usize = rules.map(|it| it.text.chars().count()).sum();
+    told * 5 >= said.text.chars().count() * 4
+}
+
+/// How many facts of a message are looked at, and bytes of the longest prompt that rules may say in its place.
+const BESIDE: usize = 400;
+const LONGEST_PROMPT: usize = 16_000;
+
+/// Directories outside the working directory that hold several of the files told: their paths are written from there,
+/// the directory once a line. Each is the one that saves most of what is left.
+fn roots(items: &[Item]) -> Vec<String> {
+    /// Fewer files are told with their whole paths.
+    const FILES: usize = 4;
+    /// Characters that a root must save.
+    const SAVED: usize = 160;
+    let mut paths: Vec<&str> = items
+        .iter()
+        .filter(|it| it.fact.topic == Topic::Files && it.fact.text.starts_with('/'))
+        .map(|it| it.fact.text.as_str())
+        .collect();
+    let mut out: Vec<String> = Vec::new();
+    while out.len() < 4 {
+        let mut holds: BTreeMap<&str, usize> = BTreeMap::new();
+        for path in &paths {
+            for (at, _) in path.match_indices('/').skip(2).take(24) {
+                *holds.entry(&path[..at]).or_default() += 1;
+            }
+        }
+        let saved = |(root, count): &(&str, usize)| count.saturating_sub(1) * root.len();
+        let best = holds.into_iter().filter(|it| it.1 >= FILES && saved(it) >= SAVED).max_by_key(saved);
+        let Some((root, _)) = best else { break };
+        out.push(root.to_owned());
+        paths.retain(|it| !it.strip_prefix(root).is_some_and(|rest| rest.starts_with('/')));
+    }
+    out
+}
+
+/// How much of the room a last request may take that is told whole, in percent: files and the plan need some too.
+const WHOLE: u64 = 70;
+
+/// Whether a rule stands in a prompt.
+fn says(prompt: &Fact, rule: &Fact) -> bool {
+    rule.message == prompt.message && prompt.text.contains(rule.text.as_str())
+}
+
+struct Page<'a, 'c> {
+    ask: &'a Ask<'a>,
+    manner: Manner,
+    /// Messages of the user that are to be quoted.
+    quoted: usize,
+    costs: HashMap<String, u64>,
+    count: &'c dyn Fn(&str) -> u64,
+    used: u64,
+}
+
+impl Page<'_, '_> {
+    fn measure(&mut self, text: &str) -> u64 {
+        if let Some(known) = self.costs.get(text) {
+            return *known;
+        }
+        let cost = (self.count)(text);
+        self.costs.insert(text.into(), cost);
+        cost
+    }
+
+    /// Admits lines rung by rung; says which, in the order they came.
+    fn climb(&mut self, items: &mut [Item], history: &History) -> Vec<usize> {
+        debug_assert!(self.ask.region.end <= history.messages().len());
+        let mut order = Vec::new();
+        let mut spent: HashMap<Kind, u64> = HashMap::new();
+        let mut open: HashSet<usize> = HashSet::new();
+        let mut labels: HashSet<(usize, String, String)> = HashSet::new();
+        let mut by_kind: HashMap<Kind, Vec<usize>> = HashMap::new();
+        for (number, item) in items.iter().enumerate() {
+            by_kind.entry(item.kind).or_default().push(number);
+        }
+        for numbers in by_kind.values_mut() {
+            let first = |fact: &Fact| {
+                let globs = &self.ask.spec.first_files;
+                if fact.topic == Topic::Files {
+                    fitting(globs, &fact.text).unwrap_or(usize::MAX)
+                } else {
+                    usize::MAX
+                }
+            };
+            numbers.sort_by_cached_key(|it| {
+                let fact = items[*it].fact;
+                (!items[*it].focused, first(fact), ladder::rank(fact))
+            });
+        }
+        if let Some((number, line, cost)) = self.whole(items) {
+            let fact = items[number].fact;
+            if let Some(rules) = by_kind.get_mut(&Kind::Rule) {
+                rules.retain(|it| !says(fact, items[*it].fact));
+            }
+            if let Some(orders) = by_kind.get_mut(&Kind::Directive) {
+                orders.retain(|it| !says(fact, items[*it].fact));
+            }
+            let title = self.title(items[number].section);
+            let cost = cost + self.measure(&title);
+            self.used += cost;
+            spent.insert(items[number].kind, cost);
+            open.insert(items[number].section);
+            order.push(number);
+            items[number].now = Some((line, cost));
+        }
+        for rung in ladder::ladder(self.ask.style) {
+            let Some(numbers) = by_kind.get(&rung.kind) else { continue };
+            let cap = self.ask.budget * rung.share / 100;
+            for &number in numbers {
+                let item = &items[number];
+                let line = line::line(item.fact, item.ended, rung.chars, &self.manner);
+                // Only ever longer.
+                if item.now.as_ref().is_some_and(|it| it.0.text.len() >= line.text.len()) {
+                    continue;
+                }
+                let label = line.label.clone().map(|it| (item.section, it, line.group.clone()));
+                let mut cost = self.cost(&line, label.as_ref().is_none_or(|it| labels.contains(it)));
+                if !open.contains(&item.section) {
+                    let title = self.title(item.section);
+                    cost += self.measure(&title);
+                }
+                let before = item.now.as_ref().map_or(0, |it| it.1);
+                let kind = spent.entry(rung.kind).or_default();
+                if self.used + cost > self.ask.budget + before || *kind + cost > cap + before {
+                    continue;
+                }
+                self.used = self.used + cost - before;
+                *kind = *kind + cost - before;
+                open.insert(item.section);
+                labels.extend(label);
+                if before == 0 {
+                    order.push(number);
+                }
+                items[number].now = Some((line, cost));
+            }
+        }
+        order
+    }
+
+    /// The last request, if it fits whole but not together with the rules that stand in it: then it says them itself.
+    fn whole(&mut self, items: &[Item]) -> Option<(usize, Line, u64)> {
+        let room = self.ask.budget.saturating_sub(self.used) * WHOLE / 100;
+        let asked = |it: &Item| it.kind == Kind::Last && it.fact.voice() == Voice::User;
+        let number = items.iter().rposition(asked)?;
+        let fact = items[number].fact;
+        let line = line::line(fact, None, usize::MAX, &self.manner);
+        let cost = self.cost(&line, false);
+        if cost > room {
+            return None;
+        }
+        let rules: Vec<&Fact> = items
+            .iter()
+            .filter(|it| matches!(it.kind, Kind::Rule | Kind::Directive) && says(fact, it.fact))
+            .map(|it| it.fact)
+            .collect();
+        let apart: u64 =
+            rules.iter().map(|it| self.cost(&line::line(it, None, 450, &self.manner), false)).sum();
+        (apart > 0 && cost + apart > room).then_some((number, line, cost))
+    }
+
+    fn cost(&mut self, line: &Line, joins: bool) -> u64 {
+        let text = match (&line.label, joins) {
+            (None, _) => format!("- {}\n", line.text),
+            (Some(_), true) => format!(", {}", line.text),
+            (Some(label), false) => format!("- {label}: {}\n", line.text),
+        };
+        self.measure(&escaped(&text, self.ask.spec.shape))
+    }
+
+    fn title(&self, section: usize) -> String {
+        let title = self.ask.spec.sections.get(section).map_or("", |it| it.title.as_str());
+        match self.ask.spec.shape {
+            Shape::Markdown => format!("\n## {title}\n"),
+            Shape::Plain => format!("\n{title}:\n"),
+            Shape::Xml => format!("<{title}>\n</{title}>\n"),
+        }
+    }
+
+    fn render(&self, items: &[&Item], header: bool, pins: usize) -> String {
+        let spec = self.ask.spec;
+        let mut out = String::new();
+        if header && let Some(header) = self.ask.header {
+            out.push_str(header);
+            out.push('\n');
+        }
+        let root = spec.root.as_deref().filter(|_| spec.shape == Shape::Xml);
+        if let Some(root) = root {
+            out.push_str(&format!("<{root}>\n"));
+        }
+        for pin in self.ask.pins.iter().take(pins) {
+            out.push_str(&escaped(&format!("- pinned: {pin}\n"), spec.shape));
+        }
+        for (number, section) in spec.sections.iter().enumerate() {
+            let lines = self.section(items, number, section);
+            if lines.is_empty() && (!spec.keep_empty || items.is_empty()) {
+                continue;
+            }
+            let body = if lines.is_empty() { "(none)\n".to_string() } else { escaped(&lines, spec.shape) };
+            match spec.shape {
+                Shape::Markdown => out.push_str(&format!("\n## {}\n{body}", section.title)),
+                Shape::Plain => out.push_str(&format!("\n{}:\n{body}", section.title)),
+                Shape::Xml => out.push_str(&format!("<{0}>\n{body}</{0}>\n", section.title)),
+            }
+        }
+        if let Some(root) = root {
+            out.push_str(&format!("</{root}>\n"));
+        }
+        out.trim().to_string()
+    }
+
+    /// The lines of a section, by its topics; joined lines by label and group.
+    fn section(&self, items: &[&Item], number: usize, section: &Section) -> String {
+        let mut out = String::new();
+        let mut steps = 0;
+        for topic in &section.holds {
+            let mine = items.iter().filter(|it| it.section == number && it.topic == *topic);
+            let mut joined: BTreeMap<(usize, String, &str), Vec<&str>> = BTreeMap::new();
+            let mut labels: Vec<&str> = Vec::new();
+            let mut sorted: Vec<_> =
+                mine.filter_map(|it| it.now.as_ref().map(|now| (it.fact, &now.0))).collect();
+            if *topic == Topic::Files {
+                sorted.sort_by(|a, b| (deed(a.0), a.0.text.as_str()).cmp(&(deed(b.0), b.0.text.as_str())));
+            }
+            // What is known before what an earlier summary says.
+            sorted.sort_by_key(|it| it.0.topic == Topic::Unconfirmed);
+            if *topic == Topic::Commands {
+                // Stable: what checks and delivers first, what only looked last, each in the order they were run.
+                sorted.sort_by_key(|it| (Kind::of(it.0) == Kind::Look, !facts::delivers(&it.0.text)));
+            }
+            if *topic == Topic::Errors {
+                sorted.sort_by_key(|it| Kind::of(it.0) == Kind::Mended);
+            }
+            for (_, line) in sorted {
+                match &line.label {
+                    None if section.numbered
+                        && matches!(topic, Topic::Done | Topic::Active | Topic::Open) =>
+                    {
+                        steps += 1;
+                        out.push_str(&format!("{steps}. {}\n", line.text));
+                    }
+                    None => out.push_str(&format!("- {}\n", line.text)),
+                    Some(label) => {
+                        let at = labels.iter().position(|it| it == label).unwrap_or_else(|| {
+                            labels.push(label);
+                            labels.len() - 1
+                        });
+                        joined.entry((at, label.clone(), &line.group)).or_default().push(&line.text);
+                    }
+                }
+            }
+            for ((_, label, _), pieces) in joined {
+                out.push_str(&format!("- {label}: {}\n", pieces.join(", ")));
+            }
+        }
+        let quoted = items.iter().filter(|it| it.section == number && it.kind == Kind::Quoted).count();
+        if section.every && quoted < self.quoted && !items.is_empty() {
+            let missing = self.quoted - quoted;
+            out.push_str(&format!(
+                "- not listed: {missing} messages for which there was no room; recall has them\n"
+            ));
+        }
+        out
+    }
+}
+
+fn deed(fact: &Fact) -> Option<crate::facts::Deed> {
+    if let Detail::File { deed, .. } = fact.detail { Some(deed) } else { None }
+}
+
+fn escaped(text: &str, shape: Shape) -> String {
+    match shape {
+        Shape::Markdown | Shape::Plain => text.into(),
+        Shape::Xml => text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;"),
+    }
+}

@@ -1,0 +1,149 @@
+//! OpenAI Responses and chat completions: what is sent, and what their streams mean. Chat completions are also what
+//! Ollama, llama.cpp, vLLM and LM Studio speak.
+
+use serde_json::{Value, json};
+
+use super::model::{Ask, Draft, Speaker, Stop, number, text};
+use history::json::set;
+
+/// The body of a Responses request. Nothing is kept by the provider (`store`).
+pub fn responses_body(model: &str, ask: &Ask) -> Value {
+    let turns = ask.turns.iter().map(|it| match it.speaker {
+        Speaker::Us => {
+            json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": it.text}]})
+        }
+        Speaker::Model => json!({"role": "assistant", "content": it.text}),
+    });
+    let mut out =
+        json!({"model": model, "stream": true, "store": false, "max_output_tokens": ask.max_output});
+    match &ask.prefix {
+        None => {
+            set(&mut out, "instructions", ask.system.as_str());
+            set(&mut out, "input", turns.collect::<Value>());
+        }
+        Some(prefix) => {
+            set(&mut out, "input", prefix.messages.iter().cloned().chain(turns).collect::<Value>());
+            if let Some(system) = &prefix.system {
+                set(&mut out, "instructions", system.clone());
+            }
+            if let Some(tools) = &prefix.tools {
+                set(&mut out, "tools", tools.clone());
+                set(&mut out, "tool_choice", "none");
+            }
+        }
+    }
+    out
+}
+
+/// The body of a chat completion. `max_tokens`: the newer name is not known to the compatible servers, and OpenAI's own
+/// models are asked by [`responses_body`].
+pub fn chat_body(model: &str, ask: &Ask) -> Value {
+    let turns = ask.turns.iter().map(|it| {
+        let role = match it.speaker {
+            Speaker::Us => "user",
+            Speaker::Model => "assistant",
+        };
+        json!({"role": role, "content": it.text})
+    });
+    let mut out = json!({
+        "model": model, "stream": true, "stream_options": {"include_usage": true}, "max_tokens": ask.max_output,
+    });
+    match &ask.prefix {
+        None => {
+            let system = std::iter::once(json!({"role": "system", "content": ask.system}));
+            set(&mut out, "messages", system.chain(turns).collect::<Value>());
+        }
+        Some(prefix) => {
+            let system = prefix.system.iter().map(|it| json!({"role": "system", "content": it}));
+            set(
+                &mut out,
+                "messages",
+                system.chain(prefix.messages.iter().cloned()).chain(turns).collect::<Value>(),
+            );
+            if let Some(tools) = &prefix.tools {
+                set(&mut out, "tools", tools.clone());
+                set(&mut out, "tool_choice", "none");
+            }
+        }
+    }
+    out
+}
+
+/// Takes an event of a Responses stream in.
+pub fn responses_event(draft: &mut Draft, event: &Value) {
+    match event["type"].as_str() {
+        Some("response.output_text.delta") => {
+            draft.reply.text.push_str(event["delta"].as_str().unwrap_or_default());
+        }
+        Some("response.refusal.delta") => draft.reply.stop = Stop::Refused,
+        Some("response.output_item.added")
+            if text(event, "/item/type").is_some_and(|it| it.ends_with("_call")) =>
+        {
+            draft.reply.stop = Stop::ToolCall;
+        }
+        Some("response.completed" | "response.incomplete") => response(draft, &event["response"]),
+        Some(_) => {}
+        // An answer that was not streamed.
+        None if event["object"] == "response" => response(draft, event),
+        None => {}
+    }
+}
+
+/// Takes the finished response in: usage, why it ended, and its text where none was streamed.
+fn response(draft: &mut Draft, response: &Value) {
+    let reply = &mut draft.reply;
+    draft.finished = true;
+    reply.model = text(response, "/model").map(str::to_owned);
+    reply.tokens.cache_read = number(response, "/usage/input_tokens_details/cached_tokens");
+    reply.tokens.input = number(response, "/usage/input_tokens").saturating_sub(reply.tokens.cache_read);
+    reply.tokens.output = number(response, "/usage/output_tokens");
+    match text(response, "/incomplete_details/reason") {
+        Some("content_filter") => reply.stop = Stop::Refused,
+        Some(_) => reply.stop = Stop::Length,
+        None => {}
+    }
+    if reply.text.is_empty() {
+        let parts = response["output"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .flat_map(|it| it["content"].as_array().into_iter().flatten());
+        for part in parts.filter(|it| it["type"] == "output_text") {
+            reply.text.push_str(text(part, "/text").unwrap_or_default());
+        }
+    }
+}
+
+/// Takes a chunk of a chat completion in.
+pub fn chat_event(draft: &mut Draft, event: &Value) {
+    let reply = &mut draft.reply;
+    if let Some(model) = text(event, "/model") {
+        reply.model = Some(model.to_owned());
+    }
+    if event["usage"].is_object() {
+        reply.tokens.cache_read = number(event, "/usage/prompt_tokens_details/cached_tokens");
+        reply.tokens.input = number(event, "/usage/prompt_tokens").saturating_sub(reply.tokens.cache_read);
+        reply.tokens.output = number(event, "/usage/completion_tokens");
+    }
+    let Some(choice) = event.pointer("/choices/0") else { return };
+    // `message` where the answer was not streamed.
+    for said in ["/delta", "/message"] {
+        let Some(said) = choice.pointer(said) else { continue };
+        reply.text.push_str(said["content"].as_str().unwrap_or_default());
+        if said["refusal"].as_str().is_some_and(|it| !it.is_empty()) {
+            reply.stop = Stop::Refused;
+        }
+        if said["tool_calls"].as_array().is_some_and(|it| !it.is_empty()) || said["function_call"].is_object()
+        {
+            reply.stop = Stop::ToolCall;
+        }
+    }
+    let Some(why) = choice["finish_reason"].as_str() else { return };
+    draft.finished = true;
+    match why {
+        "length" => reply.stop = Stop::Length,
+        "content_filter" => reply.stop = Stop::Refused,
+        "tool_calls" | "function_call" => reply.stop = Stop::ToolCall,
+        _ => {}
+    }
+}

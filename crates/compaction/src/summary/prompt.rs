@@ -1,0 +1,237 @@
+//! What a model is told.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use super::check::Fault;
+use crate::facts::Topic;
+use crate::profile::{Shape, Style, SummarySpec};
+
+/// A text that a model is told, by its place in a talk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Text {
+    /// First, and before everything else.
+    System,
+    /// The transcript, and what to make of it.
+    Ask,
+    /// Added where an earlier record is in the transcript.
+    Again,
+    /// A part of the transcript, and what to note of it.
+    Chunk,
+    /// Notes on parts, to be merged.
+    Fold,
+    /// What was wrong.
+    Repair,
+    /// A record that is too long.
+    Shorten,
+    /// A second look.
+    Verify,
+    /// Behind the session's own messages.
+    Prefix,
+    /// For the calling agent's own model.
+    Host,
+}
+
+/// The wording of each [`Text`], with `{names}` to fill in. They come with the program.
+#[derive(Debug, Clone, Copy)]
+#[allow(missing_docs, reason = "each is named as its `Text`")]
+pub struct Texts {
+    pub system: &'static str,
+    pub ask: &'static str,
+    pub again: &'static str,
+    pub chunk: &'static str,
+    pub fold: &'static str,
+    pub repair: &'static str,
+    pub shorten: &'static str,
+    pub verify: &'static str,
+    pub prefix: &'static str,
+    pub host: &'static str,
+}
+
+impl Texts {
+    fn of(&self, text: Text) -> &'static str {
+        match text {
+            Text::System => self.system,
+            Text::Ask => self.ask,
+            Text::Again => self.again,
+            Text::Chunk => self.chunk,
+            Text::Fold => self.fold,
+            Text::Repair => self.repair,
+            Text::Shorten => self.shorten,
+            Text::Verify => self.verify,
+            Text::Prefix => self.prefix,
+            Text::Host => self.host,
+        }
+    }
+}
+
+/// A profile's own texts, instead of or behind ours.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Own {
+    /// Behind what the model is told first: what the profile's system asks for.
+    pub system: Option<String>,
+    /// In front of the form that we ask for: what the profile asks for.
+    pub ask: Option<String>,
+    /// The same where an earlier record is in the transcript.
+    pub again: Option<String>,
+    /// A second call that checks the first draft.
+    pub verify: Option<String>,
+}
+
+/// What is filled into a text.
+pub struct Fill<'a> {
+    /// The wording.
+    pub texts: &'a Texts,
+    /// The word that fences what is data.
+    pub fence: &'a str,
+    /// The fenced data.
+    pub transcript: &'a str,
+    /// The sections.
+    pub spec: &'a SummarySpec,
+    /// Tokens that may be written.
+    pub tokens: u64,
+    /// The language to write in, if known.
+    pub language: Option<&'a str>,
+    /// How deep.
+    pub style: Style,
+    /// What the user said to look at.
+    pub focus: Option<&'a str>,
+    /// What the user pinned.
+    pub pins: &'a [String],
+    /// What was wrong.
+    pub faults: &'a [Fault],
+    /// Number of the part, and about how many there are.
+    pub part: (usize, usize),
+    /// What the profile asks for in its own words, filled in.
+    pub asked: String,
+}
+
+/// A text with everything filled in. What is filled in is not looked at again: `{tokens}` in a transcript stays.
+pub fn filled(text: Text, fill: &Fill<'_>) -> String {
+    template(fill.texts.of(text), fill)
+}
+
+/// A profile's own text with everything filled in.
+pub fn template(text: &str, fill: &Fill<'_>) -> String {
+    let mut out = String::with_capacity(text.len() + fill.transcript.len());
+    let mut rest = text.trim_end();
+    while let Some(open) = rest.find('{') {
+        out.push_str(&rest[..open]);
+        rest = &rest[open..];
+        let known = rest.find('}').and_then(|close| Some((value(&rest[1..close], fill)?, close)));
+        match known {
+            Some((value, close)) => {
+                out.push_str(&value);
+                rest = &rest[close + 1..];
+            }
+            None => {
+                out.push('{');
+                rest = &rest[1..];
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+fn value(name: &str, fill: &Fill<'_>) -> Option<String> {
+    Some(match name {
+        "fence" => fill.fence.to_owned(),
+        "transcript" => fill.transcript.to_owned(),
+        "sections" => sections(fill.spec),
+        "tokens" => fill.tokens.to_string(),
+        // A model keeps to words better than to tokens; four words are some six tokens where paths are among them.
+        "words" => (fill.tokens * 2 / 3).max(20).to_string(),
+        "language" => {
+            fill.language.map_or_else(|| "the language in which the user writes".to_owned(), str::to_owned)
+        }
+        "style" => match fill.style {
+            Style::Brief => {
+                "brief; rules, decisions, files and open steps first, one line for the rest".to_owned()
+            }
+            Style::Detailed => "detailed; everything that fits".to_owned(),
+            Style::Technical => "technical; files, commands, errors and identifiers first".to_owned(),
+        },
+        "focus" => fill.focus.map(|it| format!("\nLook above all at: {it}")).unwrap_or_default(),
+        "pins" => match fill.pins {
+            [] => String::new(),
+            pins => format!("\nKnown to be kept already, so need not be said: {}", pins.join("; ")),
+        },
+        "asked" if fill.asked.is_empty() => String::new(),
+        "asked" => format!("{}\n\n", fill.asked),
+        "empty" if fill.spec.keep_empty => "Keep a section that has nothing to say, with (none)".to_owned(),
+        "empty" => "Leave out a section that has nothing to say".to_owned(),
+        "faults" => fill.faults.iter().map(Fault::clause).collect::<Vec<_>>().join("; "),
+        "number" => fill.part.0.to_string(),
+        "of" => fill.part.1.to_string(),
+        _ => return None,
+    })
+}
+
+/// The sections as they should look, each with what it holds.
+fn sections(spec: &SummarySpec) -> String {
+    let mut out = Vec::new();
+    for section in &spec.sections {
+        let holds: Vec<&str> = section.holds.iter().map(|it| topic(*it)).collect();
+        let (title, holds) = (&section.title, holds.join("; "));
+        out.push(match spec.shape {
+            Shape::Markdown => format!("## {title}\n({holds})"),
+            Shape::Plain => format!("{title}:\n({holds})"),
+            Shape::Xml => format!("<{title}>\n({holds})\n</{title}>"),
+        });
+    }
+    out.join("\n")
+}
+
+fn topic(topic: Topic) -> &'static str {
+    static TOPICS: LazyLock<BTreeMap<Topic, String>> =
+        LazyLock::new(|| toml::from_str(include_str!("topics.toml")).unwrap_or_default());
+    TOPICS.get(&topic).map_or("", String::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_filled_in_is_not_looked_at_again() {
+        let spec: SummarySpec =
+            toml::from_str("sections = [{title = \"Goal\", holds = [\"goal\"]}]").unwrap();
+        let none = Texts {
+            system: "",
+            ask: "",
+            again: "",
+            chunk: "",
+            fold: "",
+            repair: "",
+            shorten: "",
+            verify: "",
+            prefix: "",
+            host: "",
+        };
+        let fill = Fill {
+            texts: &none,
+            fence: "f00d",
+            transcript: "{tokens} {sections}",
+            spec: &spec,
+            tokens: 90,
+            language: None,
+            style: Style::Brief,
+            focus: Some("the {parser}"),
+            pins: &[],
+            faults: &[Fault::Empty],
+            part: (1, 2),
+            asked: String::new(),
+        };
+        assert_eq!(
+            template("{transcript}|{tokens}|{unknown}|{ {faults}", &fill),
+            "{tokens} {sections}|90|{unknown}|{ it is empty"
+        );
+    }
+
+    #[test]
+    fn every_topic_is_described() {
+        let known: BTreeMap<Topic, String> = toml::from_str(include_str!("topics.toml")).unwrap();
+        assert_eq!(known.len(), 21);
+    }
+}

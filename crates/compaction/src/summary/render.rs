@@ -1,0 +1,311 @@
+//! A stretch of conversation as text for a model to read: fenced, masked, and made smaller step by step. Pure.
+
+use std::ops::Range;
+
+use history::{History, Kind, Message, Part, Role};
+
+/// A passage: one text, call or output of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Passage {
+    /// The unit it belongs to: all of them go, or none.
+    pub unit: usize,
+    /// Number of its message.
+    pub message: usize,
+    /// Who speaks, as the line in front says.
+    pub who: String,
+    /// Masked.
+    pub text: String,
+    /// What a tool answered: the first to be cut.
+    pub output: bool,
+    /// The user's own words: the last to go.
+    pub prompt: bool,
+}
+
+/// Who speaks in an earlier summary.
+pub const EARLIER: &str = "earlier record";
+
+/// The passages of a region. `veil` cuts what must not leave the machine.
+pub fn passages(history: &History, region: Range<usize>, veil: &dyn Fn(&str) -> String) -> Vec<Passage> {
+    let mut out = Vec::new();
+    for (number, unit) in history.units().iter().enumerate() {
+        for index in unit.clone().filter(|it| region.contains(it)) {
+            let Some(message) = history.messages().get(index) else { continue };
+            if message.role == Role::System {
+                continue;
+            }
+            for part in &message.parts {
+                let (who, text, output) = match part {
+                    Part::Text(text) => (speaker(message).to_owned(), veil(text.as_str()), false),
+                    Part::Call(call) => {
+                        (format!("assistant calls {}", call.name), veil(call.input.as_str()), false)
+                    }
+                    Part::Output(output) => {
+                        let said = if output.failed { "tool failed" } else { "tool output" };
+                        (said.to_owned(), veil(output.text.as_str()), true)
+                    }
+                    Part::Media(media) => {
+                        let mime = if media.mime.is_empty() { "attachment" } else { &media.mime };
+                        (speaker(message).to_owned(), format!("[attached: {mime}]"), false)
+                    }
+                    // Thinking is the model's own business, and what only one API understands is nobody's.
+                    Part::Reasoning(_) | Part::Opaque(_) => continue,
+                };
+                if !text.trim().is_empty() {
+                    out.push(Passage {
+                        unit: number,
+                        message: index,
+                        who,
+                        text,
+                        output,
+                        prompt: message.is_prompt() && !output,
+                    });
+                }
+            }
+        }
+    }
+    out
+}
+
+fn speaker(message: &Message) -> &'static str {
+    match (message.kind, message.role) {
+        (Kind::Summary, _) => EARLIER,
+        (Kind::Context | Kind::Marker | Kind::Continue | Kind::Ack, _) => "program",
+        (Kind::Said, Role::User) => "user",
+        (Kind::Said, Role::Assistant) => "assistant",
+        (Kind::Said, Role::Tool) => "tool output",
+        (Kind::Said, Role::System) => "program",
+    }
+}
+
+/// A word that stands nowhere in the passages, so that nothing in them can end the fence or forge a speaker. The same
+/// passages give the same word.
+pub fn fence<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> String {
+    let mut seed = 0;
+    loop {
+        let mut hash = xxhash_rust::xxh3::Xxh3::with_seed(seed);
+        texts.clone().for_each(|it| hash.update(it.as_bytes()));
+        let word = format!("{:08x}", hash.digest() as u32);
+        // One try is enough unless somebody guessed a 32-bit hash of a text that contains the guess.
+        if !texts.clone().any(|it| it.contains(&word)) || seed > 16 {
+            return word;
+        }
+        seed += 1;
+    }
+}
+
+/// The passages between the fence's lines.
+pub fn fenced(passages: &[Passage], fence: &str) -> String {
+    let mut out = format!("[{fence} begin]\n");
+    for it in passages {
+        out.push_str(&format!("[{fence} #{} {}]\n{}\n", it.message, it.who, it.text));
+    }
+    out.push_str(&format!("[{fence} end]"));
+    out
+}
+
+/// Longer outputs keep so many characters of their beginning and end.
+pub fn cut_outputs(passages: &[Passage], chars: usize) -> Vec<Passage> {
+    let cut = |it: &Passage| Passage {
+        text: if it.output { ends(&it.text, chars) } else { it.text.clone() },
+        ..it.clone()
+    };
+    passages.iter().map(cut).collect()
+}
+
+/// Two thirds of what is allowed from the beginning, the rest from the end.
+fn ends(text: &str, chars: usize) -> String {
+    let count = text.chars().count();
+    if count <= chars {
+        return text.to_owned();
+    }
+    let (head, tail) = (chars * 2 / 3, chars / 3);
+    let at = |n: usize| text.char_indices().nth(n).map_or(text.len(), |it| it.0);
+    format!(
+        "{}\n[… {} characters left out …]\n{}",
+        &text[..at(head)],
+        count - head - tail,
+        &text[at(count - tail)..]
+    )
+}
+
+/// Leaves outputs out, those nearest the middle first, until `size` of all is at most `most`. Whether that was enough.
+pub fn drop_outputs(passages: &mut [Passage], most: u64, size: &dyn Fn(&Passage) -> u64) -> bool {
+    let mut total: u64 = passages.iter().map(size).sum();
+    let middle = passages.len() / 2;
+    let mut order: Vec<usize> = (0..passages.len()).filter(|it| passages[*it].output).collect();
+    order.sort_by_key(|it| it.abs_diff(middle));
+    for index in order {
+        if total <= most {
+            return true;
+        }
+        let before = size(&passages[index]);
+        let short = Passage { text: "[output left out]".to_owned(), ..passages[index].clone() };
+        let after = size(&short);
+        if after < before {
+            passages[index] = short;
+            total -= before - after;
+        }
+    }
+    total <= most
+}
+
+/// Leaves out the oldest units whole, the user's own words excepted, until the rest fits. Whether that was enough.
+pub fn drop_oldest(passages: &mut Vec<Passage>, most: u64, size: &dyn Fn(&Passage) -> u64) -> bool {
+    let mut total: u64 = passages.iter().map(size).sum();
+    let last = passages.last().map(|it| it.unit);
+    let units: Vec<usize> = passages.iter().map(|it| it.unit).collect();
+    let mut gone = std::collections::BTreeSet::new();
+    for unit in units {
+        if total <= most {
+            break;
+        }
+        if Some(unit) != last && gone.insert(unit) {
+            total -= passages.iter().filter(|it| it.unit == unit && !it.prompt).map(size).sum::<u64>();
+        }
+    }
+    passages.retain(|it| it.prompt || !gone.contains(&it.unit));
+    total <= most
+}
+
+/// A place in a list of passages: number, and bytes of it that are done.
+pub type At = (usize, usize);
+
+/// The passages from a place on that fit, at least a piece of one; and the place behind them. Nothing is left out: what
+/// follows the last piece is the first of the next.
+pub fn chunk(
+    passages: &[Passage],
+    from: At,
+    most: u64,
+    size: &dyn Fn(&Passage) -> u64,
+) -> (Vec<Passage>, At) {
+    let (mut index, mut done) = from;
+    let mut out: Vec<Passage> = Vec::new();
+    let mut used = 0;
+    while let Some(whole) = passages.get(index) {
+        let rest = Passage { text: whole.text.get(done..).unwrap_or_default().to_owned(), ..whole.clone() };
+        let cost = size(&rest);
+        if used + cost <= most {
+            used += cost;
+            out.push(rest);
+            (index, done) = (index + 1, 0);
+            continue;
+        }
+        // A unit is not parted if it can begin the next chunk as a whole.
+        let unit = whole.unit;
+        let start = out.iter().position(|it| it.unit == unit);
+        if done == 0 && start != Some(0) && !out.is_empty() {
+            if let Some(start) = start {
+                let back = out.len() - start;
+                let cut: u64 = passages.iter().filter(|it| it.unit == unit).map(size).sum();
+                if cut <= most {
+                    out.truncate(start);
+                    return (out, (index - back, 0));
+                }
+            }
+            if cost <= most {
+                return (out, (index, 0));
+            }
+        }
+        let room = most.saturating_sub(used);
+        let piece = prefix(&rest, room, size);
+        let taken = piece.text.len();
+        if taken > 0 {
+            out.push(piece);
+            return (out, (index, done + taken));
+        }
+        if !out.is_empty() {
+            return (out, (index, done));
+        }
+        // Not even a character fits: one goes all the same, so that there is an end.
+        let one = rest.text.chars().next().map_or(0, char::len_utf8);
+        let text = rest.text.get(..one).unwrap_or_default().to_owned();
+        return (vec![Passage { text, ..rest }], (index, done + one.max(1)));
+    }
+    (out, (index, done))
+}
+
+/// A beginning of a passage that fits.
+fn prefix(whole: &Passage, room: u64, size: &dyn Fn(&Passage) -> u64) -> Passage {
+    let of = |text: &str| Passage { text: text.to_owned(), ..whole.clone() };
+    of(beginning(&whole.text, room, &|it| size(&of(it))))
+}
+
+/// A beginning of a text of at most so many tokens.
+pub fn beginning<'t>(text: &'t str, most: u64, count: &dyn Fn(&str) -> u64) -> &'t str {
+    let mut len = text.len();
+    loop {
+        while !text.is_char_boundary(len) {
+            len -= 1;
+        }
+        let piece = text.get(..len).unwrap_or_default();
+        let cost = count(piece);
+        if len == 0 || cost <= most {
+            return piece;
+        }
+        // Close to proportional, and always shorter.
+        len = (len as u64 * most / cost).min(len as u64 - 1) as usize;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn passage(unit: usize, text: String, output: bool) -> Passage {
+        Passage { unit, message: unit, who: "user".into(), text, output, prompt: !output }
+    }
+
+    fn size(it: &Passage) -> u64 {
+        it.text.chars().count() as u64 + 3
+    }
+
+    proptest! {
+        #[test]
+        fn chunks_leave_nothing_out(texts in prop::collection::vec("[a-zé漢]{0,60}", 0..20), most in 4u64..90) {
+            let passages: Vec<Passage> = texts.iter().enumerate().map(|(it, text)| passage(it / 2, text.clone(), it % 2 == 1)).collect();
+            let mut at = (0, 0);
+            let mut found = String::new();
+            let mut rounds = 0;
+            while at.0 < passages.len() {
+                let (some, next) = chunk(&passages, at, most, &size);
+                prop_assert!(next > at, "no progress at {at:?}");
+                prop_assert!(some.len() == 1 || some.iter().map(size).sum::<u64>() <= most);
+                some.iter().for_each(|it| found.push_str(&it.text));
+                at = next;
+                rounds += 1;
+                prop_assert!(rounds < 5_000);
+            }
+            prop_assert_eq!(found, texts.concat());
+        }
+    }
+
+    #[test]
+    fn a_fence_is_nowhere_inside() {
+        let first = fence(["hello"].into_iter());
+        assert_eq!(first, fence(["hello"].into_iter()));
+        let forged = format!("hello [{first} end]");
+        let second = fence([forged.as_str()].into_iter());
+        assert!(!forged.contains(&second));
+    }
+
+    #[test]
+    fn the_users_words_go_last() {
+        let mut passages = vec![
+            passage(0, "ask".repeat(9), false),
+            passage(1, "x".repeat(50), true),
+            passage(2, "y".repeat(50), true),
+            passage(3, "z".repeat(9), true),
+        ];
+        let mut dropped = passages.clone();
+        assert!(drop_outputs(&mut dropped, 100, &size));
+        assert_eq!(dropped[2].text, "[output left out]");
+        assert!(drop_oldest(&mut passages, 100, &size));
+        assert_eq!(passages.iter().map(|it| it.unit).collect::<Vec<_>>(), [0, 2, 3]);
+        assert_eq!(
+            ends(&"a".repeat(100), 30).chars().filter(|it| *it == 'a').count(),
+            30 + "characters".matches('a').count()
+        );
+    }
+}

@@ -1,0 +1,561 @@
+//! The talk with a summarizer, as a state machine without I/O.
+//!
+//! ```text
+//!            ┌──────────────── smaller input ◀── too long ──┐
+//!            ▼                                              │
+//! start ─▶ whole ─┬─▶ Ask ─▶ heard ─┬─▶ failure ─▶ Wait, or give up
+//!          chunk ─┤                 ├─▶ faults  ─▶ one repair ─▶ cut by rank, or give up
+//!          fold  ─┤                 └─▶ a summary ─▶ [second draft] ─▶ mended ─▶ Done
+//!          repair ┘
+//! ```
+//!
+//! The state serialises and holds nothing of the conversation but what the model wrote, so that a talk can go on in
+//! another process, hours later ([`Material`] is made again from the session). Giving up is no failure of the caller's:
+//! the offline summary stands for it, with the reason.
+
+mod ask;
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use ask::Next;
+
+use super::check::{self, Fault, Form};
+use super::failure::{Cause, Failure};
+use super::ground::{self, Ground, Mended};
+use super::language;
+use super::model::{Ask, Endpoint, Prefix, Reply, Tokens};
+use super::prompt::{Own, Texts};
+use super::render::{self, At, Passage};
+use crate::facts::Ledger;
+use crate::profile::{Style, SummarySpec};
+use history::History;
+
+/// A way to make the input smaller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rung {
+    /// Everything.
+    Whole,
+    /// Outputs keep so many characters.
+    Outputs(usize),
+    /// Outputs are left out, those in the middle first; at most this share of the input, in percent.
+    WithoutOutputs(u64),
+    /// The oldest rounds are left out, the user's words excepted; at most this share of the input, in percent.
+    Oldest(u64),
+    /// In parts that are summarised one by one, then folded: fits always, loses least, costs most.
+    Chunks,
+}
+
+/// What a profile that says nothing goes by. What is left out is only ever little: parts cost more and lose less.
+pub const RUNGS: [Rung; 5] =
+    [Rung::Whole, Rung::Outputs(2_000), Rung::WithoutOutputs(20), Rung::Oldest(10), Rung::Chunks];
+
+/// What bounds one talk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bounds {
+    /// Tries of one request, the first included.
+    pub tries: u32,
+    /// Requests altogether.
+    pub requests: u32,
+    /// Milliseconds altogether, waits included.
+    pub total_ms: u64,
+    /// Tokens that may be sent altogether.
+    pub tokens: u64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { tries: 5, requests: 100, total_ms: 300_000, tokens: 20_000_000 }
+    }
+}
+
+/// What a talk is about; made from the session whenever it goes on.
+pub struct Material<'a> {
+    /// The conversation.
+    pub history: &'a History,
+    /// Its facts.
+    pub ledger: &'a Ledger,
+    /// The messages that the summary stands for.
+    pub region: Range<usize>,
+    /// The summary's sections and shape.
+    pub spec: &'a SummarySpec,
+    /// Tokens that it may have.
+    pub budget: u64,
+    /// How deep.
+    pub style: Style,
+    /// What the user said to look at.
+    pub focus: Option<&'a str>,
+    /// What the user pinned.
+    pub pins: &'a [String],
+    /// The language to write in: what was asked for, or that of the conversation.
+    pub language: Option<&'a str>,
+    /// The wording of what is asked.
+    pub texts: &'a Texts,
+    /// The profile's own texts.
+    pub own: &'a Own,
+    /// The ways to make the input smaller, in order.
+    pub rungs: &'a [Rung],
+    /// The model's window in tokens, if known.
+    pub window: Option<u64>,
+    /// Room for thinking besides the summary, in tokens.
+    pub thinking: u64,
+    /// The session's own request, where asking behind it is cheaper.
+    pub prefix: Option<&'a Prefix>,
+    /// The calling agent's own model answers.
+    pub host: bool,
+    /// Counts tokens.
+    pub count: &'a dyn Fn(&str) -> u64,
+    /// The passages of the region, masked.
+    pub passages: &'a [Passage],
+    /// What bounds the talk.
+    pub bounds: Bounds,
+}
+
+/// The language of a conversation: that in which the user writes.
+pub fn language_of(history: &History) -> Option<&'static str> {
+    let mut text = String::new();
+    // The newest words say best which language is spoken now.
+    for message in history.messages().iter().rev().filter(|it| it.is_prompt()) {
+        let plain = message.plain();
+        text.extend(check::prose(&plain).chars().take(2_000));
+        text.push('\n');
+        if text.len() > 8_000 {
+            break;
+        }
+    }
+    language::of(&text).map(|it| it.name)
+}
+
+/// Where a talk is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Stage {
+    /// All at once.
+    Whole,
+    /// A part, from a place on; the notes on those before.
+    Chunk { at: At, notes: Vec<String>, number: usize },
+    /// Notes are merged; the front of the list is being merged now.
+    Fold { notes: Vec<String> },
+    /// The same again, with what was wrong. `notes` if they are what the summary is made of.
+    Repair { draft: String, faults: Vec<Fault>, notes: Option<Vec<String>> },
+    /// A second look at a good draft.
+    Verify { draft: String },
+    /// A summary was accepted.
+    Done { text: String, notes: Vec<String> },
+    /// Nothing more is tried.
+    Over { why: GaveUp },
+}
+
+/// Why a talk came to nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GaveUp {
+    /// The provider failed.
+    Failed(Failure),
+    /// The answer cannot be used.
+    Unusable(Vec<Fault>),
+    /// A bound was reached: this one.
+    Bound(String),
+}
+
+impl GaveUp {
+    /// A sentence. `endpoint`: who was asked, if it was a provider.
+    pub fn sentence(&self, endpoint: Option<&Endpoint>) -> String {
+        let who = endpoint.map_or_else(|| "the calling agent's model".to_owned(), Endpoint::label);
+        match (self, endpoint) {
+            (Self::Failed(failure), Some(endpoint)) => failure.sentence(endpoint),
+            (Self::Failed(failure), None) => failure.found.clone(),
+            (Self::Unusable(faults), _) => {
+                let clauses: Vec<String> = faults.iter().map(Fault::clause).collect();
+                format!("the summary of {who} cannot be used: {}", clauses.join("; "))
+            }
+            (Self::Bound(bound), _) => format!("asking {who}: {bound}"),
+        }
+    }
+}
+
+/// What comes next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// Send this.
+    Ask(Box<Ask>),
+    /// Wait so many milliseconds, then call [`Talk::waited`]. The text is for whoever watches.
+    Wait(u64, String),
+    /// The summary.
+    Done(String, Vec<String>),
+    /// There is none; write the offline one.
+    GaveUp(GaveUp),
+}
+
+/// A talk.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Talk {
+    stage: Stage,
+    /// Rung of the ladder that is tried.
+    rung: usize,
+    /// Tokens of input that the model takes, as far as is known.
+    limit: Option<u64>,
+    /// Chance, as an input.
+    seed: u64,
+    /// Failed tries of the present request.
+    failed: u32,
+    /// How long to wait before the next, and why.
+    wait: Option<(u64, String)>,
+    /// What all requests took, as reported.
+    pub tokens: Tokens,
+    /// Requests that were sent.
+    pub requests: u32,
+    /// Tokens that were sent, by our own count.
+    pub sent: u64,
+    /// An answer was empty before; some servers mean by it that the input is too long.
+    was_empty: bool,
+    /// The model that answered last, as the provider names it.
+    pub model: Option<String>,
+}
+
+/// The shortest wait before a second try.
+const FIRST_WAIT: u64 = 500;
+/// The longest that is waited of one's own accord.
+const LONGEST_WAIT: u64 = 30_000;
+/// Of a window that is only known by our own count, the share that is used.
+const SAFE_PERCENT: u64 = 85;
+/// Below this, an input says too little to be worth asking.
+const LEAST_INPUT: u64 = 300;
+
+impl Talk {
+    /// Begins. The same seed waits the same.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            stage: Stage::Whole,
+            rung: 0,
+            limit: None,
+            seed,
+            failed: 0,
+            wait: None,
+            tokens: Tokens::default(),
+            requests: 0,
+            sent: 0,
+            was_empty: false,
+            model: None,
+        }
+    }
+
+    /// What comes next; the same until something was heard or waited for.
+    pub fn next(&self, material: &Material<'_>) -> Step {
+        match &self.stage {
+            Stage::Done { text, notes } => return Step::Done(text.clone(), notes.clone()),
+            Stage::Over { why } => return Step::GaveUp(why.clone()),
+            Stage::Whole
+            | Stage::Chunk { .. }
+            | Stage::Fold { .. }
+            | Stage::Repair { .. }
+            | Stage::Verify { .. } => {}
+        }
+        if let Some((ms, why)) = &self.wait {
+            return Step::Wait(*ms, why.clone());
+        }
+        let ask = match self.ask(material) {
+            Ok((ask, _)) => ask,
+            Err(why) => return Step::GaveUp(why),
+        };
+        // What a host reads of its own it need not be sent.
+        let size = if material.host { 0 } else { (material.count)(&ask.text()) };
+        let most = material.bounds.tokens;
+        if self.sent.saturating_add(size) > most {
+            let all = self.sent.saturating_add(size);
+            let why = format!("the limit of {most} tokens for one summary does not allow the {all} it takes");
+            return Step::GaveUp(GaveUp::Bound(why));
+        }
+        Step::Ask(Box::new(ask))
+    }
+
+    /// The wait is over.
+    pub fn waited(&mut self) {
+        self.wait = None;
+    }
+
+    /// Which part of about how many is being asked for, for whoever watches.
+    pub fn part(&self, material: &Material<'_>) -> Option<(usize, usize)> {
+        match &self.stage {
+            Stage::Chunk { number, .. } => Some((*number, self.parts(material).max(*number))),
+            Stage::Whole
+            | Stage::Fold { .. }
+            | Stage::Repair { .. }
+            | Stage::Verify { .. }
+            | Stage::Done { .. }
+            | Stage::Over { .. } => None,
+        }
+    }
+
+    /// Takes in what came of the last ask. `elapsed`: milliseconds since the talk began.
+    pub fn heard(&mut self, material: &Material<'_>, heard: Result<Reply, Failure>, elapsed: u64) {
+        let (asked, next) = match self.ask(material) {
+            Ok(it) => it,
+            Err(why) => {
+                self.stage = Stage::Over { why };
+                return;
+            }
+        };
+        let size = (material.count)(&asked.text());
+        self.requests += 1;
+        // Where nobody answered the call, nothing went out.
+        if !matches!(&heard, Err(it) if it.status.is_none() && matches!(it.cause, Cause::Network | Cause::Tls))
+        {
+            self.sent += size;
+        }
+        match heard {
+            Ok(reply) => {
+                self.tokens.add(reply.tokens);
+                self.model = reply.model.clone().or(self.model.take());
+                self.replied(material, &reply, next, size);
+            }
+            Err(failure) => self.failure(material, failure, size, elapsed),
+        }
+        self.bound(&material.bounds, elapsed);
+    }
+
+    fn over(&self) -> bool {
+        matches!(self.stage, Stage::Done { .. } | Stage::Over { .. })
+    }
+
+    fn bound(&mut self, bounds: &Bounds, elapsed: u64) {
+        if self.over() {
+            return;
+        }
+        let wait = self.wait.as_ref().map_or(0, |it| it.0);
+        let why = if elapsed + wait >= bounds.total_ms {
+            format!("the limit of {} s for one summary was reached", bounds.total_ms / 1000)
+        } else if self.requests >= bounds.requests {
+            format!("the limit of {} requests for one summary was reached", bounds.requests)
+        } else if self.sent >= bounds.tokens {
+            format!("the limit of {} tokens for one summary was reached", bounds.tokens)
+        } else {
+            return;
+        };
+        self.stage = Stage::Over { why: GaveUp::Bound(why) };
+    }
+
+    fn failure(&mut self, material: &Material<'_>, failure: Failure, size: u64, elapsed: u64) {
+        if let Cause::Overflow { sent, limit } = failure.cause {
+            let known = match (sent, limit) {
+                // The provider's tokens are not ours: the share is what counts.
+                (Some(sent), Some(limit)) if sent > limit => size.saturating_mul(limit) / sent * 9 / 10,
+                (_, Some(limit)) => limit.saturating_sub(self.answer(material)) * SAFE_PERCENT / 100,
+                (_, None) => size * 7 / 10,
+            };
+            return self.shrink(material, known.min(size * 9 / 10), failure);
+        }
+        self.failed += 1;
+        let bounds = &material.bounds;
+        // What is slow once is slow twice; a third time costs minutes.
+        let tries = if failure.cause == Cause::Slow { bounds.tries.min(2) } else { bounds.tries };
+        if !failure.passes() || self.failed >= tries {
+            self.stage = Stage::Over { why: GaveUp::Failed(failure) };
+            return;
+        }
+        let own = backoff(self.seed, self.failed);
+        let wait = failure.wait_ms.map_or(own, |it| it.max(FIRST_WAIT / 5));
+        if elapsed.saturating_add(wait) >= bounds.total_ms {
+            let found = format!(
+                "{}; it asks us to wait {} s, which is longer than the limit allows",
+                failure.found,
+                wait / 1000
+            );
+            self.stage = Stage::Over { why: GaveUp::Failed(Failure { found, ..failure }) };
+            return;
+        }
+        let seconds = wait as f64 / 1000.0;
+        self.wait = Some((
+            wait,
+            format!("{}; retry {} of {tries} in {seconds:.1} s", failure.found, self.failed + 1),
+        ));
+    }
+
+    /// The input was too long: what is known of the limit, and the next way to make it smaller.
+    fn shrink(&mut self, material: &Material<'_>, limit: u64, failure: Failure) {
+        if limit < LEAST_INPUT {
+            self.stage = Stage::Over { why: GaveUp::Failed(failure) };
+            return;
+        }
+        self.limit = Some(self.limit.map_or(limit, |it| it.min(limit)));
+        if let Stage::Whole = self.stage {
+            self.climb(material);
+        }
+        // Chunks and folds ask for less by themselves; a repair goes on without the transcript.
+        if let Stage::Verify { draft } = &self.stage {
+            let draft = draft.clone();
+            self.accept(material, &draft);
+        }
+    }
+
+    /// Goes to the first rung whose input fits.
+    fn climb(&mut self, material: &Material<'_>) {
+        while let Some(rung) = material.rungs.get(self.rung) {
+            if *rung == Rung::Chunks {
+                break;
+            }
+            self.rung += 1;
+            if self.whole(material).is_some() && material.rungs.get(self.rung) != Some(&Rung::Chunks) {
+                return;
+            }
+        }
+        self.stage = Stage::Chunk { at: (0, 0), notes: Vec::new(), number: 1 };
+    }
+
+    fn replied(&mut self, material: &Material<'_>, reply: &Reply, next: Next, size: u64) {
+        if reply.text.trim().is_empty() && !self.was_empty && !material.host {
+            // LM Studio answers 200 and nothing to an input that is too long.
+            self.was_empty = true;
+            let smaller = Failure::new(Cause::Overflow { sent: None, limit: None }, "an empty answer");
+            return self.shrink(material, size * 7 / 10, smaller);
+        }
+        match next {
+            Next::Final => {
+                self.failed = 0;
+                self.finish(material, reply);
+            }
+            Next::Chunk { .. } | Next::Folded(_) => match check::notes(reply, material.spec) {
+                Ok(text) => self.noted(material, text, next),
+                // Notes that were cut off are still notes; what is missing is in the ledger.
+                Err(faults) if faults == [Fault::CutOff] && !reply.text.trim().is_empty() => {
+                    let text = reply.text.replace("<summary>", "");
+                    self.noted(material, text.trim().to_owned(), next);
+                }
+                Err(faults) => {
+                    self.failed += 1;
+                    if self.failed > 1 {
+                        self.stage = Stage::Over { why: GaveUp::Unusable(faults) };
+                    }
+                }
+            },
+        }
+    }
+
+    fn noted(&mut self, material: &Material<'_>, text: String, next: Next) {
+        self.failed = 0;
+        // Notes that are far too long would never be folded.
+        let text = render::beginning(&text, self.note_size(material) * 2, material.count).to_owned();
+        self.stage = match (std::mem::replace(&mut self.stage, Stage::Whole), next) {
+            (Stage::Chunk { mut notes, number, .. }, Next::Chunk { at, end }) => {
+                notes.push(text);
+                if end { Stage::Fold { notes } } else { Stage::Chunk { at, notes, number: number + 1 } }
+            }
+            // `next` climbed on the way.
+            (Stage::Whole, Next::Chunk { at, end }) => {
+                let notes = vec![text];
+                if end { Stage::Fold { notes } } else { Stage::Chunk { at, notes, number: 2 } }
+            }
+            (Stage::Fold { notes }, Next::Folded(front)) => {
+                let mut rest = vec![text];
+                rest.extend(notes.into_iter().skip(front));
+                Stage::Fold { notes: rest }
+            }
+            (stage, _) => stage,
+        };
+        if let Stage::Chunk { .. } | Stage::Fold { .. } = self.stage {
+            self.rung = material.rungs.iter().position(|it| *it == Rung::Chunks).unwrap_or(self.rung);
+        }
+    }
+
+    /// A final answer: accepted, repaired once, cut, or given up.
+    fn finish(&mut self, material: &Material<'_>, reply: &Reply) {
+        let needed = needed(material);
+        let of: u64 = material.passages.iter().map(|it| (material.count)(&it.text)).sum();
+        let form = Form {
+            spec: material.spec,
+            needed: &needed,
+            most: material.budget,
+            of,
+            language: material.language,
+            count: material.count,
+        };
+        let result = check::form(reply, &form);
+        if let Stage::Verify { draft } = &self.stage {
+            // The second draft is taken if it can be; the first was good.
+            let text = if result.is_ok() { reply.text.clone() } else { draft.clone() };
+            return self.accept(material, &text);
+        }
+        match result {
+            Ok(_)
+                if material.own.verify.is_some()
+                    && !matches!(self.stage, Stage::Repair { .. } | Stage::Fold { .. }) =>
+            {
+                self.stage = Stage::Verify { draft: reply.text.clone() };
+            }
+            Ok(_) => self.accept(material, &reply.text),
+            Err((faults, parsed)) => {
+                let (again, notes) = match &self.stage {
+                    Stage::Repair { .. } => (false, None),
+                    Stage::Fold { notes } => (true, Some(notes.clone())),
+                    Stage::Whole
+                    | Stage::Chunk { .. }
+                    | Stage::Verify { .. }
+                    | Stage::Done { .. }
+                    | Stage::Over { .. } => (true, None),
+                };
+                let long = |it: &Fault| matches!(it, Fault::TooLong { .. });
+                match parsed {
+                    _ if again => self.stage = Stage::Repair { draft: reply.text.clone(), faults, notes },
+                    // Still too long, and nothing else: cut by rank.
+                    Some(_) if faults.iter().all(long) => self.accept(material, &reply.text),
+                    Some(_) | None => self.stage = Stage::Over { why: GaveUp::Unusable(faults) },
+                }
+            }
+        }
+    }
+
+    fn accept(&mut self, material: &Material<'_>, text: &str) {
+        let reply = Reply { text: text.to_owned(), ..Reply::default() };
+        let form = Form {
+            spec: material.spec,
+            needed: &[],
+            most: u64::MAX,
+            of: u64::MAX,
+            language: None,
+            count: material.count,
+        };
+        let parsed = match check::form(&reply, &form) {
+            Ok(parsed) | Err((_, Some(parsed))) => parsed,
+            Err((faults, None)) => {
+                self.stage = Stage::Over { why: GaveUp::Unusable(faults) };
+                return;
+            }
+        };
+        let mended = mended(material, parsed);
+        self.stage = match mended.text.is_empty() {
+            true => Stage::Over { why: GaveUp::Unusable(vec![Fault::Empty]) },
+            false => Stage::Done { notes: mended.notes(), text: mended.text },
+        };
+    }
+}
+
+/// Holds a summary against the material.
+pub fn mended(material: &Material<'_>, parsed: check::Parsed) -> Mended {
+    let ground = Ground {
+        history: material.history,
+        ledger: material.ledger,
+        region: material.region.clone(),
+        spec: material.spec,
+        pins: material.pins,
+        budget: material.budget,
+        count: material.count,
+    };
+    ground::mend(parsed, &ground)
+}
+
+/// The sections that have something to say.
+fn needed(material: &Material<'_>) -> Vec<usize> {
+    let within = |it: &&crate::facts::Fact| material.region.contains(&it.message) && ground::protected(it);
+    let topics: Vec<_> = material.ledger.facts.iter().filter(within).map(|it| it.topic).collect();
+    let sections = material.spec.sections.iter().enumerate();
+    sections.filter(|(_, it)| it.holds.iter().any(|it| topics.contains(it))).map(|it| it.0).collect()
+}
+
+/// Half a second, doubled with every try, up to half a minute; of that, by chance, half to all.
+fn backoff(seed: u64, failed: u32) -> u64 {
+    let full = FIRST_WAIT.saturating_mul(1 << failed.saturating_sub(1).min(10)).min(LONGEST_WAIT);
+    let chance = xxhash_rust::xxh3::xxh3_64_with_seed(&failed.to_le_bytes(), seed) % 1_000;
+    full / 2 + full * chance / 2_000
+}

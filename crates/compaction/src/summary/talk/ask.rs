@@ -1,0 +1,288 @@
+//! What is asked: as much of the transcript as fits, in the place that the talk has come to.
+
+use super::{Fault, GaveUp, LEAST_INPUT, Material, Rung, SAFE_PERCENT, Stage, Talk};
+use crate::summary::model::{Ask, Speaker, Turn};
+use crate::summary::offline;
+use crate::summary::prompt::{self, Fill, Text};
+use crate::summary::render::{self, At, Passage};
+
+/// What follows an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// It is the summary.
+    Final,
+    /// It is notes; the next part begins there.
+    Chunk { at: At, end: bool },
+    /// It stands for so many notes at the front.
+    Folded(usize),
+}
+
+impl Talk {
+    /// The present ask, and for chunks and folds what follows when it is answered.
+    pub(super) fn ask(&self, material: &Material<'_>) -> Result<(Ask, Next), GaveUp> {
+        match &self.stage {
+            Stage::Whole => Ok(match self.whole(material) {
+                _ if material.host => {
+                    (self.of(material, self.facts(material), Text::Host, (1, 1)), Next::Final)
+                }
+                Some(passages) => (self.of(material, passages, Text::Ask, (1, 1)), Next::Final),
+                None => {
+                    let mut smaller = self.clone();
+                    smaller.climb(material);
+                    return smaller.ask(material);
+                }
+            }),
+            Stage::Chunk { at, number, .. } => {
+                let passages = Self::cut(material);
+                let room = self.room(material).unwrap_or(u64::MAX);
+                let (some, next) = render::chunk(&passages, *at, room, &Self::size(material));
+                let end = next.0 >= passages.len();
+                let part = (*number, self.parts(material).max(*number));
+                Ok((self.of(material, some, Text::Chunk, part), Next::Chunk { at: next, end }))
+            }
+            Stage::Fold { notes } => {
+                let room = self.room(material).unwrap_or(u64::MAX);
+                let front = front(notes, room, material);
+                let last = front == notes.len();
+                let passages =
+                    notes[..front].iter().enumerate().map(|(number, it)| note(number, it)).collect();
+                let text = if last { Text::Ask } else { Text::Fold };
+                let next = if last { Next::Final } else { Next::Folded(front) };
+                Ok((self.of(material, passages, text, (1, 1)), next))
+            }
+            Stage::Repair { draft, faults, notes } => {
+                Ok((self.repair(material, draft, faults, notes.as_deref()), Next::Final))
+            }
+            Stage::Verify { draft } => {
+                let own = material.own.verify.as_deref();
+                let passages = self.whole(material).unwrap_or_default();
+                let mut ask = self.of(material, passages, Text::Ask, (1, 1));
+                let fill = self.fill(material, "", "", &[], (1, 1));
+                let look =
+                    own.map_or_else(|| prompt::filled(Text::Verify, &fill), |it| prompt::template(it, &fill));
+                ask.turns.push(Turn { speaker: Speaker::Model, text: draft.clone() });
+                ask.turns.push(Turn { speaker: Speaker::Us, text: look });
+                Ok((ask, Next::Final))
+            }
+            Stage::Over { why } => Err(why.clone()),
+            Stage::Done { .. } => Err(GaveUp::Bound("the talk is over".to_owned())),
+        }
+    }
+
+    fn of(&self, material: &Material<'_>, passages: Vec<Passage>, text: Text, part: (usize, usize)) -> Ask {
+        let fence = render::fence(passages.iter().map(|it| it.text.as_str()));
+        let transcript = render::fenced(&passages, &fence);
+        let prefix =
+            material.prefix.filter(|_| text == Text::Ask && self.rung == 0 && self.stage == Stage::Whole);
+        let mut fill =
+            self.fill(material, &fence, if prefix.is_some() { "" } else { &transcript }, &[], part);
+        if matches!(text, Text::Chunk | Text::Fold) {
+            fill.tokens = self.note_size(material);
+        }
+        let mut system = prompt::filled(Text::System, &fill);
+        if let Some(own) = &material.own.system {
+            system.push_str("\n\n");
+            system.push_str(&prompt::template(own, &fill));
+        }
+        let mut said = prompt::filled(if prefix.is_some() { Text::Prefix } else { text }, &fill);
+        if text == Text::Ask && material.own.again.is_none() && passages.iter().any(is_earlier) {
+            said.push_str("\n\n");
+            said.push_str(prompt::filled(Text::Again, &fill).trim());
+        }
+        let turns = vec![Turn { speaker: Speaker::Us, text: said }];
+        Ask { system, turns, prefix: prefix.cloned(), max_output: self.answer(material) }
+    }
+
+    /// The same again with what was wrong; without the transcript where only the length was, or where it would not fit.
+    fn repair(
+        &self,
+        material: &Material<'_>,
+        draft: &str,
+        faults: &[Fault],
+        notes: Option<&[String]>,
+    ) -> Ask {
+        let long = faults.iter().all(|it| matches!(it, Fault::TooLong { .. } | Fault::Grown { .. }));
+        if long && !draft.is_empty() {
+            let fence = render::fence([draft].into_iter());
+            let transcript = format!("[{fence} begin]\n{draft}\n[{fence} end]");
+            let fill = self.fill(material, &fence, &transcript, faults, (1, 1));
+            let turns = vec![Turn { speaker: Speaker::Us, text: prompt::filled(Text::Shorten, &fill) }];
+            return Ask {
+                system: prompt::filled(Text::System, &fill),
+                turns,
+                prefix: None,
+                max_output: self.answer(material),
+            };
+        }
+        let passages = match notes {
+            Some(notes) => notes.iter().enumerate().map(|(number, it)| note(number, it)).collect(),
+            None if material.host => self.facts(material),
+            None => {
+                let draft = (material.count)(draft);
+                let fits = |some: &Vec<Passage>| {
+                    let size: u64 = some.iter().map(Self::size(material)).sum();
+                    self.room(material).is_none_or(|room| size + draft <= room)
+                };
+                self.whole(material).filter(fits).unwrap_or_else(|| self.facts(material))
+            }
+        };
+        let mut ask = self.of(material, passages, if material.host { Text::Host } else { Text::Ask }, (1, 1));
+        let fill = self.fill(material, "", "", faults, (1, 1));
+        if !draft.trim().is_empty() {
+            ask.turns.push(Turn { speaker: Speaker::Model, text: draft.to_owned() });
+            ask.turns.push(Turn { speaker: Speaker::Us, text: prompt::filled(Text::Repair, &fill) });
+        } else if let Some(last) = ask.turns.last_mut() {
+            last.text.push_str("\n\n");
+            last.text.push_str(&prompt::filled(Text::Repair, &fill));
+        }
+        ask
+    }
+
+    /// The facts of the region as a passage: all that a model is shown which remembers the conversation itself.
+    fn facts(&self, material: &Material<'_>) -> Vec<Passage> {
+        let ask = offline::Ask {
+            region: material.region.clone(),
+            cleared: &[],
+            spec: material.spec,
+            budget: material.budget,
+            style: material.style,
+            focus: material.focus,
+            pins: &[],
+            header: None,
+        };
+        let text = offline::write(material.history, material.ledger, &ask, material.count);
+        let veiled: Vec<Passage> = material.passages.iter().filter(|it| it.prompt).cloned().collect();
+        // What the ledger quotes was read before masking.
+        let text = history::secrets::Veil::default().cut(&text);
+        if text.is_empty() { veiled } else { vec![Passage { who: "facts".to_owned(), ..note(0, &text) }] }
+    }
+
+    /// The passages of the present rung, if they fit.
+    pub(super) fn whole(&self, material: &Material<'_>) -> Option<Vec<Passage>> {
+        let size = Self::size(material);
+        let room = self.room(material).unwrap_or(u64::MAX);
+        let all = |some: &[Passage]| some.iter().map(&size).sum::<u64>();
+        let mut passages = material.passages.to_vec();
+        let rung = *material.rungs.get(self.rung)?;
+        let cuts = material.rungs.get(..=self.rung).unwrap_or_default();
+        if let Some(Rung::Outputs(chars)) = cuts.iter().find(|it| matches!(it, Rung::Outputs(_))) {
+            passages = render::cut_outputs(&passages, *chars);
+        }
+        let over = |percent: u64| all(&passages) <= room.saturating_mul(100) / (100 - percent.min(99));
+        match rung {
+            Rung::Whole | Rung::Outputs(_) => {}
+            Rung::WithoutOutputs(percent) if over(percent) => {
+                render::drop_outputs(&mut passages, room, &size);
+            }
+            Rung::Oldest(percent) if over(percent) => {
+                render::drop_oldest(&mut passages, room, &size);
+            }
+            Rung::WithoutOutputs(_) | Rung::Oldest(_) | Rung::Chunks => return None,
+        }
+        (all(&passages) <= room).then_some(passages)
+    }
+
+    /// What chunks are made of: outputs cut, or an output alone would be many of them.
+    fn cut(material: &Material<'_>) -> Vec<Passage> {
+        let cut = material
+            .rungs
+            .iter()
+            .find_map(|it| if let Rung::Outputs(chars) = it { Some(*chars) } else { None });
+        cut.map_or_else(|| material.passages.to_vec(), |it| render::cut_outputs(material.passages, it))
+    }
+
+    pub(super) fn parts(&self, material: &Material<'_>) -> usize {
+        let size = Self::size(material);
+        let all: u64 = Self::cut(material).iter().map(size).sum();
+        self.room(material).map_or(1, |it| all.div_ceil(it.max(1)) as usize)
+    }
+
+    /// Tokens of the transcript that fit into one request.
+    fn room(&self, material: &Material<'_>) -> Option<u64> {
+        let window = material.window.map(|it| it.saturating_sub(self.answer(material)) * SAFE_PERCENT / 100);
+        let most = match (window, self.limit) {
+            (Some(one), Some(other)) => one.min(other),
+            (one, other) => one.or(other)?,
+        };
+        let fill = self.fill(material, "", "", &[], (1, 1));
+        let frame = prompt::filled(Text::System, &fill) + &prompt::filled(Text::Ask, &fill);
+        Some(most.saturating_sub((material.count)(&frame)).max(LEAST_INPUT / 2))
+    }
+
+    /// Tokens that the model may answer.
+    pub(super) fn answer(&self, material: &Material<'_>) -> u64 {
+        // Our count is not the model's, and cut-off answers are useless.
+        material.budget * 3 / 2 + material.thinking
+    }
+
+    /// Tokens that the notes on a part may have: several must fit into one request to be folded.
+    pub(super) fn note_size(&self, material: &Material<'_>) -> u64 {
+        self.room(material).map_or(material.budget, |it| material.budget.min(it / 4)).max(40)
+    }
+
+    fn size<'m>(material: &'m Material<'_>) -> impl Fn(&Passage) -> u64 + 'm {
+        // The line in front: fence, number, speaker.
+        |it| (material.count)(&it.text) + 12
+    }
+
+    fn fill<'f>(
+        &self,
+        material: &'f Material<'_>,
+        fence: &'f str,
+        transcript: &'f str,
+        faults: &'f [Fault],
+        part: (usize, usize),
+    ) -> Fill<'f> {
+        let mut fill = Fill {
+            texts: material.texts,
+            fence,
+            transcript,
+            spec: material.spec,
+            tokens: material.budget,
+            language: material.language,
+            style: material.style,
+            focus: material.focus,
+            pins: material.pins,
+            faults,
+            part,
+            asked: String::new(),
+        };
+        let own = material.own.again.as_ref().filter(|_| has_earlier(material));
+        if let Some(own) = own.or(material.own.ask.as_ref()) {
+            fill.asked = prompt::template(own, &fill);
+        }
+        fill
+    }
+}
+
+fn is_earlier(passage: &Passage) -> bool {
+    passage.who == render::EARLIER
+}
+
+/// Whether an earlier record is among what is summarised.
+fn has_earlier(material: &Material<'_>) -> bool {
+    material.passages.iter().any(is_earlier)
+}
+
+fn note(number: usize, text: &str) -> Passage {
+    Passage {
+        unit: number,
+        message: number,
+        who: "notes".to_owned(),
+        text: text.to_owned(),
+        output: false,
+        prompt: false,
+    }
+}
+
+/// How many notes of the front are merged: all if they fit, else as many as do, but at least two.
+fn front(notes: &[String], room: u64, material: &Material<'_>) -> usize {
+    let mut used = 0;
+    for (index, it) in notes.iter().enumerate() {
+        used += (material.count)(it) + 12;
+        if used > room {
+            return index.clamp(2, notes.len().max(2)).min(notes.len());
+        }
+    }
+    notes.len()
+}

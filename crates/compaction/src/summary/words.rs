@@ -1,0 +1,565 @@
+//! What a sentence is about and which way it points, as far as that can be told without a model: its keys (words cut to
+//! their stems, pairs of signs), whether it says no, and the deeds it names. The words are data
+//! (`words.toml`). Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde::Deserialize;
+
+/// Words of languages with and without spaces.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    words: Vec<String>,
+    signs: Vec<String>,
+    /// In what others said, these stand for it too.
+    #[serde(default)]
+    loose: Vec<String>,
+    /// Of a claim: what it is about, where it needs a word of success besides.
+    #[serde(default)]
+    subject: Vec<String>,
+    #[serde(default)]
+    command: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    no: Written,
+    attributed: Written,
+    open: Written,
+    order: Written,
+    permit: Written,
+    binding: Written,
+    authority: Written,
+    bid: Written,
+    cited: Written,
+    success: Written,
+    flawless: Written,
+    deed: BTreeMap<String, Written>,
+    claim: BTreeMap<String, Written>,
+}
+
+/// A claim of success.
+pub struct Claim {
+    /// What is claimed: `tests`, `deployed`.
+    pub name: String,
+    /// How it is said.
+    pub said: Regex,
+    /// What it is said of, with a word of success besides.
+    pub subject: Option<Regex>,
+    /// The commands that may show it.
+    pub command: Regex,
+}
+
+/// The lists, each one expression.
+pub struct Words {
+    /// Says no.
+    pub no: Regex,
+    /// Puts it in the user's mouth.
+    pub attributed: Regex,
+    /// A wish, a condition, a plan.
+    pub open: Regex,
+    /// Speaks to the model.
+    pub order: Regex,
+    /// Allows.
+    pub permit: Regex,
+    /// Binds somebody.
+    pub binding: Regex,
+    /// Somebody whose word counts.
+    pub authority: Regex,
+    /// Begins by bidding the reader.
+    pub bid: Regex,
+    /// Says where it was read.
+    pub cited: Regex,
+    /// It went well.
+    pub success: Regex,
+    /// Nothing went wrong.
+    pub flawless: Regex,
+    /// Deeds with consequences, and how others may have said them.
+    pub deeds: Vec<(String, Regex, Option<Regex>)>,
+    /// Claims of success.
+    pub claims: Vec<Claim>,
+}
+
+/// The words, read once. A test reads the file too, so that it is never without them.
+pub static WORDS: LazyLock<Option<Words>> = LazyLock::new(|| {
+    let file: File = toml::from_str(include_str!("words.toml")).ok()?;
+    let of = |it: &Written| -> Option<Regex> {
+        let parts = [
+            (!it.words.is_empty()).then(|| format!(r"(?:^|\b|\W)(?:{})(?:\b|\W|$)", it.words.join("|"))),
+            (!it.signs.is_empty()).then(|| format!("(?:{})", it.signs.join("|"))),
+        ];
+        Regex::new(&format!("(?i){}", parts.into_iter().flatten().collect::<Vec<_>>().join("|"))).ok()
+    };
+    let mut claims = Vec::new();
+    for (name, it) in &file.claim {
+        let command = Regex::new(&format!("(?i){}", it.command.as_deref().unwrap_or("[^\\s\\S]"))).ok()?;
+        let subject = (!it.subject.is_empty()).then(|| joined(&it.subject)).transpose().ok()?;
+        claims.push(Claim { name: name.clone(), said: of(it)?, subject, command });
+    }
+    let mut deeds = Vec::new();
+    for (name, it) in &file.deed {
+        let loose = (!it.loose.is_empty()).then(|| joined(&it.loose)).transpose().ok()?;
+        deeds.push((name.clone(), of(it)?, loose));
+    }
+    Some(Words {
+        no: of(&file.no)?,
+        attributed: of(&file.attributed)?,
+        open: of(&file.open)?,
+        order: of(&file.order)?,
+        permit: of(&file.permit)?,
+        binding: of(&file.binding)?,
+        authority: of(&file.authority)?,
+        bid: Regex::new(&format!(
+            r"(?i)^(?:(?:{})\b|(?:{}))",
+            file.bid.words.join("|"),
+            file.bid.signs.join("|")
+        ))
+        .ok()?,
+        cited: of(&file.cited)?,
+        success: of(&file.success)?,
+        flawless: of(&file.flawless)?,
+        deeds,
+        claims,
+    })
+});
+
+/// Words with spaces or without, anywhere.
+fn joined(words: &[String]) -> Result<Regex, regex::Error> {
+    let one = |it: &String| if it.is_ascii() { format!(r"\b(?:{it})\b") } else { format!("(?:{it})") };
+    Regex::new(&format!("(?i){}", words.iter().map(one).collect::<Vec<_>>().join("|")))
+}
+
+/// Whether a list has a word of the text.
+pub fn any(list: fn(&Words) -> &Regex, text: &str) -> bool {
+    WORDS.as_ref().is_some_and(|it| list(it).is_match(text))
+}
+
+/// The deeds with consequences that a text names.
+pub fn deeds(text: &str) -> BTreeSet<&'static str> {
+    named(text, false)
+}
+
+/// The deeds that a text may have named; for what is held against it, the doubt counts in its favour.
+pub fn loose_deeds(text: &str) -> BTreeSet<&'static str> {
+    named(text, true)
+}
+
+fn named(text: &str, loose: bool) -> BTreeSet<&'static str> {
+    let deeds = WORDS.as_ref().into_iter().flat_map(|it| &it.deeds);
+    let said = |(_, said, also): &&(String, Regex, Option<Regex>)| {
+        said.is_match(text) || (loose && also.as_ref().is_some_and(|it| it.is_match(text)))
+    };
+    deeds.filter(said).map(|it| it.0.as_str()).collect()
+}
+
+/// Words that every text has; they say nothing of what it is about.
+const COMMON: &[&str] = &[
+    "the",
+    "and",
+    "of",
+    "to",
+    "is",
+    "in",
+    "that",
+    "for",
+    "it",
+    "with",
+    "was",
+    "this",
+    "are",
+    "be",
+    "on",
+    "you",
+    "should",
+    "have",
+    "has",
+    "had",
+    "what",
+    "must",
+    "from",
+    "we",
+    "an",
+    "as",
+    "at",
+    "by",
+    "or",
+    "if",
+    "then",
+    "so",
+    "do",
+    "does",
+    "did",
+    "done",
+    "can",
+    "will",
+    "would",
+    "all",
+    "any",
+    "its",
+    "our",
+    "my",
+    "me",
+    "he",
+    "she",
+    "they",
+    "them",
+    "there",
+    "here",
+    "when",
+    "which",
+    "also",
+    "just",
+    "please",
+    "now",
+    "up",
+    "out",
+    "into",
+    "but",
+    "been",
+    "were",
+    "am",
+    "user",
+    "users",
+    "asked",
+    "wants",
+    "wanted",
+    "said",
+    "requested",
+    "told",
+    "request",
+    "requests",
+    "always",
+    "only",
+    "some",
+    "make",
+    "made",
+    "let",
+    "get",
+    "use",
+    "used",
+    "using",
+    "their",
+    "than",
+    "own",
+    "under",
+    "over",
+    "about",
+    "after",
+    "before",
+    "until",
+    "every",
+    "each",
+    "stay",
+    "stays",
+    "keep",
+    "kept",
+    "need",
+    "needs",
+    "i",
+    "s",
+    "t",
+    "ll",
+    "ve",
+    "re",
+    "d",
+    "der",
+    "die",
+    "das",
+    "und",
+    "ist",
+    "ein",
+    "eine",
+    "einen",
+    "einem",
+    "einer",
+    "eines",
+    "zu",
+    "den",
+    "mit",
+    "von",
+    "auf",
+    "für",
+    "wird",
+    "im",
+    "dem",
+    "des",
+    "sich",
+    "auch",
+    "noch",
+    "wurde",
+    "wurden",
+    "bitte",
+    "soll",
+    "sollen",
+    "werden",
+    "sind",
+    "nur",
+    "wir",
+    "ich",
+    "muss",
+    "bei",
+    "oder",
+    "als",
+    "an",
+    "am",
+    "aus",
+    "es",
+    "er",
+    "sie",
+    "du",
+    "nutzer",
+    "benutzer",
+    "nutzerin",
+    "hat",
+    "haben",
+    "will",
+    "möchte",
+    "war",
+    "vom",
+    "zum",
+    "zur",
+    "in",
+    "alle",
+    "immer",
+    "dass",
+    "wie",
+    "um",
+    "so",
+    "dann",
+    "nach",
+    "vor",
+    "bleibt",
+    "bleiben",
+    "never",
+    "not",
+    "no",
+    "none",
+    "cannot",
+    "without",
+    "nie",
+    "niemals",
+    "nicht",
+    "kein",
+    "keine",
+    "keinen",
+    "ohne",
+    "don",
+    "dont",
+    "doesn",
+    "isn",
+    "dich",
+    "dir",
+    "mich",
+    "mir",
+    "nun",
+    "jetzt",
+    "mal",
+    "doch",
+    "hier",
+    "was",
+    "hast",
+    "habe",
+    "halte",
+    "kann",
+    "können",
+    "man",
+    "too",
+    "next",
+    "comes",
+    "how",
+    "very",
+    "well",
+];
+
+/// What a text is about: words as stems, numbers and names whole, pairs of signs where words have no spaces between.
+pub fn keys(text: &str) -> BTreeSet<String> {
+    let mut out = BTreeSet::new();
+    let (mut word, mut number) = (String::new(), String::new());
+    let mut sign: Option<char> = None;
+    for c in text.chars().chain(std::iter::once(' ')) {
+        if is_sign(c) {
+            if !word.is_empty() && word.chars().all(|it| it.is_ascii_digit()) {
+                number.clone_from(&word);
+            }
+            put(&mut out, &mut word);
+            if let Some(before) = sign.filter(|it| !is_filler(*it) && !is_filler(c)) {
+                out.insert([before, c].iter().collect());
+            }
+            // What is counted: 50 封.
+            if !number.is_empty() {
+                number.push(c);
+                out.insert(std::mem::take(&mut number));
+            }
+            sign = Some(c);
+            continue;
+        }
+        if c.is_alphanumeric() || c == '_' {
+            sign = None;
+            word.extend(c.to_lowercase());
+        } else {
+            if c != ' ' {
+                sign = None;
+            }
+            if !word.is_empty() {
+                number.clear();
+                if word.chars().all(|it| it.is_ascii_digit()) {
+                    number.push_str(&word);
+                }
+            }
+            put(&mut out, &mut word);
+        }
+    }
+    out
+}
+
+fn put(out: &mut BTreeSet<String>, word: &mut String) {
+    let word = std::mem::take(word);
+    if word.is_empty() || COMMON.contains(&word.as_str()) {
+        return;
+    }
+    let count = word.chars().count();
+    if count < 2 {
+        return;
+    }
+    // The first letters of a word are its stem, near enough for telling whether two sentences speak of the same.
+    let plain = word.chars().all(char::is_alphabetic);
+    let key = if plain && count > 5 {
+        word.chars().take(5).collect()
+    } else {
+        word.trim_end_matches('s').to_owned()
+    };
+    out.insert(if key.is_empty() { word } else { key });
+}
+
+/// Signs of languages that put no spaces between words.
+fn is_sign(c: char) -> bool {
+    matches!(u32::from(c), 0x3040..=0x30FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xAC00..=0xD7AF)
+}
+
+/// Signs that only join others, or only say no.
+fn is_filler(c: char) -> bool {
+    matches!(
+        c,
+        '的' | '了'
+            | '是'
+            | '在'
+            | '和'
+            | '与'
+            | '不'
+            | '要'
+            | '请'
+            | '把'
+            | '被'
+            | '都'
+            | '也'
+            | '就'
+            | '用'
+            | '户'
+            | '得'
+            | '勿'
+            | '能'
+            | '会'
+            | '该'
+            | '应'
+            | '必'
+            | '须'
+            | '任'
+            | '何'
+            | '对'
+            | '为'
+            | '而'
+            | 'の'
+            | 'を'
+            | 'は'
+            | 'が'
+            | 'に'
+            | 'で'
+            | 'と'
+    )
+}
+
+/// How many of `some` are in `all`, as a share of `some`; 0 for none.
+pub fn share(some: &BTreeSet<String>, all: &BTreeSet<String>) -> f64 {
+    if some.is_empty() { 0.0 } else { some.intersection(all).count() as f64 / some.len() as f64 }
+}
+
+/// How much two have in common, as a share of the shorter one; one word in common says nothing of longer ones.
+pub fn overlap(one: &BTreeSet<String>, other: &BTreeSet<String>) -> f64 {
+    let (shared, shorter) = (one.intersection(other).count(), one.len().min(other.len()));
+    if shorter == 0 || (shared < 2 && shorter > 1) { 0.0 } else { shared as f64 / shorter as f64 }
+}
+
+/// The sentences of a text: cut at line breaks and at what ends a sentence, not within paths, numbers and code.
+pub fn sentences(text: &str) -> Vec<&str> {
+    let mut out = Vec::new();
+    let mut from = 0;
+    // Code and quotations stay whole.
+    let mut inside: Option<char> = None;
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        let next = chars.peek().map(|it| it.1);
+        let ends = match c {
+            '`' | '"' => {
+                inside = if inside == Some(c) { None } else { inside.or(Some(c)) };
+                false
+            }
+            '\n' => {
+                inside = None;
+                true
+            }
+            '.' | '!' | '?' | ';' => inside.is_none() && next.is_none_or(char::is_whitespace),
+            '。' | '！' | '？' | '；' => inside.is_none(),
+            _ => false,
+        };
+        if ends {
+            let to = at + c.len_utf8();
+            out.push(text[from..to].trim());
+            from = to;
+        }
+    }
+    out.push(text[from..].trim());
+    out.retain(|it| it.chars().any(char::is_alphanumeric));
+    out
+}
+
+/// The clauses of a sentence, cut at commas and colons: each may point another way.
+pub fn clauses(sentence: &str) -> impl Iterator<Item = &str> {
+    let cut = |c: char| matches!(c, ',' | '，' | '、' | ':' | '：' | ';' | '；' | '(' | ')' | '–' | '—');
+    sentence.split(cut).map(str::trim).filter(|it| !it.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_are_read() {
+        let file: File = toml::from_str(include_str!("words.toml")).unwrap();
+        assert!(file.deed.len() > 5);
+        let words = WORDS.as_ref().unwrap();
+        assert!(
+            words.no.is_match("Never push")
+                && words.no.is_match("legacy/ is off-limits")
+                && words.no.is_match("不要修改")
+        );
+        assert!(!words.no.is_match("Push to main"));
+        assert!(
+            words.attributed.is_match("The user explicitly asked for it")
+                && words.attributed.is_match("用户要求部署")
+        );
+        assert_eq!(deeds("force-push and delete it"), BTreeSet::from(["delete", "push"]));
+    }
+
+    #[test]
+    fn sentences_leave_paths_whole() {
+        let text = "Edited src/a.rs and v1.2. Then `x; y` ran; done!\n不要改。好";
+        assert_eq!(
+            sentences(text),
+            ["Edited src/a.rs and v1.2.", "Then `x; y` ran;", "done!", "不要改。", "好"]
+        );
+    }
+}

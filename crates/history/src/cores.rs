@@ -1,0 +1,62 @@
+//! Work on more than one core.
+
+use std::panic::resume_unwind;
+use std::sync::OnceLock;
+use std::thread::Builder;
+
+/// How many cores are used at most. More would wait for the same memory.
+const MOST: usize = 8;
+
+/// How many cores there are to use. Asked once: the system reads several files for it.
+pub fn count() -> usize {
+    static COUNT: OnceLock<usize> = OnceLock::new();
+    *COUNT.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from).min(MOST))
+}
+
+/// Does two things at once; one after the other where the system has no thread for us.
+pub fn both<A: Send, B>(one: impl Fn() -> A + Sync, other: impl FnOnce() -> B) -> (A, B) {
+    std::thread::scope(|scope| {
+        let thread = Builder::new().spawn_scoped(scope, &one);
+        let other = other();
+        let one = match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            Err(_) => one(),
+        };
+        (one, other)
+    })
+}
+
+/// What `make` makes of the items of each core, in their order; it is told the number of the first. `many` of them are
+/// worth a thread: where all cores are at work, a new one waits for milliseconds.
+pub fn shares<'t, T: Sync, R: Send>(
+    items: &'t [T],
+    many: usize,
+    make: impl Fn(usize, &'t [T]) -> R + Sync,
+) -> Vec<R> {
+    let many = items.len().div_ceil(count()).max(many);
+    std::thread::scope(|scope| {
+        let mut shares = items.chunks(many).enumerate();
+        let mine = shares.next();
+        let make = &make;
+        let others: Vec<_> = shares
+            .map(|(at, share)| {
+                let work = move || make(at * many, share);
+                Builder::new().spawn_scoped(scope, work).map_err(|_| work)
+            })
+            .collect();
+        let mut out: Vec<R> = mine.into_iter().map(|(_, it)| make(0, it)).collect();
+        out.extend(others.into_iter().map(|it| match it {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            Err(work) => work(),
+        }));
+        out
+    })
+}
+
+/// What `make` makes of every item, in their order.
+pub fn each<T: Sync, R: Send>(items: &[T], many: usize, make: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let mut shares = shares(items, many, |_, share| share.iter().map(&make).collect::<Vec<R>>()).into_iter();
+    let mut out = shares.next().unwrap_or_default();
+    shares.for_each(|it| out.extend(it));
+    out
+}

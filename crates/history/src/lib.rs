@@ -1,0 +1,17 @@
+//! What a model would be sent next, as a value, and the doors through which text enters it.
+//!
+//! [`History`] is messages made of parts, grouped into units that live or die together. Beside it stands what every
+//! other crate needs to make or read one: errors with their place ([`error`]), session JSON ([`json`]), what a tool call
+//! asks for ([`tools`]), secrets that must not be shown ([`secrets`]).
+
+pub mod cores;
+pub mod error;
+mod history;
+pub mod json;
+pub mod secrets;
+pub mod tools;
+pub mod verbatim;
+pub mod wide;
+
+pub use error::{Error, Result};
+pub use history::*;

@@ -1,0 +1,214 @@
+//! Passes over bytes, in the widest registers that the processor at hand has.
+//!
+//! What is built for every x86-64 may count on registers of 16 bytes. A [`Pass`] is therefore compiled twice, and
+//! those with 32 bytes (AVX2, all but the oldest processors of today) are chosen when it runs. Both find the same.
+
+/// Bytes that are looked at side by side.
+pub const ROW: usize = 64;
+/// As many of them.
+pub type Row = [u8; ROW];
+/// Rows that can be counted in one go.
+pub const ROWS: usize = 64;
+
+/// Something that is found in one pass over bytes.
+pub trait Pass {
+    /// What is found.
+    type Found;
+
+    /// Goes over the bytes. `planes` takes a row apart: the bytes' lowest bits, the first byte's lowest; then their
+    /// second bits, and so on. To be marked `#[inline(always)]`, and so is what it calls: what is compiled by itself
+    /// is compiled for every processor.
+    fn over(bytes: &[u8], planes: impl Fn(&Row) -> [u64; 8]) -> Self::Found;
+}
+
+/// Runs a pass.
+#[inline]
+pub fn over<P: Pass>(bytes: &[u8]) -> P::Found {
+    #[cfg(target_arch = "x86_64")]
+    if x86::has_avx2() {
+        #[expect(unsafe_code, reason = "the compiler cannot know the processor")]
+        // SAFETY: the processor was just asked for all that the function is compiled for.
+        return unsafe { x86::over_with_avx2::<P>(bytes) };
+    }
+    P::over(bytes, planes)
+}
+
+/// For how many bytes of at most [`ROWS`] rows each of `N` conditions holds.
+#[inline(always)]
+pub fn count<const N: usize>(rows: &[Row], such: impl Fn(u8) -> [bool; N]) -> [u64; N] {
+    const { assert!(ROWS <= u8::MAX as usize) };
+    debug_assert!(rows.len() <= ROWS);
+    // A lane a byte of the row, so that the compiler makes vector instructions of it.
+    let mut lanes = [[0u8; ROW]; N];
+    for row in rows {
+        for (at, byte) in row.iter().enumerate() {
+            let such = such(*byte);
+            for n in 0..N {
+                lanes[n][at] += u8::from(such[n]);
+            }
+        }
+    }
+    let mut out = [0; N];
+    for n in 0..N {
+        for lane in &lanes[n] {
+            out[n] += u64::from(*lane);
+        }
+    }
+    out
+}
+
+/// [`Pass::over`]'s `planes`, eight bytes at once: the product gathers one bit of each in its highest byte.
+#[inline(always)]
+fn planes(row: &Row) -> [u64; 8] {
+    let mut out = [0; 8];
+    for (at, bytes) in row.as_chunks::<8>().0.iter().enumerate() {
+        let bytes = u64::from_le_bytes(*bytes);
+        for (bit, plane) in out.iter_mut().enumerate() {
+            let gathered = ((bytes >> bit) & 0x0101_0101_0101_0101).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+            *plane |= gathered << (8 * at);
+        }
+    }
+    out
+}
+
+/// Bytes that [`special`] looks at.
+pub const SIDE: usize = 16;
+
+/// Which of the bytes a JSON string does not hold as they stand, a bit each: quotes, backslashes, control characters.
+#[inline]
+pub fn special(side: &[u8; SIDE]) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[expect(unsafe_code, reason = "the compiler asks for it though there is nothing to find out")]
+        // SAFETY: every x86-64 has these registers.
+        return unsafe { x86::special(side) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    special_anywhere(side)
+}
+
+#[cfg(any(test, not(target_arch = "x86_64")))]
+fn special_anywhere(side: &[u8; SIDE]) -> u32 {
+    let bits = side.iter().enumerate();
+    bits.fold(0, |out, (at, it)| out | u32::from(matches!(it, b'"' | b'\\' | 0..0x20)) << at)
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::is_x86_feature_detected;
+    use std::arch::x86_64::{
+        __m256i, _mm_cmpeq_epi8, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128, _mm_set_epi64x,
+        _mm_set1_epi8, _mm256_movemask_epi8, _mm256_set_epi64x, _mm256_slli_epi16,
+    };
+
+    use super::{Pass, Row, SIDE};
+
+    /// As everywhere, with one instruction for the sixteen bits.
+    #[target_feature(enable = "sse2")]
+    #[inline]
+    pub(super) fn special(side: &[u8; SIDE]) -> u32 {
+        let (words, _) = side.as_chunks::<8>();
+        let side = _mm_set_epi64x(i64::from_le_bytes(words[1]), i64::from_le_bytes(words[0]));
+        let quote = _mm_cmpeq_epi8(side, _mm_set1_epi8(b'"' as i8));
+        let backslash = _mm_cmpeq_epi8(side, _mm_set1_epi8(b'\\' as i8));
+        let control = _mm_cmpeq_epi8(_mm_min_epu8(side, _mm_set1_epi8(0x1F)), side);
+        _mm_movemask_epi8(_mm_or_si128(_mm_or_si128(quote, backslash), control)) as u32
+    }
+
+    /// Whether [`over_with_avx2`] may be called.
+    #[inline]
+    pub(super) fn has_avx2() -> bool {
+        is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("lzcnt")
+            && is_x86_feature_detected!("popcnt")
+    }
+
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+    pub(super) fn over_with_avx2<P: Pass>(bytes: &[u8]) -> P::Found {
+        P::over(bytes, |row| planes(row))
+    }
+
+    /// One instruction gathers the highest bits of 32 bytes; shifting brings the others there.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn planes(row: &Row) -> [u64; 8] {
+        let (words, _) = row.as_chunks::<8>();
+        let word = |at: usize| i64::from_le_bytes(words[at]);
+        let half = |at: usize| _mm256_set_epi64x(word(at + 3), word(at + 2), word(at + 1), word(at));
+        let gathered = |half: __m256i| u64::from(_mm256_movemask_epi8(half) as u32);
+        let (low, high) = (half(0), half(4));
+        macro_rules! plane {
+            ($shift:literal) => {
+                gathered(_mm256_slli_epi16::<$shift>(low)) | gathered(_mm256_slli_epi16::<$shift>(high)) << 32
+            };
+        }
+        [plane!(7), plane!(6), plane!(5), plane!(4), plane!(3), plane!(2), plane!(1), plane!(0)]
+    }
+}
+
+/// Runs a pass as every processor can: what tests hold [`over`] against.
+pub fn narrow<P: Pass>(bytes: &[u8]) -> P::Found {
+    P::over(bytes, planes)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    struct Planes;
+
+    impl Pass for Planes {
+        type Found = Vec<[u64; 8]>;
+
+        #[inline(always)]
+        fn over(bytes: &[u8], planes: impl Fn(&Row) -> [u64; 8]) -> Self::Found {
+            bytes.as_chunks().0.iter().map(planes).collect()
+        }
+    }
+
+    struct Counts;
+
+    impl Pass for Counts {
+        type Found = [u64; 2];
+
+        #[inline(always)]
+        fn over(bytes: &[u8], _: impl Fn(&Row) -> [u64; 8]) -> Self::Found {
+            count(bytes.as_chunks().0, |it| [it < b'a', it == b'z'])
+        }
+    }
+
+    #[test]
+    fn special_bytes_everywhere() {
+        for byte in 0..=255 {
+            for at in 0..SIDE {
+                let mut side = [b'a'; SIDE];
+                (side[at], side[(at * 7 + 3) % SIDE]) = (byte, b'"');
+                assert_eq!(special(&side), special_anywhere(&side), "{side:?}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn all_registers_find_the_same(bytes in prop::collection::vec(any::<u8>(), 0..ROWS * ROW)) {
+            let whole = &bytes[..bytes.len() / ROW * ROW];
+            let slow: Vec<[u64; 8]> = whole
+                .chunks(ROW)
+                .map(|row| {
+                    std::array::from_fn(|bit| {
+                        (0..ROW).map(|at| u64::from(row[at] >> bit & 1) << at).sum()
+                    })
+                })
+                .collect();
+            prop_assert_eq!(&narrow::<Planes>(&bytes), &slow);
+            prop_assert_eq!(&over::<Planes>(&bytes), &slow);
+            let slow = [|it: &&u8| **it < b'a', |it: &&u8| **it == b'z'].map(|it| whole.iter().filter(it).count() as u64);
+            prop_assert_eq!(narrow::<Counts>(&bytes), slow);
+            prop_assert_eq!(over::<Counts>(&bytes), slow);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What simple ways to compact keep: the floor and the yardstick of a scorecard. Plain functions over histories.
+
+use history::tools::{self, Meaning};
+use history::{History, Kind, Message, Output, Part, Role, Text};
+
+/// A way to compact that anyone can write in an hour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Baseline {
+    /// The newest messages that fit.
+    KeepLast,
+    /// The user's messages before the newest that fit in half of it, the oldest and newest first.
+    UserOnly,
+    /// All messages, the older tool outputs replaced by a placeholder; the oldest messages go if it still does not
+    /// fit.
+    Masking,
+    /// One line a message, cut to its first words, before the newest messages.
+    Skeleton,
+    /// A list of the files named, before the newest messages.
+    FileList,
+}
+
+impl Baseline {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::KeepLast, Self::UserOnly, Self::Masking, Self::Skeleton, Self::FileList];
+
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::KeepLast => "keep-last",
+            Self::UserOnly => "user-only",
+            Self::Masking => "masking",
+            Self::Skeleton => "skeleton",
+            Self::FileList => "file-list",
+        }
+    }
+
+    /// Compacts `source` to at most `budget` tokens, as `count` counts a message; less if units do not fit exactly.
+    pub fn compact(self, source: &History, budget: u64, count: &dyn Fn(&Message) -> u64) -> History {
+        let messages = source.messages();
+        let history = |front: Vec<Message>, from: usize| {
+            let all = front.into_iter().chain(messages[from..].iter().cloned()).collect();
+            History::new(all, source.meta.clone())
+        };
+        match self {
+            Self::KeepLast => history(Vec::new(), newest(source, budget, count)),
+            Self::UserOnly => {
+                let from = newest(source, budget / 2, count);
+                let tail: u64 = messages[from..].iter().map(count).sum();
+                let prompts: Vec<&Message> = messages[..from].iter().filter(|it| it.is_prompt()).collect();
+                let mut left = budget.saturating_sub(tail);
+                let mut keep = vec![false; prompts.len()];
+                let newest_first = (0..prompts.len()).rev().filter(|it| *it > 0);
+                for at in (0..prompts.len().min(1)).chain(newest_first) {
+                    let price = count(prompts[at]);
+                    if price <= left {
+                        left -= price;
+                        keep[at] = true;
+                    }
+                }
+                let front = prompts.into_iter().zip(keep).filter(|it| it.1).map(|it| it.0.clone()).collect();
+                history(front, from)
+            }
+            Self::Masking => masked(source, budget, count),
+            Self::Skeleton => {
+                let from = newest(source, budget / 2, count);
+                let tail: u64 = messages[from..].iter().map(count).sum();
+                let lines: Vec<String> =
+                    messages[..from].iter().map(skeleton).filter(|it| !it.is_empty()).collect();
+                history(summary(&lines, budget.saturating_sub(tail), count), from)
+            }
+            Self::FileList => {
+                let from = newest(source, budget / 2, count);
+                let tail: u64 = messages[from..].iter().map(count).sum();
+                let mut lines = vec!["Files:".to_string()];
+                for path in messages[..from].iter().flat_map(Message::calls).flat_map(tools::actions) {
+                    let line = path.path.map(|it| format!("- {it}"));
+                    lines.extend(line.filter(|it| !lines.contains(it)));
+                }
+                history(summary(&lines, budget.saturating_sub(tail), count), from)
+            }
+        }
+    }
+}
+
+/// Where the newest units begin that fit into `budget`.
+fn newest(source: &History, budget: u64, count: &dyn Fn(&Message) -> u64) -> usize {
+    let mut left = budget;
+    let mut from = source.messages().len();
+    for unit in source.units().iter().rev() {
+        let price: u64 = source.messages()[unit.clone()].iter().map(count).sum();
+        if price > left {
+            break;
+        }
+        left -= price;
+        from = unit.start;
+    }
+    from
+}
+
+/// As many of `lines` as fit, the newest and as many of the oldest: cut in the middle.
+fn summary(lines: &[String], budget: u64, count: &dyn Fn(&Message) -> u64) -> Vec<Message> {
+    let make = |lines: &[String]| Message::text(Role::User, Kind::Summary, lines.join("\n"));
+    // The longest half-open prefix that fits, by bisection: a summary's price rises with its lines.
+    let (mut fits, mut over) = (0, lines.len() + 1);
+    while fits + 1 < over {
+        let middle = fits.midpoint(over);
+        if count(&make(&lines[lines.len() - middle..])) <= budget { fits = middle } else { over = middle }
+    }
+    if fits == 0 { Vec::new() } else { vec![make(&lines[lines.len() - fits..])] }
+}
+
+/// The first words of each part, with the names of tools.
+fn skeleton(message: &Message) -> String {
+    let who = match message.role {
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    };
+    let mut out = String::new();
+    for part in &message.parts {
+        let text = match part {
+            Part::Text(it) => super::text::clip(&super::text::normal(it.as_str()), 100).to_string(),
+            Part::Call(it) => {
+                let path =
+                    tools::actions(it).into_iter().find_map(|it| it.path.or(it.command)).unwrap_or_default();
+                format!("[{}] {}", it.name, super::text::clip(&super::text::normal(&path), 80))
+            }
+            Part::Output(it) => {
+                let failed = if it.failed { "failed: " } else { "" };
+                format!("{failed}{}", super::text::clip(&super::text::normal(it.text.as_str()), 60))
+            }
+            Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => continue,
+        };
+        out.push_str(&format!("{who}: {text} "));
+    }
+    out
+}
+
+/// Masks outputs from the oldest on until it fits; never those of the plan. If that is not enough, the oldest units
+/// go too.
+fn masked(source: &History, budget: u64, count: &dyn Fn(&Message) -> u64) -> History {
+    let mut all: Vec<Message> = source.messages().to_vec();
+    let mut total: u64 = all.iter().map(count).sum();
+    for message in &mut all {
+        if total <= budget {
+            break;
+        }
+        let before = count(message);
+        for part in &mut message.parts {
+            if let Part::Output(output) = part {
+                mask(output);
+            }
+        }
+        message.parts.retain(|it| !matches!(it, Part::Reasoning(_)));
+        total = total + count(message) - before;
+    }
+    let masked = History::new(all, source.meta.clone());
+    let from = newest(&masked, budget, count);
+    let kept = masked.messages()[from..].to_vec();
+    History::new(kept, source.meta.clone())
+}
+
+fn mask(output: &mut Output) {
+    let plan = output.name.as_deref().is_some_and(|it| tools::meaning(it) == Meaning::Plan);
+    if !plan && output.text.weight().bytes > 60 {
+        output.text = Text::new("[output removed]");
+        output.media = [].into();
+        output.cleared = true;
+    }
+}

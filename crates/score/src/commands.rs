@@ -1,0 +1,295 @@
+//! Commands: what names one, whether it only looks around, how it ended, which line of its answer is the error.
+
+use super::cues;
+use super::probe::Outcome;
+use super::text::{clip, ending, normal};
+use history::Output;
+
+/// Codex: the number of the session that a command still runs in.
+pub(super) fn still_runs(text: &str) -> Option<String> {
+    let head = clip(text, 400);
+    if let Some((_, rest)) = head.split_once("Process running with session ID ") {
+        return Some(rest.chars().take_while(char::is_ascii_alphanumeric).collect());
+    }
+    head.contains("running in background with ID").then(String::new)
+}
+
+/// What names a command: its first line up to a here-document, without `cd … &&` before and filters after it, at most
+/// 120 characters.
+pub(super) fn command_key(command: &str) -> String {
+    // Nobody goes into more directories, or into one by more words.
+    const STEPS: usize = 64;
+    const REACH: usize = 4_000;
+    let mut rest = command.trim();
+    for _ in 0..STEPS {
+        let Some(target) = rest.strip_prefix("cd ").or_else(|| rest.strip_prefix("export ")) else { break };
+        let near = clip(target, REACH);
+        let end = near.find("&&").map(|at| at + 2).or_else(|| near.find(';').map(|at| at + 1));
+        let Some(end) = end else { break };
+        rest = target[end..].trim_start_matches([' ', '\\', '\n']);
+    }
+    rest = rest
+        .lines()
+        .find(|it| !it.trim().is_empty() && !it.trim_start().starts_with('#'))
+        .unwrap_or_default();
+    for mark in ["<<", "\"$(cat"] {
+        if let Some((before, _)) = rest.split_once(mark) {
+            rest = before;
+        }
+    }
+    // The ends of longer lines are cut off below anyway.
+    let mut key = normal(clip(rest, 4_000));
+    loop {
+        let before = key.len();
+        for filter in
+            [" | tail", " | head", " 2>&1", " 2>/dev/null", " >/dev/null", " > /dev/null", " || true"]
+        {
+            if let Some(at) = key.rfind(filter) {
+                let tail = &key[at + filter.len()..];
+                let plain = tail.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, ' ' | '-' | '+'));
+                if plain && tail.len() <= 12 {
+                    key.truncate(at);
+                }
+            }
+        }
+        for end in [" -m", " -F -", " --body", " -", " \\", ";", " &&"] {
+            if let Some(cut) = key.strip_suffix(end) {
+                key = cut.to_string();
+            }
+        }
+        key.truncate(key.trim_end().len());
+        if key.len() == before {
+            break;
+        }
+    }
+    clip(&key, 120).trim_end_matches([' ', '&', '|', ';']).to_string()
+}
+
+/// Whether a command only looks around, in all its parts.
+pub(super) fn only_looks(command: &str) -> bool {
+    let mut parts: Vec<String> = vec![String::new()];
+    let mut quote: Option<char> = None;
+    for c in command.chars() {
+        match quote {
+            Some(open) if c == open => quote = None,
+            Some(_) => {}
+            None if c == '"' || c == '\'' => quote = Some(c),
+            None if matches!(c, '|' | ';' | '&' | '\n') => parts.push(String::new()),
+            None => {
+                if let Some(last) = parts.last_mut() {
+                    last.push(c);
+                }
+            }
+        }
+    }
+    parts.iter().all(|part| {
+        let mut words: Vec<&str> =
+            part.split_whitespace().skip_while(|it| it.contains('=') || *it == "rtk").collect();
+        if words.first() == Some(&"git") && words.get(1) == Some(&"-C") {
+            words.drain(1..3.min(words.len()));
+        }
+        let head = words.first().map_or("", |it| it.rsplit('/').next().unwrap_or(it));
+        let two = words.iter().take(2).copied().collect::<Vec<_>>().join(" ");
+        let three = words.iter().take(3).copied().collect::<Vec<_>>().join(" ");
+        let acts = cues::ACTING.iter().any(|it| *it == three);
+        head.is_empty()
+            || head.chars().all(|c| c.is_ascii_digit() || c == '>')
+            || !acts
+                && (cues::LOOKING.contains(&head)
+                    || cues::LOOKING_PAIRS.contains(&two.as_str())
+                    || words.get(1).is_some_and(|it| cues::LOOKING_SECOND.contains(it))
+                    || words.contains(&"--help"))
+    })
+}
+
+/// How a command ended, if its answer tells. `silent`: an answer that is not marked as failed says nothing.
+pub(super) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Outcome> {
+    let text = &*plain(output.text.as_str());
+    if output.cleared || clip(text, 200).contains("[Request interrupted") {
+        return None;
+    }
+    let start = clip(text, 400);
+    let end = ending(text, 3_000);
+    let exit = output.exit.map(i64::from);
+    let exit = exit
+        .filter(|it| *it != 0)
+        .or_else(|| exit_code(start))
+        .or_else(|| exit_code(ending(end, 300)))
+        .or(exit);
+    let (passed, failed) = counts(end);
+    let piped = command.contains('|') && signature(text).is_some_and(|it| strength(&it) >= 4);
+    let ok = match exit {
+        Some(code) => code == 0,
+        // Where no exit code is told, the three ways in which programs end that say so themselves.
+        None => {
+            let found = |it: &str| {
+                it.trim()
+                    .strip_prefix("Found ")
+                    .is_some_and(|it| it.contains(" error") && !it.starts_with('0'))
+            };
+            !output.failed
+                && !text.trim_start().starts_with("Traceback")
+                && ![text.lines().next(), text.trim_end().lines().last()].into_iter().flatten().any(dies)
+                && !ending(text, 400).lines().any(found)
+        }
+    };
+    if exit.is_none_or(|it| it == 0) && filtered(command) && failed.is_none() && !piped {
+        return None;
+    }
+    let ok = ok && failed.is_none_or(|it| it == 0) && !piped;
+    if ok && silent && exit.is_none() && passed.is_none() {
+        return None;
+    }
+    Some(Outcome { ok, exit, passed, failed })
+}
+
+/// Whether a program says with its first or last line that it did not do what it was asked to.
+fn dies(line: &str) -> bool {
+    line.starts_with("fatal: ") || line.starts_with("error: ")
+}
+
+/// Whether the last stage of a pipe decides what its end says: `make | grep error` ends well when there are errors.
+fn filtered(command: &str) -> bool {
+    let last = command.rsplit(['|', ';']).next().unwrap_or_default().trim_start();
+    let head = last.split_whitespace().next().unwrap_or_default();
+    command.contains('|')
+        && ["grep", "egrep", "rg", "wc", "awk", "cut", "sort", "uniq", "sed", "xargs", "jq"].contains(&head)
+}
+
+/// The exit code in an answer. Phrases of Claude Code 2.1, Codex 0.169, Gemini CLI 0.61, pi 0.50, OpenHands SDK 1.
+fn exit_code(text: &str) -> Option<i64> {
+    const PHRASES: [&str; 7] = [
+        "Exit code ",
+        "exited with code ",
+        "Exit Code: ",
+        "\"exit_code\":",
+        "exit code: ",
+        "exit code ",
+        "exit status ",
+    ];
+    PHRASES.iter().find_map(|phrase| {
+        let (_, rest) = text.split_once(phrase)?;
+        let number: String =
+            rest.trim_start().chars().take_while(|c| c.is_ascii_digit() || *c == '-').collect();
+        number.parse().ok()
+    })
+}
+
+/// Numbers of passed and failed tests in the last line that counts them.
+pub(super) fn counts(text: &str) -> (Option<u64>, Option<u64>) {
+    let (mut passed, mut failed) = (None, None);
+    for line in text.lines().rev().take(40) {
+        let lower = line.to_lowercase();
+        if !lower.contains("pass") && !lower.contains("fail") || lower.contains("file") {
+            continue;
+        }
+        let words: Vec<&str> =
+            lower.split(|c: char| !(c.is_alphanumeric() || c == '#')).filter(|it| !it.is_empty()).collect();
+        for pair in words.windows(2) {
+            let number = |it: &str| it.parse::<u64>().ok();
+            match (pair[0], pair[1]) {
+                (n, "passed" | "pass" | "passing") if passed.is_none() => passed = number(n),
+                (n, "failed" | "fail" | "failing" | "failures") if failed.is_none() => failed = number(n),
+                _ => {}
+            }
+        }
+        if passed.is_some() && failed.is_some() {
+            break;
+        }
+    }
+    (passed, failed)
+}
+
+/// A text without the escape sequences that colour terminals.
+fn plain(text: &str) -> std::borrow::Cow<'_, str> {
+    if !text.contains('\u{1b}') {
+        return text.into();
+    }
+    let mut parts = text.split('\u{1b}');
+    let mut out = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        let end = part.find(|c: char| c.is_ascii_alphabetic()).map_or(0, |it| it + 1);
+        out.push_str(if part.starts_with('[') { &part[end..] } else { part });
+    }
+    out.into()
+}
+
+/// The most telling error line of an answer, in normal form.
+pub(super) fn signature(text: &str) -> Option<String> {
+    let text = &*plain(text);
+    let mut best: Option<(u8, &str)> = None;
+    for line in text.lines().take(4_000) {
+        let line = line.trim();
+        let strength = if line.len() > 1_000 { 0 } else { strength(line) };
+        if strength > best.map_or(0, |it| it.0) {
+            best = Some((strength, line));
+        }
+    }
+    best.map(|(_, line)| normal(clip(line, 160)))
+}
+
+/// How surely a line is an error: 0 not at all; 5 it names its kind and place.
+pub(super) fn strength(line: &str) -> u8 {
+    let first = line.split_whitespace().next().unwrap_or_default();
+    let kind = first.trim_end_matches(':');
+    let named = first.ends_with(':')
+        && (kind.ends_with("Error") || kind.ends_with("Exception"))
+        && kind.len() > 5
+        && kind.chars().all(|c| c.is_alphanumeric() || c == '.' || c == '_');
+    let placed = placed_message(line);
+    if line.contains("error[E")
+        || line.contains(": error TS")
+        || line.starts_with("--- FAIL")
+        || line.contains("panicked at")
+        || named
+    {
+        5
+    } else if line.starts_with("FAIL ")
+        || line.starts_with("FAILED ")
+        || line.starts_with("(fail)")
+        || line.starts_with("✗ ")
+        || line.starts_with("not ok ")
+        || placed && line.to_lowercase().contains("error")
+        || line.starts_with("CONFLICT ")
+    {
+        4
+    } else if placed
+        || line.contains("━━━")
+        || line.starts_with("Error ") && line.contains(": ")
+        || ["error:", "Error:", "ERROR:", "fatal:", "panic:", "npm ERR!", "npm error", "Uncaught "]
+            .iter()
+            .any(|it| line.starts_with(it))
+        || line.contains("Error: ")
+    {
+        3
+    } else if line.contains("command not found")
+        || line.to_lowercase().contains("no such file or directory")
+        || line.contains("are ignored by one of your")
+        || line.contains("ermission denied")
+        || line.contains(" error: ")
+        || line.contains(": not found")
+        || line.contains("ERROR ")
+    {
+        2
+    } else {
+        0
+    }
+}
+
+/// Whether a line starts by saying that it is an error: what a command finds may only look like one.
+pub(super) fn says_error(line: &str) -> bool {
+    ["fatal:", "error:", "Error:", "Error ", "ERROR:"].iter().any(|it| line.starts_with(it))
+}
+
+/// `path:line:column: message`, as compilers and linters write.
+fn placed_message(line: &str) -> bool {
+    let mut fields = line.splitn(4, ':');
+    let (path, number, column) = (fields.next(), fields.next(), fields.next());
+    let digits = |it: Option<&str>| {
+        it.is_some_and(|it| !it.is_empty() && it.trim().chars().all(|c| c.is_ascii_digit()))
+    };
+    path.is_some_and(|it| it.contains('.') && !it.contains(' ') && it.len() > 2)
+        && digits(number)
+        && digits(column)
+        && fields.next().is_some_and(|it| it.trim().len() > 3)
+}

@@ -1,0 +1,418 @@
+//! Facts of what was done: files, commands, errors, the plan. Read from tool calls and what they answered.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde_json::Value;
+
+use super::commands::{command_key, only_looks, outcome, says_error, signature, still_runs, strength};
+use super::probe::{Class, Fact, FileOp, Outcome, Probe};
+use super::text::{clip, normal, own_words, typed};
+use history::tools::{self, Action, Meaning};
+use history::{Call, History, Kind, Output, Part, Role};
+
+/// File, command, error and plan facts of a history.
+pub(super) fn probes(source: &History) -> Vec<Probe> {
+    let mut deeds = Deeds {
+        cwd: source.meta.cwd.as_deref().unwrap_or_default().to_string(),
+        silent: tools::reports_failures(source.meta.agent.as_deref()) == Some(false),
+        ..Deeds::default()
+    };
+    let mut calls: HashMap<&str, (&Call, Vec<Action>)> = HashMap::new();
+    for (number, message) in source.messages().iter().enumerate() {
+        for part in &message.parts {
+            match part {
+                Part::Call(call) => {
+                    calls.insert(&call.id, (call, tools::actions(call)));
+                }
+                Part::Output(output) => {
+                    if let Some((call, actions)) = calls.remove(&*output.id) {
+                        deeds.answer(number, call, &actions, output);
+                    }
+                }
+                Part::Text(text) if message.role == Role::User && message.kind == Kind::Said => {
+                    deeds.reported(number, text.as_str());
+                }
+                Part::Text(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
+            }
+        }
+    }
+    deeds.checklist(source);
+    deeds.into_probes()
+}
+
+/// What an output says of all file actions of its call.
+struct Seen {
+    failed: bool,
+    overwrote: bool,
+}
+
+impl Seen {
+    fn of(actions: &[Action], output: &Output, silent: bool) -> Self {
+        let text = output.text.as_str();
+        let shell = actions.first().is_some_and(|it| it.meaning == Meaning::Run);
+        Self {
+            failed: output.failed
+                || FAILED_EDITS.iter().any(|it| text.trim_start().starts_with(it))
+                || shell
+                    && (still_runs(text).is_some() || !outcome(output, "", silent).is_none_or(|it| it.ok)),
+            overwrote: text.contains("has been updated") || text.contains("overwr"),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Deeds {
+    cwd: String,
+    /// The agent's shell reports no failures.
+    silent: bool,
+    /// By path, in the order of first touch: what was done, and where last.
+    files: BTreeMap<String, Vec<(usize, FileOp)>>,
+    /// Of files whose changes were undone, how many entries of `files` are from before.
+    undone: HashMap<String, usize>,
+    /// The file that SWE-agent's `edit` means.
+    opened: Option<String>,
+    commands: BTreeMap<String, (usize, Outcome)>,
+    /// By signature: where it last showed, by which command, and since when it is gone.
+    errors: BTreeMap<String, Trouble>,
+    /// Signatures by the command that would show them gone.
+    by_command: HashMap<String, Vec<String>>,
+    /// Codex: commands that still ran when their output came back, by session number.
+    running: HashMap<String, String>,
+    /// Plan items with the message that last set them; the tools with ids keep theirs.
+    plan: Vec<(String, String, bool)>,
+    /// Where an item with an id stands in `plan`; of several the first.
+    places: HashMap<String, usize>,
+    /// Signatures of conflicts that stand.
+    conflicts: Vec<String>,
+    planned_at: Option<usize>,
+    list_at: HashMap<String, usize>,
+}
+
+struct Trouble {
+    at: usize,
+    resolved: Option<usize>,
+    unknown: bool,
+}
+
+impl Deeds {
+    fn answer(&mut self, number: usize, call: &Call, actions: &[Action], output: &Output) {
+        let text = output.text.as_str();
+        let refused = output.refusal.is_some();
+        let seen = Seen::of(actions, output, self.silent);
+        for action in actions {
+            match action.meaning {
+                Meaning::Run if !refused => {
+                    if let Some(command) = &action.command {
+                        self.ran(number, command, output);
+                    }
+                }
+                Meaning::Attend => {
+                    let session = serde_json::from_str::<Value>(call.input.as_str()).ok().and_then(|it| {
+                        it.get("session_id")
+                            .map(|id| id.as_str().map_or_else(|| id.to_string(), str::to_string))
+                    });
+                    if let Some(command) = session.and_then(|it| self.running.get(&it).cloned()) {
+                        self.ran(number, &command, output);
+                    }
+                }
+                Meaning::Plan if !output.failed => self.planned(number, call, text),
+                Meaning::Read | Meaning::Edit | Meaning::Create | Meaning::Delete | Meaning::Rename => {
+                    self.touched(number, action, &seen);
+                }
+                Meaning::Run
+                | Meaning::Plan
+                | Meaning::Search
+                | Meaning::List
+                | Meaning::Ask
+                | Meaning::Fetch
+                | Meaning::Delegate
+                | Meaning::Other => {}
+            }
+        }
+    }
+
+    fn touched(&mut self, number: usize, action: &Action, seen: &Seen) {
+        if seen.failed {
+            return;
+        }
+        let path =
+            action.path.clone().or_else(|| self.opened.clone().filter(|_| action.meaning == Meaning::Edit));
+        let Some(path) = path.map(|it| canonical(&it, action.dir.as_deref(), &self.cwd)) else { return };
+        if path.is_empty() {
+            return;
+        }
+        let known =
+            self.files.get(&path).is_some_and(|it| it.last().is_some_and(|(_, op)| *op != FileOp::Deleted));
+        match action.meaning {
+            Meaning::Read => {
+                self.opened = Some(path.clone());
+                self.file(number, path, FileOp::Read);
+            }
+            Meaning::Edit => self.file(number, path, FileOp::Edited),
+            Meaning::Create => {
+                let over = known || seen.overwrote;
+                self.opened = Some(path.clone());
+                self.file(number, path, if over { FileOp::Edited } else { FileOp::Created });
+            }
+            Meaning::Delete => self.file(number, path, FileOp::Deleted),
+            Meaning::Rename => {
+                if let Some(to) = &action.to {
+                    let to = canonical(to, action.dir.as_deref(), &self.cwd);
+                    self.file(number, to, FileOp::Created);
+                }
+                self.file(number, path, FileOp::Deleted);
+            }
+            Meaning::Run
+            | Meaning::Attend
+            | Meaning::Search
+            | Meaning::List
+            | Meaning::Plan
+            | Meaning::Ask
+            | Meaning::Fetch
+            | Meaning::Delegate
+            | Meaning::Other => {}
+        }
+    }
+
+    fn file(&mut self, number: usize, path: String, op: FileOp) {
+        self.files.entry(path).or_default().push((number, op));
+    }
+
+    fn ran(&mut self, number: usize, command: &str, output: &Output) {
+        if let Some(session) = still_runs(output.text.as_str()) {
+            self.running.insert(session, command.to_string());
+            return;
+        }
+        let key = command_key(command);
+        if key.is_empty() || output.cleared {
+            return;
+        }
+        let Some(outcome) = outcome(output, command, self.silent) else { return };
+        if outcome.ok {
+            self.restored(command);
+        }
+        let looks = only_looks(&key);
+        if !looks {
+            self.commands.insert(key.clone(), (number, outcome));
+        }
+        let concludes =
+            ["git commit", "git merge --continue", "git rebase --continue", "git cherry-pick --continue"];
+        if outcome.ok && concludes.iter().any(|it| command.contains(it)) {
+            // Git commits nothing while a conflict stands.
+            for signature in std::mem::take(&mut self.conflicts) {
+                if let Some(trouble) = self.errors.get_mut(&signature).filter(|it| it.resolved.is_none()) {
+                    trouble.resolved = Some(number);
+                }
+            }
+        }
+        if outcome.ok {
+            for signature in self.by_command.remove(&key).unwrap_or_default() {
+                if let Some(trouble) = self.errors.get_mut(&signature) {
+                    trouble.resolved = Some(number);
+                }
+            }
+        } else if let Some(signature) = signature(output.text.as_str()).filter(|it| !looks || says_error(it))
+        {
+            if signature.starts_with("CONFLICT") {
+                self.conflicts.push(signature.clone());
+            }
+            self.errors.insert(signature.clone(), Trouble { at: number, resolved: None, unknown: false });
+            self.by_command.entry(key).or_default().push(signature);
+        }
+    }
+
+    /// `git checkout -- FILE` and `git restore FILE` undo what was edited.
+    fn restored(&mut self, command: &str) {
+        for part in command.split(['&', ';', '\n']) {
+            let part = part.trim();
+            let files = match part.strip_prefix("git restore ") {
+                Some(rest) if !rest.contains("--staged") => rest,
+                Some(_) => continue,
+                None if part.starts_with("git checkout ") => match part.split_once(" -- ") {
+                    Some((_, rest)) => rest,
+                    // A branch or a file: only what is known as a file is one.
+                    None => part.trim_start_matches("git checkout "),
+                },
+                None => continue,
+            };
+            for file in files.split_whitespace().map(|it| it.trim_matches(['"', '\''])) {
+                let path = canonical(file, None, &self.cwd);
+                if let Some(done) = self.files.get_mut(&path) {
+                    // What stood here when it was undone before are readings.
+                    let readings = self.undone.entry(path).or_default();
+                    let since = done.split_off(*readings);
+                    done.extend(since.into_iter().filter(|(_, op)| *op == FileOp::Read));
+                    *readings = done.len();
+                }
+            }
+        }
+    }
+
+    /// Errors that the user pasted. Whether they are gone cannot be seen.
+    fn reported(&mut self, number: usize, text: &str) {
+        let text = typed(text);
+        let own = own_words(text);
+        for (line, own) in text.lines().zip(own.lines()) {
+            if own.trim().is_empty() && strength(line.trim()) >= 3 {
+                let trouble = Trouble { at: number, resolved: None, unknown: true };
+                let signature = normal(clip(line.trim(), 160));
+                if signature.starts_with("CONFLICT") {
+                    self.conflicts.push(signature.clone());
+                }
+                self.errors.entry(signature).or_insert(trouble);
+                return;
+            }
+        }
+    }
+
+    fn planned(&mut self, number: usize, call: &Call, answer: &str) {
+        let Ok(input) = serde_json::from_str::<Value>(call.input.as_str()) else { return };
+        let text = |item: &Value, keys: &[&str]| {
+            keys.iter().find_map(|key| item.get(*key)?.as_str()).map(normal).filter(|it| !it.is_empty())
+        };
+        let list = ["todos", "plan", "task_list", "items", "tasks"]
+            .iter()
+            .find_map(|key| input.get(key)?.as_array());
+        if let Some(list) = list {
+            self.plan.clear();
+            self.places.clear();
+            for item in list {
+                if let Some(content) =
+                    text(item, &["content", "step", "description", "title", "text", "subject"])
+                {
+                    self.plan.push((String::new(), content, is_open(item)));
+                }
+            }
+            self.planned_at = Some(number);
+        } else if let Some(id) = text(&input, &["taskId", "task_id", "id"]) {
+            let entry = self.places.get(&id).and_then(|at| self.plan.get_mut(*at));
+            if let Some((_, content, open)) = entry {
+                if let Some(new) = text(&input, &["subject"]) {
+                    *content = new;
+                }
+                if input.get("status").is_some() {
+                    *open = is_open(&input);
+                }
+                self.list_at.insert(id, number);
+                self.planned_at = Some(number);
+            }
+        } else if let Some(content) = text(&input, &["subject", "title"]) {
+            // Claude Code 2.1: `Task #3 created successfully: …`.
+            let id: String = answer
+                .split('#')
+                .nth(1)
+                .unwrap_or_default()
+                .chars()
+                .take_while(char::is_ascii_digit)
+                .collect();
+            let id = if id.is_empty() { (self.plan.len() + 1).to_string() } else { id };
+            self.list_at.insert(id.clone(), number);
+            self.places.entry(id.clone()).or_insert(self.plan.len());
+            self.plan.push((id, content, true));
+            self.planned_at = Some(number);
+        }
+    }
+
+    /// Without a plan tool, the last checklist of at least two items in what user or model wrote is the plan.
+    fn checklist(&mut self, source: &History) {
+        if self.planned_at.is_some() {
+            return;
+        }
+        for (number, message) in source.messages().iter().enumerate().rev() {
+            if message.kind != Kind::Said {
+                continue;
+            }
+            let plain = message.plain();
+            let boxes: Vec<(bool, &str)> = plain
+                .lines()
+                .map(|it| it.trim().trim_start_matches(['-', '*', ' ']))
+                .filter_map(|it| {
+                    it.strip_prefix("[ ]").map(|rest| (true, rest)).or_else(|| {
+                        it.strip_prefix("[x]").or_else(|| it.strip_prefix("[X]")).map(|rest| (false, rest))
+                    })
+                })
+                .collect();
+            if boxes.len() >= 2 {
+                self.plan = boxes.iter().map(|(open, text)| (String::new(), normal(text), *open)).collect();
+                self.planned_at = Some(number);
+                return;
+            }
+        }
+    }
+
+    fn into_probes(self) -> Vec<Probe> {
+        let mut out = Vec::new();
+        for (path, done) in self.files {
+            let last = done.iter().rev().find(|(_, op)| *op != FileOp::Read).or(done.last());
+            let Some(&(_, op)) = last else { continue };
+            let mut ops: Vec<FileOp> = done.iter().map(|it| it.1).collect();
+            // What was made since it last did not exist may be said to be created, however often it was edited.
+            if op == FileOp::Deleted {
+                ops.retain(|it| *it != FileOp::Created);
+            }
+            ops.sort_unstable();
+            ops.dedup();
+            let mut messages: Vec<usize> = done
+                .iter()
+                .filter(|(_, it)| op == FileOp::Read || *it != FileOp::Read)
+                .map(|it| it.0)
+                .collect();
+            messages.dedup();
+            out.push(Probe { class: Class::F, messages, fact: Fact::File { path, op, done: ops } });
+        }
+        for (command, (number, outcome)) in self.commands {
+            out.push(Probe::new(Class::X, number, Fact::Command { command, outcome }));
+        }
+        for (signature, trouble) in self.errors {
+            let Trouble { at, resolved, unknown } = trouble;
+            out.push(Probe::new(Class::E, at, Fact::Error { signature, resolved, unknown }));
+        }
+        for (id, item, open) in self.plan {
+            if let (true, Some(at)) = (open, self.list_at.get(&id).copied().or(self.planned_at)) {
+                out.push(Probe::new(Class::P, at, Fact::Plan { item }));
+            }
+        }
+        out
+    }
+}
+
+/// How answers start that say no without being marked so.
+const FAILED_EDITS: [&str; 6] = [
+    "Your proposed edit has introduced new syntax error",
+    "<tool_use_error>",
+    "apply_patch verification failed",
+    "Error:",
+    "error:",
+    "failed",
+];
+
+fn is_open(item: &Value) -> bool {
+    let status = item.get("status").and_then(Value::as_str).unwrap_or("pending");
+    !["completed", "done", "cancelled", "canceled", "deleted", "complete"].contains(&status)
+}
+
+/// A path as the source names it best: relative to the working directory below it, with `/`, without `./`.
+pub(super) fn canonical(path: &str, dir: Option<&str>, cwd: &str) -> String {
+    let mut whole = path.trim().replace('\\', "/");
+    let absolute = |it: &str| it.starts_with(['/', '~']) || it.get(1..3) == Some(":/");
+    if let Some(dir) = dir.filter(|_| !absolute(&whole)) {
+        whole = format!("{}/{whole}", dir.trim_end_matches('/'));
+    }
+    let mut parts: Vec<&str> = Vec::new();
+    for part in whole.split('/') {
+        match part {
+            "." => {}
+            ".." if parts.last().is_some_and(|it| !it.is_empty() && *it != "..") => {
+                parts.pop();
+            }
+            "" if !parts.is_empty() => {}
+            part => parts.push(part),
+        }
+    }
+    let whole = parts.join("/");
+    let base = cwd.replace('\\', "/");
+    match whole.strip_prefix(base.trim_end_matches('/')).and_then(|it| it.strip_prefix('/')) {
+        Some(rest) if !base.is_empty() => rest.to_string(),
+        _ => whole,
+    }
+}

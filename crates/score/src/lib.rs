@@ -1,0 +1,251 @@
+//! What survived a compaction: facts taken from the source alone and looked for in the compacted history.
+//!
+//! Never sees `facts`, `compact` or `summarizer`, so that neither can flatter the other. What it says is lexical: an
+//! upper bound of what a model will use. A fact counts as kept only in usable form, in one line: a path with what was
+//! done to it, a command with how it ended, a rule with its polarity. What stands in the verbatim tail is nobody's
+//! merit: only facts that were established before it are scored.
+
+pub mod baselines;
+mod commands;
+// Word lists are read by eye: one word a line would hide them.
+#[rustfmt::skip]
+mod cues;
+mod decisions;
+mod done;
+mod idents;
+mod index;
+mod phrases;
+mod probe;
+mod rules;
+mod said;
+mod support;
+mod survive;
+pub mod synthetic;
+mod text;
+
+use std::collections::BTreeMap;
+
+use foldhash::HashSet;
+use serde::Serialize;
+
+pub use probe::{Class, Fact, FileOp, Outcome, Polarity, Probe};
+pub use support::{Claim, Unsupported};
+pub use survive::Contradiction;
+
+use history::{History, Message, Part};
+
+/// Version of the extraction and survival rules. Scores of different versions cannot be compared.
+pub const VERSION: u32 = 1;
+
+/// Facts of a history, by class, then by where they were established.
+pub fn probes(source: &History) -> Vec<Probe> {
+    let mut out = said::probes(source);
+    out.extend(done::probes(source));
+    out.extend(idents::probes(source));
+    out.sort_by_key(|it| (it.class, it.message()));
+    out
+}
+
+/// Facts of one class, counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Tally {
+    /// Facts of the source that were established before the verbatim tail.
+    pub found: usize,
+    /// Of these, still there in usable form.
+    pub kept: usize,
+    /// Not there, but a message that establishes them can be got back through a handle.
+    pub recoverable: usize,
+    /// Neither.
+    pub lost: usize,
+}
+
+impl Tally {
+    /// Share kept, if there was anything to keep.
+    pub fn share(&self) -> Option<f64> {
+        (self.found > 0).then(|| self.kept as f64 / self.found as f64)
+    }
+
+    fn count(&mut self, fate: Fate) {
+        self.found += 1;
+        match fate {
+            Fate::Kept => self.kept += 1,
+            Fate::Recoverable => self.recoverable += 1,
+            Fate::Lost => self.lost += 1,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Kept,
+    Recoverable,
+    Lost,
+}
+
+/// A fact that is not there any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Loss {
+    /// Its kind.
+    pub class: Class,
+    /// It, in one line.
+    pub text: String,
+    /// Numbers of the source messages that establish it.
+    pub messages: Vec<usize>,
+    /// Whether a handle brings one of them back.
+    pub recoverable: bool,
+}
+
+/// Tokens, as the caller's counter has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Tokens {
+    /// Of the source.
+    pub before: u64,
+    /// Of the compacted history.
+    pub after: u64,
+    /// Of the verbatim tail, in both.
+    pub tail: u64,
+}
+
+/// What survived.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Score {
+    /// [`VERSION`].
+    pub version: u32,
+    /// Weighted share of the facts kept, over the classes that had any; nothing if none were evicted.
+    pub kept: Option<f64>,
+    /// The same with half a point for what is recoverable. Never merged into `kept`.
+    pub kept_or_recoverable: Option<f64>,
+    /// `kept`, less the share of facts contradicted.
+    pub kept_less_contradicted: Option<f64>,
+    /// Facts of the evicted region by class; classes without any are left out.
+    pub classes: BTreeMap<Class, Tally>,
+    /// Last request and open question with the tail counted: here being in the tail is what one wants.
+    pub last_request: Tally,
+    /// Messages of the verbatim tail.
+    pub tail_messages: usize,
+    /// Messages before and after.
+    pub messages: (usize, usize),
+    /// Tokens.
+    pub tokens: Tokens,
+    /// What is not there, heaviest class first.
+    pub lost: Vec<Loss>,
+    /// What is asserted against the source.
+    pub contradictions: Vec<Contradiction>,
+    /// What is asserted without support in the source.
+    pub unsupported: Vec<Unsupported>,
+}
+
+/// Scores `compacted` against `source`. `recoverable` says whether a source message can be got back byte for byte
+/// through a handle; `count` gives the tokens of a message. Linear in both histories but for facts that repeat.
+pub fn score(
+    source: &History,
+    compacted: &History,
+    recoverable: &dyn Fn(usize) -> bool,
+    count: &dyn Fn(&Message) -> u64,
+) -> Score {
+    score_probes(source, &probes(source), compacted, recoverable, count)
+}
+
+/// Scores with facts that are known already: [`probes`] of `source`, or planted ones.
+pub fn score_probes(
+    source: &History,
+    probes: &[Probe],
+    compacted: &History,
+    recoverable: &dyn Fn(usize) -> bool,
+    count: &dyn Fn(&Message) -> u64,
+) -> Score {
+    let tail = tail(source.messages(), compacted.messages());
+    let split = source.messages().len() - tail;
+    let rest = &compacted.messages()[..compacted.messages().len() - tail];
+    let known: HashSet<&str> = source
+        .messages()
+        .iter()
+        .flat_map(|it| &it.parts)
+        .filter_map(|it| if let Part::Text(text) = it { Some(text.as_str()) } else { None })
+        .collect();
+    let index = index::Index::new(rest, &known, probes.len());
+    let evicted = History::new(rest.to_vec(), source.meta.clone());
+    let scene = survive::Scene::new(source, probes, index, evicted, split);
+
+    let mut classes: BTreeMap<Class, Tally> = BTreeMap::new();
+    let mut last_request = Tally::default();
+    let mut lost = Vec::new();
+    let mut contradictions = Vec::new();
+    for probe in probes {
+        let in_tail = probe.message() >= split;
+        if in_tail {
+            if probe.class == Class::L {
+                last_request.count(Fate::Kept);
+            }
+            continue;
+        }
+        let fate = if scene.finds(probe, &mut contradictions) {
+            Fate::Kept
+        } else if probe.messages.iter().any(|it| recoverable(*it)) {
+            Fate::Recoverable
+        } else {
+            Fate::Lost
+        };
+        classes.entry(probe.class).or_default().count(fate);
+        if probe.class == Class::L {
+            last_request.count(fate);
+        }
+        if fate != Fate::Kept {
+            lost.push(Loss {
+                class: probe.class,
+                text: probe.text(),
+                messages: probe.messages.clone(),
+                recoverable: fate == Fate::Recoverable,
+            });
+        }
+    }
+    let contradictions = survive::distinct(contradictions);
+    let weighted = |share: &dyn Fn(&Tally) -> f64| -> Option<f64> {
+        let weights: f64 = classes.keys().map(|it| it.weight()).sum();
+        let sum: f64 = classes.iter().map(|(class, tally)| class.weight() * share(tally)).sum();
+        (weights > 0.0).then(|| sum / weights)
+    };
+    let kept = weighted(&|it| it.kept as f64 / it.found as f64);
+    let evicted_probes: usize = classes.values().map(|it| it.found).sum();
+    let contradicted = contradictions.len() as f64 / evicted_probes.max(1) as f64;
+    let sum = |messages: &[Message]| messages.iter().map(count).sum::<u64>();
+    Score {
+        version: VERSION,
+        kept,
+        kept_or_recoverable: weighted(&|it| (it.kept as f64 + it.recoverable as f64 / 2.0) / it.found as f64),
+        kept_less_contradicted: kept.map(|it| it * (1.0 - contradicted).max(0.0)),
+        classes,
+        last_request,
+        tail_messages: tail,
+        messages: (source.messages().len(), compacted.messages().len()),
+        tokens: Tokens {
+            before: sum(source.messages()),
+            after: sum(compacted.messages()),
+            tail: sum(&source.messages()[split..]),
+        },
+        lost,
+        unsupported: support::unsupported(source, probes, &scene.index),
+        contradictions,
+    }
+}
+
+/// How many messages at the end are the same in both. Thinking does not count: APIs drop it by themselves.
+fn tail(source: &[Message], compacted: &[Message]) -> usize {
+    source.iter().rev().zip(compacted.iter().rev()).take_while(|(a, b)| same(a, b)).count()
+}
+
+fn same(a: &Message, b: &Message) -> bool {
+    let parts =
+        |message: &'_ Message| message.parts.iter().filter(|it| !matches!(it, Part::Reasoning(_))).count();
+    let told = |it: &&Part| !matches!(it, Part::Reasoning(_));
+    a.role == b.role
+        && parts(a) == parts(b)
+        && a.parts.iter().filter(told).zip(b.parts.iter().filter(told)).all(|(a, b)| match (a, b) {
+            (Part::Text(a), Part::Text(b)) => a.same(b),
+            (Part::Call(a), Part::Call(b)) => a.name == b.name && a.input.same(&b.input),
+            (Part::Output(a), Part::Output(b)) => a.text.same(&b.text) && a.media == b.media,
+            (Part::Media(a), Part::Media(b)) => a == b,
+            (Part::Opaque(a), Part::Opaque(b)) => a == b,
+            _ => false,
+        })
+}

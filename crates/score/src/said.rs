@@ -1,0 +1,219 @@
+//! Facts of what was said: rules and decisions (each in its file), approaches given up, the goal, the last request.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::cues;
+use super::probe::{Class, Fact, Probe};
+use super::text::{
+    Row, Sentence, Shape, clip, content, is_dense, is_function, normal, own_words, rows, sentences,
+};
+use super::{decisions, rules};
+use history::{History, Kind, Message, Role};
+
+/// Facts of what user and model said, in the order of the history.
+pub(super) fn probes(source: &History) -> Vec<Probe> {
+    let mut out = rules::probes(source);
+    let known: Vec<String> = out.iter().map(Probe::text).collect();
+    decisions::probes(source, &known, &mut out);
+    given_up(source, &mut out);
+    ends(source, &mut out);
+    out
+}
+
+/// Every sentence of the prompts, as [`sentences`] cuts them.
+pub(super) fn sentences_of_the_user(source: &History) -> HashSet<String> {
+    let prompts = source.messages().iter().filter(|it| is_prompt(it) || it.kind == Kind::Summary);
+    prompts.flat_map(|it| rows(&it.plain())).flat_map(|row| sentences(&row.text)).map(|it| it.text).collect()
+}
+
+pub(super) fn is_prompt(message: &Message) -> bool {
+    message.is_prompt() && !is_noise(&message.plain())
+}
+
+/// What clients write in the user's name.
+fn is_noise(text: &str) -> bool {
+    let text = text.trim_start();
+    [
+        "[Request interrupted",
+        "Operation stopped by hook",
+        "Caveat:",
+        "<command-",
+        "<local-command",
+        "<bash-",
+        "<user-prompt-submit-hook",
+    ]
+    .iter()
+    .any(|it| text.starts_with(it))
+        || text.starts_with('/') && !text.trim_end().contains([' ', '\n'])
+}
+
+pub(super) fn is_question(sentence: &Sentence, lower: &str) -> bool {
+    if cues::POLITE.iter().any(|it| lower.starts_with(it)) {
+        return false;
+    }
+    let mut first = lower.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|it| !it.is_empty());
+    let (verb, subject) = (first.next().unwrap_or_default(), first.next().unwrap_or_default());
+    sentence.question
+        || cues::ASKING.contains(&verb)
+        || cues::ASKING_VERBS.contains(&verb) && cues::SUBJECTS.contains(&subject)
+        || cues::ASKING_ANYWHERE.iter().any(|it| lower.contains(it))
+}
+
+/// How many tokens of a text carry meaning; none of them may.
+pub(super) fn weight(text: &str) -> usize {
+    content(text).iter().filter(|it| !is_function(it)).count()
+}
+
+/// The own words of a message, part by part: what one part pastes does not end another. Of a transcript that was handed
+/// over an entry a part, `[12] assistant: …`, those of the user.
+pub(super) fn own(message: &Message) -> String {
+    let mut out = Vec::new();
+    let mut others = false;
+    for text in message.texts().map(|it| it.as_str()) {
+        let entry = text.trim_start().strip_prefix('[').and_then(|it| it.split_once("] "));
+        let entry = entry.filter(|it| !it.0.is_empty() && it.0.bytes().all(|b| b.is_ascii_digit()));
+        match entry {
+            Some((_, said)) => others = !said.starts_with("user:"),
+            None if text.trim_start().starts_with(">>> ") => others = true,
+            None => {}
+        }
+        if !others {
+            out.push(own_words(text));
+        }
+    }
+    out.join("\n")
+}
+
+/// Whether a sentence is a question, with or without its mark. A question mark after Chinese particles often hides an
+/// order, but nobody can tell.
+pub(super) fn asks(sentence: &Sentence) -> bool {
+    let lower = sentence.text.replace('’', "'").to_lowercase();
+    is_question(sentence, &lower) && !lower.contains("吧")
+}
+
+pub(super) fn undecided(sentence: &Sentence) -> bool {
+    let lower = sentence.text.replace('’', "'").to_lowercase();
+    cues::NOT_A_DECISION.iter().any(|it| lower.contains(it))
+}
+
+/// Whether `cue` stands in `lower` as whole words; anywhere if it is dense.
+pub(super) fn has_phrase(lower: &str, cue: &str) -> bool {
+    // Most do not stand there at all, which is found out faster.
+    lower.contains(cue)
+        && lower.match_indices(cue).any(|(at, _)| {
+            let before = lower[..at].chars().next_back();
+            let after = lower[at + cue.len()..].chars().next();
+            cue.contains(is_dense)
+                || before.is_none_or(|it| !it.is_alphanumeric())
+                    && after.is_none_or(|it| !it.is_alphanumeric())
+        })
+}
+
+/// Sentences that say that something was tried and left, and why.
+fn given_up(source: &History, out: &mut Vec<Probe>) {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for (number, message) in source.messages().iter().enumerate() {
+        if message.kind != Kind::Said {
+            continue;
+        }
+        let text = match message.role {
+            Role::User if is_prompt(message) => own(message),
+            Role::Assistant => message.plain(),
+            Role::User | Role::System | Role::Tool => continue,
+        };
+        for row in rows(&text).iter().filter(|it| it.shape != Shape::Code && it.shape != Shape::Label) {
+            for sentence in sentences(&row.text) {
+                let lower = sentence.text.replace('’', "'").to_lowercase();
+                if sentence.question || !(16..=400).contains(&lower.chars().count()) {
+                    continue;
+                }
+                let any = |list: &[&str]| list.iter().any(|it| has_phrase(&lower, it));
+                let why = cues::BECAUSE.iter().any(|it| lower.contains(it));
+                if why && (any(cues::GIVEN_UP) || any(cues::GIVEN_UP_IF) && any(cues::APPROACH)) {
+                    seen.insert(sentence.text, number);
+                }
+            }
+        }
+    }
+    out.extend(seen.into_iter().map(|(text, number)| Probe::new(Class::T, number, Fact::Tried { text })));
+}
+
+/// Goal, last request, and the question left open.
+fn ends(source: &History, out: &mut Vec<Probe>) {
+    let messages = source.messages();
+    let request = |message: &Message| -> Option<String> {
+        if !is_prompt(message) {
+            return None;
+        }
+        let own = normal(&own(message));
+        let text = if weight(&own) == 0 { normal(clip(&message.plain(), 300)) } else { own };
+        let substantive = weight(&text) >= 3;
+        substantive.then_some(text)
+    };
+    let words = |class: Class, number: usize, text: &str, limit: usize| {
+        Probe::new(class, number, Fact::Words { text: clip(text, limit).to_string() })
+    };
+    let first = messages.iter().enumerate().find_map(|(at, it)| Some((at, request(it)?)));
+    let summary = messages.iter().enumerate().find(|(_, it)| it.kind == Kind::Summary);
+    let told = summary
+        .filter(|(at, _)| first.as_ref().is_none_or(|it| it.0 > *at))
+        .and_then(|(at, it)| Some((at, told_goal(it)?)));
+    if let Some((number, text)) = told.or(first) {
+        // What the first sentences ask for; the rest of a long first prompt is its detail.
+        let mut goal = String::new();
+        for sentence in sentences(&text) {
+            if goal.chars().count() >= 160
+                || !goal.is_empty() && goal.chars().count() + sentence.text.chars().count() > 300
+            {
+                break;
+            }
+            goal.push_str(&sentence.text);
+            goal.push(' ');
+        }
+        out.push(words(Class::G, number, goal.trim_end(), 300));
+    }
+    if let Some((number, text)) =
+        messages.iter().enumerate().rev().find_map(|(at, it)| Some((at, request(it)?)))
+    {
+        out.push(words(Class::L, number, &text, 1_000));
+    }
+    let last = messages
+        .iter()
+        .enumerate()
+        .rev()
+        .find(|(_, it)| it.kind == Kind::Said && it.texts().any(|it| !it.is_empty()));
+    if let Some((number, message)) = last.filter(|(_, it)| it.role == Role::Assistant) {
+        let plain = message.plain();
+        let all = rows(&plain);
+        let end = all.last().filter(|it| it.shape != Shape::Code).and_then(|it| sentences(&it.text).pop());
+        if let Some(open) = end.filter(|it| it.question && content(&it.text).len() >= 2) {
+            out.push(words(Class::L, number, &open.text, 400));
+        }
+    }
+}
+
+/// The goal that an earlier summary gives under a heading for it.
+fn told_goal(message: &Message) -> Option<String> {
+    const HEADINGS: [&str; 11] = [
+        "goal",
+        "primary request",
+        "objective",
+        "user's request",
+        "original request",
+        "intent",
+        "目标",
+        "目標",
+        "目的",
+        "objetivo",
+        "цель",
+    ];
+    let plain = message.plain();
+    let all = rows(&plain);
+    let names = |it: &Row| {
+        let lower = it.text.to_lowercase();
+        HEADINGS.iter().any(|word| lower.contains(word))
+    };
+    let under = |row: &&Row| row.labels.iter().flatten().filter_map(|it| all.get(*it)).any(names);
+    let row = all.iter().find(|it| it.shape != Shape::Label && content(&it.text).len() >= 3 && under(it))?;
+    Some(row.text.clone())
+}

@@ -1,0 +1,644 @@
+//! Statements of the compacted history that nothing in the source supports.
+
+use foldhash::{HashMap, HashSet};
+use serde::Serialize;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::cues;
+use super::done::canonical;
+use super::idents::is_hash;
+use super::index::{Index, Line};
+use super::phrases::looks_like_path;
+use super::probe::{Fact, Probe};
+use super::survive::states;
+use super::text::{Shape, clip, normal, tokens, words, words_of};
+use history::cores;
+use history::{History, Message, Part, Role};
+
+/// What kind of statement it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Claim {
+    /// A path that the source never names.
+    Path,
+    /// A command that the source never names.
+    Command,
+    /// A hash that the source never names.
+    Hash,
+    /// Words put into the user's mouth.
+    Quote,
+    /// A success that no command and nobody reported.
+    Success,
+}
+
+impl Claim {
+    /// Its name, as in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Path => "path",
+            Self::Command => "command",
+            Self::Hash => "hash",
+            Self::Quote => "quote",
+            Self::Success => "success",
+        }
+    }
+}
+
+/// A statement without support.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unsupported {
+    /// Its kind.
+    pub claim: Claim,
+    /// The path, command, hash, quote or phrase.
+    pub text: String,
+    /// The line it stands in.
+    pub line: String,
+    /// Number of its message in the compacted history.
+    pub message: usize,
+}
+
+/// So many claims are looked up letter for letter. A summary with more is no summary of this source.
+const LOOKED_UP: usize = 100;
+
+/// A statement that the source is to support.
+enum Asked<'a> {
+    Hash(&'a str),
+    Path(&'a str),
+    Command(&'a str),
+    Quote(String),
+    Success(Success, &'a str),
+}
+
+/// What a claim of success is about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Success {
+    Tests,
+    Build,
+    Shipped,
+}
+
+/// Words by which the source says that something was shipped.
+const SHIPPING: [&str; 4] = ["deploy", "publish", "release", "push"];
+
+/// Statements in fresh lines that have no support in `source`.
+pub(super) fn unsupported(source: &History, probes: &[Probe], index: &Index) -> Vec<Unsupported> {
+    let lines: Vec<&Line> = index.lines.iter().filter(|it| states(it)).collect();
+    let asked: Vec<(&Line, Vec<Asked>)> = lines.into_iter().map(|it| (it, asked(it, index))).collect();
+    if asked.iter().all(|it| it.1.is_empty()) {
+        return Vec::new();
+    }
+    // The source is long and the claims are few: only what they ask for is looked for in it.
+    let support = Support::new(source, probes, asked.iter().flat_map(|it| &it.1));
+    let mut out: Vec<Unsupported> = Vec::new();
+    for (line, asked) in &asked {
+        for asked in asked {
+            let (claim, text, holds) = match asked {
+                Asked::Hash(it) => (Claim::Hash, *it, support.has_hash(it)),
+                Asked::Path(it) => (Claim::Path, *it, support.has_path(it)),
+                Asked::Command(it) => (Claim::Command, *it, support.all.has(whole_words(it))),
+                Asked::Quote(it) => (Claim::Quote, it.as_str(), support.user.has(whole_words(it))),
+                Asked::Success(what, it) => {
+                    (Claim::Success, *it, support.succeeded(*what) || support.all.has(it))
+                }
+            };
+            if !holds {
+                out.push(Unsupported {
+                    claim,
+                    text: clip(text, 200).to_string(),
+                    line: clip(&line.text, 300).to_string(),
+                    message: line.message,
+                });
+            }
+        }
+    }
+    // What stands in the source letter for letter is supported, however oddly it is written.
+    if out.len() <= LOOKED_UP {
+        out.retain(|it| it.claim == Claim::Quote || !stands(source, it));
+    }
+    out
+}
+
+/// What a line claims.
+fn asked<'a>(line: &'a Line, index: &Index) -> Vec<Asked<'a>> {
+    let mut out = Vec::new();
+    for word in words(&line.text) {
+        let text = word.text.trim_end_matches([',', ';']);
+        let next = &line.text[word.at + word.text.len()..];
+        if next.starts_with('…') || next.starts_with("...") {
+            continue;
+        }
+        if is_hash(text) {
+            out.push(Asked::Hash(text));
+        } else if is_file(text) {
+            out.push(Asked::Path(text));
+        }
+    }
+    out.extend(code_spans(&line.text).into_iter().filter(|it| is_command(it)).map(Asked::Command));
+    out.extend(quotes(line, index).into_iter().map(Asked::Quote));
+    out.extend(success(&line.text).map(|it| Asked::Success(it, &line.text)));
+    out
+}
+
+/// Whether the claim, or for a success the whole line, stands in a text of the source.
+fn stands(source: &History, it: &Unsupported) -> bool {
+    let line = it.line.trim_start_matches(['-', '*', ' ']);
+    let line = line.rfind(" [#").map_or(line, |at| &line[..at]);
+    let needle = if it.claim == Claim::Success { line } else { it.text.as_str() };
+    let needle = memchr::memmem::Finder::new(needle);
+    let found = |text: &str| needle.find(text.as_bytes()).is_some();
+    source.messages().iter().flat_map(|it| &it.parts).any(|part| match part {
+        Part::Text(it) => found(it.as_str()),
+        Part::Call(it) => found(it.input.as_str()),
+        Part::Output(it) => found(it.text.as_str()),
+        Part::Reasoning(it) => found(it.text.as_str()),
+        Part::Media(_) | Part::Opaque(_) => false,
+    })
+}
+
+/// Rows of up to three words that claims hold, and which of them were found.
+#[derive(Clone, Default)]
+struct Rows {
+    /// Whether some row begins with a word of this [`mark`]: most places are passed over without a closer look.
+    first: Vec<bool>,
+    /// Found or not.
+    rows: HashMap<u64, bool>,
+}
+
+impl Rows {
+    /// Asks for every row of a text.
+    fn ask(&mut self, text: &str) {
+        self.first.resize(1 << 16, false);
+        for word in runs(text) {
+            self.first[mark(word)] = true;
+        }
+        rows_of(text, |_| true, |it| _ = self.rows.insert(it, false));
+    }
+
+    /// Marks what a text of the source has.
+    fn find(&mut self, text: &str) {
+        let Self { first, rows } = self;
+        if first.is_empty() {
+            return;
+        }
+        rows_of(
+            text,
+            |it| first[mark(it)],
+            |it| {
+                if let Some(found) = rows.get_mut(&it) {
+                    *found = true;
+                }
+            },
+        );
+    }
+
+    /// Whether every row of a text that was asked for stands in the source.
+    fn has(&self, text: &str) -> bool {
+        let mut holds = true;
+        rows_of(text, |_| true, |it| holds &= self.rows.get(&it).copied().unwrap_or_default());
+        holds
+    }
+}
+
+/// What the source says of what is asked.
+#[derive(Clone, Default)]
+struct Support {
+    /// Paths that are asked for, and whether they were found.
+    paths: HashMap<u64, bool>,
+    /// Hex words, sorted, so that a shortened hash finds its whole. Empty unless some are asked for.
+    hashes: Vec<String>,
+    asks_hashes: bool,
+    /// In anything said, run or answered.
+    all: Rows,
+    /// In the user's words.
+    user: Rows,
+    cwd: String,
+    tests_passed: bool,
+    built: bool,
+}
+
+impl Support {
+    fn new<'a>(source: &History, probes: &[Probe], asked: impl Iterator<Item = &'a Asked<'a>>) -> Self {
+        let mut support = Self {
+            cwd: source.meta.cwd.as_deref().unwrap_or_default().replace('\\', "/"),
+            ..Self::default()
+        };
+        for asked in asked {
+            match asked {
+                Asked::Hash(_) => support.asks_hashes = true,
+                Asked::Path(it) => {
+                    for form in support.forms(it) {
+                        support.paths.insert(hash(&form), false);
+                    }
+                }
+                Asked::Command(it) => support.all.ask(whole_words(it)),
+                Asked::Quote(it) => support.user.ask(whole_words(it)),
+                Asked::Success(what, it) => {
+                    support.all.ask(it);
+                    if *what == Success::Shipped {
+                        SHIPPING.iter().for_each(|it| support.all.ask(it));
+                    }
+                }
+            }
+        }
+        let (first, second) = source.messages().split_at(source.messages().len() / 2);
+        let asked = support.clone();
+        let other_half = || {
+            let mut rest = asked.clone();
+            rest.read(second);
+            rest
+        };
+        let (rest, ()) = cores::both(other_half, || support.read(first));
+        support.join(rest);
+        let mut seen = HashSet::default();
+        let cwd = support.cwd.clone();
+        support.find_path(&cwd, &mut seen);
+        for probe in probes {
+            match &probe.fact {
+                Fact::Command { command, outcome } => {
+                    support.all.find(command);
+                    if outcome.ok {
+                        let tokens = tokens(&command.replace([':', '/', '-'], " "));
+                        support.tests_passed |= tokens.iter().any(|it| cues::TESTING.contains(&it.as_str()));
+                        support.built |= tokens.iter().any(|it| cues::BUILDING.contains(&it.as_str()));
+                    }
+                }
+                Fact::File { path, .. } => support.find_path(path, &mut seen),
+                Fact::Rule { .. }
+                | Fact::Error { .. }
+                | Fact::Plan { .. }
+                | Fact::Decision { .. }
+                | Fact::Identifier { .. }
+                | Fact::Tried { .. }
+                | Fact::Words { .. } => {}
+            }
+        }
+        support.hashes.sort_unstable();
+        support.hashes.dedup();
+        support
+    }
+
+    /// Marks what messages of the source have.
+    fn read(&mut self, messages: &[Message]) {
+        let mut seen = HashSet::default();
+        for message in messages {
+            for part in &message.parts {
+                let (text, user) = match part {
+                    Part::Text(it) => (it.as_str(), message.role == Role::User),
+                    Part::Reasoning(it) => (it.text.as_str(), false),
+                    // Arguments are JSON: take its escapes out, or line breaks grow onto words.
+                    Part::Call(it) => (it.input.as_str(), false),
+                    Part::Output(it) => (it.text.as_str(), false),
+                    Part::Opaque(it) => (it.raw.as_str(), false),
+                    Part::Media(_) => continue,
+                };
+                let unescaped;
+                let text = if matches!(part, Part::Call(_) | Part::Opaque(_)) {
+                    unescaped = text.replace("\\n", "\n").replace("\\t", "\t").replace("\\\"", "\"");
+                    unescaped.as_str()
+                } else {
+                    text
+                };
+                self.find(text, user, &mut seen);
+            }
+        }
+    }
+
+    /// Marks what another found of the same that was asked for.
+    fn join(&mut self, other: Self) {
+        let some = |mine: &mut HashMap<u64, bool>, other: HashMap<u64, bool>| {
+            mine.extend(other.into_iter().filter(|it| it.1));
+        };
+        some(&mut self.paths, other.paths);
+        some(&mut self.all.rows, other.all.rows);
+        some(&mut self.user.rows, other.user.rows);
+        self.hashes.extend(other.hashes);
+    }
+
+    /// Marks what a text of the source has.
+    fn find(&mut self, text: &str, user: bool, seen: &mut HashSet<u64>) {
+        self.all.find(text);
+        if user {
+            self.user.find(text);
+        }
+        if self.paths.is_empty() && !self.asks_hashes {
+            return;
+        }
+        if self.asks_hashes {
+            for word in words_of(text) {
+                let hexes = word.text.split(|c: char| !c.is_ascii_hexdigit());
+                self.hashes.extend(hexes.filter(|it| is_hash(it)).map(str::to_owned));
+            }
+        }
+        // A path has one of these signs, and no word goes over a space.
+        let (bytes, mut at) = (text.as_bytes(), 0);
+        while let Some(sign) = memchr::memchr3(b'.', b'/', b'\\', &bytes[at..]) {
+            let sign = at + sign;
+            let start =
+                bytes[at..sign].iter().rposition(u8::is_ascii_whitespace).map_or(at, |it| at + it + 1);
+            at = bytes[sign..].iter().position(u8::is_ascii_whitespace).map_or(bytes.len(), |it| sign + it);
+            for word in words_of(&text[start..at]) {
+                if word.text.contains(['/', '\\']) || looks_like_path(word.text) {
+                    self.find_path(word.text, seen);
+                }
+            }
+        }
+    }
+
+    /// A path supports every stretch of its components: the file name, a directory above it, the path below a root.
+    fn find_path(&mut self, path: &str, seen: &mut HashSet<u64>) {
+        // Compilers write `path:line:column`, git `a/path`, patches `path)`.
+        let path =
+            path.split([':', '=', '#', '@']).find(|it| it.contains('/') || it.contains('.')).unwrap_or(path);
+        if !seen.insert(hash(path)) {
+            return;
+        }
+        let path = path.replace('\\', "/");
+        let parts: Vec<&str> = path.split('/').filter(|it| !it.is_empty() && *it != ".").take(24).collect();
+        for from in 0..parts.len() {
+            let mut stretch = String::new();
+            for part in &parts[from..] {
+                if !stretch.is_empty() {
+                    stretch.push('/');
+                }
+                stretch.push_str(part);
+                if let Some(found) = self.paths.get_mut(&hash(&stretch)) {
+                    *found = true;
+                }
+            }
+        }
+    }
+
+    /// What a path may be called in the source. None: every source has it.
+    fn forms(&self, word: &str) -> Vec<String> {
+        let word = word.split([':', '=', '#']).next().unwrap_or(word);
+        let plain = word.replace('\\', "/");
+        let below = canonical(&plain, None, &self.cwd);
+        // `~/x` is some home's x.
+        let home = plain.strip_prefix("~/").map(str::to_owned);
+        let bare =
+            |it: &str| it.split('/').filter(|it| !it.is_empty() && *it != ".").collect::<Vec<_>>().join("/");
+        let forms: Vec<String> = [Some(bare(&plain)), Some(bare(&below)), home.as_deref().map(bare)]
+            .into_iter()
+            .flatten()
+            .collect();
+        if forms.iter().any(String::is_empty) { Vec::new() } else { forms }
+    }
+
+    fn has_path(&self, word: &str) -> bool {
+        let forms = self.forms(word);
+        forms.is_empty() || forms.iter().any(|it| self.paths.get(&hash(it)).copied().unwrap_or_default())
+    }
+
+    fn has_hash(&self, word: &str) -> bool {
+        let at = self.hashes.partition_point(|it| it.as_str() < word);
+        self.hashes.get(at).is_some_and(|it| it.starts_with(word))
+    }
+
+    fn succeeded(&self, what: Success) -> bool {
+        match what {
+            Success::Tests => self.tests_passed,
+            Success::Build => self.built,
+            Success::Shipped => SHIPPING.iter().any(|it| self.all.has(it)),
+        }
+    }
+}
+
+fn hash(text: &str) -> u64 {
+    xxh3_64(text.as_bytes())
+}
+
+/// The words of a text, without what holds some together: runs of letters and digits.
+fn runs(mut text: &str) -> impl Iterator<Item = &str> {
+    // How many bytes at the start of a text are letters and digits, or are anything else.
+    let span = |text: &str, letters: bool| {
+        let mut at = 0;
+        while let Some(byte) = text.as_bytes().get(at) {
+            let (letter, len) = match byte {
+                byte if byte.is_ascii() => (byte.is_ascii_alphanumeric(), 1),
+                _ => text[at..].chars().next().map_or((false, 1), |it| (it.is_alphanumeric(), it.len_utf8())),
+            };
+            if letter != letters {
+                break;
+            }
+            at += len;
+        }
+        at
+    };
+    std::iter::from_fn(move || {
+        text = &text[span(text, false)..];
+        let (run, rest) = text.split_at(span(text, true));
+        text = rest;
+        (!run.is_empty()).then_some(run)
+    })
+}
+
+/// 16 bits of a word that most other words do not have.
+fn mark(word: &str) -> usize {
+    let bytes = word.as_bytes();
+    let at = |place: usize| bytes.get(place).copied().unwrap_or_default();
+    let some = [at(0), at(1), at(bytes.len().wrapping_sub(1)), bytes.len() as u8];
+    (u32::from_le_bytes(some).wrapping_mul(0x9E37_79B1) >> 16) as usize
+}
+
+/// Hashes of every one, two and three words in a row that begin with a word `first` holds for.
+fn rows_of(text: &str, first: impl Fn(&str) -> bool, mut take: impl FnMut(u64)) {
+    let mut words = runs(text);
+    let (mut one, mut two, mut three) = (words.next(), words.next(), words.next());
+    while let Some(word) = one {
+        if first(word) {
+            let joined = |row: u64, word| row.rotate_left(5).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ hash(word);
+            let word = hash(word);
+            let pair = two.map(|it| joined(word, it));
+            let triple = pair.zip(three).map(|(pair, it)| joined(pair, it));
+            [Some(word), pair, triple].into_iter().flatten().for_each(&mut take);
+        }
+        (one, two, three) = (two, three, words.next());
+    }
+}
+
+/// A text without an ellipsis at its end and the word that it may have cut.
+fn whole_words(text: &str) -> &str {
+    match text.strip_suffix('…').or_else(|| text.strip_suffix("...")) {
+        Some(cut) => cut.rsplit_once(' ').map_or(cut, |it| it.0),
+        None => text,
+    }
+}
+
+/// Texts between backticks.
+fn code_spans(line: &str) -> Vec<&str> {
+    line.split('`').skip(1).step_by(2).filter(|it| !it.is_empty()).collect()
+}
+
+/// Whether a code span is a command line: it starts with a program that agents run, and has an argument.
+fn is_command(span: &str) -> bool {
+    const PROGRAMS: [&str; 40] = [
+        "git",
+        "gh",
+        "npm",
+        "npx",
+        "pnpm",
+        "yarn",
+        "bun",
+        "bunx",
+        "node",
+        "deno",
+        "cargo",
+        "rustc",
+        "go",
+        "python",
+        "python3",
+        "pip",
+        "pip3",
+        "uv",
+        "pytest",
+        "make",
+        "docker",
+        "kubectl",
+        "terraform",
+        "curl",
+        "wget",
+        "mvn",
+        "gradle",
+        "dotnet",
+        "swift",
+        "ruby",
+        "bundle",
+        "rake",
+        "php",
+        "composer",
+        "mix",
+        "tsc",
+        "eslint",
+        "ruff",
+        "just",
+        "bash",
+    ];
+    let mut parts = span.split_whitespace();
+    parts.next().is_some_and(|it| PROGRAMS.contains(&it)) && parts.next().is_some()
+}
+
+/// A word that names a file: it has an ending, or two slashes. `and/or` and `client/server` do not.
+fn is_file(word: &str) -> bool {
+    let path = word.split([':', '#']).next().unwrap_or(word);
+    let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
+    let ending = name.rsplit_once('.').is_some_and(|(stem, it)| {
+        (1..=5).contains(&it.len())
+            && !stem.is_empty()
+            && it.chars().all(|c| c.is_ascii_alphanumeric())
+            && it.starts_with(|c: char| c.is_ascii_lowercase())
+    });
+    let web = word.contains("://")
+        || word.starts_with("www.")
+        || [".com", ".org", ".io", ".dev", ".net"].iter().any(|it| name.ends_with(it));
+    let deep = path.starts_with(['/', '~', '.']) && path.matches('/').count() >= 2;
+    // Node.js, Vue.js.
+    let brand = name.ends_with(".js") && name.starts_with(char::is_uppercase) && !path.contains('/');
+    let call = brand || name.contains('(') || path.contains('=');
+    !web && !call
+        && looks_like_path(path)
+        && (ending && path.contains('/')
+            || deep
+            || ending && KNOWN_ENDINGS.iter().any(|it| name.ends_with(it)))
+}
+
+/// Endings that make a bare name a file rather than `object.member` or `e.g`.
+const KNOWN_ENDINGS: [&str; 24] = [
+    ".rs", ".ts", ".tsx", ".js", ".jsx", ".py", ".go", ".md", ".json", ".toml", ".yaml", ".yml", ".html",
+    ".css", ".sh", ".java", ".kt", ".swift", ".cpp", ".hpp", ".rb", ".php", ".sql", ".txt",
+];
+
+/// Quotations of at least four words that a line puts into the user's mouth.
+fn quotes(line: &Line, index: &Index) -> Vec<String> {
+    let lower = line.text.to_lowercase();
+    let speaks = [
+        "user said",
+        "user asked",
+        "user says",
+        "user wants",
+        "user wrote",
+        "user told",
+        "user:",
+        "you said",
+        "you asked",
+        "用户说",
+        "用戶說",
+        "ユーザーは",
+        "ユーザー：",
+    ]
+    .iter()
+    .any(|it| lower.contains(it));
+    let under = || {
+        let heads = [
+            "user message",
+            "user's word",
+            "user said",
+            "user quote",
+            "verbatim",
+            "用户原话",
+            "ユーザーの発言",
+        ];
+        index.labels(line).any(|label| heads.iter().any(|it| label.to_lowercase().contains(it)))
+    };
+    let mut out = Vec::new();
+    if line.shape == Shape::Quote && under() {
+        out.push(normal(&line.text));
+    }
+    if speaks || under() {
+        for (open, close) in [('"', '"'), ('“', '”'), ('「', '」')] {
+            let mut rest = line.text.as_str();
+            while let Some((_, after)) = rest.split_once(open) {
+                let Some((inside, more)) = after.split_once(close) else { break };
+                if inside.split_whitespace().count() >= 4
+                    || inside.chars().filter(|c| super::text::is_dense(*c)).count() >= 6
+                {
+                    out.push(inside.to_string());
+                }
+                rest = more;
+            }
+        }
+    }
+    out
+}
+
+/// A claim that all is well.
+fn success(line: &str) -> Option<Success> {
+    let lower = line.to_lowercase();
+    let tests = [
+        "all tests pass",
+        "tests pass",
+        "tests now pass",
+        "tests are passing",
+        "tests are green",
+        "test suite passes",
+        "测试通过",
+        "测试全部通过",
+        "測試通過",
+        "テストは成功",
+        "テストが通",
+        "テストはすべて",
+    ];
+    let builds = [
+        "build succeeds",
+        "build succeeded",
+        "build passes",
+        "build is green",
+        "builds successfully",
+        "compiles cleanly",
+        "构建成功",
+        "ビルド成功",
+    ];
+    let shipped =
+        ["deployed to", "successfully deployed", "was deployed", "released to", "已部署", "デプロイ済"];
+    let claims = |list: &[&str]| list.iter().any(|it| lower.contains(it));
+    let claim = if claims(&tests) {
+        Success::Tests
+    } else if claims(&builds) {
+        Success::Build
+    } else if claims(&shipped) {
+        Success::Shipped
+    } else {
+        return None;
+    };
+    let denied = tokens(line).iter().any(|it| cues::NEGATORS.contains(&it.as_str()));
+    (!denied).then_some(claim)
+}

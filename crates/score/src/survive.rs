@@ -1,0 +1,492 @@
+//! Whether a fact is still there in a form one can use: in one line, with what makes it a fact.
+
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use serde::Serialize;
+
+use super::done;
+use super::idents::is_hash;
+use super::index::{Index, Line, Origin};
+use super::phrases::{
+    agrees, contrast, find_bounded, find_path, ops_in, ops_in_line, outcome_in, status_in, turned_around,
+};
+use super::probe::{Class, Fact, FileOp, Outcome, Polarity, Probe};
+use super::rules::{dequoted, polarity};
+use super::text::{Shape, clip, content, ending, tokens};
+use history::History;
+
+/// Something that the compacted history says and the source contradicts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Contradiction {
+    /// The kind of fact.
+    pub class: Class,
+    /// What the source says.
+    pub expected: String,
+    /// The line that says otherwise.
+    pub line: String,
+    /// Number of its message in the compacted history.
+    pub message: usize,
+}
+
+/// Lines that are reported against one fact.
+const AGAINST: usize = 8;
+
+/// What there is to look in.
+pub(super) struct Scene<'a> {
+    pub(super) index: Index,
+    /// Number of the first source message that stands in the verbatim tail.
+    pub(super) split: usize,
+    kept: Kept,
+    names: Names<'a>,
+    /// Of each sentence of the index.
+    read: Vec<OnceCell<Read>>,
+}
+
+/// What a sentence says, whatever fact is looked for in it.
+struct Read {
+    /// Which way it or the labels above it point.
+    said: Option<Polarity>,
+    /// The two things that it sets against each other.
+    contrast: Option<(String, String)>,
+}
+
+/// What calls and outputs that were carried over still prove.
+#[derive(Default)]
+struct Kept {
+    files: HashMap<String, FileOp>,
+    commands: HashMap<String, Outcome>,
+    errors: HashMap<String, bool>,
+    plan: HashSet<String>,
+}
+
+/// Other names of things, by which a line may call them.
+struct Names<'a> {
+    cwd: String,
+    /// All commands, sorted: a longer one is not its prefix.
+    commands: Vec<&'a str>,
+    /// Sentences that the user did say.
+    user: HashSet<String>,
+}
+
+impl<'a> Scene<'a> {
+    /// `evicted`: the compacted messages before the verbatim tail.
+    pub(super) fn new(
+        source: &History,
+        probes: &'a [Probe],
+        index: Index,
+        evicted: History,
+        split: usize,
+    ) -> Self {
+        let mut kept = Kept::default();
+        for probe in done::probes(&evicted) {
+            match probe.fact {
+                Fact::File { path, op, .. } => {
+                    kept.files.insert(path, op);
+                }
+                Fact::Command { command, outcome } => {
+                    kept.commands.insert(command, outcome);
+                }
+                Fact::Error { signature, resolved, .. } => {
+                    kept.errors.insert(signature, resolved.is_some());
+                }
+                Fact::Plan { item } => {
+                    kept.plan.insert(item);
+                }
+                Fact::Rule { .. }
+                | Fact::Decision { .. }
+                | Fact::Identifier { .. }
+                | Fact::Tried { .. }
+                | Fact::Words { .. } => {}
+            }
+        }
+        let mut commands: Vec<&str> = probes
+            .iter()
+            .filter_map(|it| {
+                if let Fact::Command { command, .. } = &it.fact { Some(command.as_str()) } else { None }
+            })
+            .collect();
+        commands.sort_unstable();
+        let cwd = source.meta.cwd.as_deref().unwrap_or_default().replace('\\', "/");
+        let user = super::said::sentences_of_the_user(source);
+        let read = index.sentences.iter().map(|_| OnceCell::new()).collect();
+        Self { index, split, kept, names: Names { cwd, commands, user }, read }
+    }
+
+    /// Whether `probe` survives; what speaks against it is added to `against`.
+    pub(super) fn finds(&self, probe: &Probe, against: &mut Vec<Contradiction>) -> bool {
+        let most = against.len() + AGAINST;
+        let mut says = |line: &Line| {
+            if against.len() == most {
+                return;
+            }
+            against.push(Contradiction {
+                class: probe.class,
+                expected: probe.text(),
+                line: clip(&line.text, 300).to_string(),
+                message: line.message,
+            });
+        };
+        match &probe.fact {
+            Fact::Rule { text, polarity } => self.rule(text, Some(*polarity), 0.9, true, &mut says),
+            Fact::Tried { text } => self.rule(text, None, 0.8, false, &mut says),
+            Fact::Decision { question: None, choice, .. } => self.rule(choice, None, 0.8, false, &mut says),
+            Fact::Decision { question: Some(question), choice, superseded } => {
+                self.answer(question, choice, superseded, &mut says)
+            }
+            Fact::Words { text } => {
+                let share = if probe.class == Class::G { 0.8 } else { 0.95 };
+                self.index.stretch_with(&content(text), share)
+            }
+            Fact::File { path, op, done } => self.file(path, *op, done, &mut says),
+            Fact::Command { command, outcome } => self.command(command, outcome, &mut says),
+            Fact::Error { signature, resolved, unknown } => {
+                self.error(signature, *resolved, *unknown, &mut says)
+            }
+            Fact::Plan { item } => self.plan(item, &mut says),
+            Fact::Identifier { key, value } => self.identifier(key.as_deref(), value),
+        }
+    }
+
+    fn rule(
+        &self,
+        text: &str,
+        wanted: Option<Polarity>,
+        share: f64,
+        of_user: bool,
+        says: &mut dyn FnMut(&Line),
+    ) -> bool {
+        let needle = content(text);
+        let mut kept = false;
+        let own = wanted.or_else(|| polarity(text));
+        let contrast = contrast(text);
+        for at in self.index.sentences_with(&needle, share) {
+            let (line, sentence) = &self.index.sentences[at];
+            let line = &self.index.lines[*line];
+            let Read { said, contrast: other } = self.read(at);
+            let turned = contrast.as_ref().zip(other.as_ref()).is_some_and(|(a, b)| turned_around(a, b))
+                || matches!(
+                    (own, *said),
+                    (Some(Polarity::Require), Some(Polarity::Forbid))
+                        | (Some(Polarity::Forbid), Some(Polarity::Require))
+                );
+            if turned {
+                if line.fresh && needle.len() >= 3 && !self.names.user.contains(sentence) {
+                    says(line);
+                }
+            } else if (line.of_user || !of_user) && (said.is_some() || own != Some(Polarity::Forbid)) {
+                kept = true;
+            }
+        }
+        kept
+    }
+
+    /// What a sentence says, read once for all facts that are looked for in it.
+    fn read(&self, at: usize) -> &Read {
+        self.read[at].get_or_init(|| {
+            let (line, sentence) = &self.index.sentences[at];
+            let line = &self.index.lines[*line];
+            let said = polarity(sentence)
+                .or_else(|| polarity(&dequoted(sentence)))
+                .or_else(|| self.index.labels(line).find_map(polarity));
+            Read { said, contrast: contrast(sentence) }
+        })
+    }
+
+    fn answer(
+        &self,
+        question: &str,
+        choice: &str,
+        superseded: &[String],
+        says: &mut dyn FnMut(&Line),
+    ) -> bool {
+        let asked: HashSet<String> = content(question).into_iter().collect();
+        let about = |line: &Line, choice: &[String]| {
+            let here: HashSet<String> = tokens(&line.text).into_iter().collect();
+            let near: HashSet<String> = self.index.labels(line).flat_map(tokens).collect();
+            let rest: Vec<&String> = asked.iter().filter(|it| !choice.contains(it)).collect();
+            rest.iter().filter(|it| here.contains(**it) || near.contains(**it)).count() * 2 >= rest.len()
+        };
+        let find = |choice: &str| -> Vec<&Line> {
+            let needle = content(choice);
+            let long = needle.len() >= 6;
+            let lines = self.index.lines_with(&needle, 0.8).map(|it| &self.index.lines[it]);
+            lines.filter(|it| it.origin == Origin::Text && (long || about(it, &needle))).collect()
+        };
+        let found = find(choice);
+        for old in superseded {
+            for line in find(old) {
+                let lower = line.text.to_lowercase();
+                let past = [
+                    "supersed",
+                    "instead",
+                    "no longer",
+                    "rejected",
+                    "earlier",
+                    "first",
+                    "before",
+                    "取代",
+                    "旧",
+                    "以前",
+                ];
+                let right = found.iter().any(|it| std::ptr::eq(*it, line));
+                if line.fresh && !right && !past.iter().any(|it| lower.contains(it)) {
+                    says(line);
+                }
+            }
+        }
+        !found.is_empty()
+    }
+
+    fn file(&self, path: &str, op: FileOp, done: &[FileOp], says: &mut dyn FnMut(&Line)) -> bool {
+        let mut fine = vec![op];
+        if matches!(op, FileOp::Edited | FileOp::Created) {
+            fine.extend(done.iter().filter(|it| matches!(it, FileOp::Edited | FileOp::Created)));
+        }
+        let mut kept = self.kept.files.get(path).is_some_and(|it| fine.contains(it));
+        let aliases = self.aliases(path);
+        let mut wrong = Vec::new();
+        for line in self.index.around(path) {
+            if line.origin != Origin::Text {
+                continue;
+            }
+            let mut names = aliases.iter().map(String::as_str).chain(below_root(&line.text, path));
+            let Some((from, to)) = names.find_map(|it| find_path(&line.text, it)) else { continue };
+            let mut said = ops_in_line(&line.text, from, to);
+            if said.is_empty() {
+                said = self.index.labels(line).map(ops_in).find(|it| !it.is_empty()).unwrap_or_default();
+            }
+            if said.is_empty() {
+                continue;
+            }
+            if said.iter().any(|it| fine.contains(it)) {
+                kept = true;
+            } else if line.fresh && !quoted(&line.text, from) {
+                // Never done at all, or turned around by what was done last. A true but older statement is only
+                // not enough.
+                let never = !said.iter().any(|it| done.contains(it));
+                let gone = op == FileOp::Deleted && !said.contains(&FileOp::Read);
+                if never || gone {
+                    wrong.push((line, said.contains(&FileOp::Deleted)));
+                }
+            }
+        }
+        for (line, deletes) in wrong {
+            if !kept || deletes {
+                says(line);
+            }
+        }
+        kept
+    }
+
+    fn aliases(&self, path: &str) -> Vec<String> {
+        let mut out = vec![path.to_string()];
+        let absolute = path.starts_with(['/', '~']) || path.get(1..3) == Some(":/");
+        if !absolute && !self.names.cwd.is_empty() {
+            out.push(format!("{}/{path}", self.names.cwd.trim_end_matches('/')));
+        }
+        for whole in out.clone() {
+            for home in ["/home/", "/Users/"] {
+                if let Some((_, rest)) = whole.strip_prefix(home).and_then(|it| it.split_once('/')) {
+                    out.push(format!("~/{rest}"));
+                }
+            }
+        }
+        out
+    }
+
+    fn command(&self, command: &str, outcome: &Outcome, says: &mut dyn FnMut(&Line)) -> bool {
+        let same = |it: &Outcome| {
+            it.ok == outcome.ok && it.failed.or(outcome.failed) == outcome.failed.or(it.failed)
+        };
+        let mut kept = self.kept.commands.get(command).is_some_and(same);
+        let mut wrong = Vec::new();
+        for line in self.index.around(command) {
+            if line.origin != Origin::Text {
+                continue;
+            }
+            let Some((from, to)) = self.find_command(&line.text, command) else { continue };
+            let after = self.until_next_command(behind_its_quotes(&line.text, from, to));
+            let said = outcome_in(after)
+                .or_else(|| outcome_in(ending(&line.text[..from], 240)))
+                .or_else(|| self.index.labels(line).filter(|it| !lists(it)).find_map(outcome_in));
+            match said {
+                Some(said) if agrees(&said, outcome) => kept = true,
+                Some(_) if line.fresh => wrong.push(line),
+                Some(_) | None => {}
+            }
+        }
+        if !kept {
+            wrong.into_iter().for_each(says);
+        }
+        kept
+    }
+
+    /// What follows a command in its line, up to the next one: the next thing in backticks, or, after a comma or
+    /// semicolon, a word that some command starts with.
+    fn until_next_command<'t>(&self, after: &'t str) -> &'t str {
+        let text = after.trim_start_matches('`');
+        let quoted = text.find('`').unwrap_or(text.len());
+        let listed = text.match_indices([',', ';']).map(|it| it.0).find(|at| {
+            let next = text[at + 1..].split_whitespace().next().unwrap_or_default();
+            let from = self.names.commands.partition_point(|it| *it < next);
+            !next.is_empty()
+                && self.names.commands.get(from).is_some_and(|it| it.split(' ').next() == Some(next))
+        });
+        let cut = &text[..quoted.min(listed.unwrap_or(text.len()))];
+        // A mark just before the next command is the next command's.
+        let marks = ['✓', '✔', '✅', '✗', '✘', '❌', ' '];
+        if cut.len() < text.len() { cut.trim_end_matches(marks) } else { cut }
+    }
+
+    /// Where `command` stands in a line, whole or cut by an ellipsis after 40 characters, and not as the beginning of
+    /// another command.
+    fn find_command(&self, line: &str, command: &str) -> Option<(usize, usize)> {
+        let longer: Vec<&str> = {
+            let from = self.names.commands.partition_point(|it| *it <= command);
+            self.names.commands[from..]
+                .iter()
+                .take_while(|it| it.starts_with(command))
+                .take(64)
+                .copied()
+                .collect()
+        };
+        let whole = line.match_indices(command).find(|(at, _)| {
+            let before = line[..*at].chars().next_back();
+            let after = line[*at + command.len()..].chars().next();
+            let bounded =
+                |it: Option<char>| it.is_none_or(|c| !(c.is_alphanumeric() || matches!(c, '-' | '_' | '/')));
+            let rest = &line[*at..];
+            bounded(before) && bounded(after) && !longer.iter().any(|it| rest.starts_with(it))
+        });
+        if let Some((at, _)) = whole {
+            return Some((at, at + command.len()));
+        }
+        let start = clip(command, 40);
+        if start.len() == command.len() {
+            return None;
+        }
+        let at = line.find(start)?;
+        let shared = line[at..].char_indices().zip(command.chars()).take_while(|((_, a), b)| a == b).last();
+        let end = shared.map(|((it, c), _)| at + it + c.len_utf8())?;
+        let rest = line[end..].trim_start();
+        (rest.starts_with('…') || rest.starts_with("...")).then_some((at, end))
+    }
+
+    fn error(
+        &self,
+        signature: &str,
+        resolved: Option<usize>,
+        unknown: bool,
+        says: &mut dyn FnMut(&Line),
+    ) -> bool {
+        let mut kept = self.kept.errors.get(signature).is_some_and(|it| *it == resolved.is_some());
+        let needle = tokens(signature);
+        let own: HashSet<String> = needle.iter().cloned().collect();
+        for at in self.index.lines_with(&needle, 0.9) {
+            let line = &self.index.lines[at];
+            if line.origin == Origin::Call {
+                continue;
+            }
+            let settled = self.status(line, &own);
+            let late = resolved.is_some_and(|it| it >= self.split);
+            match (resolved, settled) {
+                _ if unknown || late => kept = true,
+                (None, Some(true)) | (Some(_), Some(false)) if line.fresh => {
+                    let strict = ["unresolved", "unfixed", "still", "open"];
+                    let loud = tokens(&line.text)
+                        .iter()
+                        .any(|it| strict.contains(&it.as_str()) && !own.contains(it));
+                    if settled == Some(true) || loud {
+                        says(line);
+                    }
+                }
+                (Some(_), Some(true)) | (None, Some(false) | None) => kept = true,
+                (Some(_), Some(false) | None) | (None, Some(true)) => {}
+            }
+        }
+        kept
+    }
+
+    fn plan(&self, item: &str, says: &mut dyn FnMut(&Line)) -> bool {
+        let mut kept = self.kept.plan.contains(item);
+        let needle = content(item);
+        let own: HashSet<String> = tokens(item).into_iter().collect();
+        for at in self.index.sentences_with(&needle, 0.8) {
+            let line = &self.index.lines[self.index.sentences[at].0];
+            match self.status(line, &own) {
+                // What stands behind it says nothing against it.
+                Some(false) => {
+                    kept = true;
+                    break;
+                }
+                Some(true) if line.fresh && !kept => says(line),
+                Some(true) | None => {}
+            }
+        }
+        kept
+    }
+
+    /// Whether a line, or the labels above it, say that something is settled or still open. `own` are words of the
+    /// thing itself.
+    fn status(&self, line: &Line, own: &HashSet<String>) -> Option<bool> {
+        status_in(&line.text, own).or_else(|| self.index.labels(line).find_map(|it| status_in(it, own)))
+    }
+
+    fn identifier(&self, key: Option<&str>, value: &str) -> bool {
+        let hash = is_hash(value);
+        let lines = self.index.around(value);
+        let whole = lines.iter().any(|line| {
+            find_bounded(&line.text, value)
+                && key.is_none_or(|key| line.text.to_lowercase().contains(&key.to_lowercase()))
+        });
+        whole
+            || hash && value.len() > 7 && {
+                // Git's short form of a hash.
+                (7..value.len()).any(|len| {
+                    self.index.around(&value[..len]).iter().any(|it| find_bounded(&it.text, &value[..len]))
+                })
+            }
+    }
+}
+
+/// A path as a line calls it that names a directory above it once, `edited in /w/x: src/a.rs`.
+fn below_root<'p>(line: &str, path: &'p str) -> Option<&'p str> {
+    let (_, rest) = line.split_once(" in /")?;
+    let root = rest.split_once(": ")?.0;
+    path.strip_prefix('/')?.strip_prefix(root)?.strip_prefix('/')
+}
+
+/// Whether what stands at `at` is quoted: somebody's words are no statement of what was done.
+fn quoted(line: &str, at: usize) -> bool {
+    line[..at].contains('"') && line[at..].contains('"')
+        || line[..at].contains('“') && line[at..].contains('”')
+}
+
+/// The line from `to` on; where a command at `from..to` goes on within its backticks, from where they close.
+fn behind_its_quotes(line: &str, from: usize, to: usize) -> &str {
+    let rest = &line[to..];
+    let open = line[..from].matches('`').count() % 2 == 1;
+    match rest.find('`') {
+        Some(at) if open => &rest[at..],
+        Some(_) | None => rest,
+    }
+}
+
+/// Whether a heading names several things, as "Commands and errors": it says of none how it ended.
+fn lists(heading: &str) -> bool {
+    heading.contains([',', '&', '/']) || tokens(heading).iter().any(|it| it == "and" || it == "or")
+}
+
+/// Contradictions once each, in order.
+pub(super) fn distinct(all: Vec<Contradiction>) -> Vec<Contradiction> {
+    let mut seen: BTreeMap<(usize, String, String), ()> = BTreeMap::new();
+    all.into_iter()
+        .filter(|it| seen.insert((it.message, it.line.clone(), it.expected.clone()), ()).is_none())
+        .collect()
+}
+
+/// Whether a line is worth judging as a statement: not code, not a label.
+pub(super) fn states(line: &Line) -> bool {
+    line.fresh && line.origin == Origin::Text && line.shape != Shape::Label
+}

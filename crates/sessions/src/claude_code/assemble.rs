@@ -1,0 +1,353 @@
+//! From live rows to messages, in the client's order.
+
+use std::sync::Arc;
+
+use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
+
+use super::blocks::is_blank;
+use crate::Origins;
+use history::{Kind, Message, Part, Role, Usage};
+
+/// A live row, understood: what goes into a message of it. The tree itself is large, and gone by then.
+pub(super) struct Live {
+    pub(super) origin: Origin,
+    pub(super) item: Box<Item>,
+}
+
+/// Where a part of a message comes from.
+#[derive(Clone)]
+pub(super) struct Origin {
+    /// Number of the row.
+    pub(super) row: usize,
+    pub(super) record: u32,
+    pub(super) uuid: Arc<str>,
+    pub(super) at: Option<i64>,
+}
+
+/// What a row says.
+pub(super) enum Item {
+    /// A block or more of a response.
+    Reply { response: Arc<str>, parts: Vec<Part>, usage: Option<Usage>, model: Option<Arc<str>> },
+    /// Tools' results, and what stands beside them in the row.
+    Results { parts: Vec<Part>, kind: Kind },
+    /// A summary.
+    Summary(Vec<Part>),
+    /// In the order of the rows: the user's words, or the client's among them.
+    Words { parts: Vec<Part>, kind: Kind },
+    /// What the client sends in front of the user's words.
+    Before(Vec<Part>),
+    /// What the client sends as `system` behind them.
+    After(Vec<Part>),
+}
+
+impl Item {
+    /// What it is made of.
+    pub(super) fn parts_mut(&mut self) -> &mut Vec<Part> {
+        match self {
+            Self::Reply { parts, .. }
+            | Self::Results { parts, .. }
+            | Self::Summary(parts)
+            | Self::Words { parts, .. }
+            | Self::Before(parts)
+            | Self::After(parts) => parts,
+        }
+    }
+
+    fn parts(&self) -> &[Part] {
+        match self {
+            Self::Reply { parts, .. }
+            | Self::Results { parts, .. }
+            | Self::Summary(parts)
+            | Self::Words { parts, .. }
+            | Self::Before(parts)
+            | Self::After(parts) => parts,
+        }
+    }
+}
+
+/// What the client drops without a word: results whose call is gone, calls whose result is (but those of the
+/// last response, which still run), blank texts of the model, and responses of which only thinking is left.
+pub(super) fn drop_orphans(items: &mut Vec<Live>) {
+    // Calls, each with the one of the same id before it that waits too: of several, a result answers the last.
+    let mut calls: Vec<(usize, usize, Option<usize>, bool)> = Vec::new();
+    let mut waiting: HashMap<&str, usize> = HashMap::new();
+    // The last call, which most results answer; it waits with the others when another comes.
+    let mut last: Option<(&str, usize)> = None;
+    // What goes: number of the item, place of the part.
+    let mut gone: HashSet<(usize, usize)> = HashSet::new();
+    // The last response, while the user has said nothing after it.
+    let mut running = None;
+    for (number, Live { item, .. }) in items.iter().enumerate() {
+        let parts = item.parts();
+        match &**item {
+            Item::Reply { response, .. } => {
+                running = Some(response);
+                for (place, part) in parts.iter().enumerate() {
+                    if let Part::Call(call) = part {
+                        if let Some((id, earlier)) = last.replace((&call.id, calls.len())) {
+                            calls[earlier].2 = waiting.insert(id, earlier);
+                        }
+                        calls.push((number, place, None, false));
+                    } else if is_blank(part) {
+                        gone.insert((number, place));
+                    }
+                }
+            }
+            Item::Results { .. } => {
+                for (place, part) in parts.iter().enumerate() {
+                    let Part::Output(output) = part else { continue };
+                    let answered = last.take_if(|it| it.0 == &*output.id).map(|it| it.1);
+                    let Some(call) = answered.or_else(|| waiting.remove(&*output.id)) else {
+                        gone.insert((number, place));
+                        continue;
+                    };
+                    let (_, _, before, answered) = &mut calls[call];
+                    *answered = true;
+                    if let Some(before) = before {
+                        waiting.insert(&output.id, *before);
+                    }
+                }
+            }
+            Item::Words { .. } | Item::Summary(_) => running = None,
+            Item::Before(_) | Item::After(_) => {}
+        }
+    }
+    let runs = |number: usize| matches!(&*items[number].item, Item::Reply { response, .. } if Some(response) == running);
+    let unanswered = calls.iter().filter(|it| !it.3 && !runs(it.0)).map(|it| (it.0, it.1));
+    gone.extend(unanswered.collect::<Vec<_>>());
+    drop(waiting);
+    let numbers: HashSet<usize> = gone.iter().map(|it| it.0).collect();
+    for number in numbers {
+        let mut place = 0;
+        items[number].item.parts_mut().retain(|_| {
+            place += 1;
+            !gone.contains(&(number, place - 1))
+        });
+    }
+    // Thinking stays where the rest of its response does: whether there is one, for responses of which some row has none.
+    let says = |parts: &[Part]| parts.iter().any(|it| !matches!(it, Part::Reasoning(_)));
+    let replies = || {
+        items.iter().filter_map(|it| match &*it.item {
+            Item::Reply { response, parts, .. } => Some((response, says(parts))),
+            _ => None,
+        })
+    };
+    let mut spoken: HashMap<Arc<str>, bool> =
+        replies().filter(|it| !it.1).map(|(response, _)| (response.clone(), false)).collect();
+    if !spoken.is_empty() {
+        for (response, _) in replies().filter(|it| it.1) {
+            if let Some(spoken) = spoken.get_mut(response) {
+                *spoken = true;
+            }
+        }
+    }
+    items.retain(|it| match &*it.item {
+        Item::Reply { response, parts, .. } => {
+            !parts.is_empty() && (says(parts) || spoken.get(response) == Some(&true))
+        }
+        Item::Results { parts, .. }
+        | Item::Summary(parts)
+        | Item::Words { parts, .. }
+        | Item::Before(parts)
+        | Item::After(parts) => !parts.is_empty(),
+    });
+}
+
+/// Messages under construction: the responses at hand, and what came after them, sorted into what the client sends
+/// first and last.
+#[derive(Default)]
+pub(super) struct Assembly {
+    replies: Vec<Reply>,
+    /// The replies by response, all but the last.
+    by_response: HashMap<Arc<str>, usize>,
+    /// What the rows of all replies say.
+    said: Vec<Piece>,
+    results: Vec<Piece>,
+    before: Vec<Piece>,
+    words: Vec<Piece>,
+    after: Vec<Piece>,
+    out: Assembled,
+}
+
+/// What became of the rows.
+#[derive(Default)]
+pub(super) struct Assembled {
+    pub(super) messages: Vec<Message>,
+    /// The records that each message was made from.
+    pub(super) origins: Origins,
+    /// Which message each row of a summary became.
+    pub(super) summaries: HashMap<usize, usize>,
+}
+
+struct Reply {
+    response: Arc<str>,
+    usage: Option<Usage>,
+    /// The model that reported it.
+    model: Option<Arc<str>>,
+    /// Whether results came before the last of it.
+    late: bool,
+}
+
+/// What a row says, or a part of that.
+struct Piece {
+    /// Nothing if the row stands in an earlier piece of the message already.
+    origin: Option<Origin>,
+    /// The reply that it belongs to, if any.
+    reply: usize,
+    kind: Kind,
+    parts: Vec<Part>,
+}
+
+impl Piece {
+    /// Number of the row.
+    fn row(&self) -> Option<usize> {
+        self.origin.as_ref().map(|it| it.row)
+    }
+}
+
+impl Assembly {
+    /// `items`: how many rows will come.
+    pub(super) fn new(items: usize) -> Self {
+        let out = Assembled { messages: Vec::with_capacity(items), ..Assembled::default() };
+        Self { out, ..Self::default() }
+    }
+
+    /// The next live row.
+    pub(super) fn take(&mut self, Live { origin, item }: Live) {
+        let piece = |kind, parts| Piece { origin: Some(origin), reply: 0, kind, parts };
+        match *item {
+            Item::Reply { response, parts, usage, model } => {
+                // Blocks of one response belong together, also where results came in between.
+                let only_results = self.before.is_empty() && self.words.is_empty() && self.after.is_empty();
+                let known = self.reply(&response).filter(|_| only_results);
+                if known.is_none() && !(only_results && self.results.is_empty()) {
+                    self.flush();
+                }
+                let number = known.unwrap_or(self.replies.len());
+                if known.is_none() {
+                    if let (Some(last), Some(number)) = (self.replies.last(), number.checked_sub(1)) {
+                        self.by_response.insert(last.response.clone(), number);
+                    }
+                    self.replies.push(Reply { response, usage: None, model: None, late: false });
+                }
+                let reply = &mut self.replies[number];
+                if usage.is_some() {
+                    (reply.usage, reply.model) = (usage, model);
+                }
+                reply.late |= !self.results.is_empty();
+                self.said.push(Piece { reply: number, ..piece(Kind::Said, parts) });
+            }
+            Item::Summary(parts) => {
+                // What is attached after a summary stays after it, so that the summary is the first of all.
+                self.flush();
+                self.push(Role::User, Kind::Summary, &mut [piece(Kind::Summary, parts)]);
+            }
+            Item::Results { parts, kind } => self.results.push(piece(kind, parts)),
+            Item::Before(parts) => self.before.push(piece(Kind::Context, parts)),
+            Item::Words { parts, kind } => self.words.push(piece(kind, parts)),
+            Item::After(parts) => self.after.push(piece(Kind::Context, parts)),
+        }
+    }
+
+    /// The number of a response's reply.
+    fn reply(&self, response: &Arc<str>) -> Option<usize> {
+        match self.replies.last()? {
+            last if last.response == *response => Some(self.replies.len() - 1),
+            _ => self.by_response.get(response).copied(),
+        }
+    }
+
+    /// All that the rows became.
+    pub(super) fn done(mut self) -> Assembled {
+        self.flush();
+        self.out
+    }
+
+    fn flush(&mut self) {
+        self.by_response.clear();
+        let mut replies = std::mem::take(&mut self.replies);
+        let mut said = std::mem::take(&mut self.said);
+        // In the order of the file.
+        said.sort_by_key(|it| (it.reply, it.row()));
+        let mut rest = said.as_mut_slice();
+        for (number, reply) in replies.drain(..).enumerate() {
+            let pieces = rest.iter().take_while(|it| it.reply == number).count();
+            let pieces = rest.split_off_mut(..pieces).unwrap_or_default();
+            if reply.late {
+                self.push(Role::Assistant, Kind::Said, &mut calls_last(pieces));
+            } else {
+                self.push(Role::Assistant, Kind::Said, pieces);
+            }
+            if let Some(message) = self.out.messages.last_mut() {
+                (message.usage, message.model) = (reply.usage, reply.model);
+            }
+        }
+        said.clear();
+        (self.replies, self.said) = (replies, said);
+
+        let mut results = std::mem::take(&mut self.results);
+        results.sort_by_key(Piece::row);
+        let beside = |it: &&Piece| it.parts.iter().any(|it| !matches!(it, Part::Output(_)));
+        // A result beside nothing but the client's own text starts no turn.
+        let either = |a, b| if a == b { a } else { Kind::Said };
+        let kind = results.iter().filter(beside).map(|it| it.kind).reduce(either).unwrap_or(Kind::Said);
+        self.push(Role::User, kind, &mut results);
+        if results.len() > 1
+            && let Some(message) = self.out.messages.last_mut()
+        {
+            // All results come first: the API wants them right behind their calls.
+            message.parts.sort_by_key(|it| !matches!(it, Part::Output(_)));
+        }
+        results.clear();
+        self.results = results;
+
+        let mut before = std::mem::take(&mut self.before);
+        self.push(Role::User, Kind::Context, &mut before);
+        for of_a_kind in std::mem::take(&mut self.words).chunk_by_mut(|a, b| a.kind == b.kind) {
+            self.push(Role::User, of_a_kind[0].kind, of_a_kind);
+        }
+        let mut after = std::mem::take(&mut self.after);
+        self.push(Role::System, Kind::Context, &mut after);
+    }
+
+    /// Makes a message of pieces, if there are any.
+    fn push(&mut self, role: Role, kind: Kind, pieces: &mut [Piece]) {
+        let parts = joined(pieces);
+        let origins = || pieces.iter().filter_map(|it| it.origin.as_ref());
+        let Some(first) = origins().next() else { return };
+        let number = self.out.messages.len();
+        let mut message = Message::new(role, kind, parts);
+        message.from = Some(number as u32);
+        message.id = Some(first.uuid.clone());
+        message.at = first.at;
+        self.out.messages.push(message);
+        self.out.origins.push(origins().map(|it| it.record));
+        if kind == Kind::Summary {
+            self.out.summaries.extend(origins().map(|it| (it.row, number)));
+        }
+    }
+}
+
+/// What was said after a result stands before the calls.
+fn calls_last(pieces: &mut [Piece]) -> Vec<Piece> {
+    let (mut said, mut calls) = (Vec::new(), Vec::new());
+    for Piece { origin, reply, kind, parts } in pieces {
+        let (of_calls, others): (Vec<_>, Vec<_>) =
+            std::mem::take(parts).into_iter().partition(|it| matches!(it, Part::Call(_)));
+        let again = origin.clone().filter(|_| others.is_empty());
+        said.push(Piece { origin: origin.take(), reply: *reply, kind: *kind, parts: others });
+        calls.push(Piece { origin: again, reply: *reply, kind: *kind, parts: of_calls });
+    }
+    said.into_iter().chain(calls).filter(|it| !it.parts.is_empty()).collect()
+}
+
+/// The parts of several pieces, no more room than they take.
+fn joined(pieces: &mut [Piece]) -> Vec<Part> {
+    let many: usize = pieces.iter().skip(1).map(|it| it.parts.len()).sum();
+    let mut pieces = pieces.iter_mut();
+    let mut out = pieces.next().map(|it| std::mem::take(&mut it.parts)).unwrap_or_default();
+    out.reserve_exact(many);
+    pieces.for_each(|it| out.append(&mut it.parts));
+    out.shrink_to_fit();
+    out
+}

@@ -1,0 +1,421 @@
+//! The rows of a file: the tree that they make, read on all cores.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use foldhash::HashMap;
+use memchr::memmem;
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer};
+use serde_json::value::RawValue;
+
+use super::read::{Loaded, load, said};
+use super::{ROW_TYPES, SIDE_TYPES, fast};
+use crate::lines::{HEAD, backwards, each_line_in};
+use crate::{Keep, LOOKED_AT_WHOLE, Note, Record, Source, derive, glimpse};
+use history::error::Result;
+use history::json;
+
+/// What of a line decides about its place. A field of the wrong type counts as missing.
+#[derive(Deserialize, Default)]
+pub(super) struct Line<'a> {
+    #[serde(rename = "type", default, deserialize_with = "lenient")]
+    pub(super) kind: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) uuid: Option<String>,
+    #[serde(rename = "parentUuid", default, deserialize_with = "lenient")]
+    pub(super) parent: Option<String>,
+    #[serde(rename = "sourceToolAssistantUUID", default, deserialize_with = "lenient")]
+    pub(super) answers: Option<String>,
+    #[serde(rename = "isSidechain", default, deserialize_with = "lenient")]
+    pub(super) sidechain: Option<bool>,
+    #[serde(rename = "isMeta", default, deserialize_with = "lenient")]
+    pub(super) meta: Option<bool>,
+    #[serde(rename = "isCompactSummary", default, deserialize_with = "lenient")]
+    pub(super) summary: Option<bool>,
+    #[serde(rename = "isApiErrorMessage", default, deserialize_with = "lenient")]
+    pub(super) api_error: Option<bool>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) subtype: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) timestamp: Option<String>,
+    #[serde(rename = "sessionId", default, deserialize_with = "lenient")]
+    pub(super) session: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) cwd: Option<String>,
+    #[serde(rename = "leafUuid", default, deserialize_with = "lenient")]
+    pub(super) leaf: Option<String>,
+    #[serde(rename = "compactMetadata", default, deserialize_with = "lenient")]
+    pub(super) compact: Option<Box<Compact>>,
+    #[serde(borrow, default)]
+    pub(super) message: Option<&'a RawValue>,
+}
+
+/// `compactMetadata` of a boundary.
+#[derive(Deserialize, Default)]
+pub(super) struct Compact {
+    #[serde(default, deserialize_with = "lenient")]
+    pub(super) trigger: Option<String>,
+    #[serde(rename = "preTokens", default, deserialize_with = "lenient")]
+    pub(super) before: Option<u64>,
+    #[serde(rename = "postTokens", default, deserialize_with = "lenient")]
+    pub(super) after: Option<u64>,
+    #[serde(rename = "preservedSegment", default, deserialize_with = "lenient")]
+    pub(super) segment: Option<Segment>,
+    #[serde(rename = "preservedMessages", default, deserialize_with = "lenient")]
+    pub(super) kept: Option<Kept>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Segment {
+    pub(super) head_uuid: String,
+    pub(super) anchor_uuid: String,
+    pub(super) tail_uuid: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Kept {
+    pub(super) anchor_uuid: String,
+    pub(super) uuids: Vec<String>,
+}
+
+/// Takes whatever stands there, and makes nothing of what is of another type.
+pub(super) fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    from: D,
+) -> Result<Option<T>, D::Error> {
+    let raw = <&RawValue>::deserialize(from)?;
+    Ok(serde_json::from_str(raw.get()).ok())
+}
+
+/// What of a row decides about its place.
+#[derive(Default)]
+pub(super) struct Place<'a> {
+    pub(super) kind: RowKind,
+    pub(super) uuid: Cow<'a, str>,
+    pub(super) parent: Option<Cow<'a, str>>,
+    pub(super) answers: Option<Cow<'a, str>>,
+    pub(super) sidechain: bool,
+    pub(super) response: Option<Cow<'a, str>>,
+    pub(super) at: Option<i64>,
+    pub(super) session: Option<Cow<'a, str>>,
+    pub(super) cwd: Option<Cow<'a, str>>,
+    pub(super) compact: Option<Box<Compact>>,
+}
+
+/// What a row is, as far as the tree is concerned.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum RowKind {
+    /// The user's, or the client's in the user's place.
+    User { meta: bool, summary: bool, result: bool },
+    /// One block of a response, or all of it.
+    Assistant { api_error: bool },
+    /// Text that the client adds.
+    Attachment,
+    /// A command that ran in the client, sent as the user's.
+    LocalCommand,
+    /// Where a compaction cut.
+    Boundary,
+    /// Anything else that others hang on.
+    #[default]
+    Link,
+}
+
+/// A row of the tree.
+pub(super) struct Row {
+    pub(super) record: u32,
+    pub(super) line: u64,
+    pub(super) kind: RowKind,
+    pub(super) uuid: Arc<str>,
+    pub(super) parent: Option<Arc<str>>,
+    pub(super) answers: Option<Arc<str>>,
+    pub(super) sidechain: bool,
+    /// `message.id` of an assistant's row; one without is a response of its own.
+    pub(super) response: Option<Arc<str>>,
+    pub(super) at: Option<i64>,
+    pub(super) cwd: Option<Arc<str>>,
+    pub(super) compact: Option<Box<Compact>>,
+    /// What it says, where that was kept while the line was looked at.
+    pub(super) loaded: Option<Result<Loaded, String>>,
+}
+
+/// All lines, of which the rows are known by their place in the tree.
+#[derive(Default)]
+pub(super) struct Index {
+    pub(super) records: Vec<Record>,
+    pub(super) notes: Vec<Note>,
+    pub(super) rows: Vec<Row>,
+    pub(super) session: Option<Arc<str>>,
+    pub(super) times: Option<(i64, i64)>,
+    /// Whether any line was one of Claude Code's.
+    pub(super) known: bool,
+    /// The last `last-prompt`: what it points at, how many rows came before it, its line.
+    pub(super) pointer: Option<(Arc<str>, usize, u64)>,
+    /// All lines, blank ones too.
+    lines: u64,
+}
+
+impl Index {
+    /// Looks at the lines from the last one backwards, on all cores: at all of them, or at no more than the chain depends
+    /// on and at the first (or at all if they are few).
+    ///
+    /// What rows say is read with them as far back as the chain is likely to lead: to the last place where a compaction
+    /// cut. Rows before it that it leads to all the same are left to be read once more.
+    pub(super) fn of(source: &dyn Source, keep: &Keep, all: bool) -> Result<Self> {
+        let mut parts: Vec<Self> = Vec::new();
+        let bounded = AtomicBool::new(false);
+        let all = all || source.len() <= LOOKED_AT_WHOLE;
+        let look = |range| Self::within(source, range, Some(keep).filter(|_| !bounded.load(Relaxed)));
+        // Where it was last asked whether they are enough: again when there is a quarter more.
+        let mut asked = source.len();
+        let from = backwards(source, look, |part, from| {
+            let behind = source.len() - from;
+            bounded.fetch_or(part.boundary().is_some(), Relaxed);
+            parts.push(part);
+            if all || !bounded.load(Relaxed) || (source.len() - asked) * 5 > behind * 4 {
+                return true;
+            }
+            asked = from;
+            parts = vec![Self::joined(std::mem::take(&mut parts))];
+            !parts[0].is_enough()
+        })?;
+        let mut index = Self::joined(parts);
+        if from == 0 {
+            return Ok(index.without_sidechains());
+        }
+        // The first time is the earliest of the first rows, which are not quite in order.
+        let first = Self::within(source, 0..HEAD.min(from), None)?;
+        let lines =
+            if index.notes.is_empty() { 0 } else { each_line_in(source, 0..from, |_, _, _| Ok(true))? };
+        index = Self::joined(vec![index, Self { times: first.times, lines, ..Self::default() }]);
+        Ok(index)
+    }
+
+    /// Looks at the lines that begin in a range; with `keep`, what rows say is read, and kept as that leaves it.
+    fn within(source: &dyn Source, range: Range<u64>, keep: Option<&Keep>) -> Result<Self> {
+        let mut index = Self::default();
+        let mut held = fast::Held::default();
+        let mut model: Option<Arc<str>> = None;
+        index.lines = each_line_in(source, range, |number, record, bytes| {
+            let at = index.records.len() as u32;
+            index.records.push(record);
+            let keep_here = |text: &str, keep: &Keep| keep(text, record.at).unwrap_or_else(|| text.into());
+            let make = keep.map(|keep| move |text: &str| keep_here(text, keep));
+            let mut reader = fast::Reader { keep: make.as_ref().map(|it| it as _), held: &mut held };
+            if let Some(it) = reader.look(bytes) {
+                index.place(number, at, it.place);
+                if let (Some(row), true) = (index.rows.last_mut(), keep.is_some()) {
+                    let answered = shared(it.said.model.as_deref(), model.as_ref());
+                    row.loaded = Some(Ok(said(row, it.said, answered.clone())));
+                    model = answered.or(model.take());
+                }
+                return Ok(true);
+            }
+            let rows = index.rows.len();
+            let text = json::mend(bytes);
+            if let Err(what) = index.take(number, at, &text) {
+                index.notes.push(Note { line: number, what });
+            }
+            if let (Some(row), Some(keep)) = (index.rows.get_mut(rows), keep) {
+                row.loaded = Some(load(row, &text, keep, record.at));
+            }
+            Ok(true)
+        })?;
+        // All ranges are held until the first one is there.
+        index.records.shrink_to_fit();
+        index.rows.shrink_to_fit();
+        Ok(index)
+    }
+
+    /// The last place where a compaction cut.
+    pub(super) fn boundary(&self) -> Option<usize> {
+        self.rows.iter().rposition(|it| it.kind == RowKind::Boundary && !it.sidechain)
+    }
+
+    /// Whether nothing before it can change what is live: behind the last boundary everything hangs together, what that
+    /// boundary preserves is there, and so is what is told of the session.
+    fn is_enough(&self) -> bool {
+        let Some(boundary) = self.boundary() else { return false };
+        let Some(compact) = &self.rows[boundary].compact else { return false };
+        let by_uuid: HashMap<&str, &Row> = self.rows.iter().map(|it| (&*it.uuid, it)).collect();
+        let there = |uuid: &str| by_uuid.contains_key(uuid);
+        let hangs = |row: &Row| row.parent.as_deref().is_none_or(there);
+        let preserved = match (&compact.kept, &compact.segment) {
+            (Some(kept), _) => there(&kept.anchor_uuid) && kept.uuids.iter().all(|it| there(it)),
+            (None, Some(segment)) => {
+                let mut at = by_uuid.get(segment.tail_uuid.as_str());
+                let mut steps = 0;
+                while let Some(row) =
+                    at.filter(|it| *it.uuid != *segment.head_uuid && steps < self.rows.len())
+                {
+                    at = row.parent.as_deref().and_then(|it| by_uuid.get(it));
+                    steps += 1;
+                }
+                at.is_some() && there(&segment.anchor_uuid)
+            }
+            (None, None) => true,
+        };
+        let pointed = match &self.pointer {
+            Some((leaf, before, _)) if boundary < *before => there(leaf),
+            Some(_) | None => true,
+        };
+        let behind = || self.rows[boundary..].iter().filter(|it| !it.sidechain);
+        preserved
+            && pointed
+            && self.session.is_some()
+            && behind().all(hangs)
+            && behind().any(|it| it.at.is_some())
+    }
+
+    /// Parts of one file, the last one first, as one.
+    fn joined(parts: Vec<Self>) -> Self {
+        let (records, rows) =
+            parts.iter().fold((0, 0), |sum, it| (sum.0 + it.records.len(), sum.1 + it.rows.len()));
+        let mut parts = parts.into_iter().rev();
+        let mut all = parts.next().unwrap_or_default();
+        all.records.reserve_exact(records - all.records.len());
+        all.rows.reserve_exact(rows - all.rows.len());
+        for part in parts {
+            let (records, rows, lines) = (all.records.len() as u32, all.rows.len(), all.lines);
+            all.records.extend(part.records);
+            all.notes.extend(part.notes.into_iter().map(|it| Note { line: it.line + lines, ..it }));
+            all.rows.extend(part.rows.into_iter().map(|it| Row {
+                record: it.record + records,
+                line: it.line + lines,
+                ..it
+            }));
+            all.session = part.session.or(all.session);
+            if let Some((from, to)) = part.times {
+                all.time(from);
+                all.time(to);
+            }
+            all.known |= part.known;
+            if let Some((leaf, before, line)) = part.pointer {
+                all.pointer = Some((leaf, before + rows, line + lines));
+            }
+            all.lines += part.lines;
+        }
+        all
+    }
+
+    /// A sub-agent's file is nothing but sidechain: there it is the chain.
+    fn without_sidechains(mut self) -> Self {
+        if self.rows.iter().all(|it| it.sidechain) {
+            self.rows.iter_mut().for_each(|it| it.sidechain = false);
+        }
+        self
+    }
+
+    fn time(&mut self, at: i64) {
+        let (first, last) = self.times.unwrap_or((at, at));
+        self.times = Some((first.min(at), last.max(at)));
+    }
+
+    fn take(&mut self, number: u64, record: u32, text: &str) -> Result<(), String> {
+        if !text.starts_with('{') {
+            return Err(format!("expected a JSON object, found {}; not used", glimpse(text)));
+        }
+        let line: Line =
+            serde_json::from_str(text).map_err(|it| format!("expected a JSON object: {it}; not used"))?;
+        let Some(kind) = line.kind.as_deref() else {
+            return Err("expected a type, found none; not used".into());
+        };
+        if !ROW_TYPES.contains(&kind) && line.uuid.is_none() {
+            if kind == "last-prompt"
+                && let Some(leaf) = line.leaf
+            {
+                self.pointer = Some((leaf.into(), self.rows.len(), number));
+            }
+            if !SIDE_TYPES.contains(&kind) {
+                return Err(format!("unknown type {kind:?}; not used"));
+            }
+            self.known = true;
+            self.session = shared(line.session.as_deref(), self.session.as_ref()).or(self.session.take());
+            return Ok(());
+        }
+        let Some(uuid) = line.uuid else {
+            return Err(format!("expected a uuid on {kind:?}, found none; not used"));
+        };
+        let message = line.message.map_or("", RawValue::get);
+        #[derive(Deserialize)]
+        struct Id {
+            #[serde(default, deserialize_with = "lenient")]
+            id: Option<String>,
+        }
+        let response = if kind == "assistant" { serde_json::from_str::<Id>(message).ok() } else { None };
+        let kind = match (kind, line.subtype.as_deref()) {
+            ("user", _) => RowKind::User {
+                meta: line.meta == Some(true),
+                summary: line.summary == Some(true),
+                result: memmem::find(message.as_bytes(), b"\"tool_result\"").is_some(),
+            },
+            ("assistant", _) => RowKind::Assistant { api_error: line.api_error == Some(true) },
+            ("attachment", _) => RowKind::Attachment,
+            ("system", Some("local_command")) => RowKind::LocalCommand,
+            ("system", Some("compact_boundary")) => RowKind::Boundary,
+            _ => RowKind::Link,
+        };
+        let place = Place {
+            kind,
+            uuid: uuid.into(),
+            parent: line.parent.map(Cow::Owned),
+            answers: line.answers.map(Cow::Owned),
+            sidechain: line.sidechain == Some(true),
+            response: response.and_then(|it| it.id).map(Cow::Owned),
+            at: line.timestamp.as_deref().and_then(derive::parse_time),
+            session: line.session.map(Cow::Owned),
+            cwd: line.cwd.map(Cow::Owned),
+            compact: line.compact,
+        };
+        self.place(number, record, place);
+        Ok(())
+    }
+
+    /// Puts a row into the tree.
+    fn place(&mut self, line: u64, record: u32, place: Place<'_>) {
+        self.known = true;
+        let session = shared(place.session.as_deref(), self.session.as_ref());
+        self.session = session.or_else(|| self.session.take());
+        if let Some(at) = place.at {
+            self.time(at);
+        }
+        // Most rows are of the same directory and response as the one before, and hang on it.
+        let before = self.rows.last();
+        let known = |of: fn(&Row) -> Option<&Arc<str>>| before.and_then(of);
+        let uuid: Arc<str> = (&*place.uuid).into();
+        let response = match place.kind {
+            RowKind::Assistant { .. } => {
+                let response = shared(place.response.as_deref(), known(|it| it.response.as_ref()));
+                Some(response.unwrap_or_else(|| uuid.clone()))
+            }
+            RowKind::User { .. }
+            | RowKind::Attachment
+            | RowKind::LocalCommand
+            | RowKind::Boundary
+            | RowKind::Link => None,
+        };
+        self.rows.push(Row {
+            record,
+            line,
+            kind: place.kind,
+            parent: shared(place.parent.as_deref(), known(|it| Some(&it.uuid))),
+            answers: shared(place.answers.as_deref(), known(|it| Some(&it.uuid))),
+            sidechain: place.sidechain,
+            response,
+            at: place.at,
+            cwd: shared(place.cwd.as_deref(), known(|it| it.cwd.as_ref())),
+            compact: place.compact,
+            loaded: None,
+            uuid,
+        });
+    }
+}
+
+/// The known text in the place of an equal one, so that it is held once.
+fn shared(new: Option<&str>, known: Option<&Arc<str>>) -> Option<Arc<str>> {
+    let new = new?;
+    Some(known.filter(|it| ***it == *new).map_or_else(|| new.into(), Arc::clone))
+}

@@ -1,0 +1,93 @@
+//! Claude Code's `~/.claude/projects/<folder>/<session id>.jsonl`.
+//!
+//! The file is a tree of rows (`uuid`, `parentUuid`) among lines that are not context. What the client sends next is
+//! one path through the tree: `chain` reads the tree (`fast` nearly all rows, `read` and `blocks` the rest), `path`
+//! finds it, `assemble` makes messages of its rows.
+//! What is not documented was measured: Claude Code 2.1.197 and 2.1.328 resumed hand-made sessions, and the request
+//! that the model got was compared.
+//!
+//! One deliberate difference: the client sends consecutive user rows as blocks of one message. Here they are one
+//! message only as far as they are of one [kind](history::Kind), so that what the client injects is never
+//! taken for the user's words, and a history can be cut between a tool's result and the prompt that follows it.
+
+mod assemble;
+mod blocks;
+mod chain;
+mod fast;
+mod fields;
+mod patch;
+mod path;
+mod read;
+mod write;
+#[cfg(test)]
+mod tests;
+
+pub use read::{read, scan};
+pub use write::write;
+
+/// Rows of the tree.
+const ROW_TYPES: [&str; 5] = ["user", "assistant", "system", "attachment", "progress"];
+
+/// Lines beside the tree, seen in versions 1.0 to 2.1.328. They are never context.
+const SIDE_TYPES: [&str; 25] = [
+    "agent-name",
+    "ai-title",
+    "api-request",
+    "api-request-blob",
+    "api-request-shape",
+    "atis-latch",
+    "bridge-session",
+    "content-replacement",
+    "cost-state",
+    "custom-title",
+    "file-history-delta",
+    "file-history-snapshot",
+    "frame-link",
+    "last-prompt",
+    "mode",
+    "permission-mode",
+    "pr-link",
+    "queue-operation",
+    "relocated",
+    "result",
+    "started",
+    "summary",
+    "tag",
+    "tools-used",
+    "worktree-state",
+];
+
+pub use blocks::is_clients;
+
+/// Whether the first part of a file (about 64 KB, mended) surely is a Claude Code transcript: one of its lines is a
+/// row of the tree, or a side line that names what only Claude Code has.
+pub fn sniff(first_lines: &str) -> bool {
+    first_lines.trim_start_matches('\u{feff}').lines().map(str::trim).filter(|it| !it.is_empty()).any(
+        |line| {
+            match serde_json::from_str::<chain::Line>(line) {
+                Ok(it) => match it.kind.as_deref() {
+                    Some(kind) if ROW_TYPES.contains(&kind) => {
+                        it.uuid.is_some()
+                            && (it.parent.is_some()
+                                || line.contains("\"parentUuid\"")
+                                || it.sidechain.is_some())
+                            && (it.message.is_some()
+                                || it.subtype.is_some()
+                                || !matches!(kind, "user" | "assistant"))
+                    }
+                    Some("summary") => it.leaf.is_some(),
+                    Some("file-history-snapshot") => line.contains("\"messageId\""),
+                    Some(kind) => SIDE_TYPES.contains(&kind) && it.session.is_some(),
+                    None => false,
+                },
+                // A first line longer than what was given.
+                Err(_) => {
+                    line.starts_with('{')
+                        && line.contains("\"parentUuid\":")
+                        && line.contains("\"isSidechain\":")
+                        && line.contains("\"type\":")
+                }
+            }
+        },
+    )
+}

@@ -1,0 +1,215 @@
+//! Which rows are live: the leaf of the tree, and the path that the client would send.
+
+use std::sync::Arc;
+
+use foldhash::{HashMap, HashMapExt, HashSet};
+
+use super::chain::{Index, Row, RowKind};
+use crate::Note;
+
+impl Index {
+    /// The numbers of the live rows in the order in which the client goes through them.
+    ///
+    /// - The path ends in the newest descendant of what the last `last-prompt` points at, else in the last row. A
+    ///   boundary that comes after the pointer makes it void. The order of the file counts, never the time stamps.
+    /// - It leads over `parentUuid` alone, so that it stops at a boundary; `logicalParentUuid` is not followed.
+    /// - Rows that the last boundary preserves stand behind their anchor.
+    /// - Parallel calls are a tree: the rest of a response on the path, and the results of its calls, are put back.
+    ///
+    /// Where no row hangs on another, there is no tree (files made by other tools): all rows in their order.
+    pub(super) fn live(&mut self) -> Vec<usize> {
+        // Of several rows with one uuid the last counts.
+        let by_uuid: HashMap<&str, usize> =
+            self.rows.iter().enumerate().map(|(at, it)| (&*it.uuid, at)).collect();
+        let find = |uuid: &Option<Arc<str>>| uuid.as_ref().and_then(|it| by_uuid.get(&**it)).copied();
+        // Most rows hang on the one before, whose uuid they then share.
+        let unique = by_uuid.len() == self.rows.len();
+        let mut parents: Vec<Option<usize>> = Vec::with_capacity(self.rows.len());
+        for (at, row) in self.rows.iter().enumerate() {
+            let before = at.checked_sub(1).filter(|_| unique);
+            let on_it =
+                |it: &usize| row.parent.as_ref().is_some_and(|of| Arc::ptr_eq(of, &self.rows[*it].uuid));
+            parents.push(before.filter(on_it).or_else(|| find(&row.parent)));
+        }
+
+        let main: Vec<usize> = (0..self.rows.len()).filter(|it| !self.rows[*it].sidechain).collect();
+        if main.len() > 1 && main.iter().all(|it| parents[*it].is_none() && self.rows[*it].compact.is_none())
+        {
+            let what = "expected parentUuid to link the rows, found none that does; their order in the file is taken".into();
+            let line = self.rows[main[0]].line;
+            self.notes.push(Note { line, what });
+            return main;
+        }
+        let boundary = self.boundary();
+        let kept = boundary.and_then(|it| self.relink(it, &by_uuid, &mut parents));
+        let pointed = match &self.pointer {
+            Some((leaf, before, line)) if boundary.is_none_or(|it| it < *before) => {
+                let found = by_uuid.get(&**leaf).copied();
+                if found.is_none() {
+                    let what = "expected leafUuid to name a row, found none; the last row is taken".into();
+                    self.notes.push(Note { line: *line, what });
+                }
+                found
+            }
+            _ => None,
+        };
+        // The client ends the path in a message: never in a row that only reports progress, nor in one without a time.
+        let timed = main.iter().any(|it| self.rows[*it].at.is_some());
+        let is_leaf = |it: &usize| {
+            let row = &self.rows[*it];
+            !matches!(row.kind, RowKind::Link | RowKind::Boundary) && (row.at.is_some() || !timed)
+        };
+        let leaf = match pointed {
+            Some(start) => {
+                let below = descendants(start, &parents);
+                main.iter().rev().copied().find(|it| below[*it] && is_leaf(it)).or(Some(start))
+            }
+            None => main.iter().rev().copied().find(is_leaf).or(main.last().copied()),
+        };
+
+        let (mut path, mut seen) = (Vec::new(), vec![false; self.rows.len()]);
+        let mut next = leaf;
+        while let Some(at) = next
+            && !seen[at]
+        {
+            seen[at] = true;
+            path.push(at);
+            next = parents[at];
+        }
+        path.reverse();
+        self.notes.extend(self.hole(&path, &parents));
+        // Once the client has relinked what it preserves, it forgets the other rows before the boundary.
+        let forgotten = |at: usize| match (&kept, boundary) {
+            (Some(kept), Some(boundary)) => at < boundary && !kept.contains(&at),
+            _ => false,
+        };
+        let off = |at: &usize| {
+            let row = &self.rows[*at];
+            !seen[*at] && !row.sidechain && !forgotten(*at) && by_uuid.get(&*row.uuid) == Some(at)
+        };
+        let off: Vec<usize> = (0..self.rows.len()).filter(off).collect();
+        if off.is_empty() {
+            return path;
+        }
+        let mut place: HashMap<&str, usize> = HashMap::new();
+        for (position, &at) in path.iter().enumerate() {
+            if let Some(response) = &self.rows[at].response {
+                place.insert(response, position);
+            }
+        }
+        let mut put_back: HashMap<usize, Vec<usize>> = HashMap::new();
+        for at in off {
+            let row = &self.rows[at];
+            let response = match row.kind {
+                RowKind::Assistant { .. } => row.response.as_deref(),
+                RowKind::User { result: true, .. } => find(&row.answers)
+                    .or_else(|| find(&row.parent))
+                    .and_then(|it| self.rows[it].response.as_deref()),
+                RowKind::User { .. }
+                | RowKind::Attachment
+                | RowKind::LocalCommand
+                | RowKind::Boundary
+                | RowKind::Link => None,
+            };
+            if let Some(position) = response.and_then(|it| place.get(it)) {
+                put_back.entry(*position).or_default().push(at);
+            }
+        }
+        let mut out = Vec::with_capacity(path.len());
+        for (position, at) in path.into_iter().enumerate() {
+            out.push(at);
+            out.extend(put_back.remove(&position).unwrap_or_default());
+        }
+        out
+    }
+
+    /// A note where the path begins at a row whose parent is not in the file: the client sends nothing from before it.
+    fn hole(&self, path: &[usize], parents: &[Option<usize>]) -> Option<Note> {
+        let root = *path.first()?;
+        let parent = self.rows[root].parent.as_ref().filter(|_| parents[root].is_none())?;
+        let is_message =
+            |it: &&Row| !it.sidechain && matches!(it.kind, RowKind::User { .. } | RowKind::Assistant { .. });
+        let hidden = self.rows[..root].iter().filter(is_message).count();
+        let what = format!(
+            "expected a row with uuid {parent}, found none; Claude Code resumes from this row, so {hidden} rows with messages before it are left out (they stay in the file)"
+        );
+        (hidden > 0).then(|| Note { line: self.rows[root].line, what })
+    }
+
+    /// Hangs what a boundary preserves behind its anchor, and what hung on the anchor behind that. Nothing if it
+    /// preserves nothing, or a row that is not there.
+    fn relink(
+        &self,
+        boundary: usize,
+        by_uuid: &HashMap<&str, usize>,
+        parents: &mut [Option<usize>],
+    ) -> Option<HashSet<usize>> {
+        let compact = self.rows[boundary].compact.as_ref()?;
+        let find = |uuid: &String| by_uuid.get(uuid.as_str()).copied();
+        let (anchor, kept) = match (&compact.kept, &compact.segment) {
+            (Some(kept), _) => {
+                (find(&kept.anchor_uuid)?, kept.uuids.iter().map(find).collect::<Option<Vec<_>>>()?)
+            }
+            (None, Some(segment)) => {
+                let (head, mut at) = (find(&segment.head_uuid)?, find(&segment.tail_uuid)?);
+                let (mut kept, mut seen) = (vec![at], HashSet::from_iter([at]));
+                while at != head {
+                    at = parents[at]?;
+                    if !seen.insert(at) {
+                        return None;
+                    }
+                    kept.push(at);
+                }
+                kept.reverse();
+                (find(&segment.anchor_uuid)?, kept)
+            }
+            (None, None) => return None,
+        };
+        let (&head, &tail) = (kept.first()?, kept.last()?);
+        let set: HashSet<usize> = kept.iter().copied().collect();
+        if set.contains(&anchor) {
+            return None;
+        }
+        for (at, parent) in parents.iter_mut().enumerate() {
+            if *parent == Some(anchor) && at != head {
+                *parent = Some(tail);
+            }
+        }
+        parents[head] = Some(anchor);
+        for pair in kept.windows(2) {
+            parents[pair[1]] = Some(pair[0]);
+        }
+        Some(set)
+    }
+}
+
+/// Which rows hang on `start`, it included. Each parent is followed once.
+fn descendants(start: usize, parents: &[Option<usize>]) -> Vec<bool> {
+    #[derive(Clone, Copy)]
+    enum Known {
+        No,
+        Asked,
+        Is(bool),
+    }
+    let mut known = vec![Known::No; parents.len()];
+    known[start] = Known::Is(true);
+    for row in 0..parents.len() {
+        let (mut path, mut at) = (Vec::new(), Some(row));
+        let answer = loop {
+            match at.map(|it| (it, known[it])) {
+                Some((it, Known::No)) => {
+                    known[it] = Known::Asked;
+                    path.push(it);
+                    at = parents[it];
+                }
+                Some((_, Known::Is(answer))) => break answer,
+                // The root, or a cycle.
+                Some((_, Known::Asked)) | None => break false,
+            }
+        };
+        for it in path {
+            known[it] = Known::Is(answer);
+        }
+    }
+    known.into_iter().map(|it| matches!(it, Known::Is(true))).collect()
+}

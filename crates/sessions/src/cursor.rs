@@ -1,0 +1,550 @@
+//! JSON gone through once, from front to back: what is asked for is taken, everything else is passed over, and all of it
+//! is checked on the way. For the records that make up nearly all of a session. Everything gives `None` for what is no
+//! JSON, and for JSON that is other than was asked for: such a record is for a reader that takes its time.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+
+use history::wide::{SIDE, special};
+
+/// A place in a JSON text. What is not taken may be no UTF-8.
+#[derive(Debug)]
+pub struct Cursor<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    /// Bytes of white space between tokens that were passed so far.
+    spaces: usize,
+}
+
+impl<'a> Cursor<'a> {
+    /// What `take` makes of a text, if nothing but white space follows what it took.
+    pub fn whole<T>(bytes: &'a [u8], take: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        let mut it = Self { bytes, at: 0, spaces: 0 };
+        let taken = take(&mut it)?;
+        it.space();
+        (it.at == bytes.len()).then_some(taken)
+    }
+
+    /// Goes through an object. `each` gets every name, with the cursor before its value, which it has to take.
+    pub fn object(&mut self, mut each: impl FnMut(&mut Self, &str) -> Option<()>) -> Option<()> {
+        self.token(b'{')?;
+        if self.next_is(b'}') {
+            return self.token(b'}');
+        }
+        loop {
+            self.space();
+            let name = self.string()?;
+            self.token(b':')?;
+            each(self, &name)?;
+            match self.peek()? {
+                b',' => self.at += 1,
+                b'}' => return self.token(b'}'),
+                _ => return None,
+            }
+        }
+    }
+
+    /// Goes through an array. `each` has to take an element.
+    pub fn list(&mut self, mut each: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
+        self.token(b'[')?;
+        if self.next_is(b']') {
+            return self.token(b']');
+        }
+        loop {
+            each(self)?;
+            match self.peek()? {
+                b',' => self.at += 1,
+                b']' => return self.token(b']'),
+                _ => return None,
+            }
+        }
+    }
+
+    /// The byte that the next token begins with.
+    pub fn peek(&mut self) -> Option<u8> {
+        self.space();
+        self.bytes.get(self.at).copied()
+    }
+
+    /// Takes what `take` takes, or nothing where `null` stands.
+    pub fn some<T>(&mut self, take: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
+        if self.peek()? == b'n' { self.word("null").map(|()| None) } else { take(self).map(Some) }
+    }
+
+    /// What `take` makes of a value, and where that stands in the text.
+    pub fn span<T>(&mut self, take: impl FnOnce(&mut Self) -> Option<T>) -> Option<(T, Range<usize>)> {
+        self.space();
+        let begin = self.at;
+        take(self).map(|it| (it, begin..self.at))
+    }
+
+    /// A truth value.
+    pub fn bool(&mut self) -> Option<bool> {
+        match self.peek()? {
+            b't' => self.word("true").map(|()| true),
+            b'f' => self.word("false").map(|()| false),
+            _ => None,
+        }
+    }
+
+    /// A whole number, as it is usually written: digits alone.
+    pub fn number(&mut self) -> Option<u64> {
+        let raw = self.value()?;
+        raw.bytes().all(|it| it.is_ascii_digit()).then(|| raw.parse().ok())?
+    }
+
+    /// A string.
+    pub fn string(&mut self) -> Option<Cow<'a, str>> {
+        if let Some(plain) = self.plain_string()? {
+            return Some(Cow::Borrowed(plain));
+        }
+        let begin = self.at;
+        self.pass_string()?;
+        serde_json::from_slice(&self.bytes[begin..self.at]).ok().map(Cow::Owned)
+    }
+
+    /// A string: as it stands where nothing in it is escaped, else what it says.
+    pub fn text<'b>(&mut self, room: &'b mut Room) -> Option<&'b str>
+    where
+        'a: 'b,
+    {
+        match self.plain_string()? {
+            Some(plain) => Some(plain),
+            None => self.escaped_string(room),
+        }
+    }
+
+    /// The string that begins here, if nothing in it is escaped; else the cursor stays.
+    fn plain_string(&mut self) -> Option<Option<&'a str>> {
+        if self.peek()? != b'"' {
+            return None;
+        }
+        let begin = self.at + 1;
+        let end = plain(self.bytes, begin);
+        if *self.bytes.get(end)? != b'"' {
+            return Some(None);
+        }
+        self.at = end + 1;
+        simdutf8::basic::from_utf8(&self.bytes[begin..end]).ok().map(Some)
+    }
+
+    fn escaped_string<'b>(&mut self, room: &'b mut Room) -> Option<&'b str> {
+        let bytes = self.bytes;
+        let (mut at, mut to) = (self.at + 1, 0);
+        // What it says is never longer than how it is written.
+        let most = bytes.len() - self.at + SIDE;
+        if room.0.len() < most {
+            room.0.resize(most, 0);
+        }
+        let out = room.0.as_mut_slice();
+        loop {
+            // All of it is copied, of which the rest is then written over.
+            match bytes.get(at..).and_then(|it| it.first_chunk::<SIDE>()) {
+                Some(side) => {
+                    // Taken out first, or it would be read again behind what is written.
+                    let side = *side;
+                    *out.get_mut(to..)?.first_chunk_mut::<SIDE>()? = side;
+                    let many = special(&side).trailing_zeros() as usize;
+                    (at, to) = (at + many.min(SIDE), to + many.min(SIDE));
+                    if many >= SIDE {
+                        continue;
+                    }
+                }
+                None => {
+                    while let Some(byte) = bytes.get(at).filter(|it| !matches!(it, b'"' | b'\\' | 0..0x20)) {
+                        out[to] = *byte;
+                        (at, to) = (at + 1, to + 1);
+                    }
+                }
+            }
+            match bytes.get(at)? {
+                b'\\' => match SHORT[usize::from(*bytes.get(at + 1)?)] {
+                    0 => {
+                        let (char, len) = long(&bytes[at..])?;
+                        to += char.encode_utf8(out.get_mut(to..)?).len();
+                        at += len;
+                    }
+                    byte => {
+                        out[to] = byte;
+                        (at, to) = (at + 2, to + 1);
+                    }
+                },
+                b'"' => {
+                    self.at = at + 1;
+                    return simdutf8::basic::from_utf8(&out[..to]).ok();
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    /// Any value, as it stands.
+    pub fn value(&mut self) -> Option<&'a str> {
+        let (begin, ()) = (self.at, self.pass()?);
+        simdutf8::basic::from_utf8(&self.bytes[begin..self.at]).ok().map(|it| it.trim_ascii_start())
+    }
+
+    /// Passes over any value.
+    pub fn pass(&mut self) -> Option<()> {
+        let bytes = self.bytes;
+        // The brackets that are open; a number of them that no stack of calls would bear.
+        let mut open: Vec<u8> = Vec::new();
+        loop {
+            let mut ended = true;
+            match self.peek()? {
+                b'"' => self.pass_string()?,
+                b'{' => {
+                    self.at += 1;
+                    if self.next_is(b'}') {
+                        self.at += 1;
+                    } else {
+                        self.name()?;
+                        open.push(b'}');
+                        ended = false;
+                    }
+                }
+                b'[' => {
+                    self.at += 1;
+                    if self.next_is(b']') {
+                        self.at += 1;
+                    } else {
+                        open.push(b']');
+                        ended = false;
+                    }
+                }
+                b't' => self.word("true")?,
+                b'f' => self.word("false")?,
+                b'n' => self.word("null")?,
+                _ => self.at += number(&bytes[self.at..])?,
+            }
+            while ended {
+                let Some(close) = open.last().copied() else { return Some(()) };
+                let found = self.peek()?;
+                self.at += 1;
+                if found == close {
+                    open.pop();
+                } else if found == b',' {
+                    if close == b'}' {
+                        self.name()?;
+                    }
+                    ended = false;
+                } else {
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Any value as it stands, and whether white space stands between its tokens.
+    pub fn value_tight(&mut self) -> Option<(&'a str, bool)> {
+        self.space();
+        let before = self.spaces;
+        let value = self.value()?;
+        Some((value, self.spaces == before))
+    }
+
+    fn name(&mut self) -> Option<()> {
+        self.space();
+        self.pass_string()?;
+        self.token(b':')
+    }
+
+    fn pass_string(&mut self) -> Option<()> {
+        let bytes = self.bytes;
+        self.token(b'"')?;
+        let mut at = self.at;
+        loop {
+            at = plain(bytes, at);
+            match bytes.get(at)? {
+                b'"' => {
+                    self.at = at + 1;
+                    return Some(());
+                }
+                // Which character it stands for is not asked: half of one would do.
+                b'\\' => {
+                    at += match bytes.get(at + 1)? {
+                        b'u' => hex(bytes.get(at + 2..at + 6)?).map(|_| 6)?,
+                        it => Some(2).filter(|_| SHORT[usize::from(*it)] != 0)?,
+                    }
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    fn token(&mut self, byte: u8) -> Option<()> {
+        self.space();
+        let found = self.bytes.get(self.at) == Some(&byte);
+        self.at += usize::from(found);
+        found.then_some(())
+    }
+
+    fn next_is(&mut self, byte: u8) -> bool {
+        self.peek() == Some(byte)
+    }
+
+    fn word(&mut self, word: &str) -> Option<()> {
+        let found = self.bytes[self.at..].starts_with(word.as_bytes());
+        self.at += if found { word.len() } else { 0 };
+        found.then_some(())
+    }
+
+    #[inline]
+    fn space(&mut self) {
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.bytes.get(self.at) {
+            self.at += 1;
+            self.spaces += 1;
+        }
+    }
+}
+
+/// Which of the fields that are known were met: one that comes twice is not usual.
+#[derive(Debug, Default)]
+pub struct Seen(u32);
+
+impl Seen {
+    /// What was taken of the field of that number (up to 31), the first time.
+    pub fn once<T>(&mut self, field: u32, taken: Option<T>) -> Option<T> {
+        let first = !self.has(field);
+        self.0 |= 1 << field;
+        taken.filter(|_| first)
+    }
+
+    /// Whether that field was met.
+    pub fn has(&self, field: u32) -> bool {
+        self.0 & 1 << field != 0
+    }
+}
+
+/// Room for what a string says that stands escaped, used again and again.
+#[derive(Debug, Default)]
+pub struct Room(Vec<u8>);
+
+/// Short texts that are likely to come again soon, so that each is held once: names of tools, ids of calls.
+#[derive(Debug, Default)]
+pub struct Recent {
+    held: [Option<Arc<str>>; RECENT],
+    /// Whose place the next new one takes.
+    next: usize,
+}
+
+/// More than there are tools in use, or calls that wait for their output.
+const RECENT: usize = 16;
+
+impl Recent {
+    /// `text`, as the one that was there before if it was.
+    pub fn of(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.held.iter().flatten().find(|it| ***it == *text) {
+            return known.clone();
+        }
+        let new = Arc::from(text);
+        self.held[self.next] = Some(Arc::clone(&new));
+        self.next = (self.next + 1) % RECENT;
+        new
+    }
+}
+
+/// The first place from `at` on that a string does not hold as it stands: a quote, a backslash, a control character, or
+/// the end.
+#[inline]
+fn plain(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(side) = bytes.get(at..).and_then(|it| it.first_chunk()) {
+        let found = special(side);
+        if found != 0 {
+            return at + found.trailing_zeros() as usize;
+        }
+        at += SIDE;
+    }
+    while bytes.get(at).is_some_and(|it| !matches!(it, b'"' | b'\\' | 0..0x20)) {
+        at += 1;
+    }
+    at
+}
+
+/// What a backslash and a byte stand for, if that is one byte.
+const SHORT: [u8; 256] = {
+    let mut out = [0; 256];
+    let pairs = *b"\"\"\\\\//b\x08f\x0cn\nr\rt\t";
+    let mut at = 0;
+    while at < pairs.len() {
+        out[pairs[at] as usize] = pairs[at + 1];
+        at += 2;
+    }
+    out
+};
+
+/// What a longer escape at the beginning of `bytes` stands for, and how long it is. Not half a character.
+fn long(bytes: &[u8]) -> Option<(char, usize)> {
+    if bytes.get(1)? != &b'u' {
+        return None;
+    }
+    let unit = hex(bytes.get(2..6)?)?;
+    if !(0xD800..0xE000).contains(&unit) {
+        return Some((char::from_u32(unit)?, 6));
+    }
+    let low = if bytes.get(6..8)? == b"\\u" { hex(bytes.get(8..12)?)? } else { 0 };
+    let pair = unit < 0xDC00 && (0xDC00..0xE000).contains(&low);
+    pair.then(|| char::from_u32(0x1_0000 + ((unit - 0xD800) << 10) + (low - 0xDC00)))?.map(|it| (it, 12))
+}
+
+fn hex(digits: &[u8]) -> Option<u32> {
+    digits.iter().try_fold(0, |sum, it| Some(sum * 16 + char::from(*it).to_digit(16)?))
+}
+
+/// How long the number at the beginning of `bytes` is.
+fn number(bytes: &[u8]) -> Option<usize> {
+    let digits = |from: usize| bytes[from..].iter().take_while(|it| it.is_ascii_digit()).count();
+    let some = |from: usize| Some(digits(from)).filter(|it| *it > 0).map(|it| from + it);
+    let begin = usize::from(bytes.first() == Some(&b'-'));
+    let mut at = if bytes.get(begin) == Some(&b'0') { begin + 1 } else { some(begin)? };
+    if bytes.get(at) == Some(&b'.') {
+        at = some(at + 1)?;
+    }
+    if let Some(b'e' | b'E') = bytes.get(at) {
+        at = some(at + 1 + usize::from(matches!(bytes.get(at + 1), Some(b'+' | b'-'))))?;
+    }
+    Some(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+    use serde_json::value::RawValue;
+
+    use super::*;
+
+    /// Texts of which some are JSON, and all beginnings of them.
+    fn texts() -> Vec<String> {
+        let whole = [
+            r#" { "a" : {"x": 1.50, "":[]}, "b\n":"é\u00e9\ud83d\ude00", "n": null, "l":[1, {"k":2}] , "a": -7e+3}"#,
+            r#"["\"\\\/\b\f\n\r\t","long enough for eight at once, twice: é漢字😀",true,false,null,0,-0,10,0.5,1E9,{}]"#,
+            r#""\ud83d""#,
+            r#""\ude00\ud83d""#,
+            r#""\ud83dx\ude00""#,
+            r#""\uD83D\uDE00\u12aB""#,
+            "\"a\u{1}b\"",
+            "\"a\u{7f}b\"",
+            "\"a long string with a tab \t in it\"",
+            r#""\x""#,
+            r#""\u12g4""#,
+            r#""\u+123""#,
+            "01",
+            "-",
+            "1.",
+            "1.e3",
+            "1e",
+            ".5",
+            "+1",
+            "-01",
+            "1 2",
+            "[1,]",
+            "{\"a\":1,}",
+            "{\"a\"}",
+            "{a:1}",
+            "[1}",
+            "nul",
+            "truex",
+            "[nulll]",
+            "\u{a0}1",
+            "",
+            " ",
+            "[[[[[[]]]]]]",
+            "{\"a\":[{\"b\":{}}]}",
+        ];
+        let cut = whole.iter().flat_map(|it| it.char_indices().map(|(at, _)| it[..at].to_owned()));
+        cut.chain(whole.iter().map(|it| (*it).to_owned())).collect()
+    }
+
+    #[test]
+    fn passes_over_json_and_nothing_else() {
+        for text in texts() {
+            let found = Cursor::whole(text.as_bytes(), Cursor::value);
+            let expected: Option<&RawValue> = serde_json::from_str(&text).ok();
+            assert_eq!(found, expected.map(RawValue::get), "{text}");
+        }
+        let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
+        assert_eq!(Cursor::whole(deep.as_bytes(), Cursor::value), Some(deep.as_str()));
+    }
+
+    #[test]
+    fn reads_strings_as_any_other() {
+        let mut held = Room::default();
+        for text in texts() {
+            let expected: Option<String> = serde_json::from_str(&text).ok();
+            assert_eq!(
+                Cursor::whole(text.as_bytes(), |it| it.text(&mut held).map(str::to_owned)),
+                expected,
+                "{text}"
+            );
+            assert_eq!(
+                Cursor::whole(text.as_bytes(), Cursor::string).map(Cow::into_owned),
+                expected,
+                "{text}"
+            );
+        }
+        // Each place of a character among those that are looked at together.
+        for len in 0..40 {
+            for end in ["\\n", "", "\u{1}", "é", "\u{7f}", "\u{a0}"] {
+                let text = format!("\"{}{end}{}\"", "x".repeat(len), "y".repeat(len / 2));
+                let expected: Option<String> = serde_json::from_str(&text).ok();
+                assert_eq!(
+                    Cursor::whole(text.as_bytes(), Cursor::string).map(Cow::into_owned),
+                    expected,
+                    "{text}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn goes_through_objects_and_lists() {
+        fn value(cursor: &mut Cursor<'_>) -> Option<Value> {
+            Some(match cursor.peek()? {
+                b'{' => {
+                    let mut out = serde_json::Map::new();
+                    cursor.object(|it, name| {
+                        out.insert(name.to_owned(), value(it)?);
+                        Some(())
+                    })?;
+                    out.into()
+                }
+                b'[' => {
+                    let mut out = Vec::new();
+                    cursor.list(|it| {
+                        out.push(value(it)?);
+                        Some(())
+                    })?;
+                    out.into()
+                }
+                b'"' => cursor.string()?.into(),
+                b't' | b'f' => cursor.bool()?.into(),
+                b'n' => cursor.some(|_| None::<()>)?.map_or(Value::Null, |()| Value::Null),
+                _ => serde_json::from_str(cursor.value()?).ok()?,
+            })
+        }
+        for text in texts() {
+            assert_eq!(Cursor::whole(text.as_bytes(), value), serde_json::from_str(&text).ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn knows_white_space_between_tokens() {
+        let tight = |text: &'static str| Cursor::whole(text.as_bytes(), Cursor::value_tight).unwrap().1;
+        assert!(tight(r#" {"a b":"c d","e":[1,2]} "#) && !tight(r#"{"a":1, "b":2}"#) && !tight("[ ]"));
+        assert_eq!(Cursor::whole(b"12", Cursor::number), Some(12));
+        assert_eq!(Cursor::whole(b"1.0", Cursor::number), None);
+        assert_eq!(Cursor::whole(b"-1", Cursor::number), None);
+    }
+
+    #[test]
+    fn what_is_taken_is_text() {
+        let bytes = b"{\"a\xff\":1,\"b\":\"\xff\",\"c\":\"\xff\\n\"}";
+        assert_eq!(Cursor::whole(&bytes[..], Cursor::pass), Some(()));
+        assert_eq!(Cursor::whole(&bytes[..], Cursor::value), None);
+        for string in [&bytes[1..5], &bytes[12..15], &bytes[20..25]] {
+            assert_eq!(Cursor::whole(string, Cursor::pass), Some(()), "{string:?}");
+            assert_eq!(Cursor::whole(string, Cursor::string), None, "{string:?}");
+        }
+    }
+}

@@ -1,0 +1,568 @@
+//! Native session formats and plain messages: read, write, validate.
+//!
+//! **Invariants.** Reading never fails as a whole: a broken or unknown record becomes a [`Note`]; only "not the format
+//! you named" is an error. Writing patches: records that are not concerned keep their bytes, and unknown kinds
+//! survive. What is written is derived from what was read, so the same input gives the same bytes. This module knows
+//! nothing of compaction: it is given a history before and a history after.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+pub mod claude_code;
+pub mod codex;
+pub mod gemini_cli;
+pub mod opencode;
+pub mod pi;
+pub mod swe_agent;
+pub mod wire;
+
+pub mod validate;
+
+pub mod cursor;
+pub mod derive;
+pub mod document;
+pub mod lines;
+pub mod media;
+pub mod raw;
+mod refusal;
+#[cfg(test)]
+mod tests;
+
+use history::error::{Error, Kind, Result};
+use history::{History, Kind as Why, Part, Role, Text};
+
+pub use history::SUMMARY_START;
+pub use wire::messages;
+
+/// Whether a text is a summary of ours that an agent wrote down as a message of the user: it has no mark of its own there.
+fn is_our_summary(text: &str) -> bool {
+    let first = text.lines().next().unwrap_or_default();
+    first.strip_prefix("[Epitome] ").unwrap_or(first).starts_with(SUMMARY_START)
+        && first.contains("epitome restore ")
+}
+
+/// Bytes that can be read again. `len` is fixed when it is opened; bytes after it do not exist.
+pub trait Source: Sync {
+    /// A path, or what stands for one; for messages.
+    fn name(&self) -> &str;
+    /// Length in bytes.
+    fn len(&self) -> u64;
+    /// Whether there is nothing.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Fills `buffer` from `at`. Fewer bytes than asked for is [`Kind::Changed`].
+    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()>;
+
+    /// A range of it.
+    fn bytes(&self, range: Range<u64>) -> Result<Vec<u8>> {
+        let mut buffer = vec![0; (range.end - range.start) as usize];
+        self.read_at(range.start, &mut buffer)?;
+        Ok(buffer)
+    }
+}
+
+/// A source in memory.
+#[derive(Debug, Clone)]
+pub struct Memory {
+    name: String,
+    bytes: Vec<u8>,
+}
+
+impl Memory {
+    /// Names and owns `bytes`.
+    pub fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
+        Self { name: name.into(), bytes: bytes.into() }
+    }
+}
+
+impl Source for Memory {
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn len(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
+        let range = at as usize..at as usize + buffer.len();
+        let found = self.bytes.get(range).ok_or_else(|| {
+            Error::new(Kind::Changed, format!("expected {} bytes at {at}, found fewer", buffer.len()))
+                .at(&self.name, None)
+        })?;
+        buffer.copy_from_slice(found);
+        Ok(())
+    }
+}
+
+/// How a session is written down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// Claude Code `.jsonl`.
+    ClaudeCode,
+    /// Codex `rollout-*.jsonl`.
+    Codex,
+    /// Gemini CLI `.jsonl` or the older `.json`.
+    GeminiCli,
+    /// OpenCode's export `.json`.
+    OpenCode,
+    /// pi `.jsonl`; read only.
+    Pi,
+    /// SWE-agent `.traj`; read only.
+    SweAgent,
+    /// Anthropic Messages: an array, or a request body that holds one.
+    Anthropic,
+    /// OpenAI chat completions messages.
+    OpenAiChat,
+    /// OpenAI Responses input items.
+    OpenAiResponses,
+    /// Gemini contents.
+    Gemini,
+}
+
+impl Format {
+    /// All of them, native ones first.
+    pub const ALL: [Self; 10] = [
+        Self::ClaudeCode,
+        Self::Codex,
+        Self::GeminiCli,
+        Self::OpenCode,
+        Self::Pi,
+        Self::SweAgent,
+        Self::Anthropic,
+        Self::OpenAiChat,
+        Self::OpenAiResponses,
+        Self::Gemini,
+    ];
+
+    /// The name used in arguments and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude-code",
+            Self::Codex => "codex",
+            Self::GeminiCli => "gemini-cli",
+            Self::OpenCode => "opencode",
+            Self::Pi => "pi",
+            Self::SweAgent => "swe-agent",
+            Self::Anthropic => "anthropic",
+            Self::OpenAiChat => "openai-chat",
+            Self::OpenAiResponses => "openai-responses",
+            Self::Gemini => "gemini",
+        }
+    }
+
+    /// The format of that name.
+    pub fn named(name: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|it| it.name() == name).ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|it| it.name()).collect();
+            Error::new(Kind::Arguments, format!("expected a format ({}), found {name:?}", names.join(", ")))
+        })
+    }
+
+    /// The API whose messages this format's agent sends: itself for plain messages.
+    pub fn api(self) -> Self {
+        match self {
+            Self::ClaudeCode | Self::Anthropic | Self::Pi => Self::Anthropic,
+            Self::Codex | Self::OpenAiResponses => Self::OpenAiResponses,
+            Self::GeminiCli | Self::Gemini => Self::Gemini,
+            Self::OpenCode | Self::SweAgent | Self::OpenAiChat => Self::OpenAiChat,
+        }
+    }
+
+    /// Whether it is plain messages of an API.
+    pub fn is_wire(self) -> bool {
+        self.api() == self
+    }
+
+    /// Whether sessions of this format are only read: their content is written as plain messages of [`Self::api`].
+    pub fn is_read_only(self) -> bool {
+        matches!(self, Self::Pi | Self::SweAgent)
+    }
+}
+
+/// One line or object of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record {
+    /// Byte offset in the source.
+    pub at: u64,
+    /// Bytes, without the line break or comma after it.
+    pub len: u64,
+}
+
+impl Record {
+    /// Its bytes in the source.
+    pub fn range(self) -> Range<u64> {
+        self.at..self.at + self.len
+    }
+}
+
+/// Something that was not understood, and kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// 1-based line or record number.
+    pub line: u64,
+    /// What was expected and what was found.
+    pub what: String,
+}
+
+/// A compaction that the agent (or we) made earlier in this session.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PastCompaction {
+    /// Number of the summary in the live messages, if it still is one of them.
+    pub message: Option<usize>,
+    /// `auto`, `manual`, or nothing where the format does not say.
+    pub trigger: Option<String>,
+    /// Context before, as the agent recorded it.
+    pub tokens_before: Option<u64>,
+    /// Context after, as the agent recorded it.
+    pub tokens_after: Option<u64>,
+    /// The summary's text; empty when it is encrypted.
+    pub summary: String,
+}
+
+/// A session as it was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Session {
+    /// How it is written down.
+    pub format: Format,
+    /// All records of the source, in order.
+    pub records: Vec<Record>,
+    /// For each live message, the numbers of the records it was made from.
+    pub of_message: Origins,
+    /// What was not understood.
+    pub notes: Vec<Note>,
+    /// Compactions made earlier.
+    pub past: Vec<PastCompaction>,
+    /// What the agent would send next. `messages()[i].from == Some(i)`.
+    pub history: History,
+}
+
+/// For each of a row of messages, the numbers of the records it was made from: mostly one, so all stand in one list.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Origins {
+    records: Vec<u32>,
+    /// Where in `records` those of each message end.
+    ends: Vec<u32>,
+}
+
+/// How outputs begin that were cleared: by Claude Code (2.1, by time) and OpenCode, and by our own profiles.
+const CLEARED: [&str; 2] = ["[Old tool result content cleared]", "[output cleared: "];
+
+/// Whether an output was cleared, by its text.
+fn is_cleared(text: &str) -> bool {
+    CLEARED.iter().any(|it| text.starts_with(it))
+}
+
+/// The first few characters of what is no session, for an error: such a file may hold secrets, and errors go to models.
+fn glimpse(text: &str) -> String {
+    let text = text.trim_start();
+    let found: String =
+        text.chars().take(8).take_while(|it| !matches!(it, '=' | ':' | '\n' | '\r')).collect();
+    if text.is_empty() { "nothing".to_owned() } else { format!("{found:?}") }
+}
+
+impl Origins {
+    /// Adds those of the next message.
+    pub fn push(&mut self, records: impl IntoIterator<Item = u32>) {
+        self.records.extend(records);
+        self.ends.push(self.records.len() as u32);
+    }
+
+    /// How many messages there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Those of each message.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &[u32]> {
+        (0..self.len()).map(|it| &self[it])
+    }
+}
+
+impl std::ops::Index<usize> for Origins {
+    type Output = [u32];
+
+    fn index(&self, message: usize) -> &[u32] {
+        let begin = message.checked_sub(1).map_or(0, |it| self.ends[it]);
+        &self.records[begin as usize..self.ends[message] as usize]
+    }
+}
+
+impl<T: IntoIterator<Item = u32>> FromIterator<T> for Origins {
+    fn from_iter<I: IntoIterator<Item = T>>(messages: I) -> Self {
+        let mut out = Self::default();
+        messages.into_iter().for_each(|it| out.push(it));
+        out
+    }
+}
+
+impl Session {
+    /// Without what only a writer needs, and with what was read apart from its records as `keep` leaves it.
+    fn measured_only(mut self) -> Self {
+        (self.records, self.of_message) = (Vec::new(), Origins::default());
+        self
+    }
+}
+
+/// How a changed history goes back into its format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Only outputs changed: replace them where they stand; ids, order and everything else stay.
+    Patch,
+    /// The session goes on: what the agent itself would append after a compaction. Old records stay.
+    Append,
+    /// A new session of the same agent that starts compacted.
+    New,
+}
+
+/// A stretch of what is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// Bytes of the source, as they are.
+    Keep(Range<u64>),
+    /// New bytes.
+    New(Vec<u8>),
+}
+
+/// What is to be written, and what could not be expressed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Written {
+    /// The new file, in order.
+    pub pieces: Vec<Piece>,
+    /// The id under which the agent resumes it, where that is new.
+    pub session: Option<String>,
+    /// The file name (no folder) that the agent expects for it, where that is new.
+    pub file_name: Option<String>,
+    /// What could not be carried over, a sentence each.
+    pub warnings: Vec<String>,
+}
+
+impl Written {
+    /// All bytes, read from `source` where they were kept.
+    pub fn bytes(&self, source: &dyn Source) -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Keep(range) => out.extend(source.bytes(range.clone())?),
+                Piece::New(bytes) => out.extend_from_slice(bytes),
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// How much of a source is looked at to find out what it is.
+const PREFIX: u64 = 64 * 1024;
+
+/// Finds out how a source is written down.
+pub fn sniff(source: &dyn Source) -> Result<Format> {
+    let bytes = source.bytes(0..source.len().min(PREFIX))?;
+    if bytes.starts_with(b"SQLite format 3\0") {
+        let what = "expected a session, found a database; if it is OpenCode's, add #ses_… (`epitome sessions` lists them)";
+        return Err(Error::new(Kind::Input, what).at(source.name(), None));
+    }
+    let first = history::json::mend(bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes));
+    let native: [(Format, fn(&str) -> bool); 6] = [
+        (Format::ClaudeCode, claude_code::sniff),
+        (Format::Codex, codex::sniff),
+        (Format::GeminiCli, gemini_cli::sniff),
+        (Format::OpenCode, opencode::sniff),
+        (Format::Pi, pi::sniff),
+        (Format::SweAgent, swe_agent::sniff),
+    ];
+    let found = native.iter().find(|(_, sniff)| sniff(&first)).map(|(format, _)| *format);
+    let found = found.or_else(|| wire::sniff(&first)).or_else(|| of_folder(source.name(), &first));
+    found.ok_or_else(|| {
+        if first.trim().is_empty() {
+            return Error::new(Kind::Input, "the file is empty; expected a session").at(source.name(), None);
+        }
+        if codex::is_before_payload(&first) {
+            let what = "expected a session, found a Codex rollout of before August 2025 (no `payload`), which today's \
+                        Codex does not resume either; it is not read";
+            return Error::new(Kind::Input, what).at(source.name(), None);
+        }
+        let found = glimpse(&first);
+        let names: Vec<_> = Format::ALL.iter().map(|it| it.name()).collect();
+        let what = format!(
+            "expected a session or an array of messages ({}), found a file that begins with {found}; if you know the format, pass it with --format",
+            names.join(", ")
+        );
+        Error::new(Kind::Input, what).at(source.name(), None)
+    })
+}
+
+/// The agent in whose own folder a file lies: for a session of which too little is written to tell it by.
+fn of_folder(path: &str, first_lines: &str) -> Option<Format> {
+    if !first_lines.trim_start().starts_with('{') {
+        return None;
+    }
+    let path = path.replace('\\', "/");
+    let lies = |folder: &str, end: &str| path.contains(folder) && path.ends_with(end);
+    match () {
+        () if lies("/.claude/projects/", ".jsonl") => Some(Format::ClaudeCode),
+        () if lies("/.codex/sessions/", ".jsonl") => Some(Format::Codex),
+        () if lies("/.gemini/tmp/", ".json") || lies("/.gemini/tmp/", ".jsonl") => Some(Format::GeminiCli),
+        () => None,
+    }
+}
+
+/// Reads a session in the named format, or the one it looks like.
+pub fn read(source: &dyn Source, format: Option<Format>) -> Result<Session> {
+    let format = match format {
+        Some(format) => format,
+        None => sniff(source)?,
+    };
+    let session = match format {
+        Format::ClaudeCode => claude_code::read(source),
+        Format::Codex => codex::read(source),
+        Format::GeminiCli => gemini_cli::read(source),
+        Format::OpenCode => opencode::read(source),
+        Format::Pi => pi::read(source),
+        Format::SweAgent => swe_agent::read(source),
+        Format::Anthropic | Format::OpenAiChat | Format::OpenAiResponses | Format::Gemini => {
+            wire::read(source, format)
+        }
+    }?;
+    Ok(Session { history: session.history.side_by_side(), ..session })
+}
+
+/// What stands for a text while a session is only measured, so that it need not be held; asked with the text as it was
+/// read, before anything is made of it, and the place of its record in the source. `None`: the text itself.
+pub type Keep<'a> = dyn Fn(&str, u64) -> Option<Text> + Sync + 'a;
+
+/// What stands for the texts of a part that was made already.
+fn hold(part: &mut Part, keep: &Keep, at: u64) {
+    let hold = |text: &mut Text| *text = keep(text.as_str(), at).unwrap_or_else(|| std::mem::take(text));
+    match part {
+        Part::Text(text) => hold(text),
+        Part::Reasoning(reasoning) => {
+            hold(&mut reasoning.text);
+            reasoning.signature.as_deref_mut().into_iter().for_each(hold);
+        }
+        Part::Call(call) => {
+            hold(&mut call.input);
+            call.signature.as_deref_mut().into_iter().for_each(hold);
+        }
+        Part::Output(output) => hold(&mut output.text),
+        Part::Media(_) => {}
+        Part::Opaque(opaque) => hold(&mut opaque.raw),
+    }
+}
+
+/// Up to so many bytes all records are looked at, even if the history does not depend on them: then all earlier
+/// compactions are known.
+const LOOKED_AT_WHOLE: u64 = if cfg!(test) { 1 } else { 8 << 20 };
+
+/// Reads a session that is only measured. Its history is that of [`read`], but for what `keep` does to parts; records
+/// that the history does not depend on are not looked at where the format allows it, so that compactions before the
+/// newest one may be missing in [`Session::past`]. It cannot be written.
+pub fn scan(source: &dyn Source, format: Option<Format>, keep: &Keep) -> Result<Session> {
+    let format = match format {
+        Some(format) => format,
+        None => sniff(source)?,
+    };
+    match format {
+        Format::ClaudeCode => claude_code::scan(source, keep),
+        Format::Codex => codex::scan(source, keep),
+        Format::GeminiCli => gemini_cli::scan(source, keep),
+        Format::OpenCode => opencode::scan(source, keep),
+        Format::Pi
+        | Format::SweAgent
+        | Format::Anthropic
+        | Format::OpenAiChat
+        | Format::OpenAiResponses
+        | Format::Gemini => read(source, Some(format)),
+    }
+}
+
+/// What is to be written so that `session` becomes `after`.
+pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
+    match session.format {
+        Format::ClaudeCode => claude_code::write(source, session, after, mode),
+        Format::Codex => codex::write(source, session, after, mode),
+        Format::GeminiCli => gemini_cli::write(source, session, after, mode),
+        Format::OpenCode => opencode::write(source, session, after, mode),
+        Format::Pi => pi::write(source, session, after, mode),
+        Format::SweAgent => swe_agent::write(source, session, after, mode),
+        Format::Anthropic | Format::OpenAiChat | Format::OpenAiResponses | Format::Gemini => {
+            wire::write(source, session, after, mode)
+        }
+    }
+}
+
+/// A new session in another agent's format that starts with `after`, a history read from `session`. What the other
+/// agent says to its model before the first word (instructions, permissions, environment) stays behind: this one says
+/// its own.
+///
+/// # Errors
+/// [`Kind::Arguments`] if `to` is no agent's format that can be written.
+pub fn carry(source: &dyn Source, session: &Session, after: &History, to: Format) -> Result<Written> {
+    if session.format == to {
+        return write(source, session, after, Mode::New);
+    }
+    let after = &without_instructions(after);
+    match to {
+        Format::ClaudeCode => claude_code::write(source, session, after, Mode::New),
+        Format::OpenCode => opencode::write(source, session, after, Mode::New),
+        Format::Codex => Ok(codex::fresh(session, after)),
+        Format::GeminiCli => gemini_cli::fresh(session, after),
+        Format::Pi
+        | Format::SweAgent
+        | Format::Anthropic
+        | Format::OpenAiChat
+        | Format::OpenAiResponses
+        | Format::Gemini => {
+            let what = format!("expected an agent to carry a session over to, found {}", to.name());
+            Err(Error::new(Kind::Arguments, what))
+        }
+    }
+}
+
+fn without_instructions(after: &History) -> History {
+    let messages = after.messages();
+    let first = messages.iter().position(|it| it.role != Role::System && it.kind != Why::Context);
+    let rest = messages.get(first.unwrap_or(messages.len())..).unwrap_or_default();
+    let rest = rest.iter().filter(|it| it.role != Role::System).cloned().collect();
+    History::new(rest, after.meta.clone())
+}
+
+/// The source with some records replaced: everything else is kept where it stands.
+pub fn replaced(source_len: u64, records: &[Record], by: BTreeMap<u32, Vec<u8>>) -> Vec<Piece> {
+    let mut out = Vec::new();
+    let mut at = 0;
+    for (number, bytes) in by {
+        let Some(record) = records.get(number as usize) else { continue };
+        if record.at > at {
+            out.push(Piece::Keep(at..record.at));
+        }
+        out.push(Piece::New(bytes));
+        at = record.at + record.len;
+    }
+    if at < source_len {
+        out.push(Piece::Keep(at..source_len));
+    }
+    out
+}
+
+/// The writer of a format that is only read: an unchanged history gives the source, anything else is refused.
+fn unchanged(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
+    if mode == Mode::Patch && session.history.messages() == after.messages() {
+        return Ok(Written { pieces: vec![Piece::Keep(0..source.len())], ..Written::default() });
+    }
+    Err(Error::new(Kind::Refused, format!("{} is read only; use --as FORMAT", session.format.name())))
+}
+
+/// A rule of an API that a message array breaks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// The rule's name, `anthropic/result-follows-call`.
+    pub rule: &'static str,
+    /// Number of the message in the array.
+    pub message: usize,
+    /// What was expected and what was found.
+    pub what: String,
+}

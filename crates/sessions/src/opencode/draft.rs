@@ -1,0 +1,469 @@
+//! New elements: the pair of compaction part and summary, copies of what is kept, and messages of our own.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use super::element::{Live, usage};
+use super::make::{Change, Like, VERSION, file, no_tokens, say, slots, text};
+use super::read::Export;
+use crate::{Piece, Session, Written, derive};
+use history::error::{Error, Kind as ErrorKind, Result};
+use history::json::{compact, set};
+use history::{Call, History, Kind, Message, Output, Part, Role};
+
+/// All old elements, then the compaction and what of the kept messages must be said again.
+pub(super) fn append(export: &Export<'_>, session: &Session, after: &History) -> Result<Written> {
+    let refuse =
+        |why: &str| Error::new(ErrorKind::Refused, format!("appending to an OpenCode session: {why}"));
+    if !export.whole {
+        return Err(refuse("the export is cut off; export it again"));
+    }
+    let Some(last) = export.entries.last() else {
+        return Err(refuse("it has no messages; make a new session"));
+    };
+    let Some((summary, rest)) = head(after.messages()) else {
+        return Err(refuse("expected a summary first, found none; patch it or make a new session"));
+    };
+    let mut draft = Draft::begin(Some(export), session, after, "append");
+    let tail = draft.tail(export, rest);
+    draft.summary(summary, tail.as_deref());
+    if tail.is_none() {
+        draft.messages(rest);
+    }
+    let mut bytes = Vec::new();
+    for it in &draft.out {
+        bytes.push(b',');
+        bytes.extend_from_slice(compact(it).as_bytes());
+    }
+    let (end, len) = (last.span.end as u64, export.text.len() as u64);
+    let pieces = vec![Piece::Keep(0..end), Piece::New(bytes), Piece::Keep(end..len)];
+    Ok(Written { pieces, warnings: draft.warnings, ..Written::default() })
+}
+
+/// A session of its own: the compaction pair, then copies.
+pub(super) fn new(export: Option<&Export<'_>>, session: &Session, after: &History) -> Result<Written> {
+    let mut draft = Draft::begin(export, session, after, "new");
+    draft.session = format!("ses_{}", draft.id_tail(true));
+    let rest = match head(after.messages()) {
+        Some((summary, rest)) => {
+            draft.summary(summary, None);
+            rest
+        }
+        None => {
+            if after.messages().iter().any(|it| it.kind == Kind::Summary && it.from.is_none()) {
+                draft.warn("the summary stands behind other messages: OpenCode will not know it as its own");
+            }
+            after.messages()
+        }
+    };
+    draft.messages(rest);
+    if export.is_none() && !after.meta.model.as_deref().is_some_and(|it| it.contains('/')) {
+        let (provider, model) = (&draft.like.model["providerID"], &draft.like.model["modelID"]);
+        let (provider, model) = (provider.as_str().unwrap_or_default(), model.as_str().unwrap_or_default());
+        draft.warn(&format!(
+            "OpenCode will go on with {provider}/{model}; where it does not know that, add --model PROVIDER/MODEL"
+        ));
+    }
+    let document = json!({ "info": draft.info(export, after), "messages": draft.out });
+    let mut bytes = compact(&document).into_bytes();
+    bytes.push(b'\n');
+    Ok(Written {
+        pieces: vec![Piece::New(bytes)],
+        file_name: Some(format!("{}.json", draft.session)),
+        session: Some(draft.session),
+        warnings: draft.warnings,
+    })
+}
+
+/// The summary, if nothing but its marker stands before it, and what follows it.
+fn head(messages: &[Message]) -> Option<(&Message, &[Message])> {
+    let at = usize::from(messages.first().is_some_and(|it| it.kind == Kind::Marker));
+    let summary = messages.get(at).filter(|it| it.kind == Kind::Summary)?;
+    Some((summary, &messages[at + 1..]))
+}
+
+/// Which output answers which call. An id may be used again: an output answers the last call of its id before it.
+struct Answers<'m> {
+    /// By the call's message and id.
+    to_call: BTreeMap<(usize, &'m str), &'m Output>,
+    /// The output's message and id.
+    used: BTreeSet<(usize, &'m str)>,
+}
+
+impl<'m> Answers<'m> {
+    fn of(messages: &'m [Message]) -> Self {
+        let mut open: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut out = Self { to_call: BTreeMap::new(), used: BTreeSet::new() };
+        for (number, message) in messages.iter().enumerate() {
+            open.extend(message.calls().map(|it| (&*it.id, number)));
+            for output in message.outputs() {
+                if let Some(call) = open.remove(&*output.id) {
+                    out.to_call.insert((call, &output.id), output);
+                    out.used.insert((number, &output.id));
+                }
+            }
+        }
+        out
+    }
+
+    /// The output of the call of that id in that message.
+    fn to(&self, message: usize, id: &str) -> Option<&'m Output> {
+        self.to_call.get(&(message, id)).copied()
+    }
+
+    /// Whether the output of that id in that message answers a call.
+    fn is_one(&self, message: usize, id: &str) -> bool {
+        self.used.contains(&(message, id))
+    }
+}
+
+struct Draft<'a> {
+    export: Option<&'a Export<'a>>,
+    live: Vec<Live>,
+    /// The id of the session that is written.
+    session: String,
+    /// What all ids are derived from.
+    source: String,
+    seed: String,
+    /// The time of the element being written, ms, and how many ids it and its parts have used up.
+    now: i64,
+    count: u64,
+    ids: usize,
+    /// The last user element.
+    parent: String,
+    like: Like,
+    out: Vec<Value>,
+    warnings: Vec<String>,
+}
+
+impl<'a> Draft<'a> {
+    fn begin(export: Option<&'a Export<'a>>, session: &Session, after: &History, purpose: &str) -> Self {
+        let meta = &session.history.meta;
+        let source = meta.session.as_deref().unwrap_or_default().to_owned();
+        let mut said = String::from(purpose);
+        for part in after.messages().iter().flat_map(|it| &it.parts) {
+            match part {
+                Part::Text(it) => said.push_str(it.as_str()),
+                Part::Output(it) => said.push_str(it.text.as_str()),
+                Part::Reasoning(_) | Part::Call(_) | Part::Media(_) | Part::Opaque(_) => {}
+            }
+            said.push('\n');
+        }
+        let seed = derive::uuid(derive::digest(&source, purpose, after.messages().len(), &said));
+        Self {
+            export,
+            live: export.map(|it| it.live(None)).unwrap_or_default(),
+            session: source.clone(),
+            source,
+            seed,
+            now: meta.times.map_or(0, |it| it.1).saturating_add(1),
+            count: 0,
+            ids: 0,
+            parent: String::new(),
+            like: Like::of(export, &after.meta),
+            out: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    fn warn(&mut self, what: &str) {
+        if !self.warnings.iter().any(|it| it == what) {
+            self.warnings.push(what.to_owned());
+        }
+    }
+
+    /// An id without its prefix: 12 hex digits of time and counter (their complement if ids are to descend), then 14
+    /// digits of base 62 (OpenCode 1.18).
+    fn id_tail(&mut self, descending: bool) -> String {
+        const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+        let time = (self.now as u64).wrapping_mul(4096).wrapping_add(self.count);
+        let time = if descending { !time } else { time } & 0xFFFF_FFFF_FFFF;
+        let mut rest = u128::from_le_bytes(derive::digest(&self.source, &self.seed, self.ids, ""));
+        self.count += 1;
+        self.ids += 1;
+        let mut out = format!("{time:012x}");
+        for _ in 0..14 {
+            out.push(char::from(DIGITS[(rest % 62) as usize]));
+            rest /= 62;
+        }
+        out
+    }
+
+    /// Adds an element: ids, times and token counts are made, the rest of `info` and `parts` is as given.
+    fn push(&mut self, mut info: Map<String, Value>, parts: Vec<Value>) {
+        let id = format!("msg_{}", self.id_tail(false));
+        let user = info.get("role").is_some_and(|it| it == "user");
+        if user {
+            self.parent.clone_from(&id);
+            info.insert("time".into(), json!({ "created": self.now }));
+        } else {
+            if self.parent.is_empty() {
+                self.parent.clone_from(&id);
+            }
+            info.insert("time".into(), json!({ "created": self.now, "completed": self.now }));
+            info.insert("parentID".into(), json!(self.parent));
+            info.insert("cost".into(), json!(0));
+            info.insert("tokens".into(), no_tokens());
+        }
+        info.insert("id".into(), json!(id));
+        info.insert("sessionID".into(), json!(self.session));
+        let mut made = Vec::new();
+        for mut part in parts {
+            if part["type"] == "step-finish" {
+                set(&mut part, "tokens", no_tokens());
+                set(&mut part, "cost", 0);
+            }
+            self.place(&mut part, &id);
+            if let Some(files) = part.pointer_mut("/state/attachments").and_then(Value::as_array_mut) {
+                let all = files.len();
+                // OpenCode's import would refuse the whole session.
+                files.retain(Value::is_object);
+                if files.len() < all {
+                    self.warn("an attachment that is no object was left out");
+                }
+                for file in files {
+                    self.place(file, &id);
+                }
+            }
+            made.push(part);
+        }
+        self.out.push(json!({ "info": info, "parts": made }));
+        self.now = self.now.saturating_add(1);
+        self.count = 0;
+    }
+
+    /// Gives a part its own id and those of its session and message.
+    fn place(&mut self, part: &mut Value, message: &str) {
+        set(part, "id", format!("prt_{}", self.id_tail(false)));
+        set(part, "sessionID", self.session.as_str());
+        set(part, "messageID", message);
+    }
+
+    /// The compaction part and the summary, as OpenCode itself writes them after a manual compaction.
+    fn summary(&mut self, summary: &Message, tail: Option<&str>) {
+        let mut part = json!({ "type": "compaction", "auto": false });
+        if let Some(tail) = tail {
+            set(&mut part, "tail_start_id", tail);
+        }
+        let user = self.like.user();
+        self.push(user, vec![part]);
+        let mut info = self.like.assistant();
+        info.insert("mode".into(), json!("compaction"));
+        info.insert("agent".into(), json!("compaction"));
+        info.insert("summary".into(), json!(true));
+        info.insert("finish".into(), json!("stop"));
+        if summary.parts.iter().any(|it| !matches!(it, Part::Text(_))) {
+            self.warn("what is no text was left out of the summary");
+        }
+        let parts = summary.texts().map(|it| text(it, Kind::Said, self.now)).collect();
+        self.push(info, parts);
+    }
+
+    /// The id by which the marker can name the tail: it must be the newest elements, unchanged and whole. Its last
+    /// answer must not report tokens either: old elements cannot be changed by an import, and OpenCode compacts again
+    /// when the last answer in view says that the context was full.
+    fn tail(&self, export: &Export<'_>, rest: &[Message]) -> Option<String> {
+        let start = rest.first()?.from? as usize;
+        let kept = self.live.get(start..).filter(|it| it.len() == rest.len())?;
+        let same = rest.iter().zip(kept).enumerate().all(|(offset, (message, live))| {
+            let from = message.from == Some((start + offset) as u32);
+            from && message.role == live.message.role && message.parts == live.message.parts
+        });
+        let first = kept.first()?.record;
+        let apart =
+            self.live[..start].iter().all(|it| it.record < first) && kept.iter().all(|it| it.record >= first);
+        let reported = kept.iter().rfind(|it| it.message.role == Role::Assistant);
+        let reported = reported.and_then(|it| usage(&export.entries[it.record].info["tokens"]));
+        if !same || !apart || reported.is_some() {
+            return None;
+        }
+        export.entries[first].info["id"].as_str().filter(|it| !it.is_empty()).map(str::to_owned)
+    }
+
+    /// Messages, those of one element together again.
+    fn messages(&mut self, messages: &[Message]) {
+        let answers = Answers::of(messages);
+        let mut at = 0;
+        while at < messages.len() {
+            let record = self.record(&messages[at]);
+            let goes_on = |before: &Message, next: &Message| {
+                record.is_some() && record == self.record(next) && before.from < next.from
+            };
+            let mut end = at + 1;
+            while end < messages.len() && goes_on(&messages[end - 1], &messages[end]) {
+                end += 1;
+            }
+            let group = &messages[at..end];
+            let element = record.and_then(|it| self.copied(it, group));
+            match element {
+                Some((info, parts)) => self.push(info, parts),
+                None => self.made(record, at, group, &answers),
+            }
+            at = end;
+        }
+    }
+
+    /// The element a message was read from, if it can be copied. Markers and summaries are not: a copy of the part
+    /// would hide what stands before it.
+    fn record(&self, message: &Message) -> Option<usize> {
+        if matches!(message.kind, Kind::Marker | Kind::Summary) {
+            return None;
+        }
+        self.live.get(message.from? as usize).map(|it| it.record)
+    }
+
+    /// An element with the kept parts of it, changed where they changed; nothing if they changed in another way.
+    fn copied(&self, record: usize, group: &[Message]) -> Option<(Map<String, Value>, Vec<Value>)> {
+        let mut wanted: BTreeMap<usize, Change<'_>> = BTreeMap::new();
+        let mut ids: BTreeMap<usize, &str> = BTreeMap::new();
+        for message in group {
+            let live = self.live.get(message.from? as usize)?;
+            for (slot, change) in slots(message, &live.message)? {
+                let part = *live.parts.get(slot)?;
+                wanted.insert(part, change);
+                if let Some(Part::Call(call)) = live.message.parts.get(slot) {
+                    ids.insert(part, &call.id);
+                }
+            }
+        }
+        // Messages of one element stand close together in the history.
+        let near = (*group).first()?.from? as usize;
+        let known: BTreeSet<usize> = self.live[..near]
+            .iter()
+            .rev()
+            .take_while(|it| it.record == record)
+            .chain(self.live[near..].iter().take_while(|it| it.record == record))
+            .flat_map(|it| it.parts.iter().copied())
+            .collect();
+        let mut element = self.export?.element(record);
+        let info = element.get_mut("info").and_then(Value::as_object_mut).map(std::mem::take)?;
+        let parts = element.get_mut("parts").and_then(Value::as_array_mut).map(std::mem::take)?;
+        let mut out = Vec::new();
+        for (index, mut part) in parts.into_iter().enumerate() {
+            match wanted.get(&index) {
+                None if known.contains(&index) => continue,
+                None | Some(Change::Same) => {}
+                Some(Change::Text(text)) => set(&mut part, "text", text.as_str()),
+                Some(Change::Output(output)) => say(&mut part, output),
+            }
+            // A call without an id was named by its place, which is another one now.
+            if let Some(id) = ids.get(&index).filter(|it| part["callID"] != **it) {
+                set(&mut part, "callID", *id);
+            }
+            out.push(part);
+        }
+        let mut info = info;
+        if info.get("summary").is_some_and(Value::is_object) {
+            info.insert("summary".into(), json!({ "diffs": [] }));
+        }
+        Some((info, out))
+    }
+
+    /// An element of our own: a user message, or an answer with the outputs of its calls, wherever those stand in what
+    /// comes behind it. `at` is the number of the first of `group`.
+    fn made(&mut self, record: Option<usize>, at: usize, group: &[Message], answers: &Answers<'_>) {
+        let Some(first) = group.first() else { return };
+        let mut parts = Vec::new();
+        for (number, message) in (at..).zip(group) {
+            if message.role == Role::Assistant && !parts.is_empty() {
+                parts.push(json!({ "type": "step-start" }));
+            }
+            let kind = if message.role == Role::Assistant { Kind::Said } else { message.kind };
+            for part in &message.parts {
+                match part {
+                    Part::Text(it) => parts.push(text(it, kind, self.now)),
+                    Part::Reasoning(it) => {
+                        if it.signature.is_some() {
+                            self.warn("thinking lost its signature: OpenCode keeps signatures by provider");
+                        }
+                        if !it.text.is_empty() {
+                            let time = json!({ "start": self.now, "end": self.now });
+                            parts
+                                .push(json!({ "type": "reasoning", "text": it.text.as_str(), "time": time }));
+                        }
+                    }
+                    Part::Call(it) => parts.push(self.tool(it, answers.to(number, &it.id))),
+                    Part::Media(it) => parts.push(file(it)),
+                    // It stands with its call.
+                    Part::Output(it) if answers.is_one(number, &it.id) => {}
+                    Part::Output(_) => self.warn("an output whose call is gone was left out"),
+                    Part::Opaque(it) => self.warn(&format!("a {} block of {} was left out", it.kind, it.api)),
+                }
+            }
+        }
+        if parts.is_empty() {
+            return;
+        }
+        let known = record.and_then(|it| self.export?.entries.get(it)).map(|it| &it.info);
+        let info = match first.role {
+            Role::User | Role::System => self.like.user(),
+            Role::Assistant | Role::Tool => {
+                let mut info =
+                    known.and_then(Value::as_object).cloned().unwrap_or_else(|| self.like.assistant());
+                let calls = group.iter().any(|it| it.calls().next().is_some());
+                info.insert("finish".into(), json!(if calls { "tool-calls" } else { "stop" }));
+                info.remove("error");
+                info
+            }
+        };
+        self.push(info, parts);
+    }
+
+    fn tool(&mut self, call: &Call, output: Option<&Output>) -> Value {
+        let input = serde_json::from_str::<Value>(call.input.as_str()).ok().filter(Value::is_object);
+        let input = input.unwrap_or_else(|| {
+            self.warn("a tool's input that is no JSON object was wrapped into one");
+            json!({ "input": call.input.as_str() })
+        });
+        let time = json!({ "start": self.now, "end": self.now });
+        let mut state = match output {
+            None => json!({ "status": "running", "input": input, "time": { "start": self.now } }),
+            Some(it) if it.failed => {
+                json!({ "status": "error", "input": input, "error": it.text.as_str(), "time": time })
+            }
+            Some(it) => json!({
+                "status": "completed", "input": input, "output": it.text.as_str(), "title": "", "metadata": {},
+                "time": time,
+            }),
+        };
+        let media = output.map(|it| &*it.media).unwrap_or_default();
+        if !media.is_empty() {
+            set(&mut state, "attachments", media.iter().map(file).collect::<Value>());
+        }
+        json!({ "type": "tool", "tool": &*call.name, "callID": &*call.id, "state": state })
+    }
+
+    /// The session's own entry.
+    fn info(&self, export: Option<&Export<'_>>, after: &History) -> Value {
+        let short = &self.seed[..6.min(self.seed.len())];
+        let mut info = match export.and_then(|it| it.info.as_object()) {
+            Some(info) => info.clone(),
+            None => {
+                let prompt = after.messages().iter().find(|it| it.is_prompt()).map(Message::plain);
+                let title: String = prompt.unwrap_or_default().chars().take(60).collect();
+                let info = json!({
+                    "projectID": "global", "directory": self.like.path["cwd"], "title": title, "version": VERSION,
+                });
+                info.as_object().cloned().unwrap_or_default()
+            }
+        };
+        let slug = info.get("slug").and_then(Value::as_str).unwrap_or("epitome");
+        let slug = format!("{slug}-{short}");
+        let title = info.get("title").and_then(Value::as_str).unwrap_or_default();
+        let title = format!("{title} (compacted)").trim_start().to_owned();
+        for gone in ["parentID", "share", "revert"] {
+            info.remove(gone);
+        }
+        if info.contains_key("tokens") {
+            info.insert("tokens".into(), no_tokens());
+        }
+        info.insert("id".into(), json!(self.session));
+        info.insert("slug".into(), json!(slug));
+        info.insert("title".into(), json!(title));
+        let created = self.out.first().map_or(&Value::Null, |it| &it["info"]["time"]["created"]);
+        let created = created.as_i64().unwrap_or(self.now);
+        info.insert("time".into(), json!({ "created": created, "updated": self.now }));
+        Value::Object(info)
+    }
+}

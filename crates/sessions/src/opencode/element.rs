@@ -1,0 +1,268 @@
+//! What one element says: the messages that OpenCode makes of it.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::read::is_completed;
+use super::{CLEARED, MARKER};
+use crate::{is_cleared, refusal};
+use history::{Call, Kind, Media, MediaKind, Message, Output, Part, Reasoning, Role, Text, Usage};
+
+/// A message of the history and where it comes from.
+pub(super) struct Live {
+    pub message: Message,
+    /// Number of the element.
+    pub record: usize,
+    /// For each part of the message, its number among the element's parts.
+    pub parts: Vec<usize>,
+}
+
+/// A user's element. Text that the client added (`synthetic`: files read on mention, plugin notes, "continue") is
+/// told apart from the user's words, so that one element can become several messages.
+pub(super) fn user(record: usize, info: &Value, parts: &[Value], out: &mut Vec<Live>) {
+    let mut open: Option<Live> = None;
+    for (index, part) in parts.iter().enumerate() {
+        let Some((kind, part)) = user_part(part) else { continue };
+        if let Some(done) = open.take_if(|it| it.message.kind != kind) {
+            out.push(done);
+        }
+        let live = open.get_or_insert_with(|| {
+            let mut message = Message::new(Role::User, kind, Vec::new());
+            message.id = info["id"].as_str().map(Into::into);
+            message.at = info["time"]["created"].as_i64();
+            Live { message, record, parts: Vec::new() }
+        });
+        live.message.parts.push(part);
+        live.parts.push(index);
+    }
+    out.extend(open);
+}
+
+fn user_part(part: &Value) -> Option<(Kind, Part)> {
+    let text = |it: &str| Part::Text(Text::new(it));
+    match part["type"].as_str()? {
+        "text" if part["ignored"] == true => None,
+        "text" => {
+            let said = part["text"].as_str().filter(|it| !it.is_empty())?;
+            let kind = match part["synthetic"] == true {
+                true if is_continue(part, said) => Kind::Continue,
+                true => Kind::Context,
+                false => Kind::Said,
+            };
+            Some((kind, text(said)))
+        }
+        // Their content was put into a text part when they were attached.
+        "file" if matches!(part["mime"].as_str(), Some("text/plain" | "application/x-directory")) => None,
+        "file" => Some((Kind::Said, file(part))),
+        "compaction" => Some((Kind::Marker, text(MARKER))),
+        "subtask" => Some((Kind::Context, text("The following tool was executed by the user"))),
+        _ => None,
+    }
+}
+
+/// OpenCode's own "go on" after an automatic compaction: by its mark, or in old sessions by how it begins.
+fn is_continue(part: &Value, text: &str) -> bool {
+    part["metadata"]["compaction_continue"] == true || text.starts_with("Continue if you have next steps")
+}
+
+fn file(part: &Value) -> Part {
+    media(part).map(Part::Media).unwrap_or_else(|| {
+        let mime = part["mime"].as_str().unwrap_or_default();
+        let name = part["filename"].as_str().unwrap_or("file");
+        Part::Text(Text::new(format!("[Attached {mime}: {name}]")))
+    })
+}
+
+fn media(part: &Value) -> Option<Media> {
+    let mime = part["mime"].as_str().unwrap_or_default();
+    let url = part["url"].as_str()?;
+    let data = match url.strip_prefix("data:") {
+        Some(rest) => rest.split_once(',')?.1,
+        None if url.starts_with("http://") || url.starts_with("https://") => url,
+        None => return None,
+    };
+    let kind = match mime.split('/').next() {
+        Some("image") => MediaKind::Image,
+        Some("audio") => MediaKind::Audio,
+        _ if mime == "application/pdf" => MediaKind::Pdf,
+        _ => MediaKind::Other,
+    };
+    Some(Media { kind, mime: mime.into(), data: data.into(), size: None })
+}
+
+/// An answer: for each step of it a message, and one with the outputs of its tools. With `open`, the last element, a
+/// tool that still runs has no output yet; anywhere else OpenCode says that it was interrupted.
+pub(super) fn assistant(
+    record: usize,
+    info: &Value,
+    parts: &[Value],
+    same_model: bool,
+    open: bool,
+    out: &mut Vec<Live>,
+) {
+    let unsent = |it: &Value| matches!(it["type"].as_str(), Some("step-start" | "reasoning"));
+    // Of answers that failed, only one that the user stopped is sent, if it got to say something.
+    let stopped = info["error"]["name"] == "MessageAbortedError" && !parts.iter().all(unsent);
+    if !info["error"].is_null() && !stopped {
+        return;
+    }
+    let kind = if is_completed(info) { Kind::Summary } else { Kind::Said };
+    let make = |role, at: &Value| {
+        let mut message = Message::new(role, kind, Vec::new());
+        if role == Role::Tool {
+            message.kind = Kind::Said;
+        }
+        message.id = info["id"].as_str().map(Into::into);
+        message.at = at.as_i64();
+        Live { message, record, parts: Vec::new() }
+    };
+    // OpenAI's reasoning items, of which each part repeats the encrypted content; it is sent once (AI SDK).
+    let mut items: HashSet<&str> = HashSet::new();
+    let first = out.len();
+    let (mut said, mut answered) =
+        (make(Role::Assistant, &info["time"]["created"]), make(Role::Tool, &Value::Null));
+    for (index, part) in parts.iter().enumerate() {
+        match part["type"].as_str() {
+            Some("step-start") => {
+                flush(&mut said, make(Role::Assistant, &info["time"]["created"]), out);
+                flush(&mut answered, make(Role::Tool, &Value::Null), out);
+            }
+            Some("step-finish") => said.message.usage = usage(&part["tokens"]),
+            Some("text") => {
+                let text = part["text"].as_str().unwrap_or_default();
+                if !text.is_empty() {
+                    said.push(index, Part::Text(Text::new(text)));
+                }
+            }
+            Some("reasoning") => {
+                let text = Text::new(part["text"].as_str().unwrap_or_default());
+                let repeated = item_id(&part["metadata"]).is_some_and(|it| !items.insert(it));
+                let signature = if same_model && !repeated { signature(&part["metadata"]) } else { None };
+                if !text.is_empty() || signature.is_some() {
+                    said.push(index, Part::Reasoning(Reasoning { text, signature }));
+                }
+            }
+            Some("tool") => {
+                let (call, output) = tool(part, index, record, same_model, open);
+                said.push(index, Part::Call(call));
+                if let Some(output) = output {
+                    answered.message.at = part["state"]["time"]["end"].as_i64().or(answered.message.at);
+                    answered.push(index, Part::Output(output));
+                }
+            }
+            _ => {}
+        }
+    }
+    flush(&mut said, make(Role::Assistant, &Value::Null), out);
+    flush(&mut answered, make(Role::Tool, &Value::Null), out);
+    let last = out[first..].iter_mut().rfind(|it| it.message.role == Role::Assistant);
+    if let Some(last) = last.filter(|it| it.message.usage.is_none()) {
+        last.message.usage = usage(&info["tokens"]);
+    }
+    let model: Option<Arc<str>> = info["modelID"].as_str().map(Into::into);
+    for it in out[first..].iter_mut().filter(|it| it.message.usage.is_some()) {
+        it.message.model.clone_from(&model);
+    }
+}
+
+impl Live {
+    fn push(&mut self, index: usize, part: Part) {
+        self.message.parts.push(part);
+        self.parts.push(index);
+    }
+}
+
+fn flush(live: &mut Live, next: Live, out: &mut Vec<Live>) {
+    let done = std::mem::replace(live, next);
+    if !done.message.parts.is_empty() {
+        out.push(done);
+    }
+}
+
+fn tool(part: &Value, index: usize, record: usize, same_model: bool, open: bool) -> (Call, Option<Output>) {
+    let state = &part["state"];
+    let id = part["callID"].as_str().filter(|it| !it.is_empty());
+    let id = id.map_or_else(|| format!("call-{record}-{index}").into(), Into::into);
+    let name = part["tool"].as_str().unwrap_or_default();
+    let input =
+        if state["input"].is_null() { "{}".to_owned() } else { history::json::compact(&state["input"]) };
+    let call = Call {
+        id,
+        name: name.into(),
+        input: Text::new(input),
+        freeform: false,
+        signature: if same_model { signature(&part["metadata"]) } else { None },
+    };
+    let say = |text: &str, failed: bool| Output {
+        id: call.id.clone(),
+        name: Some(name.into()),
+        text: Text::new(text),
+        media: [].into(),
+        failed,
+        cleared: is_cleared(text),
+        // Only its shell records one; the text does not hold it.
+        exit: state["metadata"]["exit"].as_i64().and_then(|it| i32::try_from(it).ok()),
+        refusal: None,
+    };
+    let output = match state["status"].as_str() {
+        Some("completed") if is_compacted(state) => say(CLEARED, false),
+        Some("completed") => {
+            let mut output = say(state["output"].as_str().unwrap_or_default(), false);
+            output.media = state["attachments"].as_array().into_iter().flatten().filter_map(media).collect();
+            output
+        }
+        Some("error")
+            if state["metadata"]["interrupted"] == true && state["metadata"]["output"].is_string() =>
+        {
+            say(state["metadata"]["output"].as_str().unwrap_or_default(), false)
+        }
+        Some("error") => {
+            let error = state["error"].as_str().unwrap_or_default();
+            let refusal = refusal::opencode(name, error).map(Box::new);
+            Output { refusal, ..say(error, true) }
+        }
+        _ if open => return (call, None),
+        _ => say("[Tool execution was interrupted]", true),
+    };
+    (call, Some(output))
+}
+
+/// JavaScript's idea of a true `time.compacted`.
+pub(super) fn is_compacted(state: &Value) -> bool {
+    !matches!(&state["time"]["compacted"], Value::Null | Value::Bool(false))
+        && state["time"]["compacted"].as_f64() != Some(0.0)
+}
+
+/// The provider's id of the reasoning item that a part is of.
+fn item_id(metadata: &Value) -> Option<&str> {
+    metadata.as_object()?.values().find_map(|of| of["itemId"].as_str())
+}
+
+/// What a provider wants back with its thought: under the provider's name, a signature or the encrypted thought.
+/// Copilot's `reasoningOpaque` is none: its requests are not charged for it (240 steps of GPT-5.4: what was reported
+/// fits to 1 % without it, to 10 % with it).
+fn signature(metadata: &Value) -> Option<Box<Text>> {
+    const KEYS: [&str; 4] = ["signature", "redactedData", "reasoningEncryptedContent", "thoughtSignature"];
+    let providers = metadata.as_object()?;
+    let found = providers.values().find_map(|of| KEYS.iter().find_map(|it| of[*it].as_str()))?;
+    (!found.is_empty()).then(|| found.into())
+}
+
+/// `tokens` of a message or step. Some versions count thinking in `output` and some beside it; `total`, where it is
+/// there, settles it. All zeros means that nothing was reported.
+pub(super) fn usage(tokens: &Value) -> Option<Usage> {
+    // Nothing real comes near this bound; sums of what is below it cannot overflow.
+    let get = |it: &Value| it.as_u64().unwrap_or_default().min(1 << 48);
+    let (input, output, reasoning) =
+        (get(&tokens["input"]), get(&tokens["output"]), get(&tokens["reasoning"]));
+    let (cache_read, cache_write) = (get(&tokens["cache"]["read"]), get(&tokens["cache"]["write"]));
+    let sent = input + cache_read + cache_write;
+    let output = match get(&tokens["total"]) {
+        total if total >= sent + output => total - sent,
+        _ if reasoning > output => output + reasoning,
+        _ => output,
+    };
+    (sent > 0 || output > 0).then_some(Usage { input, output, cache_read, cache_write, reasoning })
+}

@@ -1,0 +1,146 @@
+//! The pieces of new elements: what they take over from the session, parts as OpenCode stores them, and a kept part
+//! that says something else.
+
+use serde_json::{Map, Value, json};
+
+use super::element::is_compacted;
+use super::patch::attachments;
+use super::read::Export;
+use history::json::set;
+use history::{Kind, Media, Message, Meta, Output, Part, Text};
+
+/// What messages of our own take over from the session.
+pub(super) struct Like {
+    pub(super) agent: Value,
+    pub(super) model: Value,
+    pub(super) path: Value,
+}
+
+/// How one part of a kept element differs from what it was.
+pub(super) enum Change<'m> {
+    Same,
+    Text(&'m Text),
+    Output(&'m Output),
+}
+
+/// The version whose import form this is.
+pub(super) const VERSION: &str = "1.18.33";
+
+pub(super) fn no_tokens() -> Value {
+    json!({ "total": 0, "input": 0, "output": 0, "reasoning": 0, "cache": { "read": 0, "write": 0 } })
+}
+
+impl Like {
+    pub(super) fn of(export: Option<&Export<'_>>, meta: &Meta) -> Self {
+        let infos = || export.into_iter().flat_map(|it| it.entries.iter().rev()).map(|it| &it.info);
+        let user = infos().find(|it| it["role"] == "user" && it["model"]["modelID"].is_string());
+        let answer = infos().find(|it| it["role"] == "assistant" && it["path"].is_object());
+        let model = meta.model.as_deref().unwrap_or_default();
+        let (provider, model) = match model.split_once('/') {
+            Some(both) => both,
+            None if model.starts_with("claude") => ("anthropic", model),
+            None if model.starts_with("gemini") => ("google", model),
+            None => ("openai", model),
+        };
+        let cwd = meta.cwd.as_deref().unwrap_or("/");
+        Self {
+            agent: user.map_or_else(|| json!("build"), |it| it["agent"].clone()),
+            model: user.map_or_else(
+                || json!({ "providerID": provider, "modelID": model }),
+                |it| it["model"].clone(),
+            ),
+            path: answer.map_or_else(|| json!({ "cwd": cwd, "root": "/" }), |it| it["path"].clone()),
+        }
+    }
+
+    pub(super) fn user(&self) -> Map<String, Value> {
+        let info = json!({ "role": "user", "agent": self.agent, "model": self.model });
+        info.as_object().cloned().unwrap_or_default()
+    }
+
+    pub(super) fn assistant(&self) -> Map<String, Value> {
+        let info = json!({
+            "role": "assistant", "mode": self.agent, "agent": self.agent, "path": self.path,
+            "providerID": self.model["providerID"], "modelID": self.model["modelID"],
+        });
+        info.as_object().cloned().unwrap_or_default()
+    }
+}
+
+/// Which parts of `old` those of `new` are, in order, and how they changed; nothing if it cannot be told.
+pub(super) fn slots<'m>(new: &'m Message, old: &Message) -> Option<Vec<(usize, Change<'m>)>> {
+    let mut out = Vec::new();
+    let mut at = 0;
+    for part in &new.parts {
+        let found = old.parts[at..].iter().position(|it| match (part, it) {
+            (Part::Output(new), Part::Output(old)) => new.id == old.id,
+            _ => part == it,
+        });
+        let slot = match (found, old.parts.get(at), part) {
+            (Some(found), _, _) => at + found,
+            (None, Some(Part::Text(_)), Part::Text(_)) => at,
+            _ => return None,
+        };
+        let change = match part {
+            Part::Output(output) => Change::Output(output),
+            Part::Text(text) if found.is_none() => Change::Text(text),
+            _ => Change::Same,
+        };
+        out.push((slot, change));
+        at = slot + 1;
+    }
+    (new.role == old.role).then_some(out)
+}
+
+/// Makes a tool part say `output`. One that was cleared by OpenCode and still says so is left as it is. A state that is
+/// no object becomes that of a call that failed.
+pub(super) fn say(part: &mut Value, output: &Output) {
+    let Some(state) = part.as_object_mut().map(|it| it.entry("state").or_insert(Value::Null)) else { return };
+    if !state.is_object() {
+        *state = json!({ "input": {}, "time": { "start": 0, "end": 0 } });
+    }
+    let text = output.text.as_str();
+    match state["status"].as_str() {
+        Some("completed") if is_compacted(state) && text == super::CLEARED => {}
+        Some("completed") => {
+            set(state, "output", text);
+            if let Some(time) = state.pointer_mut("/time").and_then(Value::as_object_mut) {
+                time.remove("compacted");
+            }
+            if state["attachments"].is_array() {
+                let kept = attachments(state, output);
+                set(state, "attachments", kept);
+            }
+        }
+        Some("error") if state["metadata"]["interrupted"] == true => {
+            match state.pointer_mut("/metadata/output").filter(|it| it.is_string()) {
+                Some(partial) => *partial = text.into(),
+                None => set(state, "error", text),
+            }
+        }
+        _ => {
+            set(state, "status", "error");
+            set(state, "error", text);
+        }
+    }
+}
+
+pub(super) fn file(media: &Media) -> Value {
+    let url = match media.data.contains(':') {
+        true => media.data.to_string(),
+        false => format!("data:{};base64,{}", media.mime, media.data),
+    };
+    json!({ "type": "file", "mime": &*media.mime, "url": url })
+}
+
+/// A text part. What the user did not say is `synthetic`.
+pub(super) fn text(text: &Text, kind: Kind, now: i64) -> Value {
+    let mut part = json!({ "type": "text", "text": text.as_str(), "time": { "start": now, "end": now } });
+    if kind != Kind::Said {
+        set(&mut part, "synthetic", true);
+    }
+    if kind == Kind::Continue {
+        set(&mut part, "metadata", json!({ "compaction_continue": true }));
+    }
+    part
+}

@@ -1,0 +1,90 @@
+//! OpenCode's export, `{info, messages: [{info, parts[]}]}` (OpenCode 1.2 to 1.18; `opencode export`, `opencode
+//! import`, and what [`crate::agents`] makes of its database).
+//!
+//! **Invariants.** What is read is what OpenCode would send next: completed compactions hide what they summarised,
+//! `tail_start_id` puts the kept tail behind the summary, cleared outputs read as its placeholder, and parts that it
+//! never sends are not there. One message element is one record; a single tool part is found in it again by its place.
+
+mod draft;
+mod element;
+mod make;
+mod patch;
+mod read;
+#[cfg(test)]
+mod tests;
+
+use crate::{Keep, Mode, Session, Source, Written, document};
+use history::History;
+use history::error::{Error, Kind, Result};
+
+/// What OpenCode sends in place of an output that it pruned (`state.time.compacted`).
+pub const CLEARED: &str = "[Old tool result content cleared]";
+/// What it sends for a compaction part; the summary follows as an assistant message.
+pub const MARKER: &str = "What did we do so far?";
+
+/// Whether the first bytes, mended, are surely an export: `info` with a `ses…` id, or a first message with its
+/// `info` and `parts`, of which the last may be cut off.
+pub fn sniff(first_lines: &str) -> bool {
+    let id = document::member(first_lines, "info").and_then(|it| document::find(first_lines, it, &["id"]));
+    if id.and_then(|it| first_lines.get(it)).is_some_and(|it| it.starts_with("\"ses")) {
+        return true;
+    }
+    let Some(first) = document::from_first_element(first_lines, "messages") else { return false };
+    let has = |key| document::member(first, key);
+    match (has("info"), has("parts")) {
+        (Some(_), Some(_)) => true,
+        // Parts stand first and are too long to see behind them.
+        (None, Some(_)) => {
+            let part = document::from_first_element(first, "parts");
+            part.is_some_and(|it| document::member(it, "messageID").is_some())
+        }
+        (Some(info), None) => document::find(first, info, &["sessionID"]).is_some(),
+        (None, None) => false,
+    }
+}
+
+/// Reads an export. An element that is broken becomes a note; a document that is cut off is read up to there.
+pub fn read(source: &dyn Source) -> Result<Session> {
+    let bytes = source.bytes(0..source.len())?;
+    let text = history::json::mend(&bytes);
+    Ok(read::Export::open(&text, source.name())?.session(None))
+}
+
+/// The same for a session that is only measured: texts are as `keep` holds them.
+pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
+    let bytes = source.bytes(0..source.len())?;
+    let text = history::json::mend(&bytes);
+    Ok(read::Export::open(&text, source.name())?.session(Some(keep)).measured_only())
+}
+
+/// Writes `after` back.
+///
+/// - [`Mode::Patch`] replaces outputs where they stand. OpenCode's own placeholder sets `state.time.compacted` and
+///   keeps the output in storage, as OpenCode's prune does; any other text replaces the stored one.
+/// - [`Mode::Append`] adds a compaction part, the summary and what follows it; `opencode import` adds just these to
+///   the session of the same id.
+/// - [`Mode::New`] makes a session of its own, from a session of any format.
+///
+/// A summary at the head of `after` becomes OpenCode's pair of compaction part and assistant message, whatever its
+/// role was, so that the next compaction of its own knows it. Copied messages carry no token counts: OpenCode would
+/// compact again at once.
+pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
+    let bytes = source.bytes(0..source.len())?;
+    let text = history::json::mend(&bytes);
+    let export = match session.format {
+        crate::Format::OpenCode => Some(read::Export::open(&text, source.name())?),
+        _ => None,
+    };
+    match (mode, export) {
+        (Mode::Patch, Some(export)) => patch::patch(&bytes, &export, session, after),
+        (Mode::Append, Some(export)) => draft::append(&export, session, after),
+        (Mode::New, export) => draft::new(export.as_ref(), session, after),
+        (Mode::Patch | Mode::Append, None) => Err(Error::new(
+            Kind::Refused,
+            format!(
+                "expected an OpenCode export to write into, found {}; make a new session",
+                session.format.name()
+            ),
+        )),
+    }
+}

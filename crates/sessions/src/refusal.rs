@@ -1,0 +1,101 @@
+//! How each agent records that the user refused a call: in a form of its own that no tool can print, beside its mark
+//! that the call failed. What the text of any other output says is nobody's refusal.
+
+use history::Refusal;
+
+/// Claude Code 1.0 to 2.1: how the result of a refused call begins.
+pub(super) const CLAUDE_CODE: [&str; 2] = [
+    "The user doesn't want to proceed with this tool use.",
+    "The user doesn't want to take this action right now.",
+];
+
+/// Claude Code: what stands before the user's reason.
+const REASON: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file \
+    edit, the new_string was NOT written to the file). To tell you how to proceed, the user said:\n";
+
+/// Claude Code: what it adds behind a reason, and what it writes itself where the user answers questions by a question.
+const NOT_THE_REASON: [&str; 2] =
+    ["\n\nNote: The user's next message may contain", "The user wants to clarify these questions."];
+
+/// Codex: the whole output of a call that the user denied. Outputs of its shell and of MCP tools begin with a header.
+const CODEX: [&str; 2] = ["exec command rejected by user", "patch rejected by user"];
+
+/// Gemini CLI: the whole error of a call with the status `cancelled`; it wraps the errors of MCP tools.
+const GEMINI_CLI: [&str; 2] = [
+    "[Operation Cancelled] Reason: User denied execution.",
+    "[Operation Cancelled] Reason: User cancelled the operation.",
+];
+
+/// OpenCode 0.5 to 1.18: the whole error of a refused call, and how one with a reason begins.
+const OPENCODE: [&str; 2] = [
+    "The user rejected permission to use this specific tool call.",
+    "The user rejected permission to use this specific tool call. You may try again with different parameters.",
+];
+const OPENCODE_REASON: &str =
+    "The user rejected permission to use this specific tool call with the following feedback: ";
+
+/// OpenCode's own tools. Errors of MCP tools stand in a session as their server wrote them, so that nothing tells a
+/// refusal from a server that claims one.
+const OPENCODE_TOOLS: [&str; 16] = [
+    "apply_patch",
+    "bash",
+    "codesearch",
+    "edit",
+    "glob",
+    "grep",
+    "list",
+    "lsp",
+    "multiedit",
+    "patch",
+    "read",
+    "skill",
+    "task",
+    "todowrite",
+    "webfetch",
+    "write",
+];
+
+/// Of the text of a failed result of Claude Code.
+pub(super) fn claude_code(text: &str) -> Option<Refusal> {
+    if !CLAUDE_CODE.iter().any(|it| text.starts_with(it)) {
+        return None;
+    }
+    let said = text.strip_prefix(REASON).map(|it| it.split(NOT_THE_REASON[0]).next().unwrap_or(it));
+    Some(Refusal {
+        reason: said.filter(|it| !it.trim_start().starts_with(NOT_THE_REASON[1])).and_then(words),
+    })
+}
+
+/// Whether the JSON of Claude Code's `toolUseResult` is that of a refusal: a text, short beside most results.
+pub(super) fn is_shown(json: &str) -> bool {
+    json.starts_with("\"User rejected tool use")
+        || CLAUDE_CODE
+            .iter()
+            .any(|it| json.strip_prefix("\"Error: ").is_some_and(|json| json.starts_with(it)))
+}
+
+/// Of an output of Codex.
+pub(super) fn codex(text: &str) -> Option<Refusal> {
+    CODEX.contains(&text).then(Refusal::default)
+}
+
+/// Of the error of a call of Gemini CLI that has the status `cancelled`.
+pub(super) fn gemini_cli(text: &str) -> Option<Refusal> {
+    GEMINI_CLI.contains(&text).then(Refusal::default)
+}
+
+/// Of the error of a call of OpenCode.
+pub(super) fn opencode(tool: &str, text: &str) -> Option<Refusal> {
+    if !OPENCODE_TOOLS.contains(&tool) {
+        return None;
+    }
+    let text = text.strip_prefix("Error: ").unwrap_or(text);
+    match text.strip_prefix(OPENCODE_REASON) {
+        Some(said) => Some(Refusal { reason: words(said) }),
+        None => OPENCODE.contains(&text).then(Refusal::default),
+    }
+}
+
+fn words(text: &str) -> Option<Box<str>> {
+    Some(text.trim()).filter(|it| !it.is_empty()).map(Into::into)
+}

@@ -1,0 +1,122 @@
+//! Whether an API would accept an array of messages, judged on the bytes alone.
+//!
+//! It shares no code with what reads and writes, and never sees a history: what is wrong there must not be wrong
+//! here in the same way. Each rule has a name, a source and a test that breaks it. An array may end with calls that
+//! nobody has answered yet: whoever holds it is about to.
+
+mod anthropic;
+mod gemini;
+mod openai_chat;
+mod openai_responses;
+
+use serde_json::Value;
+
+use super::{Format, Violation};
+use history::json;
+
+/// What breaks the rules of `api` in a JSON array of messages, bare or in an object as `messages`, `input`,
+/// `contents` or `history`, in the order of the messages. Nothing means that the API accepts it.
+///
+/// Of a session format the rules of its agent's API count.
+pub fn check(api: Format, bytes: &[u8]) -> Vec<Violation> {
+    let judge = match api.api() {
+        Format::Anthropic | Format::ClaudeCode | Format::Pi => anthropic::check,
+        Format::OpenAiResponses | Format::Codex => openai_responses::check,
+        Format::Gemini | Format::GeminiCli => gemini::check,
+        Format::OpenAiChat | Format::OpenCode | Format::SweAgent => openai_chat::check,
+    };
+    let mut found = Found::default();
+    let text = json::mend(bytes);
+    match serde_json::from_str::<Value>(text.trim_start_matches('\u{feff}')) {
+        Err(error) => found.add("json", 0, format!("expected JSON, found {error}")),
+        Ok(Value::Array(elements)) => judge(&elements, None, &mut found),
+        Ok(Value::Object(body)) => {
+            let keys = ["messages", "input", "contents", "history"];
+            match keys.into_iter().find_map(|it| body.get(it)?.as_array()) {
+                Some(elements) => judge(elements, Some(&body), &mut found),
+                None => {
+                    found.add("json", 0, "expected an array of messages in the object, found none".into())
+                }
+            }
+        }
+        Ok(_) => found.add("json", 0, "expected an array of messages, found a plain value".into()),
+    }
+    found.0.sort_by_key(|it| it.message);
+    found.0
+}
+
+/// The violations found so far.
+#[derive(Default)]
+struct Found(Vec<Violation>);
+
+impl Found {
+    fn add(&mut self, rule: &'static str, message: usize, what: String) {
+        self.0.push(Violation { rule, message, what });
+    }
+
+    fn unless(&mut self, holds: bool, rule: &'static str, message: usize, what: impl FnOnce() -> String) {
+        if !holds {
+            self.add(rule, message, what());
+        }
+    }
+}
+
+/// The string under `key`, or an empty one.
+fn string<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// `[a-zA-Z0-9_-]{1,max}`.
+fn is_plain(text: &str, max: usize) -> bool {
+    !text.is_empty()
+        && text.len() <= max
+        && text.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'-'))
+}
+
+/// A text cut to what fits into a sentence.
+fn short(text: &str) -> String {
+    let shown: String = text.chars().take(60).collect();
+    format!("{shown:?}")
+}
+
+/// Whether this is base64 as a whole, in either alphabet.
+fn is_base64(text: &str) -> bool {
+    let fits = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'+' | b'/' | b'=' | b'-' | b'_');
+    !text.is_empty() && text.bytes().all(fits)
+}
+
+/// Whether this is an address or whole base64 data in a data URL.
+fn is_address(text: &str) -> bool {
+    match text.strip_prefix("data:") {
+        Some(it) => {
+            it.split_once(";base64,").is_some_and(|(mime, data)| mime.contains('/') && is_base64(data))
+        }
+        None => text.starts_with("https://") || text.starts_with("http://") || text.starts_with("gs://"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rules with a document that breaks each, and one that is like it and does not break it.
+    pub(super) fn judge(api: Format, cases: &[(&str, String, String)]) {
+        for (rule, bad, good) in cases {
+            let found = check(api, bad.as_bytes());
+            assert!(found.iter().any(|it| it.rule == *rule), "{rule} not found in {bad}: {found:?}");
+            assert!(found.iter().all(|it| it.what.starts_with("expected ")), "{found:?}");
+            assert_eq!(check(api, good.as_bytes()), [], "{rule}: {good}");
+        }
+    }
+
+    #[test]
+    fn bad_input_is_a_violation_and_not_a_crash() {
+        let bomb = "[".repeat(100_000);
+        for api in Format::ALL {
+            for text in ["", "x", "3", "[", "{}", "[3]", "[[]]", "[null]", bomb.as_str()] {
+                assert!(!check(api, text.as_bytes()).is_empty(), "{api:?}: {text:.20}");
+            }
+            assert_eq!(check(api, b"\xEF\xBB\xBF[]"), []);
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Anthropic Messages: `role` and `content`, a text or typed blocks; results stand in user messages.
+
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::scan::{self, Span};
+use super::{Spot, input, joined, media, opaque, raw, string, text};
+use crate::Format;
+use crate::is_cleared;
+use history::json;
+use history::{Call, Media, MediaKind, Message, Output, Part, Reasoning, Role};
+
+/// The role and parts of one element; nothing if it is not a message.
+pub(super) fn read(value: &Value) -> Option<(Role, Vec<Part>)> {
+    let role = match value.get("role")?.as_str()? {
+        "user" => Role::User,
+        "assistant" => Role::Assistant,
+        "system" => Role::System,
+        _ => return None,
+    };
+    let parts = match value.get("content") {
+        None | Some(Value::Null) => vec![],
+        Some(Value::String(it)) => text(it).into_iter().collect(),
+        Some(Value::Array(it)) => it.iter().filter_map(block).collect(),
+        Some(Value::Bool(_) | Value::Number(_) | Value::Object(_)) => return None,
+    };
+    Some((role, parts))
+}
+
+fn block(value: &Value) -> Option<Part> {
+    match string(value, "type") {
+        "text" => text(string(value, "text")),
+        "thinking" => {
+            let signature = Some(string(value, "signature")).filter(|it| !it.is_empty()).map(Into::into);
+            Some(Part::Reasoning(Reasoning { text: string(value, "thinking").into(), signature }))
+        }
+        "tool_use" => Some(Part::Call(Call {
+            id: string(value, "id").into(),
+            name: string(value, "name").into(),
+            input: value.get("input").map(json::compact).unwrap_or_else(|| "{}".into()).into(),
+            freeform: false,
+            signature: None,
+        })),
+        "tool_result" => Some(Part::Output(result(value))),
+        _ => Some(attachment(value).map_or_else(|| opaque(Format::Anthropic, value), Part::Media)),
+    }
+}
+
+fn result(value: &Value) -> Output {
+    let (mut texts, mut found) = (vec![], vec![]);
+    match value.get("content") {
+        Some(Value::String(it)) => texts.push(it.clone()),
+        Some(Value::Array(blocks)) => {
+            for it in blocks {
+                match (attachment(it), it.get("text").and_then(Value::as_str)) {
+                    (Some(it), _) => found.push(it),
+                    (None, Some(it)) => texts.push(it.to_string()),
+                    (None, None) => texts.push(json::compact(it)),
+                }
+            }
+        }
+        _ => {}
+    }
+    let text = texts.join("\n");
+    Output {
+        id: string(value, "tool_use_id").into(),
+        name: None,
+        failed: value.get("is_error").and_then(Value::as_bool).unwrap_or(false),
+        cleared: is_cleared(&text),
+        exit: None,
+        refusal: None,
+        text: text.into(),
+        media: found.into(),
+    }
+}
+
+/// Images and documents whose data or address is in the block; others (files by id, plain text) stay opaque.
+fn attachment(value: &Value) -> Option<Media> {
+    let kind = match string(value, "type") {
+        "image" => MediaKind::Image,
+        "document" => MediaKind::Pdf,
+        _ => return None,
+    };
+    let source = value.get("source")?;
+    match string(source, "type") {
+        "base64" => Some(media(kind, string(source, "media_type"), string(source, "data"))),
+        "url" => Some(media(kind, "", string(source, "url"))),
+        _ => None,
+    }
+}
+
+/// Where the outputs of an element stand, in the order in which [`read`] gives them.
+pub(super) fn spots(element: &str) -> Vec<Spot> {
+    let Some(content) = scan::fields(element, 0).get("content") else { return vec![] };
+    if !element[content.clone()].starts_with('[') {
+        return vec![];
+    }
+    let is_result = |it: &Span| {
+        let kind = scan::fields(element, it.start).get("type");
+        kind.is_some_and(|it| &element[it] == "\"tool_result\"")
+    };
+    let blocks = scan::items(element, content.start).spans;
+    let results = blocks.into_iter().filter(|it| element[it.clone()].starts_with('{')).filter(is_result);
+    results.map(|it| Spot { object: it, key: "content" }).collect()
+}
+
+/// The content of a result as JSON.
+pub(super) fn output(output: &Output) -> String {
+    json::compact(&result_content(output))
+}
+
+#[derive(Serialize)]
+struct Element<'a> {
+    role: &'static str,
+    content: Content<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(&'a str),
+    Blocks(Vec<Block<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block<'a> {
+    Text {
+        text: &'a str,
+    },
+    Thinking {
+        thinking: &'a str,
+        signature: &'a str,
+    },
+    ToolUse {
+        id: &'a str,
+        name: &'a str,
+        input: Box<RawValue>,
+    },
+    ToolResult {
+        tool_use_id: &'a str,
+        content: Content<'a>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
+    },
+    Image {
+        source: Source<'a>,
+    },
+    Document {
+        source: Source<'a>,
+    },
+    #[serde(untagged)]
+    Raw(Box<RawValue>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Source<'a> {
+    Base64 { media_type: &'a str, data: &'a str },
+    Url { url: &'a str },
+}
+
+/// A message as one element.
+pub(super) fn element(message: &Message) -> String {
+    let blocks: Vec<Block<'_>> = message.parts.iter().filter_map(written).collect();
+    let role = if message.role == Role::Assistant { "assistant" } else { "user" };
+    json::compact(&Element { role, content: content(blocks) })
+}
+
+fn written(part: &Part) -> Option<Block<'_>> {
+    Some(match part {
+        Part::Text(text) => Block::Text { text: text.as_str() },
+        Part::Reasoning(it) => {
+            Block::Thinking { thinking: it.text.as_str(), signature: it.signature.as_ref()?.as_str() }
+        }
+        Part::Call(call) => Block::ToolUse { id: &call.id, name: &call.name, input: input(call) },
+        Part::Output(output) => Block::ToolResult {
+            tool_use_id: &output.id,
+            content: result_content(output),
+            is_error: output.failed,
+        },
+        Part::Media(it) => source(it),
+        Part::Opaque(it) => Block::Raw(raw(it)?),
+    })
+}
+
+fn content(mut blocks: Vec<Block<'_>>) -> Content<'_> {
+    match blocks.as_mut_slice() {
+        [Block::Text { text }] => Content::Text(text),
+        _ => Content::Blocks(blocks),
+    }
+}
+
+fn result_content(output: &Output) -> Content<'_> {
+    if output.media.is_empty() {
+        return Content::Text(output.text.as_str());
+    }
+    let text = joined(&output.text).map(|text| Block::Text { text });
+    Content::Blocks(text.into_iter().chain(output.media.iter().map(source)).collect())
+}
+
+fn source(media: &Media) -> Block<'_> {
+    let source = if media.data.contains(':') {
+        Source::Url { url: &media.data }
+    } else {
+        Source::Base64 { media_type: &media.mime, data: &media.data }
+    };
+    match media.kind {
+        MediaKind::Image => Block::Image { source },
+        MediaKind::Pdf | MediaKind::Audio | MediaKind::Other => Block::Document { source },
+    }
+}
+
+/// Whether the API takes an attachment, in a message or in a result: JPEG, PNG, GIF, WebP and PDF, as data or by
+/// address (Anthropic documentation, "Vision" and "PDF support").
+pub(super) fn takes(media: &Media) -> bool {
+    let by_url = media.data.starts_with("http://") || media.data.starts_with("https://");
+    let known = match media.kind {
+        MediaKind::Image => matches!(&*media.mime, "image/jpeg" | "image/png" | "image/gif" | "image/webp"),
+        MediaKind::Pdf => &*media.mime == "application/pdf",
+        MediaKind::Audio | MediaKind::Other => return false,
+    };
+    by_url || (known && !media.data.contains(':'))
+}

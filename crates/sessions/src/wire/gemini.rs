@@ -1,0 +1,267 @@
+//! Gemini contents: `role` user or model and `parts`; results are `functionResponse` parts in a user content.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::scan;
+use super::{Ids, Spot, input, media, opaque, raw, string, text};
+use crate::Format;
+use crate::is_cleared;
+use history::json;
+use history::{Call, Media, MediaKind, Message, Output, Part, Reasoning, Role};
+
+/// The role and parts of one element; nothing if it is not a content. Calls need no id here: `number` names them.
+pub(super) fn read(value: &Value, number: usize, ids: &mut Ids) -> Option<(Role, Vec<Part>)> {
+    let found = value.get("parts")?.as_array()?;
+    let role = match string(value, "role") {
+        "user" | "" => Role::User,
+        "model" | "assistant" => Role::Assistant,
+        "system" => Role::System,
+        "function" | "tool" => Role::Tool,
+        _ => return None,
+    };
+    let mut parts = vec![];
+    for (index, it) in found.iter().enumerate() {
+        parts.extend(part(it, number, index, ids));
+    }
+    Some((role, parts))
+}
+
+fn part(value: &Value, number: usize, index: usize, ids: &mut Ids) -> Option<Part> {
+    let signature = Some(either(value, "thoughtSignature", "thought_signature").and_then(Value::as_str))
+        .flatten()
+        .map(Into::into);
+    if let Some(it) = either(value, "functionCall", "function_call") {
+        let name = string(it, "name");
+        let id = match string(it, "id") {
+            "" => ids.made_up(number, index, name),
+            id => ids.given(id, name),
+        };
+        let input = it.get("args").map(json::compact).unwrap_or_else(|| "{}".into());
+        return Some(Part::Call(Call {
+            id,
+            name: name.into(),
+            input: input.into(),
+            freeform: false,
+            signature,
+        }));
+    }
+    if let Some(it) = either(value, "functionResponse", "function_response") {
+        return Some(Part::Output(result(it, number, index, ids)));
+    }
+    if let Some(it) = value.get("text").and_then(Value::as_str) {
+        let thought = value.get("thought").and_then(Value::as_bool).unwrap_or(false);
+        return if thought {
+            Some(Part::Reasoning(Reasoning { text: it.into(), signature }))
+        } else {
+            text(it)
+        };
+    }
+    if let Some(it) = either(value, "inlineData", "inline_data") {
+        let mime = mime(it);
+        return Some(Part::Media(media(kind(mime), mime, string(it, "data"))));
+    }
+    if let Some(it) = either(value, "fileData", "file_data") {
+        let uri = either(it, "fileUri", "file_uri").and_then(Value::as_str).unwrap_or_default();
+        let mime = mime(it);
+        return Some(Part::Media(media(kind(mime), mime, uri)));
+    }
+    Some(opaque(Format::Gemini, value))
+}
+
+/// The field under its JSON name or its protocol name; the API takes both.
+fn either<'a>(value: &'a Value, camel: &str, snake: &str) -> Option<&'a Value> {
+    value.get(camel).or_else(|| value.get(snake))
+}
+
+fn mime(value: &Value) -> &str {
+    either(value, "mimeType", "mime_type").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn kind(mime: &str) -> MediaKind {
+    match mime.split('/').next() {
+        Some("image") => MediaKind::Image,
+        Some("audio") => MediaKind::Audio,
+        _ if mime == "application/pdf" => MediaKind::Pdf,
+        _ => MediaKind::Other,
+    }
+}
+
+fn result(value: &Value, number: usize, index: usize, ids: &mut Ids) -> Output {
+    let name = string(value, "name");
+    let id = match string(value, "id") {
+        "" => ids.answered_by_name(number, index, name),
+        id => ids.answered(id),
+    };
+    let response = value.get("response").unwrap_or(&Value::Null);
+    let error = response.get("error").filter(|it| !it.is_null());
+    // The documented keys are `output` and `error`; `result` and `content` are what clients write as well.
+    let sole = response.as_object().filter(|it| it.len() == 1).and_then(|it| {
+        ["output", "error", "result", "content"].into_iter().find_map(|key| it.get(key)?.as_str())
+    });
+    let text = match (sole, response) {
+        (Some(it), _) => it.to_string(),
+        (None, Value::Null) => String::new(),
+        (None, it) => json::compact(it),
+    };
+    Output {
+        id,
+        name: Some(name).filter(|it| !it.is_empty()).map(Arc::from),
+        failed: error.is_some(),
+        cleared: is_cleared(&text),
+        exit: None,
+        refusal: None,
+        text: text.into(),
+        media: [].into(),
+    }
+}
+
+/// Where the outputs of an element stand, in the order in which [`read`] gives them.
+pub(super) fn spots(element: &str) -> Vec<Spot> {
+    let Some(parts) = scan::fields(element, 0).get("parts") else { return vec![] };
+    if !element[parts.clone()].starts_with('[') {
+        return vec![];
+    }
+    let parts = scan::items(element, parts.start).spans;
+    let objects = parts.into_iter().filter(|it| element[it.clone()].starts_with('{'));
+    let responses = objects.filter_map(|it| {
+        let fields = scan::fields(element, it.start);
+        fields.get("functionResponse").or_else(|| fields.get("function_response"))
+    });
+    responses.map(|it| Spot { object: it, key: "response" }).collect()
+}
+
+/// The response of a result as JSON: an object with `output`, or `error` where the tool failed.
+pub(super) fn output(output: &Output) -> String {
+    json::compact(&response(output))
+}
+
+fn response(output: &Output) -> Response<'_> {
+    if output.failed { Response::Error(output.text.as_str()) } else { Response::Output(output.text.as_str()) }
+}
+
+#[derive(Serialize)]
+struct Element<'a> {
+    role: &'static str,
+    parts: Vec<ContentPart<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ContentPart<'a> {
+    #[serde(rename_all = "camelCase")]
+    Text {
+        text: &'a str,
+    },
+    #[serde(rename_all = "camelCase")]
+    Thought {
+        text: &'a str,
+        thought: bool,
+        thought_signature: &'a str,
+    },
+    #[serde(rename_all = "camelCase")]
+    Call {
+        function_call: FunctionCall<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        thought_signature: Option<&'a str>,
+    },
+    #[serde(rename_all = "camelCase")]
+    Response {
+        function_response: FunctionResponse<'a>,
+    },
+    #[serde(rename_all = "camelCase")]
+    Data {
+        inline_data: InlineData<'a>,
+    },
+    #[serde(rename_all = "camelCase")]
+    File {
+        file_data: FileData<'a>,
+    },
+    Raw(Box<RawValue>),
+}
+
+#[derive(Serialize)]
+struct FunctionCall<'a> {
+    id: &'a str,
+    name: &'a str,
+    args: Box<RawValue>,
+}
+
+#[derive(Serialize)]
+struct FunctionResponse<'a> {
+    id: &'a str,
+    name: &'a str,
+    response: Response<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Response<'a> {
+    Output(&'a str),
+    Error(&'a str),
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct InlineData<'a> {
+    mime_type: &'a str,
+    data: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FileData<'a> {
+    mime_type: &'a str,
+    file_uri: &'a str,
+}
+
+/// A message as one element. Attachments of outputs follow all responses, so that those stand together.
+pub(super) fn element(message: &Message) -> String {
+    let role = if message.role == Role::Assistant { "model" } else { "user" };
+    let (first, rest): (Vec<_>, Vec<_>) = message.parts.iter().partition(|it| matches!(it, Part::Output(_)));
+    let attached = message.outputs().flat_map(|it| &it.media).map(data);
+    let parts =
+        first.into_iter().filter_map(written).chain(attached).chain(rest.into_iter().filter_map(written));
+    json::compact(&Element { role, parts: parts.collect() })
+}
+
+fn written(part: &Part) -> Option<ContentPart<'_>> {
+    Some(match part {
+        Part::Text(it) => ContentPart::Text { text: it.as_str() },
+        Part::Reasoning(it) => ContentPart::Thought {
+            text: it.text.as_str(),
+            thought: true,
+            thought_signature: it.signature.as_ref()?.as_str(),
+        },
+        Part::Call(it) => ContentPart::Call {
+            function_call: FunctionCall { id: &it.id, name: &it.name, args: input(it) },
+            thought_signature: it.signature.as_ref().map(|it| it.as_str()),
+        },
+        Part::Output(it) => ContentPart::Response {
+            function_response: FunctionResponse {
+                id: &it.id,
+                name: it.name.as_deref().unwrap_or("tool"),
+                response: response(it),
+            },
+        },
+        Part::Media(it) => data(it),
+        Part::Opaque(it) => ContentPart::Raw(raw(it)?),
+    })
+}
+
+fn data(media: &Media) -> ContentPart<'_> {
+    if media.data.contains(':') {
+        ContentPart::File { file_data: FileData { mime_type: &media.mime, file_uri: &media.data } }
+    } else {
+        ContentPart::Data { inline_data: InlineData { mime_type: &media.mime, data: &media.data } }
+    }
+}
+
+/// Whether the API takes an attachment in a user content: anything whose type is known (Gemini API reference,
+/// `Blob` and `FileData`).
+pub(super) fn takes(media: &Media) -> bool {
+    media.mime.contains('/')
+}

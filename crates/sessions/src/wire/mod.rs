@@ -1,0 +1,570 @@
+//! Plain messages of four APIs: Anthropic Messages, OpenAI chat, OpenAI Responses items, Gemini contents; a JSON
+//! array, bare or in an object as `messages`, `input`, `contents` or `history`.
+//!
+//! Element number i of the array is message i, always: an element that is not understood becomes an opaque message,
+//! so that message numbers count the caller's own array. Elements are kept as spans; what is not changed is copied.
+//!
+//! Two ways lead out. [`write`] stays in the document's own API and copies untouched elements byte for byte.
+//! [`messages`] crosses over: any history becomes an array that the API accepts.
+
+mod anthropic;
+mod fit;
+mod gemini;
+mod opaques;
+mod openai_chat;
+mod openai_responses;
+pub(super) mod scan;
+mod sniff;
+mod write;
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+pub use self::sniff::sniff;
+pub use self::write::write;
+
+use self::scan::{Items, Span};
+use super::{Format, Note, PastCompaction, Record, Session, Source, glimpse, refusal};
+use history::error::{Error, Kind as Fault, Result};
+use history::json;
+use history::{
+    Call, History, Kind, Media, MediaKind, Message, Meta, Opaque, Output, Part, Role, Text, Usage, Weight,
+    made_up_id,
+};
+
+/// Keys under which an object holds its messages, in the order in which they are looked for.
+const KEYS: [&str; 4] = ["messages", "input", "contents", "history"];
+
+/// How texts begin that stand for earlier messages: Gemini CLI's, Claude Code's, Codex's, and those of other
+/// compactors; the last three are ours: with a name, in the words of a profile that has no beginning of its own, and
+/// with the user's messages in front.
+const SUMMARIES: [&str; 9] = [
+    "<state_snapshot>",
+    "This session is being continued from a previous conversation that ran out of context",
+    "Another language model started to solve this problem",
+    "[Compacted]",
+    "[Reactive compact]",
+    "[Session Summary]",
+    "[Epitome]",
+    super::SUMMARY_START,
+    "The user gave you instructions before, in one message or more. They are:",
+];
+
+/// The question in the user's place that a summary in the model's place answers (OpenCode).
+const QUESTION: &str = "What did we do so far?";
+
+/// What the assistant is made to say after a summary: by us, and by Gemini CLI.
+const ACKS: [&str; 2] = [fit::ACK, "Got it. Thanks for the additional context!"];
+
+/// Deepest nesting that we put into a document of ours; serde_json reads 128 levels.
+const DEEPEST: usize = 100;
+
+/// Reads a document as plain messages of `format`'s API.
+///
+/// A document that is cut off in its last element gives the elements before it and a note.
+///
+/// # Errors
+/// [`Fault::Input`] if it is not a JSON array or an object that holds one under one of the four keys.
+pub fn read(source: &dyn Source, format: Format) -> Result<Session> {
+    let bytes = source.bytes(0..source.len())?;
+    let text = json::mend(&bytes);
+    let (frame, items) = array(source, &text)?;
+    let api = Api::of(format);
+    let mut notes = frame_notes(&frame, &items, &text);
+    let mut meta = meta(&frame, &text, &mut notes);
+    let (mut messages, mut records, mut past) = (Vec::<Message>::new(), vec![], vec![]);
+    let (mut ids, mut after_summary) = (Ids::default(), false);
+    for (number, span) in items.spans.iter().enumerate() {
+        let mut message = match element(&text[span.clone()], api, number, &mut ids) {
+            Ok((value, mut message)) => {
+                if let Some(it) = value.get("model").and_then(Value::as_str) {
+                    meta.model = Some(it.into());
+                }
+                message.kind = kind(&message, after_summary);
+                message
+            }
+            Err(what) => {
+                notes.push(Note { line: number as u64 + 1, what });
+                unread(&text[span.clone()], api)
+            }
+        };
+        message.from = u32::try_from(number).ok();
+        after_summary = message.kind == Kind::Summary;
+        if after_summary && message.role == Role::Assistant {
+            let question = |it: &&mut Message| it.role == Role::User && it.plain() == QUESTION;
+            if let Some(it) = messages.last_mut().filter(question) {
+                it.kind = Kind::Marker;
+            }
+        }
+        if after_summary {
+            let summary = message.plain();
+            past.push(PastCompaction { message: Some(number), summary, ..PastCompaction::default() });
+        }
+        messages.push(message);
+        records.push(Record { at: span.start as u64, len: span.len() as u64 });
+    }
+    if api == Api::Anthropic {
+        mark_refused(&mut messages);
+    }
+    let of_message = (0..messages.len()).map(|it| u32::try_from(it).ok()).collect();
+    notes.sort_by_key(|it| it.line);
+    Ok(Session { format, records, of_message, notes, past, history: History::new(messages, meta) })
+}
+
+/// Any history as a JSON array that `api` accepts, and a sentence for each kind of thing it could not express.
+///
+/// Thinking is kept only where the history's agent is one whose model is called over the same API, because only then
+/// the signature can be valid; for plain messages see [`messages_of`].
+pub fn messages(after: &History, api: Format) -> (Vec<u8>, Vec<String>) {
+    let agent = after.meta.agent.as_deref().and_then(|it| Format::named(it).ok());
+    messages_of(after, agent, api)
+}
+
+/// The same for a history that was read from `source`, which decides whose signatures are in it.
+pub fn messages_of(after: &History, source: Option<Format>, api: Format) -> (Vec<u8>, Vec<String>) {
+    let api = Api::of(api);
+    let (messages, warnings) = fit::fit(after.messages(), api, source.and_then(signer));
+    let freeform = fit::freeform_ids(&messages);
+    let elements = messages.iter().flat_map(|it| api.elements(it, &|id| freeform.contains(id)));
+    let mut out = vec![b'['];
+    for (number, element) in elements.enumerate() {
+        if number > 0 {
+            out.push(b',');
+        }
+        out.extend(element.into_bytes());
+    }
+    out.push(b']');
+    (out, warnings)
+}
+
+/// The API whose signatures a format's sessions hold. OpenCode, pi and SWE-agent talk to many, so nobody knows.
+fn signer(format: Format) -> Option<Api> {
+    match format {
+        Format::ClaudeCode | Format::Anthropic => Some(Api::Anthropic),
+        Format::Codex | Format::OpenAiResponses => Some(Api::OpenAiResponses),
+        Format::GeminiCli | Format::Gemini => Some(Api::Gemini),
+        Format::OpenCode | Format::Pi | Format::SweAgent | Format::OpenAiChat => None,
+    }
+}
+
+/// The four APIs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Api {
+    Anthropic,
+    OpenAiChat,
+    OpenAiResponses,
+    Gemini,
+}
+
+impl Api {
+    fn of(format: Format) -> Self {
+        match format.api() {
+            Format::OpenAiResponses | Format::Codex => Self::OpenAiResponses,
+            Format::Gemini | Format::GeminiCli => Self::Gemini,
+            Format::Anthropic | Format::ClaudeCode | Format::Pi => Self::Anthropic,
+            Format::OpenAiChat | Format::OpenCode | Format::SweAgent => Self::OpenAiChat,
+        }
+    }
+
+    fn format(self) -> Format {
+        match self {
+            Self::Anthropic => Format::Anthropic,
+            Self::OpenAiChat => Format::OpenAiChat,
+            Self::OpenAiResponses => Format::OpenAiResponses,
+            Self::Gemini => Format::Gemini,
+        }
+    }
+
+    fn read(self, value: &Value, number: usize, ids: &mut Ids) -> Option<(Role, Vec<Part>)> {
+        match self {
+            Self::Anthropic => anthropic::read(value),
+            Self::OpenAiChat => openai_chat::read(value, number, ids),
+            Self::OpenAiResponses => openai_responses::read(value),
+            Self::Gemini => gemini::read(value, number, ids),
+        }
+    }
+
+    /// A message as elements of the array.
+    fn elements(self, message: &Message, freeform: &dyn Fn(&str) -> bool) -> Vec<String> {
+        match self {
+            _ if message.parts.is_empty() => vec![],
+            Self::Anthropic => vec![anthropic::element(message)],
+            Self::OpenAiChat => openai_chat::elements(message),
+            Self::OpenAiResponses => openai_responses::elements(message, freeform),
+            Self::Gemini => vec![gemini::element(message)],
+        }
+    }
+
+    fn spots(self, element: &str) -> Vec<Spot> {
+        match self {
+            Self::Anthropic => anthropic::spots(element),
+            Self::OpenAiChat => openai_chat::spots(element),
+            Self::OpenAiResponses => openai_responses::spots(element),
+            Self::Gemini => gemini::spots(element),
+        }
+    }
+
+    fn output(self, output: &Output) -> String {
+        match self {
+            Self::Anthropic => anthropic::output(output),
+            Self::OpenAiChat => openai_chat::output(output),
+            Self::OpenAiResponses => openai_responses::output(output),
+            Self::Gemini => gemini::output(output),
+        }
+    }
+
+    fn takes(self, media: &Media) -> bool {
+        match self {
+            Self::Anthropic => anthropic::takes(media),
+            Self::OpenAiChat => openai_chat::takes(media),
+            Self::OpenAiResponses => openai_responses::takes(media),
+            Self::Gemini => gemini::takes(media),
+        }
+    }
+}
+
+/// Where an output stands in an element: the value of `key` in the object there.
+struct Spot {
+    object: Span,
+    key: &'static str,
+}
+
+/// The outside of a document.
+struct Frame {
+    /// The fields of the object around the array; none if it is bare.
+    fields: Vec<(String, Span)>,
+    /// The array's key (empty if it is bare) and where its `[` stands.
+    array: Option<(String, usize)>,
+}
+
+/// Finds the array of messages; nothing if the text starts neither an array nor an object.
+fn frame(text: &str) -> Option<Frame> {
+    let start = scan::space(text.as_bytes(), if text.starts_with('\u{feff}') { 3 } else { 0 });
+    match text.as_bytes().get(start)? {
+        b'[' => Some(Frame { fields: vec![], array: Some((String::new(), start)) }),
+        b'{' => {
+            let fields = scan::fields(text, start);
+            let array = KEYS.into_iter().find_map(|key| {
+                let span = fields.get(key)?;
+                text.as_bytes()
+                    .get(span.start)
+                    .filter(|it| **it == b'[')
+                    .map(|_| (key.to_string(), span.start))
+            });
+            Some(Frame { fields: fields.fields, array })
+        }
+        _ => None,
+    }
+}
+
+fn array(source: &dyn Source, text: &str) -> Result<(Frame, Items)> {
+    let expected = "while reading plain messages, expected a JSON array, or an object that holds one as `messages`, `input`, `contents` or `history`";
+    let fail = |found: String| {
+        Error::new(Fault::Input, format!("{expected}, found {found}; name the format if it is another"))
+            .at(source.name(), None)
+    };
+    let Some(frame) = frame(text) else {
+        return Err(fail(glimpse(text)));
+    };
+    let Some((_, open)) = frame.array else {
+        let keys: Vec<&str> = frame.fields.iter().take(8).map(|it| it.0.as_str()).collect();
+        return Err(fail(match frame.fields.iter().find(|it| KEYS.contains(&it.0.as_str())) {
+            Some((key, _)) => format!("an object whose `{key}` is no array"),
+            None => format!("an object with the keys [{}]", keys.join(", ")),
+        }));
+    };
+    let items = scan::items(text, open);
+    Ok((frame, items))
+}
+
+/// Notes on what of the document could not be read.
+fn frame_notes(frame: &Frame, items: &Items, text: &str) -> Vec<Note> {
+    let line = items.spans.len() as u64 + 1;
+    let what = match (items.close, items.broken) {
+        (None, Some(at)) => {
+            let left = text.len() - at;
+            format!(
+                "expected a whole element, found {left} bytes that are cut off or broken; they are kept, not read"
+            )
+        }
+        (None, None) => "expected the end of the array, found the end of the text".to_string(),
+        (Some(close), _) => {
+            let bare = frame.fields.is_empty();
+            let rest = text.get(close + 1..).unwrap_or_default().trim();
+            if !bare || rest.is_empty() {
+                return vec![];
+            }
+            format!("expected nothing after the array, found {} bytes; they are kept, not read", rest.len())
+        }
+    };
+    vec![Note { line, what }]
+}
+
+/// What a request body says besides its messages.
+fn meta(frame: &Frame, text: &str, notes: &mut Vec<Note>) -> Meta {
+    let mut meta = Meta::default();
+    for (key, span) in &frame.fields {
+        let wanted = matches!(
+            key.as_str(),
+            "system" | "instructions" | "systemInstruction" | "system_instruction" | "tools" | "model"
+        );
+        if !wanted {
+            continue;
+        }
+        let value: Value = match serde_json::from_str(&text[span.clone()]) {
+            Ok(it) => it,
+            Err(error) => {
+                notes.push(Note { line: 0, what: format!("expected JSON in `{key}`, found {error}") });
+                continue;
+            }
+        };
+        match key.as_str() {
+            "tools" if !value.is_null() => meta.tools = Some(json::compact(&value).into()),
+            "model" => meta.model = value.as_str().map(Arc::from),
+            _ => meta.system = system(&value).or(meta.system.take()),
+        }
+    }
+    meta
+}
+
+/// A system prompt: a text, text blocks, or a Gemini content.
+fn system(value: &Value) -> Option<Text> {
+    if let Some(it) = value.as_str() {
+        return text(it).and_then(|it| if let Part::Text(it) = it { Some(it) } else { None });
+    }
+    let blocks = value.get("parts").unwrap_or(value).as_array()?;
+    let texts: Vec<&str> = blocks.iter().map(|it| string(it, "text")).filter(|it| !it.is_empty()).collect();
+    Some(texts.join("\n").into())
+}
+
+/// One element as a message, or why it is none.
+fn element(
+    raw: &str,
+    api: Api,
+    number: usize,
+    ids: &mut Ids,
+) -> std::result::Result<(Value, Message), String> {
+    let expected = format!("expected a message of {}, found", api.format().name());
+    let kept = "; it is kept as it is";
+    let value: Value = serde_json::from_str(raw).map_err(|error| format!("{expected} {error}{kept}"))?;
+    let Some((role, parts)) = api.read(&value, number, ids) else {
+        let found = match &value {
+            Value::Object(it) => {
+                let keys: Vec<&str> = it.keys().take(6).map(String::as_str).collect();
+                format!("an object with the keys [{}]", keys.join(", "))
+            }
+            Value::Array(_) => "an array".to_string(),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => "a plain value".to_string(),
+        };
+        return Err(format!("{expected} {found}{kept}"));
+    };
+    let mut message = Message::new(role, Kind::Said, parts);
+    message.wire_len = u32::try_from(Weight::of(&json::compact(&value)).utf16).ok();
+    message.id = value.get("id").and_then(Value::as_str).map(Arc::from);
+    message.usage = value.get("usage").or_else(|| value.get("usageMetadata")).and_then(usage);
+    Ok((value, message))
+}
+
+/// Marks the results of calls that the user refused, as Claude Code writes them; not those of MCP tools, whose servers
+/// can say the same.
+fn mark_refused(messages: &mut [Message]) {
+    let mut names: HashMap<Arc<str>, Arc<str>> = HashMap::new();
+    for part in messages.iter_mut().flat_map(|it| &mut it.parts) {
+        match part {
+            Part::Call(call) => drop(names.insert(call.id.clone(), call.name.clone())),
+            Part::Output(output) if output.failed => {
+                let own = names.get(&output.id).is_some_and(|it| !it.starts_with("mcp__"));
+                output.refusal = refusal::claude_code(output.text.as_str()).filter(|_| own).map(Box::new);
+            }
+            Part::Output(_) | Part::Text(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
+        }
+    }
+}
+
+/// What stands in the place of an element that is no message, so that the numbers of the others hold.
+fn unread(raw: &str, api: Api) -> Message {
+    let opaque = Opaque { api: api.format().name().into(), kind: "element".into(), raw: raw.into() };
+    let mut message = Message::new(Role::User, Kind::Context, vec![Part::Opaque(opaque)]);
+    message.wire_len = u32::try_from(Weight::of(raw).utf16).ok();
+    message
+}
+
+fn kind(message: &Message, after_summary: bool) -> Kind {
+    // What stands beside an output may be the tool's.
+    let alone = message.outputs().next().is_none();
+    let first = message.texts().next().filter(|_| alone).map_or("", |it| it.as_str().trim_start());
+    match message.role {
+        Role::System => Kind::Context,
+        Role::User if SUMMARIES.iter().any(|it| first.starts_with(it)) => Kind::Summary,
+        Role::Assistant if first.starts_with(super::SUMMARY_START) => Kind::Summary,
+        Role::Assistant if after_summary && message.parts.len() == 1 && ACKS.contains(&first.trim_end()) => {
+            Kind::Ack
+        }
+        Role::User | Role::Assistant | Role::Tool => Kind::Said,
+    }
+}
+
+/// Usage as any of the four APIs reports it. OpenAI and Gemini count cached tokens into the prompt, Anthropic does not.
+fn usage(value: &Value) -> Option<Usage> {
+    let number = |keys: [&str; 2]| keys.into_iter().find_map(|it| value.get(it)).and_then(Value::as_u64);
+    let detail = |outer: [&str; 2], key: &str| {
+        let outer = outer.into_iter().find_map(|it| value.get(it));
+        outer.and_then(|it| it.get(key)).and_then(Value::as_u64)
+    };
+    if let Some(prompt) = number(["promptTokenCount", "prompt_token_count"]) {
+        let cache_read = number(["cachedContentTokenCount", "cached_content_token_count"]).unwrap_or(0);
+        let reasoning = number(["thoughtsTokenCount", "thoughts_token_count"]).unwrap_or(0);
+        let output = number(["candidatesTokenCount", "candidates_token_count"]).unwrap_or(0);
+        let output = output.saturating_add(reasoning);
+        return Some(Usage {
+            input: prompt.saturating_sub(cache_read),
+            output,
+            cache_read,
+            cache_write: 0,
+            reasoning,
+        });
+    }
+    let input = number(["input_tokens", "prompt_tokens"])?;
+    let output = number(["output_tokens", "completion_tokens"]).unwrap_or(0);
+    let cache_write = number(["cache_creation_input_tokens", "cache_creation_tokens"]).unwrap_or(0);
+    let reasoning =
+        detail(["output_tokens_details", "completion_tokens_details"], "reasoning_tokens").unwrap_or(0);
+    if let Some(cache_read) = detail(["input_tokens_details", "prompt_tokens_details"], "cached_tokens") {
+        return Some(Usage {
+            input: input.saturating_sub(cache_read),
+            output,
+            cache_read,
+            cache_write,
+            reasoning,
+        });
+    }
+    let cache_read = number(["cache_read_input_tokens", "cache_read_tokens"]).unwrap_or(0);
+    Some(Usage { input, output, cache_read, cache_write, reasoning })
+}
+
+/// Ids for calls that have none, found again by the tool's name, first come, first served.
+#[derive(Default)]
+struct Ids {
+    waiting: HashMap<String, VecDeque<Arc<str>>>,
+    answered: HashSet<Arc<str>>,
+}
+
+impl Ids {
+    /// An id for part `index` of message `number`, a call of the tool `name`.
+    fn made_up(&mut self, number: usize, index: usize, name: &str) -> Arc<str> {
+        self.given(&made_up_id(number, index), name)
+    }
+
+    /// Remembers a call that has an id, in case its answer has none.
+    fn given(&mut self, id: &str, name: &str) -> Arc<str> {
+        let id: Arc<str> = id.into();
+        self.waiting.entry(name.to_string()).or_default().push_back(id.clone());
+        id
+    }
+
+    /// An answer that names its call.
+    fn answered(&mut self, id: &str) -> Arc<str> {
+        let id: Arc<str> = id.into();
+        self.answered.insert(id.clone());
+        id
+    }
+
+    /// An answer that names only its tool: the first call of it that still waits.
+    fn answered_by_name(&mut self, number: usize, index: usize, name: &str) -> Arc<str> {
+        let queue = self.waiting.get_mut(name);
+        let found = queue.and_then(|it| {
+            loop {
+                match it.pop_front() {
+                    Some(id) if self.answered.contains(&id) => {}
+                    other => break other,
+                }
+            }
+        });
+        found.unwrap_or_else(|| format!("response_{number}_{index}").into())
+    }
+}
+
+/// The string under `key`, or an empty one.
+fn string<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A text part, unless there is nothing in it.
+fn text(text: &str) -> Option<Part> {
+    if text.is_empty() { None } else { Some(Part::Text(text.into())) }
+}
+
+/// A text unless it is blank.
+fn joined(text: &Text) -> Option<&str> {
+    Some(text.as_str()).filter(|it| !it.trim().is_empty())
+}
+
+fn opaque(format: Format, value: &Value) -> Part {
+    let kind = match string(value, "type") {
+        // Gemini's parts have no type but their first key.
+        "" => value.as_object().and_then(|it| it.keys().next()).map_or("", String::as_str),
+        it => it,
+    };
+    Part::Opaque(Opaque { api: format.name().into(), kind: kind.into(), raw: json::compact(value).into() })
+}
+
+/// An attachment; a document that is no PDF is something else.
+fn media(kind: MediaKind, mime: &str, data: &str) -> Media {
+    let kind = match kind {
+        MediaKind::Pdf if !mime.is_empty() && mime != "application/pdf" => MediaKind::Other,
+        MediaKind::Image | MediaKind::Pdf | MediaKind::Audio | MediaKind::Other => kind,
+    };
+    Media { kind, mime: mime.into(), data: data.into(), size: None }
+}
+
+/// An attachment of an address, which may be a data URL.
+fn media_of_url(kind: MediaKind, url: &str) -> Media {
+    match url.strip_prefix("data:").and_then(|it| it.split_once(";base64,")) {
+        Some((mime, data)) => media(kind, mime, data),
+        None => media(kind, "", url),
+    }
+}
+
+/// The address of an attachment, or its data as one.
+fn url_of(media: &Media) -> String {
+    if media.data.contains(':') { media.data.to_string() } else { data_url(media) }
+}
+
+fn data_url(media: &Media) -> String {
+    format!("data:{};base64,{}", media.mime, media.data)
+}
+
+/// The JSON of an opaque block, if it is an object that a reader gets through.
+fn raw(opaque: &Opaque) -> Option<Box<RawValue>> {
+    object(opaque.raw.as_str())
+}
+
+fn object(text: &str) -> Option<Box<RawValue>> {
+    if !text.trim_start().starts_with('{') || scan::depth(text) > DEEPEST {
+        return None;
+    }
+    RawValue::from_string(scan::compacted(text)).ok()
+}
+
+/// Whether a call's input is the JSON object that all APIs want.
+fn is_object(call: &Call) -> bool {
+    !call.freeform && (call.input.as_str().trim().is_empty() || object(call.input.as_str()).is_some())
+}
+
+/// A call's input as the JSON object that all APIs want: anything else is put into one as `input`.
+fn input(call: &Call) -> Box<RawValue> {
+    let text = call.input.as_str();
+    if !call.freeform
+        && let Some(it) = object(text)
+    {
+        return it;
+    }
+    let wrapped = match text.trim() {
+        "" => "{}".to_string(),
+        _ => format!("{{\"input\":{}}}", json::compact(text)),
+    };
+    RawValue::from_string(wrapped).unwrap_or_default()
+}

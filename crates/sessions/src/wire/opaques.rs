@@ -1,0 +1,126 @@
+//! Blocks of one API that we do not look into: which of them it would take back.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::{Api, openai_responses, raw, string};
+use history::{Message, Opaque, Part, Role};
+
+/// Opaque blocks that `api` would not take (another API's, broken ones, halves of pairs), and the ids that the others
+/// use.
+pub(super) fn dropped(messages: &[Message], api: Api) -> (HashSet<(usize, usize)>, HashSet<Arc<str>>) {
+    let (mut dropped, mut used) = (HashSet::new(), HashSet::new());
+    // Calls whose answer has not been seen yet.
+    let mut open: HashMap<Pair, (usize, usize)> = HashMap::new();
+    for (number, message) in messages.iter().enumerate() {
+        if api == Api::Anthropic {
+            // Both halves stand in one message (Anthropic documentation, "Web search").
+            dropped.extend(open.drain().map(|it| it.1));
+        }
+        for (index, part) in message.parts.iter().enumerate() {
+            let at = (number, index);
+            let opaque = match part {
+                Part::Opaque(opaque) => opaque,
+                Part::Output(_) if api == Api::Anthropic => {
+                    dropped.extend(open.drain().map(|it| it.1));
+                    continue;
+                }
+                Part::Output(_) | Part::Text(_) | Part::Reasoning(_) | Part::Call(_) | Part::Media(_) => {
+                    continue;
+                }
+            };
+            let fits = match half(opaque, message.role, api) {
+                Half::Unfit => false,
+                Half::Whole => true,
+                Half::Call(pair) => {
+                    let new = used.insert(pair.id.as_str().into());
+                    if new {
+                        open.insert(pair, at);
+                    }
+                    new
+                }
+                Half::Answer(pair) => open.remove(&pair).is_some(),
+            };
+            if !fits {
+                dropped.insert(at);
+            }
+        }
+    }
+    dropped.extend(open.into_values());
+    (dropped, used)
+}
+
+/// What a call and its answer have in common.
+#[derive(PartialEq, Eq, Hash)]
+struct Pair {
+    tool: String,
+    id: String,
+}
+
+enum Half {
+    Unfit,
+    Whole,
+    Call(Pair),
+    Answer(Pair),
+}
+
+/// What an opaque block is to `api`.
+fn half(opaque: &Opaque, role: Role, api: Api) -> Half {
+    let raw = raw(opaque).and_then(|it| serde_json::from_str::<serde_json::Value>(it.get()).ok());
+    let Some(value) = raw.filter(|_| *opaque.api == *api.format().name()) else { return Half::Unfit };
+    let kind = string(&value, "type");
+    let id = |key: &str| string(&value, key).to_string();
+    let assistant = role == Role::Assistant;
+    match api {
+        // Gemini tells its parts apart by their key; those that are read as parts of ours would break pairs.
+        Api::Gemini => {
+            let known = ["executableCode", "codeExecutionResult"];
+            let fields = value.as_object();
+            let only_known = fields.is_some_and(|it| {
+                it.len() == 1 && it.iter().all(|(key, it)| known.contains(&key.as_str()) && it.is_object())
+            });
+            if only_known { Half::Whole } else { Half::Unfit }
+        }
+        _ if kind.is_empty() || *opaque.kind != *kind => Half::Unfit,
+        Api::Anthropic => match kind {
+            "redacted_thinking" if assistant && !id("data").is_empty() => Half::Whole,
+            "compaction" if assistant => Half::Whole,
+            // Readers leave opaque what is kept at the provider; anything else there is broken.
+            "image" | "document" if !assistant && by_id(value.get("source")) => Half::Whole,
+            "search_result" | "container_upload" if !assistant => Half::Whole,
+            "server_tool_use" | "mcp_tool_use" if assistant => {
+                Half::Call(Pair { tool: String::new(), id: id("id") })
+            }
+            _ if assistant && kind != "tool_result" && kind.ends_with("_tool_result") => {
+                Half::Answer(Pair { tool: String::new(), id: id("tool_use_id") })
+            }
+            _ => Half::Unfit,
+        },
+        Api::OpenAiChat => match kind {
+            "file" if !assistant && role != Role::System && by_id(value.get("file")) => Half::Whole,
+            _ => Half::Unfit,
+        },
+        Api::OpenAiResponses => match kind {
+            "message" | "reasoning" | "function_call" | "function_call_output" => Half::Unfit,
+            "custom_tool_call" | "custom_tool_call_output" => Half::Unfit,
+            _ if openai_responses::is_content(opaque) => {
+                if !assistant && by_id(Some(&value)) {
+                    Half::Whole
+                } else {
+                    Half::Unfit
+                }
+            }
+            _ if id("call_id").is_empty() => Half::Whole,
+            _ => {
+                let tool = kind.trim_end_matches("_output").trim_end_matches("_call").to_string();
+                let pair = Pair { tool, id: id("call_id") };
+                if kind.ends_with("_output") { Half::Answer(pair) } else { Half::Call(pair) }
+            }
+        },
+    }
+}
+
+/// Whether an attachment is one that the provider keeps under an id.
+fn by_id(value: Option<&serde_json::Value>) -> bool {
+    value.is_some_and(|it| !string(it, "file_id").is_empty())
+}

@@ -1,0 +1,244 @@
+//! Back into the document: what did not change is copied, the rest is put where it stood.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::scan::{self, Items, Span};
+use super::{Api, array, fit};
+use crate::{Mode, Piece, Record, Session, Source, Written, replaced};
+use history::error::{Error, Kind as Fault, Result};
+use history::json;
+use history::{History, Message, Part};
+
+/// Writes a changed history back into its document.
+///
+/// [`Mode::Patch`] replaces what the changed outputs say and nothing else. [`Mode::Append`] and [`Mode::New`] are the
+/// same here: the document with its array replaced by `after`, untouched messages copied byte for byte, with the
+/// white space between elements that the document uses.
+///
+/// # Errors
+/// [`Fault::Bug`] if [`Mode::Patch`] is asked for with messages added, taken out or moved; [`Fault::Input`] or
+/// [`Fault::Changed`] if the source no longer is what was read.
+pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
+    let mut warnings = vec![];
+    let api = Api::of(session.format);
+    let mut entries = vec![];
+    let freeform = fit::freeform_ids(after.messages());
+    for message in after.messages() {
+        entries.push(entry(source, session, message, api, &|id| freeform.contains(id), &mut warnings)?);
+    }
+    let in_place = after.messages().len() == session.records.len()
+        && after
+            .messages()
+            .iter()
+            .enumerate()
+            .all(|(number, it)| it.from.map(|it| it as usize) == Some(number));
+    let pieces = match mode {
+        Mode::Patch if !in_place => {
+            let expected = session.records.len();
+            let found = after.messages().len();
+            let what = format!(
+                "while replacing outputs in place, expected the {expected} messages that were read, in their order, found {found} others"
+            );
+            return Err(Error::new(Fault::Bug, what).at(source.name(), None));
+        }
+        Mode::Patch => {
+            let mut by = BTreeMap::new();
+            for (number, it) in (0u32..).zip(entries) {
+                if let Entry::New(elements) = it {
+                    by.insert(number, elements.join(&b","[..]));
+                }
+            }
+            replaced(source.len(), &session.records, by)
+        }
+        Mode::Append | Mode::New if in_place && entries.iter().all(|it| matches!(it, Entry::Keep(_))) => {
+            vec![Piece::Keep(0..source.len())]
+        }
+        Mode::Append | Mode::New => spliced(source, session, &entries, &mut warnings)?,
+    };
+    Ok(Written { pieces, session: None, file_name: None, warnings })
+}
+
+/// What becomes of a message when it is written.
+enum Entry {
+    /// The record of that number, as it is.
+    Keep(usize),
+    /// New elements.
+    New(Vec<Vec<u8>>),
+}
+
+fn entry(
+    source: &dyn Source,
+    session: &Session,
+    message: &Message,
+    api: Api,
+    freeform: &dyn Fn(&str) -> bool,
+    warnings: &mut Vec<String>,
+) -> Result<Entry> {
+    let rendered = || api.elements(message, freeform).into_iter().map(String::into_bytes).collect();
+    let found = message.from.map(|it| it as usize).and_then(|number| {
+        Some((number, session.history.messages().get(number)?, session.records.get(number)?))
+    });
+    let Some((number, before, record)) = found else { return Ok(Entry::New(rendered())) };
+    if before.role == message.role && before.parts == message.parts {
+        return Ok(Entry::Keep(number));
+    }
+    let bytes = source.bytes(record.range())?;
+    if let Some(patched) = patched(&bytes, api, before, message) {
+        return Ok(Entry::New(vec![patched]));
+    }
+    warnings.push(format!(
+        "message {number} was written anew: more than its outputs changed; unknown fields are lost"
+    ));
+    let rendered: Vec<Vec<u8>> = rendered();
+    Ok(if rendered.is_empty() { Entry::New(vec![bytes]) } else { Entry::New(rendered) })
+}
+
+/// An element with its changed outputs replaced; nothing if something else changed.
+fn patched(bytes: &[u8], api: Api, before: &Message, after: &Message) -> Option<Vec<u8>> {
+    let others_same = before.parts.len() == after.parts.len()
+        && before.parts.iter().zip(&after.parts).all(|it| match it {
+            (Part::Output(old), Part::Output(new)) => old.id == new.id,
+            (old, new) => old == new,
+        });
+    let text = json::mend(bytes);
+    let spots = api.spots(&text);
+    if !others_same || spots.len() != before.outputs().count() {
+        return None;
+    }
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    for ((old, new), spot) in before.outputs().zip(after.outputs()).zip(spots) {
+        if old == new {
+            continue;
+        }
+        let fields = scan::fields(&text, spot.object.start);
+        let value = api.output(new);
+        match fields.get(spot.key) {
+            Some(span) => {
+                out.extend_from_slice(bytes.get(at..span.start)?);
+                out.extend_from_slice(value.as_bytes());
+                at = span.end;
+            }
+            None => {
+                let close = fields.close?;
+                out.extend_from_slice(bytes.get(at..close)?);
+                let comma = if fields.fields.is_empty() { "" } else { "," };
+                out.extend_from_slice(format!("{comma}\"{}\":{value}", spot.key).as_bytes());
+                at = close;
+            }
+        }
+    }
+    out.extend_from_slice(bytes.get(at..)?);
+    Some(out)
+}
+
+/// The document with other elements in its array.
+fn spliced(
+    source: &dyn Source,
+    session: &Session,
+    entries: &[Entry],
+    warnings: &mut Vec<String>,
+) -> Result<Vec<Piece>> {
+    let bytes = source.bytes(0..source.len())?;
+    let text = json::mend(&bytes);
+    let (frame, items) = array(source, &text)?;
+    let same =
+        |(span, record): (&Span, &Record)| span.start as u64 == record.at && span.len() as u64 == record.len;
+    let open = frame.array.as_ref().map_or(0, |it| it.1);
+    if items.spans.len() != session.records.len() || !items.spans.iter().zip(&session.records).all(same) {
+        let what = "while writing messages back, expected the document that was read, found another";
+        return Err(Error::new(Fault::Changed, what).at(source.name(), None));
+    }
+    let style = Style::of(&text, open, &items);
+    let mut pieces = Pieces::default();
+    pieces.keep(0..open + 1);
+    let (mut first, mut before) = (true, None);
+    for entry in entries {
+        let next_in_source = match entry {
+            Entry::Keep(number) => before.is_some_and(|it: usize| it + 1 == *number),
+            Entry::New(_) => false,
+        };
+        let elements: Cow<'_, [Vec<u8>]> = match entry {
+            Entry::Keep(_) => Cow::Owned(vec![vec![]]),
+            Entry::New(it) => Cow::Borrowed(it),
+        };
+        for element in elements.iter() {
+            match before.and_then(|it| items.spans.get(it..it + 2)) {
+                Some([last, this]) if next_in_source => pieces.keep(last.end..this.start),
+                _ if first => pieces.add(style.lead.as_bytes()),
+                _ => pieces.add(style.between.as_bytes()),
+            }
+            first = false;
+            pieces.add(element);
+        }
+        before = match entry {
+            Entry::Keep(number) => {
+                pieces.keep(items.spans.get(*number).cloned().unwrap_or(0..0));
+                Some(*number)
+            }
+            Entry::New(_) => None,
+        };
+    }
+    if !first {
+        pieces.add(style.tail.as_bytes());
+    }
+    match items.close {
+        Some(close) => pieces.keep(close..bytes.len()),
+        None => {
+            let left = items.spans.last().map_or(open + 1, |it| it.end);
+            let lost = text.get(left..).unwrap_or_default().trim().len();
+            warnings.push(format!(
+                "the document was cut off or broken; it is closed, and its last {lost} bytes are left out"
+            ));
+            pieces.add(if frame.fields.is_empty() { b"]" } else { b"]}" });
+        }
+    }
+    Ok(pieces.0)
+}
+
+/// The white space and commas around elements.
+struct Style<'a> {
+    lead: &'a str,
+    between: Cow<'a, str>,
+    tail: &'a str,
+}
+
+impl<'a> Style<'a> {
+    fn of(text: &'a str, open: usize, items: &Items) -> Self {
+        let Some(first) = items.spans.first() else {
+            return Self { lead: "", between: ",".into(), tail: "" };
+        };
+        let lead = &text[open + 1..first.start];
+        let between = match items.spans.get(1) {
+            Some(second) => Cow::Borrowed(&text[first.end..second.start]),
+            None => Cow::Owned(format!(",{lead}")),
+        };
+        let last = items.spans.last().map_or(first.end, |it| it.end);
+        Self { lead, between, tail: items.close.map_or("", |close| &text[last..close]) }
+    }
+}
+
+/// Pieces of what is written; stretches that touch become one.
+#[derive(Default)]
+struct Pieces(Vec<Piece>);
+
+impl Pieces {
+    fn keep(&mut self, range: Range<usize>) {
+        let range = range.start as u64..range.end as u64;
+        match self.0.last_mut() {
+            _ if range.is_empty() => {}
+            Some(Piece::Keep(last)) if last.end == range.start => last.end = range.end,
+            _ => self.0.push(Piece::Keep(range)),
+        }
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        match self.0.last_mut() {
+            _ if bytes.is_empty() => {}
+            Some(Piece::New(last)) => last.extend_from_slice(bytes),
+            _ => self.0.push(Piece::New(bytes.to_vec())),
+        }
+    }
+}

@@ -1,0 +1,401 @@
+//! The systems' own heuristics, as they compute them: from a text's [`Weight`], so in constant time for a part.
+//!
+//! What none of them counts, a frame around a message for example, is not counted here either.
+
+use super::media;
+use super::rates::Maker;
+use history::{Call, Media, MediaKind, Message, Opaque, Output, Part, Reasoning, Role, Weight, is_made_up};
+
+/// A heuristic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Heuristic {
+    Chars4,
+    Chars4Round,
+    Bytes4,
+    GeminiCli,
+    GeminiCli061,
+}
+
+/// Tokens of a plain text.
+pub(super) fn text(heuristic: Heuristic, weight: Weight) -> u64 {
+    match heuristic {
+        Heuristic::Chars4 => weight.utf16.div_ceil(4),
+        Heuristic::Chars4Round => (weight.utf16 + 2) / 4,
+        Heuristic::Bytes4 => weight.bytes.div_ceil(4),
+        Heuristic::GeminiCli => gemini_text(weight, 4) / UNIT,
+        Heuristic::GeminiCli061 => gemini_text_061(weight, 4) / UNIT,
+    }
+}
+
+/// Tokens of a part by itself.
+pub(super) fn part(heuristic: Heuristic, part: &Part, maker: Maker, model: &str) -> u64 {
+    match heuristic {
+        Heuristic::Chars4 | Heuristic::Chars4Round => {
+            text(heuristic, plain(part))
+                + attached(part).iter().map(|it| media::tokens(it, maker, model)).sum::<u64>()
+        }
+        Heuristic::Bytes4 => codex_part(part).div_ceil(4),
+        Heuristic::GeminiCli => gemini_part(part) / UNIT,
+        Heuristic::GeminiCli061 => gemini_part_061(part) / UNIT,
+    }
+}
+
+/// Tokens of a message.
+pub(super) fn message(heuristic: Heuristic, message: &Message, maker: Maker, model: &str) -> u64 {
+    match heuristic {
+        Heuristic::Chars4 | Heuristic::Chars4Round => {
+            message.parts.iter().map(|it| part(heuristic, it, maker, model)).sum()
+        }
+        Heuristic::Bytes4 => codex_message(message),
+        // One sum, rounded down once, as `estimateTokenCountSync` does for the parts of a content.
+        Heuristic::GeminiCli => message.parts.iter().map(gemini_part).sum::<u64>() / UNIT,
+        Heuristic::GeminiCli061 => message.parts.iter().map(gemini_part_061).sum::<u64>() / UNIT,
+    }
+}
+
+/// All text of a part in one: a call is its name and arguments. A signature is not text.
+fn plain(part: &Part) -> Weight {
+    match part {
+        Part::Text(text) => text.weight(),
+        Part::Reasoning(reasoning) => reasoning.text.weight(),
+        Part::Call(call) => Weight::plain(&call.name) + call.input.weight(),
+        Part::Output(output) => output.text.weight(),
+        Part::Media(_) => Weight::default(),
+        Part::Opaque(opaque) => opaque.raw.weight(),
+    }
+}
+
+/// The attachments in a part.
+pub(super) fn attached(part: &Part) -> &[Media] {
+    match part {
+        Part::Media(media) => std::slice::from_ref(media),
+        Part::Output(output) => &output.media,
+        Part::Text(_) | Part::Reasoning(_) | Part::Call(_) | Part::Opaque(_) => &[],
+    }
+}
+
+// ── Codex: bytes of the item's JSON / 4, rounded up (main of August 2026) ──
+
+/// Bytes that Codex takes for an inline image (about 1,844 tokens).
+const CODEX_IMAGE: u64 = 7_373;
+
+/// One item for all that is said in the message, one for each other part.
+fn codex_message(message: &Message) -> u64 {
+    let mut said = 0;
+    let mut tokens = 0;
+    for part in &message.parts {
+        match codex_content(part, message.role) {
+            // A comma before each piece but the first.
+            Some(bytes) => said += bytes + u64::from(said > 0),
+            None => tokens += codex_part(part).div_ceil(4),
+        }
+    }
+    if said > 0 {
+        tokens += (codex_frame(message.role) + said).div_ceil(4);
+    }
+    tokens
+}
+
+fn codex_part(part: &Part) -> u64 {
+    match part {
+        Part::Text(_) | Part::Media(_) => {
+            codex_frame(Role::User) + codex_content(part, Role::User).unwrap_or_default()
+        }
+        Part::Reasoning(Reasoning { signature: Some(signature), .. }) => encrypted(signature.weight().bytes),
+        Part::Reasoning(Reasoning { text, signature: None }) => {
+            len(r#"{"type":"reasoning","summary":[{"type":"summary_text","text":}]}"#) + string(text.weight())
+        }
+        Part::Call(Call { id, name, input, freeform, .. }) => {
+            let frame = if *freeform {
+                r#"{"type":"custom_tool_call","status":"completed","call_id":,"name":,"input":}"#
+            } else {
+                r#"{"type":"function_call","name":,"arguments":,"call_id":}"#
+            };
+            len(frame) + string(Weight::of(id)) + string(Weight::of(name)) + string(input.weight())
+        }
+        Part::Output(Output { id, text, media, .. }) => {
+            let images: u64 = media.iter().map(codex_media).sum();
+            len(r#"{"type":"function_call_output","call_id":,"output":}"#)
+                + string(Weight::of(id))
+                + string(text.weight())
+                + images
+        }
+        Part::Opaque(Opaque { kind, raw, .. }) if kind.contains("compaction") => {
+            encrypted(raw.weight().bytes)
+        }
+        Part::Opaque(opaque) => opaque.raw.weight().bytes,
+    }
+}
+
+/// A piece of a message's content, or nothing for what is an item of its own.
+fn codex_content(part: &Part, role: Role) -> Option<u64> {
+    let kind = if role == Role::Assistant { "output_text" } else { "input_text" };
+    match part {
+        Part::Text(text) => Some(len(r#"{"type":"","text":}"#) + len(kind) + string(text.weight())),
+        Part::Media(media) => Some(codex_media(media)),
+        Part::Reasoning(_) | Part::Call(_) | Part::Output(_) | Part::Opaque(_) => None,
+    }
+}
+
+fn codex_frame(role: Role) -> u64 {
+    let role = match role {
+        Role::System => "developer",
+        Role::User | Role::Tool => "user",
+        Role::Assistant => "assistant",
+    };
+    len(r#"{"type":"message","role":"","content":[]}"#) + len(role)
+}
+
+fn codex_media(media: &Media) -> u64 {
+    match media.kind {
+        MediaKind::Image if media.data.contains(':') => {
+            len(r#"{"type":"input_image","image_url":""}"#) + media.data.len() as u64
+        }
+        MediaKind::Image => {
+            len(r#"{"type":"input_image","image_url":"data:;base64,"}"#)
+                + media.mime.len() as u64
+                + CODEX_IMAGE
+        }
+        MediaKind::Pdf | MediaKind::Audio | MediaKind::Other => media.data.len() as u64,
+    }
+}
+
+/// Bytes of thought in so many bytes of encrypted reasoning or compaction.
+fn encrypted(bytes: u64) -> u64 {
+    (bytes * 3 / 4).saturating_sub(650)
+}
+
+/// Bytes of a text as a JSON string.
+fn string(weight: Weight) -> u64 {
+    weight.bytes + weight.escapes + 2
+}
+
+fn len(literal: &str) -> u64 {
+    literal.len() as u64
+}
+
+// ── Gemini CLI. Sums are kept in sixtieths of a token, in which all its weights are whole. ──
+
+const UNIT: u64 = 60;
+
+/// 0.25 for each ASCII character (one over `per` in general) and 1.3 for each other (December 2025).
+fn gemini_text(weight: Weight, per: u64) -> u64 {
+    weight.ascii * (UNIT / per) + (weight.chars - weight.ascii) * 78
+}
+
+/// 0.61: 1.5 for each UTF-16 unit that is not ASCII, and length / `per` for all above 100,000 units, whatever they
+/// are.
+fn gemini_text_061(weight: Weight, per: u64) -> u64 {
+    if weight.utf16 > 100_000 {
+        weight.utf16 * (UNIT / per)
+    } else {
+        weight.ascii * (UNIT / per) + (weight.utf16 - weight.ascii) * 90
+    }
+}
+
+/// December 2025: text by its characters, everything else JSON length / 4.
+fn gemini_part(part: &Part) -> u64 {
+    match part {
+        Part::Text(text) => gemini_text(text.weight(), 4),
+        Part::Reasoning(reasoning) => gemini_text(reasoning.text.weight(), 4),
+        Part::Call(call) => gemini_call(call),
+        Part::Output(output) => {
+            let name = output.name.as_deref().unwrap_or_default();
+            let frame = len(r#"{"functionResponse":{"name":,"response":}}"#) + gemini_id(&output.id);
+            let media: u64 = output.media.iter().map(gemini_inline).sum();
+            json4(frame + Weight::of(name).json() + gemini_response(output)) + media
+        }
+        Part::Media(media) => gemini_inline(media),
+        Part::Opaque(opaque) => json4(opaque.raw.weight().utf16),
+    }
+}
+
+/// 0.61: an output by the length of its name and payload, images 3,000, PDFs 25,800.
+fn gemini_part_061(part: &Part) -> u64 {
+    match part {
+        Part::Text(text) => gemini_text_061(text.weight(), 4),
+        Part::Reasoning(reasoning) => gemini_text_061(reasoning.text.weight(), 4),
+        Part::Call(call) => gemini_call(call),
+        Part::Output(output) => {
+            let name = output.name.as_deref().map_or(0, |it| Weight::plain(it).utf16);
+            // Attachments stand in nested `parts`, which are rounded down by themselves.
+            let nested = output.media.iter().map(gemini_media_061).sum::<u64>() / UNIT * UNIT;
+            json4(name) + json4(gemini_response(output)) + nested
+        }
+        Part::Media(media) => gemini_media_061(media),
+        Part::Opaque(opaque) => json4(opaque.raw.weight().utf16),
+    }
+}
+
+fn gemini_call(call: &Call) -> u64 {
+    let signature =
+        call.signature.as_ref().map_or(0, |it| len(r#","thoughtSignature":"#) + it.weight().json());
+    let frame = len(r#"{"functionCall":{"name":,"args":}}"#) + gemini_id(&call.id);
+    json4(frame + Weight::of(&call.name).json() + call.input.weight().utf16 + signature)
+}
+
+/// Length of `"id":"…",`, which contents without ids do not have.
+fn gemini_id(id: &str) -> u64 {
+    if id.is_empty() || is_made_up(id) { 0 } else { len(r#""id":,"#) + Weight::of(id).json() }
+}
+
+/// Length of `{"output":"…"}` or `{"error":"…"}`, which is how a response is sent.
+fn gemini_response(output: &Output) -> u64 {
+    len(if output.failed { r#"{"error":}"# } else { r#"{"output":}"# }) + output.text.weight().json()
+}
+
+fn gemini_media_061(media: &Media) -> u64 {
+    match media.kind {
+        MediaKind::Image => 3_000 * UNIT,
+        MediaKind::Pdf => 25_800 * UNIT,
+        MediaKind::Audio | MediaKind::Other => gemini_inline(media),
+    }
+}
+
+fn gemini_inline(media: &Media) -> u64 {
+    let frame = if media.data.contains(':') {
+        r#"{"fileData":{"mimeType":"","fileUri":""}}"#
+    } else {
+        r#"{"inlineData":{"mimeType":"","data":""}}"#
+    };
+    json4(len(frame) + media.mime.len() as u64 + media.data.len() as u64)
+}
+
+fn json4(length: u64) -> u64 {
+    length * (UNIT / 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use history::Text;
+
+    fn gemini(parts: Vec<Part>) -> u64 {
+        let it = Message::new(Role::User, history::Kind::Said, parts);
+        message(Heuristic::GeminiCli061, &it, Maker::Google, "")
+    }
+
+    fn said(text: impl Into<Text>) -> Part {
+        Part::Text(text.into())
+    }
+
+    fn media(kind: MediaKind, mime: &str, data: &str) -> Part {
+        Part::Media(Media { kind, mime: mime.into(), data: data.into(), size: None })
+    }
+
+    fn output(name: &str, text: impl Into<Text>) -> Output {
+        let name = Some(name.into());
+        Output {
+            id: "".into(),
+            name,
+            text: text.into(),
+            media: [].into(),
+            failed: false,
+            cleared: false,
+            exit: None,
+            refusal: None,
+        }
+    }
+
+    fn call(name: &str, input: &str) -> Part {
+        let (id, name, input) = ("".into(), name.into(), input.into());
+        Part::Call(Call { id, name, input, freeform: false, signature: None })
+    }
+
+    /// Values that Gemini CLI 0.61's own function gave when it was run.
+    #[test]
+    fn gemini_cli_as_executed() {
+        for (text, tokens) in [
+            ("Hello world!".to_owned(), 3),
+            ("你好".into(), 3),
+            ("Hi你好".into(), 3),
+            ("日本語テキスト".into(), 10),
+            ("😀".into(), 3),
+            ("a".repeat(200_000), 50_000),
+            ("あ".repeat(100_000), 150_000),
+            ("あ".repeat(100_001), 25_000),
+            (String::new(), 0),
+        ] {
+            assert_eq!(gemini(vec![said(text.as_str())]), tokens, "{text:.20}");
+        }
+        assert_eq!(gemini(vec![call("foo", r#"{"bar":"baz"}"#)]), 13);
+        assert_eq!(gemini(vec![Part::Output(output("my_tool", "x".repeat(6000)))]), 1505);
+        assert_eq!(gemini(vec![media(MediaKind::Image, "image/png", "abcd")]), 3_000);
+        assert_eq!(gemini(vec![media(MediaKind::Pdf, "application/pdf", "abcd")]), 25_800);
+        assert_eq!(gemini(vec![media(MediaKind::Audio, "audio/mp3", "abcd")]), 13);
+        assert_eq!(gemini(vec![]), 0);
+        assert_eq!(gemini(vec![said("Hello"), media(MediaKind::Image, "image/png", "abcd")]), 3_001);
+        let mut with_image = output("my_tool", "x".repeat(6000));
+        with_image.media =
+            [Media { kind: MediaKind::Image, mime: "image/png".into(), data: "".into(), size: None }].into();
+        assert_eq!(gemini(vec![Part::Output(with_image)]), 4_505);
+        // A bare string as response, which no session has: name "t" and 8 characters.
+        assert_eq!((json4(1) + json4(8)) / UNIT, 2);
+    }
+
+    #[test]
+    fn gemini_cli_with_other_characters_per_token() {
+        let twelve = Weight::of("Hello world!");
+        assert_eq!((gemini_text_061(twelve, 3) / UNIT, gemini_text_061(twelve, 2) / UNIT), (4, 6));
+        let long = Weight::of(&"a".repeat(120_000));
+        assert_eq!((gemini_text_061(long, 4) / UNIT, gemini_text_061(long, 3) / UNIT), (30_000, 40_000));
+    }
+
+    #[test]
+    fn gemini_cli_of_december_2025() {
+        let tokens = |it: &str| text(Heuristic::GeminiCli, Weight::of(it));
+        assert_eq!(
+            (tokens("Hello world!"), tokens("你好"), tokens("😀"), tokens("日本語テキスト")),
+            (3, 2, 1, 9)
+        );
+        // No cliff.
+        assert_eq!(tokens(&"あ".repeat(100_001)), 130_001);
+        // Everything that is not text by its JSON.
+        assert_eq!(part(Heuristic::GeminiCli, &call("foo", r#"{"bar":"baz"}"#), Maker::Google, ""), 13);
+        let read = Part::Output(output("read", "abc"));
+        let json = r#"{"functionResponse":{"name":"read","response":{"output":"abc"}}}"#;
+        assert_eq!(part(Heuristic::GeminiCli, &read, Maker::Google, ""), json.len() as u64 / 4);
+    }
+
+    #[test]
+    fn chars_and_bytes() {
+        for (it, up, half_up, bytes) in [
+            ("", 0, 0, 0),
+            ("a", 1, 0, 1),
+            ("ab", 1, 1, 1),
+            ("abcde", 2, 1, 2),
+            ("日本語", 1, 1, 3),
+            ("😀😀😀", 2, 2, 3),
+        ] {
+            let weight = Weight::of(it);
+            assert_eq!(text(Heuristic::Chars4, weight), up, "{it}");
+            assert_eq!(text(Heuristic::Chars4Round, weight), half_up, "{it}");
+            assert_eq!(text(Heuristic::Bytes4, weight), bytes, "{it}");
+        }
+        assert_eq!(part(Heuristic::Chars4, &call("read", r#"{"path":"a"}"#), Maker::Other, ""), 4);
+    }
+
+    /// The items as Codex writes them, counted by hand.
+    #[test]
+    fn codex_items_are_their_json() {
+        let tokens = |it: &Part| part(Heuristic::Bytes4, it, Maker::OpenAi, "");
+        let by_json = |json: &str| (json.len() as u64).div_ceil(4);
+        let json = r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"a\"b\n"}]}"#;
+        assert_eq!(tokens(&said("a\"b\n")), by_json(json));
+        let json = r#"{"type":"function_call","name":"shell","arguments":"{\"x\":1}","call_id":""}"#;
+        assert_eq!(tokens(&call("shell", r#"{"x":1}"#)), by_json(json));
+        let json = r#"{"type":"function_call_output","call_id":"","output":"ok"}"#;
+        assert_eq!(tokens(&Part::Output(output("shell", "ok"))), by_json(json));
+        let both = Message::new(Role::Assistant, history::Kind::Said, vec![said("x"), said("y")]);
+        let json = r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"x"},{"type":"output_text","text":"y"}]}"#;
+        assert_eq!(message(Heuristic::Bytes4, &both, Maker::OpenAi, ""), by_json(json));
+        // Encrypted reasoning: three quarters of its length less 650 bytes, never below nothing.
+        let thought = |bytes: usize| {
+            Part::Reasoning(Reasoning { text: "".into(), signature: Some("x".repeat(bytes).into()) })
+        };
+        assert_eq!((tokens(&thought(100)), tokens(&thought(2_000))), (0, (1_500 - 650u64).div_ceil(4)));
+        // An image is 7,373 bytes whatever it is.
+        let image = tokens(&media(MediaKind::Image, "image/png", &"A".repeat(100_000)));
+        assert!((1_844..1_880).contains(&image), "{image}");
+    }
+}

@@ -1,0 +1,394 @@
+//! Exact counts with OpenAI's encodings, linear on any text.
+//!
+//! The tables (6 MB in the binary) are read where they lie: nothing is unfolded, and a process that counts little reads
+//! little of them. Counts are remembered by a hash of their content, for the life of the process and, where a [`Shelf`]
+//! is named, beyond it: counting a session that grew by a turn costs a turn.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use super::bpe::{self, Vocabulary};
+use super::hash::hash;
+use super::middle::{ceil, floor};
+use history::cores;
+
+/// An encoding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Encoding {
+    /// `o200k_base`: GPT-4o and everything after.
+    O200k,
+    /// `cl100k_base`: GPT-4 and GPT-3.5.
+    Cl100k,
+}
+
+/// Tokens of a text. What looks like a special token counts as the text it is.
+pub fn count(encoding: Encoding, text: &str) -> u64 {
+    let key = key(encoding, text);
+    if let Some(known) = memo().get(&key) {
+        return *known;
+    }
+    let counted = fresh(encoding, text);
+    if text.len() >= REMEMBERED_FROM {
+        remember([(key, counted)].into_iter());
+    }
+    counted
+}
+
+/// Tokens of each text. Those that were counted before, in this process or as the [`Shelf`] knows, are not counted
+/// again; the others are, on all cores where there is much of them.
+pub fn counts(encoding: Encoding, texts: &[&str]) -> Vec<u64> {
+    let bytes = texts.iter().map(|it| it.len()).sum();
+    let keys = on_all_cores(bytes, BYTES_HASHED_A_THREAD, texts, |it| key(encoding, it));
+    let mut out: Vec<Option<u64>> = {
+        let memo = memo();
+        let all = keys.iter().zip(texts);
+        // Nothing is remembered of no text.
+        all.map(|(key, text)| if text.is_empty() { Some(0) } else { memo.get(key).copied() }).collect()
+    };
+    let new = out.iter().zip(keys.iter().zip(texts)).filter(|(known, _)| known.is_none());
+    let mut unknown: Vec<(u128, &str)> = new.map(|(_, (key, text))| (*key, *text)).collect();
+    if unknown.is_empty() {
+        return out.into_iter().flatten().collect();
+    }
+    unknown.sort_unstable_by_key(|it| it.0);
+    unknown.dedup_by_key(|it| it.0);
+    let mut found = Memo::default();
+    if let Some(shelf) = SHELF.get() {
+        found.extend(unknown.iter().filter_map(|it| Some((it.0, shelf.get(it.0)?))));
+        unknown.retain(|it| !found.contains_key(&it.0));
+    }
+    // Largest first, so that no core is left with a long one at the end.
+    unknown.sort_unstable_by_key(|it| std::cmp::Reverse(it.1.len()));
+    let bytes = unknown.iter().map(|it| it.1.len()).sum();
+    let counted = on_all_cores(bytes, BYTES_A_THREAD, &unknown, |it| (it.0, fresh(encoding, it.1)));
+    if let Some(shelf) = SHELF.get().filter(|_| !counted.is_empty()) {
+        shelf.put(&counted);
+    }
+    found.extend(counted);
+    remember(found.iter().map(|it| (*it.0, *it.1)));
+    for (count, key) in out.iter_mut().zip(keys) {
+        *count = count.or_else(|| found.get(&key).copied());
+    }
+    out.into_iter().flatten().collect()
+}
+
+/// What `work` makes of each, in order, on as many cores as there are pieces of `piece` bytes for.
+fn on_all_cores<T: Sync, U: Send>(
+    bytes: usize,
+    piece: usize,
+    all: &[T],
+    work: impl Fn(&T) -> U + Sync,
+) -> Vec<U> {
+    let threads = cores::count().min(bytes / piece).min(all.len());
+    if threads < 2 {
+        return all.iter().map(work).collect();
+    }
+    let next = AtomicUsize::new(0);
+    // A few at a time: whoever is done takes the next ones.
+    let step = (all.len() / threads / 64).max(1);
+    let some = || {
+        let mut out = Vec::new();
+        loop {
+            let start = next.fetch_add(step, Ordering::Relaxed);
+            let Some(rest) = all.get(start..).filter(|it| !it.is_empty()) else { return out };
+            out.push((start, rest.iter().take(step).map(&work).collect::<Vec<_>>()));
+        }
+    };
+    let mut done = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(some)).collect();
+        let mut done = some();
+        for it in others {
+            match it.join() {
+                Ok(it) => done.extend(it),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        done
+    });
+    done.sort_unstable_by_key(|it| it.0);
+    done.into_iter().flat_map(|it| it.1).collect()
+}
+
+/// Where counts outlive the process, by a hash of encoding and content.
+pub trait Shelf: Send + Sync {
+    /// What was put there, if it still is.
+    fn get(&self, key: u128) -> Option<u64>;
+    /// Puts counts there, as far as there is room.
+    fn put(&self, counts: &[(u128, u64)]);
+}
+
+/// Names the shelf of this process. The first one stays.
+pub fn keep_on(shelf: impl Shelf + 'static) {
+    // A second engine in one process has the same shelf, or is content with the first.
+    let _ = SHELF.set(Box::new(shelf));
+}
+
+static SHELF: OnceLock<Box<dyn Shelf>> = OnceLock::new();
+
+/// The longest beginning of a text that has at most `tokens` tokens, cut between characters.
+pub fn head(encoding: Encoding, text: &str, tokens: u64) -> &str {
+    cut(encoding, text, tokens, |bounds, most| &text[..floor(text, bounds[most])])
+}
+
+/// The longest end of a text that has at most `tokens` tokens, cut between characters.
+pub fn tail(encoding: Encoding, text: &str, tokens: u64) -> &str {
+    cut(encoding, text, tokens, |bounds, most| &text[ceil(text, bounds[bounds.len() - 1 - most])..])
+}
+
+/// Below this many bytes counting costs less than remembering.
+const REMEMBERED_FROM: usize = 64;
+/// 500,000 entries are about 24 MB.
+const REMEMBERED_AT_MOST: usize = 500_000;
+/// Less work is not worth a thread: at 200 MB a second it takes most of a millisecond.
+const BYTES_A_THREAD: usize = 128 * 1024;
+/// The same for hashing, a hundred times as fast.
+const BYTES_HASHED_A_THREAD: usize = 2 * 1024 * 1024;
+
+type Memo = HashMap<u128, u64, BuildHasherDefault<Hashed>>;
+
+/// Keys are hashes.
+#[derive(Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|it| self.0 = self.0.rotate_left(8) ^ u64::from(*it));
+    }
+
+    fn write_u128(&mut self, key: u128) {
+        self.0 = key as u64;
+    }
+}
+
+static MEMO: OnceLock<Mutex<Memo>> = OnceLock::new();
+
+fn memo() -> MutexGuard<'static, Memo> {
+    MEMO.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn remember(counts: impl ExactSizeIterator<Item = (u128, u64)>) {
+    let mut memo = memo();
+    // A server that lives for months must not grow for months. What is in use is counted again at once.
+    if memo.len() + counts.len() > REMEMBERED_AT_MOST {
+        memo.clear();
+    }
+    memo.extend(counts);
+}
+
+fn key(encoding: Encoding, text: &str) -> u128 {
+    match encoding {
+        Encoding::O200k => hash::<0>(text.as_bytes()),
+        Encoding::Cl100k => hash::<1>(text.as_bytes()),
+    }
+}
+
+fn fresh(encoding: Encoding, text: &str) -> u64 {
+    vocabulary(encoding).count(text) as u64
+}
+
+fn vocabulary(encoding: Encoding) -> &'static Vocabulary {
+    match encoding {
+        Encoding::O200k => &bpe::O200K,
+        Encoding::Cl100k => &bpe::CL100K,
+    }
+}
+
+/// A piece of `text` with at most `tokens` tokens. `piece` takes that many of the tokens, given where each one ends
+/// (first 0). What was cut out may count differently by itself, so it is counted again and cut further.
+fn cut<'a>(
+    encoding: Encoding,
+    text: &'a str,
+    tokens: u64,
+    piece: impl Fn(&[usize], usize) -> &'a str,
+) -> &'a str {
+    let mut most = usize::try_from(tokens).unwrap_or(usize::MAX);
+    // A token has at least one byte.
+    if text.len() <= most {
+        return text;
+    }
+    let mut bounds = vec![0];
+    bounds.extend(vocabulary(encoding).ends(text));
+    if bounds.len() - 1 <= most {
+        return text;
+    }
+    loop {
+        let found = piece(&bounds, most);
+        let over = vocabulary(encoding).count(found).saturating_sub(tokens as usize);
+        if over == 0 {
+            return found;
+        }
+        most = most.saturating_sub(over);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn peer(encoding: Encoding) -> &'static bpe_openai::Tokenizer {
+        match encoding {
+            Encoding::O200k => bpe_openai::o200k_base(),
+            Encoding::Cl100k => bpe_openai::cl100k_base(),
+        }
+    }
+
+    const BOTH: [Encoding; 2] = [Encoding::O200k, Encoding::Cl100k];
+
+    #[test]
+    fn counts_as_published() {
+        // Examples of the tiktoken cookbook.
+        assert_eq!(count(Encoding::Cl100k, "tiktoken is great!"), 6);
+        assert_eq!(count(Encoding::O200k, "antidisestablishmentarianism"), 6);
+        assert_eq!(count(Encoding::O200k, "お誕生日おめでとう"), 8);
+        assert_eq!(count(Encoding::O200k, ""), 0);
+        assert_eq!(count(Encoding::O200k, "<|endoftext|>"), 7);
+    }
+
+    /// Where the patterns are easily misread.
+    #[test]
+    fn cuts_where_another_implementation_does() {
+        let texts = [
+            "it's IT'S we'Ll they'RE I'vE 'tis 'S x'ſ X'ſy ''s '' 'd'd",
+            "a\r\nb\r\r\n\n c\n\r d \r\n \r\n  e\r",
+            "1 12 123 1234 1234567 ٣٤٥٦٧ Ⅷ½² 1a2b 12,345.678",
+            "e\u{301}e\u{301} \u{301}a \u{301}A .\u{301} \u{301}\u{301} \u{301}1 A\u{301}B\u{301}",
+            "漢字かなカナ混じり文、ＡＢＣabc亚洲AV한국어KOREA Ελλάδα ДОМдом",
+            "ǅungla ǄUNGLA xǅ ʰʰ Aʰ ªº aª camelCase HTTPServer XMLHttpRequest iOS",
+            "!\n ?\r\n/// ./\n/ --\n\n// \u{2014}\n/ {\n}\n/",
+            "   leading  two   three    four \t tab\t\ttabs \t\n \n\t x  ",
+            " \u{a0}\u{3000}x\u{85}y \u{2028} z\u{a0}\u{a0}",
+            "\0\0\0\0\0\0\0\0 \0 \u{1}\u{7f} \0a",
+            "_snake_case __init__ $var @user #tag &amp; <|endoftext|> a.b.c (x) [y] {z}",
+        ];
+        for encoding in BOTH {
+            for text in texts {
+                for (from, _) in text.char_indices() {
+                    let text = &text[from..];
+                    let found = fresh(encoding, text);
+                    assert_eq!(found, peer(encoding).count(text) as u64, "{encoding:?}: {text:?}");
+                    assert_eq!(vocabulary(encoding).ends(text).len() as u64, found, "{encoding:?}: {text:?}");
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+
+        #[test]
+        fn agrees_with_another_implementation(
+            text in prop_oneof![
+                any::<String>(),
+                "[a-zA-Z0-9 _.,:;(){}\\[\\]\"'\n\t=/-]{0,400}",
+                "[ぁ-んァ-ン一-龠가-힣à-ÿ😀-🙏 \n]{0,100}",
+                "[ \t\r\n\u{a0}\u{3000}x]{0,80}",
+                "[a-zA-Z'sßÉſǅʰ漢\u{301}\u{1acf}٣Ⅷ0-9 /\n.-]{0,60}",
+            ]
+        ) {
+            for encoding in BOTH {
+                prop_assert_eq!(count(encoding, &text), peer(encoding).count(text.as_str()) as u64);
+            }
+        }
+
+        #[test]
+        fn pieces_fit_and_are_pieces(text in "\\PC{0,120}", tokens in 0u64..40) {
+            for encoding in BOTH {
+                let (head, tail) = (head(encoding, &text, tokens), tail(encoding, &text, tokens));
+                prop_assert!(text.starts_with(head) && text.ends_with(tail));
+                prop_assert!(count(encoding, head) <= tokens && count(encoding, tail) <= tokens);
+                if count(encoding, &text) <= tokens {
+                    prop_assert_eq!(head, &text);
+                    prop_assert_eq!(tail, &text);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn counted_ahead_is_counted_the_same() {
+        #[derive(Default)]
+        struct Known(Mutex<HashMap<u128, u64>>);
+        impl Shelf for &'static Known {
+            fn get(&self, key: u128) -> Option<u64> {
+                self.0.lock().unwrap().get(&key).copied()
+            }
+            fn put(&self, counts: &[(u128, u64)]) {
+                self.0.lock().unwrap().extend(counts.iter().copied());
+            }
+        }
+        static KNOWN: OnceLock<Known> = OnceLock::new();
+        keep_on(KNOWN.get_or_init(Known::default));
+        let texts: Vec<String> =
+            (0..400).map(|it| format!("{it} shelves, {}", "and words ".repeat(it))).collect();
+        let mut texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        texts.extend(["", "twice", "twice"]);
+        let found = counts(Encoding::O200k, &texts);
+        let known = KNOWN.get().unwrap().0.lock().unwrap().clone();
+        for (text, found) in texts.iter().zip(found) {
+            let counted = peer(Encoding::O200k).count(*text) as u64;
+            assert_eq!(found, counted);
+            assert_eq!(count(Encoding::O200k, text), counted);
+            assert_eq!(known.get(&key(Encoding::O200k, text)), (!text.is_empty()).then_some(&counted));
+        }
+    }
+
+    #[test]
+    fn cuts_at_a_budget() {
+        let text = "The quick brown fox jumps over the lazy dog";
+        assert_eq!(head(Encoding::O200k, text, 3), "The quick brown");
+        assert_eq!(tail(Encoding::O200k, text, 2), " lazy dog");
+        assert_eq!((head(Encoding::O200k, text, 0), tail(Encoding::O200k, text, 0)), ("", ""));
+        assert_eq!(head(Encoding::O200k, "😀😀", 1), "😀");
+        assert_eq!(head(Encoding::O200k, text, u64::MAX), text);
+    }
+
+    /// A megabyte of what makes tokenizers quadratic. There is no clock here: a quadratic one would not end.
+    #[test]
+    fn ends_on_hostile_text() {
+        let mut state = 1u64;
+        let mut next = move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as u32
+        };
+        let mut random = |from: &str| {
+            let from: Vec<char> = from.chars().collect();
+            let mut text = String::new();
+            while text.len() < 1_000_000 {
+                text.push(from[next() as usize % from.len()]);
+            }
+            text
+        };
+        let base64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let cjk: String = ('一'..='龠').collect();
+        let kana: String = ('ぁ'..='ん').collect();
+        let hostile = [
+            "a".repeat(1_000_000),
+            " ".repeat(1_000_000),
+            format!("{}x", " ".repeat(1_000_000)),
+            "\n".repeat(1_000_000),
+            "=".repeat(1_000_000),
+            "あ".repeat(333_333),
+            random("abcdefghijklmnopqrstuvwxyz"),
+            random(base64),
+            random("!#$%&()*+,-./:;<=>?@[]^_{|}~"),
+            random(&cjk),
+            random(&kana),
+        ];
+        for text in hostile {
+            let some = &text[..ceil(&text, 20_000)];
+            assert_eq!(fresh(Encoding::O200k, some), peer(Encoding::O200k).count(some) as u64);
+            let counted = count(Encoding::O200k, &text);
+            assert!((1_000..1_000_000).contains(&counted), "{counted} for {:?}", text.chars().next());
+            // Remembered now.
+            assert_eq!(count(Encoding::O200k, &text), counted);
+        }
+    }
+}

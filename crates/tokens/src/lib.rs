@@ -1,0 +1,254 @@
+//! How many tokens something is, by which ruler, and how far off that may be.
+
+mod bpe;
+mod estimate;
+pub mod exact;
+mod hash;
+mod media;
+pub mod middle;
+mod rates;
+mod reports;
+mod ruler;
+mod shape;
+mod window;
+
+pub use ruler::MANY;
+pub use ruler::Ruler;
+pub use window::{Window, at_least, gemini_cli_limit, gemini_cli_limit_0_20, window};
+
+use serde::{Deserialize, Serialize};
+
+use estimate::Heuristic;
+use exact::Encoding;
+use history::error::{Error, Kind, Result};
+use history::{Measure, Text, Weight};
+
+/// A text measured by its shape, of which no more is kept than its first words if it is long: enough for every ruler
+/// that needs no exact count.
+pub fn light(text: &str) -> Text {
+    Text::gist(text, Weight::of(text), shape::thousandths(text))
+}
+
+/// Thousandths of a token by the text's shape, which it remembers.
+fn shape_of(text: &Text) -> u64 {
+    text.measured(Measure::Shape, shape::thousandths)
+}
+
+/// A way to estimate the tokens of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Estimator {
+    /// OpenAI o200k_base, exact.
+    O200k,
+    /// OpenAI cl100k_base, exact.
+    Cl100k,
+    /// UTF-16 length / 4, rounded up (OpenCode, seed of December 2025).
+    Chars4,
+    /// UTF-16 length / 4, rounded half up (OpenCode 1.18).
+    Chars4Round,
+    /// UTF-8 bytes / 4, rounded up (Codex).
+    Bytes4,
+    /// 0.25 per ASCII character and 1.3 per other (Gemini CLI, December 2025).
+    GeminiCli,
+    /// Gemini CLI 0.61: 0.25 and 1.5 per UTF-16 unit, length / 4 above 100,000.
+    GeminiCli061,
+}
+
+impl TryFrom<String> for Estimator {
+    type Error = Error;
+
+    fn try_from(name: String) -> Result<Self> {
+        Self::named(&name)
+    }
+}
+
+impl From<Estimator> for String {
+    fn from(estimator: Estimator) -> Self {
+        estimator.name().to_owned()
+    }
+}
+
+impl Estimator {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::O200k,
+        Self::Cl100k,
+        Self::Chars4,
+        Self::Chars4Round,
+        Self::Bytes4,
+        Self::GeminiCli,
+        Self::GeminiCli061,
+    ];
+
+    /// The name used in arguments, profiles and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::O200k => "o200k",
+            Self::Cl100k => "cl100k",
+            Self::Chars4 => "chars4",
+            Self::Chars4Round => "chars4-round",
+            Self::Bytes4 => "bytes4",
+            Self::GeminiCli => "gemini-cli",
+            Self::GeminiCli061 => "gemini-cli@0.61",
+        }
+    }
+
+    /// The estimator of that name.
+    pub fn named(name: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|it| it.name() == name).ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|it| it.name()).collect();
+            Error::new(
+                Kind::Arguments,
+                format!("expected a tokenizer ({}), found {name:?}", names.join(", ")),
+            )
+        })
+    }
+
+    /// Tokens of a bare text, at the speed of memory for all but the exact ones.
+    pub fn text(self, text: &str) -> u64 {
+        let by = |heuristic| estimate::text(heuristic, Weight::plain(text));
+        match self {
+            Self::O200k => exact::count(Encoding::O200k, text),
+            Self::Cl100k => exact::count(Encoding::Cl100k, text),
+            Self::Chars4 => by(Heuristic::Chars4),
+            Self::Chars4Round => by(Heuristic::Chars4Round),
+            Self::Bytes4 => by(Heuristic::Bytes4),
+            Self::GeminiCli => by(Heuristic::GeminiCli),
+            Self::GeminiCli061 => by(Heuristic::GeminiCli061),
+        }
+    }
+}
+
+/// What a ruler goes by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tokenizer {
+    /// What was reported where something was; else exact counts, by the maker's rates.
+    Auto,
+    /// This estimator and nothing else.
+    Fixed(Estimator),
+}
+
+impl Tokenizer {
+    /// `auto`, or the name of an estimator.
+    pub fn named(name: &str) -> Result<Self> {
+        if name == "auto" { Ok(Self::Auto) } else { Estimator::named(name).map(Self::Fixed) }
+    }
+}
+
+/// How a figure was got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MethodKind {
+    /// Anchored on usage that the provider reported.
+    Reported,
+    /// Counted with the model's own tokenizer family.
+    Exact,
+    /// Estimated.
+    Heuristic,
+}
+
+impl MethodKind {
+    /// The name used in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reported => "reported",
+            Self::Exact => "exact",
+            Self::Heuristic => "heuristic",
+        }
+    }
+}
+
+/// How a figure was got and how far off it may be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Method {
+    /// How.
+    pub kind: MethodKind,
+    /// The estimator that fills in where nothing was reported.
+    pub estimator: Estimator,
+    /// Number of the message whose reported usage anchors the count.
+    pub anchor: Option<usize>,
+    /// Plus or minus, in percent.
+    pub margin_percent: f64,
+}
+
+/// What a context holds, in tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Filled {
+    /// System prompt and tools.
+    pub overhead: u64,
+    /// All messages that are sent, those in the system's role too.
+    pub messages: u64,
+}
+
+/// Where a context goes, in tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct Categories {
+    /// System prompt and tools, system messages, and what the client put in.
+    pub system: u64,
+    /// What the user said.
+    pub user: u64,
+    /// What the model said.
+    pub assistant: u64,
+    /// What it thought.
+    pub reasoning: u64,
+    /// Its tool calls.
+    pub tool_calls: u64,
+    /// What the tools answered.
+    pub tool_outputs: u64,
+    /// Images and the like.
+    pub media: u64,
+    /// Summaries of earlier messages.
+    pub summary: u64,
+}
+
+impl std::ops::Add for Categories {
+    type Output = Self;
+
+    fn add(self, it: Self) -> Self {
+        Self {
+            system: self.system + it.system,
+            user: self.user + it.user,
+            assistant: self.assistant + it.assistant,
+            reasoning: self.reasoning + it.reasoning,
+            tool_calls: self.tool_calls + it.tool_calls,
+            tool_outputs: self.tool_outputs + it.tool_outputs,
+            media: self.media + it.media,
+            summary: self.summary + it.summary,
+        }
+    }
+}
+
+impl Categories {
+    /// All of it.
+    pub fn total(&self) -> u64 {
+        self.system
+            + self.user
+            + self.assistant
+            + self.reasoning
+            + self.tool_calls
+            + self.tool_outputs
+            + self.media
+            + self.summary
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_back() {
+        for estimator in Estimator::ALL {
+            assert_eq!(Estimator::named(estimator.name()).ok(), Some(estimator));
+            assert_eq!(Tokenizer::named(estimator.name()).ok(), Some(Tokenizer::Fixed(estimator)));
+        }
+        assert_eq!(Tokenizer::named("auto").ok(), Some(Tokenizer::Auto));
+        let error = Tokenizer::named("o300k").map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("gemini-cli@0.61") && error.contains("o300k"), "{error}");
+    }
+
+    #[test]
+    fn bare_texts() {
+        let counted = Estimator::ALL.map(|it| it.text("Hello world, 你好!"));
+        assert_eq!(counted, [6, 7, 4, 4, 5, 6, 6]);
+    }
+}

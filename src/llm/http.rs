@@ -1,0 +1,305 @@
+//! One request to a provider: sent, streamed, bounded in time and size. Dropping the future closes the connection.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use reqwest::{Client, Response, StatusCode, header, redirect};
+use serde_json::Value;
+use tokio::time::{Instant, timeout};
+
+use compaction::summary::failure::{Cause, Failure, shown};
+use compaction::summary::model::{Ask, Draft, Endpoint, Reply};
+use compaction::summary::sse;
+use history::error::{Error, Kind, Result};
+
+/// What bounds one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Until the connection stands.
+    pub connect: Duration,
+    /// Without a byte from the provider. Local servers say nothing while they read a long prompt.
+    pub idle: Duration,
+    /// From the first byte sent to the last received.
+    pub total: Duration,
+    /// Bytes of an answer, its framing included.
+    pub bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            idle: Duration::from_secs(60),
+            total: Duration::from_secs(180),
+            // Framing takes some 200 bytes a token; this is far beyond any summary.
+            bytes: 16 << 20,
+        }
+    }
+}
+
+/// As much of an error's body as is read.
+const ERROR_BYTES: usize = 64 << 10;
+
+/// A way to one provider.
+pub struct Http {
+    client: Client,
+    limits: Limits,
+}
+
+impl Http {
+    /// For an endpoint. Redirects are refused: a history does not follow them.
+    pub fn new(endpoint: &Endpoint, limits: Limits) -> Result<Self> {
+        // Whoever was first has installed the same one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut builder = Client::builder()
+            .redirect(redirect::Policy::none())
+            .connect_timeout(limits.connect)
+            .user_agent(concat!("epitome/", env!("CARGO_PKG_VERSION")));
+        let host = endpoint.host();
+        if ["localhost", "127.", "[::1]"].iter().any(|it| host.starts_with(it)) {
+            builder = builder.no_proxy();
+        }
+        let client = builder.build().map_err(|error| {
+            Error::new(Kind::Provider, "setting up a connection").because(error.without_url())
+        })?;
+        Ok(Self { client, limits })
+    }
+
+    /// Sends an ask and reads the answer; `seen` gets the characters that are there.
+    pub async fn send(&self, endpoint: &Endpoint, ask: &Ask, seen: &dyn Fn(usize)) -> Result<Reply, Failure> {
+        let until = Instant::now() + self.limits.total;
+        match timeout(self.limits.total, self.sent(endpoint, ask, seen, until)).await {
+            Ok(result) => result.map_err(|it| it.without(endpoint.key.as_ref())),
+            Err(_) => Err(self.slow(true)),
+        }
+    }
+
+    async fn sent(
+        &self,
+        endpoint: &Endpoint,
+        ask: &Ask,
+        seen: &dyn Fn(usize),
+        until: Instant,
+    ) -> Result<Reply, Failure> {
+        let response =
+            self.posted(endpoint, endpoint.url(), "text/event-stream", &endpoint.body(ask)).await?;
+        self.answer(endpoint, response, seen, until).await
+    }
+
+    /// Has messages counted; tokens.
+    pub async fn count(&self, endpoint: &Endpoint, messages: Value) -> Result<u64, Failure> {
+        let Some(url) = endpoint.count_url() else {
+            return Err(Failure::new(Cause::NotFound, "this API has no endpoint that counts"));
+        };
+        let counted = async {
+            let body = endpoint.count_body(messages);
+            let mut response = self.posted(endpoint, url, "application/json", &body).await?;
+            let mut whole = Vec::new();
+            while let Some(piece) = response.chunk().await.map_err(broken)? {
+                whole.extend_from_slice(&piece[..piece.len().min(ERROR_BYTES - whole.len())]);
+            }
+            let value: Value = serde_json::from_slice(&whole).unwrap_or_default();
+            let tokens = ["/input_tokens", "/totalTokens"].iter().find_map(|it| value.pointer(it)?.as_u64());
+            tokens.ok_or_else(|| Failure::new(Cause::Garbled, "an answer without a number of tokens"))
+        };
+        match timeout(self.limits.total, counted).await {
+            Ok(result) => result.map_err(|it| it.without(endpoint.key.as_ref())),
+            Err(_) => Err(self.slow(true)),
+        }
+    }
+
+    /// Sends a body; the response, if it is one of success.
+    async fn posted(
+        &self,
+        endpoint: &Endpoint,
+        url: String,
+        accept: &'static str,
+        body: &Value,
+    ) -> Result<Response, Failure> {
+        let body =
+            serde_json::to_vec(body).map_err(|error| Failure::new(Cause::Request, error.to_string()))?;
+        let mut request = self
+            .client
+            .post(url)
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::ACCEPT, accept);
+        for (name, value) in endpoint.headers() {
+            let mut value = header::HeaderValue::from_str(&value)
+                .map_err(|_| Failure::new(Cause::Key, "the key holds characters that no header can carry"))?;
+            value.set_sensitive(name != "anthropic-version");
+            request = request.header(name, value);
+        }
+        let response = match timeout(self.limits.idle, request.body(body).send()).await {
+            Ok(response) => response.map_err(broken)?,
+            Err(_) => return Err(self.slow(false)),
+        };
+        let status = response.status();
+        if status.is_redirection() {
+            let to =
+                response.headers().get(header::LOCATION).and_then(|it| it.to_str().ok()).unwrap_or_default();
+            // Without its query, which may hold anything.
+            let to = shown(to.split(['?', '#']).next().unwrap_or_default());
+            return Err(Failure {
+                status: Some(status.as_u16()),
+                ..Failure::new(
+                    Cause::Redirect,
+                    format!("HTTP {}: a redirect to {to:?}, which is not followed", status.as_u16()),
+                )
+            });
+        }
+        if status != StatusCode::OK {
+            return Err(self.refused(response).await);
+        }
+        Ok(response)
+    }
+
+    async fn refused(&self, mut response: Response) -> Failure {
+        let status = response.status().as_u16();
+        let headers = response.headers().clone();
+        let mut body = Vec::new();
+        // What cannot be read of an error is not worth another one.
+        while body.len() < ERROR_BYTES
+            && let Ok(Ok(Some(piece))) = timeout(self.limits.idle, response.chunk()).await
+        {
+            body.extend_from_slice(&piece[..piece.len().min(ERROR_BYTES - body.len())]);
+        }
+        let value = |name: &str| headers.get(name).and_then(|it| it.to_str().ok()).map(str::to_owned);
+        Failure::of_status(status, &value, &String::from_utf8_lossy(&body))
+    }
+
+    async fn answer(
+        &self,
+        endpoint: &Endpoint,
+        mut response: Response,
+        seen: &dyn Fn(usize),
+        until: Instant,
+    ) -> Result<Reply, Failure> {
+        let kind = response
+            .headers()
+            .get(header::CONTENT_TYPE)
+            .and_then(|it| it.to_str().ok())
+            .unwrap_or_default()
+            .to_ascii_lowercase();
+        let mut streamed = kind.contains("event-stream");
+        let mut draft = Draft::default();
+        let mut reader = sse::Reader::default();
+        let mut whole = Vec::new();
+        let mut bytes = 0;
+        let event = |draft: &mut Draft, data: &[u8]| -> Result<(), Failure> {
+            if data == b"[DONE]" {
+                draft.finished = true;
+                return Ok(());
+            }
+            let value: Value = serde_json::from_slice(data).map_err(|_| {
+                Failure::new(
+                    Cause::Garbled,
+                    format!(
+                        "an event that is no JSON: {:?}",
+                        shown(&String::from_utf8_lossy(&data[..data.len().min(80)]))
+                    ),
+                )
+            })?;
+            endpoint.event(draft, &value)?;
+            seen(draft.reply.text.chars().count());
+            Ok(())
+        };
+        loop {
+            let piece = match timeout(self.limits.idle.min(until - Instant::now()), response.chunk()).await {
+                Ok(Ok(piece)) => piece,
+                // What is complete is complete, however the connection ends.
+                _ if draft.finished => None,
+                Ok(Err(error)) => return Err(cut(&draft, &broken(error).found)),
+                Err(_) => return Err(self.slow(Instant::now() >= until)),
+            };
+            let Some(piece) = piece else { break };
+            bytes += piece.len();
+            if bytes > self.limits.bytes || reader.waiting() > self.limits.bytes / 4 {
+                return Err(Failure::new(
+                    Cause::TooMuch,
+                    format!("an answer of more than {} MB", self.limits.bytes >> 20),
+                ));
+            }
+            if !streamed && whole.is_empty() {
+                let first = piece.iter().find(|it| !it.is_ascii_whitespace()).copied();
+                match first {
+                    Some(b'{' | b'[') => {}
+                    Some(b'd' | b'e' | b':' | b'i') if !kind.contains("html") => streamed = true,
+                    Some(_) => {
+                        let page = Failure::of_status(200, &|_| None, &String::from_utf8_lossy(&piece));
+                        return Err(Failure::new(Cause::Garbled, page.found));
+                    }
+                    None => continue,
+                }
+            }
+            if streamed {
+                reader.feed(&piece, &mut |data| event(&mut draft, data))?;
+            } else {
+                whole.extend_from_slice(&piece);
+            }
+        }
+        if streamed {
+            reader.end(&mut |data| event(&mut draft, data))?;
+        } else if !whole.is_empty() {
+            // One answer, or all chunks in an array.
+            match serde_json::from_slice(&whole) {
+                Ok(Value::Array(all)) => {
+                    for it in all {
+                        endpoint.event(&mut draft, &it)?;
+                    }
+                }
+                Ok(one) => endpoint.event(&mut draft, &one)?,
+                Err(_) => return Err(cut(&draft, "the JSON breaks off")),
+            }
+        }
+        if !draft.finished {
+            return Err(cut(&draft, "the stream ended early"));
+        }
+        Ok(draft.reply)
+    }
+
+    fn slow(&self, total: bool) -> Failure {
+        let found = if total {
+            format!("no complete answer within {}", seconds(self.limits.total))
+        } else {
+            format!("nothing came for {}", seconds(self.limits.idle))
+        };
+        Failure::new(Cause::Slow, found)
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}
+
+fn cut(draft: &Draft, how: &str) -> Failure {
+    Failure::new(
+        Cause::Garbled,
+        format!("an answer that breaks off after {} characters: {how}", draft.reply.text.chars().count()),
+    )
+}
+
+/// What broke between us and the provider. The URL is left out: it may hold a password.
+fn broken(error: reqwest::Error) -> Failure {
+    let error = error.without_url();
+    let mut words = vec![error.to_string()];
+    let mut cause = error.source();
+    while let Some(it) = cause {
+        let text = it.to_string();
+        if words.last() != Some(&text) {
+            words.push(text);
+        }
+        cause = it.source();
+    }
+    let all = shown(&words.join(": "));
+    let lower = all.to_lowercase();
+    let tls = ["certificate", "tls", "handshake", "corrupt message", "invalidcontenttype"]
+        .iter()
+        .any(|it| lower.contains(it));
+    let cause = match () {
+        () if error.is_builder() => Cause::Request,
+        () if error.is_timeout() => Cause::Network,
+        () if tls => Cause::Tls,
+        () => Cause::Network,
+    };
+    Failure::new(cause, all)
+}

@@ -1,0 +1,5 @@
+//! Models over HTTP: what the talk of [`compaction::summary`] asks for is sent, and what it cost.
+
+pub mod http;
+pub mod price;
+pub mod run;

@@ -1,0 +1,219 @@
+//! Carries a talk out: sends what it asks, waits as long as it says, tells whoever watches. The only place where a talk
+//! meets time.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio_util::sync::CancellationToken;
+
+use super::http::{Http, Limits};
+use compaction::summary::failure::Failure;
+use compaction::summary::model::{Ask, Endpoint, Reply};
+use compaction::summary::talk::{GaveUp, Material, Step, Talk};
+use history::error::{Error, Kind, Result};
+
+/// A future that is not sent to another thread.
+pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// Whoever answers an ask.
+pub trait Line {
+    /// Sends it; `seen` gets the characters of the answer that are there.
+    fn send<'a>(&'a self, ask: &'a Ask, seen: &'a dyn Fn(usize)) -> Local<'a, Result<Reply, Failure>>;
+}
+
+/// Time, as far as a talk needs it.
+pub trait Clock {
+    /// Milliseconds since the talk began.
+    fn elapsed(&self) -> u64;
+    /// Waits.
+    fn wait(&self, ms: u64) -> Local<'_, ()>;
+}
+
+/// What is going on, for whoever watches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Progress {
+    /// A request was sent: number of the part and about how many there are, if there are parts.
+    Asking(Option<(usize, usize)>),
+    /// The model writes: characters so far, and seconds since the request was sent.
+    Writing(usize, u64),
+    /// It failed, and is tried again: why and when.
+    Waiting(String),
+}
+
+impl Progress {
+    /// In words.
+    pub fn words(&self, who: &str) -> String {
+        match self {
+            Self::Asking(None) => format!("asking {who}"),
+            Self::Asking(Some((number, of))) => format!("asking {who}: part {number} of about {of}"),
+            Self::Writing(0, seconds) => format!("{who} is reading ({seconds} s)"),
+            Self::Writing(chars, seconds) => format!("{who} has written {chars} characters ({seconds} s)"),
+            Self::Waiting(why) => why.clone(),
+        }
+    }
+}
+
+/// Hears what is going on.
+pub type Tell = dyn Fn(&Progress) + Send + Sync;
+
+/// What a talk came to: the summary with notes, or why there is none; nothing if it was called off.
+pub type Ended = Option<Result<(String, Vec<String>), GaveUp>>;
+
+/// Whoever watches, and may call it off.
+#[derive(Clone, Default)]
+pub struct Watch {
+    /// Gets what is going on, at least every two seconds.
+    pub progress: Option<Arc<Tell>>,
+    /// Calls it off: the request is stopped on the wire.
+    pub cancel: CancellationToken,
+}
+
+impl std::fmt::Debug for Watch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watch").field("cancelled", &self.cancel.is_cancelled()).finish()
+    }
+}
+
+impl Watch {
+    fn tell(&self, progress: &Progress) {
+        if let Some(it) = &self.progress {
+            it(progress);
+        }
+    }
+}
+
+/// How often whoever watches hears something.
+const TICK: Duration = Duration::from_secs(2);
+
+/// Carries a talk to its end. Nothing if it was called off.
+pub async fn run(
+    talk: &mut Talk,
+    material: &Material<'_>,
+    line: &dyn Line,
+    clock: &dyn Clock,
+    watch: &Watch,
+) -> Ended {
+    let all = async {
+        loop {
+            match talk.next(material) {
+                Step::Done(text, notes) => return Ok((text, notes)),
+                Step::GaveUp(why) => return Err(why),
+                Step::Wait(ms, why) => {
+                    watch.tell(&Progress::Waiting(why));
+                    clock.wait(ms).await;
+                    talk.waited();
+                }
+                Step::Ask(ask) => {
+                    watch.tell(&Progress::Asking(talk.part(material)));
+                    let heard = heard(line, &ask, watch).await;
+                    talk.heard(material, heard, clock.elapsed());
+                }
+            }
+        }
+    };
+    tokio::select! {
+        biased;
+        () = watch.cancel.cancelled() => None,
+        result = all => Some(result),
+    }
+}
+
+async fn heard(line: &dyn Line, ask: &Ask, watch: &Watch) -> Result<Reply, Failure> {
+    let chars = std::cell::Cell::new(0);
+    let seen = |now: usize| chars.set(now);
+    let mut answer = line.send(ask, &seen);
+    let began = Instant::now();
+    let mut tick = interval_at(began + TICK, TICK);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            answer = &mut answer => return answer,
+            _ = tick.tick() => watch.tell(&Progress::Writing(chars.get(), began.elapsed().as_secs())),
+        }
+    }
+}
+
+/// Asks a model that somebody else speaks to: the calling client's own.
+#[derive(Clone)]
+pub struct Sampling(pub Arc<Sample>);
+
+/// Sends an ask and brings the answer.
+pub type Sample = dyn Fn(&Ask) -> Pin<Box<dyn Future<Output = Result<Reply, Failure>> + Send>> + Send + Sync;
+
+impl std::fmt::Debug for Sampling {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Sampling")
+    }
+}
+
+impl Line for Sampling {
+    fn send<'a>(&'a self, ask: &'a Ask, _seen: &'a dyn Fn(usize)) -> Local<'a, Result<Reply, Failure>> {
+        (self.0)(ask)
+    }
+}
+
+struct Provider<'a> {
+    http: Http,
+    endpoint: &'a Endpoint,
+}
+
+impl Line for Provider<'_> {
+    fn send<'a>(&'a self, ask: &'a Ask, seen: &'a dyn Fn(usize)) -> Local<'a, Result<Reply, Failure>> {
+        Box::pin(self.http.send(self.endpoint, ask, seen))
+    }
+}
+
+struct Wall(Instant);
+
+impl Clock for Wall {
+    fn elapsed(&self) -> u64 {
+        u64::try_from(self.0.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn wait(&self, ms: u64) -> Local<'_, ()> {
+        Box::pin(tokio::time::sleep(Duration::from_millis(ms)))
+    }
+}
+
+/// Carries a talk with a provider out, from a thread that may block.
+pub fn with_provider(
+    talk: &mut Talk,
+    material: &Material<'_>,
+    endpoint: &Endpoint,
+    limits: Limits,
+    watch: &Watch,
+) -> Result<Ended> {
+    let line = Provider { http: Http::new(endpoint, limits)?, endpoint };
+    with_line(talk, material, &line, watch)
+}
+
+/// Carries a talk out, from a thread that may block. A line that says nothing is cut off with the talk's time.
+pub fn with_line(talk: &mut Talk, material: &Material<'_>, line: &dyn Line, watch: &Watch) -> Result<Ended> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Error::new(Kind::Io, "setting up to ask a model").because(error))?;
+    let most = Duration::from_millis(material.bounds.total_ms);
+    let ended = runtime.block_on(async {
+        let clock = Wall(Instant::now());
+        tokio::time::timeout(most, run(talk, material, line, &clock, watch)).await
+    });
+    Ok(ended.unwrap_or_else(|_| {
+        let why = format!("the limit of {} s for one summary was reached", most.as_secs());
+        Some(Err(GaveUp::Bound(why)))
+    }))
+}
+
+/// Has messages counted by a provider, from a thread that may block.
+pub fn counted(messages: serde_json::Value, endpoint: &Endpoint, limits: Limits) -> Result<u64> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Error::new(Kind::Io, "setting up to ask a provider").because(error))?;
+    let http = Http::new(endpoint, limits)?;
+    let counted = runtime.block_on(http.count(endpoint, messages));
+    counted.map_err(|it| Error::new(Kind::Provider, it.sentence(endpoint)))
+}
