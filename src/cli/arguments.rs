@@ -282,9 +282,9 @@ pub struct CompactArgs {
     /// Obey the profile's own trigger, switches and cool-down
     #[arg(long)]
     pub(super) auto: bool,
-    /// Why it runs; selects a profile's emergency paths
-    #[arg(long, value_parser = one_of::<Cause>(&CAUSES), default_value = "manual")]
-    pub(super) trigger: Cause,
+    /// Why it runs; selects a profile's emergency paths [default: auto with --auto, else manual]
+    #[arg(long, value_parser = one_of::<Cause>(&CAUSES))]
+    pub(super) trigger: Option<Cause>,
     /// With --auto: what comes next, tokens or a file to count
     #[arg(long, value_name = "TOKENS|FILE")]
     pub(super) next: Option<String>,

@@ -27,7 +27,7 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
     ask.style = arguments.style;
     ask.pins.clone_from(&arguments.pin);
     ask.auto = arguments.auto;
-    ask.cause = arguments.trigger;
+    ask.cause = arguments.trigger.unwrap_or(if ask.auto { Cause::Auto } else { Cause::Manual });
     ask.next = arguments.next.as_deref().map(super::estimate::next).transpose()?;
     let carried = arguments.messages_as.as_deref().filter(|_| arguments.apply).map(agent).transpose()?;
     if carried.is_none() {
@@ -113,7 +113,7 @@ fn said_before(arguments: &CompactArgs) -> Result<()> {
         ("--files-from-disk", arguments.files_from_disk),
         ("--pin", !arguments.pin.is_empty()),
         ("--auto", arguments.auto),
-        ("--trigger", arguments.trigger != Cause::default()),
+        ("--trigger", arguments.trigger.is_some()),
         ("--next", arguments.next.is_some()),
         // With --apply it names the agent that the result goes to.
         ("--as", arguments.messages_as.is_some() && !arguments.apply),

@@ -2,7 +2,7 @@
 
 use super::{Amount, Ask, Engine, Event, Known, Measured};
 use compaction::facts::Ledger;
-use compaction::plan::{self, Item, Op, Outcome, Plan};
+use compaction::plan::{self, Cause, Item, Op, Outcome, Plan};
 use compaction::profile::{Keep, Summarize};
 use compaction::summary::offline;
 use history::{History, Kind as Why, Message, SUMMARY_START, Text};
@@ -62,7 +62,11 @@ impl Engine {
         known: &Known,
     ) -> Result<Made, plan::Rejected> {
         let apply = |plan: &Plan, summary: Option<&str>| {
-            plan::apply(measured.whole(), &measured.ruler, &ask.profile, plan, summary)
+            let applied = plan::apply(measured.whole(), &measured.ruler, &ask.profile, plan, summary);
+            applied.map(|mut it| {
+                it.history.meta.automatic = ask.cause != Cause::Manual;
+                it
+            })
         };
         let score = |outcome: &Outcome| {
             let probes = known.probes(measured.whole());

@@ -11,8 +11,9 @@ use super::{recall, remedy, splice, tools, ways};
 use crate::agents::reach::Job;
 use crate::answers::{CONTRACT, Next};
 use crate::config::Choice;
-use crate::engine::{Amount, Ask, Engine, Opened, To};
+use crate::engine::{Amount, Ask, Engine, MinKept, Opened, To};
 use crate::llm::run::{Sampling, Watch};
+use compaction::plan::Cause;
 use compaction::profile::Style;
 use history::error::{Error, Kind, Result};
 use history::{History, Meta, Text};
@@ -342,6 +343,9 @@ fn prune(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> 
     let exclude_tools = arguments.texts("exclude_tools", true)?;
     ask.only = arguments.texts("only", true)?;
     ask.auto = arguments.flag("auto")?;
+    if ask.auto {
+        ask.cause = Cause::Auto;
+    }
     let engine = desk.engine(caller)?;
     let opened = desk.open(&engine, arguments)?;
     ask.to = target(desk, &opened, goal, "pruned")?;
@@ -424,7 +428,13 @@ fn summarize(desk: &Desk, caller: &Caller, arguments: &Arguments, waiting: &Wait
     ask.style = style(arguments)?;
     ask.pins = arguments.texts("pin", false)?;
     ask.pins.extend(arguments.text("previous_summary")?);
+    if let Some(text) = arguments.text("min_kept")? {
+        ask.min_kept = MinKept::parse(&text).map_err(|error| of("min_kept", &error))?;
+    }
     ask.auto = arguments.flag("auto")?;
+    if ask.auto {
+        ask.cause = Cause::Auto;
+    }
     ask.watch = waiting.watch.clone();
     ask.sampling = waiting.sampling.clone();
     let engine = desk.engine(caller)?;

@@ -154,6 +154,7 @@ fn summarize_history(open_world: bool) -> Tool {
         ("budget", text("Size after: 4000 or 20%.")),
         keep(),
         ("pin", texts("Facts kept verbatim.")),
+        ("min_kept", text("")),
         ("previous_summary", text("")),
         ("summarizer", text("offline (default), host, auto, a provider.")),
         ("handle", text("Of the first call.")),

@@ -20,7 +20,9 @@ fn files() -> Vec<(String, Vec<String>)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut paths = Vec::new();
     sources(&root.join("src"), &mut paths);
-    sources(&root.join("crates"), &mut paths);
+    for name in CRATES {
+        sources(&root.join("crates").join(name).join("src"), &mut paths);
+    }
     let read = |path: PathBuf| {
         let text = fs::read_to_string(&path).unwrap();
         let lines = text.lines().take_while(|it| *it != "#[cfg(test)]").map(str::to_owned).collect();
@@ -47,6 +49,8 @@ fn found(which: impl Fn(&str) -> bool, words: &[&str]) -> Vec<String> {
     }
     out
 }
+
+const CRATES: [&str; 5] = ["history", "tokens", "sessions", "score", "compaction"];
 
 /// What of the program itself has no effects; the crates have none at all.
 const PURE: [&str; 5] = ["crates/", "src/profiles.rs", "src/report/", "src/scorecard.rs", "src/terminal.rs"];
@@ -78,7 +82,7 @@ fn crates_depend_on_what_stands_below_them() {
         ("score", &["history"]),
         ("compaction", &["history", "tokens"]),
     ];
-    let crates: Vec<&str> = below.iter().map(|it| it.0).collect();
+    assert_eq!(below.map(|it| it.0), CRATES);
     let faces = ["clap", "tokio", "reqwest", "rmcp", "schemars", "rusqlite", "axum"];
     for (name, allowed) in below {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates").join(name).join("Cargo.toml");
@@ -87,7 +91,7 @@ fn crates_depend_on_what_stands_below_them() {
         for it in named {
             assert!(!faces.contains(&it.as_str()), "{name} depends on {it}");
             assert!(
-                !crates.contains(&it.as_str()) || allowed.contains(&it.as_str()),
+                !CRATES.contains(&it.as_str()) || allowed.contains(&it.as_str()),
                 "{name} depends on {it}"
             );
         }

@@ -607,6 +607,8 @@ pub struct Meta {
     pub tools: Option<Text>,
     /// The first and last time stamps seen, ms since 1970.
     pub times: Option<(i64, i64)>,
+    /// The compaction that made it ran by itself, because the context was full. Writers record it.
+    pub automatic: bool,
 }
 
 /// What a model would be sent next.

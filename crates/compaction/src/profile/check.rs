@@ -170,9 +170,11 @@ mod tests {
     const SUMMARY: &str =
         "layout = [\"summary\"]\n[pass.summary]\nsections = [{ title = \"a\", holds = [\"goal\"] }]\n";
 
+    const CODEX: &str = include_str!("../../../../prompts/codex/profile.toml");
+
     fn mistake(text: &str) -> (String, Option<u64>) {
         let text = format!("name = \"x\"\nabout = \"\"\nfollows = \"\"\n{text}");
-        let error = Profile::parse(&text, "x.toml", &[]).unwrap_err();
+        let error = Profile::parse(&text, "x.toml", &[("codex", CODEX)]).unwrap_err();
         (error.to_string(), error.place().and_then(|it| it.line))
     }
 

@@ -81,6 +81,8 @@ struct Rows<'a> {
     last: Option<String>,
     count: usize,
     lines: String,
+    /// Whether the compaction ran by itself.
+    automatic: bool,
 }
 
 impl<'a> Rows<'a> {
@@ -102,7 +104,8 @@ impl<'a> Rows<'a> {
         let time = derive::time(meta.times.map_or(0, |it| it.1) + 1);
         let (envelope, leaf) = newest(source, session)?;
         let lines = String::new();
-        let mut rows = Self { source, session, id, seed, time, envelope, last: None, count: 0, lines };
+        let automatic = after.meta.automatic;
+        let mut rows = Self { source, session, id, seed, time, envelope, last: None, count: 0, lines, automatic };
         let end = plan.len();
         for (number, it) in plan.into_iter().enumerate() {
             let is_last = number + 1 == end;
@@ -174,7 +177,8 @@ impl<'a> Rows<'a> {
 
     fn boundary(&mut self, leaf: Option<&str>) {
         let before = self.session.history.messages().iter().rev().find_map(|it| it.usage);
-        let compacted = value!({"trigger": "manual", "preTokens": before.map_or(0, |it| it.context())});
+        let trigger = if self.automatic { "auto" } else { "manual" };
+        let compacted = value!({"trigger": trigger, "preTokens": before.map_or(0, |it| it.context())});
         let mut fields = vec![
             ("type", compact("system")),
             ("subtype", compact("compact_boundary")),

@@ -112,6 +112,7 @@ fn session(source: &dyn Source, keep: &Keep, mut rollout: Rollout) -> Result<Ses
         system: system.or_else(|| said(&first, "instructions")).map(Into::into),
         tools: None,
         times: rollout.times,
+        automatic: false,
     };
     let of_message = replayed.items.iter().map(|it| [it.record]).collect();
     let history = History::new(replayed.items.into_iter().map(|it| it.message).collect(), meta);

@@ -123,6 +123,7 @@ fn session(Read { journal, live, past }: Read) -> Session {
         system: None,
         tools: None,
         times: journal.times,
+        automatic: false,
     };
     let of_message = live.iter().filter_map(|it| Some(it.origin.as_ref()?.records.clone())).collect();
     let messages: Vec<Message> = live.into_iter().map(|it| it.message).collect();

@@ -132,6 +132,8 @@ struct Draft<'a> {
     ids: usize,
     /// The last user element.
     parent: String,
+    /// Whether the compaction ran by itself.
+    automatic: bool,
     like: Like,
     out: Vec<Value>,
     warnings: Vec<String>,
@@ -161,6 +163,7 @@ impl<'a> Draft<'a> {
             count: 0,
             ids: 0,
             parent: String::new(),
+            automatic: after.meta.automatic,
             like: Like::of(export, &after.meta),
             out: Vec::new(),
             warnings: Vec::new(),
@@ -242,7 +245,7 @@ impl<'a> Draft<'a> {
 
     /// The compaction part and the summary, as OpenCode itself writes them after a manual compaction.
     fn summary(&mut self, summary: &Message, tail: Option<&str>) {
-        let mut part = json!({ "type": "compaction", "auto": false });
+        let mut part = json!({ "type": "compaction", "auto": self.automatic });
         if let Some(tail) = tail {
             set(&mut part, "tail_start_id", tail);
         }
