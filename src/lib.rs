@@ -27,6 +27,7 @@ pub mod scorecard;
 pub mod profile;
 pub mod compact;
 pub mod format;
+pub mod cost;
 pub mod secrets;
 pub mod report;
 pub mod summarizer;

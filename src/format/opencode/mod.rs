@@ -13,6 +13,8 @@ mod read;
 #[cfg(test)]
 mod tests;
 
+pub(super) use element::usage;
+
 use crate::error::{Error, Kind, Result};
 use crate::format::{Keep, Mode, Session, Source, Written, document};
 use crate::history::History;
