@@ -51,3 +51,7 @@ scorecard corpus="../shared/corpus":
 # Mutated sessions of every format, seeded: no panic, nothing invalid, nothing slow.
 fuzz COUNT="10000" SEED="1" *CASE:
     cargo run --profile fuzz --example fuzz -- {{COUNT}} {{SEED}} {{CASE}}
+
+# What the sessions of the corpus would have cost compacted at other moments, and how well bills are predicted: the tables of docs/cost.md.
+cost:
+    cargo test --test all -- policies:: replay:: --ignored --nocapture --test-threads=1
