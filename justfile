@@ -56,3 +56,7 @@ fuzz COUNT="10000" SEED="1" *CASE:
 pins WHAT="compare" CORPUS="../shared/corpus":
     cargo build --release
     cargo run --release --example pins -- target/release/epitome target/pins.txt {{WHAT}} {{CORPUS}} examples/sessions
+
+# What the sessions of the corpus would have cost compacted at other moments, and how well bills are predicted: the tables of docs/cost.md.
+cost:
+    cargo test --test all -- policies:: replay:: --ignored --nocapture --test-threads=1

@@ -2,10 +2,14 @@
 //!
 //! The command line prints them with `--json`, the MCP tools return them, `epitome schema` describes them.
 
+mod cost;
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+
+pub use cost::*;
 
 /// The version of the contract.
 pub const CONTRACT: u32 = 1;
@@ -192,6 +196,9 @@ pub struct EstimateAnswer {
     /// What `--next` would do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<NextInfo>,
+    /// What the next request costs, and a compaction; absent where costs are switched off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<NextCost>,
     /// What was noticed.
     pub warnings: Vec<String>,
 }
@@ -313,6 +320,10 @@ pub struct PruneAnswer {
     pub first_changed: Option<usize>,
     /// Tokens before it: what a provider's cache still serves.
     pub prefix_tokens: u64,
+    /// Requests after which what the smaller context saves has paid for the cache that is lost; absent if never, or where
+    /// that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pays_after_requests: Option<u64>,
     /// Handle of the original session, once archived.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handle: Option<String>,
@@ -438,6 +449,9 @@ pub struct CompactAnswer {
     /// What a provider's summary costs: predicted with `--dry-run`, else spent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<CostInfo>,
+    /// What the next requests cost, as things are and after this; with a plan only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cost: Option<NextCost>,
     /// Which session.
     pub session: SessionInfo,
     /// Tokens of the messages before.

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::agents::{Agent, Env};
+use crate::cost::{Prices, prices};
 use crate::profiles::{self, BUILT_IN, meant};
 use compaction::profile::Profile;
 use history::error::{Error, Kind, Result};
@@ -29,6 +30,7 @@ struct Written {
     store: StoreWritten,
     hooks: HooksWritten,
     summarizer: summarizer::Written,
+    cost: CostWritten,
     profiles: BTreeMap<String, toml::Value>,
 }
 
@@ -55,6 +57,16 @@ struct StoreWritten {
     persistence: Option<String>,
     /// Regular expressions of what is cut from memories and summaries that are kept.
     private: Vec<String>,
+}
+
+/// What stands under `[cost]`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+struct CostWritten {
+    /// Take costs into advice, and say them; on unless switched off.
+    enabled: Option<bool>,
+    /// Model → its prices, over the table.
+    prices: BTreeMap<String, prices::Written>,
 }
 
 /// The user's own commands around a compaction.
@@ -155,6 +167,10 @@ pub struct Config {
     pub windows: BTreeMap<String, u64>,
     /// Who writes summaries.
     pub summarizers: Summarizers,
+    /// Whether advice, reminders and answers take in what requests cost.
+    pub costs: bool,
+    /// Prices of models: the user's own over the table.
+    pub prices: Prices,
     /// The user's own profiles: name → TOML.
     pub profiles: BTreeMap<String, String>,
     /// Whether hooks say that the context is nearly full.
@@ -280,8 +296,11 @@ fn resolve(written: Written, environment: Environment, config_dir: PathBuf) -> R
         profiles.insert(name, text);
     }
     let summarizers = Summarizers::resolve(written.summarizer, &environment)?;
+    let prices = Prices::new(written.cost.prices).map_err(|it| Error::new(Kind::Arguments, it))?;
     Ok(Config {
         summarizers,
+        costs: written.cost.enabled.unwrap_or(true),
+        prices,
         agents: agents_env(&environment),
         environment,
         config_dir,

@@ -28,6 +28,7 @@ pub use ::{compaction, history, score, sessions, tokens};
 
 pub mod scorecard;
 pub mod profiles;
+pub mod cost;
 pub mod report;
 pub mod llm;
 

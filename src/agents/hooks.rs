@@ -94,6 +94,11 @@ pub fn read(text: &str, inside: Option<Agent>) -> Option<Event> {
 }
 
 impl Event {
+    /// Whether the user has just said something.
+    pub fn is_prompt(&self) -> bool {
+        matches!(self.name.as_str(), "UserPromptSubmit" | "BeforeAgent")
+    }
+
     /// What to print so that `text` reaches the model, or nothing where it cannot.
     pub fn answer(&self, text: &str) -> String {
         let plain = self.moment == Moment::BeforeCompaction

@@ -7,6 +7,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use super::apply::ApplyArgs;
 use super::common::Common;
+use super::cost::CostArgs;
 use super::handoff::HandoffArgs;
 use super::install::{InstallArgs, UninstallArgs};
 use super::memory::MemoryArgs;
@@ -67,7 +68,8 @@ pub struct Arguments {
 }
 
 /// Commands that `--help` lists below the others.
-const MORE: [&str; 8] = ["split", "compare", "score", "report", "handoff", "memory", "profiles", "watch"];
+const MORE: [&str; 9] =
+    ["cost", "split", "compare", "score", "report", "handoff", "memory", "profiles", "watch"];
 
 impl Arguments {
     /// Reads the command line of this process.
@@ -129,6 +131,8 @@ pub enum Command {
     Undo(UndoArgs),
     /// How full the context is, what fills it, and whether this is a good moment to compact
     Estimate(EstimateArgs),
+    /// What a session cost, where the money went, and what compacting earlier would have saved or lost
+    Cost(CostArgs),
     /// List the sessions found, by agent, with the compactions made of each
     Sessions(SessionsArgs),
     /// Clear or shorten old tool outputs

@@ -354,6 +354,9 @@ fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
     for warning in &answer.warnings {
         screen.line(&paint.faint(&format!("note: {warning}")))?;
     }
+    if let Some(next) = &answer.next_cost {
+        screen.line(&format!("cost    {}", next.why))?;
+    }
     if let Some(cost) = &answer.cost {
         screen.line(&format!("cost    {}", cost.sentence()))?;
     }

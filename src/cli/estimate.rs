@@ -168,6 +168,9 @@ fn show(answer: &EstimateAnswer, screen: &mut Screen<'_>) -> Result<()> {
     };
     screen.line("")?;
     screen.line(&format!("{level}: {}", advice.why))?;
+    if let Some(cost) = &answer.cost {
+        screen.line(&cost.why)?;
+    }
     for warning in &answer.warnings {
         screen.line(&paint.faint(&format!("note: {warning}")))?;
     }

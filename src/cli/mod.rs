@@ -4,6 +4,7 @@ mod apply;
 mod arguments;
 mod common;
 mod compact;
+mod cost;
 mod compare;
 mod completions;
 mod doctor;
@@ -82,6 +83,7 @@ pub fn run(arguments: Arguments, mut config: Config, paint: Paint, out: &mut dyn
     };
     match &arguments.command {
         Some(Command::Estimate(command)) => estimate::run(&engine, command, &mut screen),
+        Some(Command::Cost(command)) => cost::run(&engine, command, &mut screen),
         Some(Command::Split(command)) => split::run(&engine, command, &mut screen),
         Some(Command::Prune(command)) => prune::run(&engine, command, &mut screen),
         Some(Command::Compact(command)) => compact::run(&engine, command, &mut screen),

@@ -3,14 +3,15 @@
 use super::Screen;
 use super::arguments::SchemaArgs;
 use crate::answers::{
-    CompactAnswer, CompareAnswer, EstimateAnswer, HandoffAnswer, PruneAnswer, RestoreAnswer, ScoreAnswer,
-    SplitAnswer,
+    CompactAnswer, CompareAnswer, CostAnswer, EstimateAnswer, HandoffAnswer, PruneAnswer, RestoreAnswer,
+    ScoreAnswer, SplitAnswer,
 };
 use history::error::{Error, Kind, Result};
 
 pub(super) fn run(arguments: &SchemaArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let schema = match arguments.command.as_str() {
         "estimate" => schemars::schema_for!(EstimateAnswer),
+        "cost" => schemars::schema_for!(CostAnswer),
         "split" => schemars::schema_for!(SplitAnswer),
         "prune" => schemars::schema_for!(PruneAnswer),
         "compare" => schemars::schema_for!(CompareAnswer),
@@ -20,7 +21,7 @@ pub(super) fn run(arguments: &SchemaArgs, screen: &mut Screen<'_>) -> Result<u8>
         "score" => schemars::schema_for!(ScoreAnswer),
         other => {
             let what = format!(
-                "expected a command with --json (estimate, split, prune, compact, compare, restore, handoff, score), found {other:?}"
+                "expected a command with --json (estimate, cost, split, prune, compact, compare, restore, handoff, score), found {other:?}"
             );
             return Err(Error::new(Kind::Arguments, what));
         }

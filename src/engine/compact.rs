@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::install::overhead_mark;
 use super::make::Made;
+use super::spending::After;
 use super::summarize::{Drafted, Heard};
 use super::{Ask, Engine, Event, Known, Measured, Opened, To, method_info, pruned, session_info, warnings};
 use crate::agents::reach::Job;
@@ -198,7 +199,13 @@ impl Engine {
         answer.valid_for = valid_for;
         answer.status = "planned".to_owned();
         let bytes = match ask.to {
-            To::Plan => None,
+            To::Plan => {
+                let asked = answer.cost.as_ref().and_then(|it| it.spent_dollars).unwrap_or(0.0);
+                let (tokens, prefix) = (made.outcome.tokens, made.outcome.prefix_tokens);
+                let after = Some(After { tokens, prefix, asked });
+                answer.next_cost = self.config.costs.then(|| self.next_cost(&measured, ask, after));
+                None
+            }
             To::File(_) | To::Bytes | To::Session | To::Agent(_) => {
                 let bytes = self.put(opened, ask, &made, messages, &mut answer)?;
                 answer.status = "compacted".to_owned();
@@ -333,6 +340,7 @@ impl Engine {
             summarizer: "offline".to_owned(),
             usage: UsageInfo::default(),
             cost: None,
+            next_cost: None,
             session: session_info(opened),
             tokens_before: tokens,
             tokens_after: tokens,

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::{Ask, Engine, Measured, Opened};
 use crate::answers::{CostInfo, EstimateAnswer, MethodInfo};
 use crate::config::{Choice, Said, Summarizers};
+use crate::cost::Price;
 use crate::engine::summarize::failures;
 use crate::llm::price::{self, Form, Sizes};
 use crate::llm::run;
@@ -70,11 +71,16 @@ impl Engine {
             pays_after_turns: None,
             why: String::new(),
         };
-        let Some(asked) = price::price(&endpoint.model) else {
-            out.why = format!("the price of {} is not known", endpoint.model);
-            return (out, None);
+        let prices = &self.config.prices;
+        let asked = match prices.of(&endpoint.model) {
+            Ok(asked) => asked,
+            Err(why) => {
+                out.why = why;
+                return (out, None);
+            }
         };
-        let predicted = price::predict(asked, meta.model.as_deref().and_then(price::price), &sizes);
+        let session = meta.model.as_deref().and_then(|it| prices.of(it).ok());
+        let predicted = price::predict(asked, session, &sizes);
         out.own_dollars = Some(cents(predicted.own));
         out.prefix_dollars = predicted.prefix.map(cents);
         out.pays_after_turns = predicted.pays_after;
@@ -201,7 +207,7 @@ impl Engine {
     fn uncountable(&self, endpoint: &Endpoint) -> Option<String> {
         let limits = &self.config.summarizers;
         // Dollars are counted only where the price is known.
-        let dollars = limits.dollars_per_hour.is_some() && price::price(&endpoint.model).is_some();
+        let dollars = limits.dollars_per_hour.is_some() && self.config.prices.of(&endpoint.model).is_ok();
         let set = [
             (limits.tokens_per_hour.is_some(), "tokens-per-hour"),
             (dollars, "dollars-per-hour"),
@@ -218,7 +224,7 @@ impl Engine {
 
     /// Counts what a talk took towards the limits of the hour.
     pub(super) fn count(&self, endpoint: &Endpoint, talk: &Talk, took: Duration) -> Result<()> {
-        let spent = price::price(&endpoint.model).map_or(0.0, |it| it.of(talk.tokens));
+        let spent = self.spent(endpoint, talk).unwrap_or(0.0);
         let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         for (name, more) in [(SENT, talk.sent), (SPENT, millionths(spent)), (ASKED, took)] {
             let before = self.this_hour(name)?;
@@ -230,6 +236,11 @@ impl Engine {
         Ok(())
     }
 
+    /// US dollars that a talk took, where the price is known.
+    pub(super) fn spent(&self, endpoint: &Endpoint, talk: &Talk) -> Option<f64> {
+        self.config.prices.of(&endpoint.model).ok()?.of(&talk.tokens.usage())
+    }
+
     fn this_hour(&self, name: &str) -> Result<u64> {
         let mark = self.store.marked(&self.shared(), name)?;
         let fresh = mark.filter(|it| (0..HOUR).contains(&self.now.saturating_sub(it.at)));
@@ -239,9 +250,9 @@ impl Engine {
 
 impl CostInfo {
     /// With what was really spent, and after how many turns that is paid for.
-    pub(super) fn spent(mut self, endpoint: &Endpoint, talk: &Talk) -> Self {
+    pub(super) fn spent(mut self, dollars: Option<f64>) -> Self {
         let predicted = if self.form == "prefix" { self.prefix_dollars } else { self.own_dollars };
-        self.spent_dollars = price::price(&endpoint.model).map(|it| cents(it.of(talk.tokens)));
+        self.spent_dollars = dollars.map(cents);
         if let (Some(turns), Some(spent), Some(predicted)) =
             (self.pays_after_turns, self.spent_dollars, predicted)
             && predicted > 0.0
@@ -300,10 +311,10 @@ pub(super) fn told(endpoint: &Endpoint, talk: &Talk) -> Option<String> {
 }
 
 /// Tokens that may be sent for so many dollars, the answer's price left over; all of them where the price is not known.
-pub(super) fn affordable(dollars: f64, endpoint: &Endpoint, output: u64) -> u64 {
-    let Some(price) = price::price(&endpoint.model).filter(|it| it.input > 0.0) else { return u64::MAX };
-    let left = dollars - output as f64 * price.output / 1e6;
-    (left.max(0.0) / price.input * 1e6) as u64
+pub(super) fn affordable(dollars: f64, price: Option<&Price>, output: u64) -> u64 {
+    let Some(rates) = price.map(|it| &it.rates).filter(|it| it.input > 0.0) else { return u64::MAX };
+    let left = dollars - output as f64 * rates.output / 1e6;
+    (left.max(0.0) / rates.input * 1e6) as u64
 }
 
 /// Masks the texts of a JSON value, whatever their depth.

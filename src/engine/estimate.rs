@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, HashSet};
 use super::compact::percent;
 use super::{Ask, Engine, Measured, Opened, method_info, session_info, warnings};
 use crate::answers::{
-    Advice, CONTRACT, CategoryInfo, Counts, EstimateAnswer, Large, NextInfo, PastInfo, Reported, TriggerInfo,
+    Advice, CONTRACT, CategoryInfo, Counts, EstimateAnswer, Large, NextCost, NextInfo, PastInfo, Reported,
+    TriggerInfo,
 };
 use crate::profiles::{self, BUILT_IN};
 use compaction::facts;
@@ -16,6 +17,8 @@ use history::{Message, Part};
 
 /// From this share of the usable window on, compacting soon is advised; percent.
 const SOON: f64 = 70.0;
+/// The same where the provider's cache has expired; percent.
+pub(super) const SOON_IF_EXPIRED: f64 = 50.0;
 /// From this share on, now; percent.
 const NOW: f64 = 80.0;
 
@@ -48,6 +51,7 @@ impl Engine {
                 TriggerInfo { due: it.due, at: it.at, reason_code: it.code.to_owned(), reason: it.reason };
             triggers.insert((*name).to_owned(), info);
         }
+        let cost = self.config.costs.then(|| self.next_cost(&measured, ask, None));
         Ok(EstimateAnswer {
             contract: CONTRACT,
             session: session_info(opened),
@@ -68,7 +72,8 @@ impl Engine {
             largest: largest(&measured),
             compactions: opened.session.past.iter().map(past).collect(),
             triggers,
-            advice: advice(&measured, used),
+            advice: advice(&measured, used, cost.as_ref(), self.now),
+            cost,
             next: next.map(|tokens| NextInfo {
                 tokens,
                 fits: usable.is_none_or(|it| context.saturating_add(tokens) <= it),
@@ -167,10 +172,11 @@ pub(crate) fn words(text: &str, most: usize) -> String {
 }
 
 /// Whether compacting now is a good idea, and why.
-fn advice(measured: &Measured<'_>, used: Option<f64>) -> Advice {
+fn advice(measured: &Measured<'_>, used: Option<f64>, cost: Option<&NextCost>, now: i64) -> Advice {
+    let expired = cost.is_some_and(|it| it.is_expired(now) && it.pays_after_requests == Some(1));
     let level = match used {
         Some(it) if it >= NOW => "now",
-        Some(it) if it >= SOON => "soon",
+        Some(it) if it >= SOON || expired && it >= SOON_IF_EXPIRED => "soon",
         Some(_) | None => "room",
     };
     let messages = measured.history.messages();
@@ -179,6 +185,8 @@ fn advice(measured: &Measured<'_>, used: Option<f64>) -> Advice {
     let pending = newest().flat_map(Message::calls).any(|it| !answered.contains(&*it.id));
     let (good_moment, why) = if pending {
         (false, "a tool call waits for its output".to_owned())
+    } else if expired && level != "room" {
+        (true, "the provider's cache has expired, so that a compaction loses nothing of it".to_owned())
     } else if let Some(why) = facts::pause(measured.history) {
         (true, why)
     } else {

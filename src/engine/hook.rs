@@ -2,10 +2,12 @@
 //! survive joins its compaction prompt, what its summary left out is added once, and a reminder is given when the
 //! context crosses the threshold.
 
+use super::estimate::SOON_IF_EXPIRED;
 use super::install::compacted_mark;
 use super::{Ask, Engine, Opened, SessionRef};
 use crate::agents::Agent;
 use crate::agents::hooks::{self, Event, Moment};
+use crate::answers::NextCost;
 use crate::store::{Note, Scope};
 use compaction::facts::{self, Topic};
 use compaction::profile::{Section, Style, SummarySpec};
@@ -271,16 +273,52 @@ impl Engine {
         }
         let lately =
             last.is_some_and(|it| it.value == ARMED && self.now.saturating_sub(it.at) < REMIND_AGAIN_MS);
+        if share * 100.0 >= SOON_IF_EXPIRED && share < REMIND {
+            return self.expiry(event, scope, share);
+        }
         if share < REMIND || lately || !self.store.mark_anew(scope, &name, "given", self.now)? {
             return Ok(String::new());
         }
+        let cost = self.next_cost_at_hook(event).map(|it| format!(" Costs: {}.", it.why)).unwrap_or_default();
         let prunable =
             self.prunable(event).map(|it| format!(", {it} of them in old tool outputs")).unwrap_or_default();
         Ok(format!(
             "The context is {:.0} % full ({context} of {window} tokens{prunable}). At a good moment call prune_tool_outputs or \
-             summarize_history with \"to\": \"session\".",
+             summarize_history with \"to\": \"session\".{cost}",
             share * 100.0
         ))
+    }
+
+    /// Once for each time that the provider's cache expires under a context that is half full: then a compaction loses
+    /// nothing of it. Only as a prompt comes in: within a turn nothing expires.
+    fn expiry(&self, event: &Event, scope: &Scope, share: f64) -> Result<String> {
+        if !event.is_prompt() {
+            return Ok(String::new());
+        }
+        let cost = self.next_cost_at_hook(event);
+        let Some(cost) = cost.filter(|it| it.is_expired(self.now) && it.pays_after_requests == Some(1))
+        else {
+            return Ok(String::new());
+        };
+        let (name, until) = (format!("expired/{}", event.session), cost.warm_until.unwrap_or_default());
+        if self.store.marked(scope, &name)?.is_some_and(|it| it.value == until) {
+            return Ok(String::new());
+        }
+        self.store.mark(scope, &name, &until, self.now)?;
+        Ok(format!(
+            "The context is {:.0} % full and the provider's cache of it has expired, so that a compaction now loses nothing of \
+             it: call summarize_history with \"to\": \"session\" unless little is left to do. Costs: {}.",
+            share * 100.0,
+            cost.why
+        ))
+    }
+
+    /// What the next request costs, unless costs are switched off; nothing where no figure can be given.
+    fn next_cost_at_hook(&self, event: &Event) -> Option<NextCost> {
+        let opened = self.config.costs.then(|| self.hook_session(event).ok()).flatten()?;
+        let ask = Ask::new(self.config.profile(&self.config.profile).ok()?);
+        let measured = self.measure(&opened.session, &ask);
+        Some(self.next_cost(&measured, &ask, None)).filter(|it| it.cached.is_some())
     }
 
     /// Tokens that a prune by the configured profile would save.

@@ -28,6 +28,7 @@ mod seat;
 mod seat_event;
 mod seat_items;
 pub mod seat_log;
+mod spending;
 mod split;
 mod summarize;
 

@@ -1,8 +1,9 @@
 //! Which tool outputs a profile clears.
 
+use super::spending::After;
 use super::{Ask, Engine, Opened, To, pruned, session_info, warnings};
 use crate::agents::reach::Job;
-use crate::answers::{CONTRACT, Next, PruneAnswer};
+use crate::answers::{CONTRACT, Next, NextCost, PruneAnswer};
 use compaction::plan;
 use history::error::Result;
 use sessions::Mode;
@@ -28,6 +29,7 @@ impl Engine {
             reason: plan.reason.text.clone(),
             first_changed: None,
             prefix_tokens: plan.tokens_before,
+            pays_after_requests: None,
             handle: None,
             output: None,
             session_id: None,
@@ -52,6 +54,12 @@ impl Engine {
         answer.first_changed = Some(outcome.first_changed);
         answer.prefix_tokens = outcome.prefix_tokens;
         answer.status = "planned".to_owned();
+        if self.config.costs {
+            let after = After { tokens: outcome.tokens, prefix: outcome.prefix_tokens, asked: 0.0 };
+            let cost = self.next_cost(&measured, ask, Some(after));
+            answer.pays_after_requests = cost.pays_after_requests;
+            answer.warnings.extend(lost_cache(&cost));
+        }
         if ask.to == To::Session {
             let archived = self.archive(opened, &plan, ask, outcome.tokens, None)?;
             let after = &outcome.history;
@@ -81,4 +89,22 @@ impl Engine {
         }
         Ok(answer)
     }
+}
+
+/// Requests up to which the loss of a cache is not worth a word.
+const SOON_PAID: u64 = 3;
+
+/// Where clearing early outputs costs more in cache than it soon saves: a sentence that says so.
+fn lost_cache(cost: &NextCost) -> Option<String> {
+    let (next, first, date) =
+        (cost.next_dollars?, cost.after_first_dollars?, cost.prices.as_deref()?.get(..10)?);
+    let when = match cost.pays_after_requests {
+        Some(it) if it <= SOON_PAID => return None,
+        Some(it) => format!("that is paid back after {it} requests"),
+        None => "that is never paid back".to_owned(),
+    };
+    Some(format!(
+        "the provider's cache is lost from the first cleared output on: the next request costs ${first:.4} instead of ${next:.4}, \
+         {when} (prices of {date})"
+    ))
 }

@@ -46,7 +46,10 @@ impl Engine {
         let method = method_info(&measured.ruler);
         Ok(Page {
             title: title(opened),
-            about: about(opened, &measured),
+            about: about(opened, &measured)
+                .into_iter()
+                .chain(made.answer.next_cost.as_ref().map(|it| it.why.clone()))
+                .collect(),
             profile: ask.profile.name.clone(),
             window: measured.limits.window,
             overhead: measured.ruler.overhead(),

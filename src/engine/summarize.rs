@@ -241,7 +241,11 @@ impl Engine {
         }
         material.prefix = prefix.as_ref();
         if let Some(most) = summarizers.dollars_per_call {
-            material.bounds.tokens = material.bounds.tokens.min(affordable(most, &endpoint, material.budget));
+            material.bounds.tokens = material.bounds.tokens.min(affordable(
+                most,
+                self.config.prices.of(&endpoint.model).ok(),
+                material.budget,
+            ));
         }
         self.by_provider(&material, &endpoint, ask, cost)
     }
@@ -303,7 +307,7 @@ impl Engine {
                 let mut notes = notes;
                 notes.extend(told(endpoint, &talk));
                 notes.extend(uncounted.into_iter().chain(unnoted));
-                let cost = Some(cost.spent(endpoint, &talk));
+                let cost = Some(cost.spent(self.spent(endpoint, &talk)));
                 Ok(Drafted::Text(Draft { text: pinned(text, material), who, usage, notes, cost }))
             }
             Some(Err(why)) => {

@@ -1,57 +1,7 @@
-//! What a request costs, by a table of prices, and which of two forms is cheaper. Pure.
+//! Which of two forms of asking for a summary is cheaper. Pure.
 
-use std::sync::LazyLock;
-
-use serde::Deserialize;
-
-use compaction::summary::model::Tokens;
-
-/// US dollars for a million tokens.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Price {
-    /// What a model's id begins with.
-    pub name: String,
-    /// In.
-    pub input: f64,
-    /// In, from a cache.
-    pub read: f64,
-    /// In, into a cache.
-    pub write: f64,
-    /// Out.
-    pub output: f64,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields)]
-struct Table {
-    model: Vec<Price>,
-}
-
-/// The price of a model, or nothing where it is not known. A provider may stand in front of the id.
-pub fn price(model: &str) -> Option<&'static Price> {
-    static TABLE: LazyLock<Table> =
-        LazyLock::new(|| toml::from_str(include_str!("../../prompts/prices.toml")).unwrap_or_default());
-    let model = model.rsplit('/').next().unwrap_or(model);
-    // A date or a point release costs the same; `-pro` or `.5` is another model.
-    let same = |rest: &str| {
-        let rest = rest.strip_prefix(['-', '@', ':']);
-        rest.is_some_and(|it| it.starts_with(|c: char| c.is_ascii_digit()) || it == "latest")
-    };
-    let of = |it: &&Price| model.strip_prefix(it.name.as_str()).is_some_and(|it| it.is_empty() || same(it));
-    TABLE.model.iter().filter(of).max_by_key(|it| it.name.len())
-}
-
-impl Price {
-    /// US dollars for so many tokens.
-    pub fn of(&self, tokens: Tokens) -> f64 {
-        let cost = |tokens: u64, price: f64| tokens as f64 * price / 1e6;
-        cost(tokens.input, self.input)
-            + cost(tokens.cache_read, self.read)
-            + cost(tokens.cache_write, self.write)
-            + cost(tokens.output, self.output)
-    }
-}
+use crate::cost::Price;
+use history::Usage;
 
 /// How a request can be built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,20 +42,22 @@ pub struct Sizes {
 
 /// Predicts. `session`: the price of the model that the session runs on, whose turns become cheaper, if it is known.
 pub fn predict(summarizer: &Price, session: Option<&Price>, sizes: &Sizes) -> Predicted {
-    let out = |input: Tokens| summarizer.of(Tokens { output: sizes.output, ..input });
-    let own = out(Tokens { input: sizes.own, ..Tokens::default() });
+    let none = Usage::default();
+    let cost = |price: &Price, it: Usage| price.rates(it.sent()).unwrap_or(&price.rates).of(&it);
+    let out = |input: Usage| cost(summarizer, Usage { output: sizes.output, ..input });
+    let own = out(Usage { input: sizes.own, ..none });
     let prefix = sizes.prefix.map(|(tokens, warm)| match warm {
-        true => out(Tokens { cache_read: tokens, ..Tokens::default() }),
-        false => out(Tokens { cache_write: tokens, ..Tokens::default() }),
+        true => out(Usage { cache_read: tokens, ..none }),
+        false => out(Usage { cache_write: tokens, ..none }),
     });
     let form = if prefix.is_some_and(|it| it < own) { Form::Prefix } else { Form::Own };
-    let cost = prefix.filter(|_| form == Form::Prefix).unwrap_or(own);
+    let asked = prefix.filter(|_| form == Form::Prefix).unwrap_or(own);
     // Later turns read the context from the cache; the first one after the change writes it.
     let pays_after = session.and_then(|session| {
-        let lost = session.of(Tokens { cache_write: sizes.rewritten, ..Tokens::default() })
-            - session.of(Tokens { cache_read: sizes.rewritten, ..Tokens::default() });
-        let gain = session.of(Tokens { cache_read: sizes.saved, ..Tokens::default() });
-        (gain > 0.0).then(|| ((cost + lost) / gain).ceil().max(1.0) as u64)
+        let lost = cost(session, Usage { cache_write: sizes.rewritten, ..none })
+            - cost(session, Usage { cache_read: sizes.rewritten, ..none });
+        let gain = cost(session, Usage { cache_read: sizes.saved, ..none });
+        (gain > 0.0).then(|| ((asked + lost) / gain).ceil().max(1.0) as u64)
     });
     Predicted { own, prefix, form, pays_after }
 }
@@ -115,18 +67,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_name_wins_and_nothing_is_guessed() {
-        assert_eq!(price("openai/gpt-5-mini-2025-08-07").unwrap().name, "gpt-5-mini");
-        assert_eq!(price("gpt-5.1").unwrap().name, "gpt-5.1");
-        assert_eq!(price("claude-sonnet-4-5@20250929").unwrap().name, "claude-sonnet-4");
-        for unknown in ["llama3", "gpt-5-pro", "gpt-5.9", "gemini-2.5-pro-tts"] {
-            assert_eq!(price(unknown), None, "{unknown}");
-        }
-    }
-
-    #[test]
     fn a_warm_cache_wins_and_a_cold_one_loses() {
-        let it = price("claude-haiku-4-5").unwrap();
+        let prices = crate::cost::Prices::default();
+        let it = prices.of("claude-haiku-4-5").unwrap();
         let sizes = Sizes {
             own: 60_000,
             prefix: Some((100_000, true)),

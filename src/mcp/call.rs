@@ -101,6 +101,7 @@ fn estimate(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answe
             "counts",
             "reported",
             "advice",
+            "cost",
             "largest",
             "triggers",
             "compactions",

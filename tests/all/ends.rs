@@ -143,8 +143,14 @@ fn usage_that_no_model_has_is_not_believed() {
     let unreported = long(None);
     let plain = Ruler::new(&unreported, Tokenizer::Auto, None);
     for sent in [u64::MAX, u64::MAX / 2, 1 << 48, 30_000_000, 5_000_000, 900_000] {
-        let absurd =
-            Usage { input: sent, output: sent, cache_read: sent, cache_write: sent, reasoning: sent };
+        let absurd = Usage {
+            input: sent,
+            output: sent,
+            cache_read: sent,
+            cache_write: sent,
+            cache_write_hour: sent,
+            reasoning: sent,
+        };
         let told = long(Some(absurd));
         let ruler = Ruler::new(&told, Tokenizer::Auto, None);
         assert_eq!(ruler.disbelieved().map(|it| it.0), Some(79), "{sent}");

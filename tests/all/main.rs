@@ -14,6 +14,7 @@
 
 mod apply;
 mod apply_bad;
+mod cost;
 mod differential;
 mod ends;
 mod exact;
@@ -37,6 +38,7 @@ mod parity;
 mod printed;
 mod profile_engine;
 mod real;
+mod replay;
 mod score;
 mod seat;
 mod store;

@@ -105,7 +105,7 @@ impl Row {
 }
 
 /// The first messages, with no report after message `known`.
-fn without_reports(history: &History, end: usize, known: Option<usize>) -> History {
+pub(crate) fn without_reports(history: &History, end: usize, known: Option<usize>) -> History {
     let strip = |(index, it): (usize, &Message)| {
         let usage = it.usage.filter(|_| known.is_some_and(|known| index <= known));
         Message { usage, ..it.clone() }
@@ -113,7 +113,7 @@ fn without_reports(history: &History, end: usize, known: Option<usize>) -> Histo
     History::new(history.messages()[..end].iter().enumerate().map(strip).collect(), history.meta.clone())
 }
 
-fn context(ruler: &Ruler, messages: &[Message]) -> u64 {
+pub(crate) fn context(ruler: &Ruler, messages: &[Message]) -> u64 {
     (ruler.overhead() + ruler.messages(messages).iter().sum::<u64>()).saturating_sub(ruler.hidden())
 }
 
@@ -132,14 +132,14 @@ fn family(model: &str) -> String {
 }
 
 /// Which half a file is of: by the repository it comes from.
-fn half(file: &str) -> &'static str {
+pub(crate) fn half(file: &str) -> &'static str {
     let repository = file.split("--").next().unwrap_or(file);
     let hash =
         repository.bytes().fold(0x811c_9dc5_u32, |hash, it| (hash ^ u32::from(it)).wrapping_mul(0x0100_0193));
     if (hash >> 9) % 2 == 0 { "tuned" } else { "held" }
 }
 
-fn median(values: &[f64]) -> f64 {
+pub(crate) fn median(values: &[f64]) -> f64 {
     let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)

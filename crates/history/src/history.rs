@@ -490,6 +490,8 @@ pub struct Usage {
     pub cache_read: u64,
     /// Tokens in that were written to a cache.
     pub cache_write: u64,
+    /// Of `cache_write`, what was written to be kept for an hour, where it is told.
+    pub cache_write_hour: u64,
     /// Of `output`, the thinking, where it is told.
     pub reasoning: u64,
 }

@@ -24,6 +24,7 @@ pub mod document;
 pub mod lines;
 pub mod media;
 pub mod raw;
+pub mod requests;
 mod refusal;
 #[cfg(test)]
 mod tests;

@@ -366,7 +366,7 @@ fn execution(message: &Value) -> String {
     out
 }
 
-fn usage(usage: &Value) -> Option<Usage> {
+pub(super) fn usage(usage: &Value) -> Option<Usage> {
     // Nothing real comes near this bound; sums of what is below it cannot overflow.
     let get = |key: &str| usage[key].as_u64().unwrap_or_default().min(1 << 48);
     let out = Usage {
@@ -374,6 +374,7 @@ fn usage(usage: &Value) -> Option<Usage> {
         output: get("output"),
         cache_read: get("cacheRead"),
         cache_write: get("cacheWrite"),
+        cache_write_hour: 0,
         reasoning: 0,
     };
     (out.context() > 0).then_some(out)

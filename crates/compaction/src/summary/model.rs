@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::failure::Failure;
 use super::{anthropic, gemini, openai};
+use history::Usage;
 
 /// How a provider wants to be spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -136,6 +137,12 @@ pub struct Tokens {
 }
 
 impl Tokens {
+    /// As it is billed.
+    pub fn usage(self) -> Usage {
+        let Self { input, output, cache_read, cache_write } = self;
+        Usage { input, output, cache_read, cache_write, ..Usage::default() }
+    }
+
     /// Adds what another request took.
     pub fn add(&mut self, other: Self) {
         self.input += other.input;

@@ -22,6 +22,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub(super) use read::usage;
 pub use read::{read, scan};
 pub use write::write;
 

@@ -150,9 +150,50 @@ pub(super) struct Reported {
     cache_read_input_tokens: Option<u64>,
     #[serde(default, deserialize_with = "lenient")]
     cache_creation_input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient")]
+    cache_creation: Option<Creation>,
+}
+
+/// Of what was written to a cache, how much for how long.
+#[derive(Deserialize, Default)]
+pub(super) struct Creation {
+    #[serde(default, deserialize_with = "lenient")]
+    ephemeral_1h_input_tokens: Option<u64>,
+}
+
+impl Creation {
+    fn of(it: &mut Cursor<'_>) -> Option<Self> {
+        let (mut out, mut seen) = (Self::default(), Seen::default());
+        it.object(|it, name| {
+            match name {
+                "ephemeral_1h_input_tokens" => {
+                    out.ephemeral_1h_input_tokens = seen.once(0, it.some(Cursor::number))?;
+                }
+                _ => it.pass()?,
+            }
+            Some(())
+        })?;
+        Some(out)
+    }
+}
+
+/// `message.usage` of a row.
+pub(crate) fn usage(text: &str) -> Usage {
+    serde_json::from_str(text).map(Reported::usage).unwrap_or_default()
 }
 
 impl Reported {
+    fn usage(self) -> Usage {
+        Usage {
+            input: self.input_tokens.unwrap_or(0),
+            output: self.output_tokens.unwrap_or(0),
+            cache_read: self.cache_read_input_tokens.unwrap_or(0),
+            cache_write: self.cache_creation_input_tokens.unwrap_or(0),
+            cache_write_hour: self.cache_creation.and_then(|it| it.ephemeral_1h_input_tokens).unwrap_or(0),
+            reasoning: 0,
+        }
+    }
+
     /// Reads it where it is as usual: whole numbers, or nothing.
     pub(super) fn of(it: &mut Cursor<'_>) -> Option<Self> {
         let (mut out, mut seen) = (Self::default(), Seen::default());
@@ -166,6 +207,7 @@ impl Reported {
                 "cache_creation_input_tokens" => {
                     out.cache_creation_input_tokens = seen.once(3, it.some(Cursor::number))?;
                 }
+                "cache_creation" => out.cache_creation = seen.once(4, it.some(Creation::of))?,
                 _ => it.pass()?,
             }
             Some(())
@@ -184,14 +226,7 @@ pub(super) struct Loaded {
 /// What an assistant's row says.
 fn reply(response: Arc<str>, model: Option<Arc<str>>, usage: Option<Reported>, parts: Vec<Part>) -> Loaded {
     let synthetic = model.as_deref() == Some(SYNTHETIC);
-    let usage = usage.filter(|_| !synthetic).map(|it| Usage {
-        input: it.input_tokens.unwrap_or(0),
-        output: it.output_tokens.unwrap_or(0),
-        cache_read: it.cache_read_input_tokens.unwrap_or(0),
-        cache_write: it.cache_creation_input_tokens.unwrap_or(0),
-        reasoning: 0,
-    });
-    let usage = usage.filter(|it| it.context() > 0);
+    let usage = usage.filter(|_| !synthetic).map(Reported::usage).filter(|it| it.context() > 0);
     let model = model.filter(|_| !synthetic);
     let item = Item::Reply { response, parts, usage, model: model.clone().filter(|_| usage.is_some()) };
     Loaded { item: Some(Box::new(item)), model }

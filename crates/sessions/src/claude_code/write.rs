@@ -105,7 +105,8 @@ impl<'a> Rows<'a> {
         let (envelope, leaf) = newest(source, session)?;
         let lines = String::new();
         let automatic = after.meta.automatic;
-        let mut rows = Self { source, session, id, seed, time, envelope, last: None, count: 0, lines, automatic };
+        let mut rows =
+            Self { source, session, id, seed, time, envelope, last: None, count: 0, lines, automatic };
         let end = plan.len();
         for (number, it) in plan.into_iter().enumerate() {
             let is_last = number + 1 == end;

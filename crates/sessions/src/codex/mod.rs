@@ -16,6 +16,8 @@ use history::{History, Meta};
 
 use rollout::Rollout;
 
+pub(super) use rollout::usage;
+
 pub use items::{framed_summary, is_contextual, own_summary};
 pub use write::{fresh, write};
 

@@ -456,6 +456,12 @@ impl Tokens {
     }
 }
 
+/// `last_token_usage` of a report.
+pub(crate) fn usage(text: &str) -> Usage {
+    let tokens = Fields::of(text).map(|it| Tokens::in_fields(&it)).unwrap_or_default();
+    report(tokens, None).usage
+}
+
 /// What the last request took, and all so far.
 pub(super) fn report(last: Tokens, so_far: Option<Tokens>) -> Report {
     // Codex counts cached tokens as part of the input.
@@ -466,6 +472,7 @@ pub(super) fn report(last: Tokens, so_far: Option<Tokens>) -> Report {
         output: last.output,
         cache_read,
         cache_write,
+        cache_write_hour: 0,
         reasoning: last.reasoning,
     };
     let so_far = so_far.unwrap_or(last);

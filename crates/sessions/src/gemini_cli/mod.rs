@@ -20,6 +20,8 @@ use history::{History, Kind, Message, Meta};
 
 pub use write::{fresh, write};
 
+pub(super) use record::usage;
+
 use convert::{Live, converted};
 use journal::Journal;
 use record::Wanted;

@@ -74,10 +74,16 @@ impl Reported {
             output: told("output").saturating_add(told("thoughts")),
             cache_read: cached,
             cache_write: 0,
+            cache_write_hour: 0,
             reasoning: told("thoughts"),
         };
         Self { total: number("total"), usage: (usage.sent() > 0).then_some(usage) }
     }
+}
+
+/// `tokens` of a record.
+pub(crate) fn usage(tokens: &serde_json::Value) -> Usage {
+    Reported::of(|key| tokens[key].as_u64()).usage.unwrap_or_default()
 }
 
 /// What a record is sent as.

@@ -252,7 +252,7 @@ fn signature(metadata: &Value) -> Option<Box<Text>> {
 
 /// `tokens` of a message or step. Some versions count thinking in `output` and some beside it; `total`, where it is
 /// there, settles it. All zeros means that nothing was reported.
-pub(super) fn usage(tokens: &Value) -> Option<Usage> {
+pub(crate) fn usage(tokens: &Value) -> Option<Usage> {
     // Nothing real comes near this bound; sums of what is below it cannot overflow.
     let get = |it: &Value| it.as_u64().unwrap_or_default().min(1 << 48);
     let (input, output, reasoning) =
@@ -264,5 +264,12 @@ pub(super) fn usage(tokens: &Value) -> Option<Usage> {
         _ if reasoning > output => output + reasoning,
         _ => output,
     };
-    (sent > 0 || output > 0).then_some(Usage { input, output, cache_read, cache_write, reasoning })
+    (sent > 0 || output > 0).then_some(Usage {
+        input,
+        output,
+        cache_read,
+        cache_write,
+        cache_write_hour: 0,
+        reasoning,
+    })
 }

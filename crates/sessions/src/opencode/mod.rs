@@ -13,6 +13,8 @@ mod read;
 #[cfg(test)]
 mod tests;
 
+pub(super) use element::usage;
+
 use crate::{Keep, Mode, Session, Source, Written, document};
 use history::History;
 use history::error::{Error, Kind, Result};

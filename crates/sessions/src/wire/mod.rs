@@ -424,6 +424,7 @@ fn usage(value: &Value) -> Option<Usage> {
             output,
             cache_read,
             cache_write: 0,
+            cache_write_hour: 0,
             reasoning,
         });
     }
@@ -438,11 +439,13 @@ fn usage(value: &Value) -> Option<Usage> {
             output,
             cache_read,
             cache_write,
+            cache_write_hour: 0,
             reasoning,
         });
     }
     let cache_read = number(["cache_read_input_tokens", "cache_read_tokens"]).unwrap_or(0);
-    Some(Usage { input, output, cache_read, cache_write, reasoning })
+    let cache_write_hour = detail(["cache_creation"; 2], "ephemeral_1h_input_tokens").unwrap_or(0);
+    Some(Usage { input, output, cache_read, cache_write, cache_write_hour, reasoning })
 }
 
 /// Ids for calls that have none, found again by the tool's name, first come, first served.

@@ -1,0 +1,177 @@
+//! What requests cost, as both interfaces say it.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::SessionInfo;
+
+/// What the next request costs, as things are and compacted; US dollars, by the price list that `prices` names.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
+pub struct NextCost {
+    /// Of the next request, tokens that the provider has in its cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cached: Option<u64>,
+    /// Of the next request, the others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fresh: Option<u64>,
+    /// The next request, without its answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_dollars: Option<f64>,
+    /// Tokens of the next request after a compaction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<u64>,
+    /// That request: most of it is written to the cache anew.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after_first_dollars: Option<f64>,
+    /// Each later one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after_each_dollars: Option<f64>,
+    /// Requests after which a compaction now has paid for itself; absent if it never does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pays_after_requests: Option<u64>,
+    /// The same in turns, by how many requests a turn of this session has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pays_after_turns: Option<u64>,
+    /// Until when the cache is likely to be kept; in the past if it has expired. RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warm_until: Option<String>,
+    /// The day on which the prices were read, and where.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prices: Option<String>,
+    /// In a sentence, or why there is nothing to say.
+    pub why: String,
+}
+
+impl NextCost {
+    /// Whether the cache was used before, and has expired by a time in milliseconds since 1970.
+    pub fn is_expired(&self, now: i64) -> bool {
+        let until = self.warm_until.as_deref().and_then(sessions::derive::parse_time);
+        until.is_some_and(|it| it <= now)
+    }
+}
+
+/// Tokens, and US dollars for those that have a price.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
+pub struct Spent {
+    /// Tokens.
+    pub tokens: u64,
+    /// US dollars; absent where no request has a price.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dollars: Option<f64>,
+}
+
+/// What some requests came to.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
+pub struct SpentInfo {
+    /// Requests.
+    pub requests: usize,
+    /// Of these, those whose price is not known: counted in tokens, not in dollars.
+    pub unpriced: usize,
+    /// All.
+    pub total: Spent,
+    /// In, not from a cache.
+    pub input: Spent,
+    /// In, from a cache.
+    pub cache_read: Spent,
+    /// In, into a cache.
+    pub cache_write: Spent,
+    /// Out, reasoning included.
+    pub output: Spent,
+}
+
+/// What was sent before and had to be processed again, because no cache had it.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct PaidAgain {
+    /// `start`, `compaction`, `expired` or `missed`.
+    pub cause: String,
+    /// Requests.
+    pub requests: usize,
+    /// Tokens, and the dollars they cost more than read from a cache.
+    pub spent: Spent,
+}
+
+/// What a turn came to.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct TurnSpent {
+    /// Number of the prompt, from 1; 0 for what came before the first.
+    pub turn: usize,
+    /// Its first words.
+    pub prompt: String,
+    /// What its requests came to.
+    pub spent: SpentInfo,
+}
+
+/// What a compaction before a turn would have saved, up to the end of the session.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct MomentInfo {
+    /// Number of the turn it would have stood before, from 1.
+    pub turn: usize,
+    /// The turn's first words.
+    pub prompt: String,
+    /// When. RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    /// The context then, in tokens.
+    pub context: u64,
+    /// Whether the cache had expired.
+    pub expired: bool,
+    /// Tokens that would not have been sent.
+    pub saved_tokens: i64,
+    /// US dollars saved; below zero lost; absent without prices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub saved_dollars: Option<f64>,
+}
+
+/// A model's price.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PriceInfo {
+    /// Its name in the list.
+    pub model: String,
+    /// The day it was read.
+    pub date: String,
+    /// Where.
+    pub source: String,
+}
+
+/// A model without a price.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct UnpricedInfo {
+    /// Its id.
+    pub model: String,
+    /// Why.
+    pub why: String,
+}
+
+/// What a session cost.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct CostAnswer {
+    /// Version of the contract.
+    pub contract: u32,
+    /// Which session.
+    pub session: SessionInfo,
+    /// Always `USD`.
+    pub currency: String,
+    /// The prices that were used.
+    pub prices: Vec<PriceInfo>,
+    /// Models whose requests are counted in tokens only.
+    pub unpriced: Vec<UnpricedInfo>,
+    /// All requests that the session records with their usage.
+    pub spent: SpentInfo,
+    /// Of these, those of side chains.
+    pub side: SpentInfo,
+    /// What was paid again, by cause.
+    pub paid_again: Vec<PaidAgain>,
+    /// Turns.
+    pub turns: usize,
+    /// The ten turns that cost most.
+    pub dearest: Vec<TurnSpent>,
+    /// Compactions that the agent made.
+    pub compactions: usize,
+    /// What a compaction before each turn would have saved or lost, in their order.
+    pub moments: Vec<MomentInfo>,
+    /// The next request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<NextCost>,
+    /// What was noticed.
+    pub warnings: Vec<String>,
+}

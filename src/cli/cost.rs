@@ -1,0 +1,148 @@
+//! `epitome cost`.
+
+use clap::Args;
+
+use super::Screen;
+use super::common::Common;
+use super::paint::{size, table};
+use crate::answers::{CostAnswer, MomentInfo, Spent};
+use crate::engine::Engine;
+use history::error::Result;
+
+/// Arguments of `cost`.
+#[derive(Debug, Args)]
+pub struct CostArgs {
+    #[command(flatten)]
+    pub(super) common: Common,
+}
+
+pub(super) fn run(engine: &Engine, arguments: &CostArgs, screen: &mut Screen<'_>) -> Result<u8> {
+    let ask = arguments.common.ask(&engine.config)?;
+    let opened = engine.open(
+        &arguments.common.session(),
+        arguments.common.format()?,
+        arguments.common.agent.as_deref(),
+    )?;
+    let answer = engine.cost_of(&opened, &ask)?;
+    if !screen.json(&answer)? {
+        show(&answer, screen)?;
+    }
+    Ok(0)
+}
+
+/// So many moments are shown: those that would have saved most, and those that would have lost most.
+const MOMENTS: usize = 5;
+
+fn show(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {
+    let paint = screen.paint;
+    let session = &answer.session;
+    let name = session.id.as_deref().or(session.path.as_deref()).unwrap_or(&session.format);
+    let spent = &answer.spent;
+    screen.line(&format!("{} {name}", paint.strong(&session.format)))?;
+    if spent.requests > 0 {
+        screen.line(&format!(
+            "{} for {} requests in {} turns, {} tokens",
+            paint.strong(&money(spent.total)),
+            spent.requests,
+            answer.turns,
+            size(spent.total.tokens)
+        ))?;
+        screen.line("")?;
+        parts(answer, screen)?;
+        dearest(answer, screen)?;
+        moments(answer, screen)?;
+    }
+    if let Some(next) = &answer.next {
+        screen.line("")?;
+        screen.line(&next.why)?;
+    }
+    for price in &answer.prices {
+        let line = format!("prices of {}: {}, {}", price.model, price.date, price.source);
+        screen.line(&paint.faint(&line))?;
+    }
+    for it in &answer.unpriced {
+        screen.line(&paint.faint(&format!("{}: {}", it.model, it.why)))?;
+    }
+    for warning in &answer.warnings {
+        screen.line(&paint.faint(&format!("note: {warning}")))?;
+    }
+    Ok(())
+}
+
+fn parts(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {
+    let it = &answer.spent;
+    let mut rows = vec![vec!["  where it went".to_owned(), "tokens".to_owned(), "cost".to_owned()]];
+    let mut row = |name: &str, spent: Spent| {
+        if spent.tokens > 0 {
+            rows.push(vec![format!("  {name}"), size(spent.tokens), money(spent)]);
+        }
+    };
+    row("cache reads", it.cache_read);
+    row("cache writes", it.cache_write);
+    row("other input", it.input);
+    row("output", it.output);
+    row("of all: side chains", answer.side.total);
+    for it in &answer.paid_again {
+        let why = match it.cause.as_str() {
+            "compaction" => "sent again after compactions",
+            "expired" => "sent again, cache expired",
+            "missed" => "sent again, cache missed",
+            _ => "sent again at a start",
+        };
+        row(&format!("{why} ({}×)", it.requests), it.spent);
+    }
+    lines(rows, screen)
+}
+
+fn dearest(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {
+    let heads = ["  turn", "cost", "requests", "tokens", "prompt"].map(str::to_owned).to_vec();
+    let rows = answer.dearest.iter().map(|it| {
+        let spent = &it.spent;
+        let cells = [
+            format!("  {}", it.turn),
+            money(spent.total),
+            spent.requests.to_string(),
+            size(spent.total.tokens),
+        ];
+        [cells.as_slice(), std::slice::from_ref(&it.prompt)].concat()
+    });
+    screen.line("")?;
+    screen.line("turns that cost most")?;
+    lines(std::iter::once(heads).chain(rows).collect(), screen)
+}
+
+fn moments(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {
+    let saved = |it: &&MomentInfo| it.saved_dollars.unwrap_or(it.saved_tokens as f64);
+    let (mut wins, mut losses): (Vec<_>, Vec<_>) = answer.moments.iter().partition(|it| saved(it) > 0.0);
+    if wins.is_empty() && losses.is_empty() {
+        return Ok(());
+    }
+    screen.line("")?;
+    screen.line(&format!(
+        "a compaction before a turn would have saved money at {} turns and lost some at {} (same work assumed)",
+        wins.len(),
+        losses.len()
+    ))?;
+    wins.sort_by(|a, b| saved(b).total_cmp(&saved(a)));
+    losses.sort_by(|a, b| saved(a).total_cmp(&saved(b)));
+    let row = |it: &&MomentInfo| {
+        let saved = it
+            .saved_dollars
+            .map_or_else(|| format!("{} tokens", it.saved_tokens), |it| format!("{it:+.2} $"));
+        let cache = if it.expired { "expired" } else { "warm" };
+        vec![format!("  {}", it.turn), saved, size(it.context), cache.to_owned(), it.prompt.clone()]
+    };
+    let heads = ["  before turn", "saved", "context", "cache", "prompt"].map(str::to_owned).to_vec();
+    let shown = wins.iter().take(MOMENTS).chain(losses.iter().take(MOMENTS)).map(row);
+    lines(std::iter::once(heads).chain(shown).collect(), screen)
+}
+
+fn lines(rows: Vec<Vec<String>>, screen: &mut Screen<'_>) -> Result<()> {
+    let paint = screen.paint;
+    table(&rows, paint).iter().try_for_each(|it| screen.line(it))
+}
+
+/// Dollars, or nothing that could be taken for a price.
+fn money(spent: Spent) -> String {
+    spent.dollars.map_or_else(|| "no price".to_owned(), |it| format!("${it:.2}"))
+}

@@ -1,0 +1,166 @@
+//! What of a request a provider has in its cache: rules by model, as data.
+
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use super::prices::bare;
+use history::Usage;
+
+/// How a provider caches the beginning of a request.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Rule {
+    /// What the ids of its models begin with.
+    models: Vec<String>,
+    /// A prefix is kept so long after its last use.
+    pub seconds: u32,
+    /// The same where it was written for an hour.
+    pub hour_seconds: u32,
+    /// Tokens below which nothing is cached.
+    pub minimum: u64,
+    /// What is read is a multiple of so many tokens, and a constant.
+    pub step: u64,
+    /// Whether writes are reported and billed apart from other input.
+    pub writes: bool,
+    /// The page that says it.
+    pub source: String,
+    /// The day it was read, `YYYY-MM-DD`.
+    pub date: String,
+    /// What the page does not say and was measured.
+    #[serde(default)]
+    pub measured: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    cache: Vec<Rule>,
+}
+
+/// The rule of a model, or nothing where none is known.
+pub fn rule(model: &str) -> Option<&'static Rule> {
+    static TABLE: LazyLock<Vec<Rule>> = LazyLock::new(|| {
+        toml::from_str::<Table>(include_str!("../../prompts/caches.toml"))
+            .map(|it| it.cache)
+            .unwrap_or_default()
+    });
+    let model = bare(model);
+    let fit = |rule: &'static Rule| {
+        let lengths = rule.models.iter().filter(|it| model.starts_with(it.as_str())).map(String::len);
+        Some((lengths.max()?, rule))
+    };
+    TABLE.iter().filter_map(fit).max_by_key(|it| it.0).map(|it| it.1)
+}
+
+/// What a cache holds of a session's requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cached {
+    /// Tokens of the last request that the next one finds while the cache is warm.
+    pub tokens: u64,
+    /// Of these, tokens that stay the same across a compaction: system prompt and tools.
+    pub base: u64,
+    /// Tokens read last: what is read differs from it by whole steps.
+    phase: u64,
+    /// Written for an hour.
+    hour: bool,
+    /// Milliseconds since 1970 of the last use.
+    at: Option<i64>,
+}
+
+impl Cached {
+    /// After a request that was sent at a time and reported so. `base`: what was known of it before.
+    pub fn after(rule: &Rule, usage: &Usage, at: Option<i64>, base: u64) -> Self {
+        // Without breakpoints of its own all of a request is cached. With them, what is behind the last one is input.
+        let tokens =
+            if rule.writes && usage.cache_write > 0 { usage.sent() - usage.input } else { usage.sent() };
+        let tokens = if tokens < rule.minimum { 0 } else { tokens };
+        // A new session finds nothing but what all sessions begin with; so does one after a compaction.
+        let base = match (base, usage.cache_read) {
+            (0, read) => read,
+            (base, 0) => base,
+            (base, read) => base.min(read),
+        };
+        let hour = usage.cache_write_hour > 0;
+        Self { tokens, base, phase: usage.cache_read % rule.step.max(1), hour, at }
+    }
+
+    /// For so many milliseconds after its last use it is warm.
+    pub fn lives(&self, rule: &Rule) -> i64 {
+        1_000 * i64::from(if self.hour { rule.hour_seconds } else { rule.seconds })
+    }
+
+    /// Milliseconds since 1970 until which it is warm, where the time of its last use is known.
+    pub fn warm_until(&self, rule: &Rule) -> Option<i64> {
+        self.at.map(|it| it.saturating_add(self.lives(rule)))
+    }
+
+    /// Whether it is warm at a time; a time that is not known, or before the last use, says nothing against it.
+    pub fn is_warm(&self, rule: &Rule, at: Option<i64>) -> bool {
+        self.warm_until(rule).zip(at).is_none_or(|(until, at)| at < until)
+    }
+
+    /// What a request of so many tokens, sent at a time, will be reported as. `same`: tokens of its beginning that are
+    /// as they were.
+    pub fn split(&self, rule: &Rule, sent: u64, same: u64, at: Option<i64>) -> Usage {
+        let found = if self.is_warm(rule, at) { self.tokens.min(same).min(sent) } else { 0 };
+        let step = rule.step.max(1);
+        let whole = found.checked_sub(self.phase).map_or(0, |it| it / step * step + self.phase);
+        let cache_read = if whole < rule.minimum { 0 } else { whole };
+        let rest = sent - cache_read;
+        if rule.writes && sent >= rule.minimum {
+            let cache_write_hour = if self.hour { rest } else { 0 };
+            return Usage { cache_read, cache_write: rest, cache_write_hour, ..Usage::default() };
+        }
+        Usage { input: rest, cache_read, ..Usage::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rule_has_a_date_and_a_source() {
+        let table: Table = toml::from_str(include_str!("../../prompts/caches.toml")).unwrap();
+        for rule in &table.cache {
+            assert!(crate::cost::is_day(&rule.date), "{:?}", rule.models);
+            assert!(rule.source.starts_with("https://"), "{:?}", rule.models);
+            assert!(
+                rule.step > 0 && rule.seconds > 0 && rule.hour_seconds >= rule.seconds,
+                "{:?}",
+                rule.models
+            );
+        }
+    }
+
+    #[test]
+    fn a_warm_prefix_is_read_and_a_cold_one_written() {
+        let rule = rule("claude-opus-4-6").unwrap();
+        assert_eq!(rule.minimum, 4_096);
+        let first = Usage { input: 3, cache_read: 16_000, cache_write: 20_000, ..Usage::default() };
+        let cached = Cached::after(rule, &first, Some(0), 0);
+        assert_eq!((cached.tokens, cached.base, cached.warm_until(rule)), (36_000, 16_000, Some(300_000)));
+        let warm = cached.split(rule, 40_000, u64::MAX, Some(299_999));
+        assert_eq!((warm.cache_read, warm.cache_write, warm.input), (36_000, 4_000, 0));
+        let cold = cached.split(rule, 40_000, u64::MAX, Some(300_000));
+        assert_eq!((cold.cache_read, cold.cache_write), (0, 40_000));
+        let changed = cached.split(rule, 40_000, 17_000, Some(1));
+        assert_eq!((changed.cache_read, changed.cache_write), (17_000, 23_000));
+        // A clock that jumps back: nothing says that it is cold.
+        assert!(cached.is_warm(rule, Some(i64::MIN)) && cached.is_warm(rule, None));
+        let hour = Cached::after(rule, &Usage { cache_write_hour: 1, ..first }, Some(0), 0);
+        assert_eq!(hour.warm_until(rule), Some(3_600_000));
+    }
+
+    #[test]
+    fn what_is_read_comes_in_steps() {
+        let rule = rule("openai/gpt-5.5-2026-04-23").unwrap();
+        let cached =
+            Cached::after(rule, &Usage { input: 1_004, cache_read: 30_080, ..Usage::default() }, None, 0);
+        let next = cached.split(rule, 31_539, u64::MAX, None);
+        assert_eq!((next.cache_read, next.input, next.cache_write), (30_592, 947, 0));
+        assert_eq!(cached.split(rule, 900, u64::MAX, None).input, 900);
+        assert_eq!(super::rule("llama"), None);
+    }
+}

@@ -1,0 +1,20 @@
+//! What a session's requests cost, and when a compaction pays. Pure: prices and times are inputs.
+//!
+//! All of it stands on what providers reported, request by request ([`sessions::requests`]): a plan that is not
+//! billed by tokens has the same tokens, and its money is what the API would have charged.
+
+pub mod bill;
+pub mod cache;
+pub mod forecast;
+pub mod policy;
+pub mod prices;
+pub mod replay;
+
+pub use bill::{Amounts, Bill};
+pub use cache::Rule;
+pub use prices::{Price, Prices};
+
+/// A day as `YYYY-MM-DD`.
+fn is_day(text: &str) -> bool {
+    text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok()
+}
