@@ -149,14 +149,14 @@ fn summarize_history(open_world: bool) -> Tool {
         ("profile", text(LIKE)),
         ("model", text("")),
         ("window", whole("")),
-        ("focus", text("Topic, or goal of the next session.")),
+        ("focus", text("Topic, or the next session's goal.")),
         ("style", choice(&["brief", "detailed", "technical"])),
         ("budget", text("Size after: 4000 or 20%.")),
         keep(),
         ("pin", texts("Facts kept verbatim.")),
         ("min_kept", text("")),
         ("previous_summary", text("")),
-        ("summarizer", text("offline (default), host, auto, a provider.")),
+        ("summarizer", text("offline (default), host, auto, provider.")),
         ("handle", text("Of the first call.")),
         ("answer", text("Your summary.")),
         auto(),
@@ -190,7 +190,7 @@ fn session() -> Property {
 }
 
 fn messages() -> Property {
-    let what = "Or an LLM API's messages.";
+    let what = "Or an API's messages.";
     ("messages", json!({"type": "array", "items": {"type": "object"}, "description": what}))
 }
 

@@ -44,5 +44,6 @@ mod seat;
 mod store;
 mod summarizer;
 mod terminal;
+mod trigger;
 mod vectors;
 mod voice;
