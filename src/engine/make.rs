@@ -184,7 +184,7 @@ pub(super) fn header(
     };
     let end = end.map(|it| format!(" [end {it}]")).unwrap_or_default();
     format!(
-        "{} {} messages, {} → {} tokens; {:.0} % of its facts kept. Undo or whole: epitome restore {handle}{end}",
+        "{} {} messages, {} → {} tokens; {:.0} % of its facts kept. Full original / undo: epitome restore {handle}{end}",
         SUMMARY_START,
         history.messages().len(),
         k(before),

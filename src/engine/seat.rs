@@ -295,7 +295,7 @@ fn with_undo(history: History, handle: &str) -> History {
         .filter_map(|it| if let Part::Text(text) = it { Some(text) } else { None });
     for text in texts {
         *text = Text::new(text.as_str().replacen(
-            &format!("Undo or whole: {command}"),
+            &format!("Full original / undo: {command}"),
             &format!("Undo: {command} --apply (or: epitome restore last --apply)"),
             1,
         ));

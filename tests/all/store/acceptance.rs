@@ -129,7 +129,7 @@ fn every_session_comes_back() {
             std::fs::remove_file(out).unwrap();
             let mut handles: BTreeSet<&str> =
                 placeholder.captures_iter(&written).map(|it| it.get(1).unwrap().as_str()).collect();
-            assert!(handles.contains(handle) || !written.contains("Undo or whole"), "{way}");
+            assert!(handles.contains(handle) || !written.contains("Full original / undo"), "{way}");
             handles.extend(expected.keys().map(String::as_str));
             for it in handles {
                 let got = command(&home, &elsewhere, &["recall", it]).output().unwrap();
