@@ -39,7 +39,7 @@ pub const VERSION: u32 = 1;
 
 /// Facts of a history, by class, then by where they were established.
 pub fn probes(source: &History) -> Vec<Probe> {
-    let mut out = said::probes(source);
+    let mut out = spoken(source);
     out.extend(done::probes(source));
     out.extend(idents::probes(source));
     out.sort_by_key(|it| (it.class, it.message()));
@@ -248,4 +248,14 @@ fn same(a: &Message, b: &Message) -> bool {
             (Part::Opaque(a), Part::Opaque(b)) => a == b,
             _ => false,
         })
+}
+
+/// Facts of what user and model said, in the order of the history.
+fn spoken(source: &History) -> Vec<Probe> {
+    let mut out = rules::probes(source);
+    let known: Vec<String> = out.iter().map(Probe::text).collect();
+    decisions::probes(source, &known, &mut out);
+    said::given_up(source, &mut out);
+    said::ends(source, &mut out);
+    out
 }

@@ -7,18 +7,7 @@ use super::probe::{Class, Fact, Probe};
 use super::text::{
     Row, Sentence, Shape, clip, content, is_dense, is_function, normal, own_words, rows, sentences,
 };
-use super::{decisions, rules};
 use history::{History, Kind, Message, Role};
-
-/// Facts of what user and model said, in the order of the history.
-pub(super) fn probes(source: &History) -> Vec<Probe> {
-    let mut out = rules::probes(source);
-    let known: Vec<String> = out.iter().map(Probe::text).collect();
-    decisions::probes(source, &known, &mut out);
-    given_up(source, &mut out);
-    ends(source, &mut out);
-    out
-}
 
 /// Every sentence of the prompts, as [`sentences`] cuts them.
 pub(super) fn sentences_of_the_user(source: &History) -> HashSet<String> {
@@ -110,7 +99,7 @@ pub(super) fn has_phrase(lower: &str, cue: &str) -> bool {
 }
 
 /// Sentences that say that something was tried and left, and why.
-fn given_up(source: &History, out: &mut Vec<Probe>) {
+pub(super) fn given_up(source: &History, out: &mut Vec<Probe>) {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for (number, message) in source.messages().iter().enumerate() {
         if message.kind != Kind::Said {
@@ -139,7 +128,7 @@ fn given_up(source: &History, out: &mut Vec<Probe>) {
 }
 
 /// Goal, last request, and the question left open.
-fn ends(source: &History, out: &mut Vec<Probe>) {
+pub(super) fn ends(source: &History, out: &mut Vec<Probe>) {
     let messages = source.messages();
     let request = |message: &Message| -> Option<String> {
         if !is_prompt(message) {

@@ -13,6 +13,7 @@ mod cues;
 mod evidence;
 mod expression;
 mod fold;
+mod listed;
 mod names;
 mod outcome;
 mod pause;

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use super::expression::Expression;
-use super::stale::Listed;
+use super::listed::Listed;
 use super::text::{clip, flat};
 use super::voice::{Answered, Quote, Told};
 use super::{Fact, Topic, Voice};

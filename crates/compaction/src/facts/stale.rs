@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use super::cues::{CUES, Small};
 use super::evidence::Evidence;
 use super::expression::Expression;
+use super::listed::ALIKE;
 use super::plan::Changed;
 use super::talk::{polarity, trivial};
 use super::text::sentences;
@@ -335,73 +336,4 @@ fn past(history: &History) -> HashSet<usize> {
         }
     }
     out
-}
-
-/// How many steps that share a word with another are looked at: in a plan that repeats a word more often, it tells
-/// nothing.
-const ALIKE: usize = 64;
-
-/// The steps of a plan, by their words.
-pub(super) struct Listed {
-    whole: HashSet<String>,
-    steps: Vec<HashSet<String>>,
-    by_word: HashMap<String, Vec<usize>>,
-}
-
-impl Listed {
-    pub(super) fn of<'a>(texts: impl Iterator<Item = &'a str>) -> Self {
-        let mut out = Self { whole: HashSet::new(), steps: Vec::new(), by_word: HashMap::new() };
-        for text in texts {
-            out.whole.insert(text.to_ascii_lowercase());
-            let own = long_words(text);
-            for word in &own {
-                let places = out.by_word.entry(word.clone()).or_default();
-                if places.len() < ALIKE {
-                    places.push(out.steps.len());
-                }
-            }
-            out.steps.push(own);
-        }
-        out
-    }
-
-    /// Whether one of them is the same as this one, told in other words.
-    pub(super) fn has(&self, text: &str) -> bool {
-        if self.whole.contains(&text.to_ascii_lowercase()) {
-            return true;
-        }
-        let own = long_words(text);
-        let near: HashSet<usize> =
-            own.iter().filter_map(|it| self.by_word.get(it)).flatten().copied().collect();
-        near.into_iter().map(|it| &self.steps[it]).any(|other| {
-            let shared = own.intersection(other).count();
-            shared >= 2 && (shared == own.len() || shared == other.len())
-        })
-    }
-}
-
-/// The longer words of a step, without what only explains it.
-fn long_words(text: &str) -> HashSet<String> {
-    let end = [" — ", "; ", " ("].iter().filter_map(|it| text.find(it)).min().unwrap_or(text.len());
-    let words = text[..end].split(|c: char| !c.is_alphanumeric() && c != '_');
-    words.filter(|it| it.chars().count() > 3).map(str::to_lowercase).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn knows_the_same_step() {
-        for (a, b, expected) in [
-            ("Write the docs", "write the docs", true),
-            ("Write the importer docs", "Write docs for the importer (README)", true),
-            ("Write the importer docs", "Write the importer", true),
-            ("Write the docs", "Read the docs", false),
-            ("Fix the parser", "Fix the writer", false),
-            ("Write parser tests for Windows", "Write parser tests for Linux", false),
-        ] {
-            assert_eq!(Listed::of([a].into_iter()).has(b), expected, "{a} / {b}");
-        }
-    }
 }

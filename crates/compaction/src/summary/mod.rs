@@ -22,4 +22,5 @@ pub mod prompt;
 pub mod render;
 pub mod sse;
 pub mod talk;
+mod wire;
 pub mod words;

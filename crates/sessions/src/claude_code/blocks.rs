@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::json as value;
 use serde_json::value::RawValue;
 
-use super::chain::lenient;
+use super::lenient::lenient;
 use crate::is_cleared;
 use crate::media::image_size;
 use crate::wire::scan::compacted;

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use memchr::memmem;
 
 use super::blocks::is_clients;
-use super::chain::{Place, RowKind};
-use super::read::Reported;
+use super::row::{Place, RowKind};
+use super::usage::Reported;
 use crate::cursor::{Cursor, Recent, Room, Seen};
 use crate::wire::scan::compacted;
 use crate::{derive, is_cleared, refusal};

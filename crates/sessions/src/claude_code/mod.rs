@@ -17,13 +17,17 @@ mod fast;
 mod fields;
 mod patch;
 mod path;
+mod lenient;
+mod load;
 mod read;
+mod row;
+mod usage;
 mod write;
 #[cfg(test)]
 mod tests;
 
-pub(super) use read::usage;
 pub use read::{read, scan};
+pub(super) use usage::usage;
 pub use write::write;
 
 /// Rows of the tree.
@@ -65,7 +69,7 @@ pub use blocks::is_clients;
 pub fn sniff(first_lines: &str) -> bool {
     first_lines.trim_start_matches('\u{feff}').lines().map(str::trim).filter(|it| !it.is_empty()).any(
         |line| {
-            match serde_json::from_str::<chain::Line>(line) {
+            match serde_json::from_str::<row::Line>(line) {
                 Ok(it) => match it.kind.as_deref() {
                     Some(kind) if ROW_TYPES.contains(&kind) => {
                         it.uuid.is_some()

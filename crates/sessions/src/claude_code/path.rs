@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt, HashSet};
 
-use super::chain::{Index, Row, RowKind};
+use super::chain::Index;
+use super::row::{Row, RowKind};
 use crate::Note;
 
 impl Index {

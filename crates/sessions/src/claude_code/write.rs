@@ -6,8 +6,8 @@ use serde_json::json as value;
 
 use super::blocks::{block_of, part_of};
 use super::fields::Fields;
+use super::load::SYNTHETIC;
 use super::patch::{ASIDE, changed, contents, patch, raw_blocks};
-use super::read::SYNTHETIC;
 use crate::lines::each_line;
 use crate::{Format, Mode, Piece, Session, Source, Written, derive, refusal};
 use history::error::{Error, Kind as ErrorKind, Result};

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::items::{Family, Item, Pair, compacted, make_call, output_of};
-use super::rollout::{Report, Tokens, report};
+use super::usage::{Report, Tokens, report};
 use crate::cursor::{Cursor, Recent, Room, Seen};
 use crate::derive;
 use history::{Kind, Message, Output, Part, Reasoning, Role, Text};

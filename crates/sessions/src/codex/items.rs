@@ -1,6 +1,7 @@
 //! One response item as a message, and a message as response items.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::cursor::Cursor;
@@ -31,6 +32,18 @@ pub fn framed_summary(summary: &str) -> String {
 
 /// Fields of an item that are not sent, and belong to its place in the rollout.
 pub(super) const NOT_SENT: [&str; 2] = ["metadata", "internal_chat_message_metadata_passthrough"];
+
+/// A live item.
+#[derive(Debug)]
+pub(super) struct Live {
+    pub(super) message: Message,
+    /// The record it was made from.
+    pub(super) record: u32,
+    /// Where its JSON stands in the source; `None` if it was made by a rule and stands nowhere.
+    pub(super) at: Option<Range<u64>>,
+    pub(super) pair: Pair,
+    pub(super) starts_turn: bool,
+}
 
 /// Which calls and outputs Codex pairs with each other.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,6 +7,7 @@ mod fast;
 mod items;
 mod replay;
 mod rollout;
+mod usage;
 mod write;
 
 use super::raw::Fields;
@@ -16,7 +17,7 @@ use history::{History, Meta};
 
 use rollout::Rollout;
 
-pub(super) use rollout::usage;
+pub(super) use usage::usage;
 
 pub use items::{framed_summary, is_contextual, own_summary};
 pub use write::{fresh, write};

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use foldhash::{HashMap, HashSet, HashSetExt};
 
-use super::items::{Family, Item, Pair, parse};
+use super::items::{Family, Item, Live, Pair, parse};
 use super::rollout::{Entry, Rollout};
 use crate::raw::{Fields, place};
 use crate::{Keep, PastCompaction, Source, derive, hold};
@@ -23,18 +23,6 @@ use history::{Kind, Message, Output, Part, Role};
 /// Tokens of user messages that survive a compaction without a history of its own (Codex,
 /// `COMPACT_USER_MESSAGE_MAX_TOKENS`), at four bytes a token.
 const LEGACY_BUDGET: usize = 20_000;
-
-/// A live item.
-#[derive(Debug)]
-pub(super) struct Live {
-    pub(super) message: Message,
-    /// The record it was made from.
-    pub(super) record: u32,
-    /// Where its JSON stands in the source; `None` if it was made by a rule and stands nowhere.
-    pub(super) at: Option<Range<u64>>,
-    pub(super) pair: Pair,
-    pub(super) starts_turn: bool,
-}
 
 /// Which compactions a resume goes by: numbers of entries.
 pub(super) struct Survivors {

@@ -4,14 +4,13 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::fast::{self, Fast, Said};
-use super::items::{Item, parse};
-use super::replay::Live;
-use crate::cursor::{Cursor, Seen};
+use super::items::{Item, Live, parse};
+use super::usage::{Report, Tokens, report};
 use crate::raw::{Fields, place};
 use crate::{Keep, LOOKED_AT_WHOLE, Note, Record, Source, derive, hold, lines};
 use history::error::{Error, Kind as ErrorKind, Result};
 use history::json;
-use history::{Kind, Role, Usage};
+use history::{Kind, Role};
 
 /// One line, as far as a replay needs it.
 #[derive(Debug)]
@@ -33,16 +32,6 @@ pub(super) enum Entry {
     UserMessage,
     Report(Box<Report>),
     Other,
-}
-
-/// What the provider, or after a compaction the client, counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Report {
-    pub(super) usage: Usage,
-    /// `total_tokens` of the last request.
-    pub(super) total: u64,
-    /// Input and output of all requests so far; the same again is the same report again.
-    pub(super) so_far: (u64, u64),
 }
 
 /// A rollout, every line looked at once.
@@ -409,72 +398,4 @@ fn kept(mut item: Item, at: Option<i64>, place: Option<Range<usize>>, record: Re
 fn counted(last: Option<Fields>, so_far: Option<Fields>) -> Entry {
     let so_far = so_far.as_ref().map(Tokens::in_fields);
     last.map_or(Entry::Other, |it| Entry::Report(Box::new(report(Tokens::in_fields(&it), so_far))))
-}
-
-/// What was counted, as it stands.
-#[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Tokens {
-    input: u64,
-    cached: u64,
-    cache_write: u64,
-    output: u64,
-    reasoning: u64,
-    total: u64,
-}
-
-impl Tokens {
-    /// What is there and a whole number.
-    fn in_fields(it: &Fields) -> Self {
-        let number = |key| it.number(key).unwrap_or(0);
-        Self {
-            input: number("input_tokens"),
-            cached: number("cached_input_tokens"),
-            cache_write: number("cache_write_input_tokens"),
-            output: number("output_tokens"),
-            reasoning: number("reasoning_output_tokens"),
-            total: number("total_tokens"),
-        }
-    }
-
-    /// The same where it is as usual: whole numbers, each once.
-    pub(super) fn of(it: &mut Cursor<'_>) -> Option<Self> {
-        let (mut out, mut seen) = (Self::default(), Seen::default());
-        it.object(|it, key| {
-            let (field, slot) = match key {
-                "input_tokens" => (0, &mut out.input),
-                "cached_input_tokens" => (1, &mut out.cached),
-                "cache_write_input_tokens" => (2, &mut out.cache_write),
-                "output_tokens" => (3, &mut out.output),
-                "reasoning_output_tokens" => (4, &mut out.reasoning),
-                "total_tokens" => (5, &mut out.total),
-                _ => return it.pass(),
-            };
-            *slot = seen.once(field, it.some(Cursor::number))?.unwrap_or(0);
-            Some(())
-        })?;
-        Some(out)
-    }
-}
-
-/// `last_token_usage` of a report.
-pub(crate) fn usage(text: &str) -> Usage {
-    let tokens = Fields::of(text).map(|it| Tokens::in_fields(&it)).unwrap_or_default();
-    report(tokens, None).usage
-}
-
-/// What the last request took, and all so far.
-pub(super) fn report(last: Tokens, so_far: Option<Tokens>) -> Report {
-    // Codex counts cached tokens as part of the input.
-    let cache_read = last.cached.min(last.input);
-    let cache_write = last.cache_write.min(last.input - cache_read);
-    let usage = Usage {
-        input: last.input - cache_read - cache_write,
-        output: last.output,
-        cache_read,
-        cache_write,
-        cache_write_hour: 0,
-        reasoning: last.reasoning,
-    };
-    let so_far = so_far.unwrap_or(last);
-    Report { usage, total: last.total, so_far: (so_far.input, so_far.output) }
 }

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use super::items::Live;
 use super::items::{NOT_SENT, items, kind_of, output_value};
-use super::replay::{Live, Replayed, kind_name};
+use super::replay::{Replayed, kind_name};
 use super::rollout::Rollout;
 use crate::raw::{Fields, array, place, quoted, spliced};
 use crate::{Keep, Mode, Piece, Session, Source, Written, derive};

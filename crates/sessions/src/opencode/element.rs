@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::read::is_completed;
 use super::{CLEARED, MARKER};
 use crate::{is_cleared, refusal};
 use history::{Call, Kind, Media, MediaKind, Message, Output, Part, Reasoning, Role, Text, Usage};
@@ -272,4 +271,13 @@ pub(crate) fn usage(tokens: &Value) -> Option<Usage> {
         cache_write_hour: 0,
         reasoning,
     })
+}
+
+/// Whether it is a summary that OpenCode takes for one.
+pub(super) fn is_completed(info: &Value) -> bool {
+    let there = |it: &Value| !matches!(it, Value::Null | Value::Bool(false));
+    info["role"] == "assistant"
+        && info["summary"] == true
+        && info["finish"].as_str().is_some_and(|it| !it.is_empty())
+        && !there(&info["error"])
 }

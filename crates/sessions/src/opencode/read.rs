@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::element::{Live, assistant, usage, user};
+use super::element::{Live, assistant, is_completed, usage, user};
 use crate::{Format, Keep, Note, PastCompaction, Record, Session, document, hold};
 use history::cores;
 use history::error::{Error, Kind as ErrorKind, Result as OrError};
@@ -298,15 +298,6 @@ fn head(element: &str) -> Result<(Value, Option<Compaction>), String> {
 
 fn note(index: usize, what: &str) -> Note {
     Note { line: index as u64 + 1, what: what.to_owned() }
-}
-
-/// Whether it is a summary that OpenCode takes for one.
-pub(super) fn is_completed(info: &Value) -> bool {
-    let there = |it: &Value| !matches!(it, Value::Null | Value::Bool(false));
-    info["role"] == "assistant"
-        && info["summary"] == true
-        && info["finish"].as_str().is_some_and(|it| !it.is_empty())
-        && !there(&info["error"])
 }
 
 fn model_of(info: &Value) -> Option<(&str, &str)> {

@@ -1,0 +1,49 @@
+//! A request as its provider wants it written, and what its events say.
+
+use serde_json::Value;
+
+use super::failure::Failure;
+use super::model::{Api, Ask, Draft, Endpoint, Key};
+use super::{anthropic, gemini, openai};
+
+impl Endpoint {
+    /// Headers besides the content type. The key is in them and nowhere else.
+    pub fn headers(&self) -> Vec<(&'static str, String)> {
+        let key = self.key.as_ref().map(Key::expose);
+        match self.api {
+            Api::Anthropic => {
+                let mut out = vec![("anthropic-version", anthropic::VERSION.to_owned())];
+                out.extend(key.map(|it| ("x-api-key", it.to_owned())));
+                out
+            }
+            Api::OpenaiResponses | Api::OpenaiChat => {
+                key.map(|it| ("authorization", format!("Bearer {it}"))).into_iter().collect()
+            }
+            Api::Gemini => key.map(|it| ("x-goog-api-key", it.to_owned())).into_iter().collect(),
+        }
+    }
+
+    /// The request body.
+    pub fn body(&self, ask: &Ask) -> Value {
+        match self.api {
+            Api::Anthropic => anthropic::body(&self.model, ask),
+            Api::OpenaiResponses => openai::responses_body(&self.model, ask),
+            Api::OpenaiChat => openai::chat_body(&self.model, ask),
+            Api::Gemini => gemini::body(ask),
+        }
+    }
+
+    /// Takes one event of the stream in.
+    pub fn event(&self, draft: &mut Draft, event: &Value) -> Result<(), Failure> {
+        if let Some(failure) = Failure::in_event(event) {
+            return Err(failure);
+        }
+        match self.api {
+            Api::Anthropic => anthropic::event(draft, event),
+            Api::OpenaiResponses => openai::responses_event(draft, event),
+            Api::OpenaiChat => openai::chat_event(draft, event),
+            Api::Gemini => gemini::event(draft, event),
+        }
+        Ok(())
+    }
+}
