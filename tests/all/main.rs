@@ -35,6 +35,7 @@ mod mcp;
 mod native;
 mod packaging;
 mod parity;
+mod policies;
 mod printed;
 mod profile_engine;
 mod real;
