@@ -105,7 +105,14 @@ fn codexs_reports_are_counted_once() {
                 json!({"id": "22222222-2222-4222-8222-222222222222", "timestamp": "2026-10-24T10:00:00.000Z", "cwd": "/p"}),
             ),
             line("turn_context", json!({"model": "gpt-5.5"})),
-            line("event_msg", json!({"type": "user_message", "message": "hello"})),
+            line(
+                "response_item",
+                json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "<environment_context>x</environment_context>"}]}),
+            ),
+            line(
+                "response_item",
+                json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]}),
+            ),
             report(20_050, 20_000, 0),
             report(20_050, 20_000, 0),
             report(41_000, 20_900, 19_840),
@@ -114,6 +121,7 @@ fn codexs_reports_are_counted_once() {
         ]),
     );
     assert_eq!(sent(&found), [20_000, 20_900, 5_000]);
+    assert_eq!(found.prompts, ["hello"]);
     assert_eq!(found.all[1].usage.cache_read, 19_840);
     assert!(found.all[2].compacted && found.compactions == 1);
     assert!(found.all.iter().all(|it| it.model.as_deref() == Some("gpt-5.5")));
@@ -123,6 +131,8 @@ fn codexs_reports_are_counted_once() {
 fn gemini_clis_and_opencodes_requests_are_read() {
     let gemini = json!({"sessionId": "s", "projectHash": "h", "startTime": "2026-10-24T10:00:00.000Z", "lastUpdated": "2026-10-24T10:00:00.000Z", "messages": [
         {"id": "1", "timestamp": "2026-10-24T10:00:00.000Z", "type": "user", "content": "hi"},
+        {"id": "1", "timestamp": "2026-10-24T10:00:00.000Z", "type": "user", "content": "hi"},
+        {"id": "3", "timestamp": "2026-10-24T10:00:01.000Z", "type": "user", "content": [{"functionResponse": {"id": "c", "name": "t", "response": {"output": "o"}}}]},
         {"id": "2", "timestamp": "2026-10-24T10:00:03.000Z", "type": "gemini", "content": "yes", "model": "gemini-2.5-pro",
          "tokens": {"input": 12_000, "output": 10, "cached": 8_000, "thoughts": 5, "tool": 0, "total": 12_015}},
     ]});
@@ -130,6 +140,10 @@ fn gemini_clis_and_opencodes_requests_are_read() {
     assert_eq!(
         (sent(&found), found.all[0].usage.cache_read, found.all[0].usage.output),
         (vec![12_000], 8_000, 15)
+    );
+    assert_eq!(
+        (found.prompts.as_slice(), found.all[0].sent_at.unwrap() % 60_000),
+        (["hi".to_owned()].as_slice(), 1_000)
     );
     let tokens = |input: u64| json!({"input": input, "output": 5, "reasoning": 0, "cache": {"read": 1_000, "write": 0}});
     let opencode = json!({"info": {"id": "ses_1", "version": "1.14.0", "title": "t", "directory": "/p", "projectID": "p", "time": {"created": 1, "updated": 2}}, "messages": [

@@ -67,7 +67,7 @@ fn counterfactual_bills() {
                 (all - own) * 100.0 / own,
                 fit.iter().filter(|it| saved(it) > 0.005).count(),
                 fit.iter().filter(|it| saved(it) < -0.005).count(),
-                -least,
+                least.abs(),
                 sent as f64 / 1e6,
                 fit.iter().map(|it| it.runs[number].compactions).sum::<usize>(),
                 of.len() - fit.len(),
