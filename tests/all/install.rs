@@ -170,6 +170,29 @@ fn codex_gets_the_gateway_only_where_it_is_wanted() {
 }
 
 #[test]
+fn claude_code_compacts_earlier_only_where_that_is_wanted() {
+    let home = home("claude-code");
+    let home = home.path();
+    let before = everything(home);
+    let line = || {
+        let text = fs::read_to_string(home.join(".claude/skills/epitome/hooks/seat.ts")).unwrap();
+        text.lines().find(|it| it.starts_with("const COMPACT_AT")).unwrap().to_owned()
+    };
+    for (more, expected) in [(&["--compact-at", "60"][..], "60"), (&[], "0")] {
+        let done = epitome(home, &[&["install", "claude-code"], more].concat());
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        assert_eq!(line(), format!("const COMPACT_AT = {expected}"));
+    }
+    assert!(epitome(home, &["uninstall", "claude-code"]).status.success());
+    assert_eq!(everything(home), before);
+    for wrong in [["codex", "60"], ["pi", "60"], ["claude-code", "0"], ["claude-code", "100"]] {
+        let refused = epitome(home, &["install", wrong[0], "--compact-at", wrong[1]]);
+        assert_eq!(refused.status.code(), Some(2), "{wrong:?}");
+    }
+    assert_eq!(everything(home), before);
+}
+
+#[test]
 fn every_byte_of_gemini_cli() {
     every_byte("gemini-cli");
 }
