@@ -458,6 +458,9 @@ fn is_ours(element: &str) -> bool {
     serde_json::from_str(element).is_ok_and(|it| commands(&it))
 }
 
+/// Gemini CLI (0.61) refuses the prompt when a hook ends with 2 or more, and so when the program is gone: 127. Only 2 is ours.
+const UNLESS_GONE: &str = if cfg!(windows) { "" } else { " || [ $? -ne 2 ] || exit 2" };
+
 fn command(program: &Path) -> String {
     format!("{} hook", super::reach::quoted(&program.to_string_lossy()))
 }
@@ -505,7 +508,10 @@ fn entry(agent: Agent, wanted: &Wanted) -> String {
 fn hook(agent: Agent, command: &str) -> String {
     // Gemini CLI counts milliseconds, the others seconds.
     let hook = match agent {
-        Agent::GeminiCli => json!({"type": "command", "name": NAME, "command": command, "timeout": 5_000}),
+        Agent::GeminiCli => {
+            let command = format!("{command}{UNLESS_GONE}");
+            json!({"type": "command", "name": NAME, "command": command, "timeout": 5_000})
+        }
         Agent::ClaudeCode | Agent::Codex | Agent::OpenCode => {
             json!({"type": "command", "command": command, "timeout": 10})
         }
@@ -568,7 +574,8 @@ fn is_our_hook(path: &[String], text: &str) -> bool {
 
 /// Whether a hook's command calls us, wherever we lie.
 fn is_our_command(command: &str) -> bool {
-    (command.ends_with(" hook") || command.contains(" seat gemini-cli")) && command.contains("epitome")
+    let hook = command.strip_suffix(UNLESS_GONE).unwrap_or(command);
+    (hook.ends_with(" hook") || command.contains(" seat gemini-cli")) && command.contains("epitome")
 }
 
 /// A server of our name that we did not register, and would not know how to put back.

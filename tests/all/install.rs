@@ -197,6 +197,41 @@ fn every_byte_of_gemini_cli() {
     every_byte("gemini-cli");
 }
 
+/// Gemini CLI refuses a prompt when a hook ends with 2 or more: a program that is gone must not look like that.
+#[test]
+#[cfg(unix)]
+fn gemini_cli_goes_on_when_the_program_is_gone() {
+    let home = home("gemini-cli");
+    let home = home.path();
+    assert!(epitome(home, &["install", "gemini-cli"]).status.success());
+    let text = fs::read_to_string(home.join(".gemini/settings.json")).unwrap();
+    let settings: Value = serde_json::from_str(&text).unwrap();
+    let hooks = settings["hooks"].as_object().unwrap().values().flat_map(|it| it.as_array().unwrap());
+    let commands: Vec<&str> = hooks
+        .flat_map(|it| it["hooks"].as_array().unwrap())
+        .map(|it| it["command"].as_str().unwrap())
+        .collect();
+    assert!(commands.len() >= 4, "{commands:?}");
+    let script = home.join("epitome-script");
+    let ended = |command: &str, program: &str| {
+        let ours = crate::apply::program().into_string().unwrap();
+        assert!(command.contains(&ours), "{command}");
+        let mut shell = std::process::Command::new("/bin/bash");
+        let output =
+            shell.arg("-c").arg(command.replace(&ours, program)).stdin(Stdio::null()).output().unwrap();
+        output.status.code()
+    };
+    for command in commands {
+        assert_eq!(ended(command, "/nowhere/epitome"), Some(0), "{command}");
+        for code in [0, 1, 2, 3, 126] {
+            fs::write(&script, format!("#!/bin/sh\nexit {code}\n")).unwrap();
+            fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+            let expected = if code == 2 && command.contains(" hook") { 2 } else { 0 };
+            assert_eq!(ended(command, script.to_str().unwrap()), Some(expected), "{command} {code}");
+        }
+    }
+}
+
 #[test]
 fn every_byte_of_opencode() {
     every_byte("opencode");

@@ -143,7 +143,7 @@ class Seated(seat.Seat):
 
     def threshold(self):
         a = self.a
-        p = subprocess.run([self.program, "install", "claude-code", "--compact-at", "3"], cwd=a.cwd, env={"HOME": a.home, "PATH": more.PATH})
+        p = subprocess.run([self.program, "install", "claude-code", "--compact-at", "3"], cwd=a.cwd, env={"HOME": a.home, "PATH": more.PATH}, capture_output=True)
         self.scene = "threshold"
         self.check("install --compact-at ends with 0", p.returncode == 0)
         # The model's window is 1,000,000 tokens: 4 % of it.
