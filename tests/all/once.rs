@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use compaction::facts::{self, Topic};
+use epitome::compaction::facts::{self, Topic};
 use epitome::history::{History, Kind, Message, Role};
 
 use crate::facts::{session, spec, summary};
