@@ -449,7 +449,7 @@ pub struct CompactAnswer {
     /// What a provider's summary costs: predicted with `--dry-run`, else spent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<CostInfo>,
-    /// What the next requests cost, as things are and after this; with a plan only.
+    /// What the next requests cost, as things are and after this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cost: Option<NextCost>,
     /// Which session.

@@ -163,7 +163,11 @@ fn seat(client: &str, agent: &str) {
         ("SEAT_WAIT", "150"),
     ];
     kit.flow(client, "seat", &env, false, &mut failed);
-    let scenes: &[&str] = if client == "gemini" { &["undo"] } else { &["undo", "subagent", "overflow"] };
+    let scenes: &[&str] = match client {
+        "gemini" => &["undo", "missing"],
+        "claude" => &["undo", "subagent", "overflow", "missing", "threshold"],
+        _ => &["undo", "subagent", "overflow", "missing"],
+    };
     kit.seated(client, &program, scenes, &mut failed);
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));
 }
@@ -187,6 +191,18 @@ fn codex_compacts_by_us() {
         let client = if remote { "codex-remote" } else { "codex" };
         kit.seated(client, &program, &["undo", "overflow", "passes"], &mut failed);
     }
+    assert!(failed.is_empty(), "{}", failed.join("\n\n"));
+}
+
+/// The kit's Codex flows, with the gateway between Codex and the model: nothing but compaction is another byte.
+#[test]
+fn codex_passes_through_the_gateway() {
+    let Some(kit) = Kit::find("gateway, codex", "codex") else { return };
+    let mut failed = Vec::new();
+    let mut command = Command::new(kit.folder.join("lib/netns.sh"));
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/through.py");
+    command.arg("python3").arg(script).arg(&*EPITOME);
+    kit.run("codex through the gateway", command, &mut failed);
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));
 }
 

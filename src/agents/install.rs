@@ -26,6 +26,8 @@ pub struct Wanted {
     pub hooks: bool,
     /// Whether we compact in the agent's place.
     pub seat: bool,
+    /// Percent of the window from which Claude Code shall compact at the end of a turn; 0: only when it wants to.
+    pub compact_at: u8,
     /// Whether Gemini CLI shall run the tools without asking.
     pub trust: bool,
     /// Whether what stands there under our name is known to be ours.
@@ -116,11 +118,11 @@ pub fn seat_explained(agent: Agent) -> Option<[&'static str; 3]> {
 }
 
 /// The files of our own that the seat needs beside the settings.
-fn seat_files(env: &Env, agent: Agent, program: &Path) -> Vec<(PathBuf, String)> {
+fn seat_files(env: &Env, agent: Agent, program: &Path, compact_at: u8) -> Vec<(PathBuf, String)> {
     match agent {
         Agent::ClaudeCode => {
             let folder = env.claude_config.clone().unwrap_or_else(|| env.home.join(".claude"));
-            seat_files::claude_plugin(&folder, program)
+            seat_files::claude_plugin(&folder, program, compact_at)
         }
         Agent::GeminiCli => vec![seat_files::gemini_command(&gemini_cli::home(env))],
         Agent::Codex | Agent::OpenCode => Vec::new(),
@@ -248,7 +250,7 @@ pub fn install(env: &Env, config: &Path, agent: Agent, wanted: &Wanted) -> Resul
             }
         })?;
     }
-    for (path, text) in seat_files(env, agent, &wanted.program) {
+    for (path, text) in seat_files(env, agent, &wanted.program, wanted.compact_at) {
         let before = text_of(&path)?;
         if before.as_deref().is_some_and(|it| !seat_files::is_ours(it)) {
             let what = "expected no file of that name, or ours, found another; rename it, or use --no-seat";
@@ -325,7 +327,7 @@ pub fn uninstall(env: &Env, config: &Path, agent: Agent, made: &Made) -> Result<
             out.push(Change { path, before: Some(before), after });
         }
     }
-    for (path, _) in seat_files(env, agent, Path::new("")) {
+    for (path, _) in seat_files(env, agent, Path::new(""), 0) {
         if let Some(before) = text_of(&path)?.filter(|it| seat_files::is_ours(it)) {
             out.push(Change { path, before: Some(before), after: None });
         }
@@ -339,7 +341,7 @@ pub fn seated(env: &Env, config: &Path, agent: Agent) -> bool {
     let text = |path: &Path| text_of(path).ok().flatten().unwrap_or_default();
     match agent {
         Agent::ClaudeCode => {
-            seat_files(env, agent, Path::new("")).iter().all(|it| seat_files::is_ours(&text(&it.0)))
+            seat_files(env, agent, Path::new(""), 0).iter().all(|it| seat_files::is_ours(&text(&it.0)))
         }
         Agent::GeminiCli => {
             settings::elements(&text(&hooks), &["hooks", GEMINI_SEAT]).iter().any(|it| is_ours(it))
@@ -456,6 +458,9 @@ fn is_ours(element: &str) -> bool {
     serde_json::from_str(element).is_ok_and(|it| commands(&it))
 }
 
+/// Gemini CLI (0.61) refuses the prompt when a hook ends with 2 or more, and so when the program is gone: 127. Only 2 is ours.
+const UNLESS_GONE: &str = if cfg!(windows) { "" } else { " || [ $? -ne 2 ] || exit 2" };
+
 fn command(program: &Path) -> String {
     format!("{} hook", super::reach::quoted(&program.to_string_lossy()))
 }
@@ -503,7 +508,10 @@ fn entry(agent: Agent, wanted: &Wanted) -> String {
 fn hook(agent: Agent, command: &str) -> String {
     // Gemini CLI counts milliseconds, the others seconds.
     let hook = match agent {
-        Agent::GeminiCli => json!({"type": "command", "name": NAME, "command": command, "timeout": 5_000}),
+        Agent::GeminiCli => {
+            let command = format!("{command}{UNLESS_GONE}");
+            json!({"type": "command", "name": NAME, "command": command, "timeout": 5_000})
+        }
         Agent::ClaudeCode | Agent::Codex | Agent::OpenCode => {
             json!({"type": "command", "command": command, "timeout": 10})
         }
@@ -566,7 +574,8 @@ fn is_our_hook(path: &[String], text: &str) -> bool {
 
 /// Whether a hook's command calls us, wherever we lie.
 fn is_our_command(command: &str) -> bool {
-    (command.ends_with(" hook") || command.contains(" seat gemini-cli")) && command.contains("epitome")
+    let hook = command.strip_suffix(UNLESS_GONE).unwrap_or(command);
+    (hook.ends_with(" hook") || command.contains(" seat gemini-cli")) && command.contains("epitome")
 }
 
 /// A server of our name that we did not register, and would not know how to put back.
@@ -642,7 +651,7 @@ mod tests {
     /// Installing, again, and uninstalling, as the command does it.
     fn round(env: &Env, config: &Path, agent: Agent, hooks: bool, seat: bool) -> Vec<PathBuf> {
         let program = "/opt/my tools/epitome".into();
-        let wanted = Wanted { program, hooks, seat, trust: false, ours: false, offline: true };
+        let wanted = Wanted { program, hooks, seat, trust: false, ours: false, offline: true, compact_at: 0 };
         let write = |changes: &[Change]| {
             for it in changes {
                 match &it.after {
@@ -723,6 +732,7 @@ mod tests {
                 trust: true,
                 ours: false,
                 offline: true,
+                compact_at: 0,
             };
             let error = install(&env, home.path(), agent, &wanted).unwrap_err();
             assert!(error.full().contains("by hand"), "{agent:?} {error}");
@@ -733,8 +743,15 @@ mod tests {
     fn what_does_not_parse_is_refused() {
         let home = tempfile::tempdir().unwrap();
         let env = Env { home: home.path().to_owned(), ..Env::default() };
-        let wanted =
-            Wanted { program: "/e".into(), hooks: true, seat: true, trust: true, ours: false, offline: true };
+        let wanted = Wanted {
+            program: "/e".into(),
+            hooks: true,
+            seat: true,
+            trust: true,
+            ours: false,
+            offline: true,
+            compact_at: 0,
+        };
         for (agent, text) in [
             (Agent::ClaudeCode, "{\"a\":"),
             (Agent::GeminiCli, "[]"),

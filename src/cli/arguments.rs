@@ -98,6 +98,11 @@ impl Arguments {
         matches!(self.command, Some(Command::Estimate(_)))
     }
 
+    /// Whether many clients are served by one process.
+    pub fn serves_http(&self) -> bool {
+        matches!(&self.command, Some(Command::Serve(it)) if it.http.is_some())
+    }
+
     /// Whether an agent's hook calls: then nothing may fail.
     pub fn is_hook(&self) -> bool {
         matches!(self.command, Some(Command::Hook))

@@ -34,6 +34,9 @@ pub struct InstallArgs {
     /// Codex: make `epitome serve --http … --upstream …` its base URL, which then answers its compactions
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = gateway::DEFAULT, conflicts_with = "no_seat")]
     gateway: Option<String>,
+    /// Claude Code in a terminal: also compact at the end of a turn that leaves so much of the window used (off without)
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..100), conflicts_with = "no_seat")]
+    compact_at: Option<u8>,
     /// Only show what would change
     #[arg(long)]
     dry_run: bool,
@@ -57,6 +60,10 @@ pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
             screen.block(&text)?;
         }
         return Ok(0);
+    }
+    if arguments.compact_at.is_some() && arguments.agent != Agent::ClaudeCode.name() {
+        let what = format!("--compact-at: expected claude-code, found {}", arguments.agent);
+        return Err(Error::new(Kind::Arguments, what));
     }
     if arguments.agent == PI {
         return pi(config, Some(&program), arguments.dry_run, screen);
@@ -82,6 +89,7 @@ pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
         trust: arguments.trust,
         offline: config.summarizers.is_offline(),
         ours,
+        compact_at: arguments.compact_at.unwrap_or(0),
     };
     let (mut changes, mut made) = install::install(&config.agents, &folder(config), agent, &wanted)?;
     match (&arguments.gateway, changes.first_mut()) {

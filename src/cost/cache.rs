@@ -21,6 +21,8 @@ pub struct Rule {
     pub minimum: u64,
     /// What is read is a multiple of so many tokens, and a constant.
     pub step: u64,
+    /// Of what a warm cache holds, the share that is not read from it all the same; measured.
+    pub lost: f64,
     /// Whether writes are reported and billed apart from other input.
     pub writes: bool,
     /// The page that says it.

@@ -13,7 +13,12 @@ use sessions::requests::Request;
 pub struct Replay {
     /// By model, and whether it is a side chain's: each has a cache of its own.
     caches: HashMap<(Arc<str>, bool), Cached>,
+    /// By model: tokens that were found in a warm cache, and tokens that were not.
+    found: HashMap<Arc<str>, (u64, u64)>,
 }
+
+/// What is known of a model's cache before a session counts as much as so many of the session's own tokens.
+const PRIOR: f64 = 4_000_000.0;
 
 /// Why tokens that were sent before are not read from a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -44,6 +49,34 @@ impl Replay {
         Some(cached.split(rule, sent, same, request.sent_at))
     }
 
+    /// The same on average: a warm cache does not always answer, and what it did not is paid again. For sums of money;
+    /// [`Replay::predict`] says what is most likely.
+    pub fn expect(&self, request: &Request, sent: u64) -> Option<Usage> {
+        let likely = self.predict(request, sent)?;
+        let lost = (likely.cache_read as f64 * self.lost(request.model.as_deref()?)) as u64;
+        let cache_read = likely.cache_read - lost;
+        Some(match likely.cache_write {
+            0 => Usage { cache_read, input: likely.input + lost, ..likely },
+            _ => {
+                let hour = if likely.cache_write_hour > 0 { lost } else { 0 };
+                let cache_write_hour = likely.cache_write_hour + hour;
+                Usage { cache_read, cache_write: likely.cache_write + lost, cache_write_hour, ..likely }
+            }
+        })
+    }
+
+    /// The share of tokens that a warm cache does not return, by the rule and by the session so far.
+    fn lost(&self, model: &str) -> f64 {
+        let Some(rule) = rule(model) else { return 0.0 };
+        let (found, lost) = self.found.get(model).copied().unwrap_or_default();
+        (rule.lost * PRIOR + lost as f64) / (PRIOR + found as f64 + lost as f64)
+    }
+
+    /// Tokens that were found in warm caches so far, and tokens that were not.
+    pub fn found(&self) -> (u64, u64) {
+        self.found.values().fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1))
+    }
+
     /// Tokens of a request that were sent before and had to be processed again, and why. `sent_before`: what the request
     /// before it sent.
     pub fn again(&self, request: &Request, sent_before: u64) -> Option<(u64, Cause)> {
@@ -67,7 +100,14 @@ impl Replay {
         let Some(model) = &request.model else { return };
         let Some(rule) = rule(model) else { return };
         let key = (Arc::clone(model), request.side);
-        let base = self.caches.get(&key).map_or(0, |it| it.base);
+        let before = self.caches.get(&key).copied().unwrap_or_default();
+        if !request.compacted && before.tokens > 0 && before.is_warm(rule, request.sent_at) {
+            let likely = before.split(rule, request.usage.sent(), u64::MAX, request.sent_at).cache_read;
+            let found = likely.min(request.usage.cache_read);
+            let sums = self.found.entry(Arc::clone(model)).or_default();
+            *sums = (sums.0 + found, sums.1 + likely - found);
+        }
+        let base = before.base;
         self.caches.insert(key, Cached::after(rule, &request.usage, request.sent_at.or(request.at), base));
     }
 }

@@ -198,14 +198,13 @@ impl Engine {
         }
         answer.valid_for = valid_for;
         answer.status = "planned".to_owned();
+        if self.config.costs {
+            let asked = answer.cost.as_ref().and_then(|it| it.spent_dollars).unwrap_or(0.0);
+            let after = After { tokens: made.outcome.tokens, prefix: made.outcome.prefix_tokens, asked };
+            answer.next_cost = Some(self.next_cost(&measured, ask, Some(after)));
+        }
         let bytes = match ask.to {
-            To::Plan => {
-                let asked = answer.cost.as_ref().and_then(|it| it.spent_dollars).unwrap_or(0.0);
-                let (tokens, prefix) = (made.outcome.tokens, made.outcome.prefix_tokens);
-                let after = Some(After { tokens, prefix, asked });
-                answer.next_cost = self.config.costs.then(|| self.next_cost(&measured, ask, after));
-                None
-            }
+            To::Plan => None,
             To::File(_) | To::Bytes | To::Session | To::Agent(_) => {
                 let bytes = self.put(opened, ask, &made, messages, &mut answer)?;
                 answer.status = "compacted".to_owned();

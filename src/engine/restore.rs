@@ -10,7 +10,7 @@ use super::install::{Mark, Place, agent_of, compacted_mark};
 use super::open::{open_database, open_path};
 use super::{Engine, Opened};
 use crate::agents::reach::{self, Job, Way};
-use crate::agents::{Agent, opencode};
+use crate::agents::{self, Agent, opencode};
 use crate::answers::{CONTRACT, Next, RestoreAnswer};
 use crate::store::{Applied, Compaction, Digest, Entry, Scope, What};
 use history::error::{Error, Kind, Result};
@@ -57,8 +57,19 @@ impl Engine {
         Scope { owner: self.config.owner.clone(), project: real.display().to_string() }
     }
 
-    /// The newest compaction of this directory that is wanted.
+    /// The newest compaction of this directory that is wanted. Nobody is in a sub-agent's session: its compactions are
+    /// undone by their handles alone.
     fn last(&self, wanted: impl Fn(&Compaction) -> bool) -> Result<(Scope, Compaction)> {
+        let wanted = |it: &Compaction| {
+            if !wanted(it) {
+                return false;
+            }
+            let of_sub_agent = self.is_sub_agent(&it.session.id);
+            if of_sub_agent {
+                tracing::warn!("{} is of a sub-agent: left as it is; name it to undo it", it.handle.as_str());
+            }
+            !of_sub_agent
+        };
         let mut found: Option<(Scope, Compaction)> = None;
         for scope in self.projects() {
             let newest = self.store.compactions(&scope, None, LOOKED_THROUGH)?.into_iter().find(&wanted);
@@ -73,6 +84,12 @@ impl Engine {
                         lists them), or go to the session's directory";
             Error::new(Kind::Arguments, what)
         })
+    }
+
+    /// Whether another session started this one.
+    fn is_sub_agent(&self, session: &str) -> bool {
+        let found = agents::find(&self.config.agents, session);
+        !found.is_empty() && found.iter().all(|it| it.parent.is_some())
     }
 
     /// The compaction that is to be undone: `last`, its own handle, or that of the session it replaced.

@@ -1,6 +1,7 @@
 //! Passes a request on and its answer back as they come: bodies, statuses, headers and their spelling. Only what belongs
 //! to the one connection (RFC 9110, 7.6.1) stays here. Nothing of either is kept or logged.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -73,7 +74,7 @@ impl Upstream {
         }
         // Whoever was first has installed the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let tls = if scheme == Scheme::HTTPS {
+        let mut tls = if scheme == Scheme::HTTPS {
             rustls::ClientConfig::with_platform_verifier()
                 .map_err(|error| Error::new(Kind::Io, "reading this system's certificates").because(error))?
         } else {
@@ -85,11 +86,9 @@ impl Upstream {
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(CONNECT));
         tcp.enforce_http(false);
-        let connector = hyper_rustls::HttpsConnectorBuilder::new()
-            .with_tls_config(tls)
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(tcp);
+        // A provider that speaks HTTP/2 alone says so in the handshake.
+        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let connector = HttpsConnector::from((tcp, Arc::new(tls)));
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
@@ -131,8 +130,8 @@ impl Upstream {
                 response.map(Body::new)
             }
             Err(error) => {
-                tracing::warn!("passing a request on to {}: {}", self.authority, chain(&error));
-                let what = format!("cannot reach {}: {}", self.authority, chain(&error));
+                let what = format!("cannot reach {}: {}{}", self.authority, chain(&error), advice(&error));
+                tracing::warn!("passing a request on: {what}");
                 answer::error(StatusCode::BAD_GATEWAY, "upstream_unreachable", &what)
             }
         }
@@ -151,6 +150,21 @@ fn without_hop(headers: &mut HeaderMap) {
         .collect();
     for name in HOP.iter().chain(&named) {
         headers.remove(name);
+    }
+}
+
+/// What can be done about an error that a setting causes.
+fn advice(error: &(dyn std::error::Error + 'static)) -> &'static str {
+    let mut causes = std::iter::successors(Some(error), |it| it.source());
+    let other_protocol =
+        causes.any(|it| it.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse));
+    let text = chain(error);
+    if other_protocol || text.contains("NoApplicationProtocol") {
+        "; the gateway speaks HTTP/1.1 to a provider, and this one answers in something else (HTTP/2 alone is not supported)"
+    } else if text.contains("invalid peer certificate") {
+        "; if the certificate is right, let SSL_CERT_FILE name the file of its authority when the gateway starts"
+    } else {
+        ""
     }
 }
 

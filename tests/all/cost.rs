@@ -105,7 +105,14 @@ fn codexs_reports_are_counted_once() {
                 json!({"id": "22222222-2222-4222-8222-222222222222", "timestamp": "2026-10-24T10:00:00.000Z", "cwd": "/p"}),
             ),
             line("turn_context", json!({"model": "gpt-5.5"})),
-            line("event_msg", json!({"type": "user_message", "message": "hello"})),
+            line(
+                "response_item",
+                json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "<environment_context>x</environment_context>"}]}),
+            ),
+            line(
+                "response_item",
+                json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]}),
+            ),
             report(20_050, 20_000, 0),
             report(20_050, 20_000, 0),
             report(41_000, 20_900, 19_840),
@@ -114,6 +121,7 @@ fn codexs_reports_are_counted_once() {
         ]),
     );
     assert_eq!(sent(&found), [20_000, 20_900, 5_000]);
+    assert_eq!(found.prompts, ["hello"]);
     assert_eq!(found.all[1].usage.cache_read, 19_840);
     assert!(found.all[2].compacted && found.compactions == 1);
     assert!(found.all.iter().all(|it| it.model.as_deref() == Some("gpt-5.5")));
@@ -123,6 +131,8 @@ fn codexs_reports_are_counted_once() {
 fn gemini_clis_and_opencodes_requests_are_read() {
     let gemini = json!({"sessionId": "s", "projectHash": "h", "startTime": "2026-10-24T10:00:00.000Z", "lastUpdated": "2026-10-24T10:00:00.000Z", "messages": [
         {"id": "1", "timestamp": "2026-10-24T10:00:00.000Z", "type": "user", "content": "hi"},
+        {"id": "1", "timestamp": "2026-10-24T10:00:00.000Z", "type": "user", "content": "hi"},
+        {"id": "3", "timestamp": "2026-10-24T10:00:01.000Z", "type": "user", "content": [{"functionResponse": {"id": "c", "name": "t", "response": {"output": "o"}}}]},
         {"id": "2", "timestamp": "2026-10-24T10:00:03.000Z", "type": "gemini", "content": "yes", "model": "gemini-2.5-pro",
          "tokens": {"input": 12_000, "output": 10, "cached": 8_000, "thoughts": 5, "tool": 0, "total": 12_015}},
     ]});
@@ -130,6 +140,10 @@ fn gemini_clis_and_opencodes_requests_are_read() {
     assert_eq!(
         (sent(&found), found.all[0].usage.cache_read, found.all[0].usage.output),
         (vec![12_000], 8_000, 15)
+    );
+    assert_eq!(
+        (found.prompts.as_slice(), found.all[0].sent_at.unwrap() % 60_000),
+        (["hi".to_owned()].as_slice(), 1_000)
     );
     let tokens = |input: u64| json!({"input": input, "output": 5, "reasoning": 0, "cache": {"read": 1_000, "write": 0}});
     let opencode = json!({"info": {"id": "ses_1", "version": "1.14.0", "title": "t", "directory": "/p", "projectID": "p", "time": {"created": 1, "updated": 2}}, "messages": [
@@ -261,4 +275,145 @@ fn without_usage_or_with_a_clock_that_jumps_it_says_so() {
     // Figures that no request has are no report.
     let huge = lines(&[prompt(0, "a"), reply(1, "m", OPUS, usage(u64::MAX, u64::MAX), json!({}))]);
     assert_eq!(cost(&huge, "")["spent"]["requests"], 0);
+}
+
+/// What `epitome hook` tells the model at a time, as Claude Code calls it for a session in `home`.
+fn hook(home: &std::path::Path, event: &str, now: &str) -> String {
+    use std::io::Write;
+    let file = home.join(".claude/projects/-p/11111111-1111-4111-8111-111111111111.jsonl");
+    let event = json!({"session_id": "11111111-1111-4111-8111-111111111111", "transcript_path": file, "cwd": home,
+        "hook_event_name": event, "prompt": "x"});
+    let mut child = Command::new(env!("CARGO_BIN_EXE_epitome"))
+        .args(["hook", "--now", now])
+        .env_clear()
+        .env("HOME", home)
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(event.to_string().as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A home with a session of Claude Code whose last request sent so many tokens at 10:04, cached for an hour.
+fn home_with(context: u64) -> tempfile::TempDir {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join(".claude/projects/-p");
+    std::fs::create_dir_all(&folder).unwrap();
+    let long = "A long answer of many words about the work. ".repeat(context as usize / 14);
+    let text = lines(&[
+        prompt(0, "first"),
+        row(
+            1,
+            "assistant",
+            json!({"id": "m1", "role": "assistant", "model": OPUS, "content": [{"type": "text", "text": long}], "usage": usage(0, 20_000)}),
+            json!({}),
+        ),
+        prompt(2, "second"),
+        reply(3, "m2", OPUS, usage(20_000, context - 20_003), json!({})),
+    ]);
+    std::fs::write(folder.join("11111111-1111-4111-8111-111111111111.jsonl"), text).unwrap();
+    home
+}
+
+#[test]
+fn an_expired_cache_is_a_reason_to_compact_once() {
+    let home = home_with(130_000);
+    let said = |event, now| hook(home.path(), event, now);
+    assert_eq!(said("UserPromptSubmit", "2026-10-24T10:30:00Z"), "", "the cache is warm");
+    assert_eq!(said("PostToolUse", "2026-10-24T12:00:00Z"), "", "nothing expires within a turn");
+    let first = said("UserPromptSubmit", "2026-10-24T12:00:00Z");
+    assert!(
+        first.contains("65 % full")
+            && first.contains("has expired")
+            && first.contains("prices of 2026-10-24"),
+        "{first}"
+    );
+    assert_eq!(said("UserPromptSubmit", "2026-10-24T12:01:00Z"), "", "once is enough");
+}
+
+#[test]
+fn the_reminder_says_what_compacting_costs_unless_it_is_switched_off() {
+    let home = home_with(170_000);
+    let said = hook(home.path(), "UserPromptSubmit", "2026-10-24T10:30:00Z");
+    assert!(said.contains("85 % full") && said.contains("Costs: next request $"), "{said}");
+    assert!(said.contains("pays after"), "{said}");
+    for (context, now) in [(170_000, "2026-10-24T10:30:00Z"), (130_000, "2026-10-24T12:00:00Z")] {
+        let home = home_with(context);
+        let folder = home.path().join(".config/epitome");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("config.toml"), "[cost]\nenabled = false\n").unwrap();
+        let said = hook(home.path(), "UserPromptSubmit", now);
+        assert!(!said.contains("$") && said.contains("% full") == (context == 170_000), "{said}");
+    }
+}
+
+/// `epitome COMMAND --json` over a session of [`home_with`], at a time.
+fn json_of(home: &std::path::Path, command: &[&str], now: &str) -> Value {
+    let file = home.join(".claude/projects/-p/11111111-1111-4111-8111-111111111111.jsonl");
+    let output = Command::new(env!("CARGO_BIN_EXE_epitome"))
+        .args(command)
+        .args(["--json", "--now", now])
+        .arg(&file)
+        .env_clear()
+        .env("HOME", home)
+        .output()
+        .unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn estimate_and_preview_say_when_a_compaction_pays() {
+    let home = home_with(130_000);
+    let warm = json_of(home.path(), &["estimate"], "2026-10-24T10:30:00Z");
+    let cold = json_of(home.path(), &["estimate"], "2026-10-24T12:00:00Z");
+    let pays = |it: &Value| it["cost"]["pays_after_requests"].as_u64().unwrap();
+    assert!(pays(&warm) > 1 && pays(&cold) == 1, "{} {}", warm["cost"], cold["cost"]);
+    assert_eq!((&warm["advice"]["level"], &cold["advice"]["level"]), (&json!("room"), &json!("soon")));
+    assert!(cold["advice"]["why"].as_str().unwrap().contains("cache has expired"), "{}", cold["advice"]);
+    let dollars = |it: &Value, key: &str| it["cost"][key].as_f64().unwrap();
+    assert!(dollars(&warm, "next_dollars") < dollars(&warm, "after_first_dollars"));
+    assert!(dollars(&cold, "next_dollars") > dollars(&cold, "after_first_dollars"));
+    let preview = json_of(home.path(), &["compact"], "2026-10-24T12:00:00Z");
+    assert_eq!(preview["next_cost"]["pays_after_requests"], 1, "{}", preview["next_cost"]);
+    assert_eq!(preview["next_cost"]["next_dollars"], cold["cost"]["next_dollars"]);
+}
+
+#[test]
+fn a_prune_says_what_it_loses_of_the_cache() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join(".claude/projects/-p");
+    std::fs::create_dir_all(&folder).unwrap();
+    // An early output, then 60,000 tokens of answers behind it that the cache holds.
+    let call = json!([{"type": "tool_use", "id": "t1", "name": "Read", "input": {"file_path": "/p/a"}}]);
+    let result =
+        json!([{"type": "tool_result", "tool_use_id": "t1", "content": "line of text\n".repeat(1_500)}]);
+    let answer = "A long answer of many words about the work. ".repeat(600);
+    let mut rows = vec![
+        prompt(0, "read it"),
+        row(
+            1,
+            "assistant",
+            json!({"id": "m0", "role": "assistant", "model": OPUS, "content": call, "usage": usage(0, 20_000)}),
+            json!({}),
+        ),
+        row(2, "user", json!({"role": "user", "content": result}), json!({"toolUseResult": "x"})),
+    ];
+    for turn in 0..10 {
+        let message = json!({"id": format!("n{turn}"), "role": "assistant", "model": OPUS,
+            "content": [{"type": "text", "text": answer}], "usage": usage(25_000 + 6_000 * turn, 6_000)});
+        rows.push(row(3 + 2 * turn as usize, "assistant", message, json!({})));
+        rows.push(prompt(4 + 2 * turn as usize, "go on"));
+    }
+    std::fs::write(folder.join("11111111-1111-4111-8111-111111111111.jsonl"), lines(&rows)).unwrap();
+    let prune = |now| json_of(home.path(), &["prune", "--protect", "0"], now);
+    let warm = prune("2026-10-24T10:25:00Z");
+    assert_eq!(warm["status"], "planned", "{warm}");
+    assert!(warm["warnings"].to_string().contains("cache is lost"), "{warm}");
+    assert!(warm["pays_after_requests"].as_u64().unwrap() > 3);
+    let cold = prune("2026-10-24T20:00:00Z");
+    assert!(!cold["warnings"].to_string().contains("cache is lost"), "{cold}");
+    assert_eq!(cold["pays_after_requests"], 1);
 }

@@ -170,8 +170,66 @@ fn codex_gets_the_gateway_only_where_it_is_wanted() {
 }
 
 #[test]
+fn claude_code_compacts_earlier_only_where_that_is_wanted() {
+    let home = home("claude-code");
+    let home = home.path();
+    let before = everything(home);
+    let line = || {
+        let text = fs::read_to_string(home.join(".claude/skills/epitome/hooks/seat.ts")).unwrap();
+        text.lines().find(|it| it.starts_with("const COMPACT_AT")).unwrap().to_owned()
+    };
+    for (more, expected) in [(&["--compact-at", "60"][..], "60"), (&[], "0")] {
+        let done = epitome(home, &[&["install", "claude-code"], more].concat());
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        assert_eq!(line(), format!("const COMPACT_AT = {expected}"));
+    }
+    assert!(epitome(home, &["uninstall", "claude-code"]).status.success());
+    assert_eq!(everything(home), before);
+    for wrong in [["codex", "60"], ["pi", "60"], ["claude-code", "0"], ["claude-code", "100"]] {
+        let refused = epitome(home, &["install", wrong[0], "--compact-at", wrong[1]]);
+        assert_eq!(refused.status.code(), Some(2), "{wrong:?}");
+    }
+    assert_eq!(everything(home), before);
+}
+
+#[test]
 fn every_byte_of_gemini_cli() {
     every_byte("gemini-cli");
+}
+
+/// Gemini CLI refuses a prompt when a hook ends with 2 or more: a program that is gone must not look like that.
+#[test]
+#[cfg(unix)]
+fn gemini_cli_goes_on_when_the_program_is_gone() {
+    let home = home("gemini-cli");
+    let home = home.path();
+    assert!(epitome(home, &["install", "gemini-cli"]).status.success());
+    let text = fs::read_to_string(home.join(".gemini/settings.json")).unwrap();
+    let settings: Value = serde_json::from_str(&text).unwrap();
+    let hooks = settings["hooks"].as_object().unwrap().values().flat_map(|it| it.as_array().unwrap());
+    let commands: Vec<&str> = hooks
+        .flat_map(|it| it["hooks"].as_array().unwrap())
+        .map(|it| it["command"].as_str().unwrap())
+        .collect();
+    assert!(commands.len() >= 4, "{commands:?}");
+    let script = home.join("epitome-script");
+    let ended = |command: &str, program: &str| {
+        let ours = crate::apply::program().into_string().unwrap();
+        assert!(command.contains(&ours), "{command}");
+        let mut shell = std::process::Command::new("/bin/bash");
+        let output =
+            shell.arg("-c").arg(command.replace(&ours, program)).stdin(Stdio::null()).output().unwrap();
+        output.status.code()
+    };
+    for command in commands {
+        assert_eq!(ended(command, "/nowhere/epitome"), Some(0), "{command}");
+        for code in [0, 1, 2, 3, 126] {
+            fs::write(&script, format!("#!/bin/sh\nexit {code}\n")).unwrap();
+            fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+            let expected = if code == 2 && command.contains(" hook") { 2 } else { 0 };
+            assert_eq!(ended(command, script.to_str().unwrap()), Some(expected), "{command} {code}");
+        }
+    }
 }
 
 #[test]

@@ -8,13 +8,13 @@ use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::apply::{answer, command, epitome};
+use crate::apply::{answer, command, database, epitome};
 
-const MARK: &str = "Earlier conversation compacted";
-const RULE: &str = "Never change anything under migrations/.";
+pub(crate) const MARK: &str = "Earlier conversation compacted";
+pub(crate) const RULE: &str = "Never change anything under migrations/.";
 const SESSION: &str = "11111111-2222-4333-8444-555555555555";
 
-fn ask(home: &Path, client: &str, event: &[u8]) -> Output {
+pub(crate) fn ask(home: &Path, client: &str, event: &[u8]) -> Output {
     ask_with(home, client, event, "")
 }
 
@@ -29,13 +29,13 @@ fn ask_with(home: &Path, client: &str, event: &[u8], window: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-fn answered(home: &Path, client: &str, event: &Value) -> Value {
+pub(crate) fn answered(home: &Path, client: &str, event: &Value) -> Value {
     let output = ask(home, client, event.to_string().as_bytes());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-fn log(home: &Path) -> Vec<Value> {
+pub(crate) fn log(home: &Path) -> Vec<Value> {
     let text = fs::read_to_string(home.join(".local/share/epitome/seat.jsonl")).unwrap_or_default();
     text.lines().map(|it| serde_json::from_str(it).unwrap()).collect()
 }
@@ -45,7 +45,7 @@ fn said(role: &str, text: &str) -> Value {
 }
 
 /// What Claude Code hands over: a long look, then the end that one goes on from. Results come in another order than calls.
-fn claude_messages() -> Vec<Value> {
+pub(crate) fn claude_messages() -> Vec<Value> {
     let long: String = (0..3000).map(|it| format!("line {it} of the notes\n")).collect();
     let call = |id: &str, path: &str| json!({"role": "assistant", "text": "", "toolUses": [{"tool_use_id": id, "tool": "Read", "input": {"file_path": path}}]});
     let result = |id: &str, text: &str| json!({"role": "user", "text": "", "toolUses": [], "toolResults": [{"tool_use_id": id, "text": text, "isError": false}]});
@@ -65,7 +65,7 @@ fn claude_messages() -> Vec<Value> {
 }
 
 /// The transcript of these, in Claude Code's folder: its rows, and the file.
-fn transcript(home: &Path, messages: &[Value]) -> PathBuf {
+pub(crate) fn transcript(home: &Path, messages: &[Value]) -> PathBuf {
     let slug: String = fs::canonicalize(home)
         .unwrap()
         .to_string_lossy()
@@ -108,7 +108,7 @@ fn rows(home: &Path, messages: &[Value], name: &str, parent: &Value) -> String {
     out
 }
 
-fn all_text(messages: &[Value]) -> String {
+pub(crate) fn all_text(messages: &[Value]) -> String {
     json!(messages).to_string()
 }
 
@@ -365,4 +365,105 @@ fn doctor_says_who_does_not_ask_us() {
     let told = answer(&epitome(home, &["doctor", "--json"]));
     let problems = told["problems"].to_string();
     assert!(!problems.contains("OpenCode 2") && !problems.contains("switched off"), "{problems}");
+}
+
+/// The export of a session of OpenCode: two prompts, a long output between them.
+fn opencode_export(home: &Path, id: &str) -> Value {
+    let long: String = (0..3000).map(|it| format!("line {it} of the notes\n")).collect();
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let looked = json!({"type": "tool", "tool": "read", "callID": format!("call_{id}"), "state": {"status": "completed",
+        "input": {"filePath": "/p/notes.txt"}, "output": long, "title": "notes", "metadata": {}, "time": {"start": 1, "end": 2}}});
+    let said = [
+        ("user", vec![text(&format!("Read the notes of {id}. {RULE}"))]),
+        ("assistant", vec![text("Looking."), looked]),
+        ("assistant", vec![text("They are read.")]),
+        ("user", vec![text("Fix the parser.")]),
+        ("assistant", vec![text("It fails in line 12; that is next.")]),
+    ];
+    let messages = said.into_iter().enumerate().map(|(number, (role, parts))| {
+        let message = format!("msg_{number}{id}");
+        let parts = parts.into_iter().enumerate().map(|(part, mut it)| {
+            it["id"] = json!(format!("prt_{number}{part}{id}"));
+            (it["messageID"], it["sessionID"]) = (json!(message), json!(id));
+            it
+        });
+        let mut info = json!({"id": message, "sessionID": id, "role": role, "time": {"created": number, "completed": number}});
+        if role == "assistant" {
+            (info["modelID"], info["providerID"], info["parentID"]) = (json!("m"), json!("p"), json!("msg_0"));
+        }
+        json!({"info": info, "parts": parts.collect::<Vec<_>>()})
+    });
+    let directory = fs::canonicalize(home).unwrap();
+    json!({"info": {"id": id, "directory": directory, "title": "T"}, "messages": messages.collect::<Vec<_>>()})
+}
+
+/// What OpenCode writes down of our answer: a marker, and the summary as the assistant's.
+fn opencode_writes(database: &rusqlite::Connection, id: &str, summary: &str) {
+    let (marker, answer) = (format!("msg_8{id}"), format!("msg_9{id}"));
+    let rows = [
+        (
+            &marker,
+            json!({"role": "user", "time": {"created": 8}}),
+            json!({"type": "compaction", "auto": false}),
+        ),
+        (
+            &answer,
+            json!({"role": "assistant", "summary": true, "parentID": marker, "modelID": "m", "providerID": "p",
+                "time": {"created": 9, "completed": 9}}),
+            json!({"type": "text", "text": summary}),
+        ),
+    ];
+    for (at, (message, info, part)) in (8..).zip(rows) {
+        database
+            .execute("INSERT INTO message VALUES (?1, ?2, ?3, ?3, ?4)", (message, id, at, info.to_string()))
+            .unwrap();
+        let name = format!("prt_{at}{id}");
+        database
+            .execute(
+                "INSERT INTO part VALUES (?1, ?2, ?3, ?4, ?4, ?5)",
+                (name, message, id, at, part.to_string()),
+            )
+            .unwrap();
+    }
+}
+
+#[test]
+fn undo_takes_the_users_session_and_not_the_sub_agents() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let folder = home.join(".local/share/opencode");
+    fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("opencode.db");
+    let (user, sub) = ("ses_user", "ses_sub");
+    database(&path, opencode_export(home, user).to_string().as_bytes());
+    // Both in the one database.
+    let other = folder.join("other.db");
+    database(&other, opencode_export(home, sub).to_string().as_bytes());
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.execute("ATTACH ?1 AS other", [other.to_str().unwrap()]).unwrap();
+    for table in ["session", "message", "part"] {
+        db.execute(&format!("INSERT INTO main.{table} SELECT * FROM other.{table}"), []).unwrap();
+    }
+    db.execute_batch("DETACH other").unwrap();
+    fs::remove_file(other).unwrap();
+    db.execute("UPDATE session SET parent_id = ?1 WHERE id = ?2", (user, sub)).unwrap();
+    let mut handles = Vec::new();
+    for id in [user, sub] {
+        let reply = answered(home, "opencode", &json!({"session_id": id}));
+        opencode_writes(&db, id, reply["text"].as_str().unwrap());
+        handles.push(log(home).last().unwrap()["handle"].as_str().unwrap().to_owned());
+    }
+    let summaries = |id: &str| {
+        let query = "SELECT count(*) FROM part WHERE session_id = ?1 AND data LIKE '%Earlier conversation compacted%'";
+        db.query_row(query, [id], |it| it.get::<_, i64>(0)).unwrap()
+    };
+    assert_eq!((summaries(user), summaries(sub)), (1, 1));
+    let undone = epitome(home, &["restore", "last", "--apply", "--json"]);
+    assert_eq!(answer(&undone)["session_id"], user, "{}", answer(&undone));
+    assert!(String::from_utf8_lossy(&undone.stderr).contains("of a sub-agent"));
+    assert_eq!((summaries(user), summaries(sub)), (0, 1));
+    // By its handle it comes back, too.
+    let undone = epitome(home, &["restore", &handles[1], "--apply", "--json"]);
+    assert_eq!(answer(&undone)["session_id"], sub, "{}", answer(&undone));
+    assert_eq!(summaries(sub), 0);
 }

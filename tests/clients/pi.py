@@ -1,7 +1,8 @@
 """pi with our extension, as `epitome install pi` leaves it, against the kit's scripted model.
 
 pi.py EPITOME PI     PI: the folder that `npm install @mariozechner/pi-coding-agent` was run in
-  by hand, again with something new, resumed in a new process, with a program that fails, and uninstalled
+  by hand, again with something new, resumed in a new process; by itself when the reported context is nearly full, and when
+  the model refuses a request as too long; with a program that fails, and uninstalled
 """
 
 import json, os, queue, re, shutil, subprocess, sys, threading, time
@@ -38,6 +39,10 @@ class Pi:
         """Sends a command; the event or response of that type, or nothing."""
         self.p.stdin.write(json.dumps(command) + "\n")
         self.p.stdin.flush()
+        return self.until(lambda it: it.get("type") == ends and it.get("command") in (None, command["type"]), limit)
+
+    def until(self, wanted, limit=60):
+        """The next event that is wanted, or nothing."""
         end = time.time() + limit
         while time.time() < end:
             try:
@@ -47,7 +52,7 @@ class Pi:
             if line is None:
                 return None
             found = json.loads(line)
-            if found.get("type") == ends and found.get("command") in (None, command["type"]):
+            if wanted(found):
                 return found
         return None
 
@@ -124,6 +129,35 @@ def main(flow, epitome, folder):
     pi = Pi(flow, cli, True)
     flow.check("resumed: pi answers", pi.prompt("SEAT-U9 continue"))
     judge("resumed", last("SEAT-U9"), "SEAT-U9")
+    pi.close()
+
+    def by_itself(reason, end):
+        """A new session, in which the second prompt's turn ends so that pi compacts."""
+        turns = [
+            {"text": "Looking.", "calls": looks, "usage": low},
+            {"text": "SEAT-A1 the notes are read.", "usage": low},
+            {"text": f"SEAT-A2 the test {TAIL} fails in parser.rs, line 12; that is next.", "calls": [call("seq 3000 3400")], "usage": low},
+            end,
+        ]
+        flow.start(reason, script={"rules": [], "turns": turns, "default": {"text": "SEAT-ANSWER", "usage": low}, "side": {"text": "OWN-SUMMARY", "usage": low}})
+        pi = Pi(flow, cli)
+        flow.check(f"{reason}: pi answers", pi.prompt(f"SEAT-U1 read the notes. Rules: {RULE}."))
+        flow.check(f"{reason}: the second prompt's turn ends", pi.prompt("SEAT-U2 fix the parser"))
+        done = pi.until(lambda it: it.get("type") == "compaction_end") or {}
+        flow.check(f"{reason}: pi compacted by itself", done.get("reason") == reason and done.get("result"))
+        flow.check(f"{reason}: the model was asked for no compaction", asked() == 0)
+        flow.check(f"{reason}: the summary is ours", WANT in ((done.get("result") or {}).get("summary") or ""))
+        if done.get("willRetry"):
+            flow.check(f"{reason}: pi asks again by itself", pi.until(lambda it: it.get("type") == "agent_end"))
+            judge(f"{reason}, again", last("SEAT-U2"), "SEAT-U2")
+        flow.check(f"{reason}: pi answers the next prompt", pi.prompt("SEAT-U3 go on"))
+        judge(reason, last("SEAT-U3"), "SEAT-U3")
+        pi.close()
+
+    by_itself("threshold", {"text": "SEAT-A3 nearly full.", "usage": {"input": 97000, "output": 50}})
+    refused = {"message": "This model's maximum context length is 100000 tokens. However, your messages resulted in 108310 tokens.", "type": "invalid_request_error", "code": "context_length_exceeded"}
+    by_itself("overflow", {"status": 400, "error": {"error": refused}})
+    pi = Pi(flow, cli, True)
     with open(program + ".new", "w") as f:
         f.write("#!/bin/sh\nexit 1\n")
     os.chmod(program + ".new", 0o755)

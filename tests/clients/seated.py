@@ -7,12 +7,14 @@ seated.py CLIENT EPITOME [SCENE...]     CLIENT: codex codex-remote claude gemini
             the conversation that called it is whole
   silent    (OpenCode) the model answers the one short question with nothing
   passes    (Codex) two hundred requests through the gateway, compared byte by byte
+  missing   (Claude Code, OpenCode, Gemini CLI) our program is gone: the client compacts by itself or goes on whole
+  threshold (Claude Code in a terminal) installed with --compact-at: the end of a turn compacts, by us
   overflow  (Claude Code, OpenCode, Codex) the model refuses a request as too long: the client goes on
 """
 
-import json, os, re, subprocess, sys
+import fcntl, json, os, pty, re, select, signal, struct, subprocess, sys, termios, time
 
-import flows, live, more, report, seat
+import agents, flows, live, more, report, seat
 from seat import RULE, TAIL, blocks, size, talk, text, unpaired
 
 AGENT = {"codex": "codex", "claude": "claude-code", "gemini": "gemini-cli", "opencode": "opencode"}
@@ -55,6 +57,9 @@ class Seated(seat.Seat):
         self.check("undone: the summary is not", not blocks(r, self.want))
         self.check("undone: what was said since is sent once", said.count("SEAT-U3") == 1)
         self.check("undone: nothing is sent twice", said.count("SEAT-U1") == 1 and said.count(f"SEAT-A2 the test {TAIL}") == 1)
+        if self.a.name == "codex":
+            own = [t for t in report.leaves(report.items(r)) if t.startswith(("<environment_context>", "<permissions", "<skills"))]
+            self.check(f"undone: what Codex says by itself is sent once ({len(own)})", own and len(own) == len(set(own)))
         self.check("undone: calls and results are paired", set(unpaired(r)) <= self.odd)
 
     def silent(self):
@@ -116,6 +121,54 @@ class Seated(seat.Seat):
             self.resumed(size(m[2]), b)
         running.close()
 
+    def missing(self):
+        running, before, n = self.two_prompts("missing")
+        if not running:
+            return
+        kept = self.program + ".kept"
+        os.rename(self.program, kept)
+        try:
+            running.compact(self.o.wait)
+            self.check("the client answers the next prompt", running.prompt("SEAT-U3 go on", self.o.wait))
+            running.close()
+            r = next((r for r in reversed(self.asked()[1]) if "SEAT-U3" in text(r)), None)
+            t = text(r) if r else ""
+            self.check("it holds the rule and the tail", re.search(self.rule, t) and TAIL in t)
+            own = "the client's own summary" if "OWN-SUMMARY" in t else "the whole history" if re.search(self.o.absent, t) else ""
+            self.check(f"it goes on with {own or 'neither its own summary nor the history'}", own and not blocks(r, self.want))
+            self.check("calls and results are paired", r and set(unpaired(r)) <= self.odd)
+        finally:
+            os.rename(kept, self.program)
+            running.close()
+
+    def threshold(self):
+        a = self.a
+        p = subprocess.run([self.program, "install", "claude-code", "--compact-at", "3"], cwd=a.cwd, env={"HOME": a.home, "PATH": more.PATH}, capture_output=True)
+        self.scene = "threshold"
+        self.check("install --compact-at ends with 0", p.returncode == 0)
+        # The model's window is 1,000,000 tokens: 4 % of it.
+        full = {"usage": {"input": 40000, "output": 50}}
+        self.begin("threshold", [self.looks(), {"text": "SEAT-A1 the notes are read.", **full}, {"text": "SEAT-A2 more."}]).close()
+        settings = a.home + "/.claude.json"
+        known = json.load(open(settings)) if os.path.exists(settings) else {}
+        known |= {"hasCompletedOnboarding": True, "theme": "dark", "customApiKeyResponses": {"approved": ["test-key"], "rejected": []}}
+        known.setdefault("projects", {})[os.path.realpath(a.cwd)] = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
+        with open(settings, "w") as f:
+            json.dump(known, f)
+        terminal = Terminal(a)
+        try:
+            self.check("the terminal shows its prompt", terminal.shows("auto mode on|for agents"))
+            terminal.types(f"SEAT-U1 read the notes. Rules: {RULE}. The test {TAIL} is next.")
+            self.check("the end of the turn compacts by itself", terminal.shows("Conversation compacted|Compacted"))
+            terminal.types("SEAT-U2 go on")
+            self.check("the client answers the next prompt", terminal.shows("SEAT-A2"))
+        finally:
+            terminal.close()
+        reqs, m, own = self.asked()
+        self.no_model(len(own))
+        r = next((r for r in m if "SEAT-U2" in text(r)), None)
+        self.check("the next request holds the summary, the rule and the tail", r and blocks(r, self.want) and RULE in text(r) and TAIL in text(r))
+
     def passes(self):
         """Two hundred requests and more, with compactions between them: what is no compaction passes byte by byte."""
         rounds = 110
@@ -126,6 +179,45 @@ class Seated(seat.Seat):
         self.check(f"{rounds} prompts and {rounds // 25} compactions are answered", all(done(k) for k in range(rounds)))
         running.close()
         self.check(f"the gateway saw {len(self.front.seen)} requests", len(self.front.seen) >= 2 * rounds)
+
+
+class Terminal:
+    """Claude Code in a terminal of its own."""
+
+    def __init__(self, a):
+        self.said = b""
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.chdir(a.cwd)
+            arguments = ["claude", "--settings", a.W + "/settings.json", "--allowedTools", "Read,Bash"]
+            os.execve(agents.INSTALL + "/bin/claude", arguments, {**a.environment({}), "TERM": "xterm-256color"})
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 140, 0, 0))
+
+    def shows(self, wanted, seconds=60):
+        """Whether that appears in what was written since it was asked last."""
+        end = time.time() + seconds
+        while time.time() < end:
+            if select.select([self.fd], [], [], 0.2)[0]:
+                try:
+                    self.said += os.read(self.fd, 65536)
+                except OSError:
+                    return False
+            plain = re.sub(rb"\x1b(\[[0-9;?>]*[A-Za-z]|\][^\x07]*\x07|[()][A-Z0-9]|[=>])", b"", self.said).decode(errors="replace")
+            if re.search(wanted, plain):
+                self.said = b""
+                return True
+        return False
+
+    def types(self, text):
+        os.write(self.fd, text.encode())
+        # What is typed and sent at once is taken for a paste.
+        self.shows(re.escape(text[:7]), 5)
+        os.write(self.fd, b"\r")
+
+    def close(self):
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        os.close(self.fd)
 
 
 def main(client, program, *scenes):

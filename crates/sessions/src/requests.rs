@@ -204,18 +204,19 @@ fn codex(row: &Value, out: &mut Collected) {
     match (row["type"].as_str(), body["type"].as_str()) {
         (Some("turn_context"), _) => out.model(&body["model"]),
         (Some("compacted"), _) => out.compaction(),
-        (Some("event_msg"), Some("user_message")) => {
-            out.prompt(at, body["message"].as_str().unwrap_or_default())
-        }
         (Some("event_msg"), Some("token_count")) => {
             let (last, total) = (&body["info"]["last_token_usage"], &body["info"]["total_token_usage"]);
             // The same report comes again when limits are told.
             let key = total["total_tokens"].as_u64().map(|it| format!("{it}")).unwrap_or_default();
             out.response(&key, at, super::codex::usage(&json::compact(last)), false);
         }
-        (Some("response_item"), Some("function_call_output" | "custom_tool_call_output" | "message"))
-            if body["role"] != "assistant" =>
-        {
+        (Some("response_item"), Some("message")) if body["role"] == "user" => {
+            match text(&body["content"]).filter(|it| !super::codex::is_contextual(it)) {
+                Some(text) => out.prompt(at, &text),
+                None => out.sent_at = at.or(out.sent_at),
+            }
+        }
+        (Some("response_item"), Some("function_call_output" | "custom_tool_call_output")) => {
             out.sent_at = at.or(out.sent_at);
         }
         _ => {}
@@ -239,13 +240,21 @@ fn pi(row: &Value, out: &mut Collected) {
 }
 
 fn gemini_cli(record: &Value, out: &mut Collected) {
-    let at = time(record);
+    let (at, id) = (time(record), record["id"].as_str().unwrap_or_default());
     match record["type"].as_str() {
-        Some("user") => out.prompt(at, &text(&record["content"]).unwrap_or_default()),
+        // A record is written again when it grows.
+        Some("user") if !id.is_empty() && out.places.contains_key(id) => {}
+        Some("user") => {
+            out.places.insert(id.to_owned(), usize::MAX);
+            match text(&record["content"]) {
+                Some(text) => out.prompt(at, &text),
+                None => out.sent_at = at.or(out.sent_at),
+            }
+        }
         Some("gemini") => {
             out.model(&record["model"]);
             let usage = super::gemini_cli::usage(&record["tokens"]);
-            out.response(record["id"].as_str().unwrap_or_default(), at, usage, false);
+            out.response(id, at, usage, false);
         }
         _ => {}
     }

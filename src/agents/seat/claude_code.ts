@@ -5,13 +5,17 @@ import type { Register } from 'claude-code'
 
 const EPITOME = "@EPITOME@"
 
+// Percent of the model's window from which the end of a turn compacts; 0: only Claude Code decides when.
+const COMPACT_AT = 0
+
 // Claude Code hands over no image, and takes none back: what stood there is named.
 const image = (r: any) =>
   r.result?.type === 'image' ? `[${r.result.file?.type ?? 'image'}: not carried through the compaction; read it again if needed]` : ''
 
 export const register: Register = (on) => {
   on('session.compact', async ($, event, next) => {
-    if (event.trigger !== 'manual' && event.trigger !== 'auto') return next(event)
+    // 'plugin': a plugin asked for it, as below. 'precompute' asks for a summary that may never be used.
+    if (!['manual', 'auto', 'plugin'].includes(event.trigger)) return next(event)
     let answer: any
     try {
       const all: any[] = event.messages
@@ -31,5 +35,27 @@ export const register: Register = (on) => {
     }
     if (!Array.isArray(answer?.messages) || answer.messages.length === 0) return next(event)
     return { messages: answer.messages }
+  })
+
+  if (COMPACT_AT === 0) return
+  let least = COMPACT_AT
+  let measure = false
+  on('turn.complete', async ($, event, next) => {
+    const done = await next(event)
+    try {
+      // A sub-agent's turn ends, too.
+      const percent = event.agentId === undefined ? (await $.session.usage()).context.percent : 0
+      if (measure) {
+        // A compaction that leaves more than the threshold is not repeated at once.
+        least = Math.max(COMPACT_AT, percent + 5)
+        measure = false
+      } else if (percent >= least) {
+        measure = true
+        await $.session.compact({})
+      }
+    } catch {
+      // Without a terminal Claude Code refuses (2.1.328: "not available in a headless session yet").
+    }
+    return done
   })
 }

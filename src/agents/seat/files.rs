@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use super::gemini_cli;
 
 const CLAUDE_HOOK: &str = include_str!("claude_code.ts");
+/// The line of it that `compact_at` changes.
+const THRESHOLD: &str = "const COMPACT_AT = 0\n";
 const PI: &str = include_str!("pi.ts");
 
 /// What stands in the first lines of each, so that another's file of that name is not taken for ours.
@@ -13,9 +15,11 @@ const OURS: &str = "epitome";
 /// Claude Code's switch for function hooks (early access since 2.1.274), as `env` in its settings.
 pub const CLAUDE_SWITCH: &str = "CLAUDE_CODE_ENABLE_FUNCTION_HOOKS";
 
-/// The plugin in Claude Code's folder, found at its next start without a command.
-pub fn claude_plugin(folder: &Path, program: &Path) -> Vec<(PathBuf, String)> {
+/// The plugin in Claude Code's folder, found at its next start without a command. `compact_at`: percent of the window from
+/// which the end of a turn compacts, or 0.
+pub fn claude_plugin(folder: &Path, program: &Path, compact_at: u8) -> Vec<(PathBuf, String)> {
     let root = folder.join("skills/epitome");
+    let threshold = THRESHOLD.replace('0', &compact_at.to_string());
     let manifest = serde_json::json!({
         "name": "epitome",
         "version": env!("CARGO_PKG_VERSION"),
@@ -26,7 +30,7 @@ pub fn claude_plugin(folder: &Path, program: &Path) -> Vec<(PathBuf, String)> {
     vec![
         (root.join(".claude-plugin/plugin.json"), format!("{manifest:#}\n")),
         (root.join("hooks/hooks.json"), "{ \"modules\": [\"./seat.ts\"] }\n".to_owned()),
-        (root.join("hooks/seat.ts"), with_program(CLAUDE_HOOK, program)),
+        (root.join("hooks/seat.ts"), with_program(CLAUDE_HOOK, program).replace(THRESHOLD, &threshold)),
     ]
 }
 

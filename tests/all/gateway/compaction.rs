@@ -120,6 +120,26 @@ fn a_remote_compaction_is_a_capsule_that_is_opened_again() {
 }
 
 #[test]
+fn compactions_at_once_are_all_answered() {
+    let provider = Provider::plain();
+    let web = provider.gateway();
+    let words: Vec<String> = (0..12).map(|it| format!("w{}", it % 6)).collect();
+    std::thread::scope(|scope| {
+        for word in &words {
+            let web = &web;
+            scope.spawn(move || {
+                // Two of each: the same conversation twice at the same moment.
+                let body = codex(&with(conversation(word), local_prompt()), false);
+                let made = item(&post(web.port, "/v1/responses", &[], &body));
+                is_whole(made["content"][0]["text"].as_str().unwrap(), word);
+            });
+        }
+    });
+    assert!(provider.take().is_empty(), "no model was asked");
+    assert!(log(&web).len() == 12 && log(&web).iter().all(|it| it["failed"].is_null()), "{:?}", log(&web));
+}
+
+#[test]
 fn a_capsule_is_opened_for_its_owner_alone() {
     let provider = Provider::plain();
     let url = format!("http://127.0.0.1:{}", provider.port);

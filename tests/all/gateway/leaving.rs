@@ -21,9 +21,13 @@ fn compacted(web: &Web, local: bool) -> (PathBuf, String) {
     let cwd = std::fs::canonicalize(web.home.path()).unwrap();
     let meta = json!({"id": THREAD, "cwd": cwd, "timestamp": "2026-11-20T10:00:00.000Z", "originator": "codex_exec",
         "cli_version": "0.169.0", "source": "exec", "model_provider": "openai"});
+    let turn = json!({"turn_id": "t1", "cwd": cwd, "approval_policy": "never", "model": "m",
+        "sandbox_policy": {"type": "danger-full-access"}});
     let items = conversation("rollout");
     let before: String = std::iter::once(line("session_meta", &meta))
-        .chain(items.iter().map(|it| line("response_item", it)))
+        .chain(items[..2].iter().map(|it| line("response_item", it)))
+        .chain(std::iter::once(line("turn_context", &turn)))
+        .chain(items[2..].iter().map(|it| line("response_item", it)))
         .collect();
     std::fs::write(&path, &before).unwrap();
     let asked = if local { local_prompt() } else { trigger() };
@@ -39,10 +43,12 @@ fn compacted(web: &Web, local: bool) -> (PathBuf, String) {
     } else {
         (String::new(), answer)
     };
-    let history = json!({"message": "", "replacement_history": [items[2], kept]});
+    // Codex says its own words anew behind the first prompt.
+    let history = json!({"message": "", "replacement_history": [items[2], items[0], items[1], kept]});
     let after = format!(
-        "{before}{noted}{}{}",
+        "{before}{noted}{}{}{}",
         line("compacted", &history),
+        line("turn_context", &turn),
         line("response_item", &message("user", "SAID-SINCE"))
     );
     std::fs::write(&path, after).unwrap();
@@ -90,7 +96,11 @@ fn undone(local: bool) -> String {
     assert_eq!(answer(&done)["status"], "restored", "{}", answer(&done));
     assert_eq!(answer(&done)["output"], path.display().to_string());
     let text = std::fs::read_to_string(&path).unwrap();
-    text.rsplit("\"compacted\"").next().unwrap().to_owned()
+    let last = text.rsplit("\"compacted\"").next().unwrap().to_owned();
+    for own in ["<environment_context>", "You are a coding agent."] {
+        assert_eq!(last.matches(own).count(), 1, "{own}: {last}");
+    }
+    last
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod leaving;
 mod passing;
 mod sdk;
 mod tenants;
+mod tls;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -206,6 +206,43 @@ fn a_body_that_is_too_large_to_look_into_passes() {
 }
 
 #[test]
+fn a_body_of_200_mb_passes_and_is_not_held() {
+    const MIB: usize = 200;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let web = to(&format!("http://127.0.0.1:{}", listener.local_addr().unwrap().port()));
+    let piece: Vec<u8> = Chance(7).bytes(1 << 20);
+    let expected = piece.clone();
+    let provider = std::thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let mut reader = BufReader::new(stream);
+        let mut line = String::new();
+        while line != "\r\n" {
+            line.clear();
+            assert!(reader.read_line(&mut line).unwrap() > 0);
+        }
+        let mut came = vec![0; 1 << 20];
+        for _ in 0..MIB {
+            reader.read_exact(&mut came).unwrap();
+            assert!(came == expected);
+        }
+        reader.get_mut().write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwhole").unwrap();
+    });
+    let mut client = TcpStream::connect(("127.0.0.1", web.port)).unwrap();
+    let length = MIB << 20;
+    write!(client, "POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n")
+        .unwrap();
+    for _ in 0..MIB {
+        client.write_all(&piece).unwrap();
+    }
+    let answer = Message::read(&mut BufReader::new(client), |_| {}, false).unwrap();
+    assert_eq!((answer.status(), answer.text().as_str()), (200, "whole"));
+    provider.join().unwrap();
+    if let Some(peak) = super::tenants::memory(web.id(), "VmHWM:") {
+        assert!(peak < 100 << 10, "{peak} KiB at most");
+    }
+}
+
+#[test]
 fn a_provider_that_fails_fails_as_it_does() {
     let (end, wait) = channel::<()>();
     let wait = Mutex::new(wait);

@@ -19,6 +19,8 @@ struct Language {
     prefer: Vec<String>,
     standing: Vec<String>,
     void: Vec<String>,
+    once: Vec<String>,
+    lasting: Vec<String>,
     approve: Vec<String>,
     refuse: Vec<String>,
     choose: Vec<String>,
@@ -106,6 +108,10 @@ pub(super) struct Cues {
     pub(super) prefer: List,
     pub(super) standing: List,
     pub(super) void: List,
+    /// In a rule for the one request that it stands in.
+    pub(super) once: List,
+    /// In a rule that holds for longer, whatever else it says.
+    pub(super) lasting: List,
     /// At the start of a text.
     pub(super) approve: List,
     /// At the start of a text.
@@ -148,6 +154,8 @@ pub(super) static CUES: LazyLock<Cues> = LazyLock::new(|| {
         prefer: any(false, |it| &it.prefer),
         standing: any(false, |it| &it.standing),
         void: any(false, |it| &it.void),
+        once: any(false, |it| &it.once),
+        lasting: any(false, |it| &it.lasting),
         approve: any(true, |it| &it.approve),
         refuse: any(true, |it| &it.refuse),
         choose: any(false, |it| &it.choose),
@@ -176,6 +184,8 @@ mod tests {
                 &it.prefer,
                 &it.standing,
                 &it.void,
+                &it.once,
+                &it.lasting,
                 &it.approve,
                 &it.refuse,
                 &it.choose,

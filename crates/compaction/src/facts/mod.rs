@@ -283,6 +283,7 @@ fn read_messages(history: &History) -> Ledger {
     facts.extend(names);
     stale::refused(&mut facts);
     stale::settle(history, &mut facts);
+    stale::expire(history, &mut facts);
     Ledger { facts: settled(facts), directory }
 }
 

@@ -9,7 +9,7 @@ use super::evidence::Evidence;
 use super::expression::Expression;
 use super::listed::ALIKE;
 use super::plan::Changed;
-use super::talk::{polarity, trivial};
+use super::talk::{for_one_request, polarity, trivial};
 use super::text::sentences;
 use super::{Detail, Fact, Topic, Voice, command};
 use history::{History, Kind, Message, Role};
@@ -194,6 +194,16 @@ pub(super) fn settle(history: &History, facts: &mut Vec<Fact>) {
             fact.topic = Topic::Unconfirmed;
         }
     }
+}
+
+/// Drops rules that were given for one request, once the user has made another.
+pub(super) fn expire(history: &History, facts: &mut Vec<Fact>) {
+    let asks = |it: &Message| it.is_prompt() && !trivial(&it.plain());
+    let Some(newest) = history.messages().iter().rposition(asks) else { return };
+    let rule = |it: &Fact| matches!(it.topic, Topic::Constraints | Topic::Directives);
+    facts.retain(|it| {
+        !(rule(it) && it.voice() == Voice::User && it.message < newest && for_one_request(&it.text))
+    });
 }
 
 /// Characters of the shortest report.

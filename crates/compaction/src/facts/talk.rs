@@ -241,6 +241,14 @@ pub(super) fn order(sentence: &str, polarity: Polarity) -> Topic {
     if stands(sentence, polarity) { Topic::Constraints } else { Topic::Directives }
 }
 
+/// Whether a rule is for the one request that it stands in: "for this question, only explain". One that may hold for longer
+/// is not, nor are several in one.
+pub(super) fn for_one_request(rule: &str) -> bool {
+    let plain = unquoted(rule);
+    let small = Small::of(&plain);
+    CUES.once.is_in(&small) && !CUES.lasting.is_in(&small) && !rule.trim().contains([';', '；', '\n'])
+}
+
 /// Whether a rule binds what comes after the task at hand too, as an order does and a report or a wish for the product
 /// does not.
 fn stands(sentence: &str, polarity: Polarity) -> bool {

@@ -225,14 +225,18 @@ fn read_back(message: &Message, summary: &str) -> Kind {
     }
 }
 
-/// The first stretch of what Codex itself put into the live history, as far as `after` does not have it.
+/// The first stretch of what Codex itself put into the live history, as far as `after` does not have it: by its number, or,
+/// where an older history is put back, by what it says.
 fn missing_context<'a>(replayed: &'a Replayed, after: &History) -> Vec<&'a Message> {
     let kept: HashSet<u32> = after.messages().iter().filter_map(|it| it.from).collect();
     let is_context = |it: &Live| it.message.kind == Kind::Context;
+    let anew: Vec<&Message> =
+        after.messages().iter().filter(|it| it.kind == Kind::Context && it.from.is_none()).collect();
+    let put_back = |it: &Message| anew.iter().any(|old| (old.role, &old.parts) == (it.role, &it.parts));
     let numbered = replayed.items.iter().enumerate().skip_while(|(_, it)| !is_context(it));
     numbered
         .take_while(|(_, it)| is_context(it))
-        .filter(|(number, _)| !kept.contains(&(*number as u32)))
+        .filter(|(number, it)| !kept.contains(&(*number as u32)) && !put_back(&it.message))
         .map(|(_, it)| &it.message)
         .collect()
 }
