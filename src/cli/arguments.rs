@@ -2,46 +2,29 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use super::apply::ApplyArgs;
-use super::common::Common;
+use super::compact::CompactArgs;
+use super::compare::CompareArgs;
 use super::cost::CostArgs;
+use super::estimate::EstimateArgs;
 use super::handoff::HandoffArgs;
 use super::install::{InstallArgs, UninstallArgs};
 use super::memory::MemoryArgs;
+use super::profiles::ProfilesArgs;
+use super::prune::PruneArgs;
 use super::recall::RecallArgs;
+use super::report::ReportArgs;
 use super::restore::{RestoreArgs, UndoArgs};
+use super::schema::SchemaArgs;
+use super::score::ScoreArgs;
 use super::seat::SeatArgs;
+use super::serve::ServeArgs;
 use super::sessions::SessionsArgs;
+use super::split::SplitArgs;
 use super::watch::WatchArgs;
-use compaction::plan::Cause;
-use compaction::profile::Style;
 use history::error::{Error, Kind, Result};
-
-/// The values of `--style`, each with its help.
-const STYLES: [(&str, &str); 3] = [
-    ("brief", "Pinned facts and one line for the rest"),
-    ("detailed", "Everything that fits"),
-    ("technical", "Files, commands, errors and identifiers first"),
-];
-
-/// The values of `--trigger`, each with its help.
-const CAUSES: [(&str, &str); 3] = [
-    ("manual", "Somebody asked for it"),
-    ("auto", "The context filled up"),
-    ("overflow", "The model refused the input as too long"),
-];
-
-/// One of these values, read by the name that it has in JSON.
-fn one_of<T>(values: &'static [(&str, &str)]) -> impl TypedValueParser<Value = T>
-where
-    T: serde::de::DeserializeOwned + Clone + Send + Sync + 'static,
-{
-    let values = values.iter().map(|(name, help)| PossibleValue::new(name).help(help));
-    PossibleValuesParser::new(values).try_map(|it| serde_json::from_value(it.into()))
-}
 
 /// Compacts the sessions of coding agents without losing what matters.
 #[derive(Debug, Parser)]
@@ -187,174 +170,6 @@ pub enum Command {
     Man(ManArgs),
 }
 
-/// Arguments of `estimate`.
-#[derive(Debug, Args)]
-pub struct EstimateArgs {
-    #[command(flatten)]
-    pub(super) common: Common,
-    /// What comes next: tokens, or a file to count
-    #[arg(long, value_name = "TOKENS|FILE")]
-    pub(super) next: Option<String>,
-    /// Who counts: `auto`, or `provider` to send the messages to the model's own provider; another one as provider:NAME[/MODEL]
-    #[arg(long, value_name = "HOW")]
-    pub(super) method: Option<String>,
-    /// With --method provider: where that provider is
-    #[arg(long, value_name = "URL", requires = "method")]
-    pub(super) base_url: Option<String>,
-}
-
-/// Arguments of `split`.
-#[derive(Debug, Args)]
-pub struct SplitArgs {
-    #[command(flatten)]
-    pub(super) common: Common,
-    /// How much of the end stays: tokens, or a share such as 30%
-    #[arg(long, value_name = "SHARE|TOKENS", allow_hyphen_values = true)]
-    pub(super) keep: Option<String>,
-}
-
-/// Arguments of `prune`.
-#[derive(Debug, Args)]
-pub struct PruneArgs {
-    #[command(flatten)]
-    pub(super) common: Common,
-    /// The newest outputs that stay, in tokens
-    #[arg(long, value_name = "TOKENS", value_parser = super::common::tokens)]
-    pub(super) protect: Option<u64>,
-    /// Tools whose outputs stay
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub(super) exclude_tools: Vec<String>,
-    /// Only the outputs of these calls
-    #[arg(long, value_name = "IDS", value_delimiter = ',')]
-    pub(super) only: Vec<String>,
-    /// Obey the profile's own trigger
-    #[arg(long)]
-    pub(super) auto: bool,
-    /// Write plain messages of this API instead of the session's own format
-    #[arg(long = "as", value_name = "FORMAT")]
-    pub(super) messages_as: Option<String>,
-    /// Write the result to this file
-    #[arg(long, short, value_name = "FILE")]
-    pub(super) out: Option<PathBuf>,
-    /// Change the session itself, so that its agent goes on from it; the originals are archived
-    #[arg(long, conflicts_with_all = ["out", "messages_as"])]
-    pub(super) apply: bool,
-}
-
-/// Arguments of `compact`.
-#[derive(Debug, Args)]
-pub struct CompactArgs {
-    /// What the messages may have afterwards: tokens, or percent of now
-    #[arg(long, value_name = "TOKENS|PERCENT%", allow_hyphen_values = true)]
-    pub(super) budget: Option<String>,
-    /// Write the compacted session here (- for standard output)
-    #[arg(long, short, value_name = "FILE|-")]
-    pub(super) out: Option<String>,
-    /// Install the result, so that the agent resumes from it; the original is archived
-    #[arg(long, conflicts_with = "out")]
-    pub(super) apply: bool,
-    #[command(flatten)]
-    pub(super) common: Common,
-    /// How much of the end stays word for word: tokens, or a share
-    #[arg(long, value_name = "SHARE|TOKENS", allow_hyphen_values = true)]
-    pub(super) keep: Option<String>,
-    /// What the summary should look at
-    #[arg(long, value_name = "TEXT")]
-    pub(super) focus: Option<String>,
-    /// How deep the summary goes
-    #[arg(long, value_parser = one_of::<Style>(&STYLES), default_value = "detailed")]
-    pub(super) style: Style,
-    /// Who writes the summary: offline, host, auto, anthropic, openai, gemini, openai-compatible; with a model as NAME/MODEL
-    #[arg(long, value_name = "NAME")]
-    pub(super) summarizer: Option<String>,
-    /// Where that provider is, such as http://localhost:11434/v1
-    #[arg(long, value_name = "URL", requires = "summarizer")]
-    pub(super) base_url: Option<String>,
-    /// Make no API calls and write nothing: what the summarizer would cost, and the preview with the offline summary
-    #[arg(long, conflicts_with_all = ["apply", "out", "edit"])]
-    pub(super) dry_run: bool,
-    /// With --summarizer host, the second call: the handle that the first one gave
-    #[arg(long, value_name = "HANDLE", requires = "answer")]
-    pub(super) handle: Option<String>,
-    /// With --handle: a file with what the model wrote (- for standard input)
-    #[arg(long, value_name = "FILE|-", requires = "handle")]
-    pub(super) answer: Option<String>,
-    /// Open the summary in $EDITOR before it is used
-    #[arg(long)]
-    pub(super) edit: bool,
-    /// Files that the profile puts back come from disk as they are now, not as they were last read
-    #[arg(long)]
-    pub(super) files_from_disk: bool,
-    /// A fact to carry word for word; may be repeated
-    #[arg(long, value_name = "TEXT")]
-    pub(super) pin: Vec<String>,
-    /// Obey the profile's own trigger, switches and cool-down
-    #[arg(long)]
-    pub(super) auto: bool,
-    /// Why it runs; selects a profile's emergency paths [default: auto with --auto, else manual]
-    #[arg(long, value_parser = one_of::<Cause>(&CAUSES))]
-    pub(super) trigger: Option<Cause>,
-    /// With --auto: what comes next, tokens or a file to count
-    #[arg(long, value_name = "TOKENS|FILE")]
-    pub(super) next: Option<String>,
-    /// As plain messages of an API (anthropic, openai-chat, openai-responses, gemini), or, with --apply, as a session of
-    /// another agent (claude-code, codex, gemini-cli, opencode)
-    #[arg(long = "as", value_name = "FORMAT")]
-    pub(super) messages_as: Option<String>,
-    /// Refuse to keep less than this share of the facts: 0.9, 90%, or of classes U=0.95,F=0.9
-    #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
-    pub(super) min_kept: Option<String>,
-}
-
-/// Arguments of `score`.
-#[derive(Debug, Args)]
-pub struct ScoreArgs {
-    #[command(flatten)]
-    pub(super) common: Common,
-    /// What was made of it: a file, an id or a handle
-    pub(super) compacted: Option<String>,
-    /// Compact every session below this folder in every way, and write a scorecard
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["session", "compacted"])]
-    pub(super) corpus: Option<PathBuf>,
-    /// Where the scorecard is written
-    #[arg(long, short, value_name = "FILE", default_value = "SCORECARD.md", requires = "corpus")]
-    pub(super) out: PathBuf,
-}
-
-/// Arguments of `report`.
-#[derive(Debug, Args)]
-pub struct ReportArgs {
-    #[command(flatten)]
-    pub(super) common: Common,
-    /// What the messages may have afterwards: tokens, or percent of now
-    #[arg(long, value_name = "TOKENS|PERCENT%", allow_hyphen_values = true)]
-    pub(super) budget: Option<String>,
-    /// Where the page is written (- for standard output)
-    #[arg(long, short, value_name = "FILE.html", default_value = "epitome-report.html")]
-    pub(super) out: PathBuf,
-}
-
-/// Arguments of `compare`.
-#[derive(Debug, Args)]
-pub struct CompareArgs {
-    #[command(flatten)]
-    pub(super) common: Common,
-}
-
-/// Arguments of `profiles`.
-#[derive(Debug, Args)]
-pub struct ProfilesArgs {
-    /// Print this profile as TOML
-    pub(super) name: Option<String>,
-}
-
-/// Arguments of `schema`.
-#[derive(Debug, Args)]
-pub struct SchemaArgs {
-    /// The command whose --json is described
-    pub(super) command: String,
-}
-
 /// Arguments of `completions`.
 #[derive(Debug, Args)]
 pub struct CompletionsArgs {
@@ -368,28 +183,4 @@ pub struct ManArgs {
     /// Write a page for each command into this folder
     #[arg(long, short, value_name = "FOLDER")]
     pub(super) out: Option<PathBuf>,
-}
-
-/// Arguments of `serve`.
-#[derive(Debug, Args)]
-pub struct ServeArgs {
-    /// Over standard input and output: the default
-    #[arg(long, conflicts_with = "http")]
-    pub(super) stdio: bool,
-    /// Over HTTP on this address (127.0.0.1:8765): /mcp, and /sse for old clients; terminate TLS in a reverse proxy
-    #[arg(long, value_name = "ADDR")]
-    pub(super) http: Option<String>,
-    /// Who may call: a line name:token each; read again when it changes. Needed beyond this machine
-    #[arg(long, value_name = "FILE", requires = "http")]
-    pub(super) token_file: Option<PathBuf>,
-    /// The provider (https://api.openai.com) to which everything else is passed on unchanged, while compaction is answered
-    /// here: make this address the base URL of an agent
-    #[arg(long, value_name = "URL", requires = "http")]
-    pub(super) upstream: Option<String>,
-    /// Sessions below this folder may be read; may be repeated
-    #[arg(long, value_name = "DIR", requires = "http")]
-    pub(super) allow_root: Vec<PathBuf>,
-    /// A host name that requests may name, besides this machine's own; may be repeated
-    #[arg(long, value_name = "HOST", requires = "http")]
-    pub(super) allow_host: Vec<String>,
 }

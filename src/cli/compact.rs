@@ -1,11 +1,12 @@
 //! `epitome compact`.
 
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::io::{IsTerminal, Read, Write};
 use std::sync::Arc;
 
 use super::Screen;
-use super::arguments::CompactArgs;
-use super::common::{amount, wire};
+use super::common::{Common, amount, wire};
 use super::handoff::agent;
 use super::paint::size;
 use crate::agents::reach::quoted;
@@ -18,6 +19,94 @@ use compaction::plan::Cause;
 use compaction::profile::Style;
 use history::error::{Error, Kind, Result};
 use sessions::Format;
+
+/// The values of `--style`, each with its help.
+const STYLES: [(&str, &str); 3] = [
+    ("brief", "Pinned facts and one line for the rest"),
+    ("detailed", "Everything that fits"),
+    ("technical", "Files, commands, errors and identifiers first"),
+];
+
+/// The values of `--trigger`, each with its help.
+const CAUSES: [(&str, &str); 3] = [
+    ("manual", "Somebody asked for it"),
+    ("auto", "The context filled up"),
+    ("overflow", "The model refused the input as too long"),
+];
+
+/// One of these values, read by the name that it has in JSON.
+fn one_of<T>(values: &'static [(&str, &str)]) -> impl TypedValueParser<Value = T>
+where
+    T: serde::de::DeserializeOwned + Clone + Send + Sync + 'static,
+{
+    let values = values.iter().map(|(name, help)| PossibleValue::new(name).help(help));
+    PossibleValuesParser::new(values).try_map(|it| serde_json::from_value(it.into()))
+}
+
+/// Arguments of `compact`.
+#[derive(Debug, Args)]
+pub struct CompactArgs {
+    /// What the messages may have afterwards: tokens, or percent of now
+    #[arg(long, value_name = "TOKENS|PERCENT%", allow_hyphen_values = true)]
+    budget: Option<String>,
+    /// Write the compacted session here (- for standard output)
+    #[arg(long, short, value_name = "FILE|-")]
+    out: Option<String>,
+    /// Install the result, so that the agent resumes from it; the original is archived
+    #[arg(long, conflicts_with = "out")]
+    apply: bool,
+    #[command(flatten)]
+    common: Common,
+    /// How much of the end stays word for word: tokens, or a share
+    #[arg(long, value_name = "SHARE|TOKENS", allow_hyphen_values = true)]
+    keep: Option<String>,
+    /// What the summary should look at
+    #[arg(long, value_name = "TEXT")]
+    focus: Option<String>,
+    /// How deep the summary goes
+    #[arg(long, value_parser = one_of::<Style>(&STYLES), default_value = "detailed")]
+    style: Style,
+    /// Who writes the summary: offline, host, auto, anthropic, openai, gemini, openai-compatible; with a model as NAME/MODEL
+    #[arg(long, value_name = "NAME")]
+    summarizer: Option<String>,
+    /// Where that provider is, such as http://localhost:11434/v1
+    #[arg(long, value_name = "URL", requires = "summarizer")]
+    base_url: Option<String>,
+    /// Make no API calls and write nothing: what the summarizer would cost, and the preview with the offline summary
+    #[arg(long, conflicts_with_all = ["apply", "out", "edit"])]
+    dry_run: bool,
+    /// With --summarizer host, the second call: the handle that the first one gave
+    #[arg(long, value_name = "HANDLE", requires = "answer")]
+    handle: Option<String>,
+    /// With --handle: a file with what the model wrote (- for standard input)
+    #[arg(long, value_name = "FILE|-", requires = "handle")]
+    answer: Option<String>,
+    /// Open the summary in $EDITOR before it is used
+    #[arg(long)]
+    edit: bool,
+    /// Files that the profile puts back come from disk as they are now, not as they were last read
+    #[arg(long)]
+    files_from_disk: bool,
+    /// A fact to carry word for word; may be repeated
+    #[arg(long, value_name = "TEXT")]
+    pin: Vec<String>,
+    /// Obey the profile's own trigger, switches and cool-down
+    #[arg(long)]
+    pub(super) auto: bool,
+    /// Why it runs; selects a profile's emergency paths [default: auto with --auto, else manual]
+    #[arg(long, value_parser = one_of::<Cause>(&CAUSES))]
+    trigger: Option<Cause>,
+    /// With --auto: what comes next, tokens or a file to count
+    #[arg(long, value_name = "TOKENS|FILE")]
+    next: Option<String>,
+    /// As plain messages of an API (anthropic, openai-chat, openai-responses, gemini), or, with --apply, as a session of
+    /// another agent (claude-code, codex, gemini-cli, opencode)
+    #[arg(long = "as", value_name = "FORMAT")]
+    messages_as: Option<String>,
+    /// Refuse to keep less than this share of the facts: 0.9, 90%, or of classes U=0.95,F=0.9
+    #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
+    min_kept: Option<String>,
+}
 
 pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut ask = arguments.common.ask(&engine.config)?;

@@ -1,10 +1,18 @@
 //! `epitome compare`.
 
 use super::Screen;
-use super::arguments::CompareArgs;
+use super::common::Common;
 use super::paint::{fitted, size, wrapped};
 use crate::engine::Engine;
+use clap::Args;
 use history::error::Result;
+
+/// Arguments of `compare`.
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    #[command(flatten)]
+    common: Common,
+}
 
 pub(super) fn run(engine: &Engine, arguments: &CompareArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let ask = arguments.common.ask(&engine.config)?;

@@ -1,15 +1,32 @@
 //! `epitome estimate`.
 
+use super::common::Common;
+use clap::Args;
 use std::path::Path;
 
 use super::Screen;
-use super::arguments::EstimateArgs;
 use super::paint::{size, table};
 use crate::answers::EstimateAnswer;
 use crate::config::{Choice, Said};
 use crate::engine::Engine;
 use history::error::{Error, Kind, Result};
 use tokens::Estimator;
+
+/// Arguments of `estimate`.
+#[derive(Debug, Args)]
+pub struct EstimateArgs {
+    #[command(flatten)]
+    common: Common,
+    /// What comes next: tokens, or a file to count
+    #[arg(long, value_name = "TOKENS|FILE")]
+    next: Option<String>,
+    /// Who counts: `auto`, or `provider` to send the messages to the model's own provider; another one as provider:NAME[/MODEL]
+    #[arg(long, value_name = "HOW")]
+    method: Option<String>,
+    /// With --method provider: where that provider is
+    #[arg(long, value_name = "URL", requires = "method")]
+    base_url: Option<String>,
+}
 
 pub(super) fn run(engine: &Engine, arguments: &EstimateArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let ask = arguments.common.ask(&engine.config)?;

@@ -1,12 +1,19 @@
 //! `epitome profiles`.
 
 use super::Screen;
-use super::arguments::ProfilesArgs;
 use super::paint::{fitted, wrapped};
 use crate::engine::Engine;
 use crate::profiles::{self, BUILT_IN};
+use clap::Args;
 use compaction::profile::{Collapse, Keep, Outputs, Pass, Profile, Shape, Slot, Snip, Trigger};
 use history::error::Result;
+
+/// Arguments of `profiles`.
+#[derive(Debug, Args)]
+pub struct ProfilesArgs {
+    /// Print this profile as TOML
+    name: Option<String>,
+}
 
 pub(super) fn run(engine: &Engine, arguments: &ProfilesArgs, screen: &mut Screen<'_>) -> Result<u8> {
     if let Some(name) = &arguments.name {

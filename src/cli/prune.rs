@@ -1,11 +1,40 @@
 //! `epitome prune`.
 
 use super::Screen;
-use super::arguments::PruneArgs;
-use super::common::wire;
+use super::common::{Common, wire};
 use super::paint::{size, table};
 use crate::engine::{Engine, To};
+use clap::Args;
 use history::error::Result;
+use std::path::PathBuf;
+
+/// Arguments of `prune`.
+#[derive(Debug, Args)]
+pub struct PruneArgs {
+    #[command(flatten)]
+    common: Common,
+    /// The newest outputs that stay, in tokens
+    #[arg(long, value_name = "TOKENS", value_parser = super::common::tokens)]
+    protect: Option<u64>,
+    /// Tools whose outputs stay
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    exclude_tools: Vec<String>,
+    /// Only the outputs of these calls
+    #[arg(long, value_name = "IDS", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Obey the profile's own trigger
+    #[arg(long)]
+    auto: bool,
+    /// Write plain messages of this API instead of the session's own format
+    #[arg(long = "as", value_name = "FORMAT")]
+    messages_as: Option<String>,
+    /// Write the result to this file
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Change the session itself, so that its agent goes on from it; the originals are archived
+    #[arg(long, conflicts_with_all = ["out", "messages_as"])]
+    apply: bool,
+}
 
 pub(super) fn run(engine: &Engine, arguments: &PruneArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut ask = arguments.common.ask(&engine.config)?;

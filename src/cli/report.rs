@@ -1,10 +1,24 @@
 //! `epitome report`.
 
 use super::Screen;
-use super::arguments::ReportArgs;
-use super::common::amount;
+use super::common::{Common, amount};
 use crate::engine::Engine;
+use clap::Args;
 use history::error::Result;
+use std::path::PathBuf;
+
+/// Arguments of `report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    #[command(flatten)]
+    common: Common,
+    /// What the messages may have afterwards: tokens, or percent of now
+    #[arg(long, value_name = "TOKENS|PERCENT%", allow_hyphen_values = true)]
+    budget: Option<String>,
+    /// Where the page is written (- for standard output)
+    #[arg(long, short, value_name = "FILE.html", default_value = "epitome-report.html")]
+    out: PathBuf,
+}
 
 pub(super) fn run(engine: &Engine, arguments: &ReportArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut ask = arguments.common.ask(&engine.config)?;

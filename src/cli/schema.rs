@@ -1,12 +1,19 @@
 //! `epitome schema`.
 
 use super::Screen;
-use super::arguments::SchemaArgs;
 use crate::answers::{
     CompactAnswer, CompareAnswer, CostAnswer, EstimateAnswer, HandoffAnswer, PruneAnswer, RestoreAnswer,
     ScoreAnswer, SplitAnswer,
 };
+use clap::Args;
 use history::error::{Error, Kind, Result};
+
+/// Arguments of `schema`.
+#[derive(Debug, Args)]
+pub struct SchemaArgs {
+    /// The command whose --json is described
+    command: String,
+}
 
 pub(super) fn run(arguments: &SchemaArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let schema = match arguments.command.as_str() {

@@ -1,12 +1,29 @@
 //! `epitome score`.
 
 use super::Screen;
-use super::arguments::ScoreArgs;
+use super::common::Common;
 use super::compact::lost_line;
 use super::paint::{size, table};
 use crate::answers::ScoreAnswer;
 use crate::engine::{Engine, SessionRef};
+use clap::Args;
 use history::error::{Error, Kind, Result};
+use std::path::PathBuf;
+
+/// Arguments of `score`.
+#[derive(Debug, Args)]
+pub struct ScoreArgs {
+    #[command(flatten)]
+    common: Common,
+    /// What was made of it: a file, an id or a handle
+    compacted: Option<String>,
+    /// Compact every session below this folder in every way, and write a scorecard
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["session", "compacted"])]
+    corpus: Option<PathBuf>,
+    /// Where the scorecard is written
+    #[arg(long, short, value_name = "FILE", default_value = "SCORECARD.md", requires = "corpus")]
+    out: PathBuf,
+}
 
 pub(super) fn run(engine: &Engine, arguments: &ScoreArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let ask = arguments.common.ask(&engine.config)?;

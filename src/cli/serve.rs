@@ -1,11 +1,36 @@
 //! `epitome serve`.
 
+use clap::Args;
 use std::io::Write;
+use std::path::PathBuf;
 
-use super::arguments::ServeArgs;
 use crate::config::Config;
 use crate::mcp::{self, Http};
 use history::error::Result;
+
+/// Arguments of `serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Over standard input and output: the default
+    #[arg(long, conflicts_with = "http")]
+    stdio: bool,
+    /// Over HTTP on this address (127.0.0.1:8765): /mcp, and /sse for old clients; terminate TLS in a reverse proxy
+    #[arg(long, value_name = "ADDR")]
+    pub(super) http: Option<String>,
+    /// Who may call: a line name:token each; read again when it changes. Needed beyond this machine
+    #[arg(long, value_name = "FILE", requires = "http")]
+    token_file: Option<PathBuf>,
+    /// The provider (https://api.openai.com) to which everything else is passed on unchanged, while compaction is answered
+    /// here: make this address the base URL of an agent
+    #[arg(long, value_name = "URL", requires = "http")]
+    upstream: Option<String>,
+    /// Sessions below this folder may be read; may be repeated
+    #[arg(long, value_name = "DIR", requires = "http")]
+    allow_root: Vec<PathBuf>,
+    /// A host name that requests may name, besides this machine's own; may be repeated
+    #[arg(long, value_name = "HOST", requires = "http")]
+    allow_host: Vec<String>,
+}
 
 pub(super) fn run(config: Config, arguments: &ServeArgs, now: Option<i64>) -> Result<u8> {
     match &arguments.http {

@@ -1,11 +1,21 @@
 //! `epitome split`.
 
 use super::Screen;
-use super::arguments::SplitArgs;
-use super::common::amount;
+use super::common::{Common, amount};
 use super::paint::size;
 use crate::engine::Engine;
+use clap::Args;
 use history::error::Result;
+
+/// Arguments of `split`.
+#[derive(Debug, Args)]
+pub struct SplitArgs {
+    #[command(flatten)]
+    common: Common,
+    /// How much of the end stays: tokens, or a share such as 30%
+    #[arg(long, value_name = "SHARE|TOKENS", allow_hyphen_values = true)]
+    keep: Option<String>,
+}
 
 pub(super) fn run(engine: &Engine, arguments: &SplitArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut ask = arguments.common.ask(&engine.config)?;

@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::Compacted;
 use super::install::overhead_mark;
 use super::make::Made;
 use super::spending::After;
@@ -19,29 +20,8 @@ use history::error::Result;
 use score::{self, Score};
 use sessions::{self, Format, Mode};
 
-/// What a compaction came to: the answer for everybody, and the history for whoever goes on with it.
-pub struct Compacted {
-    /// What is said.
-    pub answer: CompactAnswer,
-    /// The new history, if there is one.
-    pub history: Option<History>,
-    /// What survived, if there is a new history.
-    pub score: Option<Score>,
-    /// The bytes, with [`To::Bytes`].
-    pub bytes: Option<Vec<u8>>,
-    /// The summary that a model or the user wrote; [`Ask::written`] takes it back.
-    pub written: Option<String>,
-}
-
 /// The `reason_code` of what the user's own command does not want done.
 const HOOK_REFUSED: &str = "hook_refused";
-
-impl Compacted {
-    /// Only what is said: nothing was made.
-    fn told(answer: CompactAnswer) -> Self {
-        Self { answer, history: None, score: None, bytes: None, written: None }
-    }
-}
 
 impl Engine {
     /// Compacts a session as `ask` says, tells the listener, and runs the user's commands when something is written.

@@ -8,7 +8,6 @@ use super::{Ask, Engine, Measured, Opened};
 use crate::answers::{CostInfo, EstimateAnswer, MethodInfo};
 use crate::config::{Choice, Said, Summarizers};
 use crate::cost::Price;
-use crate::engine::summarize::failures;
 use crate::llm::price::{self, Form, Sizes};
 use crate::llm::run;
 use compaction::plan::Need;
@@ -346,4 +345,9 @@ fn api_format(api: Api) -> Format {
         Api::OpenaiResponses => Format::OpenAiResponses,
         Api::Gemini => Format::Gemini,
     }
+}
+
+/// The mark under which a provider's failures are counted.
+pub(super) fn failures(endpoint: &Endpoint) -> String {
+    format!("summarizer.failures.{}", endpoint.provider)
 }

@@ -5,6 +5,7 @@
 mod archive;
 mod carry;
 mod compact;
+mod compacted;
 mod compare;
 mod cost;
 mod estimate;
@@ -48,7 +49,7 @@ use history::{History, Usage};
 use sessions::{Format, Session};
 use tokens::{self, Filled, Ruler, Tokenizer};
 
-pub use compact::Compacted;
+pub use compacted::Compacted;
 pub(crate) use estimate::words;
 pub use events::{Event, Listener};
 pub use gate::{Known, MinKept};

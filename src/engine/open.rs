@@ -12,6 +12,9 @@ use history::error::{Error, Kind, Result};
 use sessions::{self, Format, Memory, Session, Source};
 use tokens::{self, Estimator, Ruler, Tokenizer};
 
+/// How many of a project's compactions are looked through for one.
+pub(super) const LOOKED_THROUGH: u32 = 500;
+
 /// What a caller calls a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionRef {
@@ -186,9 +189,11 @@ impl Engine {
     pub fn continued(&self, found: &[Found]) -> BTreeMap<String, String> {
         // Of a session that does not say its directory, none is noted.
         let nowhere = Scope { owner: self.config.owner.clone(), project: String::new() };
-        let known = self.projects().into_iter().chain([nowhere]).flat_map(|it| {
-            self.store.compactions(&it, None, super::restore::LOOKED_THROUGH).unwrap_or_default()
-        });
+        let known = self
+            .projects()
+            .into_iter()
+            .chain([nowhere])
+            .flat_map(|it| self.store.compactions(&it, None, LOOKED_THROUGH).unwrap_or_default());
         let changed = |id: &str| found.iter().filter(|it| it.id == id).map(|it| it.changed_ms).max();
         let into = |it: Compaction| {
             let (old, new) = (it.session.id, it.applied?.session?);

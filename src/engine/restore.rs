@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use super::install::{Mark, Place, agent_of, compacted_mark};
-use super::open::{open_database, open_path};
+use super::open::{LOOKED_THROUGH, open_database, open_path};
 use super::{Engine, Opened};
 use crate::agents::reach::{self, Job, Way};
 use crate::agents::{self, Agent, opencode};
@@ -16,9 +16,6 @@ use crate::store::{Applied, Compaction, Digest, Entry, Scope, What};
 use history::error::{Error, Kind, Result};
 use history::{History, Message};
 use sessions::{self, Format, Memory, Mode, Session, Source};
-
-/// How many of a project's compactions are looked through for one.
-pub(super) const LOOKED_THROUGH: u32 = 500;
 
 /// What was found in the archive.
 pub struct Kept {

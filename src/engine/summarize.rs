@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-use super::cost::{affordable, told};
+use super::Compacted;
+use super::cost::{affordable, failures, told};
 use super::{Amount, Ask, Edit, Engine, Event, Known, Measured, MinKept, Opened, SessionRef, To};
 use crate::answers::{CostInfo, Next, UsageInfo};
 use crate::config::Choice;
-use crate::engine::compact::Compacted;
 use crate::llm::run::{self, Progress, Sampling, Watch};
 use crate::profiles;
 use crate::store::Scope;
@@ -463,10 +463,6 @@ fn shorten(text: &mut String, chars: usize) {
         text.truncate(at);
         text.push_str("\n[truncated]");
     }
-}
-
-pub(super) fn failures(endpoint: &Endpoint) -> String {
-    format!("summarizer.failures.{}", endpoint.provider)
 }
 
 fn unnoted(error: Error) -> String {

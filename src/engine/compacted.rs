@@ -1,0 +1,26 @@
+//! What a compaction came to.
+
+use crate::answers::CompactAnswer;
+use history::History;
+use score::Score;
+
+/// What a compaction came to: the answer for everybody, and the history for whoever goes on with it.
+pub struct Compacted {
+    /// What is said.
+    pub answer: CompactAnswer,
+    /// The new history, if there is one.
+    pub history: Option<History>,
+    /// What survived, if there is a new history.
+    pub score: Option<Score>,
+    /// The bytes, with [`To::Bytes`].
+    pub bytes: Option<Vec<u8>>,
+    /// The summary that a model or the user wrote; [`Ask::written`] takes it back.
+    pub written: Option<String>,
+}
+
+impl Compacted {
+    /// Only what is said: nothing was made.
+    pub(super) fn told(answer: CompactAnswer) -> Self {
+        Self { answer, history: None, score: None, bytes: None, written: None }
+    }
+}
