@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::arguments::{Arguments, of};
-use super::http::Metrics;
+use super::metrics::Metrics;
 use crate::agents::{self, Agent};
 use crate::config::{Config, StoreAt};
 use crate::engine::{Engine, Listener, Opened, SessionRef};

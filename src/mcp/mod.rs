@@ -11,11 +11,13 @@
 //! become results, lines that are too long or no JSON become errors. What the model could mend is a result with
 //! `isError`. Text and structured content say the same, since two clients show only the one and two only the other.
 
+mod answer;
 mod arguments;
 mod call;
 mod desk;
 mod fit;
 mod http;
+mod metrics;
 mod prompts;
 mod recall;
 mod remedy;

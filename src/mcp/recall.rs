@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::answer::{Answer, shown, value, warn, warn_of_ignored};
 use super::arguments::{Arguments, of};
-use super::call::{Answer, shown, value, warn, warn_of_ignored};
 use super::desk::{Caller, Desk};
 use super::fit::{self, ANSWER};
 use crate::answers::CONTRACT;

@@ -20,8 +20,9 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
+use super::answer::Answer;
 use super::arguments::Arguments;
-use super::call::{self, Answer, Waiting};
+use super::call::{self, Waiting};
 use super::desk::{Caller, Desk};
 use super::{prompts, remedy, resources, sampling, tools};
 use crate::engine::{Event, Listener};

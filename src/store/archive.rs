@@ -9,12 +9,11 @@ use serde::{Deserialize, Serialize};
 use super::content::{Prepared, corrupted, open, prepare, put_content};
 use super::handle::identity;
 use super::item::{ENTRY, NewItem, Place, chosen, entry_of, item, missing, put_item, put_place};
-use super::schema::{failed, write};
-use super::sqlite::locked;
+use super::schema::{failed, locked, write};
 use super::words::indexed;
 use super::{
     Applied, Batch, Compaction, Digest, Entry, Handle, Original, Reach, Removed, Scope, SessionRef, Stored,
-    What, search,
+    What, index,
 };
 use history::error::{Error, Kind, Result};
 use history::secrets::Veil;
@@ -73,7 +72,7 @@ fn ready<'a>(
         Words::None
     } else if let Some(rest) = left.checked_sub(content.size) {
         *left = rest;
-        Words::Now(indexed(&search::readable(&original.body.head()?, original.what)))
+        Words::Now(indexed(&index::readable(&original.body.head()?, original.what)))
     } else {
         Words::Later
     };
@@ -83,7 +82,7 @@ fn ready<'a>(
 /// Whether an item of that identity is there, with its words.
 fn is_known(connection: &Connection, identity: &Digest) -> Result<bool> {
     match chosen(connection, identity)? {
-        (_, Some(id)) => search::is_indexed(connection, id),
+        (_, Some(id)) => index::is_indexed(connection, id),
         (_, None) => Ok(false),
     }
 }
@@ -165,7 +164,7 @@ pub(super) fn put_all(
                 at: batch.at,
             };
             put_place(&transaction, id, &place)?;
-            search::index(&transaction, id, &indexed(&summary))?;
+            index::index(&transaction, id, &indexed(&summary))?;
         }
         stored.compaction = Some(handle);
     }
@@ -200,12 +199,12 @@ fn put_original(
     };
     put_place(transaction, id, &place)?;
     match &ready.words {
-        Words::Now(words) if !search::is_indexed(transaction, id)? => search::index(transaction, id, words)?,
+        Words::Now(words) if !index::is_indexed(transaction, id)? => index::index(transaction, id, words)?,
         Words::Now(_) => {}
-        Words::Later => search::index_later(transaction, id)?,
+        Words::Later => index::index_later(transaction, id)?,
         // Another process may have let go of them in the meantime.
-        Words::None if original.what != What::Session && !search::is_indexed(transaction, id)? => {
-            search::index_later(transaction, id)?;
+        Words::None if original.what != What::Session && !index::is_indexed(transaction, id)? => {
+            index::index_later(transaction, id)?;
         }
         Words::None => {}
     }

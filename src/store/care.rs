@@ -1,14 +1,15 @@
 //! Letting go of what is old, and checking what is there.
 
 use std::io::Read as _;
+use std::sync::Mutex;
 
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
 use super::content::open;
 use super::item::delete_item;
 use super::remembered::LINE;
-use super::schema::{VERSION, failed, write};
-use super::{Checked, Collected, Handle, Retention, Stats, sqlite};
+use super::schema::{VERSION, failed, locked, write};
+use super::{Checked, Collected, Handle, Retention, Stats};
 use history::error::Result;
 
 const LETTING_GO: &str = "letting go of what is old";
@@ -129,11 +130,11 @@ pub(super) fn vacuum(connection: &Connection) -> Result<()> {
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(failed(doing))
 }
 
-pub(super) fn check(store: &sqlite::Sqlite, deep: bool) -> Result<Checked> {
+pub(super) fn check(store: &Mutex<Connection>, deep: bool) -> Result<Checked> {
     let doing = "checking the store";
     let mut out = Checked::default();
     let blobs = {
-        let connection = store.lock();
+        let connection = locked(store);
         let found: Vec<String> = connection
             .prepare("PRAGMA integrity_check")
             .and_then(|mut it| it.query_map([], |row| row.get(0))?.collect())
@@ -166,7 +167,7 @@ pub(super) fn check(store: &sqlite::Sqlite, deep: bool) -> Result<Checked> {
     let mut buffer = vec![0; 64 * 1024];
     for (handle, blob) in blobs {
         let whole = handle.parse::<Handle>().and_then(|handle| {
-            let mut reader = open(&store.connection, handle, blob)?;
+            let mut reader = open(store, handle, blob)?;
             while reader.read(&mut buffer).map_err(super::unwrapped)? > 0 {}
             Ok(())
         });

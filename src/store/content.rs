@@ -9,10 +9,12 @@ use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 use sha2::{Digest as _, Sha256};
 
 use super::item::signed;
-use super::schema::failed;
-use super::sqlite::locked;
-use super::{Body, Digest, Handle, search};
+use super::schema::{failed, locked};
+use super::{Body, Digest, Handle};
 use history::error::{Error, Kind, Result};
+
+/// Bytes of a content that are searched: its beginning. Bounds what one giant log can cost.
+pub(super) const SEARCHED: usize = 4 << 20;
 
 /// Bytes of an original in one chunk. A session that only grew shares all its chunks but the last.
 const CHUNK: usize = 1 << 20;
@@ -59,7 +61,7 @@ impl Body<'_> {
 
     /// Its beginning, as much as is searched.
     pub(super) fn head(&self) -> Result<Cow<'_, [u8]>> {
-        self.part(0..self.len().min(search::SEARCHED as u64))
+        self.part(0..self.len().min(SEARCHED as u64))
     }
 
     fn chunk(&self, number: usize) -> Result<Cow<'_, [u8]>> {
@@ -255,7 +257,7 @@ pub(super) fn head(connection: &Connection, blob: i64) -> Result<Vec<u8>> {
     let chunks: Vec<i64> = connection
         .prepare_cached("SELECT chunk FROM piece WHERE blob = ?1 ORDER BY seq LIMIT ?2")
         .and_then(|mut it| {
-            it.query_map(params![blob, search::SEARCHED.div_ceil(CHUNK) as i64], |row| row.get(0))?.collect()
+            it.query_map(params![blob, SEARCHED.div_ceil(CHUNK) as i64], |row| row.get(0))?.collect()
         })
         .map_err(failed(READING))?;
     let mut out = Vec::new();

@@ -22,6 +22,7 @@ pub mod words;
 mod archive;
 mod content;
 mod counts;
+mod index;
 mod item;
 mod care;
 mod marks;

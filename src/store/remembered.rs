@@ -8,7 +8,7 @@ use super::memory::duplicates;
 use super::schema::{failed, write};
 use super::words::indexed;
 use super::{
-    Handle, Imported, Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Scope, Tidied, What, search,
+    Handle, Imported, Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Scope, Tidied, What, index,
 };
 use history::error::{Error, Kind, Result};
 use history::secrets::Veil;
@@ -113,8 +113,8 @@ fn put(
         id,
         &Place { session, what: What::Memory, call_id: "", tool: None, message: None, at },
     )?;
-    if !search::is_indexed(transaction, id)? {
-        search::index(transaction, id, &indexed(&content))?;
+    if !index::is_indexed(transaction, id)? {
+        index::index(transaction, id, &indexed(&content))?;
     }
     Ok((id, known))
 }

@@ -1,6 +1,7 @@
 //! The database's schema as a list of steps, how a connection is opened, and what its errors mean to people.
 
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
@@ -308,6 +309,11 @@ pub(super) fn failed(doing: &'static str) -> impl Fn(rusqlite::Error) -> Error {
         };
         Error::new(kind, format!("{doing}: {found}")).because(error)
     }
+}
+
+/// A panic of another thread has rolled its transaction back, so the connection is as good as before.
+pub(super) fn locked(connection: &Mutex<Connection>) -> MutexGuard<'_, Connection> {
+    connection.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

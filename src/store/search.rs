@@ -1,18 +1,15 @@
 //! Full-text search in the database.
 
-use std::borrow::Cow;
+use std::sync::Mutex;
 
-use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
-use serde_json::Value;
+use rusqlite::{Connection, OptionalExtension as _, params};
 
+use super::index::{index, is_indexed, readable};
 use super::item::{ENTRY, entry_of};
-use super::schema::{failed, write};
+use super::schema::{failed, locked, write};
 use super::words::{Words, indexed};
-use super::{Found, Hit, Query, Reach, Scope, What, archive, content, remembered, sqlite};
+use super::{Found, Hit, Query, Reach, Scope, What, archive, content, remembered};
 use history::error::Result;
-
-/// Bytes of a content that are searched: its beginning. Bounds what one giant log can cost.
-pub(super) const SEARCHED: usize = 4 << 20;
 
 /// Results of one search, at most.
 const MAX_HITS: u32 = 100;
@@ -27,29 +24,10 @@ const WEIGHED: usize = 1 << 20;
 
 const DOING: &str = "searching";
 
-/// Puts words (see [`super::words::indexed`]) into the index as those of `item`.
-pub(super) fn index(transaction: &Transaction<'_>, item: i64, words: &str) -> Result<()> {
-    transaction
-        .prepare_cached("INSERT INTO words (rowid, body) VALUES (?1, ?2)")
-        .and_then(|mut it| it.execute(params![item, words]))
-        .map_err(failed("indexing"))?;
-    Ok(())
-}
-
-/// Leaves the words of `item` to the next search.
-pub(super) fn index_later(transaction: &Transaction<'_>, item: i64) -> Result<()> {
-    transaction
-        .prepare_cached("INSERT OR IGNORE INTO pending (item) VALUES (?1)")
-        .and_then(|mut it| it.execute([item]))
-        .map_err(failed("indexing"))?;
-    Ok(())
-}
-
 /// Puts the words into the index that were left to the next search, some at a time, so that nobody waits long.
-fn catch_up(store: &sqlite::Sqlite) -> Result<()> {
+fn catch_up(store: &Mutex<Connection>) -> Result<()> {
     loop {
-        let some: Vec<(i64, i64, String)> = store
-            .lock()
+        let some: Vec<(i64, i64, String)> = locked(store)
             .prepare_cached(
                 "SELECT i.id, i.blob, ifnull((SELECT what FROM place p WHERE p.item = i.id AND what <> 'session' LIMIT 1), '')
                  FROM pending CROSS JOIN item i ON i.id = pending.item WHERE i.blob IS NOT NULL
@@ -65,10 +43,10 @@ fn catch_up(store: &sqlite::Sqlite) -> Result<()> {
         let mut words = Vec::new();
         for (item, blob, what) in some {
             let what = if what == What::Message.name() { What::Message } else { What::Output };
-            let head = content::head(&store.lock(), blob)?;
+            let head = content::head(&locked(store), blob)?;
             words.push((item, indexed(&readable(&head, what))));
         }
-        let mut connection = store.lock();
+        let mut connection = locked(store);
         let transaction = write(&mut connection, DOING)?;
         for (item, words) in words {
             // Another process may have been faster, or have let go of it.
@@ -84,40 +62,6 @@ fn catch_up(store: &sqlite::Sqlite) -> Result<()> {
     }
 }
 
-/// Whether an item is in the index.
-pub(super) fn is_indexed(connection: &Connection, item: i64) -> Result<bool> {
-    connection
-        .prepare_cached("SELECT 1 FROM words_docsize WHERE id = ?1")
-        .and_then(|mut it| it.exists([item]))
-        .map_err(failed("indexing"))
-}
-
-/// What of a content is for reading: of a message that is JSON its strings, else all of it.
-pub(super) fn readable(head: &[u8], what: What) -> Cow<'_, str> {
-    if what == What::Message && head.trim_ascii_start().starts_with(b"{") {
-        let mended = history::json::mend(head);
-        // serde_json refuses what is nested deeper than 128, so that walking it is safe.
-        if let Ok(value) = serde_json::from_str::<Value>(&mended) {
-            let mut out = String::new();
-            strings(&value, &mut out);
-            return Cow::Owned(out);
-        }
-    }
-    String::from_utf8_lossy(head)
-}
-
-fn strings(value: &Value, out: &mut String) {
-    match value {
-        Value::String(text) => {
-            out.push_str(text);
-            out.push('\n');
-        }
-        Value::Array(values) => values.iter().for_each(|it| strings(it, out)),
-        Value::Object(fields) => fields.values().for_each(|it| strings(it, out)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
 /// A match before it is dressed: item, blob and score.
 struct Match {
     id: i64,
@@ -126,15 +70,15 @@ struct Match {
     score: f64,
 }
 
-pub(super) fn search(store: &sqlite::Sqlite, scope: &Scope, query: &Query) -> Result<Found> {
+pub(super) fn search(store: &Mutex<Connection>, scope: &Scope, query: &Query) -> Result<Found> {
     let words = Words::parse(&query.text)?;
     catch_up(store)?;
-    let mut found = matching(&store.lock(), scope, query, &words.expression(true))?;
+    let mut found = matching(&locked(store), scope, query, &words.expression(true))?;
     let partial = found.is_empty() && words.len() > 1;
     if partial {
-        found = matching(&store.lock(), scope, query, &words.expression(false))?;
+        found = matching(&locked(store), scope, query, &words.expression(false))?;
     }
-    weigh(&store.lock(), &words, &mut found)?;
+    weigh(&locked(store), &words, &mut found)?;
     let (from, limit) = (query.offset as usize, query.limit.clamp(1, MAX_HITS) as usize);
     let more = found.len() > from + limit;
     let mut hits = Vec::new();
@@ -239,8 +183,8 @@ fn matching(connection: &Connection, scope: &Scope, query: &Query, expression: &
 }
 
 /// A result with its place and snippet; `None` when another process has just deleted it.
-fn dressed(store: &sqlite::Sqlite, query: &Query, words: &Words, found: Match) -> Result<Option<Hit>> {
-    let connection = store.lock();
+fn dressed(store: &Mutex<Connection>, query: &Query, words: &Words, found: Match) -> Result<Option<Hit>> {
+    let connection = locked(store);
     let (session, only) = limits(query);
     let entry: Option<super::Entry> = connection
         .prepare_cached(&format!(

@@ -2,10 +2,11 @@
 
 use std::io::Read;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use rusqlite::Connection;
 
+use super::schema::locked;
 use super::{
     Applied, Batch, Checked, Collected, Compaction, Entry, Found, Handle, Imported, Mark, Memory,
     MemoryFilter, Note, Query, Reach, Retention, Scope, Stats, Store, Stored, Tidied, Where, archive, care,
@@ -30,11 +31,6 @@ pub struct Sqlite {
 struct Refusal {
     kind: Kind,
     why: String,
-}
-
-/// A panic of another thread has rolled its transaction back, so the connection is as good as before.
-pub(super) fn locked(connection: &Mutex<Connection>) -> MutexGuard<'_, Connection> {
-    connection.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Sqlite {
@@ -114,7 +110,7 @@ impl Store for Sqlite {
     }
 
     fn search(&self, scope: &Scope, query: &Query) -> Result<Found> {
-        search::search(self, scope, query)
+        search::search(&self.connection, scope, query)
     }
 
     fn remember(&self, scope: &Scope, note: &Note, at: i64) -> Result<Memory> {
@@ -188,7 +184,7 @@ impl Store for Sqlite {
     }
 
     fn check(&self, deep: bool) -> Result<Checked> {
-        care::check(self, deep)
+        care::check(&self.connection, deep)
     }
 
     fn stats(&self) -> Result<Stats> {

@@ -27,12 +27,12 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 
 use super::desk::{Desk, Remote};
+use super::metrics::Metrics;
 use super::server::Server;
 use crate::config::Config;
 use crate::gateway::Gateway;
 use guard::Guard;
 use history::error::{Error, Kind, Result};
-pub(crate) use metrics::Metrics;
 use sse::Streams;
 use tokens::Tokens;
 

@@ -1,0 +1,43 @@
+//! What a tool answers, and its warnings.
+
+use serde_json::{Map, Value};
+
+use super::arguments::Arguments;
+use super::tools;
+use history::error::{Error, Kind, Result};
+
+/// What a tool answers.
+pub(super) type Answer = Map<String, Value>;
+
+/// Names of arguments, for a sentence: however many were made up.
+pub(super) fn shown(names: &[&str]) -> String {
+    let mut out: Vec<String> = names.iter().take(5).map(|it| it.chars().take(40).collect()).collect();
+    if names.len() > out.len() {
+        out.push(format!("and {} more", names.len() - out.len()));
+    }
+    out.join(", ")
+}
+
+/// Says what was not understood of a call that only looks.
+pub(super) fn warn_of_ignored(out: &mut Answer, tool: &str, arguments: &Arguments) {
+    let ignored = arguments.ignored(tools::known(tool));
+    if !ignored.is_empty() {
+        let known = tools::known(tool).join(", ");
+        warn(out, [format!("ignored: {}; {tool} knows {known}", shown(&ignored))]);
+    }
+}
+
+/// Puts warnings before those that are there, since the last are the first to be cut.
+pub(super) fn warn(out: &mut Answer, more: impl IntoIterator<Item = String>) {
+    let mut all: Vec<Value> = more.into_iter().map(Value::from).collect();
+    if let Some(Value::Array(old)) = out.remove("warnings") {
+        all.extend(old);
+    }
+    if !all.is_empty() {
+        out.insert("warnings".to_owned(), Value::Array(all));
+    }
+}
+
+pub(super) fn value<T: serde::Serialize>(answer: &T) -> Result<Value> {
+    serde_json::to_value(answer).map_err(|error| Error::new(Kind::Bug, "writing JSON").because(error))
+}
