@@ -382,6 +382,9 @@ pub struct CostInfo {
     /// After so many turns the smaller context has saved what it cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pays_after_turns: Option<u64>,
+    /// The day on which the prices were read, and where.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prices: Option<String>,
     /// Why this form.
     pub why: String,
 }

@@ -118,17 +118,20 @@ fn moments(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {
         return Ok(());
     }
     screen.line("")?;
+    let what = if answer.spent.unpriced == 0 { "money" } else { "tokens" };
     screen.line(&format!(
-        "a compaction before a turn would have saved money at {} turns and lost some at {} (same work assumed)",
+        "a compaction before a turn would have saved {what} at {} turns and lost some at {} (same work assumed)",
         wins.len(),
         losses.len()
     ))?;
     wins.sort_by(|a, b| saved(b).total_cmp(&saved(a)));
     losses.sort_by(|a, b| saved(a).total_cmp(&saved(b)));
     let row = |it: &&MomentInfo| {
-        let saved = it
-            .saved_dollars
-            .map_or_else(|| format!("{} tokens", it.saved_tokens), |it| format!("{it:+.2} $"));
+        let saved = match it.saved_dollars {
+            Some(dollars) if dollars < 0.0 => format!("-${:.2}", -dollars),
+            Some(dollars) => format!("${dollars:.2}"),
+            None => format!("{} tokens", it.saved_tokens),
+        };
         let cache = if it.expired { "expired" } else { "warm" };
         vec![format!("  {}", it.turn), saved, size(it.context), cache.to_owned(), it.prompt.clone()]
     };

@@ -201,6 +201,11 @@ impl Prices {
 }
 
 impl Price {
+    /// The day on which it was read, and where.
+    pub fn read_from(&self) -> String {
+        format!("{}, {}", self.date, self.source)
+    }
+
     /// The rates of a request that sends so many tokens; none where they are not known.
     pub fn rates(&self, sent: u64) -> Option<&Rates> {
         match &self.over {

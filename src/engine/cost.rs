@@ -68,6 +68,7 @@ impl Engine {
             prefix_dollars: None,
             spent_dollars: None,
             pays_after_turns: None,
+            prices: None,
             why: String::new(),
         };
         let prices = &self.config.prices;
@@ -78,6 +79,7 @@ impl Engine {
                 return (out, None);
             }
         };
+        out.prices = Some(asked.read_from());
         let session = meta.model.as_deref().and_then(|it| prices.of(it).ok());
         let predicted = price::predict(asked, session, &sizes);
         out.own_dollars = Some(cents(predicted.own));
@@ -289,6 +291,9 @@ impl CostInfo {
                 out.push_str(&format!("; that is paid for after {turns} turns of the smaller context"))
             }
             None => {}
+        }
+        if let Some(day) = self.prices.as_deref().and_then(|it| it.split(',').next()) {
+            out.push_str(&format!("; prices of {day}"));
         }
         if self.spent_dollars.is_none() && !self.why.is_empty() {
             out.push_str(&format!(" ({})", self.why));

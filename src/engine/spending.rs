@@ -187,7 +187,7 @@ impl Engine {
             out.pays_after_requests = forecast.pays_after(price, asked).filter(|_| saves);
             out.pays_after_turns =
                 out.pays_after_requests.map(|it| (it as f64 / ahead.requests_a_turn).ceil().max(1.0) as u64);
-            out.prices = Some(format!("{}, {}", price.date, price.source));
+            out.prices = Some(price.read_from());
         }
         out.why = sentence(&ahead, &out);
         out

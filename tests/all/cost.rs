@@ -173,6 +173,46 @@ fn the_bill_says_where_the_money_went() {
     assert_eq!((count, again.tokens), (1, 5_003));
 }
 
+#[test]
+fn odd_figures_and_times_break_nothing() {
+    use epitome::cost::policy::{Kept, Policy, run};
+    use history::Usage;
+    let most = Usage::MOST;
+    let mut all = Vec::new();
+    for (number, at) in [None, Some(i64::MIN), Some(i64::MAX), Some(0), Some(-1)].into_iter().enumerate() {
+        for tokens in [0, 1, most, 4_095] {
+            let usage = Usage {
+                input: tokens,
+                cache_read: tokens / 2,
+                cache_write: tokens,
+                cache_write_hour: most,
+                ..Usage::default()
+            };
+            let model = [None, Some(OPUS.into()), Some("gpt-5.5".into()), Some("".into())]
+                [(number + tokens as usize) % 4]
+                .clone();
+            all.push(sessions::requests::Request {
+                sent_at: at,
+                at,
+                model,
+                usage,
+                compacted: tokens == 1,
+                ..Default::default()
+            });
+        }
+    }
+    let requests = Requests { all, ..Requests::default() };
+    assert_eq!(Bill::of(&requests, &Prices::default()).total.requests, 20);
+    let kept = Kept { overhead: most, share: 2.0, minimum: 9, maximum: 3 };
+    for policy in [Policy::Own, Policy::Never, Policy::AtShare(0.0), Policy::AtExpiry(0.0), Policy::Before(3)]
+    {
+        for window in [None, Some(0), Some(200_000)] {
+            let it = run(&requests.all, policy, window, &kept, &Prices::default());
+            assert!(it.amounts.requests >= 20 && it.amounts.dollars().is_finite(), "{policy:?} {it:?}");
+        }
+    }
+}
+
 /// `epitome cost` over a session that stands in a file.
 fn cost(text: &str, config: &str) -> Value {
     let home = tempfile::tempdir().unwrap();

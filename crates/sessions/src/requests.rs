@@ -211,8 +211,11 @@ fn codex(row: &Value, out: &mut Collected) {
             out.response(&key, at, super::codex::usage(&json::compact(last)), false);
         }
         (Some("response_item"), Some("message")) if body["role"] == "user" => {
-            match text(&body["content"]).filter(|it| !super::codex::is_contextual(it)) {
-                Some(text) => out.prompt(at, &text),
+            // What the client puts there stands in parts of its own.
+            let parts = body["content"].as_array().into_iter().flatten();
+            let said = parts.filter_map(|it| it["text"].as_str()).find(|it| !super::codex::is_contextual(it));
+            match said {
+                Some(text) => out.prompt(at, text),
                 None => out.sent_at = at.or(out.sent_at),
             }
         }

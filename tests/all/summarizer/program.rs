@@ -221,6 +221,7 @@ async fn what_it_would_cost_is_told_without_asking() {
     let cost = &answer["cost"];
     assert_eq!(cost["form"], "own", "{cost}");
     assert!(cost["own_dollars"].as_f64().unwrap() > 0.0 && cost["prefix_dollars"].is_null(), "{cost}");
+    assert!(cost["prices"].as_str().unwrap().contains(", https://"), "{cost}");
     assert!(cost["why"].as_str().unwrap().contains("only its messages"), "{cost}");
     assert!(log.requests.lock().unwrap().is_empty());
     // A whole request of the same model: its prefix can be asked behind, and pays back.
