@@ -1,5 +1,6 @@
 //! Reads the source and fails when a layer is crossed.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -187,4 +188,93 @@ fn no_field_is_changed_by_index() {
         );
     }
     assert_eq!(changes, Vec::<String>::new(), "json::set sets a field, get_mut reaches it");
+}
+
+/// The modules that a file names by `crate::` or `super::`, written out.
+fn named(code: &str, module: &[String]) -> Vec<Vec<String>> {
+    let uses = regex::Regex::new(r"(?m)^\s*(?:pub(?:\([a-z]+\))? )?use ((?:crate|super)\b[^;]*);").unwrap();
+    let inline = regex::Regex::new(r"\b(?:crate|super)(?:::[a-z_0-9]+)+").unwrap();
+    let mut paths = Vec::new();
+    uses.captures_iter(code).for_each(|it| expand("", &it[1], &mut paths));
+    paths.extend(inline.find_iter(code).map(|it| it.as_str().to_owned()));
+    let absolute = |path: &String| {
+        let mut at: Vec<String> = if path.starts_with("crate") { Vec::new() } else { module.to_vec() };
+        for name in path.split("::").map(str::trim) {
+            match name {
+                "crate" => {}
+                "super" => drop(at.pop()),
+                _ => at.push(name.to_owned()),
+            }
+        }
+        at
+    };
+    paths.iter().map(absolute).collect()
+}
+
+/// `a::{b, c::{d}}` as `a::b` and `a::c::d`.
+fn expand(before: &str, tree: &str, out: &mut Vec<String>) {
+    let Some((head, rest)) = tree.split_once('{') else {
+        out.push(format!("{before}{}", tree.trim()));
+        return;
+    };
+    let inner = rest.rsplit_once('}').map_or(rest, |it| it.0);
+    let (mut depth, mut from) = (0, 0);
+    for (at, char) in inner.char_indices().chain([(inner.len(), ',')]) {
+        match char {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                if !inner[from..at].trim().is_empty() {
+                    expand(&format!("{before}{}", head.trim()), &inner[from..at], out);
+                }
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The module that a file below `src/` is.
+fn module(file: &str) -> Vec<String> {
+    let path = file.strip_suffix(".rs").unwrap();
+    let path = path.strip_suffix("/mod").unwrap_or(path);
+    path.split('/').filter(|it| !["lib", "main"].contains(it)).map(str::to_owned).collect()
+}
+
+#[test]
+fn no_files_import_each_other_in_a_loop() {
+    assert_eq!(
+        named("use crate::a::{b, c::{d, E}};\nlet x = super::super::f::g();", &["m".into(), "n".into()]),
+        [&["a", "b"][..], &["a", "c", "d"], &["a", "c", "E"], &["f", "g"]],
+    );
+    let mut arrows: BTreeMap<(String, Vec<String>), BTreeSet<Vec<String>>> = BTreeMap::new();
+    let sources: Vec<(String, Vec<String>, String)> = files()
+        .into_iter()
+        .filter_map(|(file, lines)| {
+            let (house, file) = file.split_once("src/")?;
+            let code: Vec<&str> = lines.iter().map(|it| it.split("//").next().unwrap_or_default()).collect();
+            Some((house.to_owned(), module(file), code.join("\n")))
+        })
+        .collect();
+    let known: BTreeSet<(&str, &[String])> = sources.iter().map(|it| (&*it.0, &*it.1)).collect();
+    for (house, module, code) in &sources {
+        let to = named(code, module).into_iter().filter_map(|path| {
+            let found = (1..=path.len()).rev().map(|len| &path[..len]);
+            let found = found.into_iter().find(|it| known.contains(&(house, it)))?;
+            // What a module names of those that it is in is theirs to hand on.
+            (!module.starts_with(found)).then(|| found.to_vec())
+        });
+        arrows.insert((house.clone(), module.clone()), to.collect());
+    }
+    assert!(arrows.values().map(BTreeSet::len).sum::<usize>() > 300);
+    // Whoever imports nobody that is left is in no loop.
+    loop {
+        let left: BTreeSet<_> = arrows.keys().cloned().collect();
+        arrows.retain(|(house, _), to| to.iter().any(|it| left.contains(&(house.clone(), it.clone()))));
+        if arrows.len() == left.len() {
+            break;
+        }
+    }
+    let loops: Vec<_> = arrows.iter().map(|((house, it), _)| format!("{house}{}", it.join("::"))).collect();
+    assert_eq!(loops, Vec::<String>::new(), "files that import each other, and those that import these");
 }
