@@ -139,8 +139,9 @@ pub fn tail(encoding: Encoding, text: &str, tokens: u64) -> &str {
 
 /// Below this many bytes counting costs less than remembering.
 const REMEMBERED_FROM: usize = 64;
-/// 500,000 entries are about 24 MB.
-const REMEMBERED_AT_MOST: usize = 500_000;
+/// As many as a table of 131,072 slots takes, 3.3 MB. A server reaches it within minutes and stays there: a larger table
+/// still doubled after ten, which looked like a leak.
+const REMEMBERED_AT_MOST: usize = 131_072 / 8 * 7;
 /// Less work is not worth a thread: at 200 MB a second it takes most of a millisecond.
 const BYTES_A_THREAD: usize = 128 * 1024;
 /// The same for hashing, a hundred times as fast.
