@@ -10,7 +10,7 @@ corpus:
     EPITOME_CORPUS_WHOLE=1 cargo test
 
 lint:
-    cargo fmt --check
+    cargo fmt --all --check
     cargo clippy --all-targets -- -D warnings
 
 # With the tools installed: cargo install cargo-deny
