@@ -196,7 +196,7 @@ fn named(code: &str, module: &[String]) -> Vec<Vec<String>> {
     let inline = regex::Regex::new(r"\b(?:crate|super)(?:::[a-z_0-9]+)+").unwrap();
     let mut paths = Vec::new();
     uses.captures_iter(code).for_each(|it| expand("", &it[1], &mut paths));
-    paths.extend(inline.find_iter(code).map(|it| it.as_str().to_owned()));
+    paths.extend(inline.find_iter(&uses.replace_all(code, "")).map(|it| it.as_str().to_owned()));
     let absolute = |path: &String| {
         let mut at: Vec<String> = if path.starts_with("crate") { Vec::new() } else { module.to_vec() };
         for name in path.split("::").map(str::trim) {
