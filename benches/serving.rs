@@ -5,7 +5,6 @@
     clippy::unwrap_used,
     clippy::print_stdout,
     clippy::disallowed_methods,
-    missing_docs,
     reason = "a program for people, of which a failure is the result"
 )]
 

@@ -4,7 +4,6 @@
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
-    missing_docs,
     reason = "a program for people, of which a failure is the result"
 )]
 

@@ -58,24 +58,18 @@ pub struct CategoryInfo {
     pub assistant: u64,
     /// What the model thought.
     pub reasoning: u64,
-    /// Tool calls.
     pub tool_calls: u64,
-    /// Tool outputs.
     pub tool_outputs: u64,
-    /// Images, documents, sounds.
     pub media: u64,
-    /// Earlier summaries.
     pub summary: u64,
 }
 
 /// How many there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Counts {
-    /// Messages.
     pub messages: usize,
     /// Turns: prompts of the user.
     pub turns: usize,
-    /// Tool calls.
     pub tool_calls: usize,
 }
 
@@ -97,7 +91,6 @@ pub struct Large {
     pub kind: String,
     /// The tool, or the first words.
     pub what: String,
-    /// Tokens.
     pub tokens: u64,
 }
 
@@ -123,7 +116,6 @@ pub struct PastInfo {
 /// Whether a profile would compact now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TriggerInfo {
-    /// Whether.
     pub due: bool,
     /// From which context size on, in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -141,7 +133,6 @@ pub struct Advice {
     pub level: String,
     /// Whether this is a good moment: good after a finished plan item or a resolved error, bad with a pending call.
     pub good_moment: bool,
-    /// Why.
     pub why: String,
 }
 
@@ -159,13 +150,11 @@ pub struct NextInfo {
 pub struct EstimateAnswer {
     /// Version of the contract.
     pub contract: u32,
-    /// Which session.
     pub session: SessionInfo,
     /// Tokens of the messages.
     pub tokens: u64,
     /// Tokens of system prompt and tools.
     pub overhead: u64,
-    /// Both.
     pub context: u64,
     /// How it was got.
     pub method: MethodInfo,
@@ -185,9 +174,7 @@ pub struct EstimateAnswer {
     /// The last usage that the provider reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reported: Option<Reported>,
-    /// The largest parts.
     pub largest: Vec<Large>,
-    /// Compactions made earlier.
     pub compactions: Vec<PastInfo>,
     /// Whether each profile would compact now.
     pub triggers: BTreeMap<String, TriggerInfo>,
@@ -199,14 +186,12 @@ pub struct EstimateAnswer {
     /// What the next request costs, and a compaction; absent where costs are switched off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<NextCost>,
-    /// What was noticed.
     pub warnings: Vec<String>,
 }
 
 /// A stretch of messages and what becomes of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RangeInfo {
-    /// First message.
     pub from: usize,
     /// Message after the last.
     pub to: usize,
@@ -217,9 +202,7 @@ pub struct RangeInfo {
 /// How much is on one side of a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Side {
-    /// Messages.
     pub messages: usize,
-    /// Tokens.
     pub tokens: u64,
 }
 
@@ -228,9 +211,7 @@ pub struct Side {
 pub struct Alternative {
     /// Messages before the cut.
     pub split: usize,
-    /// Tokens before it.
     pub compacted_tokens: u64,
-    /// What stands there.
     pub what: String,
 }
 
@@ -239,9 +220,7 @@ pub struct Alternative {
 pub struct SplitAnswer {
     /// Version of the contract.
     pub contract: u32,
-    /// Which session.
     pub session: SessionInfo,
-    /// By which profile.
     pub profile: String,
     /// Messages before the cut: 0 nothing, all everything; absent where there is no place.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -253,15 +232,12 @@ pub struct SplitAnswer {
     pub ranges: Vec<RangeInfo>,
     /// What would be summarised or left out.
     pub compacted: Side,
-    /// What would stay.
     pub kept: Side,
     /// `prompt`, `unit`, `end` or `none`.
     pub boundary: String,
     /// Why not; empty if there is a cut.
     pub reason_code: String,
-    /// Why there.
     pub reason: String,
-    /// Other places.
     pub alternatives: Vec<Alternative>,
 }
 
@@ -272,7 +248,6 @@ pub struct PrunedInfo {
     pub message: usize,
     /// The call.
     pub call_id: String,
-    /// The tool.
     pub tool: String,
     /// Tokens of the original.
     pub tokens_before: u64,
@@ -289,7 +264,6 @@ pub struct PrunedInfo {
 pub struct Next {
     /// `user`, `model` or `nobody`.
     pub who: String,
-    /// What.
     #[serde(rename = "do")]
     pub what: String,
 }
@@ -299,21 +273,17 @@ pub struct Next {
 pub struct PruneAnswer {
     /// Version of the contract.
     pub contract: u32,
-    /// Which session.
     pub session: SessionInfo,
-    /// By which profile.
     pub profile: String,
     /// `pruned`, `planned` or `noop`.
     pub status: String,
     /// Tokens of the messages before.
     pub tokens_before: u64,
-    /// And after.
     pub tokens_after: u64,
     /// What was cleared or shortened.
     pub pruned: Vec<PrunedInfo>,
     /// Why nothing was done; empty otherwise.
     pub reason_code: String,
-    /// Why.
     pub reason: String,
     /// First message that is not as it was.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -341,18 +311,14 @@ pub struct PruneAnswer {
     pub takes_effect: Option<String>,
     /// Who should do what next.
     pub next: Next,
-    /// What was noticed.
     pub warnings: Vec<String>,
 }
 
 /// What a model's provider was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct UsageInfo {
-    /// Requests, retries included.
     pub requests: u32,
-    /// Tokens in.
     pub input: u64,
-    /// Tokens out.
     pub output: u64,
     /// Of the tokens in, those from a cache.
     pub cache_read: u64,
@@ -385,7 +351,6 @@ pub struct CostInfo {
     /// The day on which the prices were read, and where.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prices: Option<String>,
-    /// Why this form.
     pub why: String,
 }
 
@@ -398,14 +363,12 @@ pub struct FactCount {
     pub kept: usize,
     /// Not said any more, but behind a handle.
     pub recoverable: usize,
-    /// Gone.
     pub lost: usize,
 }
 
 /// A fact that is not said any more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LostInfo {
-    /// Its class.
     pub class: String,
     /// It, in one line.
     pub text: String,
@@ -441,7 +404,6 @@ pub struct CompactAnswer {
     pub reason_code: String,
     /// A sentence with the numbers.
     pub reason: String,
-    /// By which profile.
     pub profile: String,
     /// Why it ran: `manual`, `auto` or `overflow`.
     pub trigger: String,
@@ -455,11 +417,9 @@ pub struct CompactAnswer {
     /// What the next requests cost, as things are and after this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cost: Option<NextCost>,
-    /// Which session.
     pub session: SessionInfo,
     /// Tokens of the messages before.
     pub tokens_before: u64,
-    /// And after.
     pub tokens_after: u64,
     /// Tokens of system prompt and tools, in neither.
     pub overhead: u64,
@@ -471,19 +431,15 @@ pub struct CompactAnswer {
     /// Percent of the window that messages, system prompt and tools take before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub used_percent: Option<f64>,
-    /// And after.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub used_percent_after: Option<f64>,
-    /// Messages before.
     pub messages_before: usize,
-    /// And after.
     pub messages_after: usize,
     /// Messages before the cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub split: Option<usize>,
     /// Outputs that were cleared or shortened.
     pub pruned: Vec<PrunedInfo>,
-    /// The summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
     /// The edit, where it was asked for.
@@ -531,7 +487,6 @@ pub struct CompactAnswer {
     pub takes_effect: Option<String>,
     /// Who should do what next.
     pub next: Next,
-    /// What was noticed.
     pub warnings: Vec<String>,
 }
 
@@ -544,9 +499,7 @@ pub struct RestoreAnswer {
     pub handle: String,
     /// `restored`, or `unchanged` where the session is as it was already.
     pub status: String,
-    /// What to resume.
     pub session_id: String,
-    /// Where it lies.
     pub output: String,
     /// Messages that were said since, and stay.
     pub later_messages: usize,
@@ -554,7 +507,6 @@ pub struct RestoreAnswer {
     pub resume: String,
     /// Who should do what next.
     pub next: Next,
-    /// What was noticed.
     pub warnings: Vec<String>,
 }
 
@@ -563,14 +515,12 @@ pub struct RestoreAnswer {
 pub struct DoubtInfo {
     /// What kind of statement: `contradiction`, or what is claimed without support.
     pub kind: String,
-    /// It.
     pub text: String,
 }
 
 /// A rule of an API that messages break.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct BrokenInfo {
-    /// The rule.
     pub rule: String,
     /// Number of the message.
     pub message: usize,
@@ -585,7 +535,6 @@ pub struct ScoreAnswer {
     pub contract: u32,
     /// Version of the rules by which facts are found; scores of different versions cannot be compared.
     pub rules: u32,
-    /// The original.
     pub session: SessionInfo,
     /// What was made of it.
     pub compacted: SessionInfo,
@@ -638,20 +587,17 @@ pub struct HandoffAnswer {
     /// What to resume, where a session was made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// Where it lies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
     /// One shell command that resumes it, from any directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resume: Option<String>,
-    /// What was noticed.
     pub warnings: Vec<String>,
 }
 
 /// What one profile would make of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CompareRow {
-    /// Its name.
     pub profile: String,
     /// Whether it would compact by itself now.
     pub due: bool,
@@ -676,9 +622,7 @@ pub struct CompareRow {
     pub pruned: usize,
     /// Tokens of the messages before.
     pub tokens_before: u64,
-    /// And after.
     pub tokens_after: u64,
-    /// Messages after.
     pub messages_after: usize,
     /// Weighted share of the facts that is still said, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -698,7 +642,6 @@ pub struct CompareRow {
     /// An earlier row that says the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub same_as: Option<String>,
-    /// Why it does.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub why_same: String,
 }
@@ -708,7 +651,6 @@ pub struct CompareRow {
 pub struct CompareAnswer {
     /// Version of the contract.
     pub contract: u32,
-    /// Which session.
     pub session: SessionInfo,
     /// Tokens of the messages.
     pub tokens_before: u64,

@@ -90,11 +90,9 @@ impl Default for Hooks {
 /// Where a value came from, for `doctor`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody said anything.
     Default,
     /// `config.toml`.
     File,
-    /// The environment.
     Environment,
     /// An option of the command.
     Option,
@@ -103,7 +101,6 @@ pub enum Origin {
 /// Where the archive and memory are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreAt {
-    /// In this directory.
     Path(PathBuf),
     /// Nowhere: nothing is replaced in place then.
     Nowhere,
@@ -112,14 +109,11 @@ pub enum StoreAt {
 /// The environment, read once, as a value. Tests make their own.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
-    /// All variables.
     pub variables: BTreeMap<String, String>,
-    /// The working directory.
     pub cwd: PathBuf,
 }
 
 impl Environment {
-    /// Of this process.
     #[expect(clippy::disallowed_methods, reason = "this is the one place")]
     pub fn of_process() -> Self {
         let variables = std::env::vars_os()
@@ -144,16 +138,13 @@ impl Environment {
     }
 }
 
-/// What is meant.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The environment it was resolved in.
     pub environment: Environment,
     /// Where `config.toml`, profiles and prompts of the user lie.
     pub config_dir: PathBuf,
-    /// Where state lies.
     pub data_dir: PathBuf,
-    /// The archive.
     pub store: StoreAt,
     /// What is cut from what is kept: private passages, secrets, and the user's own patterns.
     pub veil: Veil,
@@ -165,7 +156,6 @@ pub struct Config {
     pub tokenizer: String,
     /// Windows of models, over the table.
     pub windows: BTreeMap<String, u64>,
-    /// Who writes summaries.
     pub summarizers: Summarizers,
     /// Whether advice, reminders and answers take in what requests cost.
     pub costs: bool,

@@ -10,14 +10,12 @@ use score::{Class, Score, Tally};
 /// What came of compacting one session one way.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Trial {
-    /// The session's name.
     pub session: String,
     /// Why nothing came of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
     /// Weighted share of the facts that is still said; nothing if none were evicted.
     pub kept: Option<f64>,
-    /// Facts by class.
     pub classes: BTreeMap<Class, Tally>,
     /// Last request and open question, the verbatim end counted.
     pub last_request: Tally,
@@ -152,7 +150,6 @@ pub struct Link {
 /// Five compactions in a row, over all sessions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Chain {
-    /// The profile.
     pub way: String,
     /// Percent of the tokens that were asked for, each time.
     pub percent: u64,
@@ -169,16 +166,13 @@ impl Chain {
     }
 }
 
-/// All of it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Card {
     /// Names and tokens of the sessions.
     pub sessions: Vec<(String, u64)>,
     /// Sessions that were too small or could not be read.
     pub left_out: usize,
-    /// Ways by size.
     pub rows: Vec<Row>,
-    /// Chains.
     pub chains: Vec<Chain>,
     /// Ways by size on made-up sessions with planted facts.
     pub planted: Vec<Row>,
@@ -197,7 +191,6 @@ fn share(value: Option<f64>) -> String {
 }
 
 impl Card {
-    /// The page.
     pub fn markdown(&self) -> String {
         let mut out = String::from(INTRODUCTION);
         let tokens: u64 = self.sessions.iter().map(|it| it.1).sum();

@@ -11,7 +11,6 @@
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::disallowed_methods,
-    missing_docs,
     reason = "a program for developers"
 )]
 

@@ -10,7 +10,6 @@ use serde_json::Value;
 use super::{Agent, Env, File, Found, Typed, files, first_words, objects, spellings};
 use history::error::{Error, Kind, Result};
 
-/// Its home.
 pub fn home(env: &Env) -> PathBuf {
     env.codex_home.clone().unwrap_or_else(|| env.home.join(".codex"))
 }

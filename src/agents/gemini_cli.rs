@@ -13,7 +13,6 @@ use sha2::{Digest, Sha256};
 use super::{Agent, Env, File, Found, HEAD, files, first_words, objects, spellings};
 use sessions::document;
 
-/// Its folder.
 pub fn home(env: &Env) -> PathBuf {
     env.home.join(".gemini")
 }

@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 
 use super::Agent;
 
-/// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
     /// A session begins or goes on.
@@ -27,24 +26,19 @@ pub enum Moment {
     AfterCompaction,
     /// The user has said something, or a tool has answered: once or more a turn.
     Turn,
-    /// Anything else.
     Other,
 }
 
 /// What a hook was told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// By whom.
     pub agent: Agent,
-    /// What happened.
     pub moment: Moment,
     /// Its name, as the answer repeats it.
     pub name: String,
-    /// The session.
     pub session: String,
     /// Its file, where there is one.
     pub path: Option<PathBuf>,
-    /// Its directory.
     pub cwd: Option<PathBuf>,
     /// What the agent's model wrote, after a compaction.
     pub summary: Option<String>,

@@ -20,7 +20,6 @@ const PLUGIN: &str = include_str!("opencode/plugin.js");
 /// What is asked for.
 #[derive(Debug, Clone)]
 pub struct Wanted {
-    /// The program, absolute.
     pub program: PathBuf,
     /// Whether hooks are registered too.
     pub hooks: bool,
@@ -39,9 +38,7 @@ pub struct Wanted {
 /// A file before and after. `None`: not there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Which.
     pub path: PathBuf,
-    /// As it is.
     pub before: Option<String>,
     /// As it will be.
     pub after: Option<String>,

@@ -37,7 +37,6 @@ pub enum Agent {
 }
 
 impl Agent {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::ClaudeCode, Self::Codex, Self::GeminiCli, Self::OpenCode];
 
     /// The name used in arguments and JSON; the same as its format's.
@@ -76,7 +75,6 @@ impl Agent {
 /// What the environment says of agents and their folders.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Env {
-    /// The user's home.
     pub home: PathBuf,
     /// `XDG_DATA_HOME`, if set.
     pub data: Option<PathBuf>,
@@ -88,7 +86,6 @@ pub struct Env {
     pub opencode_db: Option<String>,
     /// The folders of `PATH`.
     pub path: Vec<PathBuf>,
-    /// The working directory.
     pub cwd: PathBuf,
     /// The agent that started this process, if one did.
     pub inside: Option<Agent>,
@@ -99,7 +96,6 @@ pub struct Env {
 /// A session that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Whose it is.
     pub agent: Agent,
     /// The agent's id for it.
     pub id: String,
@@ -142,7 +138,6 @@ pub struct Typed {
     pub session: String,
     /// When, ms since 1970.
     pub at: i64,
-    /// The words.
     pub text: String,
 }
 
@@ -259,7 +254,6 @@ impl File {
         self.path.file_stem().and_then(|it| it.to_str()).unwrap_or_default()
     }
 
-    /// Its beginning, mended.
     fn head(&self) -> String {
         let mut bytes = Vec::new();
         if let Ok(file) = crate::files::open(&self.path) {

@@ -13,7 +13,6 @@ use sessions::Mode;
 pub enum Job {
     /// Outputs cleared or shortened.
     Prune,
-    /// A compaction.
     Compact,
     /// A session put back as it was, with what was said since.
     Restore,

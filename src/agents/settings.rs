@@ -15,7 +15,6 @@ struct Child {
     key: String,
     /// From its first byte (of the key, in an object) to the last of its value.
     span: Range<usize>,
-    /// Its value.
     value: Range<usize>,
 }
 

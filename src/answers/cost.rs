@@ -23,7 +23,6 @@ pub struct NextCost {
     /// That request: most of it is written to the cache anew.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after_first_dollars: Option<f64>,
-    /// Each later one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after_each_dollars: Option<f64>,
     /// Requests after which a compaction now has paid for itself; absent if it never does.
@@ -53,7 +52,6 @@ impl NextCost {
 /// Tokens, and US dollars for those that have a price.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
 pub struct Spent {
-    /// Tokens.
     pub tokens: u64,
     /// US dollars; absent where no request has a price.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,7 +61,6 @@ pub struct Spent {
 /// What some requests came to.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
 pub struct SpentInfo {
-    /// Requests.
     pub requests: usize,
     /// Of these, those whose price is not known: counted in tokens, not in dollars.
     pub unpriced: usize,
@@ -75,7 +72,6 @@ pub struct SpentInfo {
     pub cache_read: Spent,
     /// In, into a cache.
     pub cache_write: Spent,
-    /// Out, reasoning included.
     pub output: Spent,
 }
 
@@ -84,7 +80,6 @@ pub struct SpentInfo {
 pub struct PaidAgain {
     /// `start`, `compaction`, `expired` or `missed`.
     pub cause: String,
-    /// Requests.
     pub requests: usize,
     /// Tokens, and the dollars they cost more than read from a cache.
     pub spent: Spent,
@@ -95,7 +90,6 @@ pub struct PaidAgain {
 pub struct TurnSpent {
     /// Number of the prompt, from 1; 0 for what came before the first.
     pub turn: usize,
-    /// Its first words.
     pub prompt: String,
     /// What its requests came to.
     pub spent: SpentInfo,
@@ -122,23 +116,19 @@ pub struct MomentInfo {
     pub saved_dollars: Option<f64>,
 }
 
-/// A model's price.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PriceInfo {
     /// Its name in the list.
     pub model: String,
     /// The day it was read.
     pub date: String,
-    /// Where.
     pub source: String,
 }
 
 /// A model without a price.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UnpricedInfo {
-    /// Its id.
     pub model: String,
-    /// Why.
     pub why: String,
 }
 
@@ -147,7 +137,6 @@ pub struct UnpricedInfo {
 pub struct CostAnswer {
     /// Version of the contract.
     pub contract: u32,
-    /// Which session.
     pub session: SessionInfo,
     /// Always `USD`.
     pub currency: String,
@@ -161,7 +150,6 @@ pub struct CostAnswer {
     pub side: SpentInfo,
     /// What was paid again, by cause.
     pub paid_again: Vec<PaidAgain>,
-    /// Turns.
     pub turns: usize,
     /// The ten turns that cost most.
     pub dearest: Vec<TurnSpent>,
@@ -169,9 +157,7 @@ pub struct CostAnswer {
     pub compactions: usize,
     /// What a compaction before each turn would have saved or lost, in their order.
     pub moments: Vec<MomentInfo>,
-    /// The next request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<NextCost>,
-    /// What was noticed.
     pub warnings: Vec<String>,
 }

@@ -21,16 +21,13 @@ pub enum Choice {
     Host,
     /// The provider whose key is present; offline if there is none.
     Auto,
-    /// This provider.
     Provider(String),
 }
 
 /// Where a provider is, as the user's own call says it: over what the configuration says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Said {
-    /// The model.
     pub model: Option<String>,
-    /// The address.
     pub base_url: Option<String>,
 }
 

@@ -10,7 +10,6 @@ use sessions::requests::{Request, Requests};
 /// Tokens, and US dollars for as many of them as have a price.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Amount {
-    /// Tokens.
     pub tokens: u64,
     /// US dollars.
     pub dollars: f64,
@@ -19,7 +18,6 @@ pub struct Amount {
 /// What some requests came to.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Amounts {
-    /// Requests.
     pub requests: usize,
     /// Of these, those whose price is not known: in tokens only.
     pub unpriced: usize,
@@ -29,14 +27,12 @@ pub struct Amounts {
     pub cache_read: Amount,
     /// Tokens in, into a cache.
     pub cache_write: Amount,
-    /// Tokens out.
     pub output: Amount,
 }
 
 /// The bill of a session.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Bill {
-    /// All requests.
     pub total: Amounts,
     /// Of these, those of side chains.
     pub side: Amounts,
@@ -63,7 +59,6 @@ impl Amounts {
             .fold(0, |sum, it| sum.saturating_add(it.tokens))
     }
 
-    /// Adds a request.
     pub fn add(&mut self, usage: &Usage, price: Option<&super::Price>) {
         self.requests += 1;
         let rates = price.and_then(|it| it.rates(usage.sent()));

@@ -26,7 +26,6 @@ pub struct Forecast {
     pub later: Usage,
     /// The first one after a compaction: its context is written to the cache anew.
     pub first: Usage,
-    /// One after that.
     pub each: Usage,
     /// Whether the cache is warm.
     pub warm: bool,

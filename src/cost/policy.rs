@@ -10,7 +10,6 @@ use super::prices::Prices;
 use history::Usage;
 use sessions::requests::Request;
 
-/// When to compact.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Policy {
     /// When the agent did.
@@ -32,9 +31,7 @@ pub struct Kept {
     pub overhead: u64,
     /// Share of the messages.
     pub share: f64,
-    /// But no fewer.
     pub minimum: u64,
-    /// And no more.
     pub maximum: u64,
 }
 
@@ -43,7 +40,6 @@ pub struct Kept {
 pub struct Run {
     /// The bill.
     pub amounts: Amounts,
-    /// Compactions.
     pub compactions: usize,
     /// Requests that the model's window would not have taken.
     pub too_large: usize,

@@ -12,7 +12,6 @@ use history::Usage;
 pub struct Price {
     /// The model's name in the table.
     pub name: String,
-    /// The usual rates.
     pub rates: Rates,
     /// Rates of a request that sends more than so many tokens.
     pub over: Option<(u64, Rates)>,
@@ -35,7 +34,6 @@ pub struct Rates {
     pub write: f64,
     /// In, into a cache for an hour.
     pub write_hour: f64,
-    /// Out, reasoning included.
     pub output: f64,
 }
 

@@ -11,7 +11,6 @@ use history::{History, Message, Part};
 pub(super) struct Archived {
     /// Of the whole session.
     pub(super) session: String,
-    /// Of the compaction.
     pub(super) compaction: String,
 }
 

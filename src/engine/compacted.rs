@@ -6,7 +6,6 @@ use score::Score;
 
 /// What a compaction came to: the answer for everybody, and the history for whoever goes on with it.
 pub struct Compacted {
-    /// What is said.
     pub answer: CompactAnswer,
     /// The new history, if there is one.
     pub history: Option<History>,

@@ -263,7 +263,6 @@ impl CostInfo {
         self
     }
 
-    /// In a sentence.
     pub fn sentence(&self) -> String {
         let dollars = |it: f64| format!("${it:.4}");
         let mut out = match (self.spent_dollars, self.own_dollars, self.prefix_dollars) {

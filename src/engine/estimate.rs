@@ -110,7 +110,6 @@ fn past(it: &sessions::PastCompaction) -> PastInfo {
 /// So many of the largest parts are shown.
 const LARGEST: usize = 10;
 
-/// The largest parts.
 fn largest(measured: &Measured<'_>) -> Vec<Large> {
     // Of parts of one message and one size the first.
     let order = |it: &(u64, usize, usize, &Part)| (std::cmp::Reverse(it.0), it.1, it.2);

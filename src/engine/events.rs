@@ -15,9 +15,7 @@ use crate::answers::CompactAnswer;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// It begins.
     Started {
-        /// By which profile.
         profile: String,
         /// `manual`, `auto` or `overflow`.
         trigger: String,
@@ -32,25 +30,20 @@ pub enum Event {
     },
     /// A summary is asked for.
     Asked {
-        /// Of whom.
         summarizer: String,
         /// Tokens that it may have.
         budget: u64,
     },
     /// It is asked for again.
     Retry {
-        /// Which time.
         number: u32,
         /// Of how many at most.
         of: u32,
-        /// Why.
         why: String,
     },
-    /// It is done.
     Compacted {
         /// Tokens of the messages before.
         tokens_before: u64,
-        /// And after.
         tokens_after: u64,
         /// Handle of the original session, once archived.
         handle: Option<String>,
@@ -63,7 +56,6 @@ pub enum Event {
     Failed {
         /// A `reason_code` of the contract.
         reason_code: String,
-        /// A sentence.
         reason: String,
     },
 }

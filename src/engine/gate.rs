@@ -16,7 +16,6 @@ use score::{self, Class, Loss, Probe, Score};
 pub struct MinKept {
     /// Of all.
     pub all: Option<f64>,
-    /// Of a class.
     pub classes: BTreeMap<Class, f64>,
 }
 

@@ -25,15 +25,12 @@ const COOL_DOWN_MS: i64 = 30_000;
 /// Within so many first bytes a session says which version wrote it.
 const VERSION_IN: u64 = 262_144;
 
-/// What was installed.
 pub(super) struct Installed {
     /// What was written: a file, or `database#session`.
     pub(super) output: String,
-    /// What to resume.
     pub(super) session_id: String,
     /// The command that does.
     pub(super) resume: String,
-    /// When it counts.
     pub(super) takes_effect: &'static str,
     /// Who should do what next.
     pub(super) next: Next,
@@ -61,9 +58,7 @@ pub(super) struct Mark {
 
 /// Where a session lies.
 pub(super) enum Place {
-    /// In a file.
     File(PathBuf),
-    /// In OpenCode's database.
     Rows(PathBuf, String),
 }
 

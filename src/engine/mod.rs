@@ -61,7 +61,6 @@ pub use seat_event::SeatAnswer;
 pub use seat_items::{ItemsAsk, ItemsDone};
 pub use seat_log::SeatEntry;
 
-/// Everything that acts.
 pub struct Engine {
     /// What the user wants, resolved.
     pub config: Config,
@@ -79,7 +78,6 @@ const RECALL: &str = "epitome recall {handle}";
 /// A size: so many tokens, or a share of the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Amount {
-    /// Tokens.
     Tokens(u64),
     /// Share of the messages' tokens, 0 to 1.
     Share(f64),
@@ -124,7 +122,6 @@ impl Amount {
 /// What is to be done with a result.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum To {
-    /// Nothing is written.
     #[default]
     Plan,
     /// A file of that path; in the session's own format, or as the messages that were asked for.
@@ -140,7 +137,6 @@ pub enum To {
 /// What a caller asks for, in the words of interface.md.
 #[derive(Debug, Clone)]
 pub struct Ask {
-    /// How to compact.
     pub profile: Profile,
     /// Instead of the session's model.
     pub model: Option<String>,
@@ -148,7 +144,6 @@ pub struct Ask {
     pub window: Option<u64>,
     /// Tokens of system prompt and tools of bare messages.
     pub overhead: Option<u64>,
-    /// By which ruler.
     pub tokenizer: Tokenizer,
     /// What the messages may have afterwards.
     pub budget: Option<Amount>,
@@ -156,13 +151,11 @@ pub struct Ask {
     pub keep: Option<Amount>,
     /// What to look at.
     pub focus: Option<String>,
-    /// How deep.
     pub style: Style,
     /// Facts to carry word for word.
     pub pins: Vec<String>,
     /// Obey the profile's own trigger.
     pub auto: bool,
-    /// Why it runs.
     pub cause: Cause,
     /// Plain messages of this API instead of the session's own format.
     pub messages_as: Option<Format>,

@@ -22,7 +22,6 @@ pub enum SessionRef {
     Named(String),
     /// Messages given in the call.
     Inline(Vec<u8>),
-    /// Nothing was said.
     Unsaid,
 }
 
@@ -30,7 +29,6 @@ pub enum SessionRef {
 pub struct Opened {
     /// What it was read from.
     pub source: Box<dyn Source + Send>,
-    /// It.
     pub session: Session,
     /// Where it lies, if in a file of the caller's.
     pub path: Option<PathBuf>,

@@ -19,7 +19,6 @@ use sessions::{self, Format, Memory, Mode, Session, Source};
 
 /// What was found in the archive.
 pub struct Kept {
-    /// Whose it is.
     pub scope: Scope,
     /// What is known of it.
     pub entry: Entry,
@@ -181,7 +180,6 @@ pub(super) struct Undo<'a> {
     pub(super) session: Session,
 }
 
-/// What was done.
 pub(super) struct Done {
     pub(super) status: &'static str,
     pub(super) id: String,

@@ -29,7 +29,6 @@ pub(super) const MODE: &str = "seat";
 /// How an agent asks.
 #[derive(Debug, Clone, Default)]
 pub struct SeatAsk {
-    /// Why it compacts.
     pub cause: Cause,
     /// What the user wrote behind the command.
     pub focus: Option<String>,
@@ -37,7 +36,6 @@ pub struct SeatAsk {
     pub window: Option<u64>,
 }
 
-/// The answer.
 #[derive(Debug, Clone)]
 pub struct Seated {
     /// The summary, then the end of the conversation as it was.

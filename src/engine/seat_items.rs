@@ -10,7 +10,6 @@ use history::{History, Kind as Why, Message, Meta, Part, Role, Text};
 use sessions::codex::{is_contextual, own_summary};
 use sessions::{self, Format, Memory, SUMMARY_START};
 
-/// What passes.
 pub struct ItemsAsk {
     /// A JSON array of items or messages.
     pub items: Vec<u8>,
@@ -24,7 +23,6 @@ pub struct ItemsAsk {
     pub prompts: Prompts,
 }
 
-/// The compaction.
 pub struct ItemsDone {
     /// The summary and the end of the conversation as one text.
     pub text: String,

@@ -9,12 +9,10 @@ use serde::{Deserialize, Serialize};
 /// Above so many bytes, the older half goes.
 const LARGEST: u64 = 256 << 10;
 
-/// One compaction.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SeatEntry {
     /// Milliseconds since 1970.
     pub at: i64,
-    /// Which client asked.
     pub client: String,
     /// Its session, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

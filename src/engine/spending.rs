@@ -26,7 +26,6 @@ const WORTH: u64 = 20_000;
 /// What is known of the messages after a change, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct After {
-    /// All of them.
     pub(super) tokens: u64,
     /// Those before the first that changes.
     pub(super) prefix: u64,

@@ -32,7 +32,6 @@ pub(super) enum Drafted {
     Offline(Vec<String>),
     /// Nobody was asked: what asking would cost.
     Priced(CostInfo),
-    /// It was written.
     Text(Draft),
     /// The calling agent's model is to write it.
     Asked {
@@ -40,7 +39,6 @@ pub(super) enum Drafted {
         handle: String,
         /// What it is asked.
         ask: String,
-        /// Who does what.
         next: Next,
     },
 }

@@ -39,7 +39,6 @@ pub enum Gathered {
 }
 
 impl Room {
-    /// Gathers a body.
     pub async fn gather(&self, headers: &HeaderMap, mut body: Body) -> Gathered {
         let declared = headers.get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse::<usize>().ok());
         if declared.is_some_and(|it| it > LARGEST) {
@@ -93,7 +92,6 @@ fn joined(mut pieces: Vec<Bytes>, size: usize) -> Bytes {
 /// How a body is compressed, as far as it can be looked into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coding {
-    /// It is not.
     Plain,
     /// `zstd`.
     Zstd,

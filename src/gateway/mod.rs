@@ -51,7 +51,6 @@ const NAME: &str = "gateway";
 /// An engine for the calls of an owner.
 pub type Engines = Arc<dyn Fn(&str) -> Result<Engine> + Send + Sync>;
 
-/// Who calls.
 #[derive(Debug, Clone)]
 pub struct Caller {
     /// Whose archive and capsules these are.
@@ -111,7 +110,6 @@ impl Gateway {
         self.upstream.as_ref().map(Upstream::host)
     }
 
-    /// Answers a request.
     pub async fn handle(self: Arc<Self>, caller: Caller, request: Request<Body>) -> Response<Body> {
         if request.headers().contains_key(UPGRADE) {
             return self.without_upgrade(&caller, request).await;

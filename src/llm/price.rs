@@ -19,7 +19,6 @@ pub struct Predicted {
     pub own: f64,
     /// US dollars behind the session's own request; nothing where that cannot be built.
     pub prefix: Option<f64>,
-    /// The cheaper form.
     pub form: Form,
     /// After so many turns of the session what the shorter context saves has paid for it; nothing if never.
     pub pays_after: Option<u64>,

@@ -28,7 +28,6 @@ pub trait Line {
 pub trait Clock {
     /// Milliseconds since the talk began.
     fn elapsed(&self) -> u64;
-    /// Waits.
     fn wait(&self, ms: u64) -> Local<'_, ()>;
 }
 
@@ -44,7 +43,6 @@ pub enum Progress {
 }
 
 impl Progress {
-    /// In words.
     pub fn words(&self, who: &str) -> String {
         match self {
             Self::Asking(None) => format!("asking {who}"),

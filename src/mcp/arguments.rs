@@ -35,7 +35,6 @@ const OF_CLIENTS: [&str; 1] = ["wait_for_previous"];
 pub(crate) struct Arguments(pub(crate) BTreeMap<String, Box<RawValue>>);
 
 impl Arguments {
-    /// From parsed JSON.
     pub(crate) fn of(arguments: serde_json::Map<String, serde_json::Value>) -> Self {
         let raw = |(name, value): (String, serde_json::Value)| {
             Some((name, serde_json::value::to_raw_value(&value).ok()?))

@@ -16,7 +16,6 @@ use history::error::{Error, Kind, Result};
 use sessions::Format;
 use tokens::Tokenizer;
 
-/// Who calls.
 #[derive(Clone)]
 pub(crate) struct Caller {
     /// Whose archive and memory it is.

@@ -167,7 +167,6 @@ pub(super) fn stamp(folder: &Path) -> Vec<(String, Option<SystemTime>)> {
     out
 }
 
-/// A prompt file.
 #[derive(Debug, PartialEq)]
 struct File {
     description: Option<String>,

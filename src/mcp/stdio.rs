@@ -132,7 +132,6 @@ fn thread(name: &str) -> std::thread::Builder {
     std::thread::Builder::new().name(name.to_owned())
 }
 
-/// Standard input.
 enum Input {
     /// A pipe of which the system says when it can be read. Opened anew, so that whoever else holds it goes on as before;
     /// only Linux can do that.

@@ -20,7 +20,6 @@ struct Step {
     sum: Tokens,
 }
 
-/// Draws the card.
 pub(super) fn context(out: &mut String, page: &Page) {
     if page.before.is_empty() {
         return;

@@ -16,17 +16,13 @@ pub enum Category {
     /// Instructions, client context and tool definitions.
     #[default]
     System,
-    /// Earlier summaries.
     Summary,
     /// What the user said.
     User,
     /// What the model said.
     Assistant,
-    /// What it thought.
     Reasoning,
-    /// Tool calls.
     Calls,
-    /// Tool outputs.
     Outputs,
     /// Images and the like.
     Media,
@@ -105,7 +101,6 @@ pub struct Entry {
     pub category: Category,
     /// Its tokens by category.
     pub tokens: Tokens,
-    /// Its beginning.
     pub text: String,
     /// What becomes of it.
     pub fate: Fate,
@@ -157,10 +152,8 @@ impl Remains {
     }
 }
 
-/// A fact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fact {
-    /// Its kind.
     pub class: Class,
     /// It, in one line.
     pub text: String,
@@ -173,7 +166,6 @@ pub struct Fact {
 /// What a page shows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page {
-    /// The session's name.
     pub title: String,
     /// Agent, model, dates: what stands below the name.
     pub about: Vec<String>,
@@ -185,9 +177,7 @@ pub struct Page {
     pub overhead: u64,
     /// How tokens were counted.
     pub counted: String,
-    /// What happened before.
     pub marks: Vec<Mark>,
-    /// The messages.
     pub before: Vec<Entry>,
     /// What they become; empty if nothing would be done.
     pub after: Vec<Entry>,
@@ -195,12 +185,10 @@ pub struct Page {
     pub reason: String,
     /// Weighted share of the facts that is still said.
     pub kept: Option<f64>,
-    /// The facts.
     pub facts: Vec<Fact>,
 }
 
 impl Page {
-    /// The HTML document.
     pub fn html(&self) -> String {
         let mut out = String::from("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
         out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");

@@ -9,7 +9,6 @@ const BUDGET: usize = 900_000;
 /// Characters that a message shows before it is opened.
 const SHOWN: usize = 260;
 
-/// Draws both columns.
 pub(super) fn sides(out: &mut String, page: &Page) {
     if page.before.is_empty() {
         return;

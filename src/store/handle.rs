@@ -60,7 +60,6 @@ impl Handle {
         (digits > 0 && digits < Self::LEN).then_some(Self(text))
     }
 
-    /// Its characters.
     pub fn as_str(&self) -> &str {
         // Always ASCII: both ways to make one choose from `ALPHABET`.
         std::str::from_utf8(&self.0).unwrap_or_default()

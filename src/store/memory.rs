@@ -17,7 +17,6 @@ pub const SESSION_SUMMARY: &str = "[Session Summary]";
 pub enum MemoryScope {
     /// The user's, in every project.
     User,
-    /// The project's.
     #[default]
     Project,
 }
@@ -34,7 +33,6 @@ pub enum MemoryKind {
     ErrorSolution,
     /// What the user likes.
     Preference,
-    /// What was learnt.
     #[default]
     LearnedPattern,
     /// The summary of a session.
@@ -42,7 +40,6 @@ pub enum MemoryKind {
 }
 
 impl MemoryKind {
-    /// All of them.
     pub const ALL: [Self; 6] = [
         Self::ProjectConfig,
         Self::Architecture,
@@ -73,21 +70,16 @@ impl MemoryKind {
     }
 }
 
-/// Something to remember.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Note {
-    /// The text.
     pub content: String,
     /// What it is about.
     #[serde(rename = "type", default)]
     pub kind: MemoryKind,
-    /// Whose it is.
     #[serde(default)]
     pub scope: MemoryScope,
-    /// In every summary.
     #[serde(default)]
     pub pinned: bool,
-    /// Labels.
     #[serde(default)]
     pub tags: Vec<String>,
     /// The session it comes from.
@@ -110,24 +102,19 @@ impl Note {
     }
 }
 
-/// Something remembered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
-    /// Its name.
     pub id: Handle,
     /// The text, without private passages and secrets.
     pub content: String,
     /// What it is about.
     #[serde(rename = "type")]
     pub kind: MemoryKind,
-    /// Whose it is.
     pub scope: MemoryScope,
     /// When it was remembered, in milliseconds since 1970.
     #[serde(rename = "created_at")]
     pub created: i64,
-    /// In every summary.
     pub pinned: bool,
-    /// Labels.
     pub tags: Vec<String>,
     /// The session it comes from.
     pub session: Option<String>,

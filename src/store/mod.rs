@@ -70,16 +70,13 @@ pub enum What {
     Session,
     /// A message of one.
     Message,
-    /// A tool's output.
     Output,
     /// A compaction; its text is its summary (a snapshot), its original the session.
     Compaction,
-    /// Something remembered.
     Memory,
 }
 
 impl What {
-    /// All of them.
     pub const ALL: [Self; 5] = [Self::Session, Self::Message, Self::Output, Self::Compaction, Self::Memory];
 
     /// The name used in JSON and in the database.
@@ -97,7 +94,6 @@ impl What {
 /// The bytes of an original.
 #[derive(Clone, Copy)]
 pub enum Body<'a> {
-    /// In memory.
     Bytes(&'a [u8]),
     /// Read piece by piece, never all at once.
     Source(&'a dyn Source),
@@ -145,7 +141,6 @@ pub struct SessionRef {
 /// A compaction about to happen.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NewCompaction {
-    /// The profile's name.
     pub profile: String,
     /// `manual`, `auto` or `overflow`.
     pub trigger: String,
@@ -170,7 +165,6 @@ pub struct Batch<'a> {
     pub compaction: Option<NewCompaction>,
 }
 
-/// What was stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
     /// One for each original, in order.
@@ -184,9 +178,7 @@ pub struct Stored {
 /// What is known of a stored thing besides its bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Entry {
-    /// Its name.
     pub handle: Handle,
-    /// What it is.
     #[serde(rename = "kind")]
     pub what: What,
     /// Its project; empty when it belongs to the user.
@@ -212,7 +204,6 @@ pub struct Entry {
 pub struct Removed {
     /// Where its bytes are.
     pub handle: Handle,
-    /// Message or output.
     #[serde(rename = "kind")]
     pub what: What,
     /// Number of its message in the live messages before.
@@ -221,7 +212,6 @@ pub struct Removed {
     pub call_id: Option<String>,
     /// The tool that made an output.
     pub tool: Option<String>,
-    /// Its tokens.
     pub tokens: u64,
 }
 
@@ -241,13 +231,10 @@ pub struct Applied {
 /// A compaction that was stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compaction {
-    /// Its name.
     pub handle: Handle,
     /// When, in milliseconds since 1970.
     pub at: i64,
-    /// Of what.
     pub session: SessionRef,
-    /// The profile's name.
     pub profile: String,
     /// `manual`, `auto` or `overflow`.
     pub trigger: String,
@@ -287,7 +274,6 @@ impl Reach {
     }
 }
 
-/// A search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
     /// Words; `"…"` is a phrase.
@@ -302,15 +288,12 @@ pub struct Query {
     pub offset: u32,
 }
 
-/// One result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Hit {
-    /// What was found.
     #[serde(flatten)]
     pub entry: Entry,
     /// How well it fits: higher is better; comparable within one search.
     pub score: f64,
-    /// Where in it.
     pub snippet: Snippet,
     /// The range that brings just this, where the handle names something larger: a message of a session.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -320,7 +303,6 @@ pub struct Hit {
 /// The results of a search.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Found {
-    /// Best first.
     pub hits: Vec<Hit>,
     /// The offset to go on with, if there is more.
     pub next: Option<u32>,
@@ -333,13 +315,11 @@ pub struct Found {
 pub struct Typed {
     /// `prompt`.
     pub kind: &'static str,
-    /// The agent's name.
     pub agent: &'static str,
     /// The session it was typed in.
     pub session: String,
     /// When, in milliseconds since 1970.
     pub at: i64,
-    /// Where in it.
     pub snippet: Snippet,
 }
 
@@ -356,14 +336,12 @@ pub struct Recalled {
     pub passed: usize,
 }
 
-/// Which memories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MemoryFilter {
     /// The user's or the project's; `None` for both.
     pub scope: Option<MemoryScope>,
     /// Only of this type.
     pub kind: Option<MemoryKind>,
-    /// Only pinned ones.
     pub pinned: bool,
     /// At most so many; `None` for all.
     pub limit: Option<u32>,
@@ -374,9 +352,7 @@ pub struct MemoryFilter {
 /// What an import did.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Imported {
-    /// Newly remembered.
     pub added: u32,
-    /// Known before.
     pub known: u32,
     /// Number of a note (from 0) that was refused, and why.
     pub refused: Vec<(u32, String)>,
@@ -389,14 +365,12 @@ pub struct Tidied {
     pub kept: Handle,
     /// The ones it stands for. They are not deleted, only no longer listed or found.
     pub superseded: Vec<Handle>,
-    /// Why.
     pub why: &'static str,
 }
 
 /// A value put down under a name, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
-    /// The value.
     pub value: String,
     /// Milliseconds since 1970.
     pub at: i64,
@@ -415,11 +389,8 @@ pub struct Retention {
 /// What was, or would be, let go of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Collected {
-    /// Compactions.
     pub compactions: u64,
-    /// Originals.
     pub originals: u64,
-    /// Superseded memories.
     pub memories: u64,
     /// Expired asks and marks.
     pub expired: u64,
@@ -447,7 +418,6 @@ pub struct Stats {
     pub stored_bytes: u64,
     /// Size of the database file; 0 in memory.
     pub file_bytes: u64,
-    /// Schema version.
     pub version: u32,
 }
 
@@ -486,7 +456,6 @@ pub trait Store: Send + Sync {
     /// Whole sessions as far as `reach` goes, newest first; of one that was stored several times, each time.
     fn sessions(&self, scope: &Scope, reach: &Reach, limit: u32) -> Result<Vec<Entry>>;
 
-    /// A compaction.
     fn compaction(&self, scope: &Scope, handle: &str) -> Result<Compaction>;
 
     /// The compactions of a session (or of the project), newest first.
@@ -503,7 +472,6 @@ pub trait Store: Send + Sync {
     /// Remembers many, all but the refused ones.
     fn import(&self, scope: &Scope, notes: &[Note], at: i64) -> Result<Imported>;
 
-    /// One memory.
     fn memory(&self, scope: &Scope, handle: &str) -> Result<Memory>;
 
     /// Memories of the project and the user, newest first.

@@ -15,26 +15,22 @@ const STRETCH: usize = 64 * 1024;
 /// Lines shown around a match, at most.
 const MAX_AROUND: u64 = 100;
 
-/// Which part.
 #[derive(Debug, Clone)]
 pub enum Range {
     /// `10-40`, `10-`, `10`: lines, the first is 1, the last included.
     Lines {
-        /// First line.
         from: u64,
         /// Last line; `u64::MAX` for all that follow.
         to: u64,
     },
     /// `b0-4096`, `b4096-`: bytes, the first is 0, the end not included; widened to whole characters.
     Bytes {
-        /// First byte.
         from: u64,
         /// The byte after the last; `u64::MAX` for all that follow.
         to: u64,
     },
     /// `m12`, `m12-14`: messages of a session, the first is 0, the last included; numbered as in a summary (`#12`).
     Messages {
-        /// First message.
         from: u64,
         /// Last message; `u64::MAX` for all that follow.
         to: u64,
@@ -51,7 +47,6 @@ pub enum Range {
 }
 
 impl Range {
-    /// All of it.
     pub const WHOLE: Self = Self::Bytes { from: 0, to: u64::MAX };
 
     /// Reads a range as written above; `+-2` and `2` stand for `±2`.

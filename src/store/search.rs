@@ -140,7 +140,6 @@ fn limits(query: &Query) -> (Option<&str>, Option<String>) {
     }
 }
 
-/// The newest matches.
 fn matching(connection: &Connection, scope: &Scope, query: &Query, expression: &str) -> Result<Vec<Match>> {
     let (session, only) = limits(query);
     let project = match query.reach {

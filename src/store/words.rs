@@ -43,7 +43,6 @@ pub(super) fn indexed(text: &str) -> String {
 enum Run<'a> {
     /// Characters of a script without spaces.
     Pairs(&'a str),
-    /// Letters and digits.
     Word(&'a str),
     /// One character that is neither.
     Between,

@@ -63,7 +63,6 @@ impl Error {
         Self(Box::new(Repr { kind, detail: detail.into(), place: None, source: None }))
     }
 
-    /// Says where.
     #[must_use]
     pub fn at(mut self, file: impl Into<String>, line: Option<u64>) -> Self {
         self.0.place = Some(Place { file: file.into(), line });

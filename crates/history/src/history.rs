@@ -25,7 +25,6 @@ pub struct Weight {
 }
 
 impl Weight {
-    /// Weighs a text.
     pub fn of(text: &str) -> Self {
         wide::over::<Weigh<true>>(text.as_bytes())
     }
@@ -127,7 +126,6 @@ pub struct Text {
 enum Figures {
     /// Weight, and what each measure found.
     Narrow([u32; 5], [AtomicU32; Measure::COUNT]),
-    /// The same.
     Wide(Box<(Weight, [AtomicU64; Measure::COUNT])>),
 }
 
@@ -137,7 +135,6 @@ const NARROW: u64 = 4 << 20;
 
 /// What no measure finds; stands until somebody asks.
 const UNASKED: u64 = u64::MAX;
-/// The same, narrow.
 const UNASKED_NARROW: u32 = u32::MAX;
 
 impl Figures {
@@ -211,7 +208,6 @@ impl Clone for Figures {
 pub enum Measure {
     /// Told from the text's shape.
     Shape,
-    /// Counted exactly.
     Exact,
 }
 
@@ -280,7 +276,6 @@ impl Text {
         Self { text: out.into(), figures }
     }
 
-    /// The text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -327,14 +322,12 @@ impl<T: Into<Arc<str>>> From<T> for Box<Text> {
     }
 }
 
-/// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     /// System or developer instructions inside the messages.
     System,
     /// The user, or the client in the user's place.
     User,
-    /// The model.
     Assistant,
     /// A tool answering, in APIs that have a role for it (results may also stand in user messages).
     Tool,
@@ -346,7 +339,6 @@ pub const SUMMARY_START: &str = "Earlier conversation compacted:";
 /// Why a message is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Somebody said it.
     Said,
     /// The client put it there: instructions, environment, reminders, hook output. Never the user's words.
     Context,
@@ -360,7 +352,6 @@ pub enum Kind {
     Continue,
 }
 
-/// The model's thinking.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reasoning {
     /// What of it can be read; may be empty.
@@ -428,13 +419,10 @@ pub struct Refusal {
 /// A kind of attachment, as far as its price depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MediaKind {
-    /// A picture.
     Image,
     /// A PDF.
     Pdf,
-    /// Sound.
     Audio,
-    /// Anything else.
     Other,
 }
 
@@ -456,7 +444,6 @@ pub struct Media {
 pub struct Opaque {
     /// Whose it is: a format's name such as `anthropic`.
     pub api: Arc<str>,
-    /// Its type tag.
     pub kind: Arc<str>,
     /// Compact JSON, verbatim but for white space.
     pub raw: Text,
@@ -465,17 +452,12 @@ pub struct Opaque {
 /// A piece of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
-    /// Plain text.
     Text(Text),
-    /// Thinking.
     Reasoning(Reasoning),
     /// A tool call.
     Call(Call),
-    /// A tool's answer.
     Output(Output),
-    /// An attachment.
     Media(Media),
-    /// Somebody else's block.
     Opaque(Opaque),
 }
 
@@ -512,10 +494,8 @@ impl Usage {
     }
 }
 
-/// A message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Who speaks.
     pub role: Role,
     /// Why it is there.
     pub kind: Kind,
@@ -599,7 +579,6 @@ pub struct Meta {
     pub session: Option<Arc<str>>,
     /// The model that answered last.
     pub model: Option<Arc<str>>,
-    /// The working directory.
     pub cwd: Option<Arc<str>>,
     /// The context window in tokens, where the session itself says it.
     pub window: Option<u64>,
@@ -633,7 +612,6 @@ impl PartialEq for History {
 impl Eq for History {}
 
 impl History {
-    /// Of these messages.
     pub fn new(messages: Vec<Message>, meta: Meta) -> Self {
         Self { messages, units: OnceLock::new(), meta }
     }

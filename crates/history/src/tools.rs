@@ -15,13 +15,11 @@ use crate::Call;
 /// What a tool is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Meaning {
-    /// Reads a file.
     Read,
     /// Changes part of a file.
     Edit,
     /// Writes a whole file, which is new unless the output says otherwise.
     Create,
-    /// Removes a file.
     Delete,
     /// Moves a file from `path` to `to`.
     Rename,
@@ -31,11 +29,9 @@ pub enum Meaning {
     Attend,
     /// Looks for text or names in files.
     Search,
-    /// Lists a directory.
     List,
     /// Writes or changes the plan or to-do list.
     Plan,
-    /// Asks the user.
     Ask,
     /// Fetches or searches the web.
     Fetch,
@@ -48,7 +44,6 @@ pub enum Meaning {
 /// One thing that a call does. A call can do several: a patch touches three files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Action {
-    /// What.
     pub meaning: Meaning,
     /// The file or directory, as the call wrote it. May be relative to `dir`.
     pub path: Option<String>,

@@ -12,7 +12,6 @@ pub const ROWS: usize = 64;
 
 /// Something that is found in one pass over bytes.
 pub trait Pass {
-    /// What is found.
     type Found;
 
     /// Goes over the bytes. `planes` takes a row apart: the bytes' lowest bits, the first byte's lowest; then their
@@ -21,7 +20,6 @@ pub trait Pass {
     fn over(bytes: &[u8], planes: impl Fn(&Row) -> [u64; 8]) -> Self::Found;
 }
 
-/// Runs a pass.
 #[inline]
 pub fn over<P: Pass>(bytes: &[u8]) -> P::Found {
     #[cfg(target_arch = "x86_64")]

@@ -20,7 +20,6 @@ pub enum Baseline {
 }
 
 impl Baseline {
-    /// All of them.
     pub const ALL: [Self; 5] =
         [Self::KeepLast, Self::UserOnly, Self::Masking, Self::Skeleton, Self::FileList];
 

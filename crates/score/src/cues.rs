@@ -6,16 +6,13 @@ use super::probe::FileOp;
 /// Which way a rule points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sign {
-    /// Do it.
     Require,
-    /// Do not.
     Forbid,
 }
 
 /// Where in a clause a cue counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Wherever it stands.
     Anywhere,
     /// At the start of a clause, where verbs are orders.
     Opening,
@@ -391,7 +388,6 @@ pub(super) const NOT_A_DECISION: &[&str] = &[
     "let's go", "let's say", "let's do a", "no, that's",
 ];
 
-/// Says yes.
 pub(super) const YES: &[&str] = &[
     "yes", "yeah", "yep", "yup", "sure", "ok", "okay", "do it", "go ahead", "go for it", "sounds good",
     "please do", "correct", "agreed",
@@ -400,7 +396,6 @@ pub(super) const YES: &[&str] = &[
     "vale", "claro", "да", "давай", "хорошо", "ja", "gerne", "oui", "d'accord",
 ];
 
-/// Says no.
 pub(super) const NO: &[&str] = &[
     "no", "nope", "nah", "don't", "stop", "不", "不要", "不用", "不是", "いいえ", "いや", "아니", "아니요", "нет", "nein",
     "non",
@@ -433,7 +428,6 @@ pub(super) const APPROACH: &[&str] = &[
     "enfoque", "подход", "ansatz", "approche",
 ];
 
-/// Gives a reason.
 pub(super) const BECAUSE: &[&str] = &[
     "because", "since", "due to", "as the", "as it", "so ", "which ", " - ", "—", "therefore", "after ",
     "因为", "因為", "由于", "由於", "所以", "ため", "ので", "때문",

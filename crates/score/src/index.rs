@@ -11,7 +11,6 @@ use history::{Kind, Message, Part, Role};
 pub(super) enum Origin {
     /// Text of a message.
     Text,
-    /// A tool's output.
     Output,
     /// The arguments of a call.
     Call,

@@ -55,7 +55,6 @@ pub struct Tally {
     pub kept: usize,
     /// Not there, but a message that establishes them can be got back through a handle.
     pub recoverable: usize,
-    /// Neither.
     pub lost: usize,
 }
 
@@ -85,7 +84,6 @@ enum Fate {
 /// A fact that is not there any more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Loss {
-    /// Its kind.
     pub class: Class,
     /// It, in one line.
     pub text: String,
@@ -98,7 +96,6 @@ pub struct Loss {
 /// Tokens, as the caller's counter has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Tokens {
-    /// Of the source.
     pub before: u64,
     /// Of the compacted history.
     pub after: u64,
@@ -106,7 +103,6 @@ pub struct Tokens {
     pub tail: u64,
 }
 
-/// What survived.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Score {
     /// [`VERSION`].
@@ -125,7 +121,6 @@ pub struct Score {
     pub tail_messages: usize,
     /// Messages before and after.
     pub messages: (usize, usize),
-    /// Tokens.
     pub tokens: Tokens,
     /// What is not there, heaviest class first.
     pub lost: Vec<Loss>,

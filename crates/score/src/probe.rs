@@ -92,9 +92,7 @@ pub enum FileOp {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Polarity {
-    /// Do it.
     Require,
-    /// Do not.
     Forbid,
     /// Both in one sentence.
     Mixed,
@@ -119,12 +117,10 @@ pub struct Outcome {
 pub enum Fact {
     /// A sentence with an obligation in it.
     Rule {
-        /// The sentence.
         text: String,
         /// Which way it points.
         polarity: Polarity,
     },
-    /// A file.
     File {
         /// Relative to the working directory if it is below it.
         path: String,
@@ -133,14 +129,11 @@ pub enum Fact {
         /// All that was ever done to it.
         done: Vec<FileOp>,
     },
-    /// A command.
     Command {
         /// Its first line, without a leading `cd` and trailing filters.
         command: String,
-        /// Its latest outcome.
         outcome: Outcome,
     },
-    /// An error.
     Error {
         /// The line that says it, at most 160 characters.
         signature: String,
@@ -151,10 +144,8 @@ pub enum Fact {
     },
     /// An open plan item.
     Plan {
-        /// Its text.
         item: String,
     },
-    /// A decision.
     Decision {
         /// What was asked, if it answers a question.
         question: Option<String>,
@@ -163,11 +154,9 @@ pub enum Fact {
         /// Earlier answers to the same question.
         superseded: Vec<String>,
     },
-    /// An identifier.
     Identifier {
         /// The word that says what it is of; needed beside numbers.
         key: Option<String>,
-        /// The value.
         value: String,
     },
     /// An approach left, with the reason.
@@ -177,7 +166,6 @@ pub enum Fact {
     },
     /// A request or a question.
     Words {
-        /// It.
         text: String,
     },
 }
@@ -185,11 +173,9 @@ pub enum Fact {
 /// A fact of the source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Probe {
-    /// Its kind.
     pub class: Class,
     /// The messages of the source that establish it, rising; it counts as evicted if the last of them is.
     pub messages: Vec<usize>,
-    /// It.
     pub fact: Fact,
 }
 

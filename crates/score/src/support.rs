@@ -47,7 +47,6 @@ impl Claim {
 /// A statement without support.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unsupported {
-    /// Its kind.
     pub claim: Claim,
     /// The path, command, hash, quote or phrase.
     pub text: String,
@@ -160,7 +159,6 @@ fn stands(source: &History, it: &Unsupported) -> bool {
 struct Rows {
     /// Whether some row begins with a word of this [`mark`]: most places are passed over without a closer look.
     first: Vec<bool>,
-    /// Found or not.
     rows: HashMap<u64, bool>,
 }
 
@@ -464,7 +462,6 @@ fn whole_words(text: &str) -> &str {
     }
 }
 
-/// Texts between backticks.
 fn code_spans(line: &str) -> Vec<&str> {
     line.split('`').skip(1).step_by(2).filter(|it| !it.is_empty()).collect()
 }

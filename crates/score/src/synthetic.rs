@@ -7,7 +7,6 @@ use history::{Call, History, Kind, Message, Meta, Output, Part, Role};
 /// A made-up session and what was planted in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Planted {
-    /// The session.
     pub history: History,
     /// The planted facts, with the messages that establish them: six a turn, of classes U, F, X, E or I, and D.
     pub probes: Vec<Probe>,

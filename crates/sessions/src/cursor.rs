@@ -79,7 +79,6 @@ impl<'a> Cursor<'a> {
         take(self).map(|it| (it, begin..self.at))
     }
 
-    /// A truth value.
     pub fn bool(&mut self) -> Option<bool> {
         match self.peek()? {
             b't' => self.word("true").map(|()| true),
@@ -94,7 +93,6 @@ impl<'a> Cursor<'a> {
         raw.bytes().all(|it| it.is_ascii_digit()).then(|| raw.parse().ok())?
     }
 
-    /// A string.
     pub fn string(&mut self) -> Option<Cow<'a, str>> {
         if let Some(plain) = self.plain_string()? {
             return Some(Cow::Borrowed(plain));

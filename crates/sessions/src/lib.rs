@@ -116,7 +116,6 @@ pub enum Format {
     OpenAiChat,
     /// OpenAI Responses input items.
     OpenAiResponses,
-    /// Gemini contents.
     Gemini,
 }
 
@@ -231,7 +230,6 @@ pub struct Session {
     pub of_message: Origins,
     /// What was not understood.
     pub notes: Vec<Note>,
-    /// Compactions made earlier.
     pub past: Vec<PastCompaction>,
     /// What the agent would send next. `messages()[i].from == Some(i)`.
     pub history: History,

@@ -17,7 +17,6 @@ use history::json;
 pub struct Str<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl Str<'_> {
-    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -23,7 +23,6 @@ pub struct Request {
     pub at: Option<i64>,
     /// The model that answered.
     pub model: Option<Arc<str>>,
-    /// What was reported.
     pub usage: Usage,
     /// Number of the prompt that it worked on, in [`Requests::prompts`]; none before the first.
     pub prompt: Option<usize>,

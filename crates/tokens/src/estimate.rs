@@ -6,7 +6,6 @@ use super::media;
 use super::rates::Maker;
 use history::{Call, Media, MediaKind, Message, Opaque, Output, Part, Reasoning, Role, Weight, is_made_up};
 
-/// A heuristic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Heuristic {
     Chars4,

@@ -14,7 +14,6 @@ use super::hash::hash;
 use super::middle::{ceil, floor};
 use history::cores;
 
-/// An encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Encoding {
     /// `o200k_base`: GPT-4o and everything after.
@@ -149,7 +148,6 @@ const BYTES_HASHED_A_THREAD: usize = 2 * 1024 * 1024;
 
 type Memo = HashMap<u128, u64, BuildHasherDefault<Hashed>>;
 
-/// Keys are hashes.
 #[derive(Default)]
 struct Hashed(u64);
 

@@ -69,7 +69,6 @@ impl From<Estimator> for String {
 }
 
 impl Estimator {
-    /// All of them.
     pub const ALL: [Self; 7] = [
         Self::O200k,
         Self::Cl100k,
@@ -142,7 +141,6 @@ pub enum MethodKind {
     Reported,
     /// Counted with the model's own tokenizer family.
     Exact,
-    /// Estimated.
     Heuristic,
 }
 
@@ -160,7 +158,6 @@ impl MethodKind {
 /// How a figure was got and how far off it may be.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Method {
-    /// How.
     pub kind: MethodKind,
     /// The estimator that fills in where nothing was reported.
     pub estimator: Estimator,
@@ -188,9 +185,7 @@ pub struct Categories {
     pub user: u64,
     /// What the model said.
     pub assistant: u64,
-    /// What it thought.
     pub reasoning: u64,
-    /// Its tool calls.
     pub tool_calls: u64,
     /// What the tools answered.
     pub tool_outputs: u64,
@@ -218,7 +213,6 @@ impl std::ops::Add for Categories {
 }
 
 impl Categories {
-    /// All of it.
     pub fn total(&self) -> u64 {
         self.system
             + self.user

@@ -28,7 +28,6 @@ impl Maker {
     }
 }
 
-/// Prices in tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Rates {
     /// Tokens of the model for one of o200k.

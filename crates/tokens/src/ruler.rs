@@ -47,7 +47,6 @@ enum Basis {
     Shape,
     /// Exactly, with the maker's rates.
     Calibrated,
-    /// Exactly, text alone.
     Encoding(Encoding),
     /// As some system does.
     Heuristic(Heuristic),

@@ -16,7 +16,6 @@ mod change;
 
 pub use change::change;
 
-/// Its data folder.
 pub fn home(env: &Env) -> PathBuf {
     env.data.clone().unwrap_or_else(|| env.home.join(".local/share")).join("opencode")
 }

@@ -39,7 +39,6 @@ pub fn gemini_command(folder: &Path) -> (PathBuf, String) {
     (folder.join("commands/epitome/compact.toml"), gemini_cli::command_file())
 }
 
-/// pi's extension.
 pub fn pi_extension(folder: &Path, program: &Path) -> (PathBuf, String) {
     (folder.join("agent/extensions/epitome.ts"), with_program(PI, program))
 }

@@ -29,7 +29,6 @@ use crate::mcp::stdio;
 /// Events that wait for a client to read them.
 const QUEUE: usize = 32;
 
-/// The open streams.
 pub(super) struct Streams {
     open: Mutex<HashMap<Arc<str>, Stream>>,
     stop: CancellationToken,

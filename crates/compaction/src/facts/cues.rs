@@ -8,7 +8,6 @@ use serde::Deserialize;
 
 use super::expression::{Expression, is_plain};
 
-/// A language's file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Language {
@@ -101,7 +100,6 @@ impl List {
     }
 }
 
-/// The lists.
 pub(super) struct Cues {
     pub(super) forbid: List,
     pub(super) require: List,

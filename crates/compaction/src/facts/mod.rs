@@ -55,11 +55,9 @@ pub enum Topic {
     Decisions,
     /// Path and what was last done to it.
     Files,
-    /// Working directory.
     Directory,
     /// How to build, test, run; conventions.
     Setup,
-    /// Command and outcome.
     Commands,
     /// Errors and whether they were resolved.
     Errors,
@@ -88,11 +86,8 @@ pub enum Topic {
 /// Which way a rule points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Polarity {
-    /// Must not.
     Forbid,
-    /// Must.
     Require,
-    /// Rather.
     Prefer,
 }
 
@@ -105,17 +100,13 @@ pub enum Deed {
     Grown,
     /// Was there and was written anew as a whole.
     Written,
-    /// Changed in part.
     Edited,
-    /// Moved elsewhere.
     Renamed,
-    /// Removed.
     Deleted,
     /// Its changes were thrown away: it is as it was.
     Restored,
     /// Changed before an earlier compaction, as its summary says; only read since.
     Reread,
-    /// Only read.
     Read,
     /// Named in an earlier summary, which does not say what was done to it.
     Noted,
@@ -124,17 +115,14 @@ pub enum Deed {
 /// What kind of name an identifier is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Name {
-    /// A web address.
     Url,
     /// A commit or other hash.
     Hash,
     /// An issue, ticket or pull request.
     Ticket,
-    /// A git branch.
     Branch,
     /// A version with what it is of.
     Version,
-    /// A port.
     Port,
     /// A session or object id.
     Id,
@@ -147,7 +135,6 @@ pub enum Name {
 /// What a fact says beyond its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Detail {
-    /// Nothing.
     None,
     /// The text is a rule.
     Rule(Polarity),
@@ -176,7 +163,6 @@ pub enum Detail {
     },
     /// The text is what the user said to a question or proposal.
     Choice {
-        /// What was asked.
         asked: Option<String>,
         /// What the answer stands for, such as the text of option B; or what was refused.
         means: Option<String>,

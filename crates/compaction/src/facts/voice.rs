@@ -15,11 +15,9 @@ use history::{Call, History, Kind, Message, Output, Refusal};
 pub enum Voice {
     /// The user's, verbatim: it may be put in quotation marks.
     User,
-    /// The model's, verbatim.
     Model,
     /// Seen in what tools were asked and answered.
     Seen,
-    /// An earlier summary's.
     Summary,
 }
 
@@ -31,12 +29,10 @@ pub struct Words {
 }
 
 impl Words {
-    /// Whose they are.
     pub fn voice(&self) -> Voice {
         self.voice
     }
 
-    /// The text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -124,7 +120,6 @@ impl<'a> Prompt<'a> {
         &self.parts
     }
 
-    /// All of it.
     pub(super) fn whole(&self) -> Quote {
         Quote(self.parts.join("\n").trim().to_owned())
     }
@@ -169,7 +164,6 @@ impl<'a> Earlier<'a> {
         (message.kind == Kind::Summary).then_some(Self { message, number })
     }
 
-    /// Its texts.
     pub(super) fn texts(self) -> impl Iterator<Item = &'a str> {
         self.message.texts().map(|it| it.as_str())
     }

@@ -243,7 +243,6 @@ impl Work<'_> {
         }
     }
 
-    /// Adds an error.
     fn fails(&mut self, error: Fact) {
         if error.text.starts_with("CONFLICT") {
             self.conflicts.push(self.errors.len());

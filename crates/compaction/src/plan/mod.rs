@@ -52,7 +52,6 @@ pub enum Cause {
 pub struct Moment {
     /// Milliseconds since 1970.
     pub now: i64,
-    /// Why.
     pub cause: Cause,
     /// When this session was last compacted, ms since 1970.
     pub last_run: Option<i64>,
@@ -63,7 +62,6 @@ pub struct Moment {
 /// A summary that was stored earlier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Snapshot<'a> {
-    /// Its text.
     pub text: &'a str,
     /// The messages from the first on that it covers.
     pub covers: usize,
@@ -71,7 +69,6 @@ pub struct Snapshot<'a> {
 
 /// What is asked of a plan.
 pub struct Request<'a> {
-    /// How to compact.
     pub profile: &'a Profile,
     /// Only outputs; no summary.
     pub prune_only: bool,
@@ -134,56 +131,43 @@ pub enum Op {
     Shorten(OutputOp),
     /// Messages go, without a trace in the summary.
     Drop {
-        /// First message.
         from: usize,
         /// Message after the last.
         to: usize,
-        /// Why.
         why: String,
     },
     /// Messages are replaced by the summary.
     Summarize {
-        /// First message.
         from: usize,
         /// Message after the last.
         to: usize,
-        /// Why.
         why: String,
     },
     /// A finished turn becomes one line.
     Collapse {
-        /// First message.
         from: usize,
         /// Message after the last.
         to: usize,
-        /// The line.
         text: String,
         /// Where its messages will be.
         handle: String,
-        /// Their tokens.
         tokens: u64,
-        /// Why.
         why: String,
     },
     /// Messages that are not shown to a model which is asked for the summary: the input would be too long.
     Skip {
-        /// First message.
         from: usize,
         /// Message after the last.
         to: usize,
-        /// Why.
         why: String,
     },
     /// Something is put in, or stays elsewhere than it stood.
     Move {
-        /// The message.
         message: usize,
-        /// Why.
         why: String,
     },
 }
 
-/// A replaced output.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OutputOp {
     /// Number of the message.
@@ -192,7 +176,6 @@ pub struct OutputOp {
     pub part: usize,
     /// The call it answers.
     pub call_id: String,
-    /// The tool.
     pub tool: String,
     /// Tokens of the original.
     pub tokens_before: u64,
@@ -202,7 +185,6 @@ pub struct OutputOp {
     pub text: String,
     /// Where the original will be.
     pub handle: String,
-    /// Why.
     pub why: String,
 }
 
@@ -233,7 +215,6 @@ pub struct Need {
 /// The history that a plan was made for: its length and a digest of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Prefix {
-    /// Messages.
     pub count: usize,
     /// XXH3 of their content.
     pub digest: u64,
@@ -242,7 +223,6 @@ pub struct Prefix {
 /// What will be done, and why. A dry run, a preview, a log line and a test snapshot at once.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Plan {
-    /// The profile's name.
     pub profile: String,
     /// Why it was made.
     pub cause: Cause,
@@ -254,7 +234,6 @@ pub struct Plan {
     pub reason: Reason,
     /// What happens, in the order of the history.
     pub ops: Vec<Op>,
-    /// The new history.
     #[serde(skip)]
     pub layout: Vec<Item>,
     /// The summary that it needs.

@@ -10,12 +10,9 @@ use crate::profile::{Pass, Profile, SummaryRole};
 use history::{History, Kind, Message, Part, Role, Text};
 use tokens::Ruler;
 
-/// A new history.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// It.
     pub history: History,
-    /// Its messages' tokens.
     pub tokens: u64,
     /// The edit that turns the old messages into the new ones.
     pub replace: Replace,

@@ -10,15 +10,12 @@ use tokens::Filled;
 /// What a model takes, in tokens, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits<'a> {
-    /// Its name.
     pub model: Option<&'a str>,
-    /// The context window.
     pub window: Option<u64>,
     /// The user or the session said so; otherwise it is from a table.
     pub window_given: bool,
     /// The largest input, where the maker tells it apart.
     pub input: Option<u64>,
-    /// The largest answer.
     pub output: Option<u64>,
     /// Tokens of what is about to be sent, besides the history.
     pub next: Option<u64>,
@@ -28,9 +25,7 @@ pub struct Limits<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gate {
-    /// The switch.
     Switch,
-    /// The threshold.
     Threshold,
     /// The smallest size worth it.
     Minimum,
@@ -47,7 +42,6 @@ pub enum Gate {
 /// Whether a profile would compact now, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// Whether.
     pub due: bool,
     /// From which size of the context on, in tokens.
     pub at: Option<u64>,
@@ -132,7 +126,6 @@ fn cooling_down(trigger: &Trigger, now: i64, last: i64) -> Option<i64> {
     Some(now.saturating_sub(last)).filter(|it| (0..wait).contains(it))
 }
 
-/// Decides.
 pub fn verdict(
     history: &History,
     filled: Filled,

@@ -3,11 +3,9 @@
 use super::settings::layouts;
 use super::{Budget, Keep, Pass, Profile, Replace, Select, Shape, Slot, Summarize, TooLong, Turns};
 
-/// A contradiction.
 pub(super) struct Problem {
     /// Line in the text, where it is known.
     pub(super) line: Option<u64>,
-    /// A sentence.
     pub(super) what: String,
 }
 

@@ -149,7 +149,6 @@ pub enum NextRule {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct NativeStatus {
-    /// It was compacted.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub compacted: String,
     /// Only outputs were shortened.
@@ -173,9 +172,7 @@ pub struct NativeStatus {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Notices {
-    /// At the beginning.
     pub started: String,
-    /// At the end.
     pub compacted: String,
 }
 

@@ -8,7 +8,6 @@ use super::summary::{Prompts, SummarySpec};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum When {
-    /// Every time.
     #[default]
     Always,
     /// When the trigger is passed, or somebody asked, or the model refused the input as too long.
@@ -36,7 +35,6 @@ pub enum Pass {
 }
 
 impl Pass {
-    /// When it runs.
     pub fn when(&self) -> When {
         match self {
             Self::Outputs(step) => step.when,
@@ -51,13 +49,11 @@ impl Pass {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Outputs {
-    /// When it runs.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub when: When,
     /// Left out unless somebody asks for a prune, or a setting turns it on.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub off: bool,
-    /// Which ones.
     pub select: Select,
     /// The newest turns whose outputs are neither counted nor replaced.
     #[serde(default, skip_serializing_if = "super::is_default")]
@@ -116,7 +112,6 @@ pub enum Select {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stop {
-    /// At a summary.
     Summary,
     /// At an output that was cleared before.
     Cleared,
@@ -126,7 +121,6 @@ pub enum Stop {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum Replace {
-    /// This text.
     Placeholder(String),
     /// Its beginning and its end.
     Ends(Ends),
@@ -143,9 +137,7 @@ pub struct Ends {
     /// Text before; the number of characters left out is `{omitted}`, of the first `{first}` and last `{last}`.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub before: String,
-    /// Text between.
     pub between: String,
-    /// Text after.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub after: String,
     /// Outputs of these tools keep whole lines instead.
@@ -157,7 +149,6 @@ pub struct Ends {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Lines {
-    /// Of these tools.
     pub tools: Vec<String>,
     /// So many at each end.
     pub each: usize,
@@ -169,7 +160,6 @@ pub struct Lines {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Snip {
-    /// When it runs.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub when: When,
     /// Left out, unless a user's own profile turns it on.
@@ -189,7 +179,6 @@ pub struct Snip {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Collapse {
-    /// When it runs.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub when: When,
     /// The switch. While it is on, nothing is compacted by itself.
@@ -205,7 +194,6 @@ pub struct Collapse {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Summarize {
-    /// When it runs.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub when: When,
     /// What the summary message starts with. `{user-messages}` stands for the kept user messages, joined.
@@ -249,7 +237,6 @@ pub struct Summarize {
     /// How a model is asked.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub prompts: Prompts,
-    /// The summary's sections.
     pub summary: SummarySpec,
 }
 
@@ -280,7 +267,6 @@ pub struct Rounds {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum Keep {
-    /// Nothing.
     Nothing,
     /// As much of the end as the budget leaves: the last request with what follows it first, then whole units.
     Budget(Budget),
@@ -373,7 +359,6 @@ pub enum Slot {
     OlderUserMessages,
     /// The last kept user message.
     LastUserMessage,
-    /// The summary.
     Summary,
     /// The model's acknowledgement, always.
     Ack(String),
@@ -395,7 +380,6 @@ pub enum Slot {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Restore {
-    /// What.
     pub what: Restored,
     /// Line before each; `{name}` is filled in.
     pub title: String,
@@ -426,9 +410,7 @@ pub enum Restored {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SummaryRole {
-    /// The user's.
     #[default]
     User,
-    /// The model's.
     Assistant,
 }

@@ -12,7 +12,6 @@ use super::{Keep, Pass, Profile, Slot};
 pub struct Setting {
     /// Where it stands: `env:NAME`, or the agent's file and the path in it, as `AGENT:a.b`.
     pub from: String,
-    /// What it sets.
     pub sets: Sets,
 }
 
@@ -24,7 +23,6 @@ pub enum Sets {
     Share,
     /// A fixed size in tokens.
     Tokens,
-    /// The largest window.
     WindowAtMost,
     /// Percent of the usable window.
     UsablePercent,

@@ -128,7 +128,6 @@ impl Prompts {
 pub enum Style {
     /// Pinned facts and one line for the rest.
     Brief,
-    /// Everything that fits.
     #[default]
     Detailed,
     /// Files, commands, errors and identifiers first.

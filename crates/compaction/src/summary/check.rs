@@ -21,21 +21,17 @@ pub enum Fault {
     ToolCall,
     /// These sections are missing, although there is something to say.
     Missing {
-        /// Their titles.
         titles: Vec<String>,
     },
     /// It is longer than what it stands for.
     Grown {
-        /// Its tokens.
         tokens: u64,
         /// Those of what it stands for.
         of: u64,
     },
     /// It is longer than allowed.
     TooLong {
-        /// Its tokens.
         tokens: u64,
-        /// Those allowed.
         most: u64,
     },
     /// It is in another language.
@@ -201,7 +197,6 @@ pub struct Form<'a> {
     pub of: u64,
     /// The language it should be in, where that is known.
     pub language: Option<&'a str>,
-    /// Counts tokens.
     pub count: &'a dyn Fn(&str) -> u64,
 }
 

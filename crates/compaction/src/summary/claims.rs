@@ -128,7 +128,6 @@ pub enum Place {
     Rules,
     /// Among what is to be done or was decided.
     Tasks,
-    /// Anywhere else.
     Report,
 }
 

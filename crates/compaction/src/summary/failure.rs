@@ -9,7 +9,6 @@ use serde_json::Value;
 use super::model::{Endpoint, Key, text};
 use history::secrets;
 
-/// What helps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
@@ -30,7 +29,6 @@ pub enum Cause {
     Request,
     /// The provider wants us to wait.
     Busy,
-    /// The provider broke.
     Server,
     /// Nobody there, or the connection broke.
     Network,
@@ -49,7 +47,6 @@ pub enum Cause {
 /// A request that did not come to an answer. Its sentence never holds a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// What helps.
     pub cause: Cause,
     /// The HTTP status, if it came to one.
     pub status: Option<u16>,

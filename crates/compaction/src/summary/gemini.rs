@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use super::model::{Ask, Draft, Speaker, Stop, number, text};
 use history::json::set;
 
-/// The request body.
 pub fn body(ask: &Ask) -> Value {
     let turns = ask.turns.iter().map(|it| {
         let role = match it.speaker {

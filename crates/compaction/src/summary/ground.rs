@@ -13,26 +13,21 @@ use history::History;
 
 /// What a summary is held against.
 pub struct Ground<'a> {
-    /// The conversation.
     pub history: &'a History,
-    /// Its facts.
     pub ledger: &'a Ledger,
     /// The messages that the summary stands for.
     pub region: std::ops::Range<usize>,
-    /// Its sections.
     pub spec: &'a SummarySpec,
     /// What the user pinned; it stands in the summary word for word.
     pub pins: &'a [String],
     /// Tokens that the summary may have, what is added included.
     pub budget: u64,
-    /// Counts tokens.
     pub count: &'a dyn Fn(&str) -> u64,
 }
 
 /// A summary that can be used, and what was done to it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Mended {
-    /// It.
     pub text: String,
     /// Facts that were added word for word.
     pub added: usize,
@@ -80,7 +75,6 @@ const ADDED: &str = "Facts checked against the session";
 /// Of the budget, what the added facts may take, in percent.
 const ADDED_SHARE: u64 = 50;
 
-/// Mends a summary.
 pub fn mend(mut parsed: Parsed, ground: &Ground<'_>) -> Mended {
     let sources = Sources::new(ground.history, ground.ledger);
     let mut out = Mended::default();

@@ -44,18 +44,14 @@ impl Api {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Speaker {
-    /// We.
     Us,
-    /// The model, earlier.
     Model,
 }
 
 /// Something said earlier in a talk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
-    /// Who.
     pub speaker: Speaker,
-    /// What.
     pub text: String,
 }
 
@@ -68,7 +64,6 @@ pub struct Prefix {
     /// Tool definitions. They are part of what is cached; calling them is forbidden by the last instruction, and by
     /// `tool_choice` where that does not break the cache.
     pub tools: Option<Value>,
-    /// The messages.
     pub messages: Vec<Value>,
 }
 
@@ -126,7 +121,6 @@ pub enum Stop {
 pub struct Tokens {
     /// In, neither read from nor written to a cache.
     pub input: u64,
-    /// Out, thinking included.
     pub output: u64,
     /// In, from a cache.
     pub cache_read: u64,
@@ -155,9 +149,7 @@ impl Tokens {
 pub struct Reply {
     /// Its text, thinking left out.
     pub text: String,
-    /// Why it stopped.
     pub stop: Stop,
-    /// What it took.
     pub tokens: Tokens,
     /// The model that answered, as the provider names it.
     pub model: Option<String>,
@@ -166,7 +158,6 @@ pub struct Reply {
 /// An answer while it comes in.
 #[derive(Debug, Default)]
 pub struct Draft {
-    /// What there is.
     pub reply: Reply,
     /// The provider said that it is complete.
     pub finished: bool,
@@ -177,7 +168,6 @@ pub struct Draft {
 pub struct Key(String);
 
 impl Key {
-    /// Wraps a key.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -203,7 +193,6 @@ pub struct Endpoint {
     pub api: Api,
     /// Where: `https://api.anthropic.com`; with or without the version at the end.
     pub base_url: String,
-    /// Which model.
     pub model: String,
     /// With which key; local servers need none.
     pub key: Option<Key>,

@@ -20,11 +20,9 @@ pub enum Text {
     Chunk,
     /// Notes on parts, to be merged.
     Fold,
-    /// What was wrong.
     Repair,
     /// A record that is too long.
     Shorten,
-    /// A second look.
     Verify,
     /// Behind the session's own messages.
     Prefix,
@@ -34,7 +32,6 @@ pub enum Text {
 
 /// The wording of each [`Text`], with `{names}` to fill in. They come with the program.
 #[derive(Debug, Clone, Copy)]
-#[allow(missing_docs, reason = "each is named as its `Text`")]
 pub struct Texts {
     pub system: &'static str,
     pub ask: &'static str,
@@ -80,25 +77,20 @@ pub struct Own {
 
 /// What is filled into a text.
 pub struct Fill<'a> {
-    /// The wording.
     pub texts: &'a Texts,
     /// The word that fences what is data.
     pub fence: &'a str,
-    /// The fenced data.
     pub transcript: &'a str,
-    /// The sections.
     pub spec: &'a SummarySpec,
     /// Tokens that may be written.
     pub tokens: u64,
     /// The language to write in, if known.
     pub language: Option<&'a str>,
-    /// How deep.
     pub style: Style,
     /// What the user said to look at.
     pub focus: Option<&'a str>,
     /// What the user pinned.
     pub pins: &'a [String],
-    /// What was wrong.
     pub faults: &'a [Fault],
     /// Number of the part, and about how many there are.
     pub part: (usize, usize),

@@ -13,7 +13,6 @@ pub struct Passage {
     pub message: usize,
     /// Who speaks, as the line in front says.
     pub who: String,
-    /// Masked.
     pub text: String,
     /// What a tool answered: the first to be cut.
     pub output: bool,

@@ -36,7 +36,6 @@ use history::History;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rung {
-    /// Everything.
     Whole,
     /// Outputs keep so many characters.
     Outputs(usize),
@@ -57,7 +56,6 @@ pub const RUNGS: [Rung; 5] =
 pub struct Bounds {
     /// Tries of one request, the first included.
     pub tries: u32,
-    /// Requests altogether.
     pub requests: u32,
     /// Milliseconds altogether, waits included.
     pub total_ms: u64,
@@ -73,9 +71,7 @@ impl Default for Bounds {
 
 /// What a talk is about; made from the session whenever it goes on.
 pub struct Material<'a> {
-    /// The conversation.
     pub history: &'a History,
-    /// Its facts.
     pub ledger: &'a Ledger,
     /// The messages that the summary stands for.
     pub region: Range<usize>,
@@ -83,7 +79,6 @@ pub struct Material<'a> {
     pub spec: &'a SummarySpec,
     /// Tokens that it may have.
     pub budget: u64,
-    /// How deep.
     pub style: Style,
     /// What the user said to look at.
     pub focus: Option<&'a str>,
@@ -105,7 +100,6 @@ pub struct Material<'a> {
     pub prefix: Option<&'a Prefix>,
     /// The calling agent's own model answers.
     pub host: bool,
-    /// Counts tokens.
     pub count: &'a dyn Fn(&str) -> u64,
     /// The passages of the region, masked.
     pub passages: &'a [Passage],
@@ -132,7 +126,6 @@ pub fn language_of(history: &History) -> Option<&'static str> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Stage {
-    /// All at once.
     Whole,
     /// A part, from a place on; the notes on those before.
     Chunk { at: At, notes: Vec<String>, number: usize },
@@ -152,7 +145,6 @@ enum Stage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GaveUp {
-    /// The provider failed.
     Failed(Failure),
     /// The answer cannot be used.
     Unusable(Vec<Fault>),
@@ -176,20 +168,16 @@ impl GaveUp {
     }
 }
 
-/// What comes next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// Send this.
     Ask(Box<Ask>),
     /// Wait so many milliseconds, then call [`Talk::waited`]. The text is for whoever watches.
     Wait(u64, String),
-    /// The summary.
     Done(String, Vec<String>),
     /// There is none; write the offline one.
     GaveUp(GaveUp),
 }
 
-/// A talk.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Talk {
     stage: Stage,

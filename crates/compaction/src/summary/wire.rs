@@ -23,7 +23,6 @@ impl Endpoint {
         }
     }
 
-    /// The request body.
     pub fn body(&self, ask: &Ask) -> Value {
         match self.api {
             Api::Anthropic => anthropic::body(&self.model, ask),

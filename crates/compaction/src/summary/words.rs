@@ -56,7 +56,6 @@ pub struct Claim {
 
 /// The lists, each one expression.
 pub struct Words {
-    /// Says no.
     pub no: Regex,
     /// Puts it in the user's mouth.
     pub attributed: Regex,
@@ -64,9 +63,7 @@ pub struct Words {
     pub open: Regex,
     /// Speaks to the model.
     pub order: Regex,
-    /// Allows.
     pub permit: Regex,
-    /// Binds somebody.
     pub binding: Regex,
     /// Somebody whose word counts.
     pub authority: Regex,
@@ -76,11 +73,9 @@ pub struct Words {
     pub cited: Regex,
     /// It went well.
     pub success: Regex,
-    /// Nothing went wrong.
     pub flawless: Regex,
     /// Deeds with consequences, and how others may have said them.
     pub deeds: Vec<(String, Regex, Option<Regex>)>,
-    /// Claims of success.
     pub claims: Vec<Claim>,
 }
 

@@ -30,7 +30,6 @@ pub(super) enum Item {
     Reply { response: Arc<str>, parts: Vec<Part>, usage: Option<Usage>, model: Option<Arc<str>> },
     /// Tools' results, and what stands beside them in the row.
     Results { parts: Vec<Part>, kind: Kind },
-    /// A summary.
     Summary(Vec<Part>),
     /// In the order of the rows: the user's words, or the client's among them.
     Words { parts: Vec<Part>, kind: Kind },

@@ -13,7 +13,6 @@ use crate::wire::scan::compacted;
 use crate::{derive, is_cleared, refusal};
 use history::{Call, Kind, Output, Part, Reasoning, Text};
 
-/// A row, understood.
 pub(super) struct Fast<'a> {
     pub(super) place: Place<'a>,
     pub(super) said: Said<'a>,
@@ -40,7 +39,6 @@ impl Said<'_> {
     }
 }
 
-/// Reads rows.
 pub(super) struct Reader<'k> {
     /// What becomes of texts; without it, only the place of rows is read.
     pub(super) keep: Option<&'k dyn Fn(&str) -> Text>,

@@ -11,7 +11,6 @@ use crate::cursor::{Cursor, Recent, Room, Seen};
 use crate::derive;
 use history::{Kind, Message, Output, Part, Reasoning, Role, Text};
 
-/// A line.
 pub(super) struct Fast {
     pub(super) ordinal: Option<u64>,
     pub(super) at: Option<i64>,
@@ -38,7 +37,6 @@ pub(super) enum Said {
 const EVENTS: [&str; 5] =
     ["task_complete", "turn_complete", "turn_aborted", "thread_rolled_back", "item_completed"];
 
-/// Reads lines.
 pub(super) struct Reader<'k> {
     /// What becomes of texts; without it, nothing is made of items.
     pub(super) keep: Option<&'k dyn Fn(&str) -> Text>,
@@ -140,7 +138,6 @@ impl Reader<'_> {
         Some(self.keep.map(|_| Item { message, pair, ours: false }))
     }
 
-    /// A text.
     fn text(&mut self, it: &mut Cursor<'_>) -> Option<Text> {
         match self.keep {
             Some(keep) => it.text(&mut self.held.text).map(keep),

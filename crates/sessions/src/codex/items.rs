@@ -33,7 +33,6 @@ pub fn framed_summary(summary: &str) -> String {
 /// Fields of an item that are not sent, and belong to its place in the rollout.
 pub(super) const NOT_SENT: [&str; 2] = ["metadata", "internal_chat_message_metadata_passthrough"];
 
-/// A live item.
 #[derive(Debug)]
 pub(super) struct Live {
     pub(super) message: Message,

@@ -43,7 +43,6 @@ pub(super) struct Origin {
 /// What of a record a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Which {
-    /// A user record.
     User,
     /// What the model said and called.
     Model,

@@ -12,7 +12,6 @@ use history::json;
 /// What a line says.
 #[derive(Debug)]
 pub(super) enum Line {
-    /// A message record.
     Message(Box<Item>),
     /// The id of the message that is dropped with all after it.
     Rewind(String),
@@ -88,7 +87,6 @@ impl<'a> Reader<'a> {
         Self { wanted, fast: Fast::new(wanted.keep) }
     }
 
-    /// A message record.
     pub(super) fn message(&mut self, json: &str, at: Range<u64>) -> Result<Item, String> {
         match self.usual(json.as_bytes(), &at) {
             Some(item) => Ok(item),

@@ -28,7 +28,6 @@ pub(super) const SNAPSHOT_TAG: &str = "<state_snapshot>";
 /// How an output is known that the client cleared.
 pub(super) const MASKED: &str = "<tool_output_masked";
 
-/// A message record.
 #[derive(Debug, PartialEq)]
 pub(super) struct Item {
     /// Without one it is none.

@@ -26,7 +26,6 @@ struct Rules {
     id_max: usize,
     /// Call ids are `[a-zA-Z0-9_-]+`.
     id_plain: bool,
-    /// Longest tool name.
     name_max: usize,
     /// Tool names start with a letter or underscore.
     name_starts_plain: bool,

@@ -150,7 +150,6 @@ fn signer(format: Format) -> Option<Api> {
     }
 }
 
-/// The four APIs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Api {
     Anthropic,

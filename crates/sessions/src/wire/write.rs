@@ -64,7 +64,6 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
 enum Entry {
     /// The record of that number, as it is.
     Keep(usize),
-    /// New elements.
     New(Vec<Vec<u8>>),
 }
 

@@ -74,7 +74,6 @@ enum Piece {
     Large,
 }
 
-/// Merges to nothing.
 const NONE: u32 = u32::MAX;
 
 impl Vocabulary {

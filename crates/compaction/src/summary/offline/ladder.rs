@@ -131,7 +131,6 @@ const PINNED: &[Rung] = &[
 const BRIEF: &[Rung] =
     &[rung(Kind::Command, 100, 25), rung(Kind::Current, 200, 15), rung(Kind::Name, 120, 10)];
 
-/// Everything that fits.
 const DETAILED: &[Rung] = &[
     rung(Kind::Said, 140, 22),
     rung(Kind::Command, 110, 30),
