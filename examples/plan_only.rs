@@ -12,16 +12,16 @@
 
 use epitome::compaction::plan::{self, Moment, Request};
 use epitome::sessions::{self, Memory};
-use epitome::tokens::{Ruler, Tokenizer};
+use epitome::tokens::{TokenCounter, Tokenizer};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args().nth(1).ok_or("which session?")?;
     let session = sessions::read(&Memory::new(&*path, std::fs::read(&path)?), None)?;
     let history = session.history;
-    let ruler = Ruler::new(&history, Tokenizer::Auto, None);
+    let counter = TokenCounter::new(&history, Tokenizer::Auto, None);
     let profile = epitome::profiles::built_in("epitome")?;
     let request = Request { budget: Some(4_000), ..Request::new(&profile, &|_| "0000000000".to_owned()) };
-    let plan = plan::plan(&history, &ruler, &request, &Moment::default());
+    let plan = plan::plan(&history, &counter, &request, &Moment::default());
     println!("{}", serde_json::to_string_pretty(&plan)?);
     Ok(())
 }

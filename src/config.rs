@@ -15,7 +15,7 @@ use crate::cost::{Prices, prices};
 use crate::profiles::{self, BUILT_IN, meant};
 use compaction::profile::Profile;
 use history::error::{Error, Kind, Result};
-use history::secrets::Veil;
+use history::secrets::Redactor;
 
 pub use summarizer::{Choice, Said, Summarizers};
 
@@ -147,7 +147,7 @@ pub struct Config {
     pub data_dir: PathBuf,
     pub store: StoreAt,
     /// What is cut from what is kept: private passages, secrets, and the user's own patterns.
-    pub veil: Veil,
+    pub redactor: Redactor,
     /// Whose archive it is: the local user.
     pub owner: String,
     /// The profile when none is named.
@@ -296,7 +296,7 @@ fn resolve(written: Written, environment: Environment, config_dir: PathBuf) -> R
         config_dir,
         data_dir,
         store,
-        veil: Veil::new(&written.store.private)?,
+        redactor: Redactor::new(&written.store.private)?,
         owner: "local".to_owned(),
         profile,
         tokenizer,

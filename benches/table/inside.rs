@@ -7,10 +7,10 @@ use epitome::compaction::facts;
 use epitome::compaction::plan::{self, Cause, Limits, Moment, Request};
 use epitome::compaction::profile::{Profile, Style};
 use epitome::compaction::summary::offline;
-use epitome::history::{History, Message, Part, Weight};
+use epitome::history::{History, Message, Part, TextSize};
 use epitome::sessions::{self, Format, Memory};
 use epitome::tokens::exact::{self, Encoding};
-use epitome::tokens::{Estimator, Ruler, Tokenizer};
+use epitome::tokens::{Estimator, TokenCounter, Tokenizer};
 use serde_json::json;
 
 use super::sessions::{self as made, Agent, Chance};
@@ -72,7 +72,7 @@ pub fn raw_text() -> Vec<Row> {
         black_box(Estimator::GeminiCli.text(it));
     });
     bandwidth("weight of raw text, with JSON's escapes: one core's reading", Target::None, &|it| {
-        black_box(Weight::of(it));
+        black_box(TextSize::of(it));
     });
     drop(all);
 
@@ -183,7 +183,7 @@ pub fn split_point() -> Vec<Row> {
     assert_eq!(messages.len(), 10_000);
     // A text is weighed when it is read, on all cores; here that is done again, so that nothing is had for free.
     let some = messages.len().div_ceil(std::thread::available_parallelism().map_or(1, usize::from));
-    let weigh = |with: fn(&str) -> Weight| {
+    let weigh = |with: fn(&str) -> TextSize| {
         std::thread::scope(|scope| {
             for messages in messages.chunks(some) {
                 scope.spawn(move || {
@@ -194,13 +194,13 @@ pub fn split_point() -> Vec<Row> {
         });
     };
     let split = || {
-        weigh(Weight::of);
+        weigh(TextSize::of);
         plan::json_share_split(&messages, 0.7) as u64
     };
     let estimate = || {
-        weigh(Weight::plain);
-        let ruler = Ruler::new(&history, Tokenizer::Fixed(Estimator::GeminiCli061), Some(0));
-        history.messages().iter().map(|it| ruler.message(it)).sum::<u64>()
+        weigh(TextSize::plain);
+        let counter = TokenCounter::new(&history, Tokenizer::Fixed(Estimator::GeminiCli061), Some(0));
+        history.messages().iter().map(|it| counter.message(it)).sum::<u64>()
     };
     let (mut splits, mut estimates) = (Vec::new(), Vec::new());
     let lines = gemini("history", file.to_str().unwrap(), || {
@@ -348,8 +348,8 @@ pub fn hostile() -> Vec<Row> {
 
 /// Counts every part of a history.
 fn count_history(history: &History) -> u64 {
-    let ruler = Ruler::new(history, Tokenizer::Fixed(Estimator::O200k), Some(0));
-    history.messages().iter().map(|it| ruler.message(it)).sum()
+    let counter = TokenCounter::new(history, Tokenizer::Fixed(Estimator::O200k), Some(0));
+    history.messages().iter().map(|it| counter.message(it)).sum()
 }
 
 pub fn recount() -> Vec<Row> {
@@ -405,14 +405,14 @@ fn made(agent: Agent, bytes: usize) -> Memory {
 
 const PROFILE: &str = "epitome";
 
-fn plan(history: &History, ruler: &Ruler, profile: &Profile, prune_only: bool) -> plan::Plan {
+fn plan(history: &History, counter: &TokenCounter, profile: &Profile, prune_only: bool) -> plan::Plan {
     let request = Request {
         prune_only,
         limits: Limits { window: Some(200_000), ..Limits::default() },
         ..Request::new(profile, &|_| "0000000000".to_owned())
     };
     let moment = Moment { now: 1_795_000_000_000, cause: Cause::Manual, last_run: None, failures: 0 };
-    plan::plan(history, ruler, &request, &moment)
+    plan::plan(history, counter, &request, &moment)
 }
 
 fn offline_summary(history: &History, ledger: &facts::Ledger, profile: &Profile) -> String {
@@ -440,20 +440,20 @@ const PASSES: [Pass; 7] = [
     ("read", |source, _| drop(black_box(sessions::read(source, None).unwrap()))),
     ("measure by reports", |_, history| {
         // A clone shares what was measured before; a fresh reading is what is told of.
-        let ruler = Ruler::new(history, Tokenizer::Auto, None);
-        black_box(ruler.messages(history.messages()));
+        let counter = TokenCounter::new(history, Tokenizer::Auto, None);
+        black_box(counter.messages(history.messages()));
     }),
     ("measure as Gemini CLI", |_, history| {
-        let ruler = Ruler::new(history, Tokenizer::Fixed(Estimator::GeminiCli061), None);
-        black_box(ruler.messages(history.messages()));
+        let counter = TokenCounter::new(history, Tokenizer::Fixed(Estimator::GeminiCli061), None);
+        black_box(counter.messages(history.messages()));
     }),
     ("prune", |_, history| {
-        let ruler = Ruler::new(history, Tokenizer::Fixed(Estimator::Chars4), None);
-        black_box(plan(history, &ruler, &epitome::profiles::built_in(PROFILE).unwrap(), true));
+        let counter = TokenCounter::new(history, Tokenizer::Fixed(Estimator::Chars4), None);
+        black_box(plan(history, &counter, &epitome::profiles::built_in(PROFILE).unwrap(), true));
     }),
     ("plan", |_, history| {
-        let ruler = Ruler::new(history, Tokenizer::Fixed(Estimator::Chars4), None);
-        black_box(plan(history, &ruler, &epitome::profiles::built_in(PROFILE).unwrap(), false));
+        let counter = TokenCounter::new(history, Tokenizer::Fixed(Estimator::Chars4), None);
+        black_box(plan(history, &counter, &epitome::profiles::built_in(PROFILE).unwrap(), false));
     }),
     ("ledger", |_, history| drop(black_box(facts::read(history)))),
     ("ledger and offline summary", |_, history| {

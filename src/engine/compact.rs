@@ -15,8 +15,8 @@ use crate::answers::{CONTRACT, CompactAnswer, FactCount, Next, UsageInfo};
 use crate::config::Choice;
 use compaction::plan::{self, Cause, Plan};
 use history::History;
-use history::cores;
 use history::error::Result;
+use history::parallel;
 use score::{self, Score};
 use sessions::{self, Format, Mode};
 
@@ -164,7 +164,7 @@ impl Engine {
         answer.native_status = if shortened { native.shortened.clone() } else { native.compacted.clone() };
         let api = ask.messages_as.unwrap_or(opened.session.format.api());
         let after = &made.outcome.history;
-        let (valid_for, (messages, lost)) = cores::both(
+        let (valid_for, (messages, lost)) = parallel::join(
             || valid_for(after),
             || sessions::wire::messages_of(after, Some(opened.session.format), api),
         );
@@ -188,7 +188,7 @@ impl Engine {
             To::File(_) | To::Bytes | To::Session | To::Agent(_) => {
                 let bytes = self.put(opened, ask, &made, messages, &mut answer)?;
                 answer.status = "compacted".to_owned();
-                let overhead = measured.ruler.overhead();
+                let overhead = measured.counter.overhead();
                 self.note_overhead(measured.history, overhead, answer.session_id.as_deref());
                 self.remember(opened, ask, made.summary.as_deref(), &mut answer.warnings);
                 if let (Some(written), Some(need)) = (&known.summary, &made.plan.need)
@@ -307,7 +307,7 @@ impl Engine {
     fn blank(&self, opened: &Opened, ask: &Ask, measured: &Measured<'_>) -> CompactAnswer {
         let messages = measured.whole().messages().len();
         let some = measured.whole().messages().iter().filter(|it| plan::counts(it));
-        let tokens = some.map(|it| measured.ruler.message(it)).sum();
+        let tokens = some.map(|it| measured.counter.message(it)).sum();
         CompactAnswer {
             contract: CONTRACT,
             status: "noop".to_owned(),
@@ -324,7 +324,7 @@ impl Engine {
             tokens_before: tokens,
             tokens_after: tokens,
             overhead: measured.overhead,
-            method: method_info(&measured.ruler),
+            method: method_info(&measured.counter),
             window: measured.limits.window,
             used_percent: percent(tokens + measured.overhead, measured.limits.window),
             used_percent_after: None,

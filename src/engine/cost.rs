@@ -14,7 +14,7 @@ use compaction::plan::Need;
 use compaction::summary::model::{Api, Endpoint, Prefix};
 use compaction::summary::talk::{Material, Talk};
 use history::error::{Error, Kind, Result};
-use history::secrets::Veil;
+use history::secrets::Redactor;
 use sessions::{self, Format};
 
 /// Failed summaries in a row after which a provider is left alone for a while.
@@ -145,7 +145,7 @@ impl Engine {
         let (messages, _) = sessions::wire::messages_of(history, Some(opened.session.format), api);
         let mut messages: Value = serde_json::from_slice(&messages)
             .map_err(|error| Error::new(Kind::Bug, "counting by a provider").because(error))?;
-        mask(&mut messages, &Veil::default());
+        mask(&mut messages, &Redactor::default());
         let tokens = run::counted(messages, &endpoint, summarizers.limits)?;
         answer.warnings.push(format!(
             "the messages were sent to {} at {} to be counted; shares and triggers are by our own count",
@@ -321,11 +321,11 @@ pub(super) fn affordable(dollars: f64, price: Option<&Price>, output: u64) -> u6
 }
 
 /// Masks the texts of a JSON value, whatever their depth.
-fn mask(value: &mut Value, veil: &Veil) {
+fn mask(value: &mut Value, redactor: &Redactor) {
     let mut open = vec![value];
     while let Some(value) = open.pop() {
         match value {
-            Value::String(text) => *text = veil.cut(text),
+            Value::String(text) => *text = redactor.redact(text),
             Value::Array(all) => open.extend(all),
             Value::Object(all) => open.extend(all.values_mut()),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}

@@ -11,8 +11,8 @@ use crate::answers::{
 use crate::profiles::{self, BUILT_IN};
 use compaction::facts;
 use compaction::plan;
-use history::cores;
 use history::error::Result;
+use history::parallel;
 use history::{Message, Part};
 
 /// From this share of the usable window on, compacting soon is advised; percent.
@@ -34,7 +34,7 @@ impl Engine {
     pub fn estimate(&self, opened: &Opened, ask: &Ask, next: Option<u64>) -> Result<EstimateAnswer> {
         let measured = self.measure(&opened.session, ask);
         let history = measured.history;
-        let ruler = &measured.ruler;
+        let counter = &measured.counter;
         let overhead = measured.overhead;
         let context = measured.context();
         let usable = measured
@@ -58,8 +58,8 @@ impl Engine {
             tokens: measured.tokens,
             overhead,
             context,
-            method: method_info(ruler),
-            by_category: categories(ruler, history),
+            method: method_info(counter),
+            by_category: categories(counter, history),
             counts: Counts {
                 messages: history.messages().len(),
                 turns: history.messages().iter().filter(|it| it.is_prompt()).count(),
@@ -68,7 +68,7 @@ impl Engine {
             window: measured.limits.window,
             usable,
             used_percent: used,
-            reported: ruler.reported().map(|(message, tokens)| Reported { tokens, message }),
+            reported: counter.reported().map(|(message, tokens)| Reported { tokens, message }),
             largest: largest(&measured),
             compactions: opened.session.past.iter().map(past).collect(),
             triggers,
@@ -83,8 +83,8 @@ impl Engine {
     }
 }
 
-fn categories(ruler: &tokens::Ruler, history: &history::History) -> CategoryInfo {
-    let it = ruler.by_category(history);
+fn categories(counter: &tokens::TokenCounter, history: &history::History) -> CategoryInfo {
+    let it = counter.by_category(history);
     CategoryInfo {
         system: it.system,
         user: it.user,
@@ -117,11 +117,11 @@ fn largest(measured: &Measured<'_>) -> Vec<Large> {
         out.sort_unstable_by_key(order);
         out.truncate(LARGEST);
     };
-    let shares = cores::shares(measured.history.messages(), tokens::MANY, |from, share| {
+    let shares = parallel::par_chunks(measured.history.messages(), tokens::MANY, |from, share| {
         let mut out = Vec::new();
         for (index, message) in share.iter().enumerate() {
             for (place, part) in message.parts.iter().enumerate() {
-                out.push((measured.ruler.part(part), from + index, place, part));
+                out.push((measured.counter.part(part), from + index, place, part));
             }
             // All but the largest are dropped now and then, so that few are held.
             if out.len() > 100 * LARGEST {

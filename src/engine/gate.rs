@@ -7,8 +7,8 @@ use super::Amount;
 use crate::answers::LostInfo;
 use compaction::facts::{self, Ledger};
 use history::History;
-use history::cores;
 use history::error::{Error, Kind, Result};
+use history::parallel;
 use score::{self, Class, Loss, Probe, Score};
 
 /// How much of the facts must be kept, 0 to 1: of all by weight, and of single classes.
@@ -101,7 +101,7 @@ pub struct Known {
 impl Known {
     /// Both at once: each reads the whole history, and neither may see the other's.
     pub(super) fn read(&self, history: &History, whole: &History) -> &Ledger {
-        cores::both(|| _ = self.probes(whole), || self.ledger(history)).1
+        parallel::join(|| _ = self.probes(whole), || self.ledger(history)).1
     }
 
     /// The facts that the summary is written from.

@@ -235,7 +235,7 @@ impl Engine {
             let after = vec![Message::text(Role::User, Kind::Summary, Text::new(summary))];
             let text = missing(&before, &History::new(after, before.meta.clone()));
             // The facts are the session's own words; what lies in the store must not hold its secrets.
-            let text = self.config.veil.cut(&text);
+            let text = self.config.redactor.redact(&text);
             if !text.is_empty() {
                 self.store.mark(scope, &format!("missing/{}", event.session), &text, self.now)?;
             }

@@ -47,7 +47,7 @@ impl Engine {
 
     pub(super) fn plan(&self, measured: &Measured<'_>, ask: &Ask, summary_tokens: Option<u64>) -> Plan {
         self.with_request(measured, ask, false, summary_tokens, |request| {
-            plan::plan(measured.history, &measured.ruler, request, &self.moment(measured.history, ask))
+            plan::plan(measured.history, &measured.counter, request, &self.moment(measured.history, ask))
         })
     }
 
@@ -62,7 +62,7 @@ impl Engine {
         known: &Known,
     ) -> Result<Made, plan::Rejected> {
         let apply = |plan: &Plan, summary: Option<&str>| {
-            let applied = plan::apply(measured.whole(), &measured.ruler, &ask.profile, plan, summary);
+            let applied = plan::apply(measured.whole(), &measured.counter, &ask.profile, plan, summary);
             applied.map(|mut it| {
                 it.history.meta.automatic = ask.cause != Cause::Manual;
                 it
@@ -70,7 +70,7 @@ impl Engine {
         };
         let score = |outcome: &Outcome| {
             let probes = known.probes(measured.whole());
-            let count = |it: &Message| measured.ruler.message(it);
+            let count = |it: &Message| measured.counter.message(it);
             score::score_probes(measured.whole(), probes, &outcome.history, &|_| true, &count)
         };
         let Some(step) = plan.need.as_ref().and_then(|it| ask.profile.summarizing(it.pass)) else {
@@ -98,7 +98,7 @@ impl Engine {
             self.tell(&Event::Asked { summarizer: "offline".to_owned(), budget: reserved });
         }
         let mut summary = write(&plan, &blank);
-        let used = measured.ruler.text(&Text::new(format!("{}{summary}{}", step.before, step.after))) + 8;
+        let used = measured.counter.text(&Text::new(format!("{}{summary}{}", step.before, step.after))) + 8;
         if used < reserved && matches!(step.keep, Keep::Budget(_)) {
             let wider = self.plan(measured, ask, Some(used));
             if wider.act && wider.need.is_some() {
@@ -131,7 +131,7 @@ impl Engine {
         header: Option<&str>,
     ) -> String {
         let Some(need) = &plan.need else { return String::new() };
-        let frame = measured.ruler.text(&Text::new(format!("{}{}", step.before, step.after)));
+        let frame = measured.counter.text(&Text::new(format!("{}{}", step.before, step.after)));
         let known = self.recalled(measured.history, ask);
         let known = known.iter().filter(|it| !ask.pins.contains(it));
         let pins: Vec<String> = ask.pins.iter().chain(known).cloned().collect();
@@ -150,7 +150,7 @@ impl Engine {
             pins: &pins,
             header,
         };
-        offline::write(measured.history, ledger, &asked, &|text| measured.ruler.text(&Text::new(text)))
+        offline::write(measured.history, ledger, &asked, &|text| measured.counter.text(&Text::new(text)))
     }
 }
 

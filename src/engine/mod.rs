@@ -47,7 +47,7 @@ use compaction::profile::{Pass, Profile, Style};
 use history::error::{Error, Kind, Result};
 use history::{History, Usage};
 use sessions::{Format, Session};
-use tokens::{self, Filled, Ruler, Tokenizer};
+use tokens::{self, Filled, TokenCounter, Tokenizer};
 
 pub use compacted::Compacted;
 pub(crate) use estimate::words;
@@ -256,12 +256,12 @@ impl Measured<'_> {
     }
 }
 
-/// A session with the ruler and window it is measured by.
+/// A session with the counter and window it is measured by.
 struct Measured<'a> {
     history: &'a History,
     /// What a plan is carried out on, where that has grown since.
     grown: Option<&'a History>,
-    ruler: Ruler,
+    counter: TokenCounter,
     limits: Limits<'a>,
     /// Tokens of the messages.
     tokens: u64,
@@ -273,20 +273,20 @@ struct Measured<'a> {
 
 impl Measured<'_> {
     fn filled(&self) -> Filled {
-        let overhead = self.ruler.overhead();
+        let overhead = self.counter.overhead();
         Filled { overhead, messages: self.context() - overhead }
     }
 
     /// Tokens of all that is sent.
     fn context(&self) -> u64 {
-        self.tokens + self.overhead - self.ruler.hidden()
+        self.tokens + self.overhead - self.counter.hidden()
     }
 }
 
 impl Engine {
     /// With the store that the configuration names. `now`: milliseconds since 1970.
     pub fn new(config: Config, now: i64) -> Result<Self> {
-        let store = Sqlite::open(&place(&config), config.veil.clone())?;
+        let store = Sqlite::open(&place(&config), config.redactor.clone())?;
         keep_counts(&config);
         Ok(Self { config, store: Arc::new(store), now, listener: None })
     }
@@ -294,7 +294,7 @@ impl Engine {
     /// The same for whoever only looks: where the store cannot be opened, what needs none is done all the same, and
     /// what would be kept is refused with the reason.
     pub fn even_without_store(config: Config, now: i64) -> Result<Self> {
-        let store = Sqlite::open_or_refuse(&place(&config), config.veil.clone())?;
+        let store = Sqlite::open_or_refuse(&place(&config), config.redactor.clone())?;
         keep_counts(&config);
         Ok(Self { config, store: Arc::new(store), now, listener: None })
     }
@@ -315,9 +315,9 @@ impl Engine {
         let known = model.and_then(tokens::window);
         let configured = model.and_then(|it| self.config.windows.get(it).copied());
         let known_overhead = ask.overhead.or_else(|| self.overhead_before(history));
-        let ruler = Ruler::for_model(history, model, ask.tokenizer, known_overhead);
-        let (mut tokens, mut overhead) = (0, ruler.overhead());
-        for (message, size) in history.messages().iter().zip(ruler.messages(history.messages())) {
+        let counter = TokenCounter::for_model(history, model, ask.tokenizer, known_overhead);
+        let (mut tokens, mut overhead) = (0, counter.overhead());
+        for (message, size) in history.messages().iter().zip(counter.messages(history.messages())) {
             *if compaction::plan::counts(message) { &mut tokens } else { &mut overhead } += size;
         }
         let given = ask.window.or(configured).filter(|it| *it > 0);
@@ -325,7 +325,7 @@ impl Engine {
         let given = given.or(told);
         // What the session's own model was sent, its window takes.
         let own = ask.model.is_none();
-        let seen = ruler.reported().map(|it| it.1).max(compacted.filter(|it| *it <= Usage::MOST));
+        let seen = counter.reported().map(|it| it.1).max(compacted.filter(|it| *it <= Usage::MOST));
         let seen = seen.filter(|seen| own && given.is_none() && known.is_some_and(|it| it.context < *seen));
         let inferred = seen.map(tokens::at_least);
         let limits = Limits {
@@ -337,14 +337,14 @@ impl Engine {
             output: known.map(|it| it.output),
             next: ask.next,
         };
-        Measured { history, grown: None, limits, ruler, tokens, overhead, inferred: seen.zip(inferred) }
+        Measured { history, grown: None, limits, counter, tokens, overhead, inferred: seen.zip(inferred) }
     }
 
     /// What the system prompt and the tools took when we compacted a session for which nothing was reported since: they
     /// are sent all the same.
     fn overhead_before(&self, history: &History) -> Option<u64> {
         let summarized = history.messages().iter().any(|it| it.kind == history::Kind::Summary);
-        if !summarized || Ruler::is_reported(history) {
+        if !summarized || TokenCounter::is_reported(history) {
             return None;
         }
         let name = install::overhead_mark(history.meta.session.as_deref()?);
@@ -398,7 +398,7 @@ impl Engine {
         };
         let digest = compaction::plan::prefix_of(prefix).digest.to_string();
         // A model may repeat a secret that it was told of elsewhere, a user may write one.
-        let stored = StoredSnapshot { text: self.config.veil.cut(text), covers, digest };
+        let stored = StoredSnapshot { text: self.config.redactor.redact(text), covers, digest };
         let value = history::json::compact(&stored);
         self.store.mark(&self.scope(history), &format!("snapshot/{session}"), &value, self.now)
     }
@@ -500,8 +500,8 @@ fn session_info(opened: &Opened) -> SessionInfo {
     }
 }
 
-fn method_info(ruler: &Ruler) -> MethodInfo {
-    let method = ruler.method();
+fn method_info(counter: &TokenCounter) -> MethodInfo {
+    let method = counter.method();
     MethodInfo {
         kind: method.kind.name().to_owned(),
         estimator: method.estimator.name().to_owned(),
@@ -529,19 +529,19 @@ fn pruned(ops: &[Op]) -> Vec<PrunedInfo> {
 /// What could not be read, and what is not believed.
 fn warnings(opened: &Opened, measured: &Measured<'_>) -> Vec<String> {
     let mut out = notes(opened);
-    if let Some((message, tokens)) = measured.ruler.disbelieved() {
+    if let Some((message, tokens)) = measured.counter.disbelieved() {
         out.push(format!(
             "message {message} reports a context of {tokens} tokens, which is not this history's: more than any model \
              takes or than the messages can come to, or less than a twentieth of them; it is counted without that report"
         ));
     }
-    if let Some((message, why)) = compaction::plan::refused(measured.history.messages(), &measured.ruler) {
+    if let Some((message, why)) = compaction::plan::refused(measured.history.messages(), &measured.counter) {
         out.push(format!(
             "message {message} holds an image that the API refuses ({why}): every request with it fails; `epitome \
              compact` replaces it by a note"
         ));
     }
-    let hidden = measured.ruler.hidden();
+    let hidden = measured.counter.hidden();
     if hidden > 0 {
         out.push(format!(
             "{hidden} tokens of the messages were not sent with the last request, by what the provider reported: \

@@ -10,7 +10,7 @@ use crate::files::File;
 use crate::store::{Compaction, Handle, Scope};
 use history::error::{Error, Kind, Result};
 use sessions::{self, Format, Memory, Session, Source};
-use tokens::{self, Estimator, Ruler, Tokenizer};
+use tokens::{self, Estimator, TokenCounter, Tokenizer};
 
 /// How many of a project's compactions are looked through for one.
 pub(super) const LOOKED_THROUGH: u32 = 500;
@@ -65,7 +65,7 @@ impl Engine {
         self.open_by(&sessions::read, what, format, agent)
     }
 
-    /// Finds a session and reads what is needed to measure it with a ruler of this kind, in memory that does not grow
+    /// Finds a session and reads what is needed to measure it with a counter of this kind, in memory that does not grow
     /// with its texts. It can be estimated and nothing else.
     pub fn open_measured(
         &self,
@@ -82,7 +82,7 @@ impl Engine {
             let whole_from = source.len().saturating_sub(WHOLE_END);
             let keep = |text: &str, at| (at < whole_from).then(|| tokens::light(text));
             let session = sessions::scan(source, format, &keep)?;
-            let told = tokenizer != Tokenizer::Auto || Ruler::is_reported(&session.history);
+            let told = tokenizer != Tokenizer::Auto || TokenCounter::is_reported(&session.history);
             if told { Ok(session) } else { sessions::read(source, Some(session.format)) }
         };
         self.open_by(&read, what, format, agent)

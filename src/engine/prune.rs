@@ -15,7 +15,7 @@ impl Engine {
         let measured = self.measure(&opened.session, ask);
         let moment = self.moment(measured.history, ask);
         let plan = self.with_request(&measured, ask, true, None, |request| {
-            plan::plan(measured.history, &measured.ruler, request, &moment)
+            plan::plan(measured.history, &measured.counter, request, &moment)
         });
         let mut answer = PruneAnswer {
             contract: CONTRACT,
@@ -41,7 +41,7 @@ impl Engine {
         if !plan.act {
             return Ok(answer);
         }
-        let outcome = match plan::apply(measured.history, &measured.ruler, &ask.profile, &plan, None) {
+        let outcome = match plan::apply(measured.history, &measured.counter, &ask.profile, &plan, None) {
             Ok(outcome) => outcome,
             Err(rejected) => {
                 answer.reason_code = rejected.code.to_owned();

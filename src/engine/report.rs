@@ -8,7 +8,7 @@ use history::error::Result;
 use history::secrets;
 use history::{History, Kind, Message, Part, Role};
 use score::{self, Class};
-use tokens::Ruler;
+use tokens::TokenCounter;
 
 /// Characters of a message that are given to the page.
 const LONG: usize = 4_000;
@@ -32,7 +32,7 @@ impl Engine {
             })
             .collect();
         let tools = tool_names(history);
-        let entry = |(message, fate): (&Message, Fate)| entry(&measured.ruler, &tools, message, fate);
+        let entry = |(message, fate): (&Message, Fate)| entry(&measured.counter, &tools, message, fate);
         let before = history.messages().iter().zip(fates.iter().copied()).map(entry).collect();
         let after = after
             .iter()
@@ -43,7 +43,7 @@ impl Engine {
             .collect();
         let mut marks: Vec<Mark> = opened.session.past.iter().map(mark).collect();
         marks.extend(prunes(history));
-        let method = method_info(&measured.ruler);
+        let method = method_info(&measured.counter);
         Ok(Page {
             title: title(opened),
             about: about(opened, &measured)
@@ -52,7 +52,7 @@ impl Engine {
                 .collect(),
             profile: ask.profile.name.clone(),
             window: measured.limits.window,
-            overhead: measured.ruler.overhead(),
+            overhead: measured.counter.overhead(),
             counted: format!(
                 "Tokens: {} ({}, ±{:.0} %).",
                 method.kind, method.estimator, method.margin_percent
@@ -126,10 +126,10 @@ fn tool_names(history: &History) -> HashMap<&str, &str> {
     history.messages().iter().flat_map(Message::calls).map(|it| (&*it.id, &*it.name)).collect()
 }
 
-fn entry(ruler: &Ruler, tools: &HashMap<&str, &str>, message: &Message, fate: Fate) -> Entry {
-    let it = ruler.by_category(&History::new(vec![message.clone()], history::Meta::default()));
+fn entry(counter: &TokenCounter, tools: &HashMap<&str, &str>, message: &Message, fate: Fate) -> Entry {
+    let it = counter.by_category(&History::new(vec![message.clone()], history::Meta::default()));
     let tokens: Tokens = [
-        it.system.saturating_sub(ruler.overhead()),
+        it.system.saturating_sub(counter.overhead()),
         it.summary,
         it.user,
         it.assistant,

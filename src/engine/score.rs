@@ -12,7 +12,7 @@ impl Engine {
         let measured = self.measure(&before.session, ask);
         let made = &after.session.history;
         let behind = self.behind_handles(before, made.messages());
-        let count = |it: &Message| measured.ruler.message(it);
+        let count = |it: &Message| measured.counter.message(it);
         let recoverable = |message: usize| behind.get(message).copied().unwrap_or(false);
         let score = score::score(measured.history, made, &recoverable, &count);
         let api = after.session.format.api();

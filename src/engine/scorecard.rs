@@ -129,7 +129,7 @@ impl Engine {
         let measured = self.measure(&subject.session, ask);
         let budget = subject.tokens * percent / 100;
         // Instructions in the system's role are overhead.
-        let count = |it: &Message| if plan::counts(it) { measured.ruler.message(it) } else { 0 };
+        let count = |it: &Message| if plan::counts(it) { measured.counter.message(it) } else { 0 };
         let start = Instant::now();
         let after = way.compact(measured.history, budget, &count);
         let millis = start.elapsed().as_secs_f64() * 1000.0;
@@ -151,7 +151,7 @@ impl Engine {
         let first: Vec<Probe> =
             subject.known.probes(source).iter().filter(|it| it.message() < cuts[1]).cloned().collect();
         let measured = self.measure(&subject.session, &ask);
-        let count = |it: &Message| measured.ruler.message(it);
+        let count = |it: &Message| measured.counter.message(it);
         let mut messages: Vec<Message> = Vec::new();
         let mut kept_first: Vec<Probe> = Vec::new();
         let mut share = None;

@@ -167,7 +167,7 @@ impl Engine {
     fn small(&self, measured: &Measured<'_>, ask: &Ask, handle: &str) -> (Plan, History, u64) {
         let history = measured.history;
         let messages = history.messages();
-        let size = |it: &Message| measured.ruler.message(it);
+        let size = |it: &Message| measured.counter.message(it);
         let (mut tail, mut left) = (messages.len(), (measured.tokens * 3 / 4).clamp(SMALL_END, SMALL));
         for unit in history.units().iter().rev() {
             let tokens: u64 = messages[unit.clone()].iter().map(size).sum();

@@ -102,7 +102,7 @@ impl Engine {
 
     /// What a compaction before each turn would have saved.
     fn moments(&self, requests: &Requests, measured: &Measured<'_>, ask: &Ask) -> Vec<MomentInfo> {
-        let Some(kept) = kept(&ask.profile, measured.ruler.overhead()) else { return Vec::new() };
+        let Some(kept) = kept(&ask.profile, measured.counter.overhead()) else { return Vec::new() };
         let (all, prices) = (&requests.all, &self.config.prices);
         let run = |policy| policy::run(all, policy, measured.limits.window, &kept, prices).amounts;
         let as_it_was = run(Policy::Own);
@@ -139,7 +139,7 @@ impl Engine {
         let mut replay = Replay::default();
         requests.all.iter().for_each(|it| replay.learn(it));
         let (rule, cached) = replay.cache(model, false)?;
-        let (context, overhead) = (measured.context(), measured.ruler.overhead());
+        let (context, overhead) = (measured.context(), measured.counter.overhead());
         let all = &requests.all;
         let grown =
             all.windows(2).rev().take(RECENT).map(|it| it[1].usage.sent().saturating_sub(it[0].usage.sent()));

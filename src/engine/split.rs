@@ -10,10 +10,17 @@ impl Engine {
     pub fn split(&self, opened: &Opened, ask: &Ask) -> Result<SplitAnswer> {
         let measured = self.measure(&opened.session, ask);
         let messages = measured.history.messages();
-        let sizes: Vec<u64> =
-            messages.iter().map(|it| if plan::counts(it) { measured.ruler.message(it) } else { 0 }).collect();
+        let sizes: Vec<u64> = messages
+            .iter()
+            .map(|it| if plan::counts(it) { measured.counter.message(it) } else { 0 })
+            .collect();
         let found = self.with_request(&measured, ask, false, None, |request| {
-            plan::find_split(measured.history, &measured.ruler, request, &self.moment(measured.history, ask))
+            plan::find_split(
+                measured.history,
+                &measured.counter,
+                request,
+                &self.moment(measured.history, ask),
+            )
         });
         let mut kept = vec![!found.plan.act; messages.len()];
         for item in &found.plan.layout {

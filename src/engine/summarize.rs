@@ -163,15 +163,15 @@ impl Engine {
         if ask.summarizer == Choice::Offline {
             return Ok(Drafted::Offline(Vec::new()));
         }
-        let veil = &self.config.veil;
+        let redactor = &self.config.redactor;
         let shown = need.shown_from..need.to;
-        let mut passages = render::passages(measured.history, shown, &|text| veil.cut(text));
+        let mut passages = render::passages(measured.history, shown, &|text| redactor.redact(text));
         if let Some(chars) = step.prompts.output_chars {
             for it in passages.iter_mut().filter(|it| it.output) {
                 shorten(&mut it.text, chars);
             }
         }
-        let frame = measured.ruler.text(&Text::new(format!("{}{}", step.before, step.after)));
+        let frame = measured.counter.text(&Text::new(format!("{}{}", step.before, step.after)));
         let prompt = |name: &Option<String>| name.as_deref().map(|it| profiles::prompt(it).to_owned());
         let own = Own {
             system: prompt(&step.prompts.system),
@@ -185,7 +185,7 @@ impl Engine {
             self.config.summarizers.language.as_deref().or_else(|| talk::language_of(measured.history));
         let recalled = self.recalled(measured.history, ask);
         let pins: Vec<String> = ask.pins.iter().cloned().chain(recalled).collect();
-        let pinned: u64 = pins.iter().map(|it| measured.ruler.str(it) + 6).sum();
+        let pinned: u64 = pins.iter().map(|it| measured.counter.str(it) + 6).sum();
         let material = Material {
             texts: &profiles::TEXTS,
             history: measured.history,
@@ -203,7 +203,7 @@ impl Engine {
             thinking: 0,
             prefix: None,
             host: ask.summarizer == Choice::Host,
-            count: &|text| measured.ruler.str(text),
+            count: &|text| measured.counter.str(text),
             passages: &passages,
             bounds: Bounds { tries: tries.unwrap_or(summarizers.bounds.tries), ..summarizers.bounds },
         };

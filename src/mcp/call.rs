@@ -19,7 +19,7 @@ use compaction::profile::Style;
 use history::error::{Error, Kind, Result};
 use history::{History, Meta, Text};
 use sessions::Format;
-use tokens::{Estimator, Ruler, Tokenizer};
+use tokens::{Estimator, TokenCounter, Tokenizer};
 
 /// Calls a tool. An error is for the model: it can mend its arguments. `waiting`: whoever waits for it, who may call it
 /// off while a model writes.
@@ -151,9 +151,9 @@ fn detailed(arguments: &Arguments) -> Result<bool> {
 fn text_alone(desk: &Desk, arguments: &Arguments, text: &str) -> Result<Answer> {
     let model = arguments.text("model")?.map(Into::into);
     let nothing = History::new(Vec::new(), Meta { model, ..Meta::default() });
-    let ruler = Ruler::new(&nothing, tokenizer(desk, arguments)?, None);
-    let tokens = ruler.text(&Text::new(text));
-    let method = ruler.method();
+    let counter = TokenCounter::new(&nothing, tokenizer(desk, arguments)?, None);
+    let tokens = counter.text(&Text::new(text));
+    let method = counter.method();
     let mut out = Answer::new();
     out.insert("contract".to_owned(), json!(CONTRACT));
     out.insert("tokens".to_owned(), json!(tokens));

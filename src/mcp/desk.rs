@@ -69,7 +69,8 @@ impl Desk {
             StoreAt::Path(path) => Where::Path(path.clone()),
             StoreAt::Nowhere => Where::None,
         };
-        let open: Arc<dyn Store> = Arc::new(crate::store::Sqlite::open(&place, self.config.veil.clone())?);
+        let open: Arc<dyn Store> =
+            Arc::new(crate::store::Sqlite::open(&place, self.config.redactor.clone())?);
         *store = Some(open.clone());
         Ok(open)
     }
@@ -90,7 +91,7 @@ impl Desk {
         self.open_by(&|what, format| engine.open(what, format, None), engine, arguments)
     }
 
-    /// The same, read no further than it takes to measure it with a ruler of this kind.
+    /// The same, read no further than it takes to measure it with a counter of this kind.
     pub(crate) fn open_measured(
         &self,
         engine: &Engine,

@@ -16,7 +16,7 @@ use super::{
     What, index,
 };
 use history::error::{Error, Kind, Result};
-use history::secrets::Veil;
+use history::secrets::Redactor;
 
 const STORING: &str = "archiving originals";
 const READING: &str = "reading the archive";
@@ -91,7 +91,7 @@ pub(super) fn put_all(
     connection: &Mutex<Connection>,
     scope: &Scope,
     batch: &Batch<'_>,
-    veil: &Veil,
+    redactor: &Redactor,
 ) -> Result<Stored> {
     // Hashing and compressing take long, so nobody waits for them: the lock is for what is written.
     let mut left = AT_ONCE;
@@ -129,7 +129,7 @@ pub(super) fn put_all(
                 .collect(),
             applied: None,
         };
-        let summary = veil.cut(&new.summary);
+        let summary = redactor.redact(&new.summary);
         let body = history::json::compact(&kept);
         let at = batch.at.to_le_bytes();
         let item = NewItem {
@@ -384,7 +384,7 @@ mod tests {
 
     #[test]
     fn two_contents_never_share_a_handle() {
-        let store = Sqlite::open(&Where::Memory, Veil::default()).unwrap();
+        let store = Sqlite::open(&Where::Memory, Redactor::default()).unwrap();
         let scope = Scope { owner: "me".into(), project: "/p".into() };
         let first = Handle::of(&scope, &Digest::of(b"late"));
         // Somebody else's content is in the place, as if its hash began with the same 50 bits.

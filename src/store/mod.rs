@@ -121,7 +121,7 @@ pub struct Original<'a> {
     pub call_id: Option<&'a str>,
     /// The tool that made an output.
     pub tool: Option<&'a str>,
-    /// Its tokens, by the plan's ruler.
+    /// Its tokens, by the plan's counter.
     pub tokens: u64,
 }
 

@@ -11,7 +11,7 @@ use super::{
     Handle, Imported, Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Scope, Tidied, What, index,
 };
 use history::error::{Error, Kind, Result};
-use history::secrets::Veil;
+use history::secrets::Redactor;
 
 const WRITING: &str = "remembering";
 const READING: &str = "reading memories";
@@ -29,10 +29,10 @@ pub(super) fn remember(
     scope: &Scope,
     note: &Note,
     at: i64,
-    veil: &Veil,
+    redactor: &Redactor,
 ) -> Result<Memory> {
     let transaction = write(connection, WRITING)?;
-    let (id, _) = put(&transaction, scope, note, at, veil)?;
+    let (id, _) = put(&transaction, scope, note, at, redactor)?;
     let memory = one(&transaction, id)?;
     transaction.commit().map_err(failed(WRITING))?;
     Ok(memory)
@@ -43,12 +43,12 @@ pub(super) fn import(
     scope: &Scope,
     notes: &[Note],
     at: i64,
-    veil: &Veil,
+    redactor: &Redactor,
 ) -> Result<Imported> {
     let transaction = write(connection, WRITING)?;
     let mut out = Imported::default();
     for (number, note) in (0..).zip(notes) {
-        match put(&transaction, scope, note, at, veil) {
+        match put(&transaction, scope, note, at, redactor) {
             Ok((_, false)) => out.added += 1,
             Ok((_, true)) => out.known += 1,
             Err(error) if matches!(error.kind(), Kind::Refused | Kind::Arguments) => {
@@ -67,7 +67,7 @@ fn put(
     scope: &Scope,
     note: &Note,
     at: i64,
-    veil: &Veil,
+    redactor: &Redactor,
 ) -> Result<(i64, bool)> {
     if note.content.trim().is_empty() {
         return Err(Error::new(
@@ -75,15 +75,15 @@ fn put(
             "remembering: expected content, found none; say what to remember",
         ));
     }
-    let content = veil.cut(note.content.trim());
-    if veil.is_all_private(&content) {
+    let content = redactor.redact(note.content.trim());
+    if redactor.is_all_private(&content) {
         // The words of opencode-supermemory 2.0.
         return Err(Error::new(
             Kind::Refused,
             "Cannot store fully private content: expected something outside of what is marked private",
         ));
     }
-    let tags: Vec<_> = note.tags.iter().map(|it| veil.cut(it)).collect();
+    let tags: Vec<_> = note.tags.iter().map(|it| redactor.redact(it)).collect();
     let scope = scoped(scope, note.scope);
     let created = note.created.unwrap_or(at);
     let new = NewItem {

@@ -13,7 +13,7 @@ use super::{
     item, marks, remembered, schema, search,
 };
 use history::error::{Error, Kind, Result};
-use history::secrets::Veil;
+use history::secrets::Redactor;
 
 /// [`Store`] in `epitome.db`. Several processes may open the same one.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct Sqlite {
     pub(super) connection: Mutex<Connection>,
     directory: Option<PathBuf>,
     keeps: bool,
-    veil: Veil,
+    redactor: Redactor,
     /// Why nothing is kept, where the store could not be opened.
     refusal: Option<Refusal>,
 }
@@ -34,25 +34,25 @@ struct Refusal {
 }
 
 impl Sqlite {
-    /// Opens the store, makes or upgrades it. `veil` is what summaries and memories are cut with.
-    pub fn open(place: &Where, veil: Veil) -> Result<Self> {
+    /// Opens the store, makes or upgrades it. `redactor` is what summaries and memories are cut with.
+    pub fn open(place: &Where, redactor: Redactor) -> Result<Self> {
         let directory = match place {
             Where::Path(directory) => Some(directory.clone()),
             Where::Memory | Where::None => None,
         };
         let connection = Mutex::new(schema::open(place)?);
-        Ok(Self { connection, directory, keeps: *place != Where::None, veil, refusal: None })
+        Ok(Self { connection, directory, keeps: *place != Where::None, redactor, refusal: None })
     }
 
     /// Opens the store; where that cannot be done, an empty one that refuses to store anything, and says why.
-    pub fn open_or_refuse(place: &Where, veil: Veil) -> Result<Self> {
-        let error = match Self::open(place, veil.clone()) {
+    pub fn open_or_refuse(place: &Where, redactor: Redactor) -> Result<Self> {
+        let error = match Self::open(place, redactor.clone()) {
             Ok(store) => return Ok(store),
             Err(error) => error,
         };
         let why = error.full();
         tracing::warn!("{why}; going on without what was archived and remembered");
-        Ok(Self { refusal: Some(Refusal { kind: error.kind(), why }), ..Self::open(&Where::None, veil)? })
+        Ok(Self { refusal: Some(Refusal { kind: error.kind(), why }), ..Self::open(&Where::None, redactor)? })
     }
 
     fn storing(&self) -> Result<()> {
@@ -74,7 +74,7 @@ impl Store for Sqlite {
 
     fn put_all(&self, scope: &Scope, batch: &Batch<'_>) -> Result<Stored> {
         self.storing()?;
-        archive::put_all(&self.connection, scope, batch, &self.veil)
+        archive::put_all(&self.connection, scope, batch, &self.redactor)
     }
 
     fn finish(&self, scope: &Scope, compaction: &str, applied: &Applied) -> Result<()> {
@@ -115,11 +115,11 @@ impl Store for Sqlite {
 
     fn remember(&self, scope: &Scope, note: &Note, at: i64) -> Result<Memory> {
         self.storing()?;
-        remembered::remember(&mut self.lock(), scope, note, at, &self.veil)
+        remembered::remember(&mut self.lock(), scope, note, at, &self.redactor)
     }
 
     fn import(&self, scope: &Scope, notes: &[Note], at: i64) -> Result<Imported> {
-        remembered::import(&mut self.lock(), scope, notes, at, &self.veil)
+        remembered::import(&mut self.lock(), scope, notes, at, &self.redactor)
     }
 
     fn memory(&self, scope: &Scope, handle: &str) -> Result<Memory> {

@@ -4,7 +4,7 @@
 use epitome::compaction::plan::{self, Cause, Limits, Moment, Plan, Request};
 use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Role, Usage};
 use epitome::sessions::SUMMARY_START;
-use epitome::tokens::{Ruler, Tokenizer};
+use epitome::tokens::{TokenCounter, Tokenizer};
 
 fn user(text: &str) -> Message {
     Message::text(Role::User, Kind::Said, text)
@@ -32,10 +32,10 @@ fn history(messages: Vec<Message>) -> History {
 
 fn plan(history: &History, profile: &str) -> Plan {
     let profile = epitome::profiles::built_in(profile).unwrap();
-    let ruler = Ruler::new(history, Tokenizer::Auto, None);
+    let counter = TokenCounter::new(history, Tokenizer::Auto, None);
     let limits = Limits { window: Some(200_000), ..Limits::default() };
     let request = Request { limits, ..Request::new(&profile, &|_| "0000000000".to_owned()) };
-    plan::plan(history, &ruler, &request, &Moment { cause: Cause::Manual, ..Moment::default() })
+    plan::plan(history, &counter, &request, &Moment { cause: Cause::Manual, ..Moment::default() })
 }
 
 fn says_nothing_new(history: &History) -> bool {
@@ -138,10 +138,10 @@ fn long(usage: Option<Usage>) -> History {
 fn usage_that_no_model_has_is_not_believed() {
     let real = Usage { input: 40_000, output: 500, ..Usage::default() };
     let known = long(Some(real));
-    assert_eq!(Ruler::new(&known, Tokenizer::Auto, None).disbelieved(), None);
-    assert_eq!(Ruler::new(&known, Tokenizer::Auto, None).reported().map(|it| it.1), Some(40_500));
+    assert_eq!(TokenCounter::new(&known, Tokenizer::Auto, None).disbelieved(), None);
+    assert_eq!(TokenCounter::new(&known, Tokenizer::Auto, None).reported().map(|it| it.1), Some(40_500));
     let unreported = long(None);
-    let plain = Ruler::new(&unreported, Tokenizer::Auto, None);
+    let plain = TokenCounter::new(&unreported, Tokenizer::Auto, None);
     for sent in [u64::MAX, u64::MAX / 2, 1 << 48, 30_000_000, 5_000_000, 900_000] {
         let absurd = Usage {
             input: sent,
@@ -152,10 +152,10 @@ fn usage_that_no_model_has_is_not_believed() {
             reasoning: sent,
         };
         let told = long(Some(absurd));
-        let ruler = Ruler::new(&told, Tokenizer::Auto, None);
-        assert_eq!(ruler.disbelieved().map(|it| it.0), Some(79), "{sent}");
-        assert_eq!(ruler.reported(), None, "{sent}");
-        assert_eq!(ruler.overhead(), plain.overhead(), "{sent}");
+        let counter = TokenCounter::new(&told, Tokenizer::Auto, None);
+        assert_eq!(counter.disbelieved().map(|it| it.0), Some(79), "{sent}");
+        assert_eq!(counter.reported(), None, "{sent}");
+        assert_eq!(counter.overhead(), plain.overhead(), "{sent}");
         for profile in ["epitome", "codex", "claude-code", "gemini-cli", "opencode"] {
             assert_eq!(plan(&told, profile), plan(&unreported, profile), "{profile}, {sent}");
         }

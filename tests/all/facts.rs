@@ -81,7 +81,7 @@ pub(crate) fn spec() -> SummarySpec {
     epitome::profiles::built_in("epitome").unwrap().summarize().unwrap().summary.clone()
 }
 
-/// A rough ruler: four bytes a token, rounded up.
+/// A rough counter: four bytes a token, rounded up.
 fn count(text: &str) -> u64 {
     text.len().div_ceil(4) as u64
 }

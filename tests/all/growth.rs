@@ -1,4 +1,4 @@
-//! The growth law: from what a session reported up to some request, the ruler predicts how much the context grows to
+//! The growth law: from what a session reported up to some request, the counter predicts how much the context grows to
 //! the next report and to the tenth after (to the last, where a session has no ten), from the content alone. Over every
 //! session of the corpus that reports usage. A context size is what a request was sent: what it answered is not told
 //! for good by all agents (Claude Code often keeps the figure from the start of the stream).
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use epitome::history::{History, Kind, Message, Part, Role};
 use epitome::sessions::{self, Memory, Session};
-use epitome::tokens::{Estimator, Ruler, Tokenizer};
+use epitome::tokens::{Estimator, TokenCounter, Tokenizer};
 
 use crate::real;
 
@@ -103,13 +103,13 @@ fn predictions(history: &History) -> Vec<(usize, [f64; 3])> {
         .filter(|it| it.2 > 0)
         .collect();
     // Measures all texts once; the copies below share what was found.
-    Ruler::new(history, Tokenizer::Auto, None);
+    TokenCounter::new(history, Tokenizer::Auto, None);
     let chars4: Vec<u64> = messages.iter().map(chars4).collect();
     let mut out = Vec::new();
     for (k, &(from, index, sent)) in reports.iter().enumerate() {
-        // Nothing of what comes later is known to the ruler.
+        // Nothing of what comes later is known to the counter.
         let known = History::new(messages[..=index].to_vec(), history.meta.clone());
-        let ruler = Ruler::new(&known, Tokenizer::Auto, None);
+        let counter = TokenCounter::new(&known, Tokenizer::Auto, None);
         for steps in [1, 10] {
             let ahead = if k == 0 { steps.min(reports.len() - 1) } else { steps };
             let Some(&(to, _, then)) = reports.get(k + ahead).filter(|_| ahead > 0) else { continue };
@@ -117,7 +117,7 @@ fn predictions(history: &History) -> Vec<(usize, [f64; 3])> {
             if grown == 0.0 {
                 continue;
             }
-            let ours: u64 = ruler.messages(&messages[from..to]).iter().sum();
+            let ours: u64 = counter.messages(&messages[from..to]).iter().sum();
             let chars4: u64 = chars4[from..to].iter().sum();
             let [ours, chars4] = [ours, chars4].map(|it| (it as f64 - grown).abs());
             out.push((steps, [ours / grown.abs(), chars4 / grown.abs(), ours / then as f64]));

@@ -7,18 +7,18 @@ use epitome::compaction::profile::Profile;
 use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Reasoning, Role};
 use epitome::profiles::BUILT_IN;
 use epitome::sessions::{self, Format, Memory, validate, wire};
-use epitome::tokens::{Ruler, Tokenizer};
+use epitome::tokens::{TokenCounter, Tokenizer};
 use proptest::prelude::*;
 
 use crate::real;
 
-fn plan_of(history: &History, ruler: &Ruler, profile: &Profile, budget: Option<u64>) -> Plan {
+fn plan_of(history: &History, counter: &TokenCounter, profile: &Profile, budget: Option<u64>) -> Plan {
     let request = Request {
         budget,
         limits: Limits { window: Some(200_000), output: Some(32_000), ..Limits::default() },
         ..Request::new(profile, &|_| "0000000000".to_owned())
     };
-    plan::plan(history, ruler, &request, &Moment::default())
+    plan::plan(history, counter, &request, &Moment::default())
 }
 
 fn compacts_within_a_budget(profile: &Profile) -> bool {
@@ -27,12 +27,12 @@ fn compacts_within_a_budget(profile: &Profile) -> bool {
 
 /// Everything that must hold of a profile on a history.
 fn check(history: &History, profile: &Profile, share: u64) -> Result<(), String> {
-    let ruler = Ruler::new(history, Tokenizer::Auto, None);
+    let counter = TokenCounter::new(history, Tokenizer::Auto, None);
     let counted = |it: &&Message| plan::counts(it);
-    let total: u64 = history.messages().iter().filter(counted).map(|it| ruler.message(it)).sum();
+    let total: u64 = history.messages().iter().filter(counted).map(|it| counter.message(it)).sum();
     let budget = compacts_within_a_budget(profile).then_some(total * share / 100);
-    let plan = plan_of(history, &ruler, profile, budget);
-    if plan != plan_of(history, &ruler, profile, budget) {
+    let plan = plan_of(history, &counter, profile, budget);
+    if plan != plan_of(history, &counter, profile, budget) {
         return Err("the same history gives another plan".into());
     }
     if !plan.act {
@@ -52,7 +52,7 @@ fn check(history: &History, profile: &Profile, share: u64) -> Result<(), String>
         " s".repeat(words as usize / 2),
         end.map_or(String::new(), |it| format!(" [end {it}]"))
     );
-    let outcome = match plan::apply(history, &ruler, profile, &plan, Some(&summary)) {
+    let outcome = match plan::apply(history, &counter, profile, &plan, Some(&summary)) {
         Ok(outcome) => outcome,
         Err(rejected) if matches!(rejected.code, "grew") => return Ok(()),
         Err(rejected) => return Err(format!("rejected: {}: {}", rejected.code, rejected.reason)),
@@ -66,7 +66,7 @@ fn check(history: &History, profile: &Profile, share: u64) -> Result<(), String>
     let last = history.units().last().map_or(&[][..], |it| &history.messages()[it.clone()]);
     let calls: usize = last.iter().map(|it| it.calls().count()).sum();
     let open = calls > last.iter().map(|it| it.outputs().count()).sum();
-    let stays = if open { last.iter().map(|it| ruler.message(it)).sum() } else { 0 };
+    let stays = if open { last.iter().map(|it| counter.message(it)).sum() } else { 0 };
     if let Some(budget) = budget
         && total >= 2_000
         && outcome.tokens > budget + stays + 8
@@ -117,8 +117,8 @@ fn check(history: &History, profile: &Profile, share: u64) -> Result<(), String>
     }
     // Forced on its own outcome with nothing new, nothing is done.
     if plan.need.is_some() && !touched {
-        let ruler = Ruler::new(&outcome.history, Tokenizer::Auto, None);
-        let again = plan_of(&outcome.history, &ruler, profile, budget);
+        let counter = TokenCounter::new(&outcome.history, Tokenizer::Auto, None);
+        let again = plan_of(&outcome.history, &counter, profile, budget);
         if again.act {
             return Err(format!("its own outcome is compacted again: {}", again.reason.text));
         }
@@ -130,8 +130,13 @@ fn check(history: &History, profile: &Profile, share: u64) -> Result<(), String>
         ..Message::text(Role::User, Kind::Said, "one more thing")
     });
     let grown = History::new(grown, history.meta.clone());
-    let rebased =
-        plan::apply(&grown, &Ruler::new(&grown, Tokenizer::Auto, None), profile, &plan, Some(&summary));
+    let rebased = plan::apply(
+        &grown,
+        &TokenCounter::new(&grown, Tokenizer::Auto, None),
+        profile,
+        &plan,
+        Some(&summary),
+    );
     match rebased {
         Ok(it) if it.history.messages().last() == grown.messages().last() => Ok(()),
         Ok(_) => Err("what came after the plan is not at the end".into()),

@@ -107,7 +107,7 @@ fn neighbours_do_not_know_each_other() {
         ("crates/compaction/src/facts/", &["crate::plan", "crate::profile", "crate::summary"]),
         ("crates/compaction/src/profile/", &["crate::plan", "crate::summary"]),
         ("crates/compaction/src/summary/", &["crate::plan"]),
-        ("crates/history/src/wide.rs", &["crate::"]),
+        ("crates/history/src/simd.rs", &["crate::"]),
         (
             "crates/history/src/history.rs",
             &["crate::error", "crate::json", "crate::tools", "crate::secrets", "crate::verbatim"],

@@ -1,5 +1,5 @@
 //! How far the estimated context is from what the provider reports next, per agent and model family, and how often the
-//! claimed margin held. The reports are held back: the ruler sees the session as it was before the response that
+//! claimed margin held. The reports are held back: the counter sees the session as it was before the response that
 //! carries them. Prints one table per half of the corpus; the halves are split by repository, so that what was tuned
 //! on one can be read off the other.
 //!
@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use epitome::history::{History, Kind, Message};
-use epitome::tokens::{Ruler, Tokenizer};
+use epitome::tokens::{TokenCounter, Tokenizer};
 
 use crate::growth::{AGENTS, histories, start};
 use crate::real;
@@ -79,27 +79,27 @@ impl Row {
             .collect();
         let Some(&(last, _, sent)) = reports.last() else { return };
         self.sessions += 1;
-        let ruler = Ruler::new(history, Tokenizer::Auto, None);
-        self.at_last.push(error(context(&ruler, &messages[..last]), sent));
+        let counter = TokenCounter::new(history, Tokenizer::Auto, None);
+        self.at_last.push(error(context(&counter, &messages[..last]), sent));
         for (k, &(from, _, sent)) in reports.iter().enumerate() {
             for (back, errors) in [(1, &mut self.next), (10, &mut self.tenth)] {
                 let Some(&(_, known, _)) = k.checked_sub(back).and_then(|it| reports.get(it)) else {
                     continue;
                 };
                 let before = without_reports(history, from, Some(known));
-                let ruler = Ruler::new(&before, Tokenizer::Auto, None);
+                let counter = TokenCounter::new(&before, Tokenizer::Auto, None);
                 errors.push((
-                    error(context(&ruler, before.messages()), sent),
-                    ruler.method().margin_percent / 100.0,
+                    error(context(&counter, before.messages()), sent),
+                    counter.method().margin_percent / 100.0,
                 ));
             }
         }
         let (first, _, sent_first) = reports[0];
         if sent > sent_first && last > first {
             let bare = without_reports(history, messages.len(), None);
-            let ruler = Ruler::new(&bare, Tokenizer::Auto, None);
-            let grown: u64 = ruler.messages(&bare.messages()[first..last]).iter().sum();
-            self.unreported.push((error(grown, sent - sent_first), ruler.method().margin_percent / 100.0));
+            let counter = TokenCounter::new(&bare, Tokenizer::Auto, None);
+            let grown: u64 = counter.messages(&bare.messages()[first..last]).iter().sum();
+            self.unreported.push((error(grown, sent - sent_first), counter.method().margin_percent / 100.0));
         }
     }
 }
@@ -113,8 +113,8 @@ pub(crate) fn without_reports(history: &History, end: usize, known: Option<usize
     History::new(history.messages()[..end].iter().enumerate().map(strip).collect(), history.meta.clone())
 }
 
-pub(crate) fn context(ruler: &Ruler, messages: &[Message]) -> u64 {
-    (ruler.overhead() + ruler.messages(messages).iter().sum::<u64>()).saturating_sub(ruler.hidden())
+pub(crate) fn context(counter: &TokenCounter, messages: &[Message]) -> u64 {
+    (counter.overhead() + counter.messages(messages).iter().sum::<u64>()).saturating_sub(counter.hidden())
 }
 
 fn error(found: u64, reported: u64) -> f64 {

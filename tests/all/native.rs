@@ -10,7 +10,7 @@ use epitome::compaction::plan::{self, Cause, Item, Limits, Moment, Plan, Request
 use epitome::compaction::profile::Profile;
 use epitome::history::{History, Kind, Message, Role};
 use epitome::sessions::{self, Memory};
-use epitome::tokens::{Ruler, Tokenizer};
+use epitome::tokens::{TokenCounter, Tokenizer};
 
 use crate::real;
 
@@ -120,7 +120,7 @@ fn opencode(name: &str, text: &str) -> Vec<Event> {
 }
 
 fn planned(profile: &Profile, event: &Event) -> Plan {
-    let ruler = Ruler::new(&event.before, Tokenizer::Auto, None);
+    let counter = TokenCounter::new(&event.before, Tokenizer::Auto, None);
     let model = event.before.meta.model.as_deref();
     let known = model.and_then(epitome::tokens::window);
     let limits = Limits {
@@ -132,7 +132,7 @@ fn planned(profile: &Profile, event: &Event) -> Plan {
         next: None,
     };
     let request = Request { limits, ..Request::new(profile, &|_| "0000000000".to_owned()) };
-    plan::plan(&event.before, &ruler, &request, &Moment { cause: event.cause, ..Moment::default() })
+    plan::plan(&event.before, &counter, &request, &Moment { cause: event.cause, ..Moment::default() })
 }
 
 /// What a message says: role and texts, calls and outputs.
@@ -290,10 +290,10 @@ fn clears_what_the_agent_cleared() {
             let output =
                 |id: &str| before.messages().iter().flat_map(Message::outputs).find(|it| &*it.id == id);
             expected.retain(|id| output(id).is_some_and(|it| it.text.as_str().len() > PLACEHOLDER.len()));
-            let ruler = Ruler::new(&before, Tokenizer::Auto, None);
+            let counter = TokenCounter::new(&before, Tokenizer::Auto, None);
             let request =
                 Request { prune_only: true, ..Request::new(&profile, &|_| "0000000000".to_owned()) };
-            let plan = plan::plan(&before, &ruler, &request, &Moment::default());
+            let plan = plan::plan(&before, &counter, &request, &Moment::default());
             let mut cleared: Vec<String> = plan
                 .ops
                 .iter()

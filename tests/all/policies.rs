@@ -8,7 +8,7 @@ use epitome::cost::{Bill, Prices};
 use epitome::files::File;
 use epitome::sessions;
 use epitome::sessions::requests::{Requests, requests};
-use epitome::tokens::{Ruler, Tokenizer, at_least, window};
+use epitome::tokens::{TokenCounter, Tokenizer, at_least, window};
 
 use crate::real;
 
@@ -109,7 +109,7 @@ fn session(agent: &'static str, path: &std::path::Path) -> Option<Session> {
     }
     let prices = Prices::default();
     let bill = Bill::of(&found, &prices);
-    let overhead = Ruler::new(&session.history, Tokenizer::Auto, None).overhead();
+    let overhead = TokenCounter::new(&session.history, Tokenizer::Auto, None).overhead();
     let kept = Kept { overhead, share: 0.15, minimum: 3_000, maximum: 32_000 };
     let largest = found.all.iter().map(|it| it.usage.sent()).max()?;
     let model = found.all.iter().rev().find_map(|it| it.model.as_deref())?;

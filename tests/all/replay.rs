@@ -10,7 +10,7 @@ use epitome::cost::Prices;
 use epitome::cost::replay::Replay;
 use epitome::history::{History, Kind, Usage};
 use epitome::sessions::requests::Request;
-use epitome::tokens::{Ruler, Tokenizer};
+use epitome::tokens::{TokenCounter, Tokenizer};
 
 use crate::growth::{AGENTS, histories, start};
 use crate::margins::{context, half, median, without_reports};
@@ -100,7 +100,7 @@ fn replayed(stages: &[History]) -> Replayed {
     let mut turn = 0;
     for (stage, history) in stages.iter().enumerate() {
         // Measures all texts once; the copies below share what was found.
-        Ruler::new(history, Tokenizer::Auto, None);
+        TokenCounter::new(history, Tokenizer::Auto, None);
         let messages = history.messages();
         let mut last = None;
         let mut compacted = stage > 0;
@@ -124,14 +124,14 @@ fn replayed(stages: &[History]) -> Replayed {
                 side: false,
             };
             let before = without_reports(history, from, last);
-            let ruler = Ruler::new(&before, Tokenizer::Auto, None);
+            let counter = TokenCounter::new(&before, Tokenizer::Auto, None);
             let sent = match (last, overhead) {
                 (None, Some(overhead)) => {
-                    let all: u64 = overhead + ruler.messages(before.messages()).iter().sum::<u64>();
-                    Some(all.saturating_sub(ruler.hidden()))
+                    let all: u64 = overhead + counter.messages(before.messages()).iter().sum::<u64>();
+                    Some(all.saturating_sub(counter.hidden()))
                 }
                 (None, None) => None,
-                (Some(_), _) => Some(context(&ruler, before.messages())),
+                (Some(_), _) => Some(context(&counter, before.messages())),
             };
             let predicted = sent.and_then(|sent| replay.predict(&request, sent));
             // The first request of all cannot be known from those before it.
@@ -148,7 +148,7 @@ fn replayed(stages: &[History]) -> Replayed {
             last = Some(index);
         }
         if last.is_some() {
-            overhead = Some(Ruler::new(history, Tokenizer::Auto, None).overhead());
+            overhead = Some(TokenCounter::new(history, Tokenizer::Auto, None).overhead());
         }
     }
     out.found = replay.found();

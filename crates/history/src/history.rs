@@ -7,11 +7,11 @@ use std::ops::{Add, AddAssign, Range};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-use crate::wide::{self, Pass, ROW, ROWS, Row, count};
+use crate::simd::{self, BLOCK, BLOCKS, Block, Kernel, count};
 
 /// How much text there is, in the units that the systems' own estimates are made of. One pass over the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Weight {
+pub struct TextSize {
     /// UTF-8 bytes.
     pub bytes: u64,
     /// Unicode scalar values.
@@ -24,15 +24,15 @@ pub struct Weight {
     pub escapes: u64,
 }
 
-impl Weight {
+impl TextSize {
     pub fn of(text: &str) -> Self {
-        wide::over::<Weigh<true>>(text.as_bytes())
+        simd::over::<Weigh<true>>(text.as_bytes())
     }
 
     /// Weighs a text without `escapes`, which stay 0: at the speed of memory, and all that the estimates of plain text
     /// need.
     pub fn plain(text: &str) -> Self {
-        wide::over::<Weigh<false>>(text.as_bytes())
+        simd::over::<Weigh<false>>(text.as_bytes())
     }
 
     /// Length in UTF-16 units of the text as a JSON string, quotes included.
@@ -41,27 +41,27 @@ impl Weight {
     }
 }
 
-/// [`Weight::of`], or without escapes [`Weight::plain`].
+/// [`TextSize::of`], or without escapes [`TextSize::plain`].
 struct Weigh<const ESCAPES: bool>;
 
-impl<const ESCAPES: bool> Pass for Weigh<ESCAPES> {
-    type Found = Weight;
+impl<const ESCAPES: bool> Kernel for Weigh<ESCAPES> {
+    type Found = TextSize;
 
     #[inline(always)]
-    fn over(bytes: &[u8], _: impl Fn(&Row) -> [u64; 8]) -> Weight {
-        let mut out = Weight::default();
+    fn over(bytes: &[u8], _: impl Fn(&Block) -> [u64; 8]) -> TextSize {
+        let mut out = TextSize::default();
         let (rows, rest) = bytes.as_chunks();
         // Few rows at a time, so that one foreign character makes few others be looked at twice, and so that what is
         // looked at twice is still in the first-level cache.
-        for rows in rows.chunks(ROWS) {
+        for rows in rows.chunks(BLOCKS) {
             add_rows::<ESCAPES>(&mut out, rows);
         }
         if !rest.is_empty() {
             // Filled up by letters, which are taken off again: each is one byte, one character, one unit, no escape.
-            let mut row = [b'x'; ROW];
+            let mut row = [b'x'; BLOCK];
             row[..rest.len()].copy_from_slice(rest);
             add_rows::<ESCAPES>(&mut out, &[row]);
-            let filled = (ROW - rest.len()) as u64;
+            let filled = (BLOCK - rest.len()) as u64;
             out.bytes -= filled;
             out.chars -= filled;
             out.ascii -= filled;
@@ -72,7 +72,7 @@ impl<const ESCAPES: bool> Pass for Weigh<ESCAPES> {
 }
 
 #[inline(always)]
-fn add_rows<const ESCAPES: bool>(out: &mut Weight, rows: &[Row]) {
+fn add_rows<const ESCAPES: bool>(out: &mut TextSize, rows: &[Block]) {
     let bytes = rows.as_flattened().len() as u64;
     let usual = |it: u8| (it == b'"') | (it == b'\\') | (it == b'\n') | (it == b'\t');
     let ascii = if ESCAPES {
@@ -95,7 +95,7 @@ fn add_rows<const ESCAPES: bool>(out: &mut Weight, rows: &[Row]) {
     out.utf16 += chars + two;
 }
 
-impl Add for Weight {
+impl Add for TextSize {
     type Output = Self;
     fn add(self, other: Self) -> Self {
         Self {
@@ -108,7 +108,7 @@ impl Add for Weight {
     }
 }
 
-impl AddAssign for Weight {
+impl AddAssign for TextSize {
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
     }
@@ -124,9 +124,9 @@ pub struct Text {
 /// What is known of a text in numbers. Histories are made of texts, and walks over them are as fast as few bytes come
 /// out of memory: so numbers of 32 bits, and wider ones elsewhere for the few texts that need them.
 enum Figures {
-    /// Weight, and what each measure found.
+    /// TextSize, and what each measure found.
     Narrow([u32; 5], [AtomicU32; Measure::COUNT]),
-    Wide(Box<(Weight, [AtomicU64; Measure::COUNT])>),
+    Wide(Box<(TextSize, [AtomicU64; Measure::COUNT])>),
 }
 
 /// Up to so many bytes nothing that is said of a text needs more than 32 bits: not the thousandths of its tokens, of
@@ -138,8 +138,8 @@ const UNASKED: u64 = u64::MAX;
 const UNASKED_NARROW: u32 = u32::MAX;
 
 impl Figures {
-    fn new(weight: Weight) -> Self {
-        let Weight { bytes, chars, ascii, utf16, escapes } = weight;
+    fn new(weight: TextSize) -> Self {
+        let TextSize { bytes, chars, ascii, utf16, escapes } = weight;
         if bytes <= NARROW {
             let weight = [bytes, chars, ascii, utf16, escapes].map(|it| it as u32);
             Self::Narrow(weight, [const { AtomicU32::new(UNASKED_NARROW) }; Measure::COUNT])
@@ -148,16 +148,16 @@ impl Figures {
         }
     }
 
-    fn wide(weight: Weight) -> Self {
+    fn wide(weight: TextSize) -> Self {
         Self::Wide(Box::new((weight, [const { AtomicU64::new(UNASKED) }; Measure::COUNT])))
     }
 
     #[inline]
-    fn weight(&self) -> Weight {
+    fn weight(&self) -> TextSize {
         match self {
             Self::Narrow(weight, _) => {
                 let [bytes, chars, ascii, utf16, escapes] = weight.map(u64::from);
-                Weight { bytes, chars, ascii, utf16, escapes }
+                TextSize { bytes, chars, ascii, utf16, escapes }
             }
             Self::Wide(it) => it.0,
         }
@@ -227,7 +227,7 @@ impl Text {
     /// Weighs and owns `text`.
     pub fn new(text: impl Into<Arc<str>>) -> Self {
         let text = text.into();
-        let figures = Figures::new(Weight::of(&text));
+        let figures = Figures::new(TextSize::of(&text));
         Self { text, figures }
     }
 
@@ -248,7 +248,7 @@ impl Text {
 
     /// The first words of a long text in its place, or a short one whole, with the weight and shape of the whole. For a
     /// history that is only measured.
-    pub fn gist(text: &str, weight: Weight, shape: u64) -> Self {
+    pub fn gist(text: &str, weight: TextSize, shape: u64) -> Self {
         /// Characters that anybody shows of a text.
         const SHOWN: usize = 60;
         let mut figures = Figures::new(weight);
@@ -282,7 +282,7 @@ impl Text {
 
     /// Its weight, known since it was made.
     #[inline]
-    pub fn weight(&self) -> Weight {
+    pub fn weight(&self) -> TextSize {
         self.figures.weight()
     }
 
@@ -719,12 +719,12 @@ fn units(messages: &[Message]) -> Vec<Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wide::narrow;
+    use crate::simd::narrow;
 
     #[test]
     fn weighs_like_javascript() {
-        let weight = Weight::of("a\"\n\u{1}é😀");
-        assert_eq!(weight, Weight { bytes: 10, chars: 6, ascii: 4, utf16: 7, escapes: 1 + 1 + 5 });
+        let weight = TextSize::of("a\"\n\u{1}é😀");
+        assert_eq!(weight, TextSize { bytes: 10, chars: 6, ascii: 4, utf16: 7, escapes: 1 + 1 + 5 });
     }
 
     #[test]
@@ -736,7 +736,7 @@ mod tests {
                 '\0'..='\u{1f}' => 5,
                 _ => 0,
             };
-            Weight {
+            TextSize {
                 bytes: text.len() as u64,
                 chars: text.chars().count() as u64,
                 ascii: text.chars().filter(char::is_ascii).count() as u64,
@@ -748,10 +748,14 @@ mod tests {
         for len in [0, 1, 63, 64, 65, 127, 128, 130, 20_000, 40_001] {
             for text in [all.chars().cycle().take(len).collect::<String>(), "\u{b}\u{1b}".repeat(len)] {
                 let weight = slow(&text);
-                assert_eq!(Weight::of(&text), weight, "{len}");
-                assert_eq!(Weight::plain(&text), Weight { escapes: 0, ..weight }, "{len}");
+                assert_eq!(TextSize::of(&text), weight, "{len}");
+                assert_eq!(TextSize::plain(&text), TextSize { escapes: 0, ..weight }, "{len}");
                 assert_eq!(narrow::<Weigh<true>>(text.as_bytes()), weight, "{len}");
-                assert_eq!(narrow::<Weigh<false>>(text.as_bytes()), Weight { escapes: 0, ..weight }, "{len}");
+                assert_eq!(
+                    narrow::<Weigh<false>>(text.as_bytes()),
+                    TextSize { escapes: 0, ..weight },
+                    "{len}"
+                );
             }
         }
     }
@@ -761,7 +765,7 @@ mod tests {
         for len in [NARROW as usize - 1, NARROW as usize, NARROW as usize + 1] {
             let text = "\u{1}".repeat(len);
             let whole = Text::new(text.as_str());
-            assert_eq!(whole.weight(), Weight::of(&text));
+            assert_eq!(whole.weight(), TextSize::of(&text));
             assert_eq!(whole.clone(), whole);
             assert_eq!(whole.measured(Measure::Exact, |_| 7), 7);
             assert_eq!(whole.clone().measured(Measure::Exact, |_| 8), 7);

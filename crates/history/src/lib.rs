@@ -4,14 +4,14 @@
 //! other crate needs to make or read one: errors with their place ([`error`]), session JSON ([`json`]), what a tool call
 //! asks for ([`tools`]), secrets that must not be shown ([`secrets`]).
 
-pub mod cores;
 pub mod error;
 mod history;
 pub mod json;
+pub mod parallel;
 pub mod secrets;
+pub mod simd;
 pub mod tools;
 pub mod verbatim;
-pub mod wide;
 
 pub use error::{Error, Result};
 pub use history::*;

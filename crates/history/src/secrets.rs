@@ -114,14 +114,14 @@ fn encoded(text: &str) -> Vec<Range<usize>> {
 
 /// What a text is cut with before it is kept: `<private>…</private>`, the user's own patterns, secrets.
 #[derive(Debug, Clone, Default)]
-pub struct Veil {
+pub struct Redactor {
     patterns: Vec<Regex>,
 }
 
 static TAG: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new("(?i)<(/?)private>").ok());
 static MASK: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\[REDACTED(?::[a-z0-9-]+)?\]").ok());
 
-impl Veil {
+impl Redactor {
     /// With patterns of the user's in addition.
     pub fn new(patterns: &[impl AsRef<str>]) -> Result<Self> {
         let compiled = patterns.iter().map(|it| {
@@ -135,7 +135,7 @@ impl Veil {
     }
 
     /// `text` as it may be kept.
-    pub fn cut(&self, text: &str) -> String {
+    pub fn redact(&self, text: &str) -> String {
         let mut out = private_cut(text);
         for pattern in &self.patterns {
             out = pattern.replace_all(&out, REDACTED).into_owned();
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn private_passages_are_cut() {
-        let veil = Veil::new(&[r"(?m)^ssn:.*$"]).unwrap();
+        let redactor = Redactor::new(&[r"(?m)^ssn:.*$"]).unwrap();
         for (text, kept) in [
             ("a <private>b</private> c", "a [REDACTED] c"),
             ("a <PRIVATE>b\nb</Private> c <private>d</private>", "a [REDACTED] c [REDACTED]"),
@@ -322,20 +322,22 @@ mod tests {
             ("x\nssn: 12\ny", "x\n[REDACTED]\ny"),
             ("nothing", "nothing"),
         ] {
-            assert_eq!(veil.cut(text), kept);
-            assert_eq!(veil.cut(kept), kept);
+            assert_eq!(redactor.redact(text), kept);
+            assert_eq!(redactor.redact(kept), kept);
         }
-        assert!(veil.is_all_private(&veil.cut(" <private>all</private>\n<private>of it</private>. ")));
-        assert!(!veil.is_all_private(&veil.cut("<private>all</private> but this")));
-        assert_eq!(Veil::new(&["("]).unwrap_err().kind(), Kind::Arguments);
+        assert!(
+            redactor.is_all_private(&redactor.redact(" <private>all</private>\n<private>of it</private>. "))
+        );
+        assert!(!redactor.is_all_private(&redactor.redact("<private>all</private> but this")));
+        assert_eq!(Redactor::new(&["("]).unwrap_err().kind(), Kind::Arguments);
     }
 
     proptest! {
         #[test]
         fn masking_twice_changes_nothing(text in "(token=|sk-|://|@|:|<private>|</private>|[a-zA-Z0-9]{1,30}|[ \"'日=]){0,20}") {
-            let veil = Veil::default();
-            let once = veil.cut(&text);
-            prop_assert_eq!(veil.cut(&once), once);
+            let redactor = Redactor::default();
+            let once = redactor.redact(&text);
+            prop_assert_eq!(redactor.redact(&once), once);
         }
     }
 }

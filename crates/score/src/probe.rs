@@ -32,7 +32,7 @@ impl Class {
     pub const ALL: [Self; 10] =
         [Self::U, Self::D, Self::L, Self::F, Self::X, Self::E, Self::P, Self::G, Self::T, Self::I];
 
-    /// Weight in the headline share.
+    /// TextSize in the headline share.
     pub fn weight(self) -> f64 {
         match self {
             Self::U | Self::D | Self::L => 3.0,
@@ -143,9 +143,7 @@ pub enum Fact {
         unknown: bool,
     },
     /// An open plan item.
-    Plan {
-        item: String,
-    },
+    Plan { item: String },
     Decision {
         /// What was asked, if it answers a question.
         question: Option<String>,
@@ -165,9 +163,7 @@ pub enum Fact {
         text: String,
     },
     /// A request or a question.
-    Words {
-        text: String,
-    },
+    Words { text: String },
 }
 
 /// A fact of the source.

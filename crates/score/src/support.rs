@@ -12,7 +12,7 @@ use super::phrases::looks_like_path;
 use super::probe::{Fact, Probe};
 use super::survive::states;
 use super::text::{Shape, clip, normal, tokens, words, words_of};
-use history::cores;
+use history::parallel;
 use history::{History, Message, Part, Role};
 
 /// What kind of statement it is.
@@ -245,7 +245,7 @@ impl Support {
             rest.read(second);
             rest
         };
-        let (rest, ()) = cores::both(other_half, || support.read(first));
+        let (rest, ()) = parallel::join(other_half, || support.read(first));
         support.join(rest);
         let mut seen = HashSet::default();
         let cwd = support.cwd.clone();

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use history::wide::{SIDE, special};
+use history::simd::{SIDE, special};
 
 /// A place in a JSON text. What is not taken may be no UTF-8.
 #[derive(Debug)]

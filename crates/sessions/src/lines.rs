@@ -8,8 +8,8 @@ use std::sync::mpsc;
 use memchr::memchr;
 
 use super::{Record, Source};
-use history::cores;
 use history::error::Result;
+use history::parallel;
 
 /// How much is read at once: little enough to be still in the second-level cache when it is looked at.
 const CHUNK: usize = 256 << 10;
@@ -96,7 +96,7 @@ pub fn backwards<T: Send>(
     mut take: impl FnMut(T, u64) -> bool,
 ) -> Result<u64> {
     let len = source.len();
-    let cores = len.div_ceil(BLOCK).min(cores::count() as u64);
+    let cores = len.div_ceil(BLOCK).min(parallel::threads() as u64);
     // Where what nobody has looked at ends. Ranges are in proportion to what was needed so far, so that little is looked
     // at in vain.
     let rest = AtomicU64::new(len);

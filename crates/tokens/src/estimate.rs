@@ -1,10 +1,10 @@
-//! The systems' own heuristics, as they compute them: from a text's [`Weight`], so in constant time for a part.
+//! The systems' own heuristics, as they compute them: from a text's [`TextSize`], so in constant time for a part.
 //!
 //! What none of them counts, a frame around a message for example, is not counted here either.
 
 use super::media;
 use super::rates::Maker;
-use history::{Call, Media, MediaKind, Message, Opaque, Output, Part, Reasoning, Role, Weight, is_made_up};
+use history::{Call, Media, MediaKind, Message, Opaque, Output, Part, Reasoning, Role, TextSize, is_made_up};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Heuristic {
@@ -16,7 +16,7 @@ pub(super) enum Heuristic {
 }
 
 /// Tokens of a plain text.
-pub(super) fn text(heuristic: Heuristic, weight: Weight) -> u64 {
+pub(super) fn text(heuristic: Heuristic, weight: TextSize) -> u64 {
     match heuristic {
         Heuristic::Chars4 => weight.utf16.div_ceil(4),
         Heuristic::Chars4Round => (weight.utf16 + 2) / 4,
@@ -53,13 +53,13 @@ pub(super) fn message(heuristic: Heuristic, message: &Message, maker: Maker, mod
 }
 
 /// All text of a part in one: a call is its name and arguments. A signature is not text.
-fn plain(part: &Part) -> Weight {
+fn plain(part: &Part) -> TextSize {
     match part {
         Part::Text(text) => text.weight(),
         Part::Reasoning(reasoning) => reasoning.text.weight(),
-        Part::Call(call) => Weight::plain(&call.name) + call.input.weight(),
+        Part::Call(call) => TextSize::plain(&call.name) + call.input.weight(),
         Part::Output(output) => output.text.weight(),
-        Part::Media(_) => Weight::default(),
+        Part::Media(_) => TextSize::default(),
         Part::Opaque(opaque) => opaque.raw.weight(),
     }
 }
@@ -110,12 +110,12 @@ fn codex_part(part: &Part) -> u64 {
             } else {
                 r#"{"type":"function_call","name":,"arguments":,"call_id":}"#
             };
-            len(frame) + string(Weight::of(id)) + string(Weight::of(name)) + string(input.weight())
+            len(frame) + string(TextSize::of(id)) + string(TextSize::of(name)) + string(input.weight())
         }
         Part::Output(Output { id, text, media, .. }) => {
             let images: u64 = media.iter().map(codex_media).sum();
             len(r#"{"type":"function_call_output","call_id":,"output":}"#)
-                + string(Weight::of(id))
+                + string(TextSize::of(id))
                 + string(text.weight())
                 + images
         }
@@ -165,7 +165,7 @@ fn encrypted(bytes: u64) -> u64 {
 }
 
 /// Bytes of a text as a JSON string.
-fn string(weight: Weight) -> u64 {
+fn string(weight: TextSize) -> u64 {
     weight.bytes + weight.escapes + 2
 }
 
@@ -178,13 +178,13 @@ fn len(literal: &str) -> u64 {
 const UNIT: u64 = 60;
 
 /// 0.25 for each ASCII character (one over `per` in general) and 1.3 for each other (December 2025).
-fn gemini_text(weight: Weight, per: u64) -> u64 {
+fn gemini_text(weight: TextSize, per: u64) -> u64 {
     weight.ascii * (UNIT / per) + (weight.chars - weight.ascii) * 78
 }
 
 /// 0.61: 1.5 for each UTF-16 unit that is not ASCII, and length / `per` for all above 100,000 units, whatever they
 /// are.
-fn gemini_text_061(weight: Weight, per: u64) -> u64 {
+fn gemini_text_061(weight: TextSize, per: u64) -> u64 {
     if weight.utf16 > 100_000 {
         weight.utf16 * (UNIT / per)
     } else {
@@ -202,7 +202,7 @@ fn gemini_part(part: &Part) -> u64 {
             let name = output.name.as_deref().unwrap_or_default();
             let frame = len(r#"{"functionResponse":{"name":,"response":}}"#) + gemini_id(&output.id);
             let media: u64 = output.media.iter().map(gemini_inline).sum();
-            json4(frame + Weight::of(name).json() + gemini_response(output)) + media
+            json4(frame + TextSize::of(name).json() + gemini_response(output)) + media
         }
         Part::Media(media) => gemini_inline(media),
         Part::Opaque(opaque) => json4(opaque.raw.weight().utf16),
@@ -216,7 +216,7 @@ fn gemini_part_061(part: &Part) -> u64 {
         Part::Reasoning(reasoning) => gemini_text_061(reasoning.text.weight(), 4),
         Part::Call(call) => gemini_call(call),
         Part::Output(output) => {
-            let name = output.name.as_deref().map_or(0, |it| Weight::plain(it).utf16);
+            let name = output.name.as_deref().map_or(0, |it| TextSize::plain(it).utf16);
             // Attachments stand in nested `parts`, which are rounded down by themselves.
             let nested = output.media.iter().map(gemini_media_061).sum::<u64>() / UNIT * UNIT;
             json4(name) + json4(gemini_response(output)) + nested
@@ -230,12 +230,12 @@ fn gemini_call(call: &Call) -> u64 {
     let signature =
         call.signature.as_ref().map_or(0, |it| len(r#","thoughtSignature":"#) + it.weight().json());
     let frame = len(r#"{"functionCall":{"name":,"args":}}"#) + gemini_id(&call.id);
-    json4(frame + Weight::of(&call.name).json() + call.input.weight().utf16 + signature)
+    json4(frame + TextSize::of(&call.name).json() + call.input.weight().utf16 + signature)
 }
 
 /// Length of `"id":"…",`, which contents without ids do not have.
 fn gemini_id(id: &str) -> u64 {
-    if id.is_empty() || is_made_up(id) { 0 } else { len(r#""id":,"#) + Weight::of(id).json() }
+    if id.is_empty() || is_made_up(id) { 0 } else { len(r#""id":,"#) + TextSize::of(id).json() }
 }
 
 /// Length of `{"output":"…"}` or `{"error":"…"}`, which is how a response is sent.
@@ -334,15 +334,15 @@ mod tests {
 
     #[test]
     fn gemini_cli_with_other_characters_per_token() {
-        let twelve = Weight::of("Hello world!");
+        let twelve = TextSize::of("Hello world!");
         assert_eq!((gemini_text_061(twelve, 3) / UNIT, gemini_text_061(twelve, 2) / UNIT), (4, 6));
-        let long = Weight::of(&"a".repeat(120_000));
+        let long = TextSize::of(&"a".repeat(120_000));
         assert_eq!((gemini_text_061(long, 4) / UNIT, gemini_text_061(long, 3) / UNIT), (30_000, 40_000));
     }
 
     #[test]
     fn gemini_cli_of_december_2025() {
-        let tokens = |it: &str| text(Heuristic::GeminiCli, Weight::of(it));
+        let tokens = |it: &str| text(Heuristic::GeminiCli, TextSize::of(it));
         assert_eq!(
             (tokens("Hello world!"), tokens("你好"), tokens("😀"), tokens("日本語テキスト")),
             (3, 2, 1, 9)
@@ -366,7 +366,7 @@ mod tests {
             ("日本語", 1, 1, 3),
             ("😀😀😀", 2, 2, 3),
         ] {
-            let weight = Weight::of(it);
+            let weight = TextSize::of(it);
             assert_eq!(text(Heuristic::Chars4, weight), up, "{it}");
             assert_eq!(text(Heuristic::Chars4Round, weight), half_up, "{it}");
             assert_eq!(text(Heuristic::Bytes4, weight), bytes, "{it}");

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use super::bpe::{self, Vocabulary};
 use super::hash::hash;
 use super::middle::{ceil, floor};
-use history::cores;
+use history::parallel;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Encoding {
@@ -80,7 +80,7 @@ fn on_all_cores<T: Sync, U: Send>(
     all: &[T],
     work: impl Fn(&T) -> U + Sync,
 ) -> Vec<U> {
-    let threads = cores::count().min(bytes / piece).min(all.len());
+    let threads = parallel::threads().min(bytes / piece).min(all.len());
     if threads < 2 {
         return all.iter().map(work).collect();
     }

@@ -5,12 +5,12 @@
 
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
-use history::wide::{self, Pass, ROW, Row};
+use history::simd::{self, Block, Kernel};
 
 /// The hash of some bytes.
 pub(super) fn hash<const SEED: u64>(bytes: &[u8]) -> u128 {
     // Up to 240 bytes it is another hash.
-    if bytes.len() < LONG { xxh3_128_with_seed(bytes, SEED) } else { wide::over::<Long<SEED>>(bytes) }
+    if bytes.len() < LONG { xxh3_128_with_seed(bytes, SEED) } else { simd::over::<Long<SEED>>(bytes) }
 }
 
 /// From here on the registers are worth the way there.
@@ -21,7 +21,7 @@ struct Long<const SEED: u64>;
 
 const SECRET: usize = 192;
 /// Rows between two scrambles (stripes of a block).
-const BLOCK: usize = (SECRET - ROW) / 8;
+const BLOCK: usize = (SECRET - simd::BLOCK) / 8;
 
 const DEFAULT_SECRET: [u8; SECRET] = [
     0xb8, 0xfe, 0x6c, 0x39, 0x23, 0xa4, 0x4b, 0xbe, 0x7c, 0x01, 0x81, 0x2c, 0xf7, 0x21, 0xad, 0x1c, 0xde,
@@ -48,35 +48,35 @@ const LARGE: [u64; 5] = [
     0x27D4_EB2F_1656_67C5,
 ];
 
-type Sums = [u64; ROW / 8];
+type Sums = [u64; simd::BLOCK / 8];
 
-impl<const SEED: u64> Pass for Long<SEED> {
+impl<const SEED: u64> Kernel for Long<SEED> {
     type Found = u128;
 
     #[inline(always)]
-    fn over(bytes: &[u8], _: impl Fn(&Row) -> [u64; 8]) -> u128 {
+    fn over(bytes: &[u8], _: impl Fn(&Block) -> [u64; 8]) -> u128 {
         let secret = seeded(SEED);
         let mut sums = [SMALL[2], LARGE[0], LARGE[1], LARGE[2], LARGE[3], SMALL[1], LARGE[4], SMALL[0]];
         // The last row is always taken by itself, at the end.
-        let (mut rows, _) = bytes[..bytes.len() - 1].as_chunks::<ROW>();
+        let (mut rows, _) = bytes[..bytes.len() - 1].as_chunks::<{ simd::BLOCK }>();
         while !rows.is_empty() {
             // Neither `chunks` nor an index: what is unrolled by the block hides the vectors from the compiler.
             let (block, rest) = rows.split_at(rows.len().min(BLOCK));
-            for (it, secret) in block.iter().zip(secret.windows(ROW).step_by(8)) {
+            for (it, secret) in block.iter().zip(secret.windows(simd::BLOCK).step_by(8)) {
                 take(&mut sums, it, row(secret, 0));
             }
             if block.len() == BLOCK {
-                let key = words(row(&secret, SECRET - ROW));
+                let key = words(row(&secret, SECRET - simd::BLOCK));
                 for n in 0..sums.len() {
                     sums[n] = (sums[n] ^ sums[n] >> 47 ^ key[n]).wrapping_mul(SMALL[0]);
                 }
             }
             rows = rest;
         }
-        take(&mut sums, row(bytes, bytes.len() - ROW), row(&secret, SECRET - ROW - 7));
+        take(&mut sums, row(bytes, bytes.len() - simd::BLOCK), row(&secret, SECRET - simd::BLOCK - 7));
         let length = bytes.len() as u64;
         let low = merged(&sums, row(&secret, 11), length.wrapping_mul(LARGE[0]));
-        let high = merged(&sums, row(&secret, SECRET - ROW - 11), !length.wrapping_mul(LARGE[1]));
+        let high = merged(&sums, row(&secret, SECRET - simd::BLOCK - 11), !length.wrapping_mul(LARGE[1]));
         u128::from(low) | u128::from(high) << 64
     }
 }
@@ -93,19 +93,19 @@ fn seeded(seed: u64) -> [u8; SECRET] {
 }
 
 #[inline(always)]
-fn row(bytes: &[u8], at: usize) -> &Row {
+fn row(bytes: &[u8], at: usize) -> &Block {
     &bytes[at..].as_chunks().0[0]
 }
 
 #[inline(always)]
-fn words(row: &Row) -> Sums {
+fn words(row: &Block) -> Sums {
     let (words, _) = row.as_chunks();
     std::array::from_fn(|n| u64::from_le_bytes(words[n]))
 }
 
 /// Takes a row in (accumulate_512).
 #[inline(always)]
-fn take(sums: &mut Sums, row: &Row, secret: &Row) {
+fn take(sums: &mut Sums, row: &Block, secret: &Block) {
     let (row, secret) = (words(row), words(secret));
     let mut out = *sums;
     for n in 0..out.len() {
@@ -117,7 +117,7 @@ fn take(sums: &mut Sums, row: &Row, secret: &Row) {
 
 /// One half of the hash (mergeAccs, avalanche).
 #[inline(always)]
-fn merged(sums: &Sums, secret: &Row, begin: u64) -> u64 {
+fn merged(sums: &Sums, secret: &Block, begin: u64) -> u64 {
     let secret = words(secret);
     let mut out = begin;
     for n in [0, 2, 4, 6] {
@@ -133,7 +133,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use history::wide::narrow;
+    use history::simd::narrow;
 
     proptest! {
         #[test]

@@ -1,4 +1,4 @@
-//! How many tokens something is, by which ruler, and how far off that may be.
+//! How many tokens something is, by which counter, and how far off that may be.
 
 mod bpe;
 mod estimate;
@@ -8,12 +8,12 @@ mod media;
 pub mod middle;
 mod rates;
 mod reports;
-mod ruler;
+mod counter;
 mod shape;
 mod window;
 
-pub use ruler::MANY;
-pub use ruler::Ruler;
+pub use counter::MANY;
+pub use counter::TokenCounter;
 pub use window::{Window, at_least, gemini_cli_limit, gemini_cli_limit_0_20, window};
 
 use serde::{Deserialize, Serialize};
@@ -21,12 +21,12 @@ use serde::{Deserialize, Serialize};
 use estimate::Heuristic;
 use exact::Encoding;
 use history::error::{Error, Kind, Result};
-use history::{Measure, Text, Weight};
+use history::{Measure, Text, TextSize};
 
-/// A text measured by its shape, of which no more is kept than its first words if it is long: enough for every ruler
+/// A text measured by its shape, of which no more is kept than its first words if it is long: enough for every counter
 /// that needs no exact count.
 pub fn light(text: &str) -> Text {
-    Text::gist(text, Weight::of(text), shape::thousandths(text))
+    Text::gist(text, TextSize::of(text), shape::thousandths(text))
 }
 
 /// Thousandths of a token by the text's shape, which it remembers.
@@ -105,7 +105,7 @@ impl Estimator {
 
     /// Tokens of a bare text, at the speed of memory for all but the exact ones.
     pub fn text(self, text: &str) -> u64 {
-        let by = |heuristic| estimate::text(heuristic, Weight::plain(text));
+        let by = |heuristic| estimate::text(heuristic, TextSize::plain(text));
         match self {
             Self::O200k => exact::count(Encoding::O200k, text),
             Self::Cl100k => exact::count(Encoding::Cl100k, text),
@@ -118,7 +118,7 @@ impl Estimator {
     }
 }
 
-/// What a ruler goes by.
+/// What a counter goes by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tokenizer {
     /// What was reported where something was; else exact counts, by the maker's rates.

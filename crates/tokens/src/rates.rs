@@ -1,4 +1,4 @@
-//! What the pieces of a request cost with each model family: the priors of the ruler.
+//! What the pieces of a request cost with each model family: the priors of the counter.
 
 /// Whose tokenizer and rules a model follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

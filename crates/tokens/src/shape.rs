@@ -10,7 +10,7 @@ use std::cell::RefCell;
 
 use foldhash::HashMap;
 
-use history::wide::{self, Pass, ROW, Row, count};
+use history::simd::{self, Block, Kernel, count};
 
 /// Thousandths of an o200k token that the text will come to.
 pub(super) fn thousandths(text: &str) -> u64 {
@@ -18,7 +18,7 @@ pub(super) fn thousandths(text: &str) -> u64 {
         return 0;
     }
     // A text has at least one token, also where all that it has would glue to a neighbour.
-    wide::over::<Shape>(text.as_bytes()).max(1_000) as u64
+    simd::over::<Shape>(text.as_bytes()).max(1_000) as u64
 }
 
 /// The same for a name, remembered.
@@ -42,7 +42,7 @@ pub(super) fn of_name(name: &str) -> u64 {
 }
 
 /// Bytes taken at once. What is made of them fits the first-level cache.
-const BLOCK: usize = 16 * ROW;
+const BLOCK: usize = 16 * simd::BLOCK;
 
 /// What a byte is, if any of it: the numbers of bits. ASCII that is none of it is a mark.
 const LOWER: usize = 0;
@@ -56,21 +56,21 @@ const FILL: u8 = 1 << BEYOND;
 
 struct Shape;
 
-impl Pass for Shape {
+impl Kernel for Shape {
     type Found = i64;
 
     #[inline(always)]
-    fn over(bytes: &[u8], planes: impl Fn(&Row) -> [u64; 8]) -> i64 {
+    fn over(bytes: &[u8], bit_planes: impl Fn(&Block) -> [u64; 8]) -> i64 {
         let mut counts = Counts::default();
         let mut before = Kinds::default();
         let mut kinds = [FILL; BLOCK];
         for block in bytes.chunks(BLOCK) {
-            let end = block.len().next_multiple_of(ROW);
+            let end = block.len().next_multiple_of(simd::BLOCK);
             kinds[block.len()..end].fill(FILL);
             classify(&mut kinds, block);
             let mut beyond = 0;
             for row in kinds[..end].as_chunks().0 {
-                let now = Kinds::of(planes(row), &before);
+                let now = Kinds::of(bit_planes(row), &before);
                 counts.add(&now, &before);
                 beyond += now.beyond.count_ones() as usize;
                 before = now;
@@ -120,8 +120,8 @@ struct Kinds {
 
 impl Kinds {
     #[inline(always)]
-    fn of(planes: [u64; 8], before: &Self) -> Self {
-        let [lower, upper, digit, space, newline, _, _, beyond] = planes;
+    fn of(bit_planes: [u64; 8], before: &Self) -> Self {
+        let [lower, upper, digit, space, newline, _, _, beyond] = bit_planes;
         let mark = !(lower | upper | digit | space | newline | beyond);
         let gap = space & after::<1>(space, before.space);
         let two = lower & after::<1>(lower, before.lower);
@@ -208,7 +208,7 @@ impl Counts {
 #[inline(always)]
 fn beyond_ascii(counts: &mut Counts, block: &[u8]) {
     let (rows, rest) = block.as_chunks();
-    let mut last = [FILL; ROW];
+    let mut last = [FILL; simd::BLOCK];
     last[..rest.len()].copy_from_slice(rest);
     for rows in [rows, &[last]] {
         let [arrows, three, two, four] =
@@ -226,7 +226,7 @@ mod tests {
 
     use super::*;
     use crate::exact::{self, Encoding};
-    use history::wide::narrow;
+    use history::simd::narrow;
 
     /// The same, a byte after the other.
     fn slow(text: &str) -> i64 {
@@ -276,7 +276,7 @@ mod tests {
         ) {
             let slow = slow(&text);
             prop_assert_eq!(narrow::<Shape>(text.as_bytes()), slow);
-            prop_assert_eq!(wide::over::<Shape>(text.as_bytes()), slow);
+            prop_assert_eq!(simd::over::<Shape>(text.as_bytes()), slow);
         }
     }
 

@@ -4,7 +4,7 @@
 use epitome::compaction::plan::{Limits, Moment};
 use epitome::compaction::profile::{Pass, Profile, Replace, Select};
 use epitome::sessions::Format;
-use epitome::tokens::{Ruler, Tokenizer};
+use epitome::tokens::{TokenCounter, Tokenizer};
 use serde_json::{Value, json};
 
 use super::{Dice, ROUNDS, differences, due, replaced, same};
@@ -131,8 +131,8 @@ fn estimates() {
             let contents = contents(dice, length, 1_000);
             let json = Value::Array(contents.clone()).to_string();
             let history = read(&json, Format::Gemini);
-            let ruler = Ruler::new(&history, Tokenizer::Fixed(estimator), Some(0));
-            let ours: Vec<u64> = history.messages().iter().map(|it| ruler.message(it)).collect();
+            let counter = TokenCounter::new(&history, Tokenizer::Fixed(estimator), Some(0));
+            let ours: Vec<u64> = history.messages().iter().map(|it| counter.message(it)).collect();
             let theirs: Vec<u64> = contents.iter().map(|it| tokens(parts(it), new)).collect();
             same(&json, &ours, &theirs)
         });

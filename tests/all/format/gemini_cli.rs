@@ -2,7 +2,7 @@
 
 use epitome::history::{History, Kind, Message, Part, Role};
 use epitome::sessions::{self, Format, Memory, Mode, Session, Source, gemini_cli};
-use epitome::tokens::{Ruler, Tokenizer};
+use epitome::tokens::{TokenCounter, Tokenizer};
 
 use super::{after_laws, compacted, sessions, shape, stub_largest};
 
@@ -424,13 +424,13 @@ fn usage_that_no_model_has_is_not_believed() {
             .to_owned(),
     ];
     let plain = of(&[user("u1", "go"), model("g1", "done", r#","model":"m-1""#)]);
-    let unreported = Ruler::new(&read(&plain).history, Tokenizer::Auto, None);
+    let unreported = TokenCounter::new(&read(&plain).history, Tokenizer::Auto, None);
     for tokens in figures {
         let source =
             of(&[user("u1", "go"), model("g1", "done", &format!(r#","tokens":{tokens},"model":"m-1""#))]);
         let session = read(&source);
-        let ruler = Ruler::new(&session.history, Tokenizer::Auto, None);
-        assert_eq!(ruler.reported(), None, "{tokens}");
-        assert_eq!(ruler.filled(&session.history), unreported.filled(&read(&plain).history), "{tokens}");
+        let counter = TokenCounter::new(&session.history, Tokenizer::Auto, None);
+        assert_eq!(counter.reported(), None, "{tokens}");
+        assert_eq!(counter.filled(&session.history), unreported.filled(&read(&plain).history), "{tokens}");
     }
 }

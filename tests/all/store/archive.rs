@@ -3,7 +3,7 @@
 use std::io::Read as _;
 
 use epitome::history::error::Kind;
-use epitome::history::secrets::Veil;
+use epitome::history::secrets::Redactor;
 use epitome::sessions::{Memory as Bytes, Source};
 use epitome::store::{
     Applied, Batch, Body, Digest, Handle, NewCompaction, Original, Range, Scope, SessionRef, Sqlite, Store,
@@ -19,7 +19,7 @@ fn me() -> Scope {
 }
 
 fn memory() -> Sqlite {
-    Sqlite::open(&Where::Memory, Veil::default()).unwrap()
+    Sqlite::open(&Where::Memory, Redactor::default()).unwrap()
 }
 
 fn session(id: &str) -> SessionRef {
@@ -269,7 +269,7 @@ fn recall_reads_a_part_and_how_to_read_on() {
 
 #[test]
 fn persistence_none_says_that_nothing_may_be_replaced() {
-    assert!(!Sqlite::open(&Where::None, Veil::default()).unwrap().keeps());
+    assert!(!Sqlite::open(&Where::None, Redactor::default()).unwrap().keeps());
     assert!(memory().keeps());
 }
 
@@ -277,7 +277,7 @@ fn persistence_none_says_that_nothing_may_be_replaced() {
 fn a_store_survives_its_process_and_is_for_its_owner_only() {
     let directory = tempfile::tempdir().unwrap();
     let place = Where::Path(directory.path().join("a b#ü").join("epitome"));
-    let store = Sqlite::open(&place, Veil::default()).unwrap();
+    let store = Sqlite::open(&place, Redactor::default()).unwrap();
     let handle = store.put_all(&me(), &batch("s", 1, vec![output(b"kept", "a", 1)])).unwrap().handles[0];
     #[cfg(unix)]
     {
@@ -290,7 +290,7 @@ fn a_store_survives_its_process_and_is_for_its_owner_only() {
         files.iter().for_each(|it| assert_eq!(mode(it), 0o600, "{it:?}"));
     }
     drop(store);
-    let store = Sqlite::open(&place, Veil::default()).unwrap();
+    let store = Sqlite::open(&place, Redactor::default()).unwrap();
     assert_eq!(store.restore(&me(), handle.as_str()).unwrap(), b"kept");
     assert!(store.stats().unwrap().file_bytes > 0);
     assert!(store.keeps());

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use epitome::history::error::Kind;
-use epitome::history::secrets::Veil;
+use epitome::history::secrets::Redactor;
 use epitome::store::{
     Batch, Body, NewCompaction, Note, Original, Retention, Scope, SessionRef, Sqlite, Store, Stored, What,
     Where,
@@ -16,11 +16,11 @@ fn me() -> Scope {
 }
 
 fn memory() -> Sqlite {
-    Sqlite::open(&Where::Memory, Veil::default()).unwrap()
+    Sqlite::open(&Where::Memory, Redactor::default()).unwrap()
 }
 
 fn at(path: &Path) -> epitome::Result<Sqlite> {
-    Sqlite::open(&Where::Path(path.into()), Veil::default())
+    Sqlite::open(&Where::Path(path.into()), Redactor::default())
 }
 
 /// Bytes that do not compress.

@@ -1,7 +1,7 @@
 //! Memories: what is remembered, for whom, and what must never be.
 
 use epitome::history::error::Kind;
-use epitome::history::secrets::Veil;
+use epitome::history::secrets::Redactor;
 use epitome::store::memory::{from_json, to_json};
 use epitome::store::{
     Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Query, Reach, Scope, Sqlite, Store, What, Where,
@@ -16,7 +16,7 @@ fn elsewhere() -> Scope {
 }
 
 fn memory() -> Sqlite {
-    Sqlite::open(&Where::Memory, Veil::new(&["internal-[0-9]+"]).unwrap()).unwrap()
+    Sqlite::open(&Where::Memory, Redactor::new(&["internal-[0-9]+"]).unwrap()).unwrap()
 }
 
 fn note(content: &str) -> Note {
@@ -88,7 +88,7 @@ fn the_same_again_is_the_same_memory() {
 fn private_passages_and_secrets_are_never_kept() {
     let directory = tempfile::tempdir().unwrap();
     let place = Where::Path(directory.path().into());
-    let store = Sqlite::open(&place, Veil::new(&["internal-[0-9]+"]).unwrap()).unwrap();
+    let store = Sqlite::open(&place, Redactor::new(&["internal-[0-9]+"]).unwrap()).unwrap();
     let key = ["gh", "p_", "0123456789abcdefghijABCDEFGHIJ012345"].concat();
     let text = format!("use <Private>door code\n4711</PRIVATE> and {key} and internal-42 daily");
     let kept = store.remember(&me(), &Note { tags: vec![key.clone()], ..note(&text) }, 1).unwrap();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use epitome::history::error::Kind;
-use epitome::history::secrets::Veil;
+use epitome::history::secrets::Redactor;
 use epitome::store::{
     Batch, Body, NewCompaction, Original, Query, Reach, Scope, SessionRef, Sqlite, Store, What, Where,
 };
@@ -20,7 +20,7 @@ fn me() -> Scope {
 }
 
 fn open(directory: &Path) -> epitome::Result<Sqlite> {
-    Sqlite::open(&Where::Path(directory.into()), Veil::default())
+    Sqlite::open(&Where::Path(directory.into()), Redactor::default())
 }
 
 /// What a child writes as its `n`th: bytes that do not compress, with its name in front.

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use epitome::history::error::Kind;
-use epitome::history::secrets::Veil;
+use epitome::history::secrets::Redactor;
 use epitome::store::{
     Batch, Body, MemoryScope, NewCompaction, Note, Original, Query, Reach, Scope, SessionRef, Sqlite, Store,
     What, Where,
@@ -41,7 +41,7 @@ fn found(store: &Sqlite, scope: &Scope, query: &Query) -> Vec<u32> {
 
 #[test]
 fn finds_words_of_any_script() {
-    let store = Sqlite::open(&Where::Memory, Veil::default()).unwrap();
+    let store = Sqlite::open(&Where::Memory, Redactor::default()).unwrap();
     let me = scope("me", "/p");
     for (at, text) in [
         (1, "error: connection refused in get_user_name()"),
@@ -83,7 +83,7 @@ fn finds_words_of_any_script() {
 
 #[test]
 fn without_all_words_some_will_do() {
-    let store = Sqlite::open(&Where::Memory, Veil::default()).unwrap();
+    let store = Sqlite::open(&Where::Memory, Redactor::default()).unwrap();
     let me = scope("me", "/p");
     put(&store, &me, "s", 1, What::Output, "postgres timed out");
     put(&store, &me, "s", 2, What::Output, "redis timed out");
@@ -97,7 +97,7 @@ fn without_all_words_some_will_do() {
 
 #[test]
 fn reaches_as_far_as_it_should() {
-    let store = Sqlite::open(&Where::Memory, Veil::default()).unwrap();
+    let store = Sqlite::open(&Where::Memory, Redactor::default()).unwrap();
     let (here, there, other) = (scope("me", "/p"), scope("me", "/q"), scope("you", "/p"));
     put(&store, &here, "s", 1, What::Output, "needle one");
     put(&store, &here, "t", 2, What::Output, "needle two");
@@ -120,7 +120,7 @@ fn reaches_as_far_as_it_should() {
 
 #[test]
 fn finds_messages_summaries_and_memories_too() {
-    let store = Sqlite::open(&Where::Memory, Veil::default()).unwrap();
+    let store = Sqlite::open(&Where::Memory, Redactor::default()).unwrap();
     let me = scope("me", "/p");
     put(&store, &me, "s", 1, What::Message, r#"{"text":"first\nneedle in JSON \u6570\u636e"}"#);
     put(&store, &me, "s", 2, What::Session, "needle of a whole session is not searched");
@@ -161,7 +161,7 @@ fn finds_messages_summaries_and_memories_too() {
 
 #[test]
 fn the_same_text_first_a_session_then_an_output_is_found() {
-    let store = Sqlite::open(&Where::Memory, Veil::default()).unwrap();
+    let store = Sqlite::open(&Where::Memory, Redactor::default()).unwrap();
     let me = scope("me", "/p");
     put(&store, &me, "s", 1, What::Session, "needle");
     assert!(found(&store, &me, &query("needle", Reach::Project)).is_empty());
@@ -171,7 +171,7 @@ fn the_same_text_first_a_session_then_an_output_is_found() {
 
 #[test]
 fn pages_without_gaps_or_repeats() {
-    let store = Sqlite::open(&Where::Memory, Veil::default()).unwrap();
+    let store = Sqlite::open(&Where::Memory, Redactor::default()).unwrap();
     let me = scope("me", "/p");
     (1..=25).for_each(|at| {
         put(&store, &me, "s", at, What::Output, &format!("needle {at} {}", "x ".repeat(at as usize)))
@@ -192,7 +192,7 @@ fn pages_without_gaps_or_repeats() {
 
 #[test]
 fn shows_the_line_to_read_on_from() {
-    let store = Sqlite::open(&Where::Memory, Veil::default()).unwrap();
+    let store = Sqlite::open(&Where::Memory, Redactor::default()).unwrap();
     let me = scope("me", "/p");
     let text = format!("{}error[E0308]: mismatched types\n{}", "ok\n".repeat(99), "more\n".repeat(500));
     put(&store, &me, "s", 1, What::Output, &text);
@@ -203,7 +203,7 @@ fn shows_the_line_to_read_on_from() {
 
 #[test]
 fn odd_queries_are_answered_or_refused_never_an_accident() {
-    let store = Sqlite::open(&Where::Memory, Veil::default()).unwrap();
+    let store = Sqlite::open(&Where::Memory, Redactor::default()).unwrap();
     let me = scope("me", "/p");
     put(&store, &me, "s", 1, What::Output, "needle AND OR NOT NEAR body");
     for text in ["", " ", "?!", "\"\"", "***", "()", "\u{0}", "—…", "😀"] {
@@ -239,7 +239,7 @@ proptest! {
         from in 0usize..12,
         len in 1usize..12,
     ) {
-        let store = Sqlite::open(&Where::Memory, Veil::default()).unwrap();
+        let store = Sqlite::open(&Where::Memory, Redactor::default()).unwrap();
         let me = scope("me", "/p");
         put(&store, &me, "s", 1, What::Output, &text);
         put(&store, &me, "s", 2, What::Output, "other 文章");
@@ -254,7 +254,7 @@ proptest! {
 
     #[test]
     fn no_query_upsets_the_database(text in "(\\PC|[\"'a数 *():^{}+-]|AND|OR|NOT|NEAR){0,30}") {
-        let store = Sqlite::open(&Where::Memory, Veil::default()).unwrap();
+        let store = Sqlite::open(&Where::Memory, Redactor::default()).unwrap();
         let me = scope("me", "/p");
         put(&store, &me, "s", 1, What::Output, "a 数 AND");
         if let Err(error) = store.search(&me, &query(&text, Reach::Project)) {

@@ -68,7 +68,7 @@ impl Case {
         let ledger = facts::read(&history);
         let spec = epitome::profiles::built_in("epitome").unwrap().summarize().unwrap().summary.clone();
         let passages = render::passages(&history, 0..history.messages().len(), &|it| {
-            epitome::history::secrets::Veil::default().cut(it)
+            epitome::history::secrets::Redactor::default().redact(it)
         });
         Self { history, ledger, spec, passages, own: Own::default() }
     }

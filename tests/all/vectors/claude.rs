@@ -71,12 +71,12 @@ pub(crate) fn rows() -> Rows {
     row(&mut out, "claude.breaker.three", || {
         let history = history(vec![user(&"x".repeat(4_000)), model("y")]);
         let profile = profile(NAME);
-        let ruler = super::ruler(&profile, &history);
+        let counter = super::counter(&profile, &history);
         let limits = Limits { window: Some(33_900), output: Some(64_000), ..Limits::default() };
         for (failures, expected) in [(2, true), (3, false)] {
             let moment = Moment { failures, ..Moment::default() };
             let found =
-                compaction::plan::verdict(&history, ruler.filled(&history), &profile, &limits, &moment);
+                compaction::plan::verdict(&history, counter.filled(&history), &profile, &limits, &moment);
             assert_eq!(found.due, expected, "{}", found.reason);
         }
     });
@@ -235,17 +235,17 @@ fn summary(out: &mut Rows) {
         let history =
             history(vec![user("a"), model(&"x".repeat(4_000)), user("b"), model(&"y".repeat(4_000))]);
         let profile = profile(NAME);
-        let ruler = super::ruler(&profile, &history);
+        let counter = super::counter(&profile, &history);
         let with = |covers| {
             let request = Request {
                 snapshot: Some(Snapshot { text: "kept before", covers }),
                 ..Request::new(&profile, &|_| String::new())
             };
-            compaction::plan::plan(&history, &ruler, &request, &Moment::default())
+            compaction::plan::plan(&history, &counter, &request, &Moment::default())
         };
         let used = with(4);
         assert!(used.act && used.need.is_none());
-        let after = compaction::plan::apply(&history, &ruler, &profile, &used, None).unwrap();
+        let after = compaction::plan::apply(&history, &counter, &profile, &used, None).unwrap();
         assert!(text(&after.history.messages()[0]).ends_with("kept before"));
         assert!(with(3).need.is_some(), "it does not cover what goes");
     });

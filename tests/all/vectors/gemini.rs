@@ -5,7 +5,7 @@ use epitome::compaction::plan::{Cause, Limits};
 use epitome::compaction::profile::{NextRule, Pass};
 use epitome::history::Message;
 use epitome::sessions::Format;
-use epitome::tokens::{Estimator, Ruler, Tokenizer};
+use epitome::tokens::{Estimator, TokenCounter, Tokenizer};
 
 use super::{
     Rows, Wish, apply, due, history, laid_out, model, output, plan, profile, read, results, row, text, user,
@@ -147,15 +147,15 @@ fn estimates(out: &mut Rows) {
             let role = if name == "call" { "model" } else { "user" };
             let json = format!(r#"[{before}{{"role":"{role}","parts":[{part}]}}]"#);
             let history = read(&json, Format::Gemini);
-            let ruler = Ruler::new(&history, Tokenizer::Fixed(new), Some(0));
-            assert_eq!(ruler.message(history.messages().last().unwrap()), tokens);
+            let counter = TokenCounter::new(&history, Tokenizer::Fixed(new), Some(0));
+            assert_eq!(counter.message(history.messages().last().unwrap()), tokens);
         });
     }
     row(out, "gemini.estimate.text-and-image", move || {
         let json = r#"[{"role":"user","parts":[{"text":"Hello"},{"inlineData":{"mimeType":"image/png","data":"abcd"}}]}]"#;
         let history = read(json, Format::Gemini);
-        let ruler = Ruler::new(&history, Tokenizer::Fixed(new), Some(0));
-        assert_eq!(ruler.message(&history.messages()[0]), 3001);
+        let counter = TokenCounter::new(&history, Tokenizer::Fixed(new), Some(0));
+        assert_eq!(counter.message(&history.messages()[0]), 3001);
     });
     row(out, "gemini.estimate.dec2025", || {
         let old = Estimator::GeminiCli;
@@ -363,12 +363,12 @@ fn op_message(op: &compaction::plan::Op) -> Option<usize> {
 fn next(name: &str, cases: [(Option<u64>, bool); 3]) {
     let profile = profile(name);
     let history = history(vec![user(&"x".repeat(2080)), model("")]);
-    let ruler = super::ruler(&profile, &history);
+    let counter = super::counter(&profile, &history);
     for (next, expected) in cases {
         let limits = Limits { window: Some(1_000), window_given: true, next, ..Limits::default() };
         let found = compaction::plan::verdict(
             &history,
-            ruler.filled(&history),
+            counter.filled(&history),
             &profile,
             &limits,
             &compaction::plan::Moment::default(),

@@ -9,7 +9,7 @@ use epitome::history::{Call, History, Kind, Message, Meta, Part, Role};
 use epitome::profiles::BUILT_IN;
 use epitome::sessions::Format;
 use epitome::tokens::middle::within_bytes;
-use epitome::tokens::{Ruler, Tokenizer};
+use epitome::tokens::{TokenCounter, Tokenizer};
 
 use super::{
     Rows, Wish, apply, call, history, laid_out, model, output, plan, profile, read, result, results, row,
@@ -188,8 +188,8 @@ fn gemini(out: &mut Rows) {
             let json =
                 format!(r#"[{{"role":"model","parts":[{call}]}},{{"role":"user","parts":[{answer}]}}]"#);
             let history = read(&json, Format::Gemini);
-            let ruler = Ruler::new(&history, Tokenizer::Fixed(estimator.unwrap()), Some(0));
-            let found: Vec<u64> = history.messages().iter().map(|it| ruler.message(it)).collect();
+            let counter = TokenCounter::new(&history, Tokenizer::Fixed(estimator.unwrap()), Some(0));
+            let found: Vec<u64> = history.messages().iter().map(|it| counter.message(it)).collect();
             // 0.61 counts the name and the response alone.
             let response = r#"{"output":"abc"}"#.len() + "read_file".len();
             let answer = if name == "gemini-cli" { answer.len() } else { response };

@@ -8,11 +8,11 @@ use epitome::compaction::summary::offline;
 use epitome::history::{History, Kind, Message};
 use epitome::profiles::BUILT_IN;
 use epitome::sessions::{self, Format, validate};
-use epitome::tokens::{Ruler, Tokenizer};
+use epitome::tokens::{TokenCounter, Tokenizer};
 
 use crate::real;
 
-fn plan(profile: &Profile, history: &History, ruler: &Ruler, cause: Cause) -> Plan {
+fn plan(profile: &Profile, history: &History, counter: &TokenCounter, cause: Cause) -> Plan {
     let model = history.meta.model.as_deref();
     let known = model.and_then(epitome::tokens::window);
     let limits = Limits {
@@ -22,7 +22,7 @@ fn plan(profile: &Profile, history: &History, ruler: &Ruler, cause: Cause) -> Pl
         ..Limits::default()
     };
     let request = Request { limits, ..Request::new(profile, &|_| "0000000000".to_owned()) };
-    plan::plan(history, ruler, &request, &Moment { cause, ..Moment::default() })
+    plan::plan(history, counter, &request, &Moment { cause, ..Moment::default() })
 }
 
 #[test]
@@ -50,11 +50,11 @@ fn printed_renamed_and_loaded_it_plans_the_same() {
     for path in sessions {
         let Some(history) = real::history(&path) else { continue };
         let name = path.display();
-        let ruler = Ruler::new(&history, Tokenizer::Auto, None);
+        let counter = TokenCounter::new(&history, Tokenizer::Auto, None);
         for (built_in, loaded) in &pairs {
             for cause in [Cause::Manual, Cause::Auto, Cause::Overflow] {
                 let [ours, theirs] = [built_in, loaded].map(|it| {
-                    let plan = plan(it, &history, &ruler, cause);
+                    let plan = plan(it, &history, &counter, cause);
                     let layout = format!("{:?}", plan.layout);
                     serde_json::to_string(&Plan { profile: String::new(), ..plan }).unwrap() + &layout
                 });
@@ -71,7 +71,7 @@ fn printed_renamed_and_loaded_it_plans_the_same() {
 fn summary(
     profile: &Profile,
     history: &History,
-    ruler: &Ruler,
+    counter: &TokenCounter,
     plan: &Plan,
     pins: &[String],
     end: Option<&str>,
@@ -91,7 +91,7 @@ fn summary(
         pins,
         header: end,
     };
-    Some(offline::write(history, &facts::read(history), &ask, &|text| ruler.text(&text.into())))
+    Some(offline::write(history, &facts::read(history), &ask, &|text| counter.text(&text.into())))
 }
 
 /// Ten turns with tools, so many words each.
@@ -133,8 +133,8 @@ fn chain(names: &[&str], marks: Marks) -> Vec<String> {
         messages.extend(turns(step));
         let history = super::history(messages);
         let profile = epitome::profiles::built_in(name).unwrap();
-        let ruler = Ruler::new(&history, Tokenizer::Auto, None);
-        let plan = plan(&profile, &history, &ruler, Cause::Manual);
+        let counter = TokenCounter::new(&history, Tokenizer::Auto, None);
+        let plan = plan(&profile, &history, &counter, Cause::Manual);
         let place = format!("{name} as number {} of {names:?}, marks: {marks:?}", step + 1);
         let pins = if step == 0 { vec![PIN.to_owned()] } else { Vec::new() };
         let marked = match marks {
@@ -144,8 +144,8 @@ fn chain(names: &[&str], marks: Marks) -> Vec<String> {
         };
         let end = plan::end_mark(&plan::behind(&history, &plan)).filter(|_| marked);
         let end = end.map(|it| format!("{} x. [end {it}]", sessions::SUMMARY_START));
-        let summary = summary(&profile, &history, &ruler, &plan, &pins, end.as_deref());
-        let outcome = match plan::apply(&history, &ruler, &profile, &plan, summary.as_deref()) {
+        let summary = summary(&profile, &history, &counter, &plan, &pins, end.as_deref());
+        let outcome = match plan::apply(&history, &counter, &profile, &plan, summary.as_deref()) {
             Ok(outcome) if plan.act => outcome,
             Ok(_) => panic!("{place}: {}", plan.reason.text),
             Err(rejected) => panic!("{place}: {}", rejected.reason),
@@ -180,8 +180,8 @@ fn chain(names: &[&str], marks: Marks) -> Vec<String> {
         }
         // Forced on its own outcome with nothing new, it does nothing.
         let renumbered = super::history(after.messages().to_vec());
-        let ruler = Ruler::new(&renumbered, Tokenizer::Auto, None);
-        let again = self::plan(&profile, &renumbered, &ruler, Cause::Manual);
+        let counter = TokenCounter::new(&renumbered, Tokenizer::Auto, None);
+        let again = self::plan(&profile, &renumbered, &counter, Cause::Manual);
         if again.act && marked {
             failures.push(format!("{place}: acts on its own outcome: {}", again.reason.text));
         }

@@ -198,10 +198,10 @@ fn reactive(out: &mut Rows) {
         let large = vec![user(&"x".repeat(49_900)), model("y")];
         let due = |messages| {
             let (profile, history) = (profile(NAME), history(messages));
-            let ruler = super::ruler(&profile, &history);
+            let counter = super::counter(&profile, &history);
             epitome::compaction::plan::verdict(
                 &history,
-                ruler.filled(&history),
+                counter.filled(&history),
                 &profile,
                 &Limits::default(),
                 &Moment::default(),
@@ -237,10 +237,10 @@ fn reactive(out: &mut Rows) {
         let history = history(vec![user(&"x".repeat(60_000)), model("y")]);
         let due = |name: &str| {
             let profile = profile(name);
-            let ruler = super::ruler(&profile, &history);
+            let counter = super::counter(&profile, &history);
             epitome::compaction::plan::verdict(
                 &history,
-                ruler.filled(&history),
+                counter.filled(&history),
                 &profile,
                 &Limits::default(),
                 &moment,

@@ -20,7 +20,7 @@ use epitome::compaction::plan::{self, Cause, Item, Limits, Moment, Op, Outcome, 
 use epitome::compaction::profile::Profile;
 use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Role, Text};
 use epitome::sessions::{self, Format, Memory};
-use epitome::tokens::{Estimator, Ruler, Tokenizer};
+use epitome::tokens::{Estimator, TokenCounter, Tokenizer};
 
 /// A row: its name in the index, and what must hold.
 pub(crate) type Rows = Vec<(String, Box<dyn Fn()>)>;
@@ -148,18 +148,18 @@ pub(crate) struct Wish<'a> {
 }
 
 pub(crate) fn plan(profile: &Profile, history: &History, wish: Wish<'_>) -> Plan {
-    let ruler = ruler(profile, history);
+    let counter = counter(profile, history);
     let request = Request {
         prune_only: wish.prune,
         auto: wish.auto,
         limits: wish.limits,
         ..Request::new(profile, &|_| "0000000000".to_owned())
     };
-    plan::plan(history, &ruler, &request, &Moment { cause: wish.cause, ..wish.moment })
+    plan::plan(history, &counter, &request, &Moment { cause: wish.cause, ..wish.moment })
 }
 
-pub(crate) fn ruler(profile: &Profile, history: &History) -> Ruler {
-    Ruler::new(history, Tokenizer::Fixed(profile.estimator.unwrap_or(Estimator::Chars4)), Some(0))
+pub(crate) fn counter(profile: &Profile, history: &History) -> TokenCounter {
+    TokenCounter::new(history, Tokenizer::Fixed(profile.estimator.unwrap_or(Estimator::Chars4)), Some(0))
 }
 
 pub(crate) fn apply(
@@ -169,7 +169,7 @@ pub(crate) fn apply(
     summary: &str,
 ) -> Result<Outcome, Rejected> {
     let summary = plan.need.as_ref().map(|_| summary);
-    plan::apply(history, &ruler(profile, history), profile, plan, summary)
+    plan::apply(history, &counter(profile, history), profile, plan, summary)
 }
 
 /// The new history of a plan that acts, the summary being `S`, without the check that it shrinks: cases are small.

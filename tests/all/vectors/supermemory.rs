@@ -11,9 +11,9 @@ const NEW: &str = "supermemory@2.0";
 fn verdict(name: &str, tokens: usize, window: Option<u64>, moment: Moment) -> compaction::plan::Verdict {
     let profile = profile(name);
     let history: History = history(vec![user(&"x".repeat(tokens * 4)), model("")]);
-    let ruler = super::ruler(&profile, &history);
+    let counter = super::counter(&profile, &history);
     let limits = Limits { window, window_given: window.is_some(), ..Limits::default() };
-    compaction::plan::verdict(&history, ruler.filled(&history), &profile, &limits, &moment)
+    compaction::plan::verdict(&history, counter.filled(&history), &profile, &limits, &moment)
 }
 
 pub(crate) fn rows() -> Rows {
@@ -91,12 +91,12 @@ pub(crate) fn rows() -> Rows {
         let mut answer = model("");
         answer.usage = Some(Usage { cache_write: 15_000, ..Usage::default() });
         let history = history(vec![user(&"x".repeat(360_000)), answer]);
-        let ruler = super::ruler(&profile, &history);
+        let counter = super::counter(&profile, &history);
         let limits = Limits { window: Some(100_000), ..Limits::default() };
         assert!(
             !compaction::plan::verdict(
                 &history,
-                ruler.filled(&history),
+                counter.filled(&history),
                 &profile,
                 &limits,
                 &Moment::default()

@@ -27,7 +27,7 @@ mod work;
 use serde::{Deserialize, Serialize};
 
 use history::History;
-use history::cores;
+use history::parallel;
 use history::verbatim;
 pub use pause::pause;
 pub use stale::answered;
@@ -256,7 +256,7 @@ fn read_messages(history: &History) -> Ledger {
     fold::read(history, directory.as_deref(), &mut facts);
     let goal = facts.iter().any(|it| it.topic == Topic::Goal);
     // What was said and what was done are found by different words.
-    let (said, names) = cores::both(
+    let (said, names) = parallel::join(
         || talk::read(history, goal),
         || {
             work::read(history, directory.as_deref(), &mut facts);

@@ -4,7 +4,7 @@
 use super::OutputOp;
 use super::draft::{Draft, How, Item};
 use history::{Media, Message, Output, Part, Text};
-use tokens::Ruler;
+use tokens::TokenCounter;
 
 /// The attachments of messages, those of outputs too.
 fn all<'a>(messages: impl Iterator<Item = &'a Message>) -> impl Iterator<Item = &'a Media> {
@@ -16,10 +16,10 @@ fn all<'a>(messages: impl Iterator<Item = &'a Message>) -> impl Iterator<Item = 
 }
 
 /// The first attachment that the API refuses in a request with these messages: number of the message, and why.
-pub fn refused(messages: &[Message], ruler: &Ruler) -> Option<(usize, String)> {
+pub fn refused(messages: &[Message], counter: &TokenCounter) -> Option<(usize, String)> {
     let count = all(messages.iter()).count();
     (messages.iter().enumerate()).find_map(|(at, message)| {
-        all(std::iter::once(message)).find_map(|it| Some((at, ruler.refuses(it, count)?)))
+        all(std::iter::once(message)).find_map(|it| Some((at, counter.refuses(it, count)?)))
     })
 }
 
@@ -37,7 +37,7 @@ pub(super) fn fit(draft: &mut Draft<'_>) {
             Part::Output(it) => (&it.media, Some(it)),
             Part::Text(_) | Part::Reasoning(_) | Part::Call(_) | Part::Opaque(_) => continue,
         };
-        let Some((first, why)) = media.iter().find_map(|it| Some((it, draft.ruler.refuses(it, count)?)))
+        let Some((first, why)) = media.iter().find_map(|it| Some((it, draft.counter.refuses(it, count)?)))
         else {
             continue;
         };
@@ -63,8 +63,8 @@ pub(super) fn fit(draft: &mut Draft<'_>) {
             part: at.1,
             call_id: output.map(|it| it.id.to_string()).unwrap_or_default(),
             tool: output.map(|it| draft.tool(it).to_owned()).unwrap_or_default(),
-            tokens_before: draft.ruler.part(part),
-            tokens_after: draft.ruler.part(&new),
+            tokens_before: draft.counter.part(part),
+            tokens_after: draft.counter.part(&new),
             text,
             handle,
             why: format!("the API refuses the image: {why}"),
@@ -130,12 +130,12 @@ mod tests {
     /// The images left after a compaction, and all text of the two messages that hold some.
     fn kept(model: &str) -> (Vec<u32>, String) {
         let history = session(model);
-        let ruler = Ruler::new(&history, Tokenizer::Auto, None);
+        let counter = TokenCounter::new(&history, Tokenizer::Auto, None);
         let profile = crate::profile::read("epitome");
         let handle = |text: &str| format!("h{}", text.len());
-        let plan = plan(&history, &ruler, &Request::new(&profile, &handle), &Moment::default());
+        let plan = plan(&history, &counter, &Request::new(&profile, &handle), &Moment::default());
         let outcome =
-            apply(&history, &ruler, &profile, &plan, Some("Earlier conversation compacted: a parser."))
+            apply(&history, &counter, &profile, &plan, Some("Earlier conversation compacted: a parser."))
                 .unwrap();
         let after = outcome.history.messages();
         let widths = all(after.iter()).filter_map(|it| it.size).map(|it| it.0).collect();
@@ -160,8 +160,8 @@ mod tests {
         // OpenAI shrinks them itself.
         for (model, expected) in [("claude-opus-4-5", Some(60)), ("gpt-5.5", None)] {
             let history = session(model);
-            let ruler = Ruler::new(&history, Tokenizer::Auto, None);
-            assert_eq!(refused(history.messages(), &ruler).map(|it| it.0), expected, "{model}");
+            let counter = TokenCounter::new(&history, Tokenizer::Auto, None);
+            assert_eq!(refused(history.messages(), &counter).map(|it| it.0), expected, "{model}");
         }
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn run(draft: &mut Draft<'_>, step: &Collapse) -> Result<(), Reason> 
             .replace("{tokens}", &super::outputs::thousands(tokens))
             .replace("{words}", &words(&prompt));
         let line = Message::text(Role::User, Kind::Marker, text.as_str());
-        if draft.ruler.message(&line) >= tokens {
+        if draft.counter.message(&line) >= tokens {
             continue;
         }
         let why = format!("the turn is finished and not among the newest {}", step.keep_turns);

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{Moment, Need, Op, OutputOp, Request, counts};
 use crate::profile::SummaryRole;
-use history::{Call, History, Kind, Message, Output, Part, Role, Text, Weight};
-use tokens::{Filled, Ruler};
+use history::{Call, History, Kind, Message, Output, Part, Role, Text, TextSize};
+use tokens::{Filled, TokenCounter};
 
 /// A place in the new history.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,9 +37,9 @@ pub(super) enum How {
 pub(super) struct Draft<'a> {
     pub(super) history: &'a History,
     /// For budgets and everything that is reported.
-    pub(super) ruler: &'a Ruler,
+    pub(super) counter: &'a TokenCounter,
     /// For what the system decides by its own arithmetic.
-    pub(super) native: &'a Ruler,
+    pub(super) native: &'a TokenCounter,
     pub(super) request: &'a Request<'a>,
     pub(super) moment: &'a Moment,
     pub(super) items: Vec<Item>,
@@ -56,8 +56,8 @@ pub(super) struct Draft<'a> {
 impl<'a> Draft<'a> {
     pub(super) fn new(
         history: &'a History,
-        ruler: &'a Ruler,
-        native: &'a Ruler,
+        counter: &'a TokenCounter,
+        native: &'a TokenCounter,
         request: &'a Request<'a>,
         moment: &'a Moment,
     ) -> Self {
@@ -65,7 +65,7 @@ impl<'a> Draft<'a> {
         let calls = messages.iter().flat_map(Message::calls);
         Self {
             history,
-            ruler,
+            counter,
             native,
             request,
             moment,
@@ -74,7 +74,7 @@ impl<'a> Draft<'a> {
             others: Vec::new(),
             need: None,
             split: None,
-            sizes: ruler.messages(messages),
+            sizes: counter.messages(messages),
             tools: calls.map(|it| (&*it.id, &*it.name)).collect(),
             answered: OnceCell::new(),
         }
@@ -100,7 +100,7 @@ impl<'a> Draft<'a> {
                 let replaced = self.replaced.range((*index, 0)..(index + 1, 0)).map(|(_, (_, op))| op);
                 replaced.fold(size, |size, op| (size + op.tokens_after).saturating_sub(op.tokens_before))
             }
-            Item::Made(message) => self.ruler.message(message),
+            Item::Made(message) => self.counter.message(message),
             Item::Summary { .. } => 0,
         }
     }
@@ -112,7 +112,7 @@ impl<'a> Draft<'a> {
         let replaced = self.replaced.range((*index, 0)..(index + 1, 0));
         replaced.fold(json_len(message), |sum, (at, (_, op))| {
             let before = self.output(at.0, at.1).map_or(0, |it| it.text.weight().json());
-            (sum + Weight::of(&op.text).json()).saturating_sub(before)
+            (sum + TextSize::of(&op.text).json()).saturating_sub(before)
         })
     }
 
@@ -124,7 +124,7 @@ impl<'a> Draft<'a> {
     /// What the context held before any pass.
     pub(super) fn filled(&self) -> Filled {
         let messages: u64 = self.sizes.iter().sum();
-        Filled { overhead: self.ruler.overhead(), messages: messages.saturating_sub(self.ruler.hidden()) }
+        Filled { overhead: self.counter.overhead(), messages: messages.saturating_sub(self.counter.hidden()) }
     }
 
     /// Tokens of the messages as they were before any pass.
@@ -162,9 +162,9 @@ impl<'a> Draft<'a> {
         let Some(output) = self.output(at.0, at.1) else { return };
         let handle = (self.request.handle)(output.text.as_str());
         let text = text(&handle);
-        let before = self.ruler.part(&Part::Output(output.clone()));
+        let before = self.counter.part(&Part::Output(output.clone()));
         let short = Output { text: Text::new(text.as_str()), media: [].into(), ..output.clone() };
-        let after = self.ruler.part(&Part::Output(short));
+        let after = self.counter.part(&Part::Output(short));
         let now = self.replaced.get(&at).map_or(before, |(_, op)| op.tokens_after);
         if after >= now {
             return;

@@ -7,7 +7,7 @@ use super::outputs::{ends, thousands};
 use super::{Moment, Op, Plan, Reason, Request, is_work, plan};
 use crate::profile::{Budget, Cut, Keep, Snip, Summarize, SummaryRole, Turns, UserMessages};
 use history::{History, Kind, Message, Part, Role, SUMMARY_START, Text};
-use tokens::{Ruler, middle};
+use tokens::{TokenCounter, middle};
 
 /// Below this, a summary would cost more than it saves. Tokens.
 const SMALLEST: u64 = 2_000;
@@ -524,7 +524,7 @@ fn squeeze(draft: &mut Draft<'_>, start: usize, room: u64) {
         let Item::Old(index) = item else { continue };
         for (part, it) in draft.history.messages()[*index].parts.iter().enumerate() {
             if let Part::Output(output) = it {
-                places.push(((*index, part), draft.ruler.text(&output.text)));
+                places.push(((*index, part), draft.counter.text(&output.text)));
             }
         }
     }
@@ -557,7 +557,7 @@ fn shorten_output(draft: &mut Draft<'_>, at: (usize, usize), tokens: u64, share:
             let recall = recall.replace("{handle}", handle);
             format!("{first}\n[… {} characters left out; whole: {recall}]\n{last}", thousands(omitted))
         };
-        let size = draft.ruler.text(&Text::new(text("0000000000").as_str()));
+        let size = draft.counter.text(&Text::new(text("0000000000").as_str()));
         if size <= share || keep == 0 {
             let why = format!("{tokens} tokens in one output; {share} fit");
             draft.replaced.remove(&at);
@@ -572,7 +572,7 @@ fn shorten_output(draft: &mut Draft<'_>, at: (usize, usize), tokens: u64, share:
 fn shortened(draft: &mut Draft<'_>, at: usize, tokens: u64) -> Item {
     let Some(message) = draft.message(&draft.items[at]) else { return draft.items[at].clone() };
     let plain = message.plain();
-    let size = draft.ruler.text(&Text::new(plain.as_str()));
+    let size = draft.counter.text(&Text::new(plain.as_str()));
     let keep = (plain.chars().count() as u64 * tokens.saturating_sub(40) / size.max(1)) as usize;
     let handle = (draft.request.handle)(&plain);
     let recall = draft.request.recall.replace("{handle}", &handle);
@@ -582,7 +582,7 @@ fn shortened(draft: &mut Draft<'_>, at: usize, tokens: u64) -> Item {
         }
         None => plain,
     };
-    let after = draft.ruler.text(&Text::new(text.as_str()));
+    let after = draft.counter.text(&Text::new(text.as_str()));
     if let Some(message) = number(draft, at) {
         draft.others.push(Op::Shorten(super::OutputOp {
             message,
@@ -636,8 +636,8 @@ pub struct Split {
 }
 
 /// Finds the cut of a profile.
-pub fn find(history: &History, ruler: &Ruler, request: &Request<'_>, moment: &Moment) -> Split {
-    let plan = plan(history, ruler, request, moment);
+pub fn find(history: &History, counter: &TokenCounter, request: &Request<'_>, moment: &Moment) -> Split {
+    let plan = plan(history, counter, request, moment);
     let split = plan.split;
     let messages = history.messages();
     let boundary = match split {

@@ -154,7 +154,7 @@ fn snapshot(draft: &Draft<'_>, step: &Summarize, kept: &Kept, to: usize) -> Opti
     let (most, stored) = (step.snapshot?, draft.request.snapshot?);
     let text =
         format!("{}{}{}", step.before.replace("{user-messages}", &kept.joined), stored.text, step.after);
-    let fits = draft.ruler.text(&Text::new(text.as_str())) <= most;
+    let fits = draft.counter.text(&Text::new(text.as_str())) <= most;
     (fits && stored.covers >= to && !stored.text.trim().is_empty()).then_some(text)
 }
 

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::profile::{Pass, Profile, When};
 use history::{History, Kind, Role};
-use tokens::{Filled, Ruler, Tokenizer};
+use tokens::{Filled, TokenCounter, Tokenizer};
 
 pub use collapse::transcript;
 pub use draft::{Item, json_len};
@@ -162,10 +162,7 @@ pub enum Op {
         why: String,
     },
     /// Something is put in, or stays elsewhere than it stood.
-    Move {
-        message: usize,
-        why: String,
-    },
+    Move { message: usize, why: String },
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -245,11 +242,12 @@ pub struct Plan {
 }
 
 /// Makes a plan. Never fails: a plan that does nothing says why.
-pub fn plan(history: &History, ruler: &Ruler, request: &Request<'_>, moment: &Moment) -> Plan {
+pub fn plan(history: &History, counter: &TokenCounter, request: &Request<'_>, moment: &Moment) -> Plan {
     let profile = request.profile;
-    let native =
-        profile.estimator.map(|it| Ruler::new(history, Tokenizer::Fixed(it), Some(ruler.overhead())));
-    let mut draft = Draft::new(history, ruler, native.as_ref().unwrap_or(ruler), request, moment);
+    let native = profile
+        .estimator
+        .map(|it| TokenCounter::new(history, Tokenizer::Fixed(it), Some(counter.overhead())));
+    let mut draft = Draft::new(history, counter, native.as_ref().unwrap_or(counter), request, moment);
     let before = draft.tokens();
     let mut plan = Plan {
         profile: profile.name.clone(),
@@ -265,11 +263,11 @@ pub fn plan(history: &History, ruler: &Ruler, request: &Request<'_>, moment: &Mo
     };
     let due = verdict(history, draft.filled(), profile, &request.limits, moment);
     if let Some(window) = request.limits.window
-        && ruler.overhead() >= window
+        && counter.overhead() >= window
     {
         let text = format!(
             "system prompt and tools alone take {} tokens of a window of {window}: nothing that is compacted would help",
-            ruler.overhead()
+            counter.overhead()
         );
         plan.reason = Reason { code: "window_too_small", text };
         return plan;

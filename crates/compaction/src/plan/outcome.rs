@@ -8,7 +8,7 @@ use super::draft::Item;
 use super::{Op, OutputOp, Plan, counts, prefix_of};
 use crate::profile::{Pass, Profile, SummaryRole};
 use history::{History, Kind, Message, Part, Role, Text};
-use tokens::Ruler;
+use tokens::TokenCounter;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
@@ -48,7 +48,7 @@ pub struct Rejected {
 /// Carries out a plan. `history` may have grown since it was made: what came after belongs to the end.
 pub fn apply(
     history: &History,
-    ruler: &Ruler,
+    counter: &TokenCounter,
     profile: &Profile,
     plan: &Plan,
     summary: Option<&str>,
@@ -71,8 +71,8 @@ pub fn apply(
     let mut messages: Vec<Message> = plan.layout.iter().map(|it| built(old, &outputs, it, summary)).collect();
     messages.extend(old[plan.made_for.count..].iter().cloned());
     let orphans = drop_orphans(&mut messages, &gone(old, plan));
-    let before: u64 = old.iter().filter(|it| counts(it)).map(|it| ruler.message(it)).sum();
-    let tokens: u64 = messages.iter().filter(|it| counts(it)).map(|it| ruler.message(it)).sum();
+    let before: u64 = old.iter().filter(|it| counts(it)).map(|it| counter.message(it)).sum();
+    let tokens: u64 = messages.iter().filter(|it| counts(it)).map(|it| counter.message(it)).sum();
     if tokens == 0 && !messages.is_empty() {
         return Err(Rejected { code: "uncounted", reason: "the new messages count as nothing".to_owned() });
     }
@@ -100,7 +100,7 @@ pub fn apply(
         .take(most)
         .take_while(|(new, old)| same(new, old))
         .count();
-    let prefix = old[..front].iter().filter(|it| counts(it)).map(|it| ruler.message(it)).sum();
+    let prefix = old[..front].iter().filter(|it| counts(it)).map(|it| counter.message(it)).sum();
     Ok(Outcome {
         replace: Replace { from: front, to: old.len() - back, count: messages.len() - front - back },
         first_changed: front,

@@ -218,7 +218,7 @@ fn batches(
 fn replace(draft: &mut Draft<'_>, step: &Outputs, at: &[(usize, usize)], why: &str) -> Result<(), Reason> {
     for &at in at {
         let Some(output) = draft.output(at.0, at.1) else { continue };
-        let tokens = draft.ruler.text(&output.text);
+        let tokens = draft.counter.text(&output.text);
         let chars = output.text.weight().utf16;
         let (tool, original) = (draft.tool(output), output.text.as_str());
         let recall = draft.request.recall;

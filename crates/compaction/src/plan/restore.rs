@@ -52,7 +52,7 @@ pub(super) fn message(
             }
         }
     }
-    let measure = |text: &str| draft.ruler.text(&Text::new(text));
+    let measure = |text: &str| draft.counter.text(&Text::new(text));
     let mut left = step.total.min(room);
     let mut out: Vec<String> = Vec::new();
     for it in found {

@@ -36,7 +36,7 @@ pub struct Profile {
     /// Where we deviate from the system, a sentence each, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deviations: Vec<String>,
-    /// The estimator that the system decides by; without one, the plan's own ruler.
+    /// The estimator that the system decides by; without one, the plan's own counter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimator: Option<Estimator>,
     /// When it compacts by itself.

@@ -20,9 +20,7 @@ pub enum Fault {
     /// It is a tool call.
     ToolCall,
     /// These sections are missing, although there is something to say.
-    Missing {
-        titles: Vec<String>,
-    },
+    Missing { titles: Vec<String> },
     /// It is longer than what it stands for.
     Grown {
         tokens: u64,
@@ -30,10 +28,7 @@ pub enum Fault {
         of: u64,
     },
     /// It is longer than allowed.
-    TooLong {
-        tokens: u64,
-        most: u64,
-    },
+    TooLong { tokens: u64, most: u64 },
     /// It is in another language.
     Foreign {
         /// The language it is in.

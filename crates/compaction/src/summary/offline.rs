@@ -25,7 +25,7 @@ pub struct Ask<'a> {
     pub cleared: &'a [usize],
     /// Its sections and shape.
     pub spec: &'a SummarySpec,
-    /// Upper bound in tokens of the ruler, all of it included.
+    /// Upper bound in tokens of the counter, all of it included.
     pub budget: u64,
     /// How deep it goes.
     pub style: Style,
@@ -132,7 +132,7 @@ fn fitting(globs: &[String], path: &str) -> Option<usize> {
 
 fn write_slice(history: &History, ledger: &Ledger, ask: &Ask, count: &dyn Fn(&str) -> u64) -> String {
     let mut items = items(ledger, ask);
-    // The same text is often measured twice; the ruler is the dearest thing here.
+    // The same text is often measured twice; the counter is the dearest thing here.
     let errors_apart = ask.spec.sections.iter().any(|it| it.holds.contains(&Topic::Errors));
     let answered = facts::answered(history);
     let manner = Manner { answered, roots: roots(&items), errors_apart, words: ask.spec.words.clone() };

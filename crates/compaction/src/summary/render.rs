@@ -23,8 +23,8 @@ pub struct Passage {
 /// Who speaks in an earlier summary.
 pub const EARLIER: &str = "earlier record";
 
-/// The passages of a region. `veil` cuts what must not leave the machine.
-pub fn passages(history: &History, region: Range<usize>, veil: &dyn Fn(&str) -> String) -> Vec<Passage> {
+/// The passages of a region. `redactor` cuts what must not leave the machine.
+pub fn passages(history: &History, region: Range<usize>, redactor: &dyn Fn(&str) -> String) -> Vec<Passage> {
     let mut out = Vec::new();
     for (number, unit) in history.units().iter().enumerate() {
         for index in unit.clone().filter(|it| region.contains(it)) {
@@ -34,13 +34,13 @@ pub fn passages(history: &History, region: Range<usize>, veil: &dyn Fn(&str) -> 
             }
             for part in &message.parts {
                 let (who, text, output) = match part {
-                    Part::Text(text) => (speaker(message).to_owned(), veil(text.as_str()), false),
+                    Part::Text(text) => (speaker(message).to_owned(), redactor(text.as_str()), false),
                     Part::Call(call) => {
-                        (format!("assistant calls {}", call.name), veil(call.input.as_str()), false)
+                        (format!("assistant calls {}", call.name), redactor(call.input.as_str()), false)
                     }
                     Part::Output(output) => {
                         let said = if output.failed { "tool failed" } else { "tool output" };
-                        (said.to_owned(), veil(output.text.as_str()), true)
+                        (said.to_owned(), redactor(output.text.as_str()), true)
                     }
                     Part::Media(media) => {
                         let mime = if media.mime.is_empty() { "attachment" } else { &media.mime };

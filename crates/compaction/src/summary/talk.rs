@@ -128,17 +128,34 @@ pub fn language_of(history: &History) -> Option<&'static str> {
 enum Stage {
     Whole,
     /// A part, from a place on; the notes on those before.
-    Chunk { at: At, notes: Vec<String>, number: usize },
+    Chunk {
+        at: At,
+        notes: Vec<String>,
+        number: usize,
+    },
     /// Notes are merged; the front of the list is being merged now.
-    Fold { notes: Vec<String> },
+    Fold {
+        notes: Vec<String>,
+    },
     /// The same again, with what was wrong. `notes` if they are what the summary is made of.
-    Repair { draft: String, faults: Vec<Fault>, notes: Option<Vec<String>> },
+    Repair {
+        draft: String,
+        faults: Vec<Fault>,
+        notes: Option<Vec<String>>,
+    },
     /// A second look at a good draft.
-    Verify { draft: String },
+    Verify {
+        draft: String,
+    },
     /// A summary was accepted.
-    Done { text: String, notes: Vec<String> },
+    Done {
+        text: String,
+        notes: Vec<String>,
+    },
     /// Nothing more is tried.
-    Over { why: GaveUp },
+    Over {
+        why: GaveUp,
+    },
 }
 
 /// Why a talk came to nothing.

@@ -27,12 +27,23 @@ pub(super) struct Origin {
 /// What a row says.
 pub(super) enum Item {
     /// A block or more of a response.
-    Reply { response: Arc<str>, parts: Vec<Part>, usage: Option<Usage>, model: Option<Arc<str>> },
+    Reply {
+        response: Arc<str>,
+        parts: Vec<Part>,
+        usage: Option<Usage>,
+        model: Option<Arc<str>>,
+    },
     /// Tools' results, and what stands beside them in the row.
-    Results { parts: Vec<Part>, kind: Kind },
+    Results {
+        parts: Vec<Part>,
+        kind: Kind,
+    },
     Summary(Vec<Part>),
     /// In the order of the rows: the user's words, or the client's among them.
-    Words { parts: Vec<Part>, kind: Kind },
+    Words {
+        parts: Vec<Part>,
+        kind: Kind,
+    },
     /// What the client sends in front of the user's words.
     Before(Vec<Part>),
     /// What the client sends as `system` behind them.

@@ -13,7 +13,7 @@ use super::record::{
 };
 use crate::cursor::{Cursor, Recent, Room};
 use crate::{Keep, derive, is_cleared};
-use history::{Call, Output, Part, Text, Weight};
+use history::{Call, Output, Part, Text, TextSize};
 
 /// Reads one record after another, and holds what it needs for that again and again.
 pub(super) struct Fast<'a> {
@@ -368,7 +368,7 @@ fn hold(text: &str, keep: Option<&Keep>, at: u64) -> Text {
 
 /// UTF-16 length as a JSON string.
 fn quoted(text: &str) -> u64 {
-    Weight::of(text).json()
+    TextSize::of(text).json()
 }
 
 /// Fills what may come only once.

@@ -11,7 +11,7 @@ use super::{KIND_FIELD, KINDS};
 use crate::raw::{Fields, list, text};
 use crate::{Keep, derive, hold, is_cleared, refusal};
 use history::json as text_json;
-use history::{Call, Kind, Media, MediaKind, Opaque, Output, Part, Usage, Weight};
+use history::{Call, Kind, Media, MediaKind, Opaque, Output, Part, TextSize, Usage};
 
 /// What the client signs a call with that has no signature (Gemini CLI 0.61).
 pub(super) const NO_SIGNATURE: &str = "skip_thought_signature_validator";
@@ -360,7 +360,7 @@ fn pieces(mut values: Vec<Value>, raw: bool) -> Vec<Piece> {
     name_ids(&mut values);
     let piece = |value: Value| Piece {
         part: part(&value),
-        len: Weight::of(&text_json::compact(&value)).utf16,
+        len: TextSize::of(&text_json::compact(&value)).utf16,
         blank: shown(&value).trim().is_empty(),
         raw: raw.then(|| Box::new(value)),
     };

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::element::{Live, assistant, is_completed, usage, user};
 use crate::{Format, Keep, Note, PastCompaction, Record, Session, document, hold};
-use history::cores;
 use history::error::{Error, Kind as ErrorKind, Result as OrError};
+use history::parallel;
 use history::{History, Kind, Meta};
 
 /// So many elements are worth a thread.
@@ -75,7 +75,8 @@ impl<'a> Export<'a> {
         let info =
             found.top.get("info").and_then(|it| document::value(text, it, "info").ok()).unwrap_or_default();
         let mut entries = Vec::with_capacity(found.records.len());
-        let heads = cores::each(&found.records, MANY, |it| head(text.get(it.clone()).unwrap_or_default()));
+        let heads =
+            parallel::par_map(&found.records, MANY, |it| head(text.get(it.clone()).unwrap_or_default()));
         for (index, (span, head)) in found.records.into_iter().zip(heads).enumerate() {
             let (info, compaction) = head.unwrap_or_else(|what| {
                 notes.push(note(index, &what));
@@ -123,7 +124,7 @@ impl<'a> Export<'a> {
             }
             out
         };
-        let mut out: Vec<Live> = cores::each(&order, MANY, said).into_iter().flatten().collect();
+        let mut out: Vec<Live> = parallel::par_map(&order, MANY, said).into_iter().flatten().collect();
         // What a message before the summary reported was another context.
         let summary = out.iter().rposition(|it| it.message.kind == Kind::Summary);
         if let Some(summary) = summary {

@@ -31,7 +31,7 @@ use super::{Format, Note, PastCompaction, Record, Session, Source, glimpse, refu
 use history::error::{Error, Kind as Fault, Result};
 use history::json;
 use history::{
-    Call, History, Kind, Media, MediaKind, Message, Meta, Opaque, Output, Part, Role, Text, Usage, Weight,
+    Call, History, Kind, Media, MediaKind, Message, Meta, Opaque, Output, Part, Role, Text, TextSize, Usage,
     made_up_id,
 };
 
@@ -361,7 +361,7 @@ fn element(
         return Err(format!("{expected} {found}{kept}"));
     };
     let mut message = Message::new(role, Kind::Said, parts);
-    message.wire_len = u32::try_from(Weight::of(&json::compact(&value)).utf16).ok();
+    message.wire_len = u32::try_from(TextSize::of(&json::compact(&value)).utf16).ok();
     message.id = value.get("id").and_then(Value::as_str).map(Arc::from);
     message.usage = value.get("usage").or_else(|| value.get("usageMetadata")).and_then(usage);
     Ok((value, message))
@@ -387,7 +387,7 @@ fn mark_refused(messages: &mut [Message]) {
 fn unread(raw: &str, api: Api) -> Message {
     let opaque = Opaque { api: api.format().name().into(), kind: "element".into(), raw: raw.into() };
     let mut message = Message::new(Role::User, Kind::Context, vec![Part::Opaque(opaque)]);
-    message.wire_len = u32::try_from(Weight::of(raw).utf16).ok();
+    message.wire_len = u32::try_from(TextSize::of(raw).utf16).ok();
     message
 }
 

@@ -153,7 +153,7 @@ impl Talk {
         let text = offline::write(material.history, material.ledger, &ask, material.count);
         let veiled: Vec<Passage> = material.passages.iter().filter(|it| it.prompt).cloned().collect();
         // What the ledger quotes was read before masking.
-        let text = history::secrets::Veil::default().cut(&text);
+        let text = history::secrets::Redactor::default().redact(&text);
         if text.is_empty() { veiled } else { vec![Passage { who: "facts".to_owned(), ..note(0, &text) }] }
     }
 

@@ -8,13 +8,13 @@ use std::thread::Builder;
 const MOST: usize = 8;
 
 /// How many cores there are to use. Asked once: the system reads several files for it.
-pub fn count() -> usize {
+pub fn threads() -> usize {
     static COUNT: OnceLock<usize> = OnceLock::new();
     *COUNT.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from).min(MOST))
 }
 
-/// Does two things at once; one after the other where the system has no thread for us.
-pub fn both<A: Send, B>(one: impl Fn() -> A + Sync, other: impl FnOnce() -> B) -> (A, B) {
+/// Runs both at once, or one after the other where the system gives no thread.
+pub fn join<A: Send, B>(one: impl Fn() -> A + Sync, other: impl FnOnce() -> B) -> (A, B) {
     std::thread::scope(|scope| {
         let thread = Builder::new().spawn_scoped(scope, &one);
         let other = other();
@@ -26,14 +26,14 @@ pub fn both<A: Send, B>(one: impl Fn() -> A + Sync, other: impl FnOnce() -> B) -
     })
 }
 
-/// What `make` makes of the items of each core, in their order; it is told the number of the first. `many` of them are
-/// worth a thread: where all cores are at work, a new one waits for milliseconds.
-pub fn shares<'t, T: Sync, R: Send>(
+/// `make` of one chunk of the items per core, in their order; it is given the index of the chunk's first item. Fewer
+/// than `many` items are not worth a thread: where all cores are busy, a new one waits for milliseconds.
+pub fn par_chunks<'t, T: Sync, R: Send>(
     items: &'t [T],
     many: usize,
     make: impl Fn(usize, &'t [T]) -> R + Sync,
 ) -> Vec<R> {
-    let many = items.len().div_ceil(count()).max(many);
+    let many = items.len().div_ceil(threads()).max(many);
     std::thread::scope(|scope| {
         let mut shares = items.chunks(many).enumerate();
         let mine = shares.next();
@@ -53,9 +53,10 @@ pub fn shares<'t, T: Sync, R: Send>(
     })
 }
 
-/// What `make` makes of every item, in their order.
-pub fn each<T: Sync, R: Send>(items: &[T], many: usize, make: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let mut shares = shares(items, many, |_, share| share.iter().map(&make).collect::<Vec<R>>()).into_iter();
+/// `make` of every item, in their order; see [`par_chunks`] for `many`.
+pub fn par_map<T: Sync, R: Send>(items: &[T], many: usize, make: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let mut shares =
+        par_chunks(items, many, |_, share| share.iter().map(&make).collect::<Vec<R>>()).into_iter();
     let mut out = shares.next().unwrap_or_default();
     shares.for_each(|it| out.extend(it));
     out

@@ -10,10 +10,10 @@ use super::middle::{ceil, floor};
 use super::rates::{Maker, Rates};
 use super::reports::{Report, learned_scale, reports, up_to_clearing};
 use super::{Categories, Estimator, Filled, Method, MethodKind, Tokenizer, shape};
-use history::cores;
-use history::{History, Kind, Measure, Media, Message, Opaque, Output, Part, Role, Text, Weight};
+use history::parallel;
+use history::{History, Kind, Measure, Media, Message, Opaque, Output, Part, Role, Text, TextSize};
 
-/// Counts tokens. One ruler serves one plan: trigger, split, budget and acceptance go by the same figures.
+/// Counts tokens. One counter serves one plan: trigger, split, budget and acceptance go by the same figures.
 ///
 /// With [`Tokenizer::Auto`] it reads from the session what a token is: where providers reported usage, the size of
 /// each text is told from its shape and scaled so that the growth from report to report comes out, and the overhead is
@@ -23,7 +23,7 @@ use history::{History, Kind, Measure, Media, Message, Opaque, Output, Part, Role
 ///
 /// The figure of a message is the sum of its parts' plus its frame, and that of a history the sum of its messages'.
 #[derive(Debug, Clone)]
-pub struct Ruler {
+pub struct TokenCounter {
     basis: Basis,
     maker: Maker,
     model: Arc<str>,
@@ -52,8 +52,8 @@ enum Basis {
     Heuristic(Heuristic),
 }
 
-impl Ruler {
-    /// A ruler for this history. `overhead` is what the system prompt and the tools take, where the caller knows it.
+impl TokenCounter {
+    /// A counter for this history. `overhead` is what the system prompt and the tools take, where the caller knows it.
     pub fn new(history: &History, tokenizer: Tokenizer, overhead: Option<u64>) -> Self {
         Self::for_model(history, history.meta.model.as_deref(), tokenizer, overhead)
     }
@@ -67,7 +67,7 @@ impl Ruler {
     ) -> Self {
         let model = model.unwrap_or_default().to_ascii_lowercase();
         let maker = Maker::of(&model);
-        let ruler = |basis, kind, estimator, margin_percent| {
+        let counter = |basis, kind, estimator, margin_percent| {
             let mut it = Self::bare(&model, basis, Method { kind, estimator, anchor: None, margin_percent });
             if matches!(basis, Basis::Calibrated | Basis::Encoding(_)) {
                 let encoding = if let Basis::Encoding(it) = basis { it } else { Encoding::O200k };
@@ -94,12 +94,12 @@ impl Ruler {
                         (MethodKind::Heuristic, MARGIN_OTHER_MODEL)
                     }
                 };
-                let it = ruler(Basis::Calibrated, kind, Estimator::O200k, margin);
+                let it = counter(Basis::Calibrated, kind, Estimator::O200k, margin);
                 Self { disbelieved: reported.disbelieved, ..it }
             }
             Tokenizer::Fixed(estimator) => {
                 let (basis, kind, margin) = fixed(estimator, maker);
-                ruler(basis, kind, estimator, margin)
+                counter(basis, kind, estimator, margin)
             }
         }
     }
@@ -110,10 +110,10 @@ impl Ruler {
     /// [`light`]: super::light
     pub fn is_reported(history: &History) -> bool {
         let model = history.meta.model.as_deref().unwrap_or_default().to_ascii_lowercase();
-        let (ruler, messages) = (Self::by_shape(&model), history.messages());
+        let (counter, messages) = (Self::by_shape(&model), history.messages());
         let (mut next, mut before) = (0, 0.0);
-        reports(history, ruler.rates).any(|it| {
-            before += messages[next..it.start].iter().map(|it| ruler.raw(it)).sum::<f64>();
+        reports(history, counter.rates).any(|it| {
+            before += messages[next..it.start].iter().map(|it| counter.raw(it)).sum::<f64>();
             next = it.start;
             it.is_of(before)
         })
@@ -159,7 +159,7 @@ impl Ruler {
         match self.basis {
             Basis::Shape | Basis::Calibrated => self.scaled(self.short(text)),
             Basis::Encoding(encoding) => exact::count(encoding, text),
-            Basis::Heuristic(heuristic) => estimate::text(heuristic, Weight::plain(text)),
+            Basis::Heuristic(heuristic) => estimate::text(heuristic, TextSize::plain(text)),
         }
     }
 
@@ -214,7 +214,7 @@ impl Ruler {
 
     /// Tokens of each message.
     pub fn messages(&self, messages: &[Message]) -> Vec<u64> {
-        cores::each(messages, MANY, |it| self.message(it))
+        parallel::par_map(messages, MANY, |it| self.message(it))
     }
 
     /// Why the model's API refuses an attachment in a request with `count` of them, if it does.
@@ -252,7 +252,7 @@ impl Ruler {
     /// Where the context goes. The sum is the overhead and all messages.
     pub fn by_category(&self, history: &History) -> Categories {
         let overhead = Categories { system: self.overhead, ..Categories::default() };
-        let shares = cores::shares(history.messages(), MANY, |_, share| self.categories(share));
+        let shares = parallel::par_chunks(history.messages(), MANY, |_, share| self.categories(share));
         shares.into_iter().fold(overhead, Add::add)
     }
 
@@ -308,7 +308,7 @@ impl Ruler {
         }
         // Tokens before each message, unscaled.
         let mut before = vec![0.0];
-        before.extend(cores::each(history.messages(), MANY, |it| self.raw(it)).iter().scan(
+        before.extend(parallel::par_map(history.messages(), MANY, |it| self.raw(it)).iter().scan(
             0.0,
             |sum, it| {
                 *sum += it;
@@ -580,8 +580,8 @@ mod tests {
 
     /// Six requests of a session whose tokens really are `factor` times what the priors say, over 10,000 of overhead.
     fn session(factor: f64) -> History {
-        let prior = Ruler::new(&history("claude-opus-4-5", vec![]), Tokenizer::Auto, None);
-        let shape = Ruler { basis: Basis::Shape, ..prior };
+        let prior = TokenCounter::new(&history("claude-opus-4-5", vec![]), Tokenizer::Auto, None);
+        let shape = TokenCounter { basis: Basis::Shape, ..prior };
         let (mut messages, mut sum) = (vec![user(&PROSE.repeat(20))], 0);
         for step in 0..6 {
             sum += messages[step * 2..].iter().map(|it| shape.message(it)).sum::<u64>();
@@ -608,8 +608,10 @@ mod tests {
     fn what_was_cleared_after_the_last_report_is_not_counted_as_overhead() {
         let whole = session(1.0);
         let left = cleared(whole.clone());
-        let (before, after) =
-            (Ruler::new(&whole, Tokenizer::Auto, None), Ruler::new(&left, Tokenizer::Auto, None));
+        let (before, after) = (
+            TokenCounter::new(&whole, Tokenizer::Auto, None),
+            TokenCounter::new(&left, Tokenizer::Auto, None),
+        );
         let gone = before.filled(&whole).messages - after.filled(&left).messages;
         assert!(gone > 5_000, "{gone}");
         assert!(after.overhead().abs_diff(10_000) < 1_000, "{}", after.overhead());
@@ -618,33 +620,36 @@ mod tests {
         let sent = after.overhead() + after.messages(&messages).iter().sum::<u64>();
         messages.push(reply("Done.", sent));
         let again = history("claude-opus-4-5", messages);
-        let ruler = Ruler::new(&again, Tokenizer::Auto, None);
-        assert_eq!(ruler.reported(), Some((13, sent + 50)));
+        let counter = TokenCounter::new(&again, Tokenizer::Auto, None);
+        assert_eq!(counter.reported(), Some((13, sent + 50)));
     }
 
     #[test]
     fn agrees_with_the_last_report() {
         for factor in [0.8, 1.0, 1.3] {
             let history = session(factor);
-            let ruler = Ruler::new(&history, Tokenizer::Auto, None);
-            let tokens = ruler.messages(history.messages());
+            let counter = TokenCounter::new(&history, Tokenizer::Auto, None);
+            let tokens = counter.messages(history.messages());
             let last = history.messages()[11].usage.unwrap();
-            assert_eq!(ruler.reported(), Some((11, last.context())));
-            assert_eq!(ruler.method().anchor, Some(11));
-            assert_eq!(ruler.method().kind, MethodKind::Reported);
-            assert_eq!(ruler.overhead() + tokens[..11].iter().sum::<u64>(), last.sent());
-            assert!((ruler.scale / factor - 1.0).abs() < 0.05, "{} for {factor}", ruler.scale);
-            assert!(ruler.overhead().abs_diff(10_000) < 1_000, "{} for {factor}", ruler.overhead());
-            assert_eq!(ruler.by_category(&history).total(), ruler.overhead() + tokens.iter().sum::<u64>());
+            assert_eq!(counter.reported(), Some((11, last.context())));
+            assert_eq!(counter.method().anchor, Some(11));
+            assert_eq!(counter.method().kind, MethodKind::Reported);
+            assert_eq!(counter.overhead() + tokens[..11].iter().sum::<u64>(), last.sent());
+            assert!((counter.scale / factor - 1.0).abs() < 0.05, "{} for {factor}", counter.scale);
+            assert!(counter.overhead().abs_diff(10_000) < 1_000, "{} for {factor}", counter.overhead());
+            assert_eq!(
+                counter.by_category(&history).total(),
+                counter.overhead() + tokens.iter().sum::<u64>()
+            );
         }
     }
 
     #[test]
     fn believes_the_overhead_it_is_given() {
         let history = session(1.0);
-        let ruler = Ruler::new(&history, Tokenizer::Auto, Some(8_000));
-        let before: u64 = ruler.messages(&history.messages()[..11]).iter().sum();
-        assert_eq!(ruler.overhead(), 8_000);
+        let counter = TokenCounter::new(&history, Tokenizer::Auto, Some(8_000));
+        let before: u64 = counter.messages(&history.messages()[..11]).iter().sum();
+        assert_eq!(counter.overhead(), 8_000);
         let sent = history.messages()[11].usage.unwrap().sent();
         assert!((8_000 + before).abs_diff(sent) < 20, "{before} of {sent}");
     }
@@ -652,9 +657,9 @@ mod tests {
     #[test]
     fn one_report_is_enough() {
         let history = history("gpt-5.5", vec![user(PROSE), reply("Yes.", 12_345)]);
-        let ruler = Ruler::new(&history, Tokenizer::Auto, None);
-        assert_eq!(ruler.overhead() + ruler.message(&history.messages()[0]), 12_345);
-        assert_eq!(ruler.scale, 1.0);
+        let counter = TokenCounter::new(&history, Tokenizer::Auto, None);
+        assert_eq!(counter.overhead() + counter.message(&history.messages()[0]), 12_345);
+        assert_eq!(counter.scale, 1.0);
     }
 
     /// What was reported before the summary was made, or for making it, or for something else, is not believed.
@@ -665,15 +670,18 @@ mod tests {
         let kept =
             vec![at(10, summary), at(5, user(PROSE)), at(6, reply("Kept.", 150_000)), at(11, user("Go on."))];
         let mut messages = kept.clone();
-        assert_eq!(Ruler::new(&history("claude-opus-4-5", kept), Tokenizer::Auto, None).reported(), None);
+        assert_eq!(
+            TokenCounter::new(&history("claude-opus-4-5", kept), Tokenizer::Auto, None).reported(),
+            None
+        );
         messages.push(at(12, reply("New.", 9_000)));
         let known = history("claude-opus-4-5", messages);
-        let ruler = Ruler::new(&known, Tokenizer::Auto, None);
-        assert_eq!(ruler.reported(), Some((4, 9_050)));
-        assert!(ruler.overhead() < 9_000);
+        let counter = TokenCounter::new(&known, Tokenizer::Auto, None);
+        assert_eq!(counter.reported(), Some((4, 9_050)));
+        assert!(counter.overhead() < 9_000);
         let small = history("claude-opus-4-5", vec![user(&PROSE.repeat(100)), reply("Hm.", 30)]);
-        let ruler = Ruler::new(&small, Tokenizer::Auto, None);
-        assert_eq!((ruler.reported(), ruler.method().kind), (None, MethodKind::Heuristic));
+        let counter = TokenCounter::new(&small, Tokenizer::Auto, None);
+        assert_eq!((counter.reported(), counter.method().kind), (None, MethodKind::Heuristic));
     }
 
     /// Messages that are no longer sent do not eat up the overhead.
@@ -682,10 +690,10 @@ mod tests {
         let mut messages = session(1.0).into_messages();
         messages.push(reply("The client dropped some of it.", 18_000));
         let history = history("claude-opus-4-5", messages);
-        let ruler = Ruler::new(&history, Tokenizer::Auto, None);
-        let before: u64 = ruler.messages(&history.messages()[..13]).iter().sum();
-        assert_eq!(ruler.overhead() + before - ruler.hidden(), 18_000);
-        assert!(ruler.overhead() > 4_000, "{}", ruler.overhead());
+        let counter = TokenCounter::new(&history, Tokenizer::Auto, None);
+        let before: u64 = counter.messages(&history.messages()[..13]).iter().sum();
+        assert_eq!(counter.overhead() + before - counter.hidden(), 18_000);
+        assert!(counter.overhead() > 4_000, "{}", counter.overhead());
     }
 
     /// A plugin prunes what the model sees: the report is the truth about the context, and text that will be sent costs
@@ -693,26 +701,26 @@ mod tests {
     #[test]
     fn what_was_not_sent_is_hidden_and_does_not_make_text_cheap() {
         let whole = session(1.0);
-        let whole_ruler = Ruler::new(&whole, Tokenizer::Auto, None);
-        let full = whole_ruler.filled(&whole);
+        let whole_counter = TokenCounter::new(&whole, Tokenizer::Auto, None);
+        let full = whole_counter.filled(&whole);
         let mut messages = whole.into_messages();
         let sent = (full.overhead + full.messages) / 3;
         messages.push(reply("Pruned.", sent));
         let pruned = history("claude-opus-4-5", messages);
-        let ruler = Ruler::new(&pruned, Tokenizer::Auto, None);
-        let filled = ruler.filled(&pruned);
-        assert_eq!(ruler.reported(), Some((13, sent + 50)));
-        assert_eq!(ruler.disbelieved(), None);
+        let counter = TokenCounter::new(&pruned, Tokenizer::Auto, None);
+        let filled = counter.filled(&pruned);
+        assert_eq!(counter.reported(), Some((13, sent + 50)));
+        assert_eq!(counter.disbelieved(), None);
         assert_eq!(
             filled.overhead + filled.messages,
-            sent + ruler.message(&pruned.messages()[13]),
+            sent + counter.message(&pruned.messages()[13]),
             "the context is what was reported and what came since"
         );
-        assert!(ruler.hidden() > full.messages / 3, "{} of {}", ruler.hidden(), full.messages);
+        assert!(counter.hidden() > full.messages / 3, "{} of {}", counter.hidden(), full.messages);
         let text = PROSE.repeat(100);
-        assert!(ruler.str(&text) * 100 >= whole_ruler.str(&text) * 85, "{}", ruler.str(&text));
+        assert!(counter.str(&text) * 100 >= whole_counter.str(&text) * 85, "{}", counter.str(&text));
         // With the overhead given, too.
-        let given = Ruler::new(&pruned, Tokenizer::Auto, Some(10_000));
+        let given = TokenCounter::new(&pruned, Tokenizer::Auto, Some(10_000));
         let filled = given.filled(&pruned);
         assert_eq!(filled.overhead, 10_000);
         assert_eq!(filled.overhead + filled.messages, sent + given.message(&pruned.messages()[13]));
@@ -726,8 +734,8 @@ mod tests {
             message.model = Some("claude-sonnet-4-6".into());
         }
         let before = history("claude-sonnet-4-6", messages.clone());
-        let known = Ruler::new(&before, Tokenizer::Auto, None).filled(&before);
-        let switched = Ruler::for_model(&before, Some("claude-opus-4-8"), Tokenizer::Auto, None);
+        let known = TokenCounter::new(&before, Tokenizer::Auto, None).filled(&before);
+        let switched = TokenCounter::for_model(&before, Some("claude-opus-4-8"), Tokenizer::Auto, None);
         let filled = switched.filled(&before);
         let grown = (filled.overhead + filled.messages) as f64 / (known.overhead + known.messages) as f64;
         assert!((1.3..1.55).contains(&grown), "{grown}");
@@ -737,18 +745,18 @@ mod tests {
         let answer = reply("Here.", 60_000);
         messages.push(Message { model: Some("claude-opus-4-8".into()), ..answer });
         let after = history("claude-opus-4-8", messages);
-        assert_eq!(Ruler::new(&after, Tokenizer::Auto, None).reported(), Some((13, 60_050)));
+        assert_eq!(TokenCounter::new(&after, Tokenizer::Auto, None).reported(), Some((13, 60_050)));
     }
 
     /// What came since the last report is only estimated.
     #[test]
     fn the_margin_grows_with_what_was_not_reported() {
         let mut messages = session(1.0).into_messages();
-        let short = Ruler::new(&history("claude-opus-4-5", messages.clone()), Tokenizer::Auto, None);
+        let short = TokenCounter::new(&history("claude-opus-4-5", messages.clone()), Tokenizer::Auto, None);
         let short = short.method().margin_percent;
         assert!((5.0..=7.0).contains(&short), "{short}");
         messages.push(output(&PROSE.repeat(3_000)));
-        let long = Ruler::new(&history("claude-opus-4-5", messages), Tokenizer::Auto, None);
+        let long = TokenCounter::new(&history("claude-opus-4-5", messages), Tokenizer::Auto, None);
         assert!((2.0 * short..=40.0).contains(&long.method().margin_percent), "{:?}", long.method());
     }
 
@@ -757,24 +765,24 @@ mod tests {
         let thought = Reasoning { text: "".into(), signature: Some("s".repeat(400).into()) };
         let thought = Message::new(Role::Assistant, Kind::Said, vec![Part::Reasoning(thought)]);
         let history = history("gpt-5.5", vec![user(PROSE), thought, reply("Yes.", 20_000), user("More.")]);
-        let ruler = Ruler::new(&history, Tokenizer::Auto, None);
-        assert_eq!(ruler.overhead() + ruler.message(&history.messages()[0]), 20_000);
+        let counter = TokenCounter::new(&history, Tokenizer::Auto, None);
+        assert_eq!(counter.overhead() + counter.message(&history.messages()[0]), 20_000);
     }
 
     #[test]
     fn without_reports_it_counts() {
         let mut known = history("gpt-5.5", vec![user(PROSE)]);
         known.meta.system = Some(PROSE.into());
-        let ruler = Ruler::new(&known, Tokenizer::Auto, None);
+        let counter = TokenCounter::new(&known, Tokenizer::Auto, None);
         let text = exact::count(Encoding::O200k, PROSE);
-        assert!(ruler.overhead().abs_diff(text) <= 1);
-        assert_eq!(ruler.method().kind, MethodKind::Exact);
-        assert_eq!(Ruler::new(&known, Tokenizer::Auto, Some(7)).overhead(), 7);
-        let fixed = Ruler::new(&known, Tokenizer::Fixed(Estimator::O200k), None);
+        assert!(counter.overhead().abs_diff(text) <= 1);
+        assert_eq!(counter.method().kind, MethodKind::Exact);
+        assert_eq!(TokenCounter::new(&known, Tokenizer::Auto, Some(7)).overhead(), 7);
+        let fixed = TokenCounter::new(&known, Tokenizer::Fixed(Estimator::O200k), None);
         assert_eq!((fixed.overhead(), fixed.message(&known.messages()[0])), (text, text));
         // Another maker's tokenizer is known by a factor only.
         let claude = history("claude-opus-4-5", vec![user(PROSE)]);
-        let claude = Ruler::new(&claude, Tokenizer::Auto, None);
+        let claude = TokenCounter::new(&claude, Tokenizer::Auto, None);
         assert_eq!(claude.method().kind, MethodKind::Heuristic);
         assert!(claude.message(&user(PROSE)) > text);
     }
@@ -783,20 +791,20 @@ mod tests {
     fn pieces_fit_and_are_long() {
         let text = format!("{}日本語のテキスト😀{}", PROSE.repeat(30), PROSE.repeat(30));
         let auto = session(1.2);
-        let known = Ruler::new(&auto, Tokenizer::Auto, None);
+        let known = TokenCounter::new(&auto, Tokenizer::Auto, None);
         let bare = history("", vec![]);
-        let all = Estimator::ALL.map(|it| Ruler::new(&bare, Tokenizer::Fixed(it), None));
-        for ruler in all.into_iter().chain([known]) {
+        let all = Estimator::ALL.map(|it| TokenCounter::new(&bare, Tokenizer::Fixed(it), None));
+        for counter in all.into_iter().chain([known]) {
             for tokens in [0, 1, 10, 500, 510, 520, 100_000] {
-                let (head, tail) = (ruler.head(&text, tokens), ruler.tail(&text, tokens));
+                let (head, tail) = (counter.head(&text, tokens), counter.tail(&text, tokens));
                 assert!(text.starts_with(head) && text.ends_with(tail));
                 for piece in [head, tail] {
-                    let found = ruler.str(piece);
+                    let found = counter.str(piece);
                     let enough = piece.len() == text.len() || found + 3 >= tokens;
                     assert!(
                         found <= tokens && enough,
                         "{found} of {tokens} by {:?}",
-                        ruler.method().estimator
+                        counter.method().estimator
                     );
                 }
             }
@@ -837,9 +845,9 @@ mod tests {
         ];
         let history = history("claude-opus-4-5", messages);
         for estimator in Estimator::ALL.map(Tokenizer::Fixed).into_iter().chain([Tokenizer::Auto]) {
-            let ruler = Ruler::new(&history, estimator, Some(100));
-            let it = ruler.by_category(&history);
-            let tokens: u64 = ruler.messages(history.messages()).iter().sum();
+            let counter = TokenCounter::new(&history, estimator, Some(100));
+            let it = counter.by_category(&history);
+            let tokens: u64 = counter.messages(history.messages()).iter().sum();
             assert_eq!(it.total(), tokens + 100, "{estimator:?}");
             for (name, found) in [
                 ("system", it.system - 100),

@@ -1,43 +1,40 @@
-//! Passes over bytes, in the widest registers that the processor at hand has.
-//!
-//! What is built for every x86-64 may count on registers of 16 bytes. A [`Pass`] is therefore compiled twice, and
-//! those with 32 bytes (AVX2, all but the oldest processors of today) are chosen when it runs. Both find the same.
+//! Runtime SIMD dispatch: a [`Kernel`] is compiled for SSE2 and for AVX2, and CPUID chooses when it runs. Both find the
+//! same.
 
-/// Bytes that are looked at side by side.
-pub const ROW: usize = 64;
-/// As many of them.
-pub type Row = [u8; ROW];
-/// Rows that can be counted in one go.
-pub const ROWS: usize = 64;
+/// Bytes that a kernel looks at side by side.
+pub const BLOCK: usize = 64;
+pub type Block = [u8; BLOCK];
+/// Blocks whose counts fit into a lane of eight bits.
+pub const BLOCKS: usize = 64;
 
 /// Something that is found in one pass over bytes.
-pub trait Pass {
+pub trait Kernel {
     type Found;
 
-    /// Goes over the bytes. `planes` takes a row apart: the bytes' lowest bits, the first byte's lowest; then their
+    /// Goes over the bytes. `bit_planes` takes a row apart: the bytes' lowest bits, the first byte's lowest; then their
     /// second bits, and so on. To be marked `#[inline(always)]`, and so is what it calls: what is compiled by itself
     /// is compiled for every processor.
-    fn over(bytes: &[u8], planes: impl Fn(&Row) -> [u64; 8]) -> Self::Found;
+    fn over(bytes: &[u8], bit_planes: impl Fn(&Block) -> [u64; 8]) -> Self::Found;
 }
 
 #[inline]
-pub fn over<P: Pass>(bytes: &[u8]) -> P::Found {
+pub fn over<P: Kernel>(bytes: &[u8]) -> P::Found {
     #[cfg(target_arch = "x86_64")]
     if x86::has_avx2() {
         #[expect(unsafe_code, reason = "the compiler cannot know the processor")]
         // SAFETY: the processor was just asked for all that the function is compiled for.
         return unsafe { x86::over_with_avx2::<P>(bytes) };
     }
-    P::over(bytes, planes)
+    P::over(bytes, bit_planes)
 }
 
-/// For how many bytes of at most [`ROWS`] rows each of `N` conditions holds.
+/// For how many bytes of at most [`BLOCKS`] rows each of `N` conditions holds.
 #[inline(always)]
-pub fn count<const N: usize>(rows: &[Row], such: impl Fn(u8) -> [bool; N]) -> [u64; N] {
-    const { assert!(ROWS <= u8::MAX as usize) };
-    debug_assert!(rows.len() <= ROWS);
+pub fn count<const N: usize>(rows: &[Block], such: impl Fn(u8) -> [bool; N]) -> [u64; N] {
+    const { assert!(BLOCKS <= u8::MAX as usize) };
+    debug_assert!(rows.len() <= BLOCKS);
     // A lane a byte of the row, so that the compiler makes vector instructions of it.
-    let mut lanes = [[0u8; ROW]; N];
+    let mut lanes = [[0u8; BLOCK]; N];
     for row in rows {
         for (at, byte) in row.iter().enumerate() {
             let such = such(*byte);
@@ -55,9 +52,9 @@ pub fn count<const N: usize>(rows: &[Row], such: impl Fn(u8) -> [bool; N]) -> [u
     out
 }
 
-/// [`Pass::over`]'s `planes`, eight bytes at once: the product gathers one bit of each in its highest byte.
+/// [`Kernel::over`]'s `bit_planes`, eight bytes at once: the product gathers one bit of each in its highest byte.
 #[inline(always)]
-fn planes(row: &Row) -> [u64; 8] {
+fn bit_planes(row: &Block) -> [u64; 8] {
     let mut out = [0; 8];
     for (at, bytes) in row.as_chunks::<8>().0.iter().enumerate() {
         let bytes = u64::from_le_bytes(*bytes);
@@ -99,7 +96,7 @@ mod x86 {
         _mm_set1_epi8, _mm256_movemask_epi8, _mm256_set_epi64x, _mm256_slli_epi16,
     };
 
-    use super::{Pass, Row, SIDE};
+    use super::{Block, Kernel, SIDE};
 
     /// As everywhere, with one instruction for the sixteen bits.
     #[target_feature(enable = "sse2")]
@@ -124,14 +121,14 @@ mod x86 {
     }
 
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-    pub(super) fn over_with_avx2<P: Pass>(bytes: &[u8]) -> P::Found {
-        P::over(bytes, |row| planes(row))
+    pub(super) fn over_with_avx2<P: Kernel>(bytes: &[u8]) -> P::Found {
+        P::over(bytes, |row| bit_planes(row))
     }
 
     /// One instruction gathers the highest bits of 32 bytes; shifting brings the others there.
     #[target_feature(enable = "avx2")]
     #[inline]
-    fn planes(row: &Row) -> [u64; 8] {
+    fn bit_planes(row: &Block) -> [u64; 8] {
         let (words, _) = row.as_chunks::<8>();
         let word = |at: usize| i64::from_le_bytes(words[at]);
         let half = |at: usize| _mm256_set_epi64x(word(at + 3), word(at + 2), word(at + 1), word(at));
@@ -147,8 +144,8 @@ mod x86 {
 }
 
 /// Runs a pass as every processor can: what tests hold [`over`] against.
-pub fn narrow<P: Pass>(bytes: &[u8]) -> P::Found {
-    P::over(bytes, planes)
+pub fn narrow<P: Kernel>(bytes: &[u8]) -> P::Found {
+    P::over(bytes, bit_planes)
 }
 
 #[cfg(test)]
@@ -157,24 +154,24 @@ mod tests {
 
     use super::*;
 
-    struct Planes;
+    struct BitPlanes;
 
-    impl Pass for Planes {
+    impl Kernel for BitPlanes {
         type Found = Vec<[u64; 8]>;
 
         #[inline(always)]
-        fn over(bytes: &[u8], planes: impl Fn(&Row) -> [u64; 8]) -> Self::Found {
-            bytes.as_chunks().0.iter().map(planes).collect()
+        fn over(bytes: &[u8], bit_planes: impl Fn(&Block) -> [u64; 8]) -> Self::Found {
+            bytes.as_chunks().0.iter().map(bit_planes).collect()
         }
     }
 
     struct Counts;
 
-    impl Pass for Counts {
+    impl Kernel for Counts {
         type Found = [u64; 2];
 
         #[inline(always)]
-        fn over(bytes: &[u8], _: impl Fn(&Row) -> [u64; 8]) -> Self::Found {
+        fn over(bytes: &[u8], _: impl Fn(&Block) -> [u64; 8]) -> Self::Found {
             count(bytes.as_chunks().0, |it| [it < b'a', it == b'z'])
         }
     }
@@ -192,18 +189,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn all_registers_find_the_same(bytes in prop::collection::vec(any::<u8>(), 0..ROWS * ROW)) {
-            let whole = &bytes[..bytes.len() / ROW * ROW];
+        fn all_registers_find_the_same(bytes in prop::collection::vec(any::<u8>(), 0..BLOCKS * BLOCK)) {
+            let whole = &bytes[..bytes.len() / BLOCK * BLOCK];
             let slow: Vec<[u64; 8]> = whole
-                .chunks(ROW)
+                .chunks(BLOCK)
                 .map(|row| {
                     std::array::from_fn(|bit| {
-                        (0..ROW).map(|at| u64::from(row[at] >> bit & 1) << at).sum()
+                        (0..BLOCK).map(|at| u64::from(row[at] >> bit & 1) << at).sum()
                     })
                 })
                 .collect();
-            prop_assert_eq!(&narrow::<Planes>(&bytes), &slow);
-            prop_assert_eq!(&over::<Planes>(&bytes), &slow);
+            prop_assert_eq!(&narrow::<BitPlanes>(&bytes), &slow);
+            prop_assert_eq!(&over::<BitPlanes>(&bytes), &slow);
             let slow = [|it: &&u8| **it < b'a', |it: &&u8| **it == b'z'].map(|it| whole.iter().filter(it).count() as u64);
             prop_assert_eq!(narrow::<Counts>(&bytes), slow);
             prop_assert_eq!(over::<Counts>(&bytes), slow);
