@@ -14,7 +14,7 @@ pub(super) fn sessions() -> Vec<(String, Vec<u8>)> {
     let folder = |key: &str, name: &str| {
         #[expect(clippy::disallowed_methods, reason = "tests find their data by it")]
         let found = std::env::var_os(key).map(PathBuf::from);
-        found.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared").join(name))
+        found.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(name))
     };
     let (corpus, kit) =
         (folder("EPITOME_CORPUS", "corpus"), folder("EPITOME_CLIENTS", "clients").join("samples"));
@@ -31,7 +31,7 @@ pub(super) fn sessions() -> Vec<(String, Vec<u8>)> {
         .filter_map(|it| Some((it.display().to_string(), std::fs::read(it).ok()?)))
         .collect();
     if out.is_empty() {
-        eprintln!("SKIPPED: format::tests: no corpus (set EPITOME_CORPUS)");
+        eprintln!("SKIPPED: sessions::tests: no corpus (set EPITOME_CORPUS)");
     }
     out.sort();
     out
