@@ -455,11 +455,15 @@ fn is_ours(element: &str) -> bool {
     serde_json::from_str(element).is_ok_and(|it| commands(&it))
 }
 
-/// Gemini CLI (0.61) refuses the prompt when a hook ends with 2 or more, and so when the program is gone: 127. Only 2 is ours.
-const UNLESS_GONE: &str = if cfg!(windows) { "" } else { " || [ $? -ne 2 ] || exit 2" };
-
 fn command(program: &Path) -> String {
     format!("{} hook", super::reach::quoted(&program.to_string_lossy()))
+}
+
+/// Gemini CLI (0.61) refuses the prompt when a hook ends with 2 or more, and so when the program is gone: 127. The shell
+/// must become the program: the client ends only what it started, and would wait for a child that hangs.
+fn unless_gone(command: &str) -> String {
+    let program = command.strip_suffix(" hook").unwrap_or(command);
+    if cfg!(windows) { command.to_owned() } else { format!("[ -x {program} ] || exit 0; exec {command}") }
 }
 
 fn gemini_seat(program: &Path) -> String {
@@ -506,7 +510,7 @@ fn hook(agent: Agent, command: &str) -> String {
     // Gemini CLI counts milliseconds, the others seconds.
     let hook = match agent {
         Agent::GeminiCli => {
-            let command = format!("{command}{UNLESS_GONE}");
+            let command = unless_gone(command);
             json!({"type": "command", "name": NAME, "command": command, "timeout": 5_000})
         }
         Agent::ClaudeCode | Agent::Codex | Agent::OpenCode => {
@@ -571,8 +575,7 @@ fn is_our_hook(path: &[String], text: &str) -> bool {
 
 /// Whether a hook's command calls us, wherever we lie.
 fn is_our_command(command: &str) -> bool {
-    let hook = command.strip_suffix(UNLESS_GONE).unwrap_or(command);
-    (hook.ends_with(" hook") || command.contains(" seat gemini-cli")) && command.contains("epitome")
+    (command.ends_with(" hook") || command.contains(" seat gemini-cli")) && command.contains("epitome")
 }
 
 /// A server of our name that we did not register, and would not know how to put back.
