@@ -1,4 +1,4 @@
-//! What a compaction came to.
+//! The result of a compaction, for all callers.
 
 use crate::answers::CompactAnswer;
 use history::History;
@@ -11,9 +11,9 @@ pub struct Compacted {
     pub history: Option<History>,
     /// What survived, if there is a new history.
     pub score: Option<Score>,
-    /// The bytes, with [`To::Bytes`].
+    /// The bytes, with [`To::Bytes`](super::To::Bytes).
     pub bytes: Option<Vec<u8>>,
-    /// The summary that a model or the user wrote; [`Ask::written`] takes it back.
+    /// The summary that a model or the user wrote; [`Ask::written`](super::Ask::written) takes it back.
     pub written: Option<String>,
 }
 

@@ -6,7 +6,7 @@ use super::arguments::Arguments;
 use super::tools;
 use history::error::{Error, Kind, Result};
 
-/// What a tool answers.
+/// An answer's fields by name, in the order in which they are shown.
 pub(super) type Answer = Map<String, Value>;
 
 /// Names of arguments, for a sentence: however many were made up.

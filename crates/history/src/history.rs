@@ -1,7 +1,7 @@
 //! What a model would be sent next, as a value: messages made of parts, grouped into units that live or die together.
 //!
 //! Every format is read into this and written from it; everything that decides works on it. A `History` owns its
-//! text (cheap to clone, no lifetime), and each text carries its weight, counted once.
+//! text (cheap to clone, no lifetime), and each text carries its size, counted once.
 
 use std::ops::{Add, AddAssign, Range};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -114,7 +114,7 @@ impl AddAssign for TextSize {
     }
 }
 
-/// A text and its weight. Cloning shares the text.
+/// A text and its size. Cloning shares the text.
 #[derive(Clone)]
 pub struct Text {
     text: Arc<str>,
@@ -124,7 +124,7 @@ pub struct Text {
 /// What is known of a text in numbers. Histories are made of texts, and walks over them are as fast as few bytes come
 /// out of memory: so numbers of 32 bits, and wider ones elsewhere for the few texts that need them.
 enum Figures {
-    /// TextSize, and what each measure found.
+    /// The size, and what each measure found.
     Narrow([u32; 5], [AtomicU32; Measure::COUNT]),
     Wide(Box<(TextSize, [AtomicU64; Measure::COUNT])>),
 }

@@ -11,7 +11,7 @@ pub const BLOCKS: usize = 64;
 pub trait Kernel {
     type Found;
 
-    /// Goes over the bytes. `bit_planes` takes a row apart: the bytes' lowest bits, the first byte's lowest; then their
+    /// Goes over the bytes. `bit_planes` takes a block apart: the bytes' lowest bits, the first byte's lowest; then their
     /// second bits, and so on. To be marked `#[inline(always)]`, and so is what it calls: what is compiled by itself
     /// is compiled for every processor.
     fn over(bytes: &[u8], bit_planes: impl Fn(&Block) -> [u64; 8]) -> Self::Found;

@@ -1,6 +1,6 @@
 //! XXH3 with 128 bits, as fast as memory is read.
 //!
-//! The library chooses its registers when it is built; what is long goes through [`wide`], which chooses when it runs.
+//! xxhash-rust picks its SIMD width at compile time; long inputs go through [`simd`], which picks it at run time.
 //! Both find the same, so that what lies on the disk stays valid.
 
 use xxhash_rust::xxh3::xxh3_128_with_seed;

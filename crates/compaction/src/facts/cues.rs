@@ -1,4 +1,4 @@
-//! The words by which people give rules, choose and turn round, as data: one file a language in `prompts/cues/`.
+//! The words by which people give rules, choose and turn round, as data: one file a language in `cues/`.
 
 use std::borrow::Cow;
 use std::ops::Range;
