@@ -45,7 +45,7 @@ pub struct Change {
 }
 
 /// Sections that installing had to make, by file: joined keys; an empty one stands for the file itself, one that begins
-/// with [`OBJECT`] for the whole object in a file that held only the white space behind it.
+/// with `OBJECT` for the whole object in a file that held only the white space behind it.
 pub type Made = BTreeMap<String, Vec<String>>;
 
 const OBJECT: &str = "{}";

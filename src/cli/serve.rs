@@ -20,6 +20,7 @@ pub struct ServeArgs {
     /// Who may call: a line name:token each; read again when it changes. Needed beyond this machine
     #[arg(long, value_name = "FILE", requires = "http")]
     token_file: Option<PathBuf>,
+    #[allow(rustdoc::bare_urls, reason = "the help shows it as it is typed")]
     /// The provider (https://api.openai.com) to which everything else is passed on unchanged, while compaction is answered
     /// here: make this address the base URL of an agent
     #[arg(long, value_name = "URL", requires = "http")]

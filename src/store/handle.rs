@@ -10,7 +10,7 @@ use history::error::{Error, Kind, Result};
 /// Crockford's base32 in lower case: no `i`, `l`, `o`, `u`, so nothing in it is read as something else.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
-/// Ten characters of [`ALPHABET`], 50 bits: about nine tokens, because every placeholder pays for it.
+/// Ten characters of `ALPHABET`, 50 bits: about nine tokens, because every placeholder pays for it.
 ///
 /// Every handle holds a digit and a letter, so that neither a word nor a number of a query is taken for one. It is a
 /// name, not a key: who may read is decided by [`Scope`].
@@ -21,10 +21,7 @@ impl Handle {
     /// Characters in a handle.
     pub const LEN: usize = 10;
 
-    /// The handle that content has in a project, unless another content holds it already ([`Store::handles`]
-    /// answers that).
-    ///
-    /// [`Store::handles`]: super::Store::handles
+    /// The handle that content has in a project, unless another content holds it already.
     pub fn of(scope: &Scope, content: &Digest) -> Self {
         Self::nth(&identity("original", scope, &[&content.0]), 0)
     }

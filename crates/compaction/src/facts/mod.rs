@@ -3,7 +3,7 @@
 //! Shares no extraction code with `score`, which checks it; both read tool calls through `tools`.
 //!
 //! What a person said is only ever taken from messages that a person wrote ([`Kind::Said`]), from the agent's own record
-//! of a refusal or an answer, and from earlier summaries: see [`voice`]. Client context and tool output never become
+//! of a refusal or an answer, and from earlier summaries: see `voice`. Client context and tool output never become
 //! somebody's words.
 //!
 //! [`Kind::Said`]: history::Kind::Said

@@ -1,7 +1,7 @@
 //! The offline summarizer: the ledger, well written. No model, no network, same input same bytes.
 //!
 //! Every line says one thing with the number of the message it comes from. The user's words are quoted verbatim; where
-//! they are cut, both ends are. What comes first when space is short stands in [`ladder`].
+//! they are cut, both ends are. What comes first when space is short stands in `ladder`.
 
 mod ladder;
 mod line;

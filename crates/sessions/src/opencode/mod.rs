@@ -1,5 +1,5 @@
 //! OpenCode's export, `{info, messages: [{info, parts[]}]}` (OpenCode 1.2 to 1.18; `opencode export`, `opencode
-//! import`, and what [`crate::agents`] makes of its database).
+//! import`, and what the program makes of its database).
 //!
 //! **Invariants.** What is read is what OpenCode would send next: completed compactions hide what they summarised,
 //! `tail_start_id` puts the kept tail behind the summary, cleared outputs read as its placeholder, and parts that it

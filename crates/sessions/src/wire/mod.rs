@@ -4,7 +4,7 @@
 //! Element number i of the array is message i, always: an element that is not understood becomes an opaque message,
 //! so that message numbers count the caller's own array. Elements are kept as spans; what is not changed is copied.
 //!
-//! Two ways lead out. [`write`] stays in the document's own API and copies untouched elements byte for byte.
+//! Two ways lead out. [`write()`] stays in the document's own API and copies untouched elements byte for byte.
 //! [`messages`] crosses over: any history becomes an array that the API accepts.
 
 mod anthropic;
