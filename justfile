@@ -42,7 +42,7 @@ suites:
 # Instructions and memory of `estimate` and `compact` for each hostile shape of 200 kB and of 2 MB; needs valgrind, GNU time and about an hour.
 growth BYTES="200000":
     cargo build --release
-    EPITOME_GROWTH={{BYTES}} EPITOME_PROGRAM={{justfile_directory()}}/target/release/epitome cargo test --test all hostile::costs -- --nocapture
+    EPITOME_GROWTH={{BYTES}} EPITOME_BINARY={{justfile_directory()}}/target/release/epitome cargo test --test all hostile::costs -- --nocapture
 
 # What each profile keeps on the sessions of a folder, written to SCORECARD.md.
 scorecard corpus="../shared/corpus":

@@ -19,7 +19,7 @@ use std::process::Command;
 
 /// The program: long runs name a copy that no build replaces under them.
 static EPITOME: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
-    std::env::var("EPITOME_PROGRAM").unwrap_or_else(|_| env!("CARGO_BIN_EXE_epitome").to_owned())
+    std::env::var("EPITOME_BINARY").unwrap_or_else(|_| env!("CARGO_BIN_EXE_epitome").to_owned())
 });
 
 /// The summary as it begins.

@@ -75,6 +75,15 @@ pub struct SpentInfo {
     pub output: Spent,
 }
 
+/// What requests paid for carrying one kind of content again and again.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ContentSpent {
+    /// A category of `estimate`'s `by_category`.
+    pub category: String,
+    /// Its share of the input of each request, by size.
+    pub spent: Spent,
+}
+
 /// What was sent before and had to be processed again, because no cache had it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PaidAgain {
@@ -148,6 +157,8 @@ pub struct CostAnswer {
     pub spent: SpentInfo,
     /// Of these, those of side chains.
     pub side: SpentInfo,
+    /// The input of the requests since the last compaction by what it carried, the most costly first.
+    pub by_content: Vec<ContentSpent>,
     /// What was paid again, by cause.
     pub paid_again: Vec<PaidAgain>,
     pub turns: usize,

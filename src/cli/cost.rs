@@ -49,6 +49,7 @@ fn show(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {
         ))?;
         screen.line("")?;
         parts(answer, screen)?;
+        by_content(answer, screen)?;
         dearest(answer, screen)?;
         moments(answer, screen)?;
     }
@@ -92,6 +93,19 @@ fn parts(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {
         row(&format!("{why} ({}×)", it.requests), it.spent);
     }
     lines(rows, screen)
+}
+
+fn by_content(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {
+    if answer.by_content.is_empty() {
+        return Ok(());
+    }
+    let behind = if answer.compactions > 0 { "input since the last compaction" } else { "input by content" };
+    let heads = [format!("  {behind}"), "tokens".to_owned(), "cost".to_owned()].to_vec();
+    let rows = answer.by_content.iter().map(|it| {
+        vec![format!("  {}", it.category.replace('_', " ")), size(it.spent.tokens), money(it.spent)]
+    });
+    screen.line("")?;
+    lines(std::iter::once(heads).chain(rows).collect(), screen)
 }
 
 fn dearest(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {

@@ -75,8 +75,13 @@ impl Engine {
         tokenizer: Tokenizer,
     ) -> Result<Opened> {
         let read = |source: &dyn Source, format| {
-            // Exact counts need the texts.
-            if matches!(tokenizer, Tokenizer::Fixed(Estimator::O200k | Estimator::Cl100k)) {
+            // Exact counts need the texts, and so does an estimate that no reported usage corrects.
+            let needs_texts = match tokenizer {
+                Tokenizer::Fixed(Estimator::O200k | Estimator::Cl100k) => true,
+                Tokenizer::Fixed(_) => false,
+                Tokenizer::Auto => !may_report_usage(source)?,
+            };
+            if needs_texts {
                 return sessions::read(source, format);
             }
             let whole_from = source.len().saturating_sub(WHOLE_END);
@@ -282,6 +287,25 @@ fn listed(found: &[Found]) -> String {
         )
     };
     found.iter().map(line).collect()
+}
+
+/// Whether a session names a usage anywhere: all formats' names of it begin or end in one of two ways. The first reply
+/// mostly does, so that little is looked at; one that does not is spared being read twice.
+fn may_report_usage(source: &dyn Source) -> Result<bool> {
+    const NAMES: [&[u8]; 2] = [b"\"usage", b"tokens\""];
+    const BLOCK: u64 = 1 << 16;
+    // What lies across two blocks is seen in the second.
+    const OVERLAP: u64 = 8;
+    let mut at = 0;
+    while at < source.len() {
+        let end = source.len().min(at + BLOCK);
+        let block = source.bytes(at.saturating_sub(OVERLAP)..end)?;
+        if NAMES.iter().any(|it| memchr::memmem::find(&block, it).is_some()) {
+            return Ok(true);
+        }
+        at = end;
+    }
+    Ok(false)
 }
 
 pub(super) fn open_database(database: &Path, id: &str) -> Result<Opened> {

@@ -1,9 +1,11 @@
 //! What a session's requests cost, what the next one will, and whether a compaction pays.
 
+use std::collections::BTreeMap;
+
 use super::{Ask, Engine, Measured, Opened, session_info, warnings};
 use crate::answers::{
-    CONTRACT, CostAnswer, MomentInfo, NextCost, PaidAgain, PriceInfo, Spent, SpentInfo, TurnSpent,
-    UnpricedInfo,
+    CONTRACT, ContentSpent, CostAnswer, MomentInfo, NextCost, PaidAgain, PriceInfo, Spent, SpentInfo,
+    TurnSpent, UnpricedInfo,
 };
 use crate::cost::bill::{Amount, Amounts};
 use crate::cost::forecast::{Forecast, Sizes, forecast};
@@ -12,9 +14,10 @@ use crate::cost::replay::{Cause, Replay};
 use crate::cost::{Bill, Price};
 use compaction::profile::{Keep, Profile};
 use history::error::Result;
-use history::secrets;
+use history::{Usage, secrets};
 use sessions::derive::time;
 use sessions::requests::{Request, Requests, live, requests};
+use tokens::Categories;
 
 /// So many of the turns that cost most are shown.
 const DEAREST: usize = 10;
@@ -90,6 +93,7 @@ impl Engine {
                 .collect(),
             spent: spent_info(&bill.total),
             side: spent_info(&bill.side),
+            by_content: self.by_content(&measured),
             paid_again: again.collect(),
             turns: requests.prompts.len(),
             dearest: dearest.collect(),
@@ -98,6 +102,41 @@ impl Engine {
             next: Some(self.next_cost(&measured, ask, None)),
             warnings,
         })
+    }
+
+    /// Divides the input of each request since the last compaction among what it carried.
+    fn by_content(&self, measured: &Measured<'_>) -> Vec<ContentSpent> {
+        let (history, counter) = (measured.history, &measured.counter);
+        let mut carried = Categories { system: counter.overhead(), ..Categories::default() };
+        let mut sums: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+        let (mut unpriced, requests) = (0, live(history).all);
+        let mut next = requests.iter().peekable();
+        for message in history.messages() {
+            if let Some(request) = next.next_if(|it| message.at == it.at && message.usage == Some(it.usage)) {
+                let input = Usage { output: 0, ..request.usage };
+                let price = request.model.as_deref().and_then(|it| self.config.prices.of(it).ok());
+                let dollars = price.and_then(|it| it.of(&input));
+                unpriced += usize::from(dollars.is_none());
+                for (name, tokens) in carried.named() {
+                    let share = tokens as f64 / carried.total().max(1) as f64;
+                    let sum = sums.entry(name).or_default();
+                    sum.0 += share * input.sent() as f64;
+                    sum.1 += share * dollars.unwrap_or_default();
+                }
+            }
+            carried = carried + counter.categories(std::slice::from_ref(message));
+        }
+        let spent = |(tokens, dollars): (f64, f64)| Spent {
+            tokens: tokens.round() as u64,
+            dollars: (unpriced < requests.len()).then(|| cents(dollars)),
+        };
+        let mut out: Vec<_> = sums
+            .into_iter()
+            .map(|(name, sum)| ContentSpent { category: name.to_owned(), spent: spent(sum) })
+            .filter(|it| it.spent.tokens > 0)
+            .collect();
+        out.sort_by_key(|it| std::cmp::Reverse(it.spent.tokens));
+        out
     }
 
     /// What a compaction before each turn would have saved.

@@ -17,7 +17,7 @@ fn rounds(few: usize) -> usize {
 
 /// The program under test. Long runs name a copy that no build replaces under them.
 pub(crate) fn program() -> std::ffi::OsString {
-    std::env::var_os("EPITOME_PROGRAM").unwrap_or(env!("CARGO_BIN_EXE_epitome").into())
+    std::env::var_os("EPITOME_BINARY").unwrap_or(env!("CARGO_BIN_EXE_epitome").into())
 }
 
 pub(crate) fn command(home: &Path, arguments: &[&str]) -> Command {

@@ -251,6 +251,39 @@ fn the_command_names_its_prices_and_what_comes_next() {
 }
 
 #[test]
+fn input_is_divided_among_what_it_carried() {
+    let call = json!({"content": [{"type": "tool_use", "id": "c", "name": "Bash", "input": {"command": "cat log"}}]});
+    let mut calls = reply(1, "m1", OPUS, usage(0, 20_000), json!({}));
+    calls["message"]["content"] = call["content"].clone();
+    let output = json!([{"type": "tool_result", "tool_use_id": "c", "content": "one line of the log\n".repeat(4_000)}]);
+    let text = lines(&[
+        prompt(0, "read the log"),
+        calls,
+        row(2, "user", json!({"role": "user", "content": output}), json!({})),
+        reply(3, "m2", OPUS, usage(20_000, 20_000), json!({})),
+        prompt(4, "and now?"),
+        reply(5, "m3", OPUS, usage(40_000, 200), json!({})),
+    ]);
+    let answer = cost(&text, "");
+    let parts = answer["by_content"].as_array().unwrap();
+    let sum = |field: &str| parts.iter().map(|it| it["spent"][field].as_f64().unwrap()).sum::<f64>();
+    assert!((sum("tokens") - (20_003 + 40_003 + 40_203) as f64).abs() <= parts.len() as f64);
+    let input =
+        ["input", "cache_read", "cache_write"].map(|it| answer["spent"][it]["dollars"].as_f64().unwrap());
+    assert!((sum("dollars") - input.iter().sum::<f64>()).abs() < 0.001);
+    let tokens =
+        |name: &str| parts.iter().find(|it| it["category"] == name).unwrap()["spent"]["tokens"].as_u64();
+    // Carried by the second and the third request, not by the first.
+    assert!(tokens("tool_outputs") > Some(35_000) && tokens("tool_outputs") < Some(80_000), "{parts:?}");
+    assert!(tokens("user") < Some(100) && tokens("system") > Some(20_000), "{parts:?}");
+    // Behind a compaction only what was sent since.
+    let since = cost(&claude_code(), "");
+    let since: u64 =
+        since["by_content"].as_array().unwrap().iter().filter_map(|it| it["spent"]["tokens"].as_u64()).sum();
+    assert!(since.abs_diff(25_003) <= 8, "{since}");
+}
+
+#[test]
 fn what_has_no_price_is_counted_in_tokens_and_said() {
     let session = |model: &str| lines(&[prompt(0, "a"), reply(1, "m", model, usage(0, 30_000), json!({}))]);
     let warned = |answer: &Value, what: &str| answer["warnings"].to_string().contains(what);

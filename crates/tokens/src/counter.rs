@@ -256,7 +256,8 @@ impl TokenCounter {
         shares.into_iter().fold(overhead, Add::add)
     }
 
-    fn categories(&self, messages: &[Message]) -> Categories {
+    /// What messages hold, without the overhead.
+    pub fn categories(&self, messages: &[Message]) -> Categories {
         let mut out = Categories::default();
         for message in messages {
             let mut rest = self.message(message);

@@ -214,14 +214,21 @@ impl std::ops::Add for Categories {
 
 impl Categories {
     pub fn total(&self) -> u64 {
-        self.system
-            + self.user
-            + self.assistant
-            + self.reasoning
-            + self.tool_calls
-            + self.tool_outputs
-            + self.media
-            + self.summary
+        self.named().iter().map(|it| it.1).sum()
+    }
+
+    /// Each with its name in answers.
+    pub fn named(&self) -> [(&'static str, u64); 8] {
+        [
+            ("system", self.system),
+            ("user", self.user),
+            ("assistant", self.assistant),
+            ("reasoning", self.reasoning),
+            ("tool_calls", self.tool_calls),
+            ("tool_outputs", self.tool_outputs),
+            ("media", self.media),
+            ("summary", self.summary),
+        ]
     }
 }
 
