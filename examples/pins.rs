@@ -101,7 +101,7 @@ fn of_session(
         let mut words = vec![verb, &path, "--now", NOW];
         words.extend(more);
         let (code, answer) = run(program, &words)?;
-        let mut hasher = xxhash_rust::xxh3::Xxh3::new();
+        let mut hasher = twox_hash::XxHash3_64::new();
         hasher.write(&answer);
         out.push((
             format!("{verb} {path} {}", more.join(" ").replace(&copy, "COMPACTED")),

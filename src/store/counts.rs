@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 use crate::files::{new_file, read_exact_at, write_all_at};
 use tokens::exact::Shelf;
@@ -56,7 +56,7 @@ impl Counts {
 fn held(slot: &[u8]) -> Option<(u128, u64)> {
     let (body, sum) = slot.split_at_checked(24)?;
     let (key, tokens) = body.split_at_checked(16)?;
-    let whole = xxh3_64(body).to_le_bytes() == sum;
+    let whole = XxHash3_64::oneshot(body).to_le_bytes() == sum;
     let key = u128::from_le_bytes(key.try_into().ok()?);
     whole.then_some((key, u64::from_le_bytes(tokens.try_into().ok()?)))
 }
@@ -65,7 +65,7 @@ fn slot(key: u128, tokens: u64) -> [u8; SLOT] {
     let mut out = [0; SLOT];
     out[..16].copy_from_slice(&key.to_le_bytes());
     out[16..24].copy_from_slice(&tokens.to_le_bytes());
-    let sum = xxh3_64(&out[..24]).to_le_bytes();
+    let sum = XxHash3_64::oneshot(&out[..24]).to_le_bytes();
     out[24..].copy_from_slice(&sum);
     out
 }

@@ -2,7 +2,7 @@
 
 use foldhash::{HashMap, HashSet};
 use serde::Serialize;
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 use super::cues;
 use super::done::canonical;
@@ -402,7 +402,7 @@ impl Support {
 }
 
 fn hash(text: &str) -> u64 {
-    xxh3_64(text.as_bytes())
+    XxHash3_64::oneshot(text.as_bytes())
 }
 
 /// The words of a text, without what holds some together: runs of letters and digits.

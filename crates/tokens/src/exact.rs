@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::bpe::{self, Vocabulary};
-use super::hash::hash;
 use super::middle::{ceil, floor};
 use history::parallel;
+use twox_hash::XxHash3_128;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Encoding {
@@ -182,8 +182,8 @@ fn remember(counts: impl ExactSizeIterator<Item = (u128, u64)>) {
 
 fn key(encoding: Encoding, text: &str) -> u128 {
     match encoding {
-        Encoding::O200k => hash::<0>(text.as_bytes()),
-        Encoding::Cl100k => hash::<1>(text.as_bytes()),
+        Encoding::O200k => XxHash3_128::oneshot_with_seed(0, text.as_bytes()),
+        Encoding::Cl100k => XxHash3_128::oneshot_with_seed(1, text.as_bytes()),
     }
 }
 

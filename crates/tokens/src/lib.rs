@@ -3,7 +3,6 @@
 mod bpe;
 mod estimate;
 pub mod exact;
-mod hash;
 mod media;
 pub mod middle;
 mod rates;

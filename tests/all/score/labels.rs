@@ -20,7 +20,7 @@ struct Labels {
 }
 
 fn hash(probe: &Probe) -> String {
-    format!("{:08x}", xxhash_rust::xxh3::xxh3_64(probe.text().as_bytes()) as u32)
+    format!("{:08x}", twox_hash::XxHash3_64::oneshot(probe.text().as_bytes()) as u32)
 }
 
 fn labels() -> Vec<Labels> {

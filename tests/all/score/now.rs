@@ -28,7 +28,7 @@ struct Labels {
 
 fn hash(text: &str) -> String {
     let flat: Vec<&str> = text.split_whitespace().collect();
-    format!("{:08x}", xxhash_rust::xxh3::xxh3_64(flat.join(" ").as_bytes()) as u32)
+    format!("{:08x}", twox_hash::XxHash3_64::oneshot(flat.join(" ").as_bytes()) as u32)
 }
 
 /// The repository that a session is of: its name up to `--`.

@@ -117,7 +117,7 @@ fn last_part(messages: &[Message]) -> Option<u64> {
         Part::Media(it) => &it.data,
         Part::Opaque(it) => it.raw.as_str(),
     };
-    Some(xxhash_rust::xxh3::xxh3_64(text.trim().as_bytes()) & 0xFF_FFFF)
+    Some(twox_hash::XxHash3_64::oneshot(text.trim().as_bytes()) & 0xFF_FFFF)
 }
 
 /// Calls, and characters that were said, without white space: no format loses or adds any of them, however it cuts

@@ -412,11 +412,12 @@ pub fn prefix(history: &History) -> Prefix {
 /// Identifies the first messages of a history.
 pub fn prefix_of(messages: &[history::Message]) -> Prefix {
     use history::Part;
-    let mut hash = xxhash_rust::xxh3::Xxh3::new();
+    use std::hash::Hasher;
+    let mut hash = twox_hash::XxHash3_64::new();
     let mut put = |tag: u8, text: &str| {
-        hash.update(&[tag]);
-        hash.update(&(text.len() as u64).to_le_bytes());
-        hash.update(text.as_bytes());
+        hash.write(&[tag]);
+        hash.write(&(text.len() as u64).to_le_bytes());
+        hash.write(text.as_bytes());
     };
     for message in messages {
         let role = match message.role {
@@ -443,7 +444,7 @@ pub fn prefix_of(messages: &[history::Message]) -> Prefix {
             }
         }
     }
-    Prefix { count: messages.len(), digest: hash.digest() }
+    Prefix { count: messages.len(), digest: hash.finish() }
 }
 
 /// Whether a message counts among "the messages": instructions in the system's role are overhead.

@@ -1,5 +1,6 @@
 //! A stretch of conversation as text for a model to read: fenced, masked, and made smaller step by step. Pure.
 
+use std::hash::Hasher;
 use std::ops::Range;
 
 use history::{History, Kind, Message, Part, Role};
@@ -81,9 +82,9 @@ fn speaker(message: &Message) -> &'static str {
 pub fn fence<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> String {
     let mut seed = 0;
     loop {
-        let mut hash = xxhash_rust::xxh3::Xxh3::with_seed(seed);
-        texts.clone().for_each(|it| hash.update(it.as_bytes()));
-        let word = format!("{:08x}", hash.digest() as u32);
+        let mut hash = twox_hash::XxHash3_64::with_seed(seed);
+        texts.clone().for_each(|it| hash.write(it.as_bytes()));
+        let word = format!("{:08x}", hash.finish() as u32);
         // One try is enough unless somebody guessed a 32-bit hash of a text that contains the guess.
         if !texts.clone().any(|it| it.contains(&word)) || seed > 16 {
             return word;

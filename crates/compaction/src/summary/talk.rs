@@ -561,6 +561,6 @@ fn needed(material: &Material<'_>) -> Vec<usize> {
 /// Half a second, doubled with every try, up to half a minute; of that, by chance, half to all.
 fn backoff(seed: u64, failed: u32) -> u64 {
     let full = FIRST_WAIT.saturating_mul(1 << failed.saturating_sub(1).min(10)).min(LONGEST_WAIT);
-    let chance = xxhash_rust::xxh3::xxh3_64_with_seed(&failed.to_le_bytes(), seed) % 1_000;
+    let chance = twox_hash::XxHash3_64::oneshot_with_seed(seed, &failed.to_le_bytes()) % 1_000;
     full / 2 + full * chance / 2_000
 }

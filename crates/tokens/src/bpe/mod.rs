@@ -9,8 +9,8 @@ mod tables;
 
 use std::cell::RefCell;
 
-use super::hash::hash;
 use tables::{ID_BITS, LINE, LONG, SHORT};
+use twox_hash::XxHash3_128;
 
 /// A vocabulary, and the pattern that goes with it.
 pub(super) struct Vocabulary {
@@ -142,7 +142,7 @@ impl Vocabulary {
             if is_token { Piece::Token } else { Piece::Merged(key) }
         } else if len <= REMEMBERED {
             // As much of a good hash as there is room for: by accident no two pieces have the same.
-            let hash = hash::<0>(&bytes[at..end]);
+            let hash = XxHash3_128::oneshot(&bytes[at..end]);
             Piece::Merged([hash as u64, (hash >> 64) as u64 & !(0xFFFF << 48) | HASHED])
         } else {
             Piece::Large
