@@ -39,7 +39,7 @@ soak SECONDS="3600":
 suites:
     cargo test --test all mcp::suites -- --nocapture --test-threads=1
 
-# Instructions and memory of `estimate` and `compact` for each hostile shape of 200 kB and of 2 MB; needs valgrind, GNU time and about an hour.
+# Instructions and memory of `estimate` and `compact` for each hostile shape of 200 kB and of 2 MB; needs valgrind, GNU time and about half an hour.
 growth BYTES="200000":
     cargo build --release
     EPITOME_GROWTH={{BYTES}} EPITOME_BINARY={{justfile_directory()}}/target/release/epitome cargo test --test all hostile::costs -- --nocapture

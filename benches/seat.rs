@@ -1,6 +1,7 @@
 //! How long a running agent waits for its compaction: from the event to the answer, with the process's start, by the size
 //! of the conversation; beside reading as plain JSON what Claude Code would hand over, in the same run. Of the gateway,
-//! from the request to the last byte of its answer. Prints a table of medians; `cargo bench --bench seat [-- ROUNDS]`.
+//! from the request to the last byte of its answer, and what it adds to a request that it passes on. Prints tables of
+//! medians; `cargo bench --bench seat [-- ROUNDS]`.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -13,9 +14,9 @@
 mod sessions;
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -189,26 +190,31 @@ fn seat(home: &Path, client: &str, event: &Value) -> Duration {
     took
 }
 
-/// One request to a gateway that runs.
-fn gateway(home: &Path, body: &Value) -> Duration {
-    let mut child = program(home, &["serve", "--http", "127.0.0.1:0", "--upstream", "http://127.0.0.1:9"])
+/// A gateway before an upstream, and its address.
+fn start_gateway(home: &Path, upstream: &str) -> (Child, String) {
+    let mut child = program(home, &["serve", "--http", "127.0.0.1:0", "--upstream", upstream])
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let mut log = BufReader::new(child.stderr.take().unwrap());
-    let mut said = String::new();
-    while !said.contains("http://127.0.0.1:") {
-        said.clear();
-        assert!(log.read_line(&mut said).unwrap() > 0);
+    let mut line = String::new();
+    while !line.contains("http://127.0.0.1:") {
+        line.clear();
+        assert!(log.read_line(&mut line).unwrap() > 0);
     }
     std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
-    let address = said.split("http://").nth(1).unwrap();
+    let address = line.split("http://").nth(1).unwrap();
     let end =
         address.find(|it: char| it != ':' && it != '.' && !it.is_ascii_digit()).unwrap_or(address.len());
-    let address = &address[..end];
+    (child, address[..end].to_owned())
+}
+
+/// One compaction by a gateway that runs.
+fn gateway(home: &Path, body: &Value) -> Duration {
+    let (mut child, address) = start_gateway(home, "http://127.0.0.1:9");
     let body = body.to_string();
     let start = Instant::now();
-    let mut stream = TcpStream::connect(address).unwrap();
+    let mut stream = TcpStream::connect(&address).unwrap();
     let head = format!(
         "POST /v1/responses HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nthread-id: {SESSION}\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
@@ -223,6 +229,82 @@ fn gateway(home: &Path, body: &Value) -> Duration {
     child.wait().unwrap();
     assert!(answer.contains("Earlier conversation compacted"), "{answer}");
     took
+}
+
+const REPLY: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+/// A provider that answers every request with two letters.
+fn upstream() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                stream.set_nodelay(true).unwrap();
+                let mut reader = BufReader::new(&stream);
+                loop {
+                    let (mut line, mut length) = (String::new(), 0);
+                    while line != "\r\n" {
+                        line.clear();
+                        if reader.read_line(&mut line).unwrap_or(0) == 0 {
+                            return;
+                        }
+                        if let Some(it) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                            length = it.trim().parse().unwrap();
+                        }
+                    }
+                    std::io::copy(&mut (&mut reader).take(length), &mut std::io::sink()).unwrap();
+                    (&stream).write_all(REPLY).unwrap();
+                }
+            });
+        }
+    });
+    address
+}
+
+/// The same request again and again on one connection.
+fn passed(address: &str, body: &str, rounds: usize) -> Vec<Duration> {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_nodelay(true).unwrap();
+    let mut reader = BufReader::new(&stream);
+    let request = format!(
+        "POST /v1/responses HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let one = |_| {
+        let start = Instant::now();
+        (&stream).write_all(request.as_bytes()).unwrap();
+        let mut line = String::new();
+        while line != "\r\n" {
+            line.clear();
+            assert!(reader.read_line(&mut line).unwrap() > 0);
+        }
+        reader.read_exact(&mut [0; 2]).unwrap();
+        start.elapsed()
+    };
+    (0..rounds).map(one).collect()
+}
+
+/// What the gateway adds to requests that it passes on, beside the same requests sent to the provider itself.
+fn passing() {
+    const ROUNDS: usize = 400;
+    let (home, provider) = (tempfile::tempdir().unwrap(), upstream());
+    let (mut child, gateway) = start_gateway(home.path(), &format!("http://{provider}"));
+    println!("\n{:<16} {:>10} {:>12} {:>10}", "passed request", "direct", "by gateway", "added");
+    for bytes in [10_000, 100_000, 1_000_000] {
+        let item = json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "x".repeat(bytes)}]});
+        let body = json!({"model": "gpt-5-codex", "input": [item], "tools": [{"type": "function", "name": "shell"}], "stream": true});
+        let body = body.to_string();
+        passed(&gateway, &body, 20);
+        let [direct, through] = [&provider, &gateway].map(|it| median(passed(it, &body, ROUNDS)));
+        println!(
+            "{:<16} {direct:>7.2} ms {through:>9.2} ms {:>7.2} ms",
+            format!("{} kB", bytes / 1_000),
+            through - direct
+        );
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 fn median(mut times: Vec<Duration>) -> f64 {
@@ -279,4 +361,5 @@ fn main() {
             println!("{size:<8} {agent:<14} {:>18} {ours:>8.0} ms {:>20.0} ×", found[0], ours / read);
         }
     }
+    passing();
 }
