@@ -126,8 +126,8 @@ const SHAPES: [Shape; 46] = [
         said(&format!("# Rules {}\n\n{}", "never so ".repeat(n / 36), "- use it here\n".repeat(n / 56)))
     }),
     ("one word", |n| said(&"a".repeat(n / 2))),
-    // Cut by letters: blanks alone are too few tokens for a compaction at 200 kB.
-    ("blanks", |n| said(&format!("{} x", " ".repeat(1_000)).repeat(n / 2_004))),
+    // With words between: blanks alone are too few tokens for a compaction at 200 kB.
+    ("blanks", |n| said(&format!("{}word", " ".repeat(36)).repeat(n / 80))),
     ("line breaks", |n| said(&format!("{}x", "\n".repeat(n / 4)))),
     ("open quotes", |n| said(&"\"a b c\" “x ".repeat(n / 28))),
     ("tags", |n| said(&"<a>\n".repeat(n / 10))),
