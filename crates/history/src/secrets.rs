@@ -123,6 +123,9 @@ static MASK: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\[REDACTED(
 
 impl Redactor {
     /// With patterns of the user's in addition.
+    ///
+    /// # Errors
+    /// [`Kind::Arguments`] for a pattern that is no regular expression.
     pub fn new(patterns: &[impl AsRef<str>]) -> Result<Self> {
         let compiled = patterns.iter().map(|it| {
             Regex::new(it.as_ref()).map_err(|error| {

@@ -92,6 +92,9 @@ impl Estimator {
     }
 
     /// The estimator of that name.
+    ///
+    /// # Errors
+    /// [`Kind::Arguments`] with the names there are.
     pub fn named(name: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|it| it.name() == name).ok_or_else(|| {
             let names: Vec<_> = Self::ALL.iter().map(|it| it.name()).collect();
@@ -128,6 +131,9 @@ pub enum Tokenizer {
 
 impl Tokenizer {
     /// `auto`, or the name of an estimator.
+    ///
+    /// # Errors
+    /// [`Kind::Arguments`] with the names there are.
     pub fn named(name: &str) -> Result<Self> {
         if name == "auto" { Ok(Self::Auto) } else { Estimator::named(name).map(Self::Fixed) }
     }

@@ -46,6 +46,9 @@ pub struct Rejected {
 }
 
 /// Carries out a plan. `history` may have grown since it was made: what came after belongs to the end.
+///
+/// # Errors
+/// [`Rejected`] with its code where the plan is for another history, or its outcome would break a law or be no smaller.
 pub fn apply(
     history: &History,
     counter: &TokenCounter,

@@ -194,6 +194,10 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 impl Profile {
     /// Reads and checks a profile. `place` names it in errors. With `extends = "NAME"`, what it does not say is as in
     /// that one of `bases` (name and text); lists are replaced as a whole.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Arguments`] with `place` and line: no TOML, an unknown key, a base that is not in `bases`, or
+    /// settings that contradict each other.
     pub fn parse(text: &str, place: &str, bases: &[(&str, &str)]) -> Result<Self> {
         Self::parse_over(text, place, bases, 0)
     }
@@ -247,6 +251,9 @@ impl Profile {
     }
 
     /// As TOML that reads back as the same.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Bug`] for a value that TOML cannot hold.
     pub fn to_toml(&self) -> Result<String> {
         toml::to_string_pretty(self)
             .map_err(|error| Error::new(ErrorKind::Bug, "writing a profile").because(error))

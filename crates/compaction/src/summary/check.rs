@@ -196,6 +196,9 @@ pub struct Form<'a> {
 }
 
 /// Notes on a part: any text will do, but it must be one.
+///
+/// # Errors
+/// Why there is none: empty, cut off, refused, or a call instead of a text.
 pub fn notes(reply: &Reply, spec: &SummarySpec) -> Result<String, Vec<Fault>> {
     let faults = stopped(reply);
     if !faults.is_empty() {
@@ -217,7 +220,10 @@ fn stopped(reply: &Reply) -> Vec<Fault> {
     }
 }
 
-/// Holds an answer to its form. With faults, what could be parsed comes along.
+/// Holds an answer to its form.
+///
+/// # Errors
+/// Its faults, and what could be parsed all the same.
 pub fn form(reply: &Reply, form: &Form<'_>) -> Result<Parsed, (Vec<Fault>, Option<Parsed>)> {
     let faults = stopped(reply);
     if !faults.is_empty() {

@@ -9,7 +9,10 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Takes a piece in; `event` gets the data of every event that it completes. Stops at the first error.
+    /// Takes a piece in; `event` gets the data of every event that it completes.
+    ///
+    /// # Errors
+    /// The first that `event` returns.
     pub fn feed<E>(&mut self, piece: &[u8], event: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         for &byte in piece {
             if byte == b'\n' {
@@ -22,6 +25,9 @@ impl Reader {
     }
 
     /// The stream is over: an event that lacks its empty line still counts.
+    ///
+    /// # Errors
+    /// What `event` returns.
     pub fn end<E>(&mut self, event: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         self.end_line(event)?;
         self.dispatch(event)

@@ -33,6 +33,9 @@ impl Endpoint {
     }
 
     /// Takes one event of the stream in.
+    ///
+    /// # Errors
+    /// The failure that the event itself reports.
     pub fn event(&self, draft: &mut Draft, event: &Value) -> Result<(), Failure> {
         if let Some(failure) = Failure::in_event(event) {
             return Err(failure);
