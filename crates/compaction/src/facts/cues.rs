@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::expression::{Expression, is_plain};
+use super::ascii_first::{AsciiFirstRegex, is_plain};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -53,12 +53,12 @@ const LETTER: &str =
 /// A text in small letters, each byte where it was: a letter whose small form takes other room stays as it is.
 ///
 /// Cues are in small letters too. Asking an expression for both cases of each letter would double its cost.
-pub(super) struct Small<'a> {
+pub(super) struct Lowercased<'a> {
     text: Cow<'a, str>,
     plain: bool,
 }
 
-impl<'a> Small<'a> {
+impl<'a> Lowercased<'a> {
     pub(super) fn of(text: &'a str) -> Self {
         let small = |c: char| {
             let mut forms = c.to_lowercase();
@@ -75,56 +75,56 @@ impl<'a> Small<'a> {
 }
 
 /// The cues of one kind in all languages, as one expression.
-pub(super) struct List(Expression);
+pub(super) struct CueSet(AsciiFirstRegex);
 
-impl List {
+impl CueSet {
     /// Whether one of them stands in the text.
-    pub(super) fn is_in(&self, small: &Small) -> bool {
+    pub(super) fn is_in(&self, small: &Lowercased) -> bool {
         self.0.of(small.plain).is_match(&small.text)
     }
 
     /// Where the first stands in the text, in bytes.
-    pub(super) fn find(&self, small: &Small) -> Option<Range<usize>> {
+    pub(super) fn find(&self, small: &Lowercased) -> Option<Range<usize>> {
         self.0.of(small.plain).find(&small.text).map(|it| it.range())
     }
 
     /// What stands before the first in the text, in small letters, and what follows from there on.
-    pub(super) fn around<'t>(&self, small: &'t Small) -> Option<(&'t str, &'t str)> {
+    pub(super) fn around<'t>(&self, small: &'t Lowercased) -> Option<(&'t str, &'t str)> {
         self.0.of(small.plain).find(&small.text).map(|it| small.text.split_at(it.start()))
     }
 
     /// The text with a space in place of each.
-    pub(super) fn blot<'a>(&self, small: &'a Small) -> Small<'a> {
+    pub(super) fn erase<'a>(&self, small: &'a Lowercased) -> Lowercased<'a> {
         let text = self.0.of(small.plain).replace_all(&small.text, " ");
-        Small { text, plain: small.plain }
+        Lowercased { text, plain: small.plain }
     }
 }
 
 pub(super) struct Cues {
-    pub(super) forbid: List,
-    pub(super) require: List,
-    pub(super) prefer: List,
-    pub(super) standing: List,
-    pub(super) void: List,
+    pub(super) forbid: CueSet,
+    pub(super) require: CueSet,
+    pub(super) prefer: CueSet,
+    pub(super) standing: CueSet,
+    pub(super) void: CueSet,
     /// In a rule for the one request that it stands in.
-    pub(super) once: List,
+    pub(super) once: CueSet,
     /// In a rule that holds for longer, whatever else it says.
-    pub(super) lasting: List,
+    pub(super) lasting: CueSet,
     /// At the start of a text.
-    pub(super) approve: List,
+    pub(super) approve: CueSet,
     /// At the start of a text.
-    pub(super) refuse: List,
-    pub(super) choose: List,
-    pub(super) reverse: List,
-    pub(super) gave_up: List,
-    pub(super) untested: List,
-    pub(super) found: List,
-    pub(super) remaining: List,
-    pub(super) unfinished: List,
+    pub(super) refuse: CueSet,
+    pub(super) choose: CueSet,
+    pub(super) reverse: CueSet,
+    pub(super) gave_up: CueSet,
+    pub(super) untested: CueSet,
+    pub(super) found: CueSet,
+    pub(super) remaining: CueSet,
+    pub(super) unfinished: CueSet,
     /// What only looks unfinished.
-    pub(super) finished: List,
+    pub(super) finished: CueSet,
     /// At the start of a text.
-    pub(super) announce: List,
+    pub(super) announce: CueSet,
 }
 
 /// The cues, read once. A file that does not parse gives no cues; a test sees to it that all do.
@@ -139,7 +139,7 @@ pub(super) static CUES: LazyLock<Cues> = LazyLock::new(|| {
             plain.iter().map(String::as_str).chain(patterns).collect::<Vec<_>>().join("|")
         };
         let (spaced, dense) = (cues(true).replace(r"\w", LETTER), cues(false));
-        List(Expression::new(if start {
+        CueSet(AsciiFirstRegex::new(if start {
             format!(r"(?m)^\W*(?:(?:{spaced})\b|{dense})")
         } else {
             // `\b` would ask for a word character where a cue begins with punctuation or the line.
@@ -204,7 +204,7 @@ mod tests {
                 assert_eq!(plain, plain.to_lowercase(), "cues are looked for in small letters");
             }
         }
-        let has = |list: &List, text: &str| list.is_in(&Small::of(text));
+        let has = |list: &CueSet, text: &str| list.is_in(&Lowercased::of(text));
         assert!(has(&CUES.forbid, "Never push") && has(&CUES.remaining, "next step"));
         assert!(has(&CUES.forbid, "НЕ ТРОГАЙ это") && has(&CUES.approve, "Да"));
         assert!(has(&CUES.forbid, "Готово, don't push to main") && has(&CUES.forbid, "done — never push"));
@@ -220,10 +220,10 @@ mod tests {
     #[test]
     fn small_letters_stand_where_the_large_ones_did() {
         for text in ["Plain", "no capitals", "ÄÖ ẞ İ K Å Ω Ж ſ", "日本語 ＡＢ", ""] {
-            let small = Small::of(text).text;
+            let small = Lowercased::of(text).text;
             let starts = |it: &str| it.char_indices().map(|it| it.0).collect::<Vec<_>>();
             assert_eq!(starts(&small), starts(text), "{text}");
         }
-        assert_eq!(Small::of("ÄÖ ẞ İ Ж").text, "äö ẞ İ ж");
+        assert_eq!(Lowercased::of("ÄÖ ẞ İ Ж").text, "äö ẞ İ ж");
     }
 }

@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 
-use super::expression::Expression;
+use super::ascii_first::AsciiFirstRegex;
 use super::text::clip;
-use super::{Deed, Detail, Fact, command};
+use super::{Detail, Fact, FileOp, command};
 use std::sync::LazyLock;
 
 /// Something that a step can ask for and a command can do.
@@ -88,31 +88,32 @@ const DONE: [(&str, Act); 26] = [
 ];
 
 /// How a step begins that asks for acts alone. What else it names says on what.
-static ACTS: LazyLock<Expression> = LazyLock::new(|| {
-    Expression::new(concat!(
+static ACTS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
         r"(?i)^\W*(?:(?:(?:we|i) )?(?:still )?needs? to |(?:and |then |finally,? )|(?:final|full|focused|last) )*",
         r"(?:(?:re-?)?run|commit|push|open|create|verify|verification|validate|check|test|lint|fmt|format|build|merge|squash|install)\b",
     ))
 });
 /// How a step begins that changes what there is.
-static MENDS: LazyLock<Expression> = LazyLock::new(|| {
-    Expression::new(
+static MENDS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
         r"(?i)^\W*(?:investigate(?: why| and fix)?|fix|implement|complete|update|refactor|apply|continue|enhance|extend)\b",
     )
 });
 /// How a step begins that is over when the files it names are there, or gone.
-static MAKES: LazyLock<Expression> =
-    LazyLock::new(|| Expression::new(r"(?i)^\W*(?:create|write|add|generate)\b"));
-static REMOVES: LazyLock<Expression> = LazyLock::new(|| Expression::new(r"(?i)^\W*(?:delete|remove|drop)\b"));
+static MAKES: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:create|write|add|generate)\b"));
+static REMOVES: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:delete|remove|drop)\b"));
 /// A file in a step.
-static FILE: LazyLock<Expression> =
-    LazyLock::new(|| Expression::new(r"(?:[\w.@-]+/)*[\w@-][\w.@-]*\.[a-z][a-z0-9]{0,4}\b"));
+static FILE: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"(?:[\w.@-]+/)*[\w@-][\w.@-]*\.[a-z][a-z0-9]{0,4}\b"));
 
 /// When each act was last done and ended well, and what became of files.
 pub(super) struct Evidence<'a> {
     acts: HashMap<Act, usize>,
     /// By name without directories: path, message, what was done.
-    files: HashMap<&'a str, Vec<(&'a str, usize, Deed)>>,
+    files: HashMap<&'a str, Vec<(&'a str, usize, FileOp)>>,
 }
 
 impl<'a> Evidence<'a> {
@@ -157,8 +158,8 @@ impl<'a> Evidence<'a> {
             return false;
         }
         self.all_files(step, message, |_, deed| match deed {
-            Deed::Created | Deed::Grown | Deed::Written => made,
-            Deed::Deleted => !made,
+            FileOp::Created | FileOp::CreatedThenEdited | FileOp::Written => made,
+            FileOp::Deleted => !made,
             _ => false,
         })
     }
@@ -167,12 +168,16 @@ impl<'a> Evidence<'a> {
     fn committed(&self, step: &str, message: usize) -> bool {
         let last = self.acts.get(&Act::Commit).copied().unwrap_or(0);
         self.all_files(step, message, |at, deed| {
-            at < last && matches!(deed, Deed::Created | Deed::Grown | Deed::Written | Deed::Edited)
+            at < last
+                && matches!(
+                    deed,
+                    FileOp::Created | FileOp::CreatedThenEdited | FileOp::Written | FileOp::Edited
+                )
         })
     }
 
     /// Whether a step names files, and `is` holds of what was last done to each after `message`.
-    fn all_files(&self, step: &str, message: usize, is: impl Fn(usize, Deed) -> bool) -> bool {
+    fn all_files(&self, step: &str, message: usize, is: impl Fn(usize, FileOp) -> bool) -> bool {
         let mut named = FILE.find_iter(step).peekable();
         named.peek().is_some()
             && named.all(|it| {

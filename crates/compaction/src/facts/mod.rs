@@ -11,26 +11,26 @@
 mod command;
 mod cues;
 mod evidence;
-mod expression;
-mod fold;
+mod ascii_first;
+mod earlier_summary;
 mod listed;
-mod names;
+mod identifiers;
 mod outcome;
-mod pause;
+mod good_moment;
 mod plan;
-mod stale;
-mod talk;
+mod superseded;
+mod conversation;
 pub(crate) mod text;
 mod voice;
-mod work;
+mod actions;
 
 use serde::{Deserialize, Serialize};
 
+pub use good_moment::pause;
 use history::History;
 use history::parallel;
 use history::verbatim;
-pub use pause::pause;
-pub use stale::answered;
+pub use superseded::answered;
 
 pub use command::delivers;
 pub use outcome::Outcome;
@@ -93,11 +93,11 @@ pub enum Polarity {
 
 /// What was last done to a file. Reading does not count once it was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Deed {
+pub enum FileOp {
     /// Made in this session.
     Created,
     /// Made in this session, then changed.
-    Grown,
+    CreatedThenEdited,
     /// Was there and was written anew as a whole.
     Written,
     Edited,
@@ -106,10 +106,10 @@ pub enum Deed {
     /// Its changes were thrown away: it is as it was.
     Restored,
     /// Changed before an earlier compaction, as its summary says; only read since.
-    Reread,
+    ReadAfterEdit,
     Read,
     /// Named in an earlier summary, which does not say what was done to it.
-    Noted,
+    Mentioned,
 }
 
 /// What kind of name an identifier is.
@@ -141,7 +141,7 @@ pub enum Detail {
     /// The text is a path.
     File {
         /// What was last done to it.
-        deed: Deed,
+        deed: FileOp,
         /// Where it went, if it was moved.
         to: Option<String>,
     },
@@ -252,24 +252,24 @@ pub fn read(history: &History) -> Ledger {
 
 fn read_messages(history: &History) -> Ledger {
     let mut facts = Vec::new();
-    let directory = work::directory(history);
-    fold::read(history, directory.as_deref(), &mut facts);
+    let directory = actions::directory(history);
+    earlier_summary::read(history, directory.as_deref(), &mut facts);
     let goal = facts.iter().any(|it| it.topic == Topic::Goal);
     // What was said and what was done are found by different words.
     let (said, names) = parallel::join(
-        || talk::read(history, goal),
+        || conversation::read(history, goal),
         || {
-            work::read(history, directory.as_deref(), &mut facts);
+            actions::read(history, directory.as_deref(), &mut facts);
             let changed = plan::read(history, &mut facts);
-            stale::read(history, &changed, &mut facts);
-            names::read(history)
+            superseded::read(history, &changed, &mut facts);
+            identifiers::read(history)
         },
     );
     facts.extend(said);
     facts.extend(names);
-    stale::refused(&mut facts);
-    stale::settle(history, &mut facts);
-    stale::expire(history, &mut facts);
+    superseded::refused(&mut facts);
+    superseded::settle(history, &mut facts);
+    superseded::expire(history, &mut facts);
     Ledger { facts: settled(facts), directory }
 }
 

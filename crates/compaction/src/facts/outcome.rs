@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
+use super::ascii_first::AsciiFirstRegex;
 use super::command;
-use super::expression::Expression;
 use super::text::{clip, flat, unescaped};
 use history::Output;
 
@@ -22,60 +22,62 @@ pub struct Outcome {
     pub running: Option<String>,
 }
 
-static HEADER: LazyLock<Expression> =
-    LazyLock::new(|| Expression::new(r"^(?:Chunk ID|Exit code|Wall time): [^\x00]*?\nOutput:\n"));
+static HEADER: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"^(?:Chunk ID|Exit code|Wall time): [^\x00]*?\nOutput:\n"));
 /// Code with line numbers, as viewers print it: not a message, whatever it says.
-static NUMBERED: LazyLock<Expression> = LazyLock::new(|| Expression::new(r"^\s*\d+\s*[:|→\t]"));
+static NUMBERED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| AsciiFirstRegex::new(r"^\s*\d+\s*[:|→\t]"));
 
 /// How much of an output is looked at, at each end, in bytes.
 const LOOK: usize = 8_000;
 
-static EXIT: LazyLock<Expression> = LazyLock::new(|| {
-    Expression::new(concat!(
+static EXIT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
         r#"(?im)(?:^\s*|[\[(<. "])(?:process exited with code|command exited with code|exit code|exit_code|exited with code"#,
         r#"|exit status|returncode|return code|completed with exit code|finished with exit code)[":>=\s]*\(?(-?\d{1,5})\b"#,
     ))
 });
 /// A command that goes on in the background, with its id (Codex 0.169, Claude Code 2.1).
-static RUNNING: LazyLock<Expression> = LazyLock::new(|| {
-    Expression::new(r"(?m)^(?:Process running with session ID|Command running in background with ID:) (\w+)")
+static RUNNING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?m)^(?:Process running with session ID|Command running in background with ID:) (\w+)",
+    )
 });
 /// Counts that test runners, linters and compilers print.
-static COUNT: LazyLock<Expression> = LazyLock::new(|| {
-    Expression::new(
+static COUNT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
         r"(?i)\b(\d+) (passed|passing|pass|failed|failing|failures?|fail|skipped|skip|pending|todo|errors?|warnings?|issues?|problems?|ignored)\b",
     )
 });
-static TAP: LazyLock<Expression> =
-    LazyLock::new(|| Expression::new(r"(?m)^(?:#|ℹ) (pass|fail|skipped|todo) (\d+)\s*$"));
-static COMMIT: LazyLock<Expression> =
-    LazyLock::new(|| Expression::new(r"(?m)^\[([^\]\s]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] (.*)$"));
-static PULL: LazyLock<Expression> =
-    LazyLock::new(|| Expression::new(r"https://\S+/(?:pull|merge_requests|issues)/\d+\b"));
+static TAP: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^(?:#|ℹ) (pass|fail|skipped|todo) (\d+)\s*$"));
+static COMMIT: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^\[([^\]\s]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] (.*)$"));
+static PULL: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"https://\S+/(?:pull|merge_requests|issues)/\d+\b"));
 /// Lines that say what went wrong, the surest first.
-static WRONG: LazyLock<[Expression; 4]> = LazyLock::new(|| {
+static WRONG: LazyLock<[AsciiFirstRegex; 4]> = LazyLock::new(|| {
     [
         // A test's name says more than what its assertion printed.
-        Expression::new(
+        AsciiFirstRegex::new(
             r"(?m)^(?:\(fail\) |--- FAIL: |FAILED \S+::|test \S+ \.\.\. FAILED|not ok \d+ |\s*\d+ - \S+ \((?:Failed|Timeout)\))",
         ),
-        Expression::new(concat!(
+        AsciiFirstRegex::new(concat!(
             r"(?m)(?:^|\s)(?:error(?:\[\w+\])?:|Error:|ERROR\b|fatal:|FATAL\b|panic:|[a-z]\w*[a-z](?:Error|Exception):|\w+\.?\w*(?:Error|Exception)\b:",
             r"|error TS\d+|thread '.*' (?:\(\d+\) )?panicked|CONFLICT|AssertionError|SyntaxError|undefined reference",
             r"|npm (?:ERR!|error)|TypeError)",
         )),
-        Expression::new(concat!(
+        AsciiFirstRegex::new(concat!(
             r"(?m)(?:command not found|[Nn]o such file or directory|[Pp]ermission denied|[Nn]ot found|[Cc]annot |[Cc]ould not |[Ff]ailed to |[Uu]nable to |[Ii]llegal option",
             r"|unrecognized|unexpected argument|is not recognized|declared and not used|undefined:|timed out|rejected|[Aa]ssertion .*failed|did not match|build failed|non-fast-forward)",
         )),
-        Expression::new(
+        AsciiFirstRegex::new(
             r"(?m)^\s*(?:FAIL\b|--- FAIL|✗|✖|❌|×|not ok\b|FAILED\b|E\s{2,}|.*\.{3,}\s*Failed\s*$)",
         ),
     ]
 });
 /// Lines that only repeat that something failed.
-static EMPTY: LazyLock<Expression> = LazyLock::new(|| {
-    Expression::new(
+static EMPTY: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
         r"(?i)^\W*(?:debugger attached.*|waiting for the debugger.*|chunk id.*|wall time.*|> .*|\[\w+\] error task failed|exit code:? -?\d+|error|fail(?:ed)?|errors?:|command exited with code \d+|process exited with code \d+|command aborted|npm (?:err!|error)(?: (?:code|errno|path|lifecycle|workspace|location|command)\b.*)?)\W*$",
     )
 });

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::expression::Expression;
+use super::ascii_first::AsciiFirstRegex;
 use super::listed::Listed;
 use super::text::{clip, flat};
 use super::voice::{Answered, Quote, Told};
@@ -39,10 +39,10 @@ pub(super) struct Changed {
     pub(super) message: usize,
 }
 
-static CREATED: LazyLock<Expression> =
-    LazyLock::new(|| Expression::new(r"(?i)task #?(\w+) (?:created|added)"));
-static BOX: LazyLock<Expression> =
-    LazyLock::new(|| Expression::new(r"(?m)^\s*(?:[-*+]|\d+[.)])\s+\[([ xX~>-])\]\s+(\S.*)$"));
+static CREATED: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"(?i)task #?(\w+) (?:created|added)"));
+static BOX: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^\s*(?:[-*+]|\d+[.)])\s+\[([ xX~>-])\]\s+(\S.*)$"));
 
 /// Reads the last state of the plan, and gives back what became of tasks made before.
 pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<Changed> {
@@ -182,7 +182,8 @@ fn checklist(text: &str, number: usize) -> Vec<Step> {
     out
 }
 
-static PAIR: LazyLock<Expression> = LazyLock::new(|| Expression::new(r#""([^"]+)"\s*=\s*"([^"]*)""#));
+static PAIR: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r#""([^"]+)"\s*=\s*"([^"]*)""#));
 
 /// Question and answer, as a tool that asks the user reports them.
 pub(super) fn answers(call: &Call, answered: &Answered) -> Vec<(Option<String>, Quote)> {

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use super::expression::Expression;
+use super::ascii_first::AsciiFirstRegex;
 
 /// Elements that clients put into a user's message. Never the user's words.
 const INJECTED: [&str; 16] = [
@@ -53,8 +53,8 @@ pub(super) fn own(text: &str) -> Vec<&str> {
 }
 
 /// Lines that a machine wrote: logs, stack traces, diffs, code, terminals, tables.
-static MACHINE: LazyLock<Expression> = LazyLock::new(|| {
-    Expression::new(concat!(
+static MACHINE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
         r"(?i)^\s*(?:",
         r"\[?\d{4}-\d\d-\d\d[T ]\d\d:|\[?\d\d:\d\d:\d\d|[A-Z][a-z]{2} +\d+ \d\d:\d\d:", // time stamps
         r"|at \S+ ?\(.*\)$|at (?:async )?\S+:\d+|File .+, line \d+|Traceback|caused by:", // stack frames
@@ -217,8 +217,8 @@ pub(super) fn bare(line: &str) -> &str {
     }
 }
 
-static TOOK: LazyLock<Expression> =
-    LazyLock::new(|| Expression::new(r"\s*[\[(]?\b\d+(?:\.\d+)? ?(?:ms|s|sec|seconds)\b[\])]?"));
+static TOOK: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"\s*[\[(]?\b\d+(?:\.\d+)? ?(?:ms|s|sec|seconds)\b[\])]?"));
 
 /// Without how long something took: the same failure a second later is the same failure.
 pub(super) fn untimed(text: &str) -> std::borrow::Cow<'_, str> {

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use memchr::memmem;
 use regex::Regex;
 
-use super::words::{self, WORDS, clauses, deeds, keys, loose_deeds, overlap, share};
+use super::lexicon::{self, WORDS, clauses, deeds, keys, loose_deeds, overlap, share};
 use crate::facts::{Detail, Ledger, Topic};
 use history::{History, Kind, Message, Part, Role};
 
@@ -23,7 +23,7 @@ impl Said {
         let clause = |it: &str| (keys(it), noes(it), loose_deeds(it));
         Self {
             keys: keys(text),
-            clauses: words::sentences(text).into_iter().flat_map(clauses).map(clause).collect(),
+            clauses: lexicon::sentences(text).into_iter().flat_map(clauses).map(clause).collect(),
         }
     }
 }
@@ -60,12 +60,12 @@ pub(super) fn alike(one: &str, other: &str) -> bool {
 
 /// Whether a text allows something, or says that something need not be.
 fn permits(text: &str) -> bool {
-    words::any(|it| &it.permit, text) && noes(text) == 0
+    lexicon::any(|it| &it.permit, text) && noes(text) == 0
 }
 
 /// Whether a clause rules something, rather than saying why.
 fn is_rule(clause: &str) -> bool {
-    noes(clause) > 0 || words::any(|it| &it.permit, clause) || words::any(|it| &it.binding, clause) || {
+    noes(clause) > 0 || lexicon::any(|it| &it.permit, clause) || lexicon::any(|it| &it.binding, clause) || {
         let lower = clause.to_lowercase();
         let first = lower.split_whitespace().next().unwrap_or_default();
         ["only", "just", "always", "nur", "ausschließlich", "immer"].contains(&first)
@@ -100,7 +100,7 @@ pub struct Sources<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unfounded {
     /// Put in the user's mouth, or a rule that nobody gave.
-    Mouth,
+    InventedUserStatement,
     /// Speaks to the model.
     Order,
     /// Success that no result shows.
@@ -113,7 +113,7 @@ impl Unfounded {
     /// In words, for a warning.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Mouth => "put in the user's mouth without a source",
+            Self::InventedUserStatement => "put in the user's mouth without a source",
             Self::Order => "speaking to the model instead of reporting",
             Self::Success => "claiming a success that no result shows",
             Self::Path => "naming a path that the conversation does not have",
@@ -210,19 +210,19 @@ impl<'a> Sources<'a> {
         }
         let sentence = rest.as_str();
         let all = |pools: &[&'_ [Said]], sentence: &str| supported(sentence, pools);
-        if words::any(|it| &it.order, sentence) && !all(&[&self.user, &self.context], sentence) {
+        if lexicon::any(|it| &it.order, sentence) && !all(&[&self.user, &self.context], sentence) {
             return Some(Unfounded::Order);
         }
-        if words::any(|it| &it.attributed, sentence)
+        if lexicon::any(|it| &it.attributed, sentence)
             && !(all(&[&self.user], sentence) && self.quotes_exist(sentence))
         {
-            return Some(Unfounded::Mouth);
+            return Some(Unfounded::InventedUserStatement);
         }
-        if words::any(|it| &it.authority, sentence)
-            && !words::any(|it| &it.cited, sentence)
+        if lexicon::any(|it| &it.authority, sentence)
+            && !lexicon::any(|it| &it.cited, sentence)
             && !all(&[&self.user, &self.context, &self.model], sentence)
         {
-            return Some(Unfounded::Mouth);
+            return Some(Unfounded::InventedUserStatement);
         }
         let given = match place {
             Place::Rules => {
@@ -239,7 +239,7 @@ impl<'a> Sources<'a> {
             Place::Report => false,
         };
         if !given || opposed {
-            return Some(Unfounded::Mouth);
+            return Some(Unfounded::InventedUserStatement);
         }
         if place == Place::Report && self.binds(sentence) {
             return Some(Unfounded::Order);
@@ -282,7 +282,7 @@ impl<'a> Sources<'a> {
     /// Whether what should be a finding binds somebody, and nobody whose word counts said so: what only a tool's output
     /// says is no order, no permission and no wish of the user's.
     fn binds(&self, sentence: &str) -> bool {
-        let any = |list| words::any(list, sentence);
+        let any = |list| lexicon::any(list, sentence);
         let allows = any(|it| &it.permit) && !deeds(sentence).is_empty();
         if !(allows || bids(sentence) || any(|it| &it.binding) || any(|it| &it.authority))
             || any(|it| &it.cited)
@@ -297,7 +297,7 @@ impl<'a> Sources<'a> {
     fn is_decided(&self, sentence: &str) -> bool {
         let keys = keys(sentence);
         let decided =
-            self.ledger.about(Topic::Decisions).any(|it| share(&keys, &words::keys(&it.text)) >= 0.5);
+            self.ledger.about(Topic::Decisions).any(|it| share(&keys, &lexicon::keys(&it.text)) >= 0.5);
         decided || (deeds(sentence).is_empty() && self.model.iter().any(|it| share(&keys, &it.keys) >= 0.6))
     }
 
@@ -366,8 +366,8 @@ impl<'a> Sources<'a> {
         }
         let claims = |it: &str| words.no.is_match(it) || words.open.is_match(it);
         let well = (flawless || words.success.is_match(&flat)) && !claims(&flat);
-        let of = |claim: &words::Claim| well && claim.subject.as_ref().is_some_and(|it| it.is_match(&flat));
-        let said = |claim: &words::Claim| {
+        let of = |claim: &lexicon::Claim| well && claim.subject.as_ref().is_some_and(|it| it.is_match(&flat));
+        let said = |claim: &lexicon::Claim| {
             of(claim) || clauses(&flat).any(|clause| !claims(clause) && claim.said.is_match(clause))
         };
         words.claims.iter().filter(|claim| said(claim)).any(|claim| {
@@ -378,7 +378,7 @@ impl<'a> Sources<'a> {
                     shown = outcome.ok.or(shown).or(Some(true));
                 }
             }
-            let told = words::sentences(&self.told)
+            let told = lexicon::sentences(&self.told)
                 .into_iter()
                 .any(|it| claim.said.is_match(it) && !words.no.is_match(it) && !words.open.is_match(it));
             shown != Some(true) && !told
@@ -419,7 +419,7 @@ impl<'a> Sources<'a> {
 /// Whether a sentence begins by bidding the reader: `Merge it`, not `Merged` or `merges`.
 fn bids(sentence: &str) -> bool {
     let bare = sentence.trim_start_matches(|c: char| !c.is_alphanumeric());
-    words::any(|it| &it.bid, bare)
+    lexicon::any(|it| &it.bid, bare)
 }
 
 fn paragraphs(text: &str) -> impl Iterator<Item = &str> {

@@ -1,9 +1,9 @@
 //! The offline summarizer: the ledger, well written. No model, no network, same input same bytes.
 //!
 //! Every line says one thing with the number of the message it comes from. The user's words are quoted verbatim; where
-//! they are cut, both ends are. What comes first when space is short stands in `ladder`.
+//! they are cut, both ends are. What comes first when space is short stands in `priority`.
 
-mod ladder;
+mod priority;
 mod line;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -13,8 +13,8 @@ use crate::facts::{self, Detail, Fact, Ledger, Outcome, Polarity, Topic, Voice};
 use crate::profile::{Section, Shape, Style, SummarySpec};
 use history::History;
 
-use ladder::Kind;
 use line::{Line, Manner};
+use priority::Kind;
 
 /// What a summary is asked for.
 #[derive(Debug, Clone)]
@@ -137,7 +137,7 @@ fn write_slice(history: &History, ledger: &Ledger, ask: &Ask, count: &dyn Fn(&st
     let answered = facts::answered(history);
     let manner = Manner { answered, roots: roots(&items), errors_apart, words: ask.spec.words.clone() };
     let quoted = items.iter().filter(|it| it.kind == Kind::Quoted).count();
-    let mut page = Page { ask, manner, quoted, costs: HashMap::new(), count, used: 0 };
+    let mut page = Layout { ask, manner, quoted, costs: HashMap::new(), count, used: 0 };
     page.used = page.measure(&page.render(&[], ask.header.is_some(), ask.pins.len()));
     let header = ask.header.is_some() && page.used <= ask.budget;
     let mut pins = ask.pins.len();
@@ -145,7 +145,7 @@ fn write_slice(history: &History, ledger: &Ledger, ask: &Ask, count: &dyn Fn(&st
         pins -= 1;
     }
     page.used = count(&page.render(&[], header, pins));
-    let order = page.climb(&mut items, history);
+    let order = page.fill(&mut items, history);
     // Sums of lines are only close to the whole: what went over is taken back, the least important first.
     let mut keep = order.len();
     let mut step = 1;
@@ -370,7 +370,7 @@ fn says(prompt: &Fact, rule: &Fact) -> bool {
     rule.message == prompt.message && prompt.text.contains(rule.text.as_str())
 }
 
-struct Page<'a, 'c> {
+struct Layout<'a, 'c> {
     ask: &'a Ask<'a>,
     manner: Manner,
     /// Messages of the user that are to be quoted.
@@ -380,7 +380,7 @@ struct Page<'a, 'c> {
     used: u64,
 }
 
-impl Page<'_, '_> {
+impl Layout<'_, '_> {
     fn measure(&mut self, text: &str) -> u64 {
         if let Some(known) = self.costs.get(text) {
             return *known;
@@ -390,8 +390,8 @@ impl Page<'_, '_> {
         cost
     }
 
-    /// Admits lines rung by rung; says which, in the order they came.
-    fn climb(&mut self, items: &mut [Item], history: &History) -> Vec<usize> {
+    /// Admits lines tier by tier; says which, in the order they came.
+    fn fill(&mut self, items: &mut [Item], history: &History) -> Vec<usize> {
         debug_assert!(self.ask.region.end <= history.messages().len());
         let mut order = Vec::new();
         let mut spent: HashMap<Kind, u64> = HashMap::new();
@@ -412,7 +412,7 @@ impl Page<'_, '_> {
             };
             numbers.sort_by_cached_key(|it| {
                 let fact = items[*it].fact;
-                (!items[*it].focused, first(fact), ladder::rank(fact))
+                (!items[*it].focused, first(fact), priority::rank(fact))
             });
         }
         if let Some((number, line, cost)) = self.whole(items) {
@@ -431,12 +431,12 @@ impl Page<'_, '_> {
             order.push(number);
             items[number].now = Some((line, cost));
         }
-        for rung in ladder::ladder(self.ask.style) {
-            let Some(numbers) = by_kind.get(&rung.kind) else { continue };
-            let cap = self.ask.budget * rung.share / 100;
+        for tier in priority::tiers_of(self.ask.style) {
+            let Some(numbers) = by_kind.get(&tier.kind) else { continue };
+            let cap = self.ask.budget * tier.share / 100;
             for &number in numbers {
                 let item = &items[number];
-                let line = line::line(item.fact, item.ended, rung.chars, &self.manner);
+                let line = line::line(item.fact, item.ended, tier.chars, &self.manner);
                 // Only ever longer.
                 if item.now.as_ref().is_some_and(|it| it.0.text.len() >= line.text.len()) {
                     continue;
@@ -448,7 +448,7 @@ impl Page<'_, '_> {
                     cost += self.measure(&title);
                 }
                 let before = item.now.as_ref().map_or(0, |it| it.1);
-                let kind = spent.entry(rung.kind).or_default();
+                let kind = spent.entry(tier.kind).or_default();
                 if self.used + cost > self.ask.budget + before || *kind + cost > cap + before {
                     continue;
                 }
@@ -591,7 +591,7 @@ impl Page<'_, '_> {
     }
 }
 
-fn deed(fact: &Fact) -> Option<crate::facts::Deed> {
+fn deed(fact: &Fact) -> Option<crate::facts::FileOp> {
     if let Detail::File { deed, .. } = fact.detail { Some(deed) } else { None }
 }
 

@@ -23,7 +23,7 @@ use ask::Next;
 
 use super::check::{self, Fault, Form};
 use super::failure::{Cause, Failure};
-use super::ground::{self, Ground, Mended};
+use super::grounding::{self, Ground, Mended};
 use super::language;
 use super::model::{Ask, Endpoint, Prefix, Reply, Tokens};
 use super::prompt::{Own, Texts};
@@ -547,12 +547,12 @@ pub fn mended(material: &Material<'_>, parsed: check::Parsed) -> Mended {
         budget: material.budget,
         count: material.count,
     };
-    ground::mend(parsed, &ground)
+    grounding::mend(parsed, &ground)
 }
 
 /// The sections that have something to say.
 fn needed(material: &Material<'_>) -> Vec<usize> {
-    let within = |it: &&crate::facts::Fact| material.region.contains(&it.message) && ground::protected(it);
+    let within = |it: &&crate::facts::Fact| material.region.contains(&it.message) && grounding::protected(it);
     let topics: Vec<_> = material.ledger.facts.iter().filter(within).map(|it| it.topic).collect();
     let sections = material.spec.sections.iter().enumerate();
     sections.filter(|(_, it)| it.holds.iter().any(|it| topics.contains(it))).map(|it| it.0).collect()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::facts::text::{clip, clip_end, flat, machine, shortened};
-use crate::facts::{Deed, Detail, Fact, Name, Outcome, Topic, Voice};
+use crate::facts::{Detail, Fact, FileOp, Name, Outcome, Topic, Voice};
 
 /// A fact as written: lines with the same label and directory are joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -186,18 +186,18 @@ fn joined(question: &str, answer: &str) -> String {
 }
 
 /// What was done to a file, in a word or two. `facts` reads these back from earlier summaries.
-pub(super) fn deed(deed: Deed) -> &'static str {
+pub(super) fn deed(deed: FileOp) -> &'static str {
     match deed {
-        Deed::Created => "created",
-        Deed::Grown => "created, edited",
-        Deed::Written => "written",
-        Deed::Edited => "edited",
-        Deed::Renamed => "renamed",
-        Deed::Deleted => "deleted",
-        Deed::Restored => "read, changes undone",
-        Deed::Reread => "edited earlier, read",
-        Deed::Read => "read",
-        Deed::Noted => "noted",
+        FileOp::Created => "created",
+        FileOp::CreatedThenEdited => "created, edited",
+        FileOp::Written => "written",
+        FileOp::Edited => "edited",
+        FileOp::Renamed => "renamed",
+        FileOp::Deleted => "deleted",
+        FileOp::Restored => "read, changes undone",
+        FileOp::ReadAfterEdit => "edited earlier, read",
+        FileOp::Read => "read",
+        FileOp::Mentioned => "noted",
     }
 }
 
@@ -215,7 +215,7 @@ fn named(kind: Name) -> &'static str {
     }
 }
 
-fn file(fact: &Fact, what: Deed, to: Option<&str>, manner: &Manner, at: &str) -> Line {
+fn file(fact: &Fact, what: FileOp, to: Option<&str>, manner: &Manner, at: &str) -> Line {
     let done = manner.word(deed(what));
     let root = manner.roots.iter().filter(|it| below(&fact.text, it).is_some()).max_by_key(|it| it.len());
     let within = |path: &str| root.and_then(|root| below(path, root)).unwrap_or(path).to_string();

@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::expression::Expression;
+use super::ascii_first::AsciiFirstRegex;
 use super::text::{clip, own};
 use super::voice::Seen;
 use super::{Detail, Fact, Name};
 use history::tools::{self, Meaning};
 use history::{History, Kind, Part, Role};
 
-static KINDS: LazyLock<Vec<(Name, Expression)>> = LazyLock::new(|| {
+static KINDS: LazyLock<Vec<(Name, AsciiFirstRegex)>> = LazyLock::new(|| {
     [
         (Name::Url, r"\bhttps?://[^\s<>)\]}'\x22`|\\，。）]+[^\s<>)\]}'\x22`|\\，。）.,;:!?*]"),
         (Name::Id, r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"),
@@ -22,12 +22,12 @@ static KINDS: LazyLock<Vec<(Name, Expression)>> = LazyLock::new(|| {
         (Name::Setting, r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]{2,}=[^\s'\x22`;$()]{1,80}"),
     ]
     .into_iter()
-    .map(|(kind, pattern)| (kind, Expression::new(pattern)))
+    .map(|(kind, pattern)| (kind, AsciiFirstRegex::new(pattern)))
     .collect()
 });
 /// What a written piece of code defines.
-static DEFINED: LazyLock<Expression> = LazyLock::new(|| {
-    Expression::new(
+static DEFINED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
         r"(?m)^[\s+]*(?:export |pub(?:\([^)]*\))? |async |static |default |public |private |protected |func \([^)]*\) )*(?:fn|func|def|function|class|struct|enum|trait|interface|type|const|impl)?\s*\b(?:fn|func|def|function|class|struct|enum|trait|interface) ([A-Za-z_]\w{3,60})|(?m)^[\s+]*func \([^)]*\) ([A-Za-z_]\w{3,60})",
     )
 });

@@ -1,4 +1,4 @@
-//! What was done: files, commands, what went wrong, and what the user refused or answered when a tool asked.
+//! Facts of tool calls: files, commands, errors, and what the user refused or answered when a tool asked.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,7 +6,7 @@ use super::command;
 use super::outcome::{self, Outcome};
 use super::text::{clip, flat, untimed};
 use super::voice::{Answered, Prompt, Quote, Seen};
-use super::{Deed, Detail, Fact, Topic};
+use super::{Detail, Fact, FileOp, Topic};
 use history::tools::{self, Action, Meaning};
 use history::{Call, History, Output, Refusal};
 
@@ -105,7 +105,7 @@ struct Work<'a> {
     base: Option<&'a str>,
     /// The agent's shell reports every failure; nothing where the agent is not known.
     reports: Option<bool>,
-    files: HashMap<String, (usize, Deed, Option<String>)>,
+    files: HashMap<String, (usize, FileOp, Option<String>)>,
     /// Numbers of earlier summaries.
     folded: HashSet<usize>,
     /// The file that was read or made last: SWE-agent's `edit` means it.
@@ -331,31 +331,38 @@ impl Work<'_> {
             return;
         }
         let before = self.files.get(&name).map(|it| it.1);
-        let there = before.is_some_and(|it| !matches!(it, Deed::Deleted | Deed::Renamed));
-        let made = matches!(before, Some(Deed::Created | Deed::Grown));
+        let there = before.is_some_and(|it| !matches!(it, FileOp::Deleted | FileOp::Renamed));
+        let made = matches!(before, Some(FileOp::Created | FileOp::CreatedThenEdited));
         let told = self.files.get(&name).is_some_and(|it| self.folded.contains(&it.0));
         let deed = match action.meaning {
             Meaning::Read
                 if told
                     && matches!(
                         before,
-                        Some(Deed::Edited | Deed::Grown | Deed::Written | Deed::Created | Deed::Reread)
+                        Some(
+                            FileOp::Edited
+                                | FileOp::CreatedThenEdited
+                                | FileOp::Written
+                                | FileOp::Created
+                                | FileOp::ReadAfterEdit
+                        )
                     ) =>
             {
-                Deed::Reread
+                FileOp::ReadAfterEdit
             }
             Meaning::Read
-                if before.is_none_or(|it| matches!(it, Deed::Read | Deed::Noted | Deed::Restored)) =>
+                if before
+                    .is_none_or(|it| matches!(it, FileOp::Read | FileOp::Mentioned | FileOp::Restored)) =>
             {
-                Deed::Read
+                FileOp::Read
             }
-            Meaning::Edit if made => Deed::Grown,
-            Meaning::Edit => Deed::Edited,
-            Meaning::Create if made => Deed::Grown,
-            Meaning::Create if there || overwrote(output) => Deed::Written,
-            Meaning::Create => Deed::Created,
-            Meaning::Delete => Deed::Deleted,
-            Meaning::Rename => Deed::Renamed,
+            Meaning::Edit if made => FileOp::CreatedThenEdited,
+            Meaning::Edit => FileOp::Edited,
+            Meaning::Create if made => FileOp::CreatedThenEdited,
+            Meaning::Create if there || overwrote(output) => FileOp::Written,
+            Meaning::Create => FileOp::Created,
+            Meaning::Delete => FileOp::Deleted,
+            Meaning::Rename => FileOp::Renamed,
             Meaning::Read
             | Meaning::Run
             | Meaning::Attend
@@ -374,13 +381,16 @@ impl Work<'_> {
         if let Some(to) = to.clone() {
             // What was done to it before is still true of it under its new name.
             let deed = before.filter(|it| {
-                !matches!(it, Deed::Read | Deed::Noted | Deed::Restored | Deed::Deleted | Deed::Renamed)
+                !matches!(
+                    it,
+                    FileOp::Read | FileOp::Mentioned | FileOp::Restored | FileOp::Deleted | FileOp::Renamed
+                )
             });
             if let Some(deed) = deed {
                 self.files.insert(to, (number, deed, None));
             }
         }
-        if !matches!(deed, Deed::Deleted | Deed::Renamed) {
+        if !matches!(deed, FileOp::Deleted | FileOp::Renamed) {
             self.open = Some(name.clone());
         }
         self.files.insert(name, (number, deed, to));
@@ -478,7 +488,7 @@ impl Work<'_> {
             for named in command::restored(command) {
                 let name = path(&named, None, self.base);
                 if let Some(file) = self.files.get_mut(&name) {
-                    *file = (number, Deed::Restored, None);
+                    *file = (number, FileOp::Restored, None);
                 }
             }
             if command::sets_up(command) {

@@ -1,9 +1,10 @@
-//! What was said: the goal, rules, choices, requests, what is open, and what the model found out or gave up.
+//! Facts of the conversation: the goal, rules, decisions, requests, open questions, the model's findings and what it
+//! gave up.
 
 use std::sync::LazyLock;
 
-use super::cues::{CUES, Small};
-use super::expression::Expression;
+use super::ascii_first::AsciiFirstRegex;
+use super::cues::{CUES, Lowercased};
 use super::text::{bare, clip, flat, lines, sentences, shortened, unmarked};
 use super::voice::{Prompt, Quote, Seen, Told};
 use super::{Detail, Fact, Polarity, Topic};
@@ -15,19 +16,19 @@ const ANSWER: usize = 240;
 /// A rule of more characters than this is narrowed to the clause that holds its cue.
 const RULE: usize = 420;
 
-static OPTION: LazyLock<Expression> = LazyLock::new(|| {
-    Expression::new(
+static OPTION: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
         r"(?i)^\W*(?:(?:let'?s )?(?:go|do|take|use|pick|choose)(?: with| for)? )?(?:(?:option|approach|choice|number|plan|no\.?|#) ?)?([1-9]|[a-h])(?:\W|$)",
     )
 });
-static OFFER: LazyLock<Expression> = LazyLock::new(|| {
-    Expression::new(
+static OFFER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
         r"(?mi)^\s*(?:[-*•]\s*)?[*_(]*(?:option\s+|approach\s+)?([1-9]|[a-h])[*_]*[.):\]—–-][*_]*\s+(\S.*)$",
     )
 });
 /// How a question begins that lost its mark. `do it` and `can you` ask for something to be done.
-static ASKS: LazyLock<Expression> = LazyLock::new(|| {
-    Expression::new(concat!(
+static ASKS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
         r"(?i)^\W*(?:(?:and|but|so|also|then|ok(?:ay)?|wait),? )?(?:(?:do|does|did|have|has|are|were|should) (?:we|you|i|they|these|those)",
         r"|(?:does|did|has|is|was|will|would|should|can|could) (?:it|this|that|there|the|i|we|they)",
         r"|(?:should|does|did|is|was|are|were|would|could|has|have)n['’]?t \w+",
@@ -35,15 +36,15 @@ static ASKS: LazyLock<Expression> = LazyLock::new(|| {
     ))
 });
 /// How sentences begin that say nothing where they are short: "No output yet.", "Agreed."
-static FILLER: LazyLock<Expression> = LazyLock::new(|| {
-    Expression::new(concat!(
+static FILLER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
         r"(?i)^\W*(?:no|not|nothing|still|yes|ok|okay|sure|agreed|understood|got it|thanks?|thank you|great|perfect|good|right",
         r"|hello|hi|of course|certainly|sorry|i can help|i(?:'|’)?d be happy|happy to)\b",
     ))
 });
 /// Sentences that say of something that it is not so, as a rule.
-static NEGATIVE: LazyLock<Expression> =
-    LazyLock::new(|| Expression::new(r"(?i)^\W*(?:no|not|nothing|still)\b"));
+static NEGATIVE: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:no|not|nothing|still)\b"));
 /// Reads all that was said. `goal`: it is known already.
 pub(super) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
     let mut facts = Vec::new();
@@ -129,7 +130,7 @@ fn objected(number: usize, prompt: &str, before: &[Message], facts: &mut Vec<Fac
     let meant = sentences(&last).into_iter().find(|it| {
         let own = stems(it);
         it.chars().count() <= RULE
-            && CUES.announce.is_in(&Small::of(it))
+            && CUES.announce.is_in(&Lowercased::of(it))
             && against.iter().any(|word| own.contains(word))
     });
     if let Some(meant) = meant {
@@ -147,7 +148,7 @@ pub(super) fn trivial(text: &str) -> bool {
         || text.starts_with('/') && !text.contains(char::is_whitespace) && text.matches('/').count() == 1
         || greets.iter().any(|it| text.trim_end_matches(['.', '!']).eq_ignore_ascii_case(it))
         || count <= 24 && text.split_whitespace().count() <= 3 && {
-            let small = Small::of(text);
+            let small = Lowercased::of(text);
             CUES.approve.is_in(&small) || CUES.refuse.is_in(&small)
         }
 }
@@ -169,8 +170,8 @@ pub(super) fn polarity(sentence: &str) -> Option<Polarity> {
         return None;
     }
     // What only looks like a rule is blotted out; another cue in the sentence still counts.
-    let small = Small::of(sentence);
-    let left = CUES.void.blot(&small);
+    let small = Lowercased::of(sentence);
+    let left = CUES.void.erase(&small);
     if CUES.forbid.is_in(&left) {
         Some(Polarity::Forbid)
     } else if CUES.require.is_in(&left) {
@@ -245,7 +246,7 @@ pub(super) fn order(sentence: &str, polarity: Polarity) -> Topic {
 /// is not, nor are several in one.
 pub(super) fn for_one_request(rule: &str) -> bool {
     let plain = unquoted(rule);
-    let small = Small::of(&plain);
+    let small = Lowercased::of(&plain);
     CUES.once.is_in(&small) && !CUES.lasting.is_in(&small) && !rule.trim().contains([';', '；', '\n'])
 }
 
@@ -255,8 +256,8 @@ fn stands(sentence: &str, polarity: Polarity) -> bool {
     /// A longer sentence that begins with "no" reports.
     const SHORT: usize = 80;
     let plain = unquoted(sentence);
-    let small = Small::of(&plain);
-    let left = CUES.void.blot(&small);
+    let small = Lowercased::of(&plain);
+    let left = CUES.void.erase(&small);
     let words = |text: &str| {
         let words = text.split(|c: char| !c.is_alphanumeric() && c != '\'');
         words.filter(|it| !it.is_empty()).map(str::to_owned).collect::<Vec<_>>()
@@ -416,7 +417,7 @@ fn with_items<'a>(part: &'a str, sentence: &str) -> Option<&'a str> {
 
 /// The clause of a long sentence that holds its first cue.
 fn narrowed(sentence: &str) -> &str {
-    let small = Small::of(sentence);
+    let small = Lowercased::of(sentence);
     let cue = [&CUES.forbid, &CUES.require, &CUES.prefer].into_iter().find_map(|it| it.find(&small));
     let Some(cue) = cue else { return clip(sentence, RULE).0 };
     let breaks = [';', '；', '—', '–', '\n', ':'];
@@ -487,7 +488,7 @@ fn chosen(number: usize, prompt: &Prompt, before: Option<&Message>, facts: &mut 
             return;
         }
     }
-    let small = Small::of(whole);
+    let small = Lowercased::of(whole);
     let (approves, refuses) = (CUES.approve.is_in(&small), CUES.refuse.is_in(&small));
     if short && asked.is_some() && (!asks || approves) {
         // Whatever it says, it is the answer; a yes may ask further.
@@ -501,7 +502,7 @@ fn chosen(number: usize, prompt: &Prompt, before: Option<&Message>, facts: &mut 
             || (ASKS.is_match(sentence) && !sentence.contains(", ") && !sentence.contains("et's"))
             || whole.len() > 2_500
             || polarity(sentence).is_some();
-        let small = Small::of(sentence);
+        let small = Lowercased::of(sentence);
         if !other
             && (CUES.choose.is_in(&small) || short && CUES.reverse.is_in(&small))
             && let Some(quote) = prompt.quote(sentence)
@@ -520,7 +521,7 @@ fn told(number: usize, message: &Message, facts: &mut Vec<Fact>) {
             if sentence.chars().count() < 20 || sentence.ends_with([':', '?', '？', '：']) {
                 continue;
             }
-            let small = Small::of(sentence);
+            let small = Lowercased::of(sentence);
             let plans = CUES.announce.is_in(&small);
             if !plans && CUES.gave_up.is_in(&small) {
                 model(Told::Tried, sentence);
@@ -567,7 +568,7 @@ fn tells(text: &str) -> bool {
         let short = it.chars().count() < 40 && !it.contains(|c: char| c.is_ascii_digit() || c == '`');
         // "Nothing was pushed yet" tells something.
         let bare = it.split_whitespace().count() <= 3 || !NEGATIVE.is_match(it);
-        asking(it) || CUES.announce.is_in(&Small::of(it)) || short && bare && FILLER.is_match(it)
+        asking(it) || CUES.announce.is_in(&Lowercased::of(it)) || short && bare && FILLER.is_match(it)
     };
     let sentences = sentences(text);
     sentences.is_empty() || !sentences.iter().all(idle)
@@ -602,7 +603,7 @@ fn run_on(sentences: &[&str], chars: usize) -> String {
 /// Whether a sentence of the model says that something is not done. A short line that ends with a colon is a heading.
 fn unfinished(sentence: &str) -> bool {
     const HEADING: usize = 60;
-    let small = Small::of(sentence);
+    let small = Lowercased::of(sentence);
     let heads = sentence.trim_end_matches(['*', '_', ' ']).ends_with([':', '：']);
     let heading = heads && sentence.chars().count() < HEADING;
     !asking(sentence) && !heading && CUES.unfinished.is_in(&small) && !CUES.finished.is_in(&small)

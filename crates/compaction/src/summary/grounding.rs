@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::check::Parsed;
 use super::claims::{NEAR, Place, Sources, Unfounded, agrees, noes, paths};
+use super::lexicon::{keys, overlap, sentences, share};
 use super::offline;
-use super::words::{keys, overlap, sentences, share};
-use crate::facts::{Deed, Detail, Fact, Ledger, Polarity, Topic};
+use crate::facts::{Detail, Fact, FileOp, Ledger, Polarity, Topic};
 use crate::profile::{Section, Shape, Style, SummarySpec};
 use history::History;
 
@@ -190,13 +190,13 @@ pub fn protected(fact: &Fact) -> bool {
         Topic::Decisions => !matches!(fact.detail, Detail::Choice { superseded: Some(_), .. }),
         Topic::Files => match fact.detail {
             Detail::File { deed, .. } => match deed {
-                Deed::Created
-                | Deed::Grown
-                | Deed::Written
-                | Deed::Edited
-                | Deed::Renamed
-                | Deed::Deleted => true,
-                Deed::Restored | Deed::Reread | Deed::Read | Deed::Noted => false,
+                FileOp::Created
+                | FileOp::CreatedThenEdited
+                | FileOp::Written
+                | FileOp::Edited
+                | FileOp::Renamed
+                | FileOp::Deleted => true,
+                FileOp::Restored | FileOp::ReadAfterEdit | FileOp::Read | FileOp::Mentioned => false,
             },
             Detail::None
             | Detail::Rule(_)

@@ -1,8 +1,8 @@
-//! What comes first when space is short, as data: a list of rungs, climbed from the top until the budget is used up.
-//! A rung says which lines are written, how long they may get, and how much of the budget all lines of their kind may
-//! have by then. A later rung lengthens what an earlier one cut.
+//! What comes first when space is short, as data: a list of tiers, filled from the top until the budget is used up.
+//! A tier says which lines are written, how long they may get, and how much of the budget all lines of their kind may
+//! have by then. A later tier lengthens what an earlier one cut.
 
-use crate::facts::{Deed, Detail, Fact, Name, Polarity, Topic, Voice};
+use crate::facts::{Detail, Fact, FileOp, Name, Polarity, Topic, Voice};
 use crate::profile::Style;
 
 /// A kind of line.
@@ -58,7 +58,9 @@ impl Kind {
             Topic::Goal => Self::Goal,
             Topic::Requests | Topic::UserMessages => Self::Said,
             Topic::Files => match fact.detail {
-                Detail::File { deed: Deed::Read | Deed::Reread | Deed::Noted, .. } => Self::Read,
+                Detail::File { deed: FileOp::Read | FileOp::ReadAfterEdit | FileOp::Mentioned, .. } => {
+                    Self::Read
+                }
                 _ => Self::Changed,
             },
             Topic::Setup => Self::Setup,
@@ -86,106 +88,106 @@ impl Kind {
     }
 }
 
-/// A rung: lines of `kind` up to `chars` characters of text each, together at most `share` percent of the budget.
-pub(super) struct Rung {
+/// A tier: lines of `kind` up to `chars` characters of text each, together at most `share` percent of the budget.
+pub(super) struct Tier {
     pub(super) kind: Kind,
     pub(super) chars: usize,
     pub(super) share: u64,
 }
 
-const fn rung(kind: Kind, chars: usize, share: u64) -> Rung {
-    Rung { kind, chars, share }
+const fn tier(kind: Kind, chars: usize, share: u64) -> Tier {
+    Tier { kind, chars, share }
 }
 
 /// What no style does without: first some of everything, so that none starves the others, then more of what binds.
-const PINNED: &[Rung] = &[
-    rung(Kind::Directory, 300, 100),
-    rung(Kind::Quoted, 160, 35),
-    rung(Kind::Quoted, 600, 45),
-    rung(Kind::Last, 500, 30),
-    rung(Kind::Rule, 220, 25),
-    rung(Kind::Directive, 220, 12),
-    rung(Kind::Decision, 200, 20),
-    rung(Kind::Goal, 400, 25),
-    rung(Kind::Broken, 160, 12),
-    rung(Kind::Step, 200, 15),
-    rung(Kind::Changed, 200, 25),
-    rung(Kind::Command, 100, 15),
-    rung(Kind::Name, 120, 5),
-    rung(Kind::Current, 240, 10),
-    rung(Kind::Rule, 220, 35),
-    rung(Kind::Decision, 200, 35),
-    rung(Kind::Changed, 200, 40),
-    rung(Kind::Step, 200, 35),
-    rung(Kind::Broken, 160, 25),
-    rung(Kind::Unconfirmed, 160, 10),
-    rung(Kind::Rule, 450, 60),
-    rung(Kind::Decision, 300, 50),
-    rung(Kind::Last, 4_000, 55),
-    rung(Kind::Directive, 220, 30),
-    rung(Kind::Directive, 450, 50),
-    rung(Kind::Quoted, 9_000, 60),
+const PINNED: &[Tier] = &[
+    tier(Kind::Directory, 300, 100),
+    tier(Kind::Quoted, 160, 35),
+    tier(Kind::Quoted, 600, 45),
+    tier(Kind::Last, 500, 30),
+    tier(Kind::Rule, 220, 25),
+    tier(Kind::Directive, 220, 12),
+    tier(Kind::Decision, 200, 20),
+    tier(Kind::Goal, 400, 25),
+    tier(Kind::Broken, 160, 12),
+    tier(Kind::Step, 200, 15),
+    tier(Kind::Changed, 200, 25),
+    tier(Kind::Command, 100, 15),
+    tier(Kind::Name, 120, 5),
+    tier(Kind::Current, 240, 10),
+    tier(Kind::Rule, 220, 35),
+    tier(Kind::Decision, 200, 35),
+    tier(Kind::Changed, 200, 40),
+    tier(Kind::Step, 200, 35),
+    tier(Kind::Broken, 160, 25),
+    tier(Kind::Unconfirmed, 160, 10),
+    tier(Kind::Rule, 450, 60),
+    tier(Kind::Decision, 300, 50),
+    tier(Kind::Last, 4_000, 55),
+    tier(Kind::Directive, 220, 30),
+    tier(Kind::Directive, 450, 50),
+    tier(Kind::Quoted, 9_000, 60),
 ];
 
 /// One line for the rest.
-const BRIEF: &[Rung] =
-    &[rung(Kind::Command, 100, 25), rung(Kind::Current, 200, 15), rung(Kind::Name, 120, 10)];
+const BRIEF: &[Tier] =
+    &[tier(Kind::Command, 100, 25), tier(Kind::Current, 200, 15), tier(Kind::Name, 120, 10)];
 
-const DETAILED: &[Rung] = &[
-    rung(Kind::Said, 140, 22),
-    rung(Kind::Command, 110, 30),
-    rung(Kind::Current, 240, 15),
-    rung(Kind::Said, 140, 35),
-    rung(Kind::Read, 200, 35),
-    rung(Kind::Name, 120, 18),
-    rung(Kind::Tried, 200, 15),
-    rung(Kind::Unconfirmed, 240, 20),
-    rung(Kind::Mended, 140, 20),
-    rung(Kind::Done, 160, 20),
-    rung(Kind::Decision, 600, 40),
-    rung(Kind::Said, 500, 60),
-    rung(Kind::Goal, 1_500, 55),
-    rung(Kind::Command, 260, 60),
-    rung(Kind::Symbol, 80, 12),
-    rung(Kind::Untested, 200, 12),
-    rung(Kind::Broken, 300, 40),
-    rung(Kind::Setup, 160, 10),
-    rung(Kind::Current, 700, 25),
-    rung(Kind::Finding, 200, 30),
-    rung(Kind::Goal, 9_000, 80),
-    rung(Kind::Last, 9_000, 90),
-    rung(Kind::Said, 2_500, 90),
-    rung(Kind::Mended, 300, 50),
-    rung(Kind::Name, 300, 100),
-    rung(Kind::Symbol, 80, 100),
-    rung(Kind::Read, 200, 100),
-    rung(Kind::Finding, 500, 100),
-    rung(Kind::Look, 90, 4),
+const DETAILED: &[Tier] = &[
+    tier(Kind::Said, 140, 22),
+    tier(Kind::Command, 110, 30),
+    tier(Kind::Current, 240, 15),
+    tier(Kind::Said, 140, 35),
+    tier(Kind::Read, 200, 35),
+    tier(Kind::Name, 120, 18),
+    tier(Kind::Tried, 200, 15),
+    tier(Kind::Unconfirmed, 240, 20),
+    tier(Kind::Mended, 140, 20),
+    tier(Kind::Done, 160, 20),
+    tier(Kind::Decision, 600, 40),
+    tier(Kind::Said, 500, 60),
+    tier(Kind::Goal, 1_500, 55),
+    tier(Kind::Command, 260, 60),
+    tier(Kind::Symbol, 80, 12),
+    tier(Kind::Untested, 200, 12),
+    tier(Kind::Broken, 300, 40),
+    tier(Kind::Setup, 160, 10),
+    tier(Kind::Current, 700, 25),
+    tier(Kind::Finding, 200, 30),
+    tier(Kind::Goal, 9_000, 80),
+    tier(Kind::Last, 9_000, 90),
+    tier(Kind::Said, 2_500, 90),
+    tier(Kind::Mended, 300, 50),
+    tier(Kind::Name, 300, 100),
+    tier(Kind::Symbol, 80, 100),
+    tier(Kind::Read, 200, 100),
+    tier(Kind::Finding, 500, 100),
+    tier(Kind::Look, 90, 4),
 ];
 
 /// Files, commands, errors and identifiers first.
-const TECHNICAL: &[Rung] = &[
-    rung(Kind::Command, 260, 50),
-    rung(Kind::Read, 200, 40),
-    rung(Kind::Name, 160, 30),
-    rung(Kind::Mended, 300, 40),
-    rung(Kind::Tried, 300, 30),
-    rung(Kind::Symbol, 80, 30),
-    rung(Kind::Untested, 300, 20),
-    rung(Kind::Setup, 300, 20),
-    rung(Kind::Current, 700, 30),
-    rung(Kind::Finding, 400, 40),
-    rung(Kind::Done, 200, 30),
-    rung(Kind::Said, 300, 60),
-    rung(Kind::Decision, 600, 60),
-    rung(Kind::Goal, 9_000, 80),
-    rung(Kind::Last, 9_000, 90),
-    rung(Kind::Said, 2_500, 100),
-    rung(Kind::Look, 160, 10),
+const TECHNICAL: &[Tier] = &[
+    tier(Kind::Command, 260, 50),
+    tier(Kind::Read, 200, 40),
+    tier(Kind::Name, 160, 30),
+    tier(Kind::Mended, 300, 40),
+    tier(Kind::Tried, 300, 30),
+    tier(Kind::Symbol, 80, 30),
+    tier(Kind::Untested, 300, 20),
+    tier(Kind::Setup, 300, 20),
+    tier(Kind::Current, 700, 30),
+    tier(Kind::Finding, 400, 40),
+    tier(Kind::Done, 200, 30),
+    tier(Kind::Said, 300, 60),
+    tier(Kind::Decision, 600, 60),
+    tier(Kind::Goal, 9_000, 80),
+    tier(Kind::Last, 9_000, 90),
+    tier(Kind::Said, 2_500, 100),
+    tier(Kind::Look, 160, 10),
 ];
 
-/// The rungs of a style, from the top.
-pub(super) fn ladder(style: Style) -> impl Iterator<Item = &'static Rung> {
+/// The tiers of a style, from the top.
+pub(super) fn tiers_of(style: Style) -> impl Iterator<Item = &'static Tier> {
     PINNED.iter().chain(match style {
         Style::Brief => BRIEF,
         Style::Detailed => DETAILED,

@@ -4,35 +4,36 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
-use super::cues::{CUES, Small};
+use super::ascii_first::AsciiFirstRegex;
+use super::conversation::{for_one_request, polarity, trivial};
+use super::cues::{CUES, Lowercased};
 use super::evidence::Evidence;
-use super::expression::Expression;
 use super::listed::ALIKE;
 use super::plan::Changed;
-use super::talk::{for_one_request, polarity, trivial};
 use super::text::sentences;
 use super::{Detail, Fact, Topic, Voice, command};
 use history::{History, Kind, Message, Role};
 
 /// The number that a line gives its task: `Task #3: …`.
-static TASK: LazyLock<Expression> = LazyLock::new(|| Expression::new(r"(?i)^\W*(?:task\s+#?|#)(\d+)\b"));
+static TASK: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:task\s+#?|#)(\d+)\b"));
 
 /// A longer step is more than its verb says.
 const SHORT: usize = 120;
 
 /// A step from its verb on, without what only says that it is one.
-static STEP: LazyLock<Expression> = LazyLock::new(|| {
-    Expression::new(r"(?is)^\W*(?:(?:we |i )?(?:still )?needs? to |then |finally,? )?(\w.*)$")
+static STEP: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(r"(?is)^\W*(?:(?:we |i )?(?:still )?needs? to |then |finally,? )?(\w.*)$")
 });
 
 /// What the model offers to do: verb and object.
-static OFFERED: LazyLock<Expression> = LazyLock::new(|| {
-    Expression::new(r"(?is)(?:shall i|should i|may i|(?:want|like) me to) (?:also |now )?(\w+)(.*)$")
+static OFFERED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(r"(?is)(?:shall i|should i|may i|(?:want|like) me to) (?:also |now )?(\w+)(.*)$")
 });
 
 /// A refusal that only puts off.
-static LATER: LazyLock<Expression> =
-    LazyLock::new(|| Expression::new(r"(?i)\b(?:not yet|not now|wait|hold on|later|first)\b"));
+static LATER: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"(?i)\b(?:not yet|not now|wait|hold on|later|first)\b"));
 
 /// A task that is done or was dropped: what was to be done with which names, and when.
 struct Over {
@@ -182,7 +183,7 @@ pub(super) fn settle(history: &History, facts: &mut Vec<Fact>) {
     let evidence = Evidence::of(facts);
     let step = |it: &Fact| matches!(it.topic, Topic::Open | Topic::Active | Topic::Unconfirmed);
     // "All requested work appears complete" is nothing that is open.
-    let idle = |it: &Fact| it.voice() == Voice::Summary && CUES.finished.is_in(&Small::of(&it.text));
+    let idle = |it: &Fact| it.voice() == Voice::Summary && CUES.finished.is_in(&Lowercased::of(&it.text));
     let over: Vec<bool> =
         facts.iter().map(|it| step(it) && (idle(it) || evidence.shows_done(&it.text, it.message))).collect();
     let mut over = over.into_iter();
@@ -313,7 +314,7 @@ fn ended(fact: &Fact, over: &HashMap<&str, Vec<&Over>>) -> bool {
 
 /// Whether a text says that something is left to do.
 fn left_open(text: &str) -> bool {
-    let small = Small::of(text);
+    let small = Lowercased::of(text);
     CUES.remaining.is_in(&small) || text.to_lowercase().contains("in progress")
 }
 

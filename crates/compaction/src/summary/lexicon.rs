@@ -1,6 +1,6 @@
 //! What a sentence is about and which way it points, as far as that can be told without a model: its keys (words cut to
 //! their stems, pairs of signs), whether it says no, and the deeds it names. The words are data
-//! (`words.toml`). Pure.
+//! (`lexicon.toml`). Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -81,7 +81,7 @@ pub struct Words {
 
 /// The words, read once. A test reads the file too, so that it is never without them.
 pub static WORDS: LazyLock<Option<Words>> = LazyLock::new(|| {
-    let file: File = toml::from_str(include_str!("words.toml")).ok()?;
+    let file: File = toml::from_str(include_str!("lexicon.toml")).ok()?;
     let of = |it: &Written| -> Option<Regex> {
         let parts = [
             (!it.words.is_empty()).then(|| format!(r"(?:^|\b|\W)(?:{})(?:\b|\W|$)", it.words.join("|"))),
@@ -533,7 +533,7 @@ mod tests {
 
     #[test]
     fn the_words_are_read() {
-        let file: File = toml::from_str(include_str!("words.toml")).unwrap();
+        let file: File = toml::from_str(include_str!("lexicon.toml")).unwrap();
         assert!(file.deed.len() > 5);
         let words = WORDS.as_ref().unwrap();
         assert!(

@@ -2,11 +2,11 @@
 
 use std::sync::LazyLock;
 
-use super::expression::Expression;
+use super::ascii_first::AsciiFirstRegex;
 use super::outcome::Outcome;
 use super::text::{bare, clip, flat, machine};
 use super::voice::{Earlier, Seen};
-use super::{Deed, Detail, Fact, Name, Polarity, Topic, talk, work};
+use super::{Detail, Fact, FileOp, Name, Polarity, Topic, actions, conversation};
 use history::History;
 
 /// Words in a heading, in lower case, that tell what its section holds. The first that fits counts.
@@ -74,54 +74,55 @@ const SECTIONS: [(&str, Topic); 60] = [
 ];
 
 /// Words that say what was done to a file, in lower case; the first that fits counts.
-const DEEDS: [(&str, Deed); 25] = [
-    ("created, edited", Deed::Grown),
-    ("edited earlier, read", Deed::Reread),
-    ("read, changes undone", Deed::Restored),
-    ("rewritten", Deed::Written),
-    ("written", Deed::Written),
-    ("deleted", Deed::Deleted),
-    ("removed", Deed::Deleted),
-    ("renamed", Deed::Renamed),
-    ("moved", Deed::Renamed),
-    ("created", Deed::Created),
-    ("modified", Deed::Edited),
-    ("edited", Deed::Edited),
-    ("updated", Deed::Edited),
-    ("changed", Deed::Edited),
-    ("added", Deed::Edited),
-    ("fixed", Deed::Edited),
-    ("replaced", Deed::Edited),
-    ("simplified", Deed::Edited),
-    ("refactored", Deed::Edited),
-    ("extended", Deed::Edited),
-    ("rewrote", Deed::Written),
-    ("enhanced", Deed::Edited),
-    ("started", Deed::Edited),
-    ("read", Deed::Read),
-    ("noted", Deed::Noted),
+const DEEDS: [(&str, FileOp); 25] = [
+    ("created, edited", FileOp::CreatedThenEdited),
+    ("edited earlier, read", FileOp::ReadAfterEdit),
+    ("read, changes undone", FileOp::Restored),
+    ("rewritten", FileOp::Written),
+    ("written", FileOp::Written),
+    ("deleted", FileOp::Deleted),
+    ("removed", FileOp::Deleted),
+    ("renamed", FileOp::Renamed),
+    ("moved", FileOp::Renamed),
+    ("created", FileOp::Created),
+    ("modified", FileOp::Edited),
+    ("edited", FileOp::Edited),
+    ("updated", FileOp::Edited),
+    ("changed", FileOp::Edited),
+    ("added", FileOp::Edited),
+    ("fixed", FileOp::Edited),
+    ("replaced", FileOp::Edited),
+    ("simplified", FileOp::Edited),
+    ("refactored", FileOp::Edited),
+    ("extended", FileOp::Edited),
+    ("rewrote", FileOp::Written),
+    ("enhanced", FileOp::Edited),
+    ("started", FileOp::Edited),
+    ("read", FileOp::Read),
+    ("noted", FileOp::Mentioned),
 ];
 
 /// What the words after a path say was done to it.
-fn told(text: &str) -> Option<Deed> {
+fn told(text: &str) -> Option<FileOp> {
     let lower = text.to_lowercase();
     let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).filter(|it| !it.is_empty()).collect();
     DEEDS.iter().find(|(word, _)| words.contains(word)).map(|it| it.1)
 }
 
-static HEADING: LazyLock<Expression> = LazyLock::new(|| {
-    Expression::new(
+static HEADING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
         r"^(?:#{1,6}\s+(.+)|\d{1,2}[.)]\s+\**([^:`]{3,60}?)\**:\**(?:\s+(.*))?|\*\*([^*:]{3,60}):?\*\*:?|<([a-zA-Z_][\w-]*)>|([A-Z][\w &/-]{2,40}):)\s*$",
     )
 });
-static REFS: LazyLock<Expression> = LazyLock::new(|| Expression::new(r"\s*\[#\d+(?:[,–-] ?#?\d+)*\]"));
-static PATH: LazyLock<Expression> = LazyLock::new(|| {
-    Expression::new(
+static REFS: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"\s*\[#\d+(?:[,–-] ?#?\d+)*\]"));
+static PATH: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
         r"^[`*]*((?:[A-Za-z]:|~|\.{1,2})?/?(?:[^\s`*,:;()\[\]\x22/]+/)*[^\s`*,:;()\[\]\x22/]*[^\s`*,:;()\[\]\x22/.])[`*]*",
     )
 });
-static COMMAND: LazyLock<Expression> =
-    LazyLock::new(|| Expression::new(r"^`([^`]+)`\s*(…)?\s*(?:→|->|:|—)\s*(.+)$"));
+static COMMAND: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"^`([^`]+)`\s*(…)?\s*(?:→|->|:|—)\s*(.+)$"));
 
 /// Whether a line of an earlier summary says that an error is over.
 fn over(line: &str) -> bool {
@@ -130,7 +131,7 @@ fn over(line: &str) -> bool {
 }
 
 fn rule_of(text: &str) -> Detail {
-    Detail::Rule(talk::polarity(text).unwrap_or(Polarity::Require))
+    Detail::Rule(conversation::polarity(text).unwrap_or(Polarity::Require))
 }
 
 /// What a heading opens: the word that told it, its topic, and what follows on the same line.
@@ -377,7 +378,8 @@ impl Fold<'_> {
     fn prose(&mut self, topic: Topic, body: &str) {
         let rest = clip(body, 1_000).0.to_string();
         if topic == Topic::Findings
-            && let Some(polarity) = talk::polarity(&rest).filter(|_| rest.to_lowercase().contains("user "))
+            && let Some(polarity) =
+                conversation::polarity(&rest).filter(|_| rest.to_lowercase().contains("user "))
         {
             self.push(Topic::Constraints, &rest, Detail::Rule(polarity));
             return;
@@ -421,13 +423,13 @@ impl Fold<'_> {
             // To the last mark: there may be others within, and `"begin" … "end"` stays what it is.
             let first = body.chars().next().map_or(1, char::len_utf8);
             let text = body[first..end].to_string();
-            if topic == Topic::UserMessages && talk::idle(&text) {
+            if topic == Topic::UserMessages && conversation::idle(&text) {
                 return;
             }
             if topic == Topic::UserMessages {
                 for rule in super::text::sentences(&text) {
-                    if let Some(polarity) = talk::polarity(rule) {
-                        let topic = talk::order(rule, polarity);
+                    if let Some(polarity) = conversation::polarity(rule) {
+                        let topic = conversation::order(rule, polarity);
                         self.push_quote(topic, rule, Detail::Rule(polarity));
                     }
                 }
@@ -438,7 +440,7 @@ impl Fold<'_> {
             let text = clip(body, 1_200).0;
             // Beside rules, others' summaries list what else is to be known there.
             let rules = topic != Topic::Constraints
-                || talk::polarity(text).is_some()
+                || conversation::polarity(text).is_some()
                 || text.to_lowercase().contains("user");
             let topic = if rules { topic } else { Topic::Findings };
             let detail = if rules { detail(text) } else { Detail::None };
@@ -484,14 +486,14 @@ impl Fold<'_> {
             && let (word, root) =
                 label.split_once(" in ").map_or((label, None), |(word, root)| (word, Some(root)))
             // Each path repeats it.
-            && root.is_none_or(|it| it.len() <= work::LONGEST_PATH)
+            && root.is_none_or(|it| it.len() <= actions::LONGEST_PATH)
             && let Some((_, deed)) = DEEDS.iter().find(|(known, _)| word.eq_ignore_ascii_case(known))
         {
             let whole =
                 |it: &str| root.map_or(it.to_string(), |root| format!("{}/{it}", root.trim_end_matches('/')));
             // Others say more behind a path between backticks.
             if let Some(path) = list.split('`').nth(1) {
-                let path = work::path(path, None, self.base);
+                let path = actions::path(path, None, self.base);
                 return self.push(Topic::Files, &path, Detail::File { deed: *deed, to: None });
             }
             for item in list.split(", ") {
@@ -514,8 +516,8 @@ impl Fold<'_> {
         }
         let rest = &body[found.end()..];
         let new = rest.trim_start_matches(['`', '*', ' ']).to_lowercase().starts_with("(new");
-        let deed = if new { Deed::Created } else { told(rest).unwrap_or(Deed::Noted) };
-        let path = work::path(path, None, self.base);
+        let deed = if new { FileOp::Created } else { told(rest).unwrap_or(FileOp::Mentioned) };
+        let path = actions::path(path, None, self.base);
         self.push(Topic::Files, &path, Detail::File { deed, to: None });
         let rest =
             body.get(found.end()..).unwrap_or_default().trim_matches(['`', '*', ' ', '-', '—', '–', ':']);
@@ -534,11 +536,11 @@ impl Fold<'_> {
             .rev()
             .take(40)
             .find(|it| it.topic == Topic::Files && it.message == self.number);
-        if let Some(Fact { detail: Detail::File { deed: deed @ Deed::Noted, .. }, .. }) = file
-            && told(body).is_some_and(|it| !matches!(it, Deed::Read | Deed::Noted))
+        if let Some(Fact { detail: Detail::File { deed: deed @ FileOp::Mentioned, .. }, .. }) = file
+            && told(body).is_some_and(|it| !matches!(it, FileOp::Read | FileOp::Mentioned))
         {
             // Something in it was added, fixed, removed: the file was changed.
-            *deed = Deed::Edited;
+            *deed = FileOp::Edited;
         }
         if body.chars().count() > 24 {
             let text = clip(body, 240).0.to_string();
