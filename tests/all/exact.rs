@@ -2,12 +2,12 @@
 
 use epitome::tokens::exact::{self, Encoding};
 
-use crate::real;
+use crate::corpus;
 
 /// Lines as they are written, with all that JSON makes of a text: every fifth one, so that it does not take minutes.
 #[test]
 fn counts_of_real_sessions_are_those_of_another_implementation() {
-    for path in real::of_corpus("exact counts", &real::KINDS) {
+    for path in corpus::of_corpus("exact counts", &corpus::KINDS) {
         let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned();
         let lines: Vec<&str> = text.lines().step_by(5).collect();
         for (encoding, peer) in

@@ -8,7 +8,7 @@ use epitome::compaction::summary::offline::{self, Ask};
 use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Refusal, Role, Text};
 use proptest::prelude::*;
 
-use crate::real;
+use crate::corpus;
 
 /// A session from text: `@user`, `@model`, `@context`, `@summary`, `@call NAME ID`, `@free NAME ID`, `@out ID [failed]`,
 /// each with the lines below it.
@@ -392,8 +392,8 @@ proptest! {
 #[test]
 fn holds_on_real_sessions() {
     let spec = spec();
-    for path in real::of_corpus("facts::holds_on_real_sessions", &real::KINDS) {
-        let Some(history) = real::history(&path) else { continue };
+    for path in corpus::of_corpus("facts::holds_on_real_sessions", &corpus::KINDS) {
+        let Some(history) = corpus::history(&path) else { continue };
         let name = path.display();
         let ledger = facts::read(&history);
         assert!(ledger.facts.iter().all(|it| it.message < history.messages().len()), "{name}");

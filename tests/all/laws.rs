@@ -10,7 +10,7 @@ use epitome::sessions::{self, Format, Memory, validate, wire};
 use epitome::tokens::{TokenCounter, Tokenizer};
 use proptest::prelude::*;
 
-use crate::real;
+use crate::corpus;
 
 fn plan_of(history: &History, counter: &TokenCounter, profile: &Profile, budget: Option<u64>) -> Plan {
     let request = Request {
@@ -288,7 +288,7 @@ fn a_batch_that_is_still_open_stays_whatever_the_budget() {
 
 #[test]
 fn laws_hold_on_every_session_of_the_corpus() {
-    let sessions = real::of_corpus("laws_hold_on_every_session_of_the_corpus", &real::KINDS);
+    let sessions = corpus::of_corpus("laws_hold_on_every_session_of_the_corpus", &corpus::KINDS);
     let mut wrong = Vec::new();
     for path in &sessions {
         let bytes = std::fs::read(path).unwrap();

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use epitome::history::{History, Kind, Message};
 use epitome::tokens::{TokenCounter, Tokenizer};
 
-use crate::growth::{AGENTS, histories, start};
-use crate::real;
+use crate::corpus;
+use crate::predicted_growth::{AGENTS, histories, start};
 
 /// Errors as shares of the reported context, each with the margin that was claimed, as a share too.
 #[derive(Default)]
@@ -26,7 +26,7 @@ struct Row {
 #[test]
 #[ignore = "a measurement of the corpus, minutes long"]
 fn context_is_within_its_margin() {
-    let Some(corpus) = real::corpus_for("context_is_within_its_margin") else { return };
+    let Some(corpus) = corpus::corpus_for("context_is_within_its_margin") else { return };
     let mut rows: BTreeMap<(&str, &str, String), Row> = BTreeMap::new();
     for (agent, read, boundary) in AGENTS {
         for (file, history) in histories(&corpus.join(agent), read, boundary) {

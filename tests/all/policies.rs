@@ -10,7 +10,7 @@ use epitome::sessions;
 use epitome::sessions::requests::{Requests, requests};
 use epitome::tokens::{TokenCounter, Tokenizer, at_least, window};
 
-use crate::real;
+use crate::corpus;
 
 const POLICIES: [(&str, Policy); 5] = [
     ("the agent's own", Policy::Own),
@@ -35,7 +35,7 @@ struct Session {
 #[test]
 #[ignore = "prints tables over the corpus"]
 fn counterfactual_bills() {
-    let Some(corpus) = real::corpus_for("counterfactual_bills") else { return };
+    let Some(corpus) = corpus::corpus_for("counterfactual_bills") else { return };
     let mut sessions = Vec::new();
     for agent in ["claude-code", "codex", "gemini", "opencode", "pi"] {
         let mut paths: Vec<_> =

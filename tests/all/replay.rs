@@ -12,9 +12,9 @@ use epitome::history::{History, Kind, Usage};
 use epitome::sessions::requests::Request;
 use epitome::tokens::{TokenCounter, Tokenizer};
 
-use crate::growth::{AGENTS, histories, start};
+use crate::corpus;
 use crate::margins::{context, half, median, without_reports};
-use crate::real;
+use crate::predicted_growth::{AGENTS, histories, start};
 
 /// Of one session: for each request what was predicted and what was reported, its turn, and what it cost.
 #[derive(Default)]
@@ -39,7 +39,7 @@ struct Row {
 #[test]
 #[ignore = "a measurement of the corpus, minutes long"]
 fn requests_are_predicted_from_those_before() {
-    let Some(corpus) = real::corpus_for("requests_are_predicted_from_those_before") else { return };
+    let Some(corpus) = corpus::corpus_for("requests_are_predicted_from_those_before") else { return };
     let mut rows: BTreeMap<(&str, &str), Row> = BTreeMap::new();
     for (agent, read, boundary) in AGENTS {
         let mut sessions: BTreeMap<String, Vec<History>> = BTreeMap::new();

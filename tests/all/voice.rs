@@ -347,10 +347,11 @@ fn there_are_attacks_of_every_kind() {
 #[test]
 fn real_refusals_and_answers_are_told() {
     use epitome::compaction::facts::Detail;
-    let mut folders: Vec<_> = crate::real::KINDS.iter().map(|it| crate::real::corpus().join(it)).collect();
-    folders.extend(["claude", "codex", "gemini", "opencode"].map(|it| crate::real::samples().join(it)));
+    let mut folders: Vec<_> =
+        crate::corpus::KINDS.iter().map(|it| crate::corpus::corpus().join(it)).collect();
+    folders.extend(["claude", "codex", "gemini", "opencode"].map(|it| crate::corpus::samples().join(it)));
     let mut table: BTreeMap<String, (usize, usize)> = BTreeMap::new();
-    for path in crate::real::sessions("voice::real_refusals_and_answers_are_told", &folders) {
+    for path in crate::corpus::sessions("voice::real_refusals_and_answers_are_told", &folders) {
         let Ok(bytes) = std::fs::read(&path) else { continue };
         let Ok(session) = sessions::read(&Memory::new(path.display().to_string(), bytes), None) else {
             continue;

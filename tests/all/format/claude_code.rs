@@ -6,11 +6,11 @@ use epitome::history::{History, Kind, Message, Part, Role};
 use epitome::sessions::claude_code::{read, sniff, write};
 use epitome::sessions::{Memory, Mode, Piece, Session, Source as _, lines::each_line};
 
-use crate::real;
+use crate::corpus;
 
 /// Transcripts of the corpus and of the client kit; says that the test is skipped where there are none.
 fn sessions(test: &str) -> Vec<PathBuf> {
-    real::sessions(test, &[real::corpus().join("claude-code"), real::samples().join("claude")])
+    corpus::sessions(test, &[corpus::corpus().join("claude-code"), corpus::samples().join("claude")])
 }
 
 fn open(path: &Path) -> (Memory, Session) {

@@ -14,20 +14,20 @@ use epitome::history::error::Result;
 use epitome::history::{History, Kind, Message, Part, Role};
 use epitome::sessions::{Memory, Mode, Session, Source, Written};
 
-use crate::real;
+use crate::corpus;
 
 type Read = fn(&dyn Source) -> Result<Session>;
 type Write = fn(&dyn Source, &Session, &History, Mode) -> Result<Written>;
 
 /// The sessions of the corpus and of the client samples; says so where there are none.
 pub fn sessions(test: &str, corpus: &str, clients: &[&str]) -> Vec<(String, Memory)> {
-    let mut folders = vec![real::corpus().join(corpus)];
-    folders.extend(clients.iter().map(|it| real::samples().join(it)));
+    let mut folders = vec![corpus::corpus().join(corpus)];
+    folders.extend(clients.iter().map(|it| corpus::samples().join(it)));
     let memory = |path: PathBuf| {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         (name.clone(), Memory::new(name, std::fs::read(&path).unwrap()))
     };
-    real::sessions(test, &folders).into_iter().map(memory).collect()
+    corpus::sessions(test, &folders).into_iter().map(memory).collect()
 }
 
 /// A message on one line, as far as a model sees it.

@@ -7,11 +7,11 @@ use rusqlite::Connection;
 use rusqlite::types::Value as Column;
 use serde_json::Value;
 
-use crate::real;
+use crate::corpus;
 
 #[test]
 fn exports_like_the_client() {
-    let samples = real::samples().join("opencode");
+    let samples = corpus::samples().join("opencode");
     let (Ok(schema), Ok(rows), Ok(expected)) = (
         fs::read_to_string(samples.join("schema.sql")),
         fs::read(samples.join("rows.json")),

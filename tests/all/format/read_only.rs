@@ -4,13 +4,13 @@ use epitome::history::error::Result;
 use epitome::history::{History, Message};
 use epitome::sessions::{Memory, Mode, Session, Source, Written, opencode, pi, swe_agent};
 
-use crate::real;
+use crate::corpus;
 
 type Read = fn(&dyn Source) -> Result<Session>;
 type Write = fn(&dyn Source, &Session, &History, Mode) -> Result<Written>;
 
 fn laws(folder: &str, sniff: fn(&str) -> bool, read: Read, write: Write) {
-    for path in real::of_corpus(&format!("laws of {folder}"), &[folder]) {
+    for path in corpus::of_corpus(&format!("laws of {folder}"), &[folder]) {
         let name = path.display();
         let bytes = std::fs::read(&path).unwrap();
         assert!(sniff(&epitome::history::json::mend(&bytes[..bytes.len().min(65_536)])), "{name}");
@@ -49,7 +49,7 @@ fn swe_agent_trajectories() {
 
 #[test]
 fn each_knows_only_its_own() {
-    let Ok(folders) = std::fs::read_dir(real::corpus()) else {
+    let Ok(folders) = std::fs::read_dir(corpus::corpus()) else {
         eprintln!("SKIPPED: each_knows_only_its_own: no corpus found");
         return;
     };

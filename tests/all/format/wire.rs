@@ -8,7 +8,7 @@ use epitome::history::{
 use epitome::sessions::{Format, Memory, Mode, Piece, Session, validate, wire};
 use proptest::prelude::*;
 
-use crate::real;
+use crate::corpus;
 
 const APIS: [Format; 4] = [Format::Anthropic, Format::OpenAiChat, Format::OpenAiResponses, Format::Gemini];
 
@@ -644,7 +644,7 @@ proptest! {
 #[test]
 fn corpus_sessions_of_agents_are_not_claimed() {
     for folder in ["claude-code", "codex", "gemini", "opencode", "pi", "sweagent-traj"] {
-        for path in real::of_corpus("corpus_sessions_of_agents_are_not_claimed", &[folder]) {
+        for path in corpus::of_corpus("corpus_sessions_of_agents_are_not_claimed", &[folder]) {
             let bytes = std::fs::read(&path).unwrap();
             let first = epitome::history::json::mend(&bytes[..bytes.len().min(64 << 10)]);
             assert_eq!(wire::sniff(&first), None, "{}", path.display());
@@ -654,7 +654,7 @@ fn corpus_sessions_of_agents_are_not_claimed() {
 
 #[test]
 fn corpus_files_are_read_written_and_crossed_over() {
-    for path in real::of_corpus("corpus_files_are_read_written_and_crossed_over", &["openai-messages"]) {
+    for path in corpus::of_corpus("corpus_files_are_read_written_and_crossed_over", &["openai-messages"]) {
         let file = path.file_name().unwrap().to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!(wire::sniff(&text), Some(Format::OpenAiChat), "{file}");

@@ -6,7 +6,7 @@ use super::{Client, example};
 use epitome::tokens::Estimator;
 use serde_json::{Value, json};
 
-use crate::real;
+use crate::corpus;
 
 /// Larger sessions are left to a server that is optimised: a test's own, or the one that `EPITOME_BINARY` names.
 fn largest() -> u64 {
@@ -20,7 +20,7 @@ const PLAN: u64 = 1_500;
 const ANSWER: u64 = 8_000;
 
 fn sessions() -> Vec<PathBuf> {
-    let found = real::KINDS.iter().flat_map(|it| real::files(&real::corpus().join(it)));
+    let found = corpus::KINDS.iter().flat_map(|it| corpus::files(&corpus::corpus().join(it)));
     let mut out: Vec<PathBuf> =
         found.filter(|it| it.metadata().is_ok_and(|it| it.len() <= largest())).collect();
     out.sort();

@@ -6,7 +6,7 @@ use epitome::history::{Message, Part};
 use epitome::score::baselines::Baseline;
 use epitome::score::{self, Class};
 
-use crate::real;
+use crate::corpus;
 
 fn count(message: &Message) -> u64 {
     let chars: u64 = message
@@ -26,7 +26,7 @@ fn count(message: &Message) -> u64 {
 
 #[test]
 fn baselines_on_the_corpus() {
-    let Some(folder) = real::corpus_for("baselines_on_the_corpus") else { return };
+    let Some(folder) = corpus::corpus_for("baselines_on_the_corpus") else { return };
     let sessions: Vec<_> = super::corpus::names(&folder)
         .iter()
         .filter_map(|it| Some(super::corpus::read(&folder, it)?.history))

@@ -8,7 +8,7 @@ use epitome::engine::{Ask, Engine};
 use epitome::score::Class;
 use epitome::scorecard::{Chain, Link, Row, Trial};
 
-use crate::real;
+use crate::corpus;
 
 /// The sessions that the summary was tuned on; what it keeps of others is measured apart.
 const TUNED: [&str; 33] = [
@@ -77,7 +77,7 @@ fn measure(folder: &std::path::Path, names: &[&String]) -> Vec<Measured> {
 
 #[test]
 fn what_is_reached_stays_reached() {
-    let Some(folder) = real::corpus_for("what_is_reached_stays_reached") else { return };
+    let Some(folder) = corpus::corpus_for("what_is_reached_stays_reached") else { return };
     let names: Vec<String> =
         TUNED.iter().map(|it| (*it).to_owned()).filter(|it| folder.join(it).is_file()).collect();
     // Two halves at once, each with small and large sessions.
@@ -103,7 +103,7 @@ fn what_is_reached_stays_reached() {
 /// that review commands. The limits are a little below what was measured when these sessions came; it may rise, not fall.
 #[test]
 fn unseen_sessions_lose_no_more_than_today() {
-    let Some(folder) = real::corpus_for("unseen_sessions_lose_no_more_than_today") else { return };
+    let Some(folder) = corpus::corpus_for("unseen_sessions_lose_no_more_than_today") else { return };
     let engine = engine();
     let ask = Ask::new(epitome::profiles::built_in("epitome").unwrap());
     let names = super::corpus::names(&folder).into_iter().filter(|it| !TUNED.contains(&it.as_str()));

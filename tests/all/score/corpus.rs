@@ -4,7 +4,7 @@ use std::path::Path;
 
 use epitome::sessions::{self, Memory, Session};
 
-use crate::real;
+use crate::corpus;
 
 /// A session of the corpus by its path in it, such as `codex/NAME.jsonl`.
 pub(crate) fn read(folder: &Path, name: &str) -> Option<Session> {
@@ -14,9 +14,9 @@ pub(crate) fn read(folder: &Path, name: &str) -> Option<Session> {
 
 /// Names of all of them, sorted. Bare messages have no agent and are left out.
 pub(crate) fn names(folder: &Path) -> Vec<String> {
-    let agents = real::KINDS.iter().filter(|it| **it != "openai-messages");
+    let agents = corpus::KINDS.iter().filter(|it| **it != "openai-messages");
     let mut out: Vec<String> = agents
-        .flat_map(|it| real::files(&folder.join(it)))
+        .flat_map(|it| corpus::files(&folder.join(it)))
         .map(|it| it.strip_prefix(folder).unwrap().to_string_lossy().into_owned())
         .collect();
     out.sort();

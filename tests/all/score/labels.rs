@@ -10,7 +10,7 @@ use std::path::Path;
 use epitome::score::{self, Probe};
 use serde::Deserialize;
 
-use crate::real;
+use crate::corpus;
 
 #[derive(Deserialize)]
 struct Labels {
@@ -42,7 +42,7 @@ struct Row {
 
 #[test]
 fn people_agree() {
-    let Some(folder) = real::corpus_for("people_agree") else { return };
+    let Some(folder) = corpus::corpus_for("people_agree") else { return };
     let mut rows: BTreeMap<String, Row> = BTreeMap::new();
     for label in labels() {
         let history = super::corpus::read(&folder, &label.session).expect(&label.session).history;
@@ -103,7 +103,7 @@ fn people_agree() {
 #[test]
 #[ignore = "for labelling by hand"]
 fn print() {
-    let Some(folder) = real::corpus_for("print") else { return };
+    let Some(folder) = corpus::corpus_for("print") else { return };
     #[allow(clippy::disallowed_methods)]
     let wanted = std::env::var("LABEL").unwrap_or_default();
     for name in

@@ -13,7 +13,7 @@ use epitome::history::tools::{self, Meaning};
 use epitome::history::{History, Message, Part};
 use serde::Deserialize;
 
-use crate::real;
+use crate::corpus;
 
 #[derive(Deserialize)]
 struct Labels {
@@ -99,7 +99,7 @@ fn steps(ledger: &Ledger) -> impl Iterator<Item = &Fact> {
 
 #[test]
 fn what_is_told_as_true_now_is() {
-    let Some(folder) = real::corpus_for("what_is_told_as_true_now_is") else { return };
+    let Some(folder) = corpus::corpus_for("what_is_told_as_true_now_is") else { return };
     let mut rows: BTreeMap<(&str, bool), Row> = BTreeMap::new();
     let mut sessions = 0;
     for label in labels() {
@@ -167,7 +167,7 @@ fn reported(output: &epitome::history::Output) -> Option<i32> {
 
 #[test]
 fn outcomes_agree_with_reported_exit_codes() {
-    let Some(folder) = real::corpus_for("outcomes_agree_with_reported_exit_codes") else { return };
+    let Some(folder) = corpus::corpus_for("outcomes_agree_with_reported_exit_codes") else { return };
     let (mut agree, mut all) = (0, 0);
     for name in super::corpus::names(&folder) {
         let Some(session) = super::corpus::read(&folder, &name) else { continue };
@@ -211,7 +211,7 @@ fn outcomes_agree_with_reported_exit_codes() {
 #[test]
 #[ignore = "for labelling by hand"]
 fn print() {
-    let Some(folder) = real::corpus_for("print") else { return };
+    let Some(folder) = corpus::corpus_for("print") else { return };
     #[allow(clippy::disallowed_methods)]
     let wanted = std::env::var("LABEL").unwrap_or_default();
     for name in

@@ -16,7 +16,7 @@ use epitome::store::{Compaction, Scope, Sqlite, Store, Where};
 
 use super::program::{answer, asked, claude, codex, command, epitome, keep, refused, rounds, said, store};
 
-use crate::real;
+use crate::corpus;
 
 /// What is done to each session: compacted and pruned, in its own format and as the messages of the APIs.
 fn ways() -> Vec<(&'static str, Option<&'static str>)> {
@@ -34,14 +34,14 @@ fn ways() -> Vec<(&'static str, Option<&'static str>)> {
 /// is no corpus.
 fn sessions() -> Vec<PathBuf> {
     let files = |folder: PathBuf| {
-        let mut out = real::files(&folder);
+        let mut out = corpus::files(&folder);
         out.sort_by_key(|it| std::fs::metadata(it).unwrap().len());
         out
     };
     let mut out = files(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/sessions"));
     let most = if asked().is_some() { usize::MAX } else { 1 };
     let found: Vec<PathBuf> =
-        real::KINDS.iter().flat_map(|it| files(real::corpus().join(it)).into_iter().take(most)).collect();
+        corpus::KINDS.iter().flat_map(|it| files(corpus::corpus().join(it)).into_iter().take(most)).collect();
     if found.is_empty() {
         eprintln!("SKIPPED: every_session_comes_back on real sessions: no corpus (set EPITOME_CORPUS)");
     }

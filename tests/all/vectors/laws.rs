@@ -10,7 +10,7 @@ use epitome::profiles::BUILT_IN;
 use epitome::sessions::{self, Format, validate};
 use epitome::tokens::{TokenCounter, Tokenizer};
 
-use crate::real;
+use crate::corpus;
 
 fn plan(profile: &Profile, history: &History, counter: &TokenCounter, cause: Cause) -> Plan {
     let model = history.meta.model.as_deref();
@@ -27,7 +27,7 @@ fn plan(profile: &Profile, history: &History, counter: &TokenCounter, cause: Cau
 
 #[test]
 fn printed_renamed_and_loaded_it_plans_the_same() {
-    let sessions = real::of_corpus("printed_renamed_and_loaded_it_plans_the_same", &real::KINDS);
+    let sessions = corpus::of_corpus("printed_renamed_and_loaded_it_plans_the_same", &corpus::KINDS);
     if sessions.is_empty() {
         return;
     }
@@ -48,7 +48,7 @@ fn printed_renamed_and_loaded_it_plans_the_same() {
         .collect();
     let mut compared = 0;
     for path in sessions {
-        let Some(history) = real::history(&path) else { continue };
+        let Some(history) = corpus::history(&path) else { continue };
         let name = path.display();
         let counter = TokenCounter::new(&history, Tokenizer::Auto, None);
         for (built_in, loaded) in &pairs {

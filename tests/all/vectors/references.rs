@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use crate::real;
+use crate::corpus;
 
 /// Rows of a reference that stand together.
 #[derive(Default)]
@@ -75,7 +75,7 @@ fn every_row_of_the_references_is_held_by_something() {
     let index: BTreeSet<&str> =
         include_str!("index.txt").lines().filter_map(|it| Some(it.split_once(" | ")?.0)).collect();
     let project = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let shared = real::corpus().join("..");
+    let shared = corpus::corpus().join("..");
     let reference = |name: &str| {
         let rest = if name == "codex-gemini" { name } else { "opencode-claude-supermemory" };
         std::fs::read_to_string(shared.join(format!("reference/upstream-{rest}.md"))).ok()

@@ -10,7 +10,7 @@ use epitome::history::{History, Kind, Message, Part, Role};
 use epitome::sessions::{self, Memory, Session};
 use epitome::tokens::{Estimator, TokenCounter, Tokenizer};
 
-use crate::real;
+use crate::corpus;
 
 pub(crate) type Read = fn(&dyn sessions::Source) -> epitome::Result<Session>;
 
@@ -34,7 +34,7 @@ const MADE_UP: [&str; 5] = [
 
 #[test]
 fn growth_is_predicted_from_content() {
-    let Some(corpus) = real::corpus_for("growth_is_predicted_from_content") else { return };
+    let Some(corpus) = corpus::corpus_for("growth_is_predicted_from_content") else { return };
     let mut failures = Vec::new();
     println!(
         "Median error of the predicted growth, and how far off the predicted context was in 9 of 10 cases:"

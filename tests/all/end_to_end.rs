@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use crate::real;
+use crate::corpus;
 
 const APIS: [&str; 4] = ["anthropic", "openai-chat", "openai-responses", "gemini"];
 
@@ -99,7 +99,7 @@ fn every_session_of_the_corpus_is_compacted_for_every_api() {
     let home = tempfile::tempdir().unwrap();
     let (mut wrong, mut noops) = (Vec::new(), BTreeMap::new());
     let test = "every_session_of_the_corpus_is_compacted_for_every_api";
-    let sessions = real::of_corpus(test, &real::KINDS);
+    let sessions = corpus::of_corpus(test, &corpus::KINDS);
     for session in &sessions {
         compact_everywhere(home.path(), session, &mut wrong, &mut noops);
     }

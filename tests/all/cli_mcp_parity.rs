@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::real;
+use crate::corpus;
 
 fn inspector() -> Option<PathBuf> {
     let home = std::env::var_os("HOME").map(|it| PathBuf::from(it).join(".cache/agent-clients"));
@@ -21,7 +21,7 @@ fn sessions() -> Vec<PathBuf> {
         let middle =
             |path: &PathBuf| (100_000..2_000_000).contains(&path.metadata().map_or(0, |it| it.len()));
         let mut paths: Vec<PathBuf> =
-            real::files(&real::corpus().join(kind)).into_iter().filter(middle).collect();
+            corpus::files(&corpus::corpus().join(kind)).into_iter().filter(middle).collect();
         paths.sort();
         paths.pop().unwrap_or_else(|| root.join("examples/sessions").join(example))
     };

@@ -12,7 +12,7 @@ use epitome::history::{History, Kind, Message, Role};
 use epitome::sessions::{self, Memory};
 use epitome::tokens::{TokenCounter, Tokenizer};
 
-use crate::real;
+use crate::corpus;
 
 /// A compaction of an agent's own: the session before and after it.
 struct Event {
@@ -188,7 +188,7 @@ const CAUSES: [(&str, &str); 3] = [
 
 #[test]
 fn agrees_with_the_agents_own_compactions() {
-    let (corpus, samples) = (real::corpus(), real::samples());
+    let (corpus, samples) = (corpus::corpus(), corpus::samples());
     if !corpus.is_dir() || !samples.is_dir() {
         eprintln!(
             "SKIPPED: agrees_with_the_agents_own_compactions: no corpus or samples (set EPITOME_CORPUS, EPITOME_CLIENTS)"
@@ -271,7 +271,7 @@ fn agrees_with_the_agents_own_compactions() {
 /// The clearings of outputs of its own that the corpus holds: which results went.
 #[test]
 fn clears_what_the_agent_cleared() {
-    let Some(corpus) = real::corpus_for("clears_what_the_agent_cleared") else { return };
+    let Some(corpus) = corpus::corpus_for("clears_what_the_agent_cleared") else { return };
     const PLACEHOLDER: &str = "[Old tool result content cleared]";
     let profile = epitome::profiles::built_in("claude-code").unwrap();
     let mut found = 0;
