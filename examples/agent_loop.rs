@@ -36,14 +36,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
         let session = engine.open(
             &SessionRef::Inline(serde_json::to_vec(&messages)?),
-            Some(Format::Anthropic),
+            Some(Format::ANTHROPIC),
             None,
         )?;
         let before = engine.estimate(&session, &ask, None)?.tokens;
         if before > 6_000 {
             let compacted = engine.compact(&session, &ask)?;
             if let Some(history) = compacted.history {
-                messages = serde_json::from_slice(&sessions::messages(&history, Format::Anthropic).0)?;
+                messages = serde_json::from_slice(&sessions::messages(&history, Format::ANTHROPIC).0)?;
             }
             println!(
                 "turn {turn}: {before} → {} tokens, {} messages",

@@ -178,7 +178,7 @@ pub fn split_point() -> Vec<Row> {
     let file = folder().join("contents.json");
     std::fs::write(&file, &json).unwrap();
     let source = Memory::new("contents", json);
-    let history = sessions::read(&source, Some(Format::Gemini)).unwrap().history;
+    let history = sessions::read(&source, Some(Format::GEMINI)).unwrap().history;
     let messages: Vec<&Message> = history.messages().iter().collect();
     assert_eq!(messages.len(), 10_000);
     // A text is weighed when it is read, on all cores; here that is done again, so that nothing is had for free.

@@ -93,7 +93,7 @@ impl Bench {
 }
 
 /// The APIs whose plain messages are written.
-const APIS: [Format; 4] = [Format::Anthropic, Format::OpenAiChat, Format::OpenAiResponses, Format::Gemini];
+const APIS: [Format; 4] = [Format::ANTHROPIC, Format::OPENAI_CHAT, Format::OPENAI_RESPONSES, Format::GEMINI];
 
 /// Writes a session without a change: patched it has the same bytes, and what is written anew is read as the same
 /// messages and written again as the same JSON. The error names what is not so.

@@ -33,16 +33,16 @@ const SLOW: Duration = Duration::from_secs(2);
 
 /// Every format with its example session.
 const FORMATS: [(Format, &str); 10] = [
-    (Format::ClaudeCode, "claude-code.jsonl"),
-    (Format::Codex, "codex.jsonl"),
-    (Format::GeminiCli, "gemini-cli.jsonl"),
-    (Format::OpenCode, "opencode.json"),
-    (Format::Pi, "pi.jsonl"),
-    (Format::SweAgent, "swe-agent.traj"),
-    (Format::Anthropic, "anthropic.json"),
-    (Format::OpenAiChat, "openai-chat.json"),
-    (Format::OpenAiResponses, "openai-responses.json"),
-    (Format::Gemini, "gemini.json"),
+    (Format::CLAUDE_CODE, "claude-code.jsonl"),
+    (Format::CODEX, "codex.jsonl"),
+    (Format::GEMINI_CLI, "gemini-cli.jsonl"),
+    (Format::OPENCODE, "opencode.json"),
+    (Format::PI, "pi.jsonl"),
+    (Format::SWE_AGENT, "swe-agent.traj"),
+    (Format::ANTHROPIC, "anthropic.json"),
+    (Format::OPENAI_CHAT, "openai-chat.json"),
+    (Format::OPENAI_RESPONSES, "openai-responses.json"),
+    (Format::GEMINI, "gemini.json"),
 ];
 
 fn case_of(document: &Document, seed: u64, number: u64) -> Vec<u8> {

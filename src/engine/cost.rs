@@ -344,10 +344,10 @@ fn millionths(dollars: f64) -> u64 {
 
 fn api_format(api: Api) -> Format {
     match api {
-        Api::Anthropic => Format::Anthropic,
-        Api::OpenaiChat => Format::OpenAiChat,
-        Api::OpenaiResponses => Format::OpenAiResponses,
-        Api::Gemini => Format::Gemini,
+        Api::Anthropic => Format::ANTHROPIC,
+        Api::OpenaiChat => Format::OPENAI_CHAT,
+        Api::OpenaiResponses => Format::OPENAI_RESPONSES,
+        Api::Gemini => Format::GEMINI,
     }
 }
 

@@ -46,7 +46,9 @@ impl Opened {
     /// The directory that its agent files it under. In a session of Claude Code, whose rows name the directory that the
     /// shell is in, this is the session's own: what is kept of it is found from there.
     fn started_in(mut self, cwd: Option<PathBuf>) -> Self {
-        if let (Format::ClaudeCode, Some(cwd)) = (self.session.format, &cwd) {
+        if self.session.format == Format::CLAUDE_CODE
+            && let Some(cwd) = &cwd
+        {
             self.session.history.meta.cwd = Some(cwd.display().to_string().into());
         }
         Self { cwd, ..self }
@@ -316,7 +318,7 @@ fn read_database(reader: &Reader<'_>, database: &Path, id: &str) -> Result<Opene
     let bytes = agents::opencode::export(database, id)?;
     let name = format!("{}#{id}", database.display());
     let source = Box::new(Memory::new(name.as_str(), bytes));
-    read_by(reader, source, Some(Format::OpenCode), Some(PathBuf::from(name)))
+    read_by(reader, source, Some(Format::OPENCODE), Some(PathBuf::from(name)))
 }
 
 pub(super) fn open_path(path: &Path, format: Option<Format>) -> Result<Opened> {

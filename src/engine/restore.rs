@@ -403,7 +403,7 @@ impl Undo<'_> {
 /// from then on.
 fn moved(format: Format, path: &Path) -> PathBuf {
     let journal = path.with_extension("jsonl");
-    if format == Format::GeminiCli && journal.exists() { journal } else { path.to_owned() }
+    if format == Format::GEMINI_CLI && journal.exists() { journal } else { path.to_owned() }
 }
 
 pub(super) fn changed(path: &Path) -> Error {

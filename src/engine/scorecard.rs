@@ -188,7 +188,7 @@ impl Engine {
 /// A history without a file.
 fn session(history: History) -> Session {
     Session {
-        format: Format::Anthropic,
+        format: Format::ANTHROPIC,
         records: Vec::new(),
         of_message: Default::default(),
         notes: Vec::new(),

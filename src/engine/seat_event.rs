@@ -42,9 +42,9 @@ impl Engine {
             Client::OpenCode => (self.opencode_event(event)?, None),
             Client::Pi => {
                 let bytes = event["session"].as_str().unwrap_or_default().as_bytes();
-                let opened = read(Box::new(Memory::new("event", bytes)), Some(Format::Pi), None)?;
+                let opened = read(Box::new(Memory::new("event", bytes)), Some(Format::PI), None)?;
                 let file = event["file"].as_str().map(std::path::Path::new);
-                (opened, file.and_then(|it| open_path(it, Some(Format::Pi)).ok()))
+                (opened, file.and_then(|it| open_path(it, Some(Format::PI)).ok()))
             }
             Client::GeminiCli => {
                 let path = std::path::PathBuf::from(event["transcript_path"].as_str().unwrap_or_default());
@@ -62,7 +62,7 @@ impl Engine {
                 };
                 ask.cause = seat::cause(&json!({ "trigger": trigger }));
                 ask.focus = focus;
-                let mut opened = open_path(&path, Some(Format::GeminiCli))?;
+                let mut opened = open_path(&path, Some(Format::GEMINI_CLI))?;
                 opened.session.history = gemini_cli::conversation(opened.session.history);
                 (opened, None)
             }
@@ -95,13 +95,13 @@ impl Engine {
     fn opencode_event(&self, event: &Value) -> Result<Opened> {
         let id = event["session_id"].as_str().filter(|it| !it.is_empty());
         let id = id.ok_or_else(|| Error::new(Kind::Input, "expected session_id in the event, found none"))?;
-        self.open(&SessionRef::Named(id.to_owned()), Some(Format::OpenCode), Some(Agent::OpenCode.name()))
+        self.open(&SessionRef::Named(id.to_owned()), Some(Format::OPENCODE), Some(Agent::OpenCode.name()))
     }
 
     /// The messages that Claude Code hands over, and its transcript, which is what a user wants back.
     fn claude_event(&self, event: &Value) -> Result<(Opened, Option<Opened>)> {
         let bytes = claude_code::messages(event)?;
-        let mut opened = read(Box::new(Memory::new("event", bytes)), Some(Format::Anthropic), None)?;
+        let mut opened = read(Box::new(Memory::new("event", bytes)), Some(Format::ANTHROPIC), None)?;
         // A sub-agent's messages are in no transcript of their own that anybody resumes.
         let sub_agent = event["agentId"].is_string();
         let transcript = if sub_agent { None } else { self.transcript(claude_code::last_row(event)) };
@@ -149,6 +149,6 @@ impl Engine {
             }
             std::thread::sleep(Duration::from_millis(40));
         };
-        Some((open_path(&path, Some(Format::ClaudeCode)).ok()?, whole))
+        Some((open_path(&path, Some(Format::CLAUDE_CODE)).ok()?, whole))
     }
 }

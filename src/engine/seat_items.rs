@@ -60,9 +60,9 @@ impl Engine {
         if text.is_empty() {
             return Err(Error::new(Kind::Rejected, "expected a summary, found none"));
         }
-        let messages = match ask.format {
-            Format::OpenAiResponses => None,
-            format => Some(valid_messages(&seated.history, format)?),
+        let messages = match ask.format == Format::OPENAI_RESPONSES {
+            true => None,
+            false => Some(valid_messages(&seated.history, ask.format)?),
         };
         Ok(ItemsDone {
             text,
@@ -77,7 +77,7 @@ impl Engine {
         let mut found = agents::find(&self.config.agents, thread);
         found.retain(|it| it.agent == Agent::Codex && it.id == thread);
         let [one] = found.as_slice() else { return None };
-        open_path(&one.path, Some(Format::Codex)).ok()
+        open_path(&one.path, Some(Format::CODEX)).ok()
     }
 }
 

@@ -56,7 +56,7 @@ pub fn response(asked: Asked, stream: bool, made: &Made) -> Response<Body> {
 fn listed(asked: Asked, id: &str, messages: &[u8], made: &Made) -> Response<Body> {
     let messages: Value = serde_json::from_slice(messages).unwrap_or_default();
     let whole = match asked {
-        Asked::Compact(Format::Anthropic) => {
+        Asked::Compact(api) if api == Format::ANTHROPIC => {
             json!({"id": format!("cmp_{id}"), "type": "compaction", "model": made.model,
             "messages": messages, "usage": {"input_tokens": 0, "output_tokens": 0}})
         }
@@ -139,7 +139,7 @@ mod tests {
             serde_json::from_str(&text(response(Asked::Trigger, false, &made(true))).await).unwrap();
         assert_eq!(whole["output"][0]["encrypted_content"], "EPITOME1.x");
         let items: Value = serde_json::from_str(
-            &text(response(Asked::Compact(Format::OpenAiResponses), true, &made(false))).await,
+            &text(response(Asked::Compact(Format::OPENAI_RESPONSES), true, &made(false))).await,
         )
         .unwrap();
         assert_eq!(items["object"], "response.compaction");

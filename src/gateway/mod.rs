@@ -261,7 +261,7 @@ impl Gateway {
     ) -> Result<(Made, (u64, u64), Option<String>)> {
         let engine = (self.engines)(owner)?;
         let (prompts, format) = match ask.asked {
-            Asked::Prompt | Asked::Trigger => (Prompts::Kept, Format::OpenAiResponses),
+            Asked::Prompt | Asked::Trigger => (Prompts::Kept, Format::OPENAI_RESPONSES),
             Asked::Compact(format) => (Prompts::Dropped, format),
         };
         let at = engine.now / 1000;

@@ -47,9 +47,9 @@ impl Endpoint {
             return path.ends_with("/responses").then_some(Self::Responses);
         };
         let apis = [
-            ("/responses", Format::OpenAiResponses),
-            ("/messages", Format::Anthropic),
-            ("/chat/completions", Format::OpenAiChat),
+            ("/responses", Format::OPENAI_RESPONSES),
+            ("/messages", Format::ANTHROPIC),
+            ("/chat/completions", Format::OPENAI_CHAT),
         ];
         apis.into_iter().find(|(path, _)| api.ends_with(path)).map(|it| Self::Compact(it.1))
     }
@@ -92,8 +92,8 @@ impl Request {
     pub fn read(body: &str, endpoint: Endpoint) -> Option<Self> {
         let read: Body<'_> = serde_json::from_str(body).ok()?;
         let list = match endpoint {
-            Endpoint::Responses | Endpoint::Compact(Format::OpenAiResponses) => read.input,
-            Endpoint::Compact(_) => read.messages,
+            Endpoint::Compact(api) if api != Format::OPENAI_RESPONSES => read.messages,
+            Endpoint::Responses | Endpoint::Compact(_) => read.input,
         };
         let raw: Vec<&RawValue> = serde_json::from_str(list?.get()).ok()?;
         let start = body.as_ptr() as usize;
@@ -211,10 +211,10 @@ mod tests {
         assert_eq!(Endpoint::at("/v1/responses"), Some(Endpoint::Responses));
         assert_eq!(
             Endpoint::at("/backend-api/codex/responses/compact"),
-            Some(Endpoint::Compact(Format::OpenAiResponses))
+            Some(Endpoint::Compact(Format::OPENAI_RESPONSES))
         );
-        assert_eq!(Endpoint::at("/v1/messages/compact"), Some(Endpoint::Compact(Format::Anthropic)));
-        assert_eq!(Endpoint::at("/v1/chat/completions/compact"), Some(Endpoint::Compact(Format::OpenAiChat)));
+        assert_eq!(Endpoint::at("/v1/messages/compact"), Some(Endpoint::Compact(Format::ANTHROPIC)));
+        assert_eq!(Endpoint::at("/v1/chat/completions/compact"), Some(Endpoint::Compact(Format::OPENAI_CHAT)));
         for other in ["/v1/responses/resp_1", "/v1/messages", "/v1/chat/completions", "/compact"] {
             assert_eq!(Endpoint::at(other), None, "{other}");
         }
@@ -247,7 +247,7 @@ mod tests {
         let found: Value = serde_json::from_slice(&request.conversation(&body.to_string())).unwrap();
         assert_eq!(found, json!([said]));
         let body = json!({"input": [said]}).to_string();
-        let request = Request::read(&body, Endpoint::Compact(Format::OpenAiResponses)).unwrap();
+        let request = Request::read(&body, Endpoint::Compact(Format::OPENAI_RESPONSES)).unwrap();
         assert_eq!(request.conversation(&body), json!([said]).to_string().into_bytes());
     }
 }

@@ -87,7 +87,7 @@ mod tests {
         let summary = framed_summary(&format!("Earlier conversation compacted: {MARK}h.c.t"));
         assert_eq!(new, text.replace(&item, &recognise::message(&summary).to_string()));
         assert!(!holds(new.as_bytes()) && holds(text.as_bytes()));
-        let session = sessions::read(&Memory::new("r", new.into_bytes()), Some(Format::Codex)).unwrap();
+        let session = sessions::read(&Memory::new("r", new.into_bytes()), Some(Format::CODEX)).unwrap();
         let kinds: Vec<Why> = session.history.messages().iter().map(|it| it.kind).collect();
         assert_eq!(kinds, [Why::Said, Why::Summary, Why::Said]);
         let refused = opened(&text, &|_| Err(Error::new(Kind::Refused, "no")));

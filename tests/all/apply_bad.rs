@@ -304,9 +304,9 @@ fn doubled_outputs_of_one_call_are_mended() {
             assert_eq!(done["status"], "compacted", "{what}, {profile}: {done}");
             warned |= done["warnings"].to_string().contains("a second output of a call");
             let made = Memory::new("made", fs::read(&out).unwrap());
-            let history = sessions::read(&made, Some(Format::Codex)).unwrap().history;
-            let (messages, _) = sessions::messages(&history, Format::OpenAiResponses);
-            assert_eq!(validate::check(Format::OpenAiResponses, &messages), [], "{what}, {profile}");
+            let history = sessions::read(&made, Some(Format::CODEX)).unwrap().history;
+            let (messages, _) = sessions::messages(&history, Format::OPENAI_RESPONSES);
+            assert_eq!(validate::check(Format::OPENAI_RESPONSES, &messages), [], "{what}, {profile}");
         }
     }
     assert!(warned, "what was left out is told nowhere");

@@ -18,14 +18,14 @@ fn mutated_sessions_are_read_and_written_or_refused() {
     let count = std::env::var("EPITOME_MUTATIONS").ok().and_then(|it| it.parse().ok()).unwrap_or(60);
     let mut finds = BTreeMap::new();
     for (format, name) in [
-        (Format::ClaudeCode, "claude-code.jsonl"),
-        (Format::Codex, "codex.jsonl"),
-        (Format::GeminiCli, "gemini-cli.jsonl"),
-        (Format::OpenCode, "opencode.json"),
-        (Format::Anthropic, "anthropic.json"),
-        (Format::OpenAiChat, "openai-chat.json"),
-        (Format::OpenAiResponses, "openai-responses.json"),
-        (Format::Gemini, "gemini.json"),
+        (Format::CLAUDE_CODE, "claude-code.jsonl"),
+        (Format::CODEX, "codex.jsonl"),
+        (Format::GEMINI_CLI, "gemini-cli.jsonl"),
+        (Format::OPENCODE, "opencode.json"),
+        (Format::ANTHROPIC, "anthropic.json"),
+        (Format::OPENAI_CHAT, "openai-chat.json"),
+        (Format::OPENAI_RESPONSES, "openai-responses.json"),
+        (Format::GEMINI, "gemini.json"),
     ] {
         let text = String::from_utf8(crate::apply::example(name)).unwrap();
         assert_eq!(bench.run(format, text.as_bytes(), 0), Ok(Seen::Written(1)), "{name}");

@@ -186,7 +186,7 @@ impl Bench {
 
     /// What the hooks say: before a compaction, after it, and once more with what the summary left out.
     fn hooks(&self, before: &str, after: &[u8], out: &mut Voices) {
-        let ending = if self.format == Format::OpenCode { "json" } else { "jsonl" };
+        let ending = if self.format == Format::OPENCODE { "json" } else { "jsonl" };
         let path = self.home.path().join(format!("session-{}.{ending}", self.count));
         let event = |moment: Moment, summary: Option<&str>| Event {
             agent: self.agent,
@@ -289,28 +289,28 @@ fn check(format: Format) {
 
 #[test]
 fn nothing_speaks_as_the_user_in_claude_code() {
-    check(Format::ClaudeCode);
+    check(Format::CLAUDE_CODE);
 }
 
 #[test]
 fn nothing_speaks_as_the_user_in_codex() {
-    check(Format::Codex);
+    check(Format::CODEX);
 }
 
 #[test]
 fn nothing_speaks_as_the_user_in_gemini_cli() {
-    check(Format::GeminiCli);
+    check(Format::GEMINI_CLI);
 }
 
 #[test]
 fn nothing_speaks_as_the_user_in_opencode() {
-    check(Format::OpenCode);
+    check(Format::OPENCODE);
 }
 
 /// What the user did say, refused and answered is told, and told as the user's.
 #[test]
 fn what_the_user_refused_and_answered_is_told() {
-    for format in [Format::ClaudeCode, Format::Codex, Format::GeminiCli, Format::OpenCode] {
+    for format in [Format::CLAUDE_CODE, Format::CODEX, Format::GEMINI_CLI, Format::OPENCODE] {
         let mut bench = Bench::new(format);
         let voices = bench.voices(&harmless(Place::Output));
         for verb in ["handoff", "compact", "hook before a compaction", "second compaction"] {

@@ -16,6 +16,7 @@ pub mod pi;
 pub mod swe_agent;
 pub mod wire;
 
+mod format;
 pub mod validate;
 
 pub mod cursor;
@@ -29,9 +30,11 @@ mod refusal;
 #[cfg(test)]
 mod tests;
 
+use format::Api;
 use history::error::{Error, Kind, Result};
 use history::{History, Kind as Why, Part, Role, Text};
 
+pub use format::Format;
 pub use history::SUMMARY_START;
 pub use wire::messages;
 
@@ -95,62 +98,46 @@ impl Source for Memory {
     }
 }
 
-/// How a session is written down.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Format {
-    /// Claude Code `.jsonl`.
-    ClaudeCode,
-    /// Codex `rollout-*.jsonl`.
-    Codex,
-    /// Gemini CLI `.jsonl` or the older `.json`.
-    GeminiCli,
-    /// OpenCode's export `.json`.
-    OpenCode,
-    /// pi `.jsonl`; read only.
-    Pi,
-    /// SWE-agent `.traj`; read only.
-    SweAgent,
-    /// Anthropic Messages: an array, or a request body that holds one.
-    Anthropic,
-    /// OpenAI chat completions messages.
-    OpenAiChat,
-    /// OpenAI Responses input items.
-    OpenAiResponses,
-    Gemini,
-}
-
 impl Format {
-    /// All of them, native ones first.
+    /// Claude Code `.jsonl`.
+    pub const CLAUDE_CODE: Self = Self(&claude_code::ROW);
+    /// Codex `rollout-*.jsonl`.
+    pub const CODEX: Self = Self(&codex::ROW);
+    /// Gemini CLI `.jsonl` or the older `.json`.
+    pub const GEMINI_CLI: Self = Self(&gemini_cli::ROW);
+    /// OpenCode's export `.json`.
+    pub const OPENCODE: Self = Self(&opencode::ROW);
+    /// pi `.jsonl`; read only.
+    pub const PI: Self = Self(&pi::ROW);
+    /// SWE-agent `.traj`; read only.
+    pub const SWE_AGENT: Self = Self(&swe_agent::ROW);
+    /// Anthropic Messages: an array, or a request body that holds one.
+    pub const ANTHROPIC: Self = Self(&wire::ANTHROPIC);
+    /// OpenAI chat completions messages.
+    pub const OPENAI_CHAT: Self = Self(&wire::OPENAI_CHAT);
+    /// OpenAI Responses input items.
+    pub const OPENAI_RESPONSES: Self = Self(&wire::OPENAI_RESPONSES);
+    /// Gemini contents.
+    pub const GEMINI: Self = Self(&wire::GEMINI);
+
+    /// All of them, native ones first; in this order a session is recognised.
     pub const ALL: [Self; 10] = [
-        Self::ClaudeCode,
-        Self::Codex,
-        Self::GeminiCli,
-        Self::OpenCode,
-        Self::Pi,
-        Self::SweAgent,
-        Self::Anthropic,
-        Self::OpenAiChat,
-        Self::OpenAiResponses,
-        Self::Gemini,
+        Self::CLAUDE_CODE,
+        Self::CODEX,
+        Self::GEMINI_CLI,
+        Self::OPENCODE,
+        Self::PI,
+        Self::SWE_AGENT,
+        Self::ANTHROPIC,
+        Self::OPENAI_CHAT,
+        Self::OPENAI_RESPONSES,
+        Self::GEMINI,
     ];
 
-    /// The name used in arguments and JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ClaudeCode => "claude-code",
-            Self::Codex => "codex",
-            Self::GeminiCli => "gemini-cli",
-            Self::OpenCode => "opencode",
-            Self::Pi => "pi",
-            Self::SweAgent => "swe-agent",
-            Self::Anthropic => "anthropic",
-            Self::OpenAiChat => "openai-chat",
-            Self::OpenAiResponses => "openai-responses",
-            Self::Gemini => "gemini",
-        }
-    }
-
     /// The format of that name.
+    ///
+    /// # Errors
+    /// [`Kind::Arguments`] for one that is not known.
     pub fn named(name: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|it| it.name() == name).ok_or_else(|| {
             let names: Vec<_> = Self::ALL.iter().map(|it| it.name()).collect();
@@ -160,22 +147,18 @@ impl Format {
 
     /// The API whose messages this format's agent sends: itself for plain messages.
     pub fn api(self) -> Self {
+        self.0.api.format()
+    }
+}
+
+impl Api {
+    fn format(self) -> Format {
         match self {
-            Self::ClaudeCode | Self::Anthropic | Self::Pi => Self::Anthropic,
-            Self::Codex | Self::OpenAiResponses => Self::OpenAiResponses,
-            Self::GeminiCli | Self::Gemini => Self::Gemini,
-            Self::OpenCode | Self::SweAgent | Self::OpenAiChat => Self::OpenAiChat,
+            Self::Anthropic => Format::ANTHROPIC,
+            Self::OpenAiChat => Format::OPENAI_CHAT,
+            Self::OpenAiResponses => Format::OPENAI_RESPONSES,
+            Self::Gemini => Format::GEMINI,
         }
-    }
-
-    /// Whether it is plain messages of an API.
-    pub fn is_wire(self) -> bool {
-        self.api() == self
-    }
-
-    /// Whether sessions of this format are only read: their content is written as plain messages of [`Self::api`].
-    pub fn is_read_only(self) -> bool {
-        matches!(self, Self::Pi | Self::SweAgent)
     }
 }
 
@@ -365,16 +348,8 @@ pub fn sniff(source: &dyn Source) -> Result<Format> {
         return Err(Error::new(Kind::Input, what).at(source.name(), None));
     }
     let first = history::json::mend(bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes));
-    let native: [(Format, fn(&str) -> bool); 6] = [
-        (Format::ClaudeCode, claude_code::sniff),
-        (Format::Codex, codex::sniff),
-        (Format::GeminiCli, gemini_cli::sniff),
-        (Format::OpenCode, opencode::sniff),
-        (Format::Pi, pi::sniff),
-        (Format::SweAgent, swe_agent::sniff),
-    ];
-    let found = native.iter().find(|(_, sniff)| sniff(&first)).map(|(format, _)| *format);
-    let found = found.or_else(|| wire::sniff(&first)).or_else(|| of_folder(source.name(), &first));
+    let native = Format::ALL.into_iter().find(|it| it.0.recognise.is_some_and(|it| it(&first)));
+    let found = native.or_else(|| wire::sniff(&first)).or_else(|| of_folder(source.name(), &first));
     found.ok_or_else(|| {
         if first.trim().is_empty() {
             return Error::new(Kind::Input, "the file is empty; expected a session").at(source.name(), None);
@@ -400,13 +375,8 @@ fn of_folder(path: &str, first_lines: &str) -> Option<Format> {
         return None;
     }
     let path = path.replace('\\', "/");
-    let lies = |folder: &str, end: &str| path.contains(folder) && path.ends_with(end);
-    match () {
-        () if lies("/.claude/projects/", ".jsonl") => Some(Format::ClaudeCode),
-        () if lies("/.codex/sessions/", ".jsonl") => Some(Format::Codex),
-        () if lies("/.gemini/tmp/", ".json") || lies("/.gemini/tmp/", ".jsonl") => Some(Format::GeminiCli),
-        () => None,
-    }
+    let lies = |(folder, ends): (&str, &[&str])| path.contains(folder) && ends.iter().any(|it| path.ends_with(it));
+    Format::ALL.into_iter().find(|it| it.0.folder.is_some_and(lies))
 }
 
 /// Reads a session in the named format, or the one it looks like.
@@ -415,17 +385,7 @@ pub fn read(source: &dyn Source, format: Option<Format>) -> Result<Session> {
         Some(format) => format,
         None => sniff(source)?,
     };
-    let session = match format {
-        Format::ClaudeCode => claude_code::read(source),
-        Format::Codex => codex::read(source),
-        Format::GeminiCli => gemini_cli::read(source),
-        Format::OpenCode => opencode::read(source),
-        Format::Pi => pi::read(source),
-        Format::SweAgent => swe_agent::read(source),
-        Format::Anthropic | Format::OpenAiChat | Format::OpenAiResponses | Format::Gemini => {
-            wire::read(source, format)
-        }
-    }?;
+    let session = (format.0.read)(source)?;
     Ok(Session { history: session.history.side_by_side(), ..session })
 }
 
@@ -464,32 +424,17 @@ pub fn scan(source: &dyn Source, format: Option<Format>, keep: &Keep) -> Result<
         Some(format) => format,
         None => sniff(source)?,
     };
-    match format {
-        Format::ClaudeCode => claude_code::scan(source, keep),
-        Format::Codex => codex::scan(source, keep),
-        Format::GeminiCli => gemini_cli::scan(source, keep),
-        Format::OpenCode => opencode::scan(source, keep),
-        Format::Pi
-        | Format::SweAgent
-        | Format::Anthropic
-        | Format::OpenAiChat
-        | Format::OpenAiResponses
-        | Format::Gemini => read(source, Some(format)),
+    match format.0.scan {
+        Some(scan) => scan(source, keep),
+        None => read(source, Some(format)),
     }
 }
 
 /// What is to be written so that `session` becomes `after`.
 pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
-    match session.format {
-        Format::ClaudeCode => claude_code::write(source, session, after, mode),
-        Format::Codex => codex::write(source, session, after, mode),
-        Format::GeminiCli => gemini_cli::write(source, session, after, mode),
-        Format::OpenCode => opencode::write(source, session, after, mode),
-        Format::Pi => pi::write(source, session, after, mode),
-        Format::SweAgent => swe_agent::write(source, session, after, mode),
-        Format::Anthropic | Format::OpenAiChat | Format::OpenAiResponses | Format::Gemini => {
-            wire::write(source, session, after, mode)
-        }
+    match session.format.0.write {
+        Some(write) => write(source, session, after, mode),
+        None => unchanged(source, session, after, mode),
     }
 }
 
@@ -503,22 +448,11 @@ pub fn carry(source: &dyn Source, session: &Session, after: &History, to: Format
     if session.format == to {
         return write(source, session, after, Mode::New);
     }
-    let after = &without_instructions(after);
-    match to {
-        Format::ClaudeCode => claude_code::write(source, session, after, Mode::New),
-        Format::OpenCode => opencode::write(source, session, after, Mode::New),
-        Format::Codex => Ok(codex::fresh(session, after)),
-        Format::GeminiCli => gemini_cli::fresh(session, after),
-        Format::Pi
-        | Format::SweAgent
-        | Format::Anthropic
-        | Format::OpenAiChat
-        | Format::OpenAiResponses
-        | Format::Gemini => {
-            let what = format!("expected an agent to carry a session over to, found {}", to.name());
-            Err(Error::new(Kind::Arguments, what))
-        }
-    }
+    let Some(carry) = to.0.carry else {
+        let what = format!("expected an agent to carry a session over to, found {}", to.name());
+        return Err(Error::new(Kind::Arguments, what));
+    };
+    carry(source, session, &without_instructions(after))
 }
 
 fn without_instructions(after: &History) -> History {

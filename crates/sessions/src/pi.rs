@@ -8,11 +8,24 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::Value;
 
-use super::{
-    Format, Mode, Note, PastCompaction, Session, Source, Written, derive, is_cleared, lines::each_line,
-};
+use super::format::{Api, Row};
+use super::requests::{Collector, each_row, text, time};
+use super::{Format, Note, PastCompaction, Session, Source, derive, is_cleared, lines::each_line};
 use history::error::{Error, Kind as ErrorKind, Result};
 use history::{Call, History, Kind, Media, MediaKind, Message, Meta, Output, Part, Reasoning, Role, Usage};
+
+pub(crate) static ROW: Row = Row {
+    name: "pi",
+    api: Api::Anthropic,
+    is_signed: false,
+    folder: None,
+    recognise: Some(sniff),
+    read,
+    scan: None,
+    write: None,
+    carry: None,
+    requests: Some(requests),
+};
 
 /// What pi puts around a compaction's summary (pi 0.5x, `messages.ts`).
 const SUMMARY: (&str, &str) = (
@@ -96,12 +109,7 @@ pub fn read(source: &dyn Source) -> Result<Session> {
         message.from = Some(index as u32);
     }
     let history = History::new(messages, meta(&entries, out.model));
-    Ok(Session { format: Format::Pi, records, of_message, notes: out.notes, past, history })
-}
-
-/// Nothing is written in this format; a patch of an unchanged history gives the source.
-pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
-    super::unchanged(source, session, after, mode)
+    Ok(Session { format: Format::PI, records, of_message, notes: out.notes, past, history })
 }
 
 struct Entry {
@@ -366,7 +374,7 @@ fn execution(message: &Value) -> String {
     out
 }
 
-pub(super) fn usage(usage: &Value) -> Option<Usage> {
+fn usage(usage: &Value) -> Option<Usage> {
     // Nothing real comes near this bound; sums of what is below it cannot overflow.
     let get = |key: &str| usage[key].as_u64().unwrap_or_default().min(1 << 48);
     let out = Usage {
@@ -380,10 +388,31 @@ pub(super) fn usage(usage: &Value) -> Option<Usage> {
     (out.context() > 0).then_some(out)
 }
 
+/// Every request that was reported, also of messages that are not sent any more.
+fn requests(source: &dyn Source, out: &mut Collector) -> Result<()> {
+    each_row(source, |row| request(&row, out))
+}
+
+fn request(row: &Value, out: &mut Collector) {
+    let (at, message) = (time(row), &row["message"]);
+    match (row["type"].as_str(), message["role"].as_str()) {
+        (Some("compaction"), _) => out.compaction(),
+        (Some("message"), Some("user")) => out.prompt(at, &text(&message["content"]).unwrap_or_default()),
+        (Some("message"), Some("assistant")) => {
+            out.model(&message["model"]);
+            if let Some(usage) = usage(&message["usage"]) {
+                out.response(row["id"].as_str().unwrap_or_default(), at, usage, false);
+            }
+        }
+        (Some("message"), _) => out.sent(at),
+        _ => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Memory;
+    use crate::{Memory, Mode, write};
 
     fn shown(lines: &[&str]) -> (String, Session) {
         let session = read(&Memory::new("t", lines.join("\n"))).unwrap();

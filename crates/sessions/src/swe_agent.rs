@@ -9,9 +9,23 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Format, Mode, Note, Record, Session, Source, Written, document};
+use super::format::{Api, Row};
+use super::{Format, Note, Record, Session, Source, document};
 use history::error::{Error, Kind as ErrorKind, Result};
 use history::{Call, History, Kind, Media, MediaKind, Message, Meta, Output, Part, Role};
+
+pub(crate) static ROW: Row = Row {
+    name: "swe-agent",
+    api: Api::OpenAiChat,
+    is_signed: false,
+    folder: None,
+    recognise: Some(sniff),
+    read,
+    scan: None,
+    write: None,
+    carry: None,
+    requests: None,
+};
 
 /// Whether the first bytes, mended, are surely a trajectory: a first step with action and observation, or, without
 /// steps, a history whose messages name their agent.
@@ -78,12 +92,7 @@ pub fn read(source: &dyn Source) -> Result<Session> {
         message.from = Some(index as u32);
     }
     let history = History::new(messages, meta);
-    Ok(Session { format: Format::SweAgent, records, of_message, notes: out.notes, past: Vec::new(), history })
-}
-
-/// Nothing is written in this format; a patch of an unchanged history gives the source.
-pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
-    super::unchanged(source, session, after, mode)
+    Ok(Session { format: Format::SWE_AGENT, records, of_message, notes: out.notes, past: Vec::new(), history })
 }
 
 /// An object, or one that was written into a string.

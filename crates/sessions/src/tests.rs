@@ -41,7 +41,7 @@ pub(super) fn sessions() -> Vec<(String, Vec<u8>)> {
 fn same(name: &str, bytes: &[u8]) -> Option<()> {
     let source = Memory::new(name, bytes);
     let format = sniff(&source).ok()?;
-    if !matches!(format, Format::ClaudeCode | Format::Codex | Format::GeminiCli | Format::OpenCode) {
+    if format.is_wire() || format.is_read_only() {
         return None;
     }
     let (whole, live) = (read(&source, Some(format)).ok()?, scan(&source, Some(format), &|_, _| None).ok()?);
@@ -128,12 +128,12 @@ fn what_is_not_live_is_not_read() {
 #[test]
 fn usual_records_are_read_as_unusual_ones() {
     // A field that changes nothing, and that no usual record begins with.
-    let oddity = |format, line: &[u8]| match format {
-        Format::ClaudeCode if memmem::find(line, b"compactMetadata").is_none() => {
+    let oddity = |format: Format, line: &[u8]| match format.name() {
+        "claude-code" if memmem::find(line, b"compactMetadata").is_none() => {
             Some("\"compactMetadata\":null,")
         }
-        Format::Codex => Some("\"payload\":null,"),
-        Format::GeminiCli => Some("\"epitome\":null,"),
+        "codex" => Some("\"payload\":null,"),
+        "gemini-cli" => Some("\"epitome\":null,"),
         _ => None,
     };
     let odd = |format, bytes: &[u8]| {
@@ -194,28 +194,28 @@ fn sessions_are_recognised() {
         (
             "kind first",
             format!(r#"{{"kind":"main","messages":{gemini},"sessionId":"s","projectHash":"h"}}"#),
-            Format::GeminiCli,
+            Format::GEMINI_CLI,
         ),
-        ("no projectHash", format!(r#"{{"sessionId":"s","messages":{gemini}}}"#), Format::GeminiCli),
+        ("no projectHash", format!(r#"{{"sessionId":"s","messages":{gemini}}}"#), Format::GEMINI_CLI),
         (
             "messages first",
             format!(r#"{{"messages":[{{"info":{info},"parts":[{part}]}}],"info":{{"id":"ses_1"}}}}"#),
-            Format::OpenCode,
+            Format::OPENCODE,
         ),
         (
             "parts first",
             format!(r#"{{"messages":[{{"parts":[{part}],"info":{info}}}],"info":{{"id":"ses_1"}}}}"#),
-            Format::OpenCode,
+            Format::OPENCODE,
         ),
         (
             "another id",
             format!(r#"{{"info":{{"id":"s1"}},"messages":[{{"info":{info},"parts":[]}}]}}"#),
-            Format::OpenCode,
+            Format::OPENCODE,
         ),
         (
             "/home/dev/.claude/projects/-p/a.jsonl",
             r#"{"type":"mode","mode":"default","sessionId":"s"}"#.to_owned(),
-            Format::ClaudeCode,
+            Format::CLAUDE_CODE,
         ),
     ] {
         let source = Memory::new(name, text);

@@ -125,7 +125,7 @@ mod tests {
             {"role": "user", "text": "", "toolUses": [], "toolResults": [{"tool_use_id": "t1", "text": "one", "isError": false}]},
         ]});
         let session =
-            sessions::read(&Memory::new("event", messages(&event).unwrap()), Some(Format::Anthropic))
+            sessions::read(&Memory::new("event", messages(&event).unwrap()), Some(Format::ANTHROPIC))
                 .unwrap();
         let found = session.history.messages();
         let shape: Vec<_> = found.iter().map(|it| (it.role, it.kind, it.parts.len())).collect();

@@ -130,7 +130,7 @@ fn estimates() {
             let length = dice.length(1, 6);
             let contents = contents(dice, length, 1_000);
             let json = Value::Array(contents.clone()).to_string();
-            let history = read(&json, Format::Gemini);
+            let history = read(&json, Format::GEMINI);
             let counter = TokenCounter::new(&history, Tokenizer::Fixed(estimator), Some(0));
             let ours: Vec<u64> = history.messages().iter().map(|it| counter.message(it)).collect();
             let theirs: Vec<u64> = contents.iter().map(|it| tokens(parts(it), new)).collect();
@@ -148,7 +148,7 @@ fn splits() {
             let length = dice.length(1, 16);
             let contents = contents(dice, length, 1_500);
             let json = Value::Array(contents.clone()).to_string();
-            let history = read(&json, Format::Gemini);
+            let history = read(&json, Format::GEMINI);
             let plan = plan(&profile, &history, Wish::default());
             let theirs = split(&contents, 0.7);
             cuts[if theirs == 0 { 0 } else { 1 + usize::from(theirs == contents.len()) }] += 1;
@@ -311,7 +311,7 @@ fn truncates_splits_and_masks() {
             }
         }
         let json = Value::Array(contents.clone()).to_string();
-        let history = read(&json, Format::Gemini);
+        let history = read(&json, Format::GEMINI);
         let plan = plan(&profile, &history, Wish::default());
         truncate(&mut contents);
         let cut = split(&contents, 0.7);

@@ -392,7 +392,7 @@ fn a_hash_that_is_a_number_is_not_carried_on() {
             let written = gemini_cli::write(&source, &session, &session.history, Mode::New).unwrap();
             let written = Memory::new("written", written.bytes(&source).unwrap());
             let again = sessions::read(&written, None).unwrap();
-            assert_eq!(again.format, Format::GeminiCli, "{text}");
+            assert_eq!(again.format, Format::GEMINI_CLI, "{text}");
             assert_eq!(texts(&again), texts(&session), "{text}");
         }
     }

@@ -23,7 +23,7 @@ fn with(session: &Session, messages: Vec<Message>) -> History {
 fn reads_what_is_there() {
     for (name, source) in sessions("reads_what_is_there", "opencode", &["opencode"]) {
         let session = opencode::read(&source).unwrap();
-        assert_eq!(session.format, Format::OpenCode);
+        assert_eq!(session.format, Format::OPENCODE);
         assert_eq!(session.notes, [], "{name}");
         let messages = session.history.messages();
         assert!(messages.len() > 1, "{name}");

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use crate::corpus;
 
-const APIS: [Format; 4] = [Format::Anthropic, Format::OpenAiChat, Format::OpenAiResponses, Format::Gemini];
+const APIS: [Format; 4] = [Format::ANTHROPIC, Format::OPENAI_CHAT, Format::OPENAI_RESPONSES, Format::GEMINI];
 
 fn read(text: &str, format: Format) -> Session {
     wire::read(&Memory::new("messages", text), format).unwrap()
@@ -71,10 +71,10 @@ const RESPONSES: &str = r#"{"model":"gpt-x","instructions":"Be brief.","input":[
 const GEMINI: &str = r#"{"systemInstruction":{"parts":[{"text":"Be brief."}]},"contents":[{"role":"user","parts":[{"text":"Compare"}]},{"role":"model","parts":[{"text":"Both.","thought":true,"thoughtSignature":"c2ln"},{"functionCall":{"name":"read","args":{"p":"a"}},"thoughtSignature":"c2ln"},{"functionCall":{"name":"read","args":{"p":"b"}}}]},{"role":"user","parts":[{"functionResponse":{"name":"read","response":{"output":"A"}}},{"functionResponse":{"name":"read","response":{"error":"no b"}}}]},{"role":"model","parts":[{"text":"Only a."}]}]}"#;
 
 const EXAMPLES: [(&str, Format); 4] = [
-    (ANTHROPIC, Format::Anthropic),
-    (CHAT, Format::OpenAiChat),
-    (RESPONSES, Format::OpenAiResponses),
-    (GEMINI, Format::Gemini),
+    (ANTHROPIC, Format::ANTHROPIC),
+    (CHAT, Format::OPENAI_CHAT),
+    (RESPONSES, Format::OPENAI_RESPONSES),
+    (GEMINI, Format::GEMINI),
 ];
 
 /// A history, a line a part.
@@ -177,8 +177,8 @@ fn a_late_result_does_not_end_the_turn_it_stands_in() {
         ],
         Meta::default(),
     );
-    let (array, warnings) = crossed(&history, None, Format::Anthropic);
-    assert_eq!(validate::check(Format::Anthropic, array.as_bytes()), [], "{array}");
+    let (array, warnings) = crossed(&history, None, Format::ANTHROPIC);
+    assert_eq!(validate::check(Format::ANTHROPIC, array.as_bytes()), [], "{array}");
     assert_eq!(warnings.len(), 1, "{warnings:?}");
 }
 
@@ -219,17 +219,17 @@ fn sniffs_by_shape() {
         ("{}", None),
         ("3", None),
         ("[3]", None),
-        ("[]", Some(Format::OpenAiChat)),
-        (r#"{"contents":[]}"#, Some(Format::Gemini)),
-        (r#"[{"role":"user","content":"x"}]"#, Some(Format::OpenAiChat)),
-        (r#"[{"role":"system","content":"x"}]"#, Some(Format::OpenAiChat)),
-        (r#"{"system":"s","messages":[{"role":"user","content":"x"}]}"#, Some(Format::Anthropic)),
-        (r#"{"input":[{"role":"user","content":"x"}]}"#, Some(Format::OpenAiResponses)),
-        (r#"[{"role":"user","content":[{"type":"text","text":"x"}]}]"#, Some(Format::Anthropic)),
-        (r#"[{"type":"function_call","call_id":"#, Some(Format::OpenAiResponses)),
-        (r#"[{"role":"user","content":[{"type":"tool_result","content":"long"#, Some(Format::Anthropic)),
-        (r#"[{"role":"system","content":"a very long pro"#, Some(Format::OpenAiChat)),
-        ("\u{feff} [{\"parts\":[]}]", Some(Format::Gemini)),
+        ("[]", Some(Format::OPENAI_CHAT)),
+        (r#"{"contents":[]}"#, Some(Format::GEMINI)),
+        (r#"[{"role":"user","content":"x"}]"#, Some(Format::OPENAI_CHAT)),
+        (r#"[{"role":"system","content":"x"}]"#, Some(Format::OPENAI_CHAT)),
+        (r#"{"system":"s","messages":[{"role":"user","content":"x"}]}"#, Some(Format::ANTHROPIC)),
+        (r#"{"input":[{"role":"user","content":"x"}]}"#, Some(Format::OPENAI_RESPONSES)),
+        (r#"[{"role":"user","content":[{"type":"text","text":"x"}]}]"#, Some(Format::ANTHROPIC)),
+        (r#"[{"type":"function_call","call_id":"#, Some(Format::OPENAI_RESPONSES)),
+        (r#"[{"role":"user","content":[{"type":"tool_result","content":"long"#, Some(Format::ANTHROPIC)),
+        (r#"[{"role":"system","content":"a very long pro"#, Some(Format::OPENAI_CHAT)),
+        ("\u{feff} [{\"parts\":[]}]", Some(Format::GEMINI)),
         // Others' documents: OpenCode, Gemini CLI, SWE-agent, Claude Code, pi, Codex.
         (r#"{"info":{"id":"ses_1"},"messages":[{"info":{},"parts":[]}]}"#, None),
         (r#"[{"info":{"role":"user"},"parts":[{"type":"text"}]}]"#, None),
@@ -250,7 +250,7 @@ fn sniffs_by_shape() {
 #[test]
 fn bad_input_is_an_error_or_a_note() {
     for text in ["", "  ", "x", "null", r#"{"a":1}"#, r#"{"messages":"x"}"#, r#"{"input":{}}"#, "\0["] {
-        let error = wire::read(&Memory::new("m", text), Format::Anthropic).unwrap_err();
+        let error = wire::read(&Memory::new("m", text), Format::ANTHROPIC).unwrap_err();
         assert_eq!(error.kind(), epitome::history::error::Kind::Input, "{text}");
         assert!(error.full().contains("expected a JSON array"), "{}", error.full());
     }
@@ -273,7 +273,7 @@ fn bad_input_is_an_error_or_a_note() {
         (&bomb, 0, 1),
         (&closed, 2, 1),
     ] {
-        let session = read(text, Format::Anthropic);
+        let session = read(text, Format::ANTHROPIC);
         let found = (session.history.messages().len(), session.notes.len());
         assert_eq!(found, (messages, notes), "{text:.100}: {:?}", session.notes);
         assert!(session.notes.iter().all(|it| it.what.starts_with("expected")), "{:?}", session.notes);
@@ -282,7 +282,7 @@ fn bad_input_is_an_error_or_a_note() {
         }
         // Whatever it was, it crosses over into something valid.
         for api in APIS {
-            let (array, _) = crossed(&session.history, Some(Format::Anthropic), api);
+            let (array, _) = crossed(&session.history, Some(Format::ANTHROPIC), api);
             assert_eq!(validate::check(api, array.as_bytes()), []);
         }
     }
@@ -291,7 +291,7 @@ fn bad_input_is_an_error_or_a_note() {
 #[test]
 fn known_summaries_and_acknowledgements_are_told_apart() {
     let text = r#"[{"role":"user","content":"<state_snapshot>x</state_snapshot>"},{"role":"assistant","content":"Understood."},{"role":"user","content":"hi"},{"role":"assistant","content":"Understood."}]"#;
-    let session = read(text, Format::OpenAiChat);
+    let session = read(text, Format::OPENAI_CHAT);
     let kinds: Vec<Kind> = session.history.messages().iter().map(|it| it.kind).collect();
     assert_eq!(kinds, [Kind::Summary, Kind::Ack, Kind::Said, Kind::Said]);
     assert_eq!(session.past.len(), 1);
@@ -329,7 +329,7 @@ fn splicing_keeps_the_documents_style() {
             r#"{"messages":[{"role":"user","content":"[Epitome] short"},{"role":"user","content":"b"},{"role":"user","content":"c"}]}"#,
         ),
     ] {
-        let session = read(text, Format::Anthropic);
+        let session = read(text, Format::ANTHROPIC);
         let mut messages = vec![Message::text(Role::User, Kind::Summary, "[Epitome] short")];
         messages.extend_from_slice(&session.history.messages()[1..]);
         let after = History::new(messages, session.history.meta.clone());
@@ -338,14 +338,14 @@ fn splicing_keeps_the_documents_style() {
         let refused = wire::write(&Memory::new("m", text), &session, &after, Mode::Patch).unwrap_err();
         assert_eq!(refused.kind(), epitome::history::error::Kind::Bug, "a summary is no patch");
         let (none, _) = written(text, &session, &History::default(), Mode::New);
-        assert!(read(&none, Format::Anthropic).history.messages().is_empty(), "{none}");
+        assert!(read(&none, Format::ANTHROPIC).history.messages().is_empty(), "{none}");
     }
 }
 
 #[test]
 fn a_source_that_changed_is_not_written_to() {
     let text = r#"[{"role":"user","content":"a"},{"role":"user","content":"b"}]"#;
-    let session = read(text, Format::Anthropic);
+    let session = read(text, Format::ANTHROPIC);
     let other = Memory::new("m", text.replace("\"a\"", "\"aa\""));
     let error = wire::write(&other, &session, &History::default(), Mode::New).unwrap_err();
     assert_eq!(error.kind(), epitome::history::error::Kind::Changed);
@@ -355,7 +355,7 @@ fn a_source_that_changed_is_not_written_to() {
 fn bytes_that_cannot_be_read_are_kept() {
     let bytes = b"[{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"a\",\"content\":\"x\"},{\"type\":\"text\",\"text\":\"\\ud83d \xff\"}]}]";
     let source = Memory::new("m", &bytes[..]);
-    let session = wire::read(&source, Format::Anthropic).unwrap();
+    let session = wire::read(&source, Format::ANTHROPIC).unwrap();
     let after = cleared(&session.history);
     let out = wire::write(&source, &session, &after, Mode::Patch).unwrap().bytes(&source).unwrap();
     let expected = String::from_utf8_lossy(bytes).replace("\"x\"", "\"[cleared]\"");
@@ -373,7 +373,7 @@ fn a_hundred_thousand_messages() {
         );
     }
     text.push(']');
-    let session = read(&text, Format::OpenAiChat);
+    let session = read(&text, Format::OPENAI_CHAT);
     assert_eq!(session.history.messages().len(), 100_000);
     let after = cleared(&session.history);
     let (patched, _) = written(&text, &session, &after, Mode::Patch);
@@ -657,8 +657,8 @@ fn corpus_files_are_read_written_and_crossed_over() {
     for path in corpus::of_corpus("corpus_files_are_read_written_and_crossed_over", &["openai-messages"]) {
         let file = path.file_name().unwrap().to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&path).unwrap();
-        assert_eq!(wire::sniff(&text), Some(Format::OpenAiChat), "{file}");
-        let session = read(&text, Format::OpenAiChat);
+        assert_eq!(wire::sniff(&text), Some(Format::OPENAI_CHAT), "{file}");
+        let session = read(&text, Format::OPENAI_CHAT);
         assert_eq!(session.notes, [], "{file}");
         assert!(session.history.messages().len() >= 8, "{file}");
         let outputs = session.history.messages().iter().flat_map(Message::outputs).count();
@@ -667,14 +667,14 @@ fn corpus_files_are_read_written_and_crossed_over() {
             assert_eq!(written(&text, &session, &session.history, mode).0, text, "{file}");
         }
         // SWE-agent's own file names calls by `tool_call_ids`, which is not the API's field; the others are as sent.
-        let violations = validate::check(Format::OpenAiChat, text.as_bytes());
+        let violations = validate::check(Format::OPENAI_CHAT, text.as_bytes());
         assert_eq!(violations.is_empty(), !text.contains("\"tool_call_ids\""), "{file}: {violations:?}");
         let after = cleared(&session.history);
         let (patched, warnings) = written(&text, &session, &after, Mode::Patch);
         assert_eq!(warnings, Vec::<String>::new(), "{file}");
         assert_eq!(patched.matches("\"[cleared]\"").count(), outputs, "{file}");
         for api in APIS {
-            let (array, warnings) = crossed(&session.history, Some(Format::OpenAiChat), api);
+            let (array, warnings) = crossed(&session.history, Some(Format::OPENAI_CHAT), api);
             assert_eq!(validate::check(api, array.as_bytes()), [], "{file}");
             // The API does not mind an id that comes back in a later turn; crossing over makes them unique.
             assert!(warnings.iter().all(|it| it.contains("call ids rewritten")), "{file}: {warnings:?}");

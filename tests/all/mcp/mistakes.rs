@@ -458,7 +458,7 @@ fn what_is_to_be_spliced_in_is_valid_whatever_the_messages_mix() {
         after.extend_from_slice(&messages[at("to")..]);
         let bytes = Value::Array(after).to_string();
         let found =
-            epitome::sessions::validate::check(epitome::sessions::Format::Anthropic, bytes.as_bytes());
+            epitome::sessions::validate::check(epitome::sessions::Format::ANTHROPIC, bytes.as_bytes());
         assert_eq!(found, [], "{profile}: {bytes}");
     }
 }

@@ -40,7 +40,7 @@ fn split(contents: &[String], share: f64) -> usize {
     if contents.is_empty() {
         return compaction::plan::json_share_split(&[], share);
     }
-    let history = read(&format!("[{}]", contents.join(",")), Format::Gemini);
+    let history = read(&format!("[{}]", contents.join(",")), Format::GEMINI);
     let messages: Vec<&Message> = history.messages().iter().collect();
     assert_eq!(messages.len(), contents.len(), "one message each");
     for (message, content) in messages.iter().zip(contents) {
@@ -146,14 +146,14 @@ fn estimates(out: &mut Rows) {
             let before = if name == "response" { call } else { "" };
             let role = if name == "call" { "model" } else { "user" };
             let json = format!(r#"[{before}{{"role":"{role}","parts":[{part}]}}]"#);
-            let history = read(&json, Format::Gemini);
+            let history = read(&json, Format::GEMINI);
             let counter = TokenCounter::new(&history, Tokenizer::Fixed(new), Some(0));
             assert_eq!(counter.message(history.messages().last().unwrap()), tokens);
         });
     }
     row(out, "gemini.estimate.text-and-image", move || {
         let json = r#"[{"role":"user","parts":[{"text":"Hello"},{"inlineData":{"mimeType":"image/png","data":"abcd"}}]}]"#;
-        let history = read(json, Format::Gemini);
+        let history = read(json, Format::GEMINI);
         let counter = TokenCounter::new(&history, Tokenizer::Fixed(new), Some(0));
         assert_eq!(counter.message(&history.messages()[0]), 3001);
     });

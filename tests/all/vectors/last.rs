@@ -187,7 +187,7 @@ fn gemini(out: &mut Rows) {
             let answer = r#"{"functionResponse":{"id":"read_file-1732300000000-0","name":"read_file","response":{"output":"abc"}}}"#;
             let json =
                 format!(r#"[{{"role":"model","parts":[{call}]}},{{"role":"user","parts":[{answer}]}}]"#);
-            let history = read(&json, Format::Gemini);
+            let history = read(&json, Format::GEMINI);
             let counter = TokenCounter::new(&history, Tokenizer::Fixed(estimator.unwrap()), Some(0));
             let found: Vec<u64> = history.messages().iter().map(|it| counter.message(it)).collect();
             // 0.61 counts the name and the response alone.

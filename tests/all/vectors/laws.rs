@@ -155,8 +155,8 @@ fn chain(names: &[&str], marks: Marks) -> Vec<String> {
         if summaries > 1 {
             failures.push(format!("{place}: {summaries} summaries"));
         }
-        let (messages_after, _) = sessions::messages(after, Format::Anthropic);
-        for it in validate::check(Format::Anthropic, &messages_after) {
+        let (messages_after, _) = sessions::messages(after, Format::ANTHROPIC);
+        for it in validate::check(Format::ANTHROPIC, &messages_after) {
             failures.push(format!("{place}: {}: {}", it.rule, it.what));
         }
         let all: Vec<String> = after.messages().iter().map(super::text).collect();

@@ -11,7 +11,7 @@ pub(crate) const REASON: &str = "use the staging host instead";
 
 /// Whether the agent records why the user said no beside the refusal.
 pub(crate) fn records_reasons(format: Format) -> bool {
-    matches!(format, Format::ClaudeCode | Format::OpenCode)
+    [Format::CLAUDE_CODE, Format::OPENCODE].contains(&format)
 }
 
 enum Turn<'a> {
@@ -77,11 +77,11 @@ pub(super) fn written(format: Format, attack: &Attack, number: usize) -> String 
         Turn::Call(Tool::Edit("tests/login.rs"), Came::Well("ok")),
         Turn::Model("The test for the empty password stands in tests/login.rs."),
     ];
-    match format {
-        Format::ClaudeCode => claude_code(&turns, number),
-        Format::Codex => codex(&turns, number),
-        Format::GeminiCli => gemini_cli(&turns, number),
-        Format::OpenCode => opencode(&turns, number),
+    match format.name() {
+        "claude-code" => claude_code(&turns, number),
+        "codex" => codex(&turns, number),
+        "gemini-cli" => gemini_cli(&turns, number),
+        "opencode" => opencode(&turns, number),
         _ => unreachable!("one of four"),
     }
 }

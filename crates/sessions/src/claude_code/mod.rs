@@ -27,8 +27,23 @@ mod write;
 mod tests;
 
 pub use read::{read, scan};
-pub(super) use usage::usage;
 pub use write::write;
+
+use crate::Mode;
+use crate::format::{Api, Row};
+
+pub(crate) static ROW: Row = Row {
+    name: "claude-code",
+    api: Api::Anthropic,
+    is_signed: true,
+    folder: Some(("/.claude/projects/", &[".jsonl"])),
+    recognise: Some(sniff),
+    read,
+    scan: Some(scan),
+    write: Some(write),
+    carry: Some(|source, session, after| write(source, session, after, Mode::New)),
+    requests: Some(usage::requests),
+};
 
 /// Rows of the tree.
 const ROW_TYPES: [&str; 5] = ["user", "assistant", "system", "attachment", "progress"];

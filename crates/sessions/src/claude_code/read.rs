@@ -72,7 +72,7 @@ fn session(source: &dyn Source, keep: &Keep, mut index: Index) -> Result<Session
     let stem = source.name().rsplit(['/', '\\']).next().and_then(|it| it.strip_suffix(".jsonl"));
     let session = stem.filter(|it| is_uuid(it)).map(Arc::from).or(index.session);
     let meta = Meta {
-        agent: Some(Format::ClaudeCode.name().into()),
+        agent: Some(Format::CLAUDE_CODE.name().into()),
         session,
         model,
         cwd,
@@ -80,7 +80,7 @@ fn session(source: &dyn Source, keep: &Keep, mut index: Index) -> Result<Session
         ..Meta::default()
     };
     Ok(Session {
-        format: Format::ClaudeCode,
+        format: Format::CLAUDE_CODE,
         records: index.records,
         of_message: origins,
         notes: index.notes,

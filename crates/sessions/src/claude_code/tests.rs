@@ -899,7 +899,7 @@ fn another_agents_session_is_carried_over() {
     }
     let meta = history::Meta { cwd: Some("/elsewhere".into()), ..Default::default() };
     let session = Session {
-        format: crate::Format::Codex,
+        format: crate::Format::CODEX,
         records: vec![crate::Record { at: 0, len: 8 }],
         of_message: vec![[0]; 4].into_iter().collect(),
         notes: vec![],

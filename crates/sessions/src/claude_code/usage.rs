@@ -1,10 +1,14 @@
 //! What a response reports of its tokens.
 
-use history::Usage;
+use history::error::Result;
+use history::{Usage, json};
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::lenient::lenient;
+use crate::Source;
 use crate::cursor::{Cursor, Seen};
+use crate::requests::{Collector, each_row, text, time};
 
 /// `message.usage`.
 #[derive(Deserialize, Default)]
@@ -80,5 +84,33 @@ impl Reported {
             Some(())
         })?;
         Some(out)
+    }
+}
+
+/// Every request that was reported, also of messages that are not sent any more.
+pub(crate) fn requests(source: &dyn Source, out: &mut Collector) -> Result<()> {
+    each_row(source, |row| request(&row, out))
+}
+
+fn request(row: &Value, out: &mut Collector) {
+    let (at, message) = (time(row), &row["message"]);
+    let side = row["isSidechain"] == true;
+    match row["type"].as_str() {
+        Some("system") if row["subtype"] == "compact_boundary" => out.compaction(),
+        Some("user") => {
+            let results =
+                message["content"].as_array().into_iter().flatten().any(|it| it["type"] == "tool_result");
+            let own = row["isMeta"] != true && row["isCompactSummary"] != true && !side && !results;
+            match text(&message["content"]).filter(|_| own) {
+                Some(text) => out.prompt(at, &text),
+                None => out.sent(at),
+            }
+        }
+        Some("assistant") if message["model"] != "<synthetic>" => {
+            out.model(&message["model"]);
+            let usage = usage(&json::compact(&message["usage"]));
+            out.response(message["id"].as_str().unwrap_or_default(), at, usage, side);
+        }
+        _ => {}
     }
 }

@@ -40,7 +40,7 @@ const PROMPT_CHARS: usize = 200;
 /// A session of another agent can be carried over with `New`: no row is copied, and what is signed for another API
 /// stays behind.
 pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
-    if session.format != Format::ClaudeCode && mode != Mode::New {
+    if session.format != Format::CLAUDE_CODE && mode != Mode::New {
         let found = session.format.name();
         let what = format!(
             "while writing in place, expected a Claude Code session, found {found}; write a new session"
@@ -125,7 +125,7 @@ impl<'a> Rows<'a> {
         }
         match mode {
             Mode::New => {
-                if session.format == Format::ClaudeCode {
+                if session.format == Format::CLAUDE_CODE {
                     rows.replacements()?;
                 }
                 written.file_name = Some(format!("{}.jsonl", rows.id));
@@ -206,7 +206,7 @@ impl<'a> Rows<'a> {
             let id = self.response(message.id.as_deref().unwrap_or(&self.count.to_string()));
             // The client goes on with the model that it finds; another agent's it does not know.
             let model = self.session.history.meta.model.as_deref();
-            let model = model.filter(|_| self.session.format == Format::ClaudeCode).unwrap_or(SYNTHETIC);
+            let model = model.filter(|_| self.session.format == Format::CLAUDE_CODE).unwrap_or(SYNTHETIC);
             let (id, model) = (compact(&id), compact(model));
             let stop = if message.calls().next().is_some() { "tool_use" } else { "end_turn" };
             fields.push(("type", compact("assistant")));
@@ -335,7 +335,7 @@ fn plan<'a>(
     if mode == Mode::Append || after.messages().iter().any(|it| it.kind == Kind::Summary) {
         out.push(Plan::Boundary);
     }
-    let foreign = session.format != Format::ClaudeCode;
+    let foreign = session.format != Format::CLAUDE_CODE;
     for (number, message) in after.messages().iter().enumerate() {
         let from = message.from.filter(|_| !foreign);
         let old = from.and_then(|it| Some((it as usize, session.history.messages().get(it as usize)?)));
@@ -384,7 +384,7 @@ fn plan<'a>(
 fn newest(source: &dyn Source, session: &Session) -> Result<(Envelope, Option<String>)> {
     let mut found: BTreeMap<usize, String> = BTreeMap::new();
     let mut leaf = None;
-    let live = session.of_message.iter().filter(|_| session.format == Format::ClaudeCode);
+    let live = session.of_message.iter().filter(|_| session.format == Format::CLAUDE_CODE);
     for &record in live.rev().flat_map(|it| it.iter().rev()) {
         let bytes = source.bytes(session.records[record as usize].range())?;
         let text = json::mend(&bytes);

@@ -11,16 +11,28 @@ mod usage;
 mod write;
 
 use super::raw::Fields;
+use super::format::{Api, Row};
 use super::{Format, Keep, Session, Source};
 use history::error::Result;
 use history::{History, Meta};
 
 use rollout::Rollout;
 
-pub(super) use usage::usage;
-
 pub use items::{framed_summary, is_contextual, own_summary};
 pub use write::{fresh, write};
+
+pub(crate) static ROW: Row = Row {
+    name: "codex",
+    api: Api::OpenAiResponses,
+    is_signed: true,
+    folder: Some(("/.codex/sessions/", &[".jsonl"])),
+    recognise: Some(sniff),
+    read,
+    scan: Some(scan),
+    write: Some(write),
+    carry: Some(|_, session, after| Ok(fresh(session, after))),
+    requests: Some(usage::requests),
+};
 
 /// The types of line that only Codex writes around a `payload`.
 const LINES: [&str; 9] = [
@@ -107,7 +119,7 @@ fn session(source: &dyn Source, keep: &Keep, mut rollout: Rollout) -> Result<Ses
     let said = |at: &Option<Fields>, key: &str| at.as_ref().and_then(|it| it.text(key));
     let system = first.as_ref().and_then(|it| it.object("base_instructions")).and_then(|it| it.text("text"));
     let meta = Meta {
-        agent: Some(Format::Codex.name().into()),
+        agent: Some(Format::CODEX.name().into()),
         session: said(&first, "id").map(Into::into),
         model: said(&last, "model").map(Into::into),
         cwd: said(&last, "cwd").or_else(|| said(&first, "cwd")).map(Into::into),
@@ -120,7 +132,7 @@ fn session(source: &dyn Source, keep: &Keep, mut rollout: Rollout) -> Result<Ses
     let of_message = replayed.items.iter().map(|it| [it.record]).collect();
     let history = History::new(replayed.items.into_iter().map(|it| it.message).collect(), meta);
     Ok(Session {
-        format: Format::Codex,
+        format: Format::CODEX,
         records: rollout.records,
         of_message,
         notes: rollout.notes,

@@ -1,9 +1,14 @@
 //! What a rollout reports of its tokens.
 
-use history::Usage;
+use history::error::Result;
+use history::{Usage, json};
+use serde_json::Value;
 
+use super::items::is_contextual;
+use crate::Source;
 use crate::cursor::{Cursor, Seen};
 use crate::raw::Fields;
+use crate::requests::{Collector, each_row, time};
 
 /// What the provider, or after a compaction the client, counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,4 +86,36 @@ pub(super) fn report(last: Tokens, so_far: Option<Tokens>) -> Report {
     };
     let so_far = so_far.unwrap_or(last);
     Report { usage, total: last.total, so_far: (so_far.input, so_far.output) }
+}
+
+/// Every request that was reported, also of messages that are not sent any more.
+pub(crate) fn requests(source: &dyn Source, out: &mut Collector) -> Result<()> {
+    each_row(source, |row| request(&row, out))
+}
+
+fn request(row: &Value, out: &mut Collector) {
+    let (at, body) = (time(row), &row["payload"]);
+    match (row["type"].as_str(), body["type"].as_str()) {
+        (Some("turn_context"), _) => out.model(&body["model"]),
+        (Some("compacted"), _) => out.compaction(),
+        (Some("event_msg"), Some("token_count")) => {
+            let (last, total) = (&body["info"]["last_token_usage"], &body["info"]["total_token_usage"]);
+            // The same report comes again when limits are told.
+            let key = total["total_tokens"].as_u64().map(|it| format!("{it}")).unwrap_or_default();
+            out.response(&key, at, usage(&json::compact(last)), false);
+        }
+        (Some("response_item"), Some("message")) if body["role"] == "user" => {
+            // What the client puts there stands in parts of its own.
+            let parts = body["content"].as_array().into_iter().flatten();
+            let said = parts.filter_map(|it| it["text"].as_str()).find(|it| !is_contextual(it));
+            match said {
+                Some(text) => out.prompt(at, text),
+                None => out.sent(at),
+            }
+        }
+        (Some("response_item"), Some("function_call_output" | "custom_tool_call_output")) => {
+            out.sent(at);
+        }
+        _ => {}
+    }
 }

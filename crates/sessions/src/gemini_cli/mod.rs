@@ -13,18 +13,32 @@ mod line;
 mod record;
 mod write;
 
+use super::format::{Api, Row};
 use super::raw::Fields;
+use super::requests::{Collector, each_message, each_row, text, time};
 use super::{Format, Keep, PastCompaction, Session, Source, document};
 use history::error::{Error, Kind as ErrorKind, Result};
 use history::{History, Kind, Message, Meta};
+use serde_json::Value;
 
 pub use write::{fresh, write};
 
-pub(super) use record::usage;
-
 use convert::{Live, converted};
 use journal::Journal;
-use record::Wanted;
+use record::{Wanted, usage};
+
+pub(crate) static ROW: Row = Row {
+    name: "gemini-cli",
+    api: Api::Gemini,
+    is_signed: true,
+    folder: Some(("/.gemini/tmp/", &[".json", ".jsonl"])),
+    recognise: Some(sniff),
+    read,
+    scan: Some(scan),
+    write: Some(write),
+    carry: Some(|_, session, after| fresh(session, after)),
+    requests: Some(requests),
+};
 
 /// Whether the source surely is a session of Gemini CLI: a line with `sessionId` and `projectHash`, as every journal
 /// has, or a document of its messages, whatever stands before them.
@@ -117,7 +131,7 @@ fn session(Read { journal, live, past }: Read) -> Session {
     let directories = journal.meta.get("directories").and_then(|it| super::raw::list(it));
     let first_directory = directories.and_then(|it| it.first().and_then(|it| super::raw::text(it)));
     let meta = Meta {
-        agent: Some(Format::GeminiCli.name().into()),
+        agent: Some(Format::GEMINI_CLI.name().into()),
         session: said("sessionId").map(Into::into),
         model: journal.model,
         cwd: first_directory.or_else(|| journal.cwd.clone()).map(Into::into),
@@ -130,7 +144,7 @@ fn session(Read { journal, live, past }: Read) -> Session {
     let of_message = live.iter().filter_map(|it| Some(it.origin.as_ref()?.records.clone())).collect();
     let messages: Vec<Message> = live.into_iter().map(|it| it.message).collect();
     Session {
-        format: Format::GeminiCli,
+        format: Format::GEMINI_CLI,
         records: journal.records,
         of_message,
         notes: journal.notes,
@@ -151,3 +165,29 @@ const KINDS: [(&str, Kind); 5] = [
     ("ack", Kind::Ack),
     ("continue", Kind::Continue),
 ];
+
+/// Every request that was reported, also of messages that are not sent any more.
+fn requests(source: &dyn Source, out: &mut Collector) -> Result<()> {
+    if !each_message(source, |element| request(&element, out))? {
+        each_row(source, |row| request(&row, out))?;
+    }
+    Ok(())
+}
+
+fn request(record: &Value, out: &mut Collector) {
+    let (at, id) = (time(record), record["id"].as_str().unwrap_or_default());
+    match record["type"].as_str() {
+        // A record is written again when it grows.
+        Some("user") if !out.is_first(id) => {}
+        Some("user") => match text(&record["content"]) {
+            Some(text) => out.prompt(at, &text),
+            None => out.sent(at),
+        },
+        Some("gemini") => {
+            out.model(&record["model"]);
+            let usage = usage(&record["tokens"]);
+            out.response(id, at, usage, false);
+        }
+        _ => {}
+    }
+}

@@ -13,11 +13,27 @@ mod read;
 #[cfg(test)]
 mod tests;
 
-pub(super) use element::usage;
-
-use crate::{Keep, Mode, Session, Source, Written, document};
+use crate::format::{Api, Row};
+use crate::requests::{Collector, each_message};
+use crate::{Format, Keep, Mode, Session, Source, Written, document};
+use element::usage;
 use history::History;
 use history::error::{Error, Kind, Result};
+use serde_json::Value;
+
+// It talks to many providers, so nobody knows who signed.
+pub(crate) static ROW: Row = Row {
+    name: "opencode",
+    api: Api::OpenAiChat,
+    is_signed: false,
+    folder: None,
+    recognise: Some(sniff),
+    read,
+    scan: Some(scan),
+    write: Some(write),
+    carry: Some(|source, session, after| write(source, session, after, Mode::New)),
+    requests: Some(requests),
+};
 
 /// What OpenCode sends in place of an output that it pruned (`state.time.compacted`).
 pub const CLEARED: &str = "[Old tool result content cleared]";
@@ -73,9 +89,9 @@ pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
 pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
     let bytes = source.bytes(0..source.len())?;
     let text = history::json::mend(&bytes);
-    let export = match session.format {
-        crate::Format::OpenCode => Some(read::Export::open(&text, source.name())?),
-        _ => None,
+    let export = match session.format == Format::OPENCODE {
+        true => Some(read::Export::open(&text, source.name())?),
+        false => None,
     };
     match (mode, export) {
         (Mode::Patch, Some(export)) => patch::patch(&bytes, &export, session, after),
@@ -88,5 +104,38 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
                 session.format.name()
             ),
         )),
+    }
+}
+
+/// Every request that was reported, also of messages that are not sent any more.
+fn requests(source: &dyn Source, out: &mut Collector) -> Result<()> {
+    each_message(source, |element| request(&element, out)).map(|_| ())
+}
+
+fn request(element: &Value, out: &mut Collector) {
+    let info = &element["info"];
+    let parts = || element["parts"].as_array().into_iter().flatten();
+    let at = |key: &str| info["time"][key].as_f64().map(|it| it as i64);
+    match info["role"].as_str() {
+        Some("user") => {
+            if parts().any(|it| it["type"] == "compaction") {
+                return out.compaction();
+            }
+            let texts = parts().filter(|it| it["type"] == "text" && it["synthetic"] != true);
+            let texts: Vec<&str> = texts.filter_map(|it| it["text"].as_str()).collect();
+            out.prompt(at("created"), &texts.join(" "));
+        }
+        Some("assistant") => {
+            out.model(&info["modelID"]);
+            out.sent(at("created"));
+            let done = at("completed").or(at("created"));
+            let steps: Vec<_> = parts()
+                .filter(|it| it["type"] == "step-finish")
+                .filter_map(|it| usage(&it["tokens"]))
+                .collect();
+            let whole = usage(&info["tokens"]).filter(|_| steps.is_empty());
+            steps.into_iter().chain(whole).for_each(|it| out.response("", done, it, false));
+        }
+        _ => {}
     }
 }

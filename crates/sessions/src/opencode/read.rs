@@ -221,7 +221,7 @@ impl<'a> Export<'a> {
             message.from = Some(index as u32);
         }
         let history = History::new(messages, self.meta());
-        Session { format: Format::OpenCode, records, of_message, notes: self.notes, past, history }
+        Session { format: Format::OPENCODE, records, of_message, notes: self.notes, past, history }
     }
 
     fn meta(&self) -> Meta {

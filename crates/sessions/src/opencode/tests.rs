@@ -527,7 +527,7 @@ fn carries_over_from_elsewhere() {
     };
     let history = History::new(messages, meta);
     let session = Session {
-        format: crate::Format::ClaudeCode,
+        format: crate::Format::CLAUDE_CODE,
         records: vec![],
         of_message: vec![[]; 7].into_iter().collect(),
         notes: vec![],
@@ -608,7 +608,7 @@ mod laws {
 
     fn written(history: &History) -> (Memory, Session) {
         let session = Session {
-            format: crate::Format::Codex,
+            format: crate::Format::CODEX,
             records: vec![],
             of_message: history.messages().iter().map(|_| []).collect(),
             notes: vec![],

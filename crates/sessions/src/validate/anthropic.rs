@@ -289,7 +289,7 @@ fn tools(turns: &[Turn<'_>], body: Option<&Map<String, Value>>, found: &mut Foun
 
 #[cfg(test)]
 mod tests {
-    use crate::Format::Anthropic;
+    use crate::Format;
     use crate::validate::tests::judge;
 
     const CALL: &str = r#"{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"t","input":{}}]}"#;
@@ -313,7 +313,7 @@ mod tests {
         };
         let call = |it: &str| last(&format!(r#"[{{"type":"tool_use",{it}}}]"#));
         judge(
-            Anthropic,
+            Format::ANTHROPIC,
             &[
                 ("json", "[".into(), "[]".into()),
                 ("json", "{}".into(), r#"{"messages":[]}"#.into()),
@@ -449,6 +449,6 @@ mod tests {
         let parts = format!(
             r#"[{CALL},{{"role":"assistant","content":[{{"type":"tool_use","id":"b","name":"t","input":{{}}}}]}},{{"role":"user","content":[{ANSWER}]}},{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"b"}}]}},{{"role":"user","content":"and?"}}]"#
         );
-        assert_eq!(super::super::check(Anthropic, parts.as_bytes()), []);
+        assert_eq!(super::super::check(Format::ANTHROPIC, parts.as_bytes()), []);
     }
 }

@@ -167,7 +167,7 @@ fn turn(element: &Value, before: Option<&Value>, after: &[Value], content: usize
 
 #[cfg(test)]
 mod tests {
-    use crate::Format::Gemini;
+    use crate::Format;
     use crate::validate::tests::judge;
 
     #[test]
@@ -185,7 +185,7 @@ mod tests {
         let of_both = user(&format!("{},{}", says("f"), says("g")));
         let named = |name: &str| array(&[&hi, &model(&call(name))]);
         judge(
-            Gemini,
+            Format::GEMINI,
             &[
                 ("json", "[".into(), "[]".into()),
                 ("gemini/role", r#"[{"role":"assistant","parts":[{"text":"x"}]}]"#.into(), array(&[&hi])),

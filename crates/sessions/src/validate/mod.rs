@@ -11,6 +11,7 @@ mod openai_responses;
 
 use serde_json::Value;
 
+use super::format::Api;
 use super::{Format, Violation};
 use history::json;
 
@@ -19,11 +20,11 @@ use history::json;
 ///
 /// Of a session format the rules of its agent's API count.
 pub fn check(api: Format, bytes: &[u8]) -> Vec<Violation> {
-    let judge = match api.api() {
-        Format::Anthropic | Format::ClaudeCode | Format::Pi => anthropic::check,
-        Format::OpenAiResponses | Format::Codex => openai_responses::check,
-        Format::Gemini | Format::GeminiCli => gemini::check,
-        Format::OpenAiChat | Format::OpenCode | Format::SweAgent => openai_chat::check,
+    let judge = match api.0.api {
+        Api::Anthropic => anthropic::check,
+        Api::OpenAiResponses => openai_responses::check,
+        Api::Gemini => gemini::check,
+        Api::OpenAiChat => openai_chat::check,
     };
     let mut found = Found::default();
     let text = json::mend(bytes);

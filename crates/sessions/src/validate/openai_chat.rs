@@ -170,7 +170,7 @@ fn content(element: &Value, role: &str, message: usize, found: &mut Found) {
 
 #[cfg(test)]
 mod tests {
-    use crate::Format::OpenAiChat;
+    use crate::Format;
     use crate::validate::tests::judge;
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
         let parts = |role: &str, part: &str| format!(r#"[{{"role":"{role}","content":[{part}]}}]"#);
         let image = r#"{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBO"}}"#;
         judge(
-            OpenAiChat,
+            Format::OPENAI_CHAT,
             &[
                 ("json", "[".into(), "[]".into()),
                 (

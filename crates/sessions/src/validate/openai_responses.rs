@@ -177,7 +177,7 @@ fn reasoning(element: &Value, next: Option<&Value>, item: usize, found: &mut Fou
 
 #[cfg(test)]
 mod tests {
-    use crate::Format::OpenAiResponses;
+    use crate::Format;
     use crate::validate::tests::judge;
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
             |role: &str, part: &str| format!(r#"[{{"type":"message","role":"{role}","content":[{part}]}}]"#);
         let image = r#"{"type":"input_image","image_url":"data:image/png;base64,iVBO"}"#;
         let thought = r#"{"type":"reasoning","summary":[],"encrypted_content":"s"}"#;
-        judge(OpenAiResponses, &[
+        judge(Format::OPENAI_RESPONSES, &[
             (
                     "openai-responses/call-of-output",
                     array(&[r#"{"type":"function_call_output","output":"x"}"#]),

@@ -43,7 +43,7 @@ fn block(value: &Value) -> Option<Part> {
             signature: None,
         })),
         "tool_result" => Some(Part::Output(result(value))),
-        _ => Some(attachment(value).map_or_else(|| opaque(Format::Anthropic, value), Part::Media)),
+        _ => Some(attachment(value).map_or_else(|| opaque(Format::ANTHROPIC, value), Part::Media)),
     }
 }
 

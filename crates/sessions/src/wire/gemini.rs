@@ -69,7 +69,7 @@ fn part(value: &Value, number: usize, index: usize, ids: &mut Ids) -> Option<Par
         let mime = mime(it);
         return Some(Part::Media(media(kind(mime), mime, uri)));
     }
-    Some(opaque(Format::Gemini, value))
+    Some(opaque(Format::GEMINI, value))
 }
 
 /// The field under its JSON name or its protocol name; the API takes both.

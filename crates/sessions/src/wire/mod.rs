@@ -27,6 +27,7 @@ pub use self::sniff::sniff;
 pub use self::write::write;
 
 use self::scan::{Items, Span};
+use super::format::{Api, Row};
 use super::{Format, Note, PastCompaction, Record, Session, Source, glimpse, refusal};
 use history::error::{Error, Kind as Fault, Result};
 use history::json;
@@ -72,7 +73,7 @@ pub fn read(source: &dyn Source, format: Format) -> Result<Session> {
     let bytes = source.bytes(0..source.len())?;
     let text = json::mend(&bytes);
     let (frame, items) = array(source, &text)?;
-    let api = Api::of(format);
+    let api = format.0.api;
     let mut notes = frame_notes(&frame, &items, &text);
     let mut meta = meta(&frame, &text, &mut notes);
     let (mut messages, mut records, mut past) = (Vec::<Message>::new(), vec![], vec![]);
@@ -125,7 +126,7 @@ pub fn messages(after: &History, api: Format) -> (Vec<u8>, Vec<String>) {
 
 /// The same for a history that was read from `source`, which decides whose signatures are in it.
 pub fn messages_of(after: &History, source: Option<Format>, api: Format) -> (Vec<u8>, Vec<String>) {
-    let api = Api::of(api);
+    let api = api.0.api;
     let (messages, warnings) = fit::fit(after.messages(), api, source.and_then(signer));
     let freeform = fit::freeform_ids(&messages);
     let elements = messages.iter().flat_map(|it| api.elements(it, &|id| freeform.contains(id)));
@@ -140,43 +141,36 @@ pub fn messages_of(after: &History, source: Option<Format>, api: Format) -> (Vec
     (out, warnings)
 }
 
-/// The API whose signatures a format's sessions hold. OpenCode, pi and SWE-agent talk to many, so nobody knows.
+/// The API whose signatures a format's sessions hold.
 fn signer(format: Format) -> Option<Api> {
-    match format {
-        Format::ClaudeCode | Format::Anthropic => Some(Api::Anthropic),
-        Format::Codex | Format::OpenAiResponses => Some(Api::OpenAiResponses),
-        Format::GeminiCli | Format::Gemini => Some(Api::Gemini),
-        Format::OpenCode | Format::Pi | Format::SweAgent | Format::OpenAiChat => None,
+    format.0.is_signed.then_some(format.0.api)
+}
+
+const fn row(name: &'static str, api: Api, is_signed: bool, read: fn(&dyn Source) -> Result<Session>) -> Row {
+    Row {
+        name,
+        api,
+        is_signed,
+        folder: None,
+        recognise: None,
+        read,
+        scan: None,
+        write: Some(write),
+        carry: None,
+        requests: None,
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Api {
-    Anthropic,
-    OpenAiChat,
-    OpenAiResponses,
-    Gemini,
-}
+pub(crate) static ANTHROPIC: Row =
+    row("anthropic", Api::Anthropic, true, |it| read(it, Format::ANTHROPIC));
+// Many providers speak it, so nobody knows who signed.
+pub(crate) static OPENAI_CHAT: Row =
+    row("openai-chat", Api::OpenAiChat, false, |it| read(it, Format::OPENAI_CHAT));
+pub(crate) static OPENAI_RESPONSES: Row =
+    row("openai-responses", Api::OpenAiResponses, true, |it| read(it, Format::OPENAI_RESPONSES));
+pub(crate) static GEMINI: Row = row("gemini", Api::Gemini, true, |it| read(it, Format::GEMINI));
 
 impl Api {
-    fn of(format: Format) -> Self {
-        match format.api() {
-            Format::OpenAiResponses | Format::Codex => Self::OpenAiResponses,
-            Format::Gemini | Format::GeminiCli => Self::Gemini,
-            Format::Anthropic | Format::ClaudeCode | Format::Pi => Self::Anthropic,
-            Format::OpenAiChat | Format::OpenCode | Format::SweAgent => Self::OpenAiChat,
-        }
-    }
-
-    fn format(self) -> Format {
-        match self {
-            Self::Anthropic => Format::Anthropic,
-            Self::OpenAiChat => Format::OpenAiChat,
-            Self::OpenAiResponses => Format::OpenAiResponses,
-            Self::Gemini => Format::Gemini,
-        }
-    }
-
     fn read(self, value: &Value, number: usize, ids: &mut Ids) -> Option<(Role, Vec<Part>)> {
         match self {
             Self::Anthropic => anthropic::read(value),

@@ -94,7 +94,7 @@ fn result(value: &Value, number: usize, ids: &mut Ids) -> Output {
 }
 
 fn part(value: &Value) -> Option<Part> {
-    let other = || Some(opaque(Format::OpenAiChat, value));
+    let other = || Some(opaque(Format::OPENAI_CHAT, value));
     match string(value, "type") {
         "text" => text(string(value, "text")),
         "refusal" => text(string(value, "refusal")),

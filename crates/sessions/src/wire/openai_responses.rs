@@ -36,8 +36,8 @@ pub(super) fn read(value: &Value) -> Option<(Role, Vec<Part>)> {
             (Role::Tool, vec![Part::Output(result(value))])
         }
         "reasoning" => (Role::Assistant, vec![Part::Reasoning(reasoning(value))]),
-        _ if kind.ends_with("_output") => (Role::Tool, vec![opaque(Format::OpenAiResponses, value)]),
-        _ => (Role::Assistant, vec![opaque(Format::OpenAiResponses, value)]),
+        _ if kind.ends_with("_output") => (Role::Tool, vec![opaque(Format::OPENAI_RESPONSES, value)]),
+        _ => (Role::Assistant, vec![opaque(Format::OPENAI_RESPONSES, value)]),
     })
 }
 
@@ -98,7 +98,7 @@ fn part(value: &Value) -> Option<Part> {
     match string(value, "type") {
         "input_text" | "output_text" | "text" => text(string(value, "text")),
         "refusal" => text(string(value, "refusal")),
-        _ => Some(attachment(value).map_or_else(|| opaque(Format::OpenAiResponses, value), Part::Media)),
+        _ => Some(attachment(value).map_or_else(|| opaque(Format::OPENAI_RESPONSES, value), Part::Media)),
     }
 }
 

@@ -54,14 +54,14 @@ pub fn sniff(first: &str) -> Option<Format> {
         return None;
     }
     Some(match key.as_str() {
-        "contents" => Format::Gemini,
-        "input" => Format::OpenAiResponses,
+        "contents" => Format::GEMINI,
+        "input" => Format::OPENAI_RESPONSES,
         _ if frame.fields.iter().any(|it| it.0 == "system" || it.0 == "anthropic_version") => {
-            Format::Anthropic
+            Format::ANTHROPIC
         }
-        _ if system => Format::OpenAiChat,
-        _ if blocks => Format::Anthropic,
-        _ => Format::OpenAiChat,
+        _ if system => Format::OPENAI_CHAT,
+        _ if blocks => Format::ANTHROPIC,
+        _ => Format::OPENAI_CHAT,
     })
 }
 
@@ -117,7 +117,7 @@ fn clue(element: &Value) -> Clue {
         // OpenCode has `info` beside `parts`.
         let ours =
             element.get("info").is_none() && matches!(role, "" | "user" | "model" | "function" | "system");
-        return if ours { Clue::Is(Format::Gemini) } else { Clue::Foreign };
+        return if ours { Clue::Is(Format::GEMINI) } else { Clue::Foreign };
     }
     if element.get("info").is_some() || element.get("message").is_some() {
         return Clue::Foreign;
@@ -127,26 +127,26 @@ fn clue(element: &Value) -> Clue {
             .iter()
             .any(|it| element.get(it).is_some())
     {
-        return Clue::Is(Format::OpenAiChat);
+        return Clue::Is(Format::OPENAI_CHAT);
     }
     let item = matches!(kind, "reasoning" | "compaction" | "item_reference")
         || kind.ends_with("_call")
         || kind.ends_with("_call_output");
     // Anthropic's own answers have `type: message` too, with an id that says so.
     if item || (kind == "message" && !string(element, "id").starts_with("msg_01")) {
-        return Clue::Is(Format::OpenAiResponses);
+        return Clue::Is(Format::OPENAI_RESPONSES);
     }
     if role.is_empty() {
         return Clue::Foreign;
     }
     for block in element.get("content").and_then(Value::as_array).into_iter().flatten() {
         if block.get("cache_control").is_some() {
-            return Clue::Is(Format::Anthropic);
+            return Clue::Is(Format::ANTHROPIC);
         }
         match string(block, "type") {
-            "image_url" | "input_audio" | "file" => return Clue::Is(Format::OpenAiChat),
+            "image_url" | "input_audio" | "file" => return Clue::Is(Format::OPENAI_CHAT),
             "input_text" | "output_text" | "input_image" | "input_file" | "summary_text" => {
-                return Clue::Is(Format::OpenAiResponses);
+                return Clue::Is(Format::OPENAI_RESPONSES);
             }
             "tool_use"
             | "tool_result"
@@ -156,7 +156,7 @@ fn clue(element: &Value) -> Clue {
             | "image"
             | "document"
             | "web_search_tool_result"
-            | "compaction" => return Clue::Is(Format::Anthropic),
+            | "compaction" => return Clue::Is(Format::ANTHROPIC),
             _ => {}
         }
     }

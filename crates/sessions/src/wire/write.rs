@@ -22,7 +22,7 @@ use history::{History, Message, Part};
 /// [`Fault::Changed`] if the source no longer is what was read.
 pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
     let mut warnings = vec![];
-    let api = Api::of(session.format);
+    let api = session.format.0.api;
     let mut entries = vec![];
     let freeform = fit::freeform_ids(after.messages());
     for message in after.messages() {

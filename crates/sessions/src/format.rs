@@ -1,0 +1,84 @@
+//! What a format is: the facts and functions that its module fills in. [`Format::ALL`] lists them.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use crate::requests::Collector;
+use crate::{Keep, Mode, Session, Source, Written};
+use history::History;
+use history::error::Result;
+
+/// How a session is written down. A small value: a reference to its module's [`Row`].
+#[derive(Clone, Copy)]
+pub struct Format(pub(crate) &'static Row);
+
+/// One format, as its module describes it.
+pub(crate) struct Row {
+    /// The name used in arguments and JSON.
+    pub(crate) name: &'static str,
+    /// The API whose messages its agent sends.
+    pub(crate) api: Api,
+    /// Whether its thinking is signed by that API. Agents that talk to several providers do not say which one signed.
+    pub(crate) is_signed: bool,
+    /// Part of the path of its agent's folder, and how a session's file name ends: enough to recognise a session in which
+    /// too little is written.
+    pub(crate) folder: Option<(&'static str, &'static [&'static str])>,
+    /// Whether the first 64 KB, mended, are surely of this format. Plain messages are told apart by [`crate::wire::sniff`].
+    pub(crate) recognise: Option<fn(&str) -> bool>,
+    pub(crate) read: fn(&dyn Source) -> Result<Session>,
+    /// Reads what is needed to measure it; otherwise all of it is read.
+    pub(crate) scan: Option<fn(&dyn Source, &Keep<'_>) -> Result<Session>>,
+    /// Writes a changed history back; a format without it is only read.
+    pub(crate) write: Option<fn(&dyn Source, &Session, &History, Mode) -> Result<Written>>,
+    /// Makes a new session of a history that was read in another format.
+    pub(crate) carry: Option<fn(&dyn Source, &Session, &History) -> Result<Written>>,
+    /// Reads the requests that the provider reported, also those whose messages are not sent any more; otherwise only
+    /// those of the history are known.
+    pub(crate) requests: Option<fn(&dyn Source, &mut Collector) -> Result<()>>,
+}
+
+/// An API that takes messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Api {
+    Anthropic,
+    OpenAiChat,
+    OpenAiResponses,
+    Gemini,
+}
+
+impl Format {
+    /// The name used in arguments and JSON.
+    pub fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    /// Whether it is plain messages of an API.
+    pub fn is_wire(self) -> bool {
+        self.api() == self
+    }
+
+    /// Whether sessions of this format are only read: their content is written as plain messages of [`Self::api`].
+    pub fn is_read_only(self) -> bool {
+        self.0.write.is_none()
+    }
+}
+
+impl PartialEq for Format {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Format {}
+
+impl Hash for Format {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name().hash(state);
+    }
+}
+
+impl fmt::Debug for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
