@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::agents::{Agent, Env};
+use crate::agents::{self, AgentRef, Env};
 use crate::cost::{Prices, prices};
 use crate::profiles::{self, BUILT_IN, meant};
 use compaction::profile::Profile;
@@ -201,8 +201,8 @@ impl Config {
     }
 
     /// The model that an agent would begin a session in `cwd` with, where a session has to name one.
-    pub fn agent_model(&self, agent: crate::agents::Agent, cwd: &Path) -> Option<String> {
-        crate::agents::own_settings::model(&self.agents, self.config_dir.parent()?, agent, cwd)
+    pub fn agent_model(&self, agent: AgentRef, cwd: &Path) -> Option<String> {
+        agent.default_model(&self.agents, self.config_dir.parent()?, cwd)
     }
 
     /// An agent's own setting: `env:NAME`, or `AGENT:path.in.its.file`.
@@ -211,7 +211,7 @@ impl Config {
             ("env", name) => self.environment.get(name).map(Into::into),
             (agent, path) => {
                 // The directory beside ours: where every program keeps its settings.
-                crate::agents::own_settings::value(&self.agents, self.config_dir.parent()?, agent, path)
+                agents::own_settings::value(&self.agents, self.config_dir.parent()?, agent, path)
             }
         }
     }
@@ -329,27 +329,17 @@ pub fn ancestors() -> Vec<u32> {
 
 /// What the environment says of agents.
 fn agents_env(environment: &Environment) -> Env {
-    let text = |name: &str| environment.get(name).map(str::to_owned);
-    let session = text("CLAUDE_CODE_SESSION_ID");
-    let inside = if session.is_some() || environment.get("CLAUDECODE").is_some() {
-        Some(Agent::ClaudeCode)
-    } else if environment.get("OPENCODE").is_some() {
-        Some(Agent::OpenCode)
-    } else if environment.get("GEMINI_CLI").is_some() {
-        Some(Agent::GeminiCli)
-    } else {
-        None
-    };
+    let set = |name: &str| environment.get(name).is_some();
+    let inside = agents::ALL.into_iter().find(|it| it.variables().inside.iter().any(|it| set(it)));
+    let session = agents::ALL.into_iter().find_map(|it| environment.get(it.variables().session?));
+    let project = agents::ALL.into_iter().find_map(|it| environment.path(it.variables().project?));
     Env {
         home: environment.home(),
-        data: environment.path("XDG_DATA_HOME"),
-        claude_config: environment.path("CLAUDE_CONFIG_DIR"),
-        codex_home: environment.path("CODEX_HOME"),
-        opencode_db: text("OPENCODE_DB"),
         path: environment.get("PATH").map(|it| std::env::split_paths(it).collect()).unwrap_or_default(),
-        cwd: environment.path("CLAUDE_PROJECT_DIR").unwrap_or_else(|| environment.cwd.clone()),
+        cwd: project.unwrap_or_else(|| environment.cwd.clone()),
+        variables: environment.variables.clone(),
         inside,
-        session: session.or_else(|| text("GEMINI_SESSION_ID")),
+        session: session.map(str::to_owned),
     }
 }
 

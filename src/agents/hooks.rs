@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::Agent;
+use super::{ALL, ASSUMED, AgentRef, named};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
@@ -29,10 +29,55 @@ pub enum Moment {
     Other,
 }
 
+/// What an agent's hooks tell, and what of ours reaches its model.
+#[derive(Debug)]
+pub struct Hooks {
+    /// Events that only this agent has.
+    pub own_events: &'static [&'static str],
+    /// How the name of a session's file begins, where only this agent's begins so.
+    pub file_prefix: Option<&'static str>,
+    /// The moments at which an answer reaches its model.
+    pub heard_at: &'static [Moment],
+    /// Whether it takes the answer before a compaction as plain text; otherwise as JSON.
+    pub takes_text: bool,
+    /// Whether the sections of a summary must be named to it before a compaction; otherwise its instructions are a file.
+    pub wants_sections: bool,
+    /// What is said when a session goes on after a compaction.
+    pub after: After,
+    /// Whether the session holds the agent's summary when it says that it has compacted.
+    pub summary_in_session: bool,
+    /// Whether what its summary left out is said at the next turn.
+    pub missing_at_turn: bool,
+}
+
+/// What is said when a session goes on after a compaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum After {
+    Nothing,
+    /// What it would be worst to lose: the summary is not written yet.
+    Facts,
+    /// What the summary left out.
+    Missing,
+}
+
+impl Hooks {
+    /// Of an agent without hooks.
+    pub const NONE: Self = Self {
+        own_events: &[],
+        file_prefix: None,
+        heard_at: &[],
+        takes_text: false,
+        wants_sections: false,
+        after: After::Nothing,
+        summary_in_session: false,
+        missing_at_turn: false,
+    };
+}
+
 /// What a hook was told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    pub agent: Agent,
+    pub agent: AgentRef,
     pub moment: Moment,
     /// Its name, as the answer repeats it.
     pub name: String,
@@ -45,23 +90,20 @@ pub struct Event {
 }
 
 /// Reads what an agent's hook says. `inside`: the agent that the environment tells of.
-pub fn read(text: &str, inside: Option<Agent>) -> Option<Event> {
+pub fn read(text: &str, inside: Option<AgentRef>) -> Option<Event> {
     let said: Value = serde_json::from_str(text).ok()?;
     let field = |key: &str| said[key].as_str().map(str::to_owned).filter(|it| !it.is_empty());
     let name = field("hook_event_name")?;
     let path = field("transcript_path").map(PathBuf::from);
     let file = path.as_deref().and_then(Path::file_name).and_then(|it| it.to_str()).unwrap_or_default();
-    let agent = match (field("client").as_deref().and_then(Agent::named), name.as_str()) {
-        (Some(agent), _) => agent,
-        (
-            None,
-            "PreCompress" | "BeforeAgent" | "AfterAgent" | "BeforeModel" | "AfterModel" | "BeforeTool"
-            | "AfterTool",
-        ) => Agent::GeminiCli,
-        (None, _) if file.starts_with("rollout-") => Agent::Codex,
-        (None, _) if file.starts_with("session-") => Agent::GeminiCli,
-        (None, _) => inside.unwrap_or(Agent::ClaudeCode),
-    };
+    let of = |which: &dyn Fn(&Hooks) -> bool| ALL.into_iter().find(|it| which(it.hooks()));
+    let agent = field("client")
+        .as_deref()
+        .and_then(named)
+        .or_else(|| of(&|it| it.own_events.contains(&name.as_str())))
+        .or_else(|| of(&|it| it.file_prefix.is_some_and(|it| file.starts_with(it))))
+        .or(inside)
+        .unwrap_or(ASSUMED);
     let moment = match (name.as_str(), said["source"].as_str()) {
         ("SessionStart", Some("compact")) => Moment::StartCompacted,
         ("SessionStart", _) => Moment::Start,
@@ -95,14 +137,9 @@ impl Event {
 
     /// What to print so that `text` reaches the model, or nothing where it cannot.
     pub fn answer(&self, text: &str) -> String {
-        let plain = self.moment == Moment::BeforeCompaction
-            && matches!(self.agent, Agent::ClaudeCode | Agent::OpenCode);
-        let deaf = match self.agent {
-            Agent::GeminiCli => self.moment != Moment::Turn,
-            Agent::Codex => matches!(self.moment, Moment::BeforeCompaction | Moment::AfterCompaction),
-            Agent::ClaudeCode => self.moment == Moment::AfterCompaction,
-            Agent::OpenCode => self.moment != Moment::BeforeCompaction,
-        };
+        let hooks = self.agent.hooks();
+        let plain = self.moment == Moment::BeforeCompaction && hooks.takes_text;
+        let deaf = !hooks.heard_at.contains(&self.moment);
         match (text.is_empty() || deaf, plain) {
             (true, _) => String::new(),
             (false, true) => format!("{text}\n"),
@@ -119,44 +156,15 @@ const TAIL: u64 = 262_144;
 
 /// The context that the provider last reported, and the model, from the end of a session's file: cheap enough for every
 /// turn. Nothing if the end does not say it.
-pub fn reported(agent: Agent, path: &Path) -> Option<(u64, Option<String>)> {
+pub fn reported(agent: AgentRef, path: &Path) -> Option<(u64, Option<String>)> {
     let mut file = crate::files::open(path).ok()?;
     let len = file.metadata().ok()?.len();
     file.seek(SeekFrom::Start(len.saturating_sub(TAIL))).ok()?;
     let mut bytes = Vec::new();
     file.take(TAIL).read_to_end(&mut bytes).ok()?;
     let text = history::json::mend(&bytes);
-    for line in text.lines().rev().filter(|it| it.contains("oken")) {
-        let Ok(line) = serde_json::from_str::<Value>(line) else { continue };
-        let found = match agent {
-            Agent::ClaudeCode => {
-                let usage = &line["message"]["usage"];
-                let part = |key: &str| usage[key].as_u64().unwrap_or(0);
-                let parts = [
-                    "input_tokens",
-                    "cache_read_input_tokens",
-                    "cache_creation_input_tokens",
-                    "output_tokens",
-                ];
-                let sum = parts.iter().map(|it| part(it)).sum::<u64>();
-                let own = line["isSidechain"] != true;
-                (sum > 0 && own).then(|| (sum, line["message"]["model"].as_str().map(str::to_owned)))
-            }
-            Agent::Codex => {
-                let total = &line["payload"]["info"]["last_token_usage"]["total_tokens"];
-                total.as_u64().filter(|it| *it > 0).map(|it| (it, None))
-            }
-            Agent::GeminiCli => {
-                let total = line["tokens"]["total"].as_u64().filter(|it| *it > 0);
-                total.map(|it| (it, line["model"].as_str().map(str::to_owned)))
-            }
-            Agent::OpenCode => None,
-        };
-        if found.is_some() {
-            return found;
-        }
-    }
-    None
+    let mut rows = text.lines().rev().filter(|it| it.contains("oken"));
+    rows.find_map(|it| agent.reported(&serde_json::from_str(it).ok()?))
 }
 
 /// The window that a session's own records name, from its end (Codex).
@@ -179,18 +187,22 @@ pub fn window(path: &Path) -> Option<u64> {
 mod tests {
     use super::*;
 
+    fn agent(name: &str) -> AgentRef {
+        named(name).unwrap()
+    }
+
     #[test]
     fn who_asks_and_how_it_is_answered() {
         let event = |text: &str| read(text, None).unwrap();
         let claude = event(
             r#"{"session_id":"s","transcript_path":"/p/s.jsonl","hook_event_name":"PreCompact","trigger":"auto"}"#,
         );
-        assert_eq!((claude.agent, claude.moment), (Agent::ClaudeCode, Moment::BeforeCompaction));
+        assert_eq!((claude.agent, claude.moment), (agent("claude-code"), Moment::BeforeCompaction));
         assert_eq!(claude.answer("keep"), "keep\n");
         let codex = event(
             r#"{"session_id":"s","transcript_path":"/p/rollout-x-s.jsonl","hook_event_name":"SessionStart","source":"compact"}"#,
         );
-        assert_eq!((codex.agent, codex.moment), (Agent::Codex, Moment::StartCompacted));
+        assert_eq!((codex.agent, codex.moment), (agent("codex"), Moment::StartCompacted));
         assert_eq!(
             codex.answer("keep"),
             "{\"hookSpecificOutput\":{\"hookEventName\":\"SessionStart\",\"additionalContext\":\"keep\"}}\n"
@@ -198,9 +210,9 @@ mod tests {
         let gemini = event(
             r#"{"session_id":"s","transcript_path":"/p/session-x.jsonl","hook_event_name":"SessionStart","source":"startup"}"#,
         );
-        assert_eq!((gemini.agent, gemini.answer("keep")), (Agent::GeminiCli, String::new()));
+        assert_eq!((gemini.agent, gemini.answer("keep")), (agent("gemini-cli"), String::new()));
         let opencode = event(r#"{"client":"opencode","session_id":"ses_1","hook_event_name":"PreCompact"}"#);
-        assert_eq!((opencode.agent, opencode.answer("keep")), (Agent::OpenCode, "keep\n".to_owned()));
+        assert_eq!((opencode.agent, opencode.answer("keep")), (agent("opencode"), "keep\n".to_owned()));
         let after = event(
             r#"{"session_id":"s","hook_event_name":"PostCompact","compact_summary":"<analysis>x</analysis><summary>\nS\n</summary>"}"#,
         );
@@ -218,13 +230,13 @@ mod tests {
         write(
             "cut\",\"x\":1}\n{\"message\":{\"model\":\"m\",\"usage\":{\"input_tokens\":5,\"cache_read_input_tokens\":90,\"output_tokens\":5}}}\n{\"type\":\"user\",\"text\":\"tokens\"}\n",
         );
-        assert_eq!(reported(Agent::ClaudeCode, &path), Some((100, Some("m".into()))));
+        assert_eq!(reported(agent("claude-code"), &path), Some((100, Some("m".into()))));
         write(
             "{\"type\":\"event_msg\",\"payload\":{\"type\":\"token_count\",\"info\":{\"last_token_usage\":{\"total_tokens\":7},\"model_context_window\":1000}}}\n",
         );
-        assert_eq!((reported(Agent::Codex, &path), window(&path)), (Some((7, None)), Some(1000)));
+        assert_eq!((reported(agent("codex"), &path), window(&path)), (Some((7, None)), Some(1000)));
         write("{\"type\":\"gemini\",\"model\":\"g\",\"tokens\":{\"total\":9}}\n");
-        assert_eq!(reported(Agent::GeminiCli, &path), Some((9, Some("g".into()))));
-        assert_eq!(reported(Agent::GeminiCli, folder.path()), None);
+        assert_eq!(reported(agent("gemini-cli"), &path), Some((9, Some("g".into()))));
+        assert_eq!(reported(agent("gemini-cli"), folder.path()), None);
     }
 }

@@ -6,16 +6,73 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::seat::files::{self as seat_files, CLAUDE_SWITCH};
-use super::{Agent, Env, codex, gemini_cli, sections, settings};
+use super::{AgentRef, Env, sections, settings};
 use history::error::{Error, Kind, Result};
 
 /// The name under which the server is registered.
 pub const NAME: &str = "epitome";
 
-const PLUGIN: &str = include_str!("opencode/plugin.js");
+/// How an agent is told of our server and hooks, and how we are put in its place when it compacts.
+pub struct Registration {
+    /// Its program, as it is found on the `PATH`.
+    pub program: &'static str,
+    /// Its own folder. Here and below: `config` is the folder of user configurations (`~/.config`).
+    pub folder: fn(env: &Env, config: &Path) -> PathBuf,
+    /// The settings files: where the server stands, where the hooks do.
+    pub files: fn(env: &Env, config: &Path) -> (PathBuf, PathBuf),
+    pub style: Style,
+    /// The hook events that are used.
+    pub events: &'static [&'static str],
+    /// What the hooks do and cost.
+    pub hooks_explained: [&'static str; 3],
+    /// What changes when we compact in its place, and how to leave that; nothing where settings and files of ours cannot
+    /// bring that about.
+    pub seat_explained: Option<[&'static str; 3]>,
+    /// The files of our own that the seat needs beside the settings.
+    pub seat_files: fn(env: &Env, program: &Path, compact_at: u8) -> Vec<(PathBuf, String)>,
+    /// Where plugins of others may lie that compact in its place.
+    pub plugins: Option<Plugins>,
+    /// How a server is taken out that the user registered by hand.
+    pub by_hand: &'static str,
+    /// Where prompts of the user lie as files, for an agent that shows no server's prompts.
+    pub prompts: Option<fn(env: &Env, config: &Path) -> PathBuf>,
+    /// Whether the seat can compact at the end of a turn from a share of the window on.
+    pub has_threshold: bool,
+    /// What the user should know after installing.
+    pub note: fn(&Wanted) -> Option<&'static str>,
+}
+
+/// In which files an agent keeps what it is told, and of what form.
+pub enum Style {
+    /// TOML: a section for the server, lists of tables for the hooks.
+    Toml,
+    /// JSON: the server in a section of that name, hooks by event.
+    Json {
+        section: &'static str,
+        server: fn(&Wanted) -> Value,
+        hook: fn(program: &Path) -> Value,
+        seat: SeatSetting,
+    },
+    /// JSON for the server; the hooks and the seat are a plugin of ours, whose text this is.
+    Plugin { section: &'static str, server: fn(&Wanted) -> Value, text: &'static str },
+}
+
+/// What puts us in an agent's place, in its settings.
+pub enum SeatSetting {
+    /// A hook of this event.
+    Hook { event: &'static str, hook: fn(program: &Path) -> Value },
+    /// An environment variable, in the section `env`, that switches on what our files need.
+    Switch(&'static str),
+}
+
+/// Code in a folder, so many folders down, that holds the word.
+pub struct Plugins {
+    pub folder: fn(env: &Env, config: &Path) -> PathBuf,
+    pub depth: usize,
+    pub word: &'static str,
+}
 
 /// What is asked for.
 #[derive(Debug, Clone)]
@@ -25,9 +82,9 @@ pub struct Wanted {
     pub hooks: bool,
     /// Whether we compact in the agent's place.
     pub seat: bool,
-    /// Percent of the window from which Claude Code shall compact at the end of a turn; 0: only when it wants to.
+    /// Percent of the window from which the agent shall compact at the end of a turn; 0: only when it wants to.
     pub compact_at: u8,
-    /// Whether Gemini CLI shall run the tools without asking.
+    /// Whether the agent shall run the tools without asking.
     pub trust: bool,
     /// Whether what stands there under our name is known to be ours.
     pub ours: bool,
@@ -53,97 +110,30 @@ const OBJECT: &str = "{}";
 /// In [`Made`], in front of the keys of a value that installing set to `"1"`.
 const SWITCH: &str = "=";
 
-/// Seconds until the hook that compacts in Gemini CLI is ended from outside; it ends itself before.
-const GEMINI_LIMIT: u32 = 9;
+/// What stands in the first lines of each file of ours, so that another's file of that name is not taken for one.
+const MARK: &str = "epitome";
 
-/// The event at which we compact in Gemini CLI.
-const GEMINI_SEAT: &str = "AfterAgent";
-
-/// The hook events that are used: what they do and what they cost.
-pub fn events(agent: Agent) -> &'static [&'static str] {
-    match agent {
-        Agent::ClaudeCode => {
-            &["SessionStart", "PreCompact", "PostCompact", "UserPromptSubmit", "PostToolUse"]
-        }
-        Agent::Codex => &["SessionStart", "PreCompact", "PostCompact", "UserPromptSubmit", "PostToolUse"],
-        Agent::GeminiCli => &["SessionStart", "PreCompress", "BeforeAgent"],
-        Agent::OpenCode => &[],
-    }
+/// The file with this program's path in it.
+pub fn with_program(text: &str, program: &Path) -> String {
+    let program = serde_json::to_string(&program.display().to_string()).unwrap_or_default();
+    text.replace("\"@EPITOME@\"", &program)
 }
 
-/// What the hooks do and cost, in three lines.
-pub fn explained(agent: Agent) -> [&'static str; 3] {
-    match agent {
-        Agent::ClaudeCode | Agent::Codex => [
-            "before a compaction: archives the session and names what must survive (at most 1,000 tokens; under 2 s)",
-            "after it: adds what the summary left out, once (at most 1,500 tokens)",
-            "each turn: one line when the context passes 80 % (a few milliseconds; off with [hooks] reminder = false)",
-        ],
-        Agent::GeminiCli => [
-            "before a compression check: archives the session (no tokens; runs every turn, nothing is stored twice)",
-            "each turn: one line when the context passes 80 % (off with [hooks] reminder = false)",
-            "at the start: notes which session it is (prints nothing)",
-        ],
-        Agent::OpenCode => [
-            "before a compaction: archives the session, adds sections and what must survive to its prompt (under 2 s)",
-            "after it: remembers the summary (no tokens)",
-            "it is a plugin: OpenCode tries an npm install at each start when there is one (slow without a network)",
-        ],
-    }
+/// Whether a file that lies in the place of one of ours is one of ours.
+pub fn is_our_file(text: &str) -> bool {
+    text.get(..400.min(text.len())).unwrap_or(text).to_lowercase().contains(MARK)
+        || text.contains("\"./seat.ts\"")
 }
 
-/// What changes when we compact in the agent's place, and how to leave that, in three lines; nothing where we cannot yet.
-pub fn seat_explained(agent: Agent) -> Option<[&'static str; 3]> {
-    match agent {
-        Agent::ClaudeCode => Some([
-            "/compact and automatic compaction are answered by Epitome, at once, from the next start of Claude Code; no model is asked",
-            "the original is archived first; `epitome undo` takes a compaction back",
-            "to leave: epitome install claude-code --no-seat; if anything goes wrong, Claude Code compacts by itself",
-        ]),
-        Agent::OpenCode => Some([
-            "/compact and automatic compaction use Epitome's summary; the model is still asked for one word",
-            "the original is archived first; `epitome undo` takes a compaction back",
-            "to leave: epitome install opencode --no-seat; if anything goes wrong, OpenCode compacts by itself",
-        ]),
-        Agent::GeminiCli => Some([
-            "Epitome compacts at the end of a turn above the threshold, or with /epitome:compact; /compress stays Gemini CLI's own",
-            "the original is archived first; `epitome undo` takes a compaction back",
-            "to leave: epitome install gemini-cli --no-seat; if anything goes wrong, the session goes on as it is",
-        ]),
-        Agent::Codex => None,
-    }
-}
-
-/// The files of our own that the seat needs beside the settings.
-fn seat_files(env: &Env, agent: Agent, program: &Path, compact_at: u8) -> Vec<(PathBuf, String)> {
-    match agent {
-        Agent::ClaudeCode => {
-            let folder = env.claude_config.clone().unwrap_or_else(|| env.home.join(".claude"));
-            seat_files::claude_plugin(&folder, program, compact_at)
-        }
-        Agent::GeminiCli => vec![seat_files::gemini_command(&gemini_cli::home(env))],
-        Agent::Codex | Agent::OpenCode => Vec::new(),
-    }
-}
-
-/// The settings files: where the server stands, where the hooks do.
-fn files(env: &Env, config: &Path, agent: Agent) -> (PathBuf, PathBuf) {
-    match agent {
-        Agent::ClaudeCode => match &env.claude_config {
-            Some(folder) => (folder.join(".claude.json"), folder.join("settings.json")),
-            None => (env.home.join(".claude.json"), env.home.join(".claude/settings.json")),
-        },
-        Agent::Codex => (codex::home(env).join("config.toml"), codex::home(env).join("config.toml")),
-        Agent::GeminiCli => {
-            (gemini_cli::home(env).join("settings.json"), gemini_cli::home(env).join("settings.json"))
-        }
-        Agent::OpenCode => {
-            let folder = config.join("opencode");
-            let jsonc = folder.join("opencode.jsonc");
-            let server = if jsonc.exists() { jsonc } else { folder.join("opencode.json") };
-            (server, folder.join("plugins/epitome.js"))
-        }
-    }
+/// How an agent is registered with.
+///
+/// # Errors
+/// [`Kind::Arguments`] for one whose settings we do not edit.
+pub fn registration(agent: AgentRef) -> Result<&'static Registration> {
+    agent.registration().ok_or_else(|| {
+        let what = format!("{} cannot be registered with: its sessions are only read", agent.title());
+        Error::new(Kind::Arguments, what)
+    })
 }
 
 fn text_of(path: &Path) -> Result<Option<String>> {
@@ -166,19 +156,13 @@ fn text_of(path: &Path) -> Result<Option<String>> {
 ///
 /// # Errors
 /// [`Kind::Refused`] if it is not.
-pub fn expect_agent(env: &Env, config: &Path, agent: Agent) -> Result<()> {
-    let (folder, program) = match agent {
-        Agent::ClaudeCode => {
-            (env.claude_config.clone().unwrap_or_else(|| env.home.join(".claude")), "claude")
-        }
-        Agent::Codex => (codex::home(env), "codex"),
-        Agent::GeminiCli => (gemini_cli::home(env), "gemini"),
-        Agent::OpenCode => (config.join("opencode"), "opencode"),
-    };
-    let (server, _) = files(env, config, agent);
+pub fn expect_agent(env: &Env, config: &Path, agent: AgentRef) -> Result<()> {
+    let of = registration(agent)?;
+    let (folder, program) = ((of.folder)(env, config), of.program);
+    let (server, _) = (of.files)(env, config);
     let endings: &[&str] = if cfg!(windows) { &[".exe", ".cmd", ".bat"] } else { &[""] };
     let runs = |it: &PathBuf| endings.iter().any(|ending| it.join(format!("{program}{ending}")).is_file());
-    let sessions = super::reach::home(env, agent);
+    let sessions = agent.home(env);
     if [&folder, &server, &sessions].into_iter().any(|it| it.exists()) || env.path.iter().any(runs) {
         return Ok(());
     }
@@ -192,64 +176,54 @@ pub fn expect_agent(env: &Env, config: &Path, agent: Agent) -> Result<()> {
 }
 
 /// What installing changes, and the sections it makes. `config`: the folder of user configurations.
-pub fn install(env: &Env, config: &Path, agent: Agent, wanted: &Wanted) -> Result<(Vec<Change>, Made)> {
-    let (server, hooks) = files(env, config, agent);
+pub fn install(env: &Env, config: &Path, of: &Registration, wanted: &Wanted) -> Result<(Vec<Change>, Made)> {
+    let (server, hooks) = (of.files)(env, config);
     let mut made = Made::new();
-    if agent == Agent::Codex {
-        let change = codex_change(&server, wanted, &mut made)?;
-        return Ok((vec![change], made));
-    }
     let mut edited: BTreeMap<PathBuf, Change> = BTreeMap::new();
-    let section = if agent == Agent::OpenCode { "mcp" } else { "mcpServers" };
-    let entry = entry(agent, wanted);
-    edit(&mut edited, &mut made, &server, |text, made| {
-        let text = section_of(text, &[], section, "{}", made)?;
-        if settings::get(&text, &[section, NAME]) == Some(&entry) {
-            return Some(text);
+    match &of.style {
+        Style::Toml => {
+            let change = toml_change(&server, of, wanted, &mut made)?;
+            edited.insert(server, change);
         }
-        let text = settings::remove(&text, &[section, NAME]).unwrap_or(text);
-        settings::insert(&text, &[section], NAME, &entry)
-    })?;
-    let before = edited.get(&server).and_then(|it| it.before.as_deref()).unwrap_or_default();
-    if !wanted.ours && settings::get(before, &[section, NAME]).is_some_and(|it| it != entry) {
-        return Err(by_hand(agent, &server));
-    }
-    if agent == Agent::OpenCode {
-        let plugin = seat_files::with_program(PLUGIN, &wanted.program);
-        let plugin = plugin.replace("\"@SEAT@\"", if wanted.seat { "true" } else { "false" });
-        let before = text_of(&hooks)?;
-        let first = |text: &str| text.lines().next().map(str::to_owned);
-        if before.as_deref().is_some_and(|it| first(it) != first(PLUGIN)) {
-            let what = "expected no plugin of our name, or ours, found another; rename it";
-            return Err(Error::new(Kind::Refused, what).at(hooks.display().to_string(), None));
-        }
-        let after = if wanted.hooks || wanted.seat { Some(plugin) } else { None };
-        edited.insert(hooks.clone(), Change { path: hooks, before, after });
-    } else {
-        let command = command(&wanted.program);
-        edit(&mut edited, &mut made, &hooks, |text, made| {
-            let mut text = without_hooks(text, agent);
-            if wanted.hooks {
-                text = section_of(&text, &[], "hooks", "{}", made)?;
-                for event in events(agent) {
-                    text = section_of(&text, &["hooks"], event, "[]", made)?;
-                    text = settings::push(&text, &["hooks", event], &hook(agent, &command))?;
-                }
-            }
-            match agent {
-                Agent::GeminiCli if wanted.seat => {
+        Style::Json { section, server: entry, hook, seat } => {
+            register(&mut edited, &mut made, &server, section, &entry(wanted), wanted, of.by_hand)?;
+            edit(&mut edited, &mut made, &hooks, |text, made| {
+                let mut text = without_hooks(text, of);
+                if wanted.hooks {
                     text = section_of(&text, &[], "hooks", "{}", made)?;
-                    text = section_of(&text, &["hooks"], GEMINI_SEAT, "[]", made)?;
-                    settings::push(&text, &["hooks", GEMINI_SEAT], &gemini_seat(&wanted.program))
+                    for event in of.events {
+                        text = section_of(&text, &["hooks"], event, "[]", made)?;
+                        text = settings::push(&text, &["hooks", event], &hook(&wanted.program).to_string())?;
+                    }
                 }
-                Agent::ClaudeCode if wanted.seat => switched_on(&text, made),
-                Agent::ClaudeCode | Agent::Codex | Agent::GeminiCli | Agent::OpenCode => Some(text),
+                match seat {
+                    _ if !wanted.seat => Some(text),
+                    SeatSetting::Switch(variable) => switched_on(&text, variable, made),
+                    SeatSetting::Hook { event, hook } => {
+                        text = section_of(&text, &[], "hooks", "{}", made)?;
+                        text = section_of(&text, &["hooks"], event, "[]", made)?;
+                        settings::push(&text, &["hooks", event], &hook(&wanted.program).to_string())
+                    }
+                }
+            })?;
+        }
+        Style::Plugin { section, server: entry, text } => {
+            register(&mut edited, &mut made, &server, section, &entry(wanted), wanted, of.by_hand)?;
+            let plugin = with_program(text, &wanted.program);
+            let plugin = plugin.replace("\"@SEAT@\"", if wanted.seat { "true" } else { "false" });
+            let before = text_of(&hooks)?;
+            let first = |text: &str| text.lines().next().map(str::to_owned);
+            if before.as_deref().is_some_and(|it| first(it) != first(text)) {
+                let what = "expected no plugin of our name, or ours, found another; rename it";
+                return Err(Error::new(Kind::Refused, what).at(hooks.display().to_string(), None));
             }
-        })?;
+            let after = if wanted.hooks || wanted.seat { Some(plugin) } else { None };
+            edited.insert(hooks.clone(), Change { path: hooks, before, after });
+        }
     }
-    for (path, text) in seat_files(env, agent, &wanted.program, wanted.compact_at) {
+    for (path, text) in (of.seat_files)(env, &wanted.program, wanted.compact_at) {
         let before = text_of(&path)?;
-        if before.as_deref().is_some_and(|it| !seat_files::is_ours(it)) {
+        if before.as_deref().is_some_and(|it| !is_our_file(it)) {
             let what = "expected no file of that name, or ours, found another; rename it, or use --no-seat";
             return Err(Error::new(Kind::Refused, what).at(path.display().to_string(), None));
         }
@@ -260,28 +234,49 @@ pub fn install(env: &Env, config: &Path, agent: Agent, wanted: &Wanted) -> Resul
     Ok((edited.into_values().collect(), made))
 }
 
-/// Settings of Claude Code with its function hooks switched on, unless the user has said something about them.
-fn switched_on(text: &str, made: &mut Vec<String>) -> Option<String> {
-    let text = section_of(text, &[], "env", "{}", made)?;
-    if settings::get(&text, &["env", CLAUDE_SWITCH]).is_some() {
-        return Some(text);
+/// Puts the server into JSON settings.
+fn register(
+    edited: &mut BTreeMap<PathBuf, Change>,
+    made: &mut Made,
+    file: &Path,
+    section: &str,
+    entry: &Value,
+    wanted: &Wanted,
+    by_hand: &str,
+) -> Result<()> {
+    let entry = entry.to_string();
+    edit(edited, made, file, |text, made| {
+        let text = section_of(text, &[], section, "{}", made)?;
+        if settings::get(&text, &[section, NAME]) == Some(&entry) {
+            return Some(text);
+        }
+        let text = settings::remove(&text, &[section, NAME]).unwrap_or(text);
+        settings::insert(&text, &[section], NAME, &entry)
+    })?;
+    let before = edited.get(file).and_then(|it| it.before.as_deref()).unwrap_or_default();
+    if !wanted.ours && settings::get(before, &[section, NAME]).is_some_and(|it| it != entry) {
+        return Err(registered_by_hand(by_hand, file));
     }
-    made.push(format!("{SWITCH}env/{CLAUDE_SWITCH}"));
-    settings::insert(&text, &["env"], CLAUDE_SWITCH, "\"1\"")
+    Ok(())
 }
 
-/// Where Codex looks for prompts of the user.
-pub fn codex_prompts(env: &Env, config: &Path) -> PathBuf {
-    files(env, config, Agent::Codex).0.with_file_name("prompts")
+/// Settings with an environment variable set to `"1"`, unless the user has said something about it.
+fn switched_on(text: &str, variable: &str, made: &mut Vec<String>) -> Option<String> {
+    let text = section_of(text, &[], "env", "{}", made)?;
+    if settings::get(&text, &["env", variable]).is_some() {
+        return Some(text);
+    }
+    made.push(format!("{SWITCH}env/{variable}"));
+    settings::insert(&text, &["env"], variable, "\"1\"")
 }
 
 /// What uninstalling changes; `made` is what installing had to make.
-pub fn uninstall(env: &Env, config: &Path, agent: Agent, made: &Made) -> Result<Vec<Change>> {
-    let (server, hooks) = files(env, config, agent);
+pub fn uninstall(env: &Env, config: &Path, of: &Registration, made: &Made) -> Result<Vec<Change>> {
+    let (server, hooks) = (of.files)(env, config);
     let mut out: Vec<Change> = Vec::new();
     let mut paths = vec![server];
     if !paths.contains(&hooks) {
-        paths.push(hooks);
+        paths.push(hooks.clone());
     }
     for path in paths {
         let Some(before) = text_of(&path)? else { continue };
@@ -289,13 +284,12 @@ pub fn uninstall(env: &Env, config: &Path, agent: Agent, made: &Made) -> Result<
             continue;
         }
         let sections = made.get(&path.display().to_string()).map(Vec::as_slice).unwrap_or_default();
-        let mut after = match agent {
-            Agent::Codex => sections::remove(&before, is_our_section),
-            Agent::OpenCode if path.extension().is_some_and(|it| it == "js") => String::new(),
-            Agent::ClaudeCode | Agent::GeminiCli | Agent::OpenCode => {
+        let mut after = match &of.style {
+            Style::Toml => sections::remove(&before, is_our_section),
+            Style::Plugin { .. } if path == hooks => String::new(),
+            Style::Json { section, .. } | Style::Plugin { section, .. } => {
                 settings::check(&before).map_err(|error| error.at(path.display().to_string(), None))?;
-                let text = without_hooks(&before, agent);
-                let section = if agent == Agent::OpenCode { "mcp" } else { "mcpServers" };
+                let text = without_hooks(&before, of);
                 settings::remove(&text, &[section, NAME]).unwrap_or(text)
             }
         };
@@ -313,7 +307,7 @@ pub fn uninstall(env: &Env, config: &Path, agent: Agent, made: &Made) -> Result<
         }
         let ours = sections.iter().any(String::is_empty);
         let nothing = after.trim().is_empty() || after.replace(char::is_whitespace, "") == "{}";
-        let plugin = agent == Agent::OpenCode && path.extension().is_some_and(|it| it == "js");
+        let plugin = matches!(of.style, Style::Plugin { .. }) && path == hooks;
         let blank = sections.iter().find_map(|it| it.strip_prefix(OBJECT));
         let after = match blank {
             Some(blank) if nothing => Some(blank.to_owned()),
@@ -324,8 +318,8 @@ pub fn uninstall(env: &Env, config: &Path, agent: Agent, made: &Made) -> Result<
             out.push(Change { path, before: Some(before), after });
         }
     }
-    for (path, _) in seat_files(env, agent, Path::new(""), 0) {
-        if let Some(before) = text_of(&path)?.filter(|it| seat_files::is_ours(it)) {
+    for (path, _) in (of.seat_files)(env, Path::new(""), 0) {
+        if let Some(before) = text_of(&path)?.filter(|it| is_our_file(it)) {
             out.push(Change { path, before: Some(before), after: None });
         }
     }
@@ -333,59 +327,54 @@ pub fn uninstall(env: &Env, config: &Path, agent: Agent, made: &Made) -> Result<
 }
 
 /// Whether we compact in an agent's place.
-pub fn seated(env: &Env, config: &Path, agent: Agent) -> bool {
-    let (_, hooks) = files(env, config, agent);
+pub fn seated(env: &Env, config: &Path, of: &Registration) -> bool {
+    let (_, hooks) = (of.files)(env, config);
     let text = |path: &Path| text_of(path).ok().flatten().unwrap_or_default();
-    match agent {
-        Agent::ClaudeCode => {
-            seat_files(env, agent, Path::new(""), 0).iter().all(|it| seat_files::is_ours(&text(&it.0)))
+    match &of.style {
+        Style::Toml => false,
+        Style::Json { seat: SeatSetting::Switch(_), .. } => {
+            (of.seat_files)(env, Path::new(""), 0).iter().all(|it| is_our_file(&text(&it.0)))
         }
-        Agent::GeminiCli => {
-            settings::elements(&text(&hooks), &["hooks", GEMINI_SEAT]).iter().any(|it| is_ours(it))
+        Style::Json { seat: SeatSetting::Hook { event, .. }, .. } => {
+            settings::elements(&text(&hooks), &["hooks", event]).iter().any(|it| is_ours(it))
         }
-        Agent::OpenCode => text(&hooks).contains("const SEAT = true"),
-        Agent::Codex => false,
+        Style::Plugin { .. } => text(&hooks).contains("const SEAT = true"),
     }
 }
 
 /// Whether the server stands in an agent's settings, and whether hooks do.
-pub fn installed(env: &Env, config: &Path, agent: Agent) -> (bool, bool) {
-    let (server, hooks) = files(env, config, agent);
+pub fn installed(env: &Env, config: &Path, of: &Registration) -> (bool, bool) {
+    let (server, hooks) = (of.files)(env, config);
     let text = |path: &Path| text_of(path).ok().flatten().unwrap_or_default();
-    match agent {
-        Agent::Codex => {
+    match &of.style {
+        Style::Toml => {
             let text = text(&server);
             let server = |path: &[String], _: &str| path == ["mcp_servers", NAME];
             let hook = |path: &[String], text: &str| is_our_hook(path, text);
             (sections::any(&text, server), sections::any(&text, hook))
         }
-        Agent::OpenCode => (settings::get(&text(&server), &["mcp", NAME]).is_some(), hooks.exists()),
-        Agent::ClaudeCode | Agent::GeminiCli => {
+        Style::Plugin { section, .. } => {
+            (settings::get(&text(&server), &[section, NAME]).is_some(), hooks.exists())
+        }
+        Style::Json { section, .. } => {
             let hooks = text(&hooks);
             let ours =
                 |event: &&str| settings::elements(&hooks, &["hooks", event]).iter().any(|it| is_ours(it));
-            (settings::get(&text(&server), &["mcpServers", NAME]).is_some(), events(agent).iter().any(ours))
+            (settings::get(&text(&server), &[section, NAME]).is_some(), of.events.iter().any(ours))
         }
     }
 }
 
 /// Plugins of others that may compact in an agent's place.
-pub fn other_seats(env: &Env, config: &Path, agent: Agent) -> Vec<PathBuf> {
-    let (folder, depth, word) = match agent {
-        Agent::ClaudeCode => (
-            env.claude_config.clone().unwrap_or_else(|| env.home.join(".claude")).join("skills"),
-            2,
-            "session.compact",
-        ),
-        Agent::OpenCode => (config.join("opencode/plugins"), 0, "experimental.session.compacting"),
-        Agent::Codex | Agent::GeminiCli => return Vec::new(),
-    };
+pub fn other_seats(env: &Env, config: &Path, of: &Registration) -> Vec<PathBuf> {
+    let Some(Plugins { folder, depth, word }) = &of.plugins else { return Vec::new() };
     let is_code = |it: &PathBuf| it.extension().is_some_and(|it| it == "ts" || it == "js" || it == "mjs");
     let theirs = |it: &PathBuf| {
         let text = std::fs::read_to_string(it).unwrap_or_default();
-        text.contains(word) && !seat_files::is_ours(&text)
+        text.contains(word) && !is_our_file(&text)
     };
-    super::files(&folder, depth).into_iter().map(|it| it.path).filter(is_code).filter(theirs).collect()
+    let files = super::files(&folder(env, config), *depth).into_iter().map(|it| it.path);
+    files.filter(is_code).filter(theirs).collect()
 }
 
 /// Edits a JSON file that may be changed already, or may have to be made.
@@ -438,9 +427,13 @@ fn section_of(text: &str, path: &[&str], name: &str, empty: &str, made: &mut Vec
     settings::insert(text, path, name, empty)
 }
 
-fn without_hooks(text: &str, agent: Agent) -> String {
+fn without_hooks(text: &str, of: &Registration) -> String {
+    let seat = match &of.style {
+        Style::Json { seat: SeatSetting::Hook { event, .. }, .. } => Some(event),
+        Style::Json { .. } | Style::Toml | Style::Plugin { .. } => None,
+    };
     let mut text = text.to_owned();
-    for event in events(agent).iter().chain([&GEMINI_SEAT]) {
+    for event in of.events.iter().chain(seat) {
         text = settings::remove_elements(&text, &["hooks", event], is_ours);
     }
     text
@@ -455,72 +448,12 @@ fn is_ours(element: &str) -> bool {
     serde_json::from_str(element).is_ok_and(|it| commands(&it))
 }
 
-fn command(program: &Path) -> String {
+/// The command of our hooks.
+pub fn command(program: &Path) -> String {
     format!("{} hook", super::reach::quoted(&program.to_string_lossy()))
 }
 
-/// Gemini CLI (0.61) refuses the prompt when a hook ends with 2 or more, and so when the program is gone: 127. The shell
-/// must become the program: the client ends only what it started, and would wait for a child that hangs.
-fn unless_gone(command: &str) -> String {
-    let program = command.strip_suffix(" hook").unwrap_or(command);
-    if cfg!(windows) { command.to_owned() } else { format!("[ -x {program} ] || exit 0; exec {command}") }
-}
-
-fn gemini_seat(program: &Path) -> String {
-    let program = super::reach::quoted(&program.to_string_lossy());
-    // The time limit holds also where the program itself hangs: Gemini CLI's own was seen not to end a child of the hook.
-    let command = if cfg!(windows) {
-        format!("{program} seat gemini-cli")
-    } else {
-        format!(
-            "exec 3<&0; {program} seat gemini-cli <&3 & p=$!; (sleep {GEMINI_LIMIT}; kill -9 $p) </dev/null >/dev/null 2>&1 3<&- & \
-             wait $p || echo '{{}}'; kill $! 2>/dev/null"
-        )
-    };
-    // Milliseconds.
-    let hook = json!({"type": "command", "name": NAME, "command": command, "timeout": 20_000});
-    json!({ "hooks": [hook] }).to_string()
-}
-
-fn entry(agent: Agent, wanted: &Wanted) -> String {
-    let program = wanted.program.display().to_string();
-    let value = match agent {
-        Agent::OpenCode => {
-            json!({"type": "local", "command": [program, "serve", "--stdio"], "enabled": true})
-        }
-        Agent::GeminiCli => {
-            let mut entry = json!({"command": program, "args": ["serve", "--stdio"]});
-            if wanted.trust {
-                history::json::set(&mut entry, "trust", true);
-            }
-            // Of each call and of the start, for which a session waits: 10 minutes where nothing is said.
-            if wanted.offline {
-                history::json::set(&mut entry, "timeout", 20_000);
-            }
-            entry
-        }
-        Agent::ClaudeCode | Agent::Codex => {
-            json!({"type": "stdio", "command": program, "args": ["serve", "--stdio"]})
-        }
-    };
-    value.to_string()
-}
-
-fn hook(agent: Agent, command: &str) -> String {
-    // Gemini CLI counts milliseconds, the others seconds.
-    let hook = match agent {
-        Agent::GeminiCli => {
-            let command = unless_gone(command);
-            json!({"type": "command", "name": NAME, "command": command, "timeout": 5_000})
-        }
-        Agent::ClaudeCode | Agent::Codex | Agent::OpenCode => {
-            json!({"type": "command", "command": command, "timeout": 10})
-        }
-    };
-    json!({ "hooks": [hook] }).to_string()
-}
-
-fn codex_change(path: &Path, wanted: &Wanted, made: &mut Made) -> Result<Change> {
+fn toml_change(path: &Path, of: &Registration, wanted: &Wanted, made: &mut Made) -> Result<Change> {
     let before = text_of(path)?;
     if before.is_none() {
         made.entry(path.display().to_string()).or_default().push(String::new());
@@ -534,12 +467,12 @@ fn codex_change(path: &Path, wanted: &Wanted, made: &mut Made) -> Result<Change>
     let registered = |text: &str| Ok(parsed(text)?.get("mcp_servers").and_then(|it| it.get(NAME)).is_some());
     let ours = wanted.ours || sections::is_framed(&text);
     if registered(&text)? && !ours {
-        return Err(by_hand(Agent::Codex, path));
+        return Err(registered_by_hand(of.by_hand, path));
     }
     let text = sections::remove(&text, is_our_section);
     // Ours is a section; this is not.
     if registered(&text)? {
-        return Err(by_hand(Agent::Codex, path));
+        return Err(registered_by_hand(of.by_hand, path));
     }
     let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
     let program = wanted.program.display().to_string();
@@ -547,7 +480,7 @@ fn codex_change(path: &Path, wanted: &Wanted, made: &mut Made) -> Result<Change>
         format!("[mcp_servers.{NAME}]\ncommand = {}\nargs = [\"serve\", \"--stdio\"]\n", quoted(&program));
     if wanted.hooks {
         let command = quoted(&command(&wanted.program));
-        for event in events(Agent::Codex) {
+        for event in of.events {
             block.push_str(&format!(
                 "[[hooks.{event}]]\n[[hooks.{event}.hooks]]\ntype = \"command\"\ncommand = {command}\ntimeout = 10\n"
             ));
@@ -560,7 +493,7 @@ fn codex_change(path: &Path, wanted: &Wanted, made: &mut Made) -> Result<Change>
     Ok(Change { path: path.to_owned(), before, after: Some(after) })
 }
 
-/// Whether a section of Codex's settings was put there by installing.
+/// Whether a section of TOML settings was put there by installing.
 fn is_our_section(path: &[String], text: &str) -> bool {
     path.starts_with(&["mcp_servers".to_owned(), NAME.to_owned()]) || is_our_hook(path, text)
 }
@@ -579,13 +512,7 @@ fn is_our_command(command: &str) -> bool {
 }
 
 /// A server of our name that we did not register, and would not know how to put back.
-fn by_hand(agent: Agent, path: &Path) -> Error {
-    let remedy = match agent {
-        Agent::Codex => "codex mcp remove epitome",
-        Agent::ClaudeCode => "claude mcp remove epitome",
-        Agent::GeminiCli => "gemini mcp remove -s user epitome",
-        Agent::OpenCode => "take \"epitome\" out of \"mcp\"",
-    };
+fn registered_by_hand(remedy: &str, path: &Path) -> Error {
     let what = format!("a server named epitome is registered by hand already; remove it first: {remedy}");
     Error::new(Kind::Refused, what).at(path.display().to_string(), None)
 }
@@ -620,6 +547,7 @@ pub fn snippet(client: &str, program: &Path) -> Option<(&'static str, String)> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{ALL, named};
     use super::*;
 
     const JSON: [&str; 12] = [
@@ -649,7 +577,8 @@ mod tests {
     ];
 
     /// Installing, again, and uninstalling, as the command does it.
-    fn round(env: &Env, config: &Path, agent: Agent, hooks: bool, seat: bool) -> Vec<PathBuf> {
+    fn round(env: &Env, config: &Path, agent: AgentRef, hooks: bool, seat: bool) -> Vec<PathBuf> {
+        let of = registration(agent).unwrap();
         let program = "/opt/my tools/epitome".into();
         let wanted = Wanted { program, hooks, seat, trust: false, ours: false, offline: true, compact_at: 0 };
         let write = |changes: &[Change]| {
@@ -663,27 +592,35 @@ mod tests {
                 }
             }
         };
-        let (changes, made) = install(env, config, agent, &wanted).unwrap();
+        let (changes, made) = install(env, config, of, &wanted).unwrap();
         write(&changes);
-        let plugin = agent == Agent::OpenCode && seat;
-        assert_eq!(installed(env, config, agent), (true, hooks || plugin), "{agent:?}");
-        assert_eq!(seated(env, config, agent), seat && agent != Agent::Codex, "{agent:?}");
-        let (again, more) = install(env, config, agent, &wanted).unwrap();
+        let plugin = is_plugin(of) && seat;
+        assert_eq!(installed(env, config, of), (true, hooks || plugin), "{agent:?}");
+        assert_eq!(seated(env, config, of), seat && of.seat_explained.is_some(), "{agent:?}");
+        let (again, more) = install(env, config, of, &wanted).unwrap();
         assert!(again.iter().all(|it| it.before == it.after), "{agent:?} {again:?}");
         assert!(more.values().all(Vec::is_empty), "{more:?}");
         // A newer one, elsewhere, takes its place.
         let moved = Wanted { program: "/new/epitome".into(), ours: true, ..wanted };
-        write(&install(env, config, agent, &moved).unwrap().0);
-        let undone = uninstall(env, config, agent, &made).unwrap();
+        write(&install(env, config, of, &moved).unwrap().0);
+        let undone = uninstall(env, config, of, &made).unwrap();
         write(&undone);
-        assert_eq!(installed(env, config, agent), (false, false));
-        assert!(!seated(env, config, agent));
+        assert_eq!(installed(env, config, of), (false, false));
+        assert!(!seated(env, config, of));
         changes.into_iter().map(|it| it.path).collect()
+    }
+
+    fn is_plugin(of: &Registration) -> bool {
+        matches!(of.style, Style::Plugin { .. })
+    }
+
+    fn all() -> impl Iterator<Item = (AgentRef, &'static Registration)> {
+        ALL.into_iter().filter_map(|it| Some((it, it.registration()?)))
     }
 
     #[test]
     fn every_byte_is_as_before() {
-        for agent in Agent::ALL {
+        for (agent, of) in all() {
             for (hooks, seat) in [(true, true), (true, false), (false, true), (false, false)] {
                 let home = tempfile::tempdir().unwrap();
                 let env = Env { home: home.path().to_owned(), ..Env::default() };
@@ -693,21 +630,21 @@ mod tests {
                     assert!(!path.exists(), "{path:?}");
                 }
                 // Something there, of all kinds.
-                let (server, other) = files(&env, &config, agent);
-                let texts = if agent == Agent::Codex { &TOML[..] } else { &JSON[..] };
+                let (server, other) = (of.files)(&env, &config);
+                let texts = if matches!(of.style, Style::Toml) { &TOML[..] } else { &JSON[..] };
                 for text in texts {
                     for path in [&server, &other] {
                         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
                         std::fs::write(path, text).unwrap();
                     }
-                    if agent == Agent::OpenCode {
+                    if is_plugin(of) {
                         std::fs::remove_file(&other).unwrap();
                     }
                     round(&env, &config, agent, hooks, seat);
                     for path in [&server, &other].into_iter().filter(|it| it.exists()) {
                         assert_eq!(std::fs::read_to_string(path).unwrap(), *text, "{agent:?}");
                     }
-                    assert_eq!(other.exists(), agent != Agent::OpenCode);
+                    assert_eq!(other.exists(), !is_plugin(of));
                 }
             }
         }
@@ -715,12 +652,12 @@ mod tests {
 
     #[test]
     fn what_was_registered_by_hand_is_not_touched() {
-        for agent in Agent::ALL {
+        for (agent, of) in all() {
             let home = tempfile::tempdir().unwrap();
             let env = Env { home: home.path().to_owned(), ..Env::default() };
-            let (server, _) = files(&env, home.path(), agent);
-            let text = match agent {
-                Agent::Codex => "[mcp_servers.epitome]\ncommand = \"mine\"\n",
+            let (server, _) = (of.files)(&env, home.path());
+            let text = match of.style {
+                Style::Toml => "[mcp_servers.epitome]\ncommand = \"mine\"\n",
                 _ => "{\"mcpServers\":{\"epitome\":{\"command\":\"mine\"}},\"mcp\":{\"epitome\":{}}}",
             };
             std::fs::create_dir_all(server.parent().unwrap()).unwrap();
@@ -734,7 +671,7 @@ mod tests {
                 offline: true,
                 compact_at: 0,
             };
-            let error = install(&env, home.path(), agent, &wanted).unwrap_err();
+            let error = install(&env, home.path(), of, &wanted).unwrap_err();
             assert!(error.full().contains("by hand"), "{agent:?} {error}");
         }
     }
@@ -753,15 +690,16 @@ mod tests {
             compact_at: 0,
         };
         for (agent, text) in [
-            (Agent::ClaudeCode, "{\"a\":"),
-            (Agent::GeminiCli, "[]"),
-            (Agent::Codex, "a = "),
-            (Agent::GeminiCli, "{\"hooks\":3}"),
+            ("claude-code", "{\"a\":"),
+            ("gemini-cli", "[]"),
+            ("codex", "a = "),
+            ("gemini-cli", "{\"hooks\":3}"),
         ] {
-            let (server, _) = files(&env, home.path(), agent);
+            let of = registration(named(agent).unwrap()).unwrap();
+            let (server, _) = (of.files)(&env, home.path());
             std::fs::create_dir_all(server.parent().unwrap()).unwrap();
             std::fs::write(&server, text).unwrap();
-            let error = install(&env, home.path(), agent, &wanted).unwrap_err();
+            let error = install(&env, home.path(), of, &wanted).unwrap_err();
             assert!(error.place().is_some(), "{agent:?} {error}");
             assert_eq!(std::fs::read_to_string(&server).unwrap(), text);
         }

@@ -2,9 +2,9 @@
 //! way, and how to resume. The facts are those of the agents' versions named in their own modules.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::{Agent, Env, claude_code, codex, gemini_cli, opencode};
+use super::{AgentRef, Env};
 use history::error::{Error, Kind, Result};
 use sessions::Mode;
 
@@ -42,73 +42,58 @@ pub struct Reach {
     pub takes_effect: &'static str,
 }
 
-/// The table "what applying can reach". `export`: the session is a file that OpenCode exported, not its database.
+/// It counts when the session is resumed.
+pub fn on_resume(mode: Mode, way: Way) -> Reach {
+    Reach { mode, way, takes_effect: "on_resume" }
+}
+
+/// It counts at once.
+pub fn at_once(mode: Mode, way: Way) -> Reach {
+    Reach { mode, way, takes_effect: "next_request" }
+}
+
+/// An agent that reads its file when it resumes and keeps its own history while it runs.
 ///
 /// # Errors
-/// [`Kind::Live`] where nothing can be done while the agent runs.
-pub fn reach(agent: Agent, job: Job, live: bool, export: bool) -> Result<Reach> {
-    let on_resume = |mode, way| Ok(Reach { mode, way, takes_effect: "on_resume" });
-    let at_once = |mode, way| Ok(Reach { mode, way, takes_effect: "next_request" });
-    match (agent, job, live) {
-        // An import adds messages to a session of the same id, but changes none: cleared outputs need a new session.
-        (Agent::OpenCode, Job::Compact, _) if export => on_resume(Mode::Append, Way::Replace),
-        (Agent::OpenCode, Job::Prune | Job::Restore, _) if export => on_resume(Mode::New, Way::Replace),
-        (Agent::OpenCode, Job::Prune, _) => at_once(Mode::Patch, Way::Rows),
-        (Agent::OpenCode, Job::Compact, false) => at_once(Mode::Append, Way::Rows),
-        (Agent::OpenCode, Job::Compact | Job::Restore, _) => on_resume(Mode::New, Way::Rows),
-        (Agent::ClaudeCode, Job::Prune, _) => on_resume(Mode::Patch, Way::InPlace),
-        (Agent::ClaudeCode, Job::Compact | Job::Restore, _) => on_resume(Mode::New, Way::Beside),
-        (Agent::Codex | Agent::GeminiCli, _, false) => on_resume(Mode::Append, Way::Replace),
-        (Agent::Codex | Agent::GeminiCli, Job::Compact | Job::Restore, true) => {
-            on_resume(Mode::New, Way::Beside)
-        }
-        (Agent::Codex | Agent::GeminiCli, Job::Prune, true) => {
+/// [`Kind::Live`] for outputs of a running session.
+pub fn at_rest(title: &str, job: Job, live: bool) -> Result<Reach> {
+    match (job, live) {
+        (_, false) => Ok(on_resume(Mode::Append, Way::Replace)),
+        (Job::Compact | Job::Restore, true) => Ok(on_resume(Mode::New, Way::Beside)),
+        (Job::Prune, true) => {
             let what = format!(
-                "clearing outputs of a running session: {} keeps its own history until it is resumed, so nothing would \
-                 change and later turns would be lost; end it first, or compact into a new session",
-                agent.title()
+                "clearing outputs of a running session: {title} keeps its own history until it is resumed, so nothing would \
+                 change and later turns would be lost; end it first, or compact into a new session"
             );
             Err(Error::new(Kind::Live, what))
         }
     }
 }
 
+/// The error of an agent whose sessions are never written.
+pub fn read_only(title: &str) -> Error {
+    let what = format!("applying: sessions of {title} are only read; write the result with --out");
+    Error::new(Kind::Refused, what)
+}
+
 /// The version that wrote a session, if it is of a later generation than what was seen: `head` is how the file begins.
 /// The generations: Claude Code 2, Codex 0, OpenCode 1; within one, unknown records and fields are kept. Gemini CLI 0.61
 /// does not say which version wrote.
-pub fn newer(agent: Agent, head: &[u8]) -> Option<String> {
-    let text = history::json::mend(head);
-    let later = |version: &str, known: u32| {
-        let major: u32 = version.split('.').next()?.parse().ok()?;
-        (major > known).then(|| version.to_owned())
-    };
-    match agent {
-        Agent::ClaudeCode => super::objects(&text).find_map(|it| later(it["version"].as_str()?, 2)),
-        Agent::Codex => super::objects(&text).find_map(|it| {
-            let payload = &it["payload"];
-            let unknown =
-                |mode: &str| (!["legacy", "paginated"].contains(&mode)).then(|| format!("({mode})"));
-            later(payload["cli_version"].as_str()?, 0)
-                .or_else(|| payload["history_mode"].as_str().and_then(unknown))
-        }),
-        Agent::OpenCode => {
-            let (_, rest) = text.split_once("\"version\":")?;
-            later(rest.split('"').nth(1)?, 1)
-        }
-        Agent::GeminiCli => None,
-    }
+pub fn newer(agent: AgentRef, head: &[u8]) -> Option<String> {
+    agent.newer(&history::json::mend(head))
+}
+
+/// A version, if its first number is above `known`.
+pub fn later(version: &str, known: u32) -> Option<String> {
+    let major: u32 = version.split('.').next()?.parse().ok()?;
+    (major > known).then(|| version.to_owned())
 }
 
 /// Whether the session is in use, as far as it can be told: its writer's lock is held, it is the one that calls, or a
 /// call in it is running.
-pub fn is_live(env: &Env, agent: Agent, id: &str, path: &Path) -> bool {
+pub fn is_live(env: &Env, agent: AgentRef, id: &str, path: &Path) -> bool {
     let calls = env.inside == Some(agent) && env.session.as_deref() == Some(id);
-    calls
-        || match agent {
-            Agent::Codex => codex::is_live(env, id),
-            Agent::OpenCode => opencode::is_running(path, id),
-            Agent::ClaudeCode | Agent::GeminiCli => false,
-        }
+    calls || agent.is_running(env, id, path)
 }
 
 /// Keeps an agent from writing while it is held.
@@ -119,75 +104,24 @@ pub struct Claim(#[expect(dead_code, reason = "the lock lasts as long as the ope
 ///
 /// # Errors
 /// [`Kind::Live`] if the agent holds it.
-pub fn claim(env: &Env, agent: Agent, id: &str) -> Result<Claim> {
-    match agent {
-        Agent::Codex => codex::claim(env, id).map(|it| Claim(Some(it))),
-        Agent::ClaudeCode | Agent::GeminiCli | Agent::OpenCode => Ok(Claim(None)),
-    }
+pub fn claim(env: &Env, agent: AgentRef, id: &str) -> Result<Claim> {
+    agent.lock(env, id).map(Claim)
 }
 
-/// The folder below which an agent looks for sessions.
-pub fn home(env: &Env, agent: Agent) -> PathBuf {
-    match agent {
-        Agent::ClaudeCode => claude_code::projects(env),
-        Agent::Codex => codex::home(env),
-        Agent::GeminiCli => gemini_cli::home(env).join("tmp"),
-        Agent::OpenCode => opencode::home(env),
-    }
-}
-
-/// Where a new session of an agent goes, so that it is found. `None`: the agent takes it in from any file.
-///
-/// # Errors
-/// [`Kind::Refused`] where the agent's name for the directory cannot be told.
-pub fn place(env: &Env, agent: Agent, cwd: &Path, file_name: &str) -> Result<Option<PathBuf>> {
-    match agent {
-        Agent::ClaudeCode => {
-            let slug = claude_code::slug(cwd);
-            if !claude_code::is_slug(&slug, cwd) {
-                let what = "Claude Code's name for so long a directory is not known; start Claude Code there once, or use --out";
-                return Err(Error::new(Kind::Refused, what).at(cwd.display().to_string(), None));
-            }
-            Ok(Some(claude_code::projects(env).join(slug).join(file_name)))
-        }
-        Agent::Codex => {
-            // `rollout-YYYY-MM-DD…` lies in `YYYY/MM/DD`.
-            let date = file_name.trim_start_matches("rollout-").get(..10).unwrap_or_default();
-            let folder: PathBuf = date.split('-').collect();
-            Ok(Some(codex::home(env).join("sessions").join(folder).join(file_name)))
-        }
-        Agent::GeminiCli | Agent::OpenCode => Ok(None),
-    }
+/// Whether an agent would find a session there.
+pub fn is_found(env: &Env, agent: AgentRef, path: &Path) -> bool {
+    let whole = |it: &Path| fs::canonicalize(it).unwrap_or_else(|_| it.to_owned());
+    agent.looks_elsewhere(env) || whole(path).starts_with(whole(&agent.home(env)))
 }
 
 /// One shell command that resumes a session, from any directory: resuming elsewhere silently starts a new one.
-pub fn resume(env: &Env, agent: Agent, id: &str, cwd: Option<&Path>) -> String {
-    let variable = |name: &str, value: &Option<PathBuf>| {
-        value.as_ref().map(|it| format!("{name}={} ", quoted(&it.to_string_lossy()))).unwrap_or_default()
-    };
-    let command = match agent {
-        Agent::ClaudeCode => {
-            format!("{}claude --resume {}", variable("CLAUDE_CONFIG_DIR", &env.claude_config), quoted(id))
-        }
-        Agent::Codex => format!("{}codex resume {}", variable("CODEX_HOME", &env.codex_home), quoted(id)),
-        Agent::GeminiCli => format!("gemini --resume {}", quoted(id)),
-        Agent::OpenCode => {
-            format!("{}opencode --session {}", variable("XDG_DATA_HOME", &env.data), quoted(id))
-        }
-    };
-    in_directory(cwd, &command)
+pub fn resume(env: &Env, agent: AgentRef, id: &str, cwd: Option<&Path>) -> String {
+    in_directory(cwd, &agent.resume(env, &quoted(id)))
 }
 
 /// One shell command that takes a file in and resumes what it holds.
-pub fn resume_file(env: &Env, agent: Agent, file: &Path, id: &str, cwd: Option<&Path>) -> String {
-    let name = quoted(&file.to_string_lossy());
-    match agent {
-        Agent::GeminiCli => in_directory(cwd, &format!("gemini --session-file {name}")),
-        Agent::OpenCode => {
-            in_directory(cwd, &format!("opencode import {name} && opencode --session {}", quoted(id)))
-        }
-        Agent::ClaudeCode | Agent::Codex => resume(env, agent, id, cwd),
-    }
+pub fn resume_file(env: &Env, agent: AgentRef, file: &Path, id: &str, cwd: Option<&Path>) -> String {
+    in_directory(cwd, &agent.resume_file(env, &quoted(&file.to_string_lossy()), &quoted(id)))
 }
 
 fn in_directory(cwd: Option<&Path>, command: &str) -> String {
@@ -211,16 +145,17 @@ pub fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{ALL, named};
     use super::*;
 
     #[test]
     fn the_table() {
         let mut out = String::new();
-        for agent in Agent::ALL {
+        for agent in ALL {
             for (job, live) in
                 [(Job::Compact, false), (Job::Prune, false), (Job::Prune, true), (Job::Compact, true)]
             {
-                let cell = match reach(agent, job, live, false) {
+                let cell = match agent.reach(job, live, false) {
                     Ok(it) => format!("{:?} {:?} {}", it.mode, it.way, it.takes_effect),
                     Err(error) => error.code().to_owned(),
                 };
@@ -252,24 +187,17 @@ mod tests {
     #[test]
     fn what_a_later_generation_wrote_is_told() {
         for (agent, head, expected) in [
-            (Agent::ClaudeCode, "{\"type\":\"mode\"}\n{\"version\":\"2.9.1\"}\n", None),
-            (Agent::ClaudeCode, "{\"version\":\"3.0.0\"}\n{\"cut", Some("3.0.0")),
-            (
-                Agent::Codex,
-                "{\"payload\":{\"cli_version\":\"0.200.1\",\"history_mode\":\"paginated\"}}",
-                None,
-            ),
-            (Agent::Codex, "{\"payload\":{\"cli_version\":\"1.0.0\"}}", Some("1.0.0")),
-            (
-                Agent::Codex,
-                "{\"payload\":{\"cli_version\":\"0.9\",\"history_mode\":\"tree\"}}",
-                Some("(tree)"),
-            ),
-            (Agent::OpenCode, "{\"info\":{\"version\": \"1.30.0\"},\"messages\":[", None),
-            (Agent::OpenCode, "{\"info\":{\"id\":\"version\",\"version\":\"2.0.0\"}", Some("2.0.0")),
-            (Agent::GeminiCli, "{\"version\":\"9\"}", None),
-            (Agent::ClaudeCode, "\u{0}\u{fffd}", None),
+            ("claude-code", "{\"type\":\"mode\"}\n{\"version\":\"2.9.1\"}\n", None),
+            ("claude-code", "{\"version\":\"3.0.0\"}\n{\"cut", Some("3.0.0")),
+            ("codex", "{\"payload\":{\"cli_version\":\"0.200.1\",\"history_mode\":\"paginated\"}}", None),
+            ("codex", "{\"payload\":{\"cli_version\":\"1.0.0\"}}", Some("1.0.0")),
+            ("codex", "{\"payload\":{\"cli_version\":\"0.9\",\"history_mode\":\"tree\"}}", Some("(tree)")),
+            ("opencode", "{\"info\":{\"version\": \"1.30.0\"},\"messages\":[", None),
+            ("opencode", "{\"info\":{\"id\":\"version\",\"version\":\"2.0.0\"}", Some("2.0.0")),
+            ("gemini-cli", "{\"version\":\"9\"}", None),
+            ("claude-code", "\u{0}\u{fffd}", None),
         ] {
+            let agent = named(agent).unwrap();
             assert_eq!(newer(agent, head.as_bytes()).as_deref(), expected, "{agent:?} {head}");
         }
     }
@@ -277,15 +205,16 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn commands_work_from_anywhere() {
-        let env = Env { codex_home: Some("/x y".into()), ..Env::default() };
+        let env = Env { variables: [("CODEX_HOME".into(), "/x y".into())].into(), ..Env::default() };
+        let agent = |name| named(name).unwrap();
         let here = Path::new("/it's here");
         assert_eq!(
-            resume(&env, Agent::Codex, "a-1", Some(here)),
+            resume(&env, agent("codex"), "a-1", Some(here)),
             r"cd '/it'\''s here' && CODEX_HOME='/x y' codex resume a-1"
         );
-        assert_eq!(resume(&env, Agent::ClaudeCode, "$(x)", None), "claude --resume '$(x)'");
+        assert_eq!(resume(&env, agent("claude-code"), "$(x)", None), "claude --resume '$(x)'");
         assert_eq!(
-            resume_file(&env, Agent::OpenCode, Path::new("/e.json"), "ses_1", Some(Path::new("/p"))),
+            resume_file(&env, agent("opencode"), Path::new("/e.json"), "ses_1", Some(Path::new("/p"))),
             "cd /p && opencode import /e.json && opencode --session ses_1"
         );
     }

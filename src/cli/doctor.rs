@@ -1,13 +1,12 @@
 //! `epitome doctor`: what is configured and from where, which agents are there, who else compacts, whether the archive is
 //! whole; each with its remedy.
 
-use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 use serde::Serialize;
 
 use super::Screen;
-use crate::agents::{Agent, gemini_cli, install, own_settings, reach, settings};
+use crate::agents::{self, AgentRef, Problem, install};
 use crate::answers::CONTRACT;
 use crate::config::{Config, Origin, StoreAt};
 use crate::engine::{Engine, SeatEntry, seat_log};
@@ -54,12 +53,6 @@ struct Stored {
     whole: bool,
 }
 
-#[derive(Serialize)]
-struct Problem {
-    what: String,
-    remedy: String,
-}
-
 /// The providers' usual variables; only whether they are set is ever said.
 const KEYS: [&str; 4] = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"];
 
@@ -87,23 +80,37 @@ pub(super) fn run(config: Config, now: i64, screen: &mut Screen<'_>) -> Result<u
     }
     let keys = KEYS.into_iter().filter(|it| config.environment.get(it).is_some()).collect();
     let folder = config.config_dir.parent().map_or_else(|| config.config_dir.clone(), Path::to_owned);
-    let agents = Agent::ALL.map(|agent| {
-        let (server, hooks) = install::installed(&config.agents, &folder, agent);
-        let sessions = crate::agents::list(&config.agents, Some(agent), None).len();
-        let home = reach::home(&config.agents, agent);
-        if (sessions > 0 || home.exists()) && !server {
-            problems.push(Problem {
-                what: format!("{} is installed, but Epitome is not registered with it", agent.title()),
-                remedy: format!("epitome install {}", agent.name()),
-            });
+    let env = &config.agents;
+    let setting = |from: &str| config.agent_setting(from);
+    let is_listed = |it: &AgentRef| it.registration().is_some() || it.home(env).exists();
+    let mut found = Vec::new();
+    for agent in agents::ALL.into_iter().filter(is_listed) {
+        let (server, hooks) =
+            agent.registration().map_or((false, false), |it| install::installed(env, &folder, it));
+        let sessions = agents::list(env, Some(agent), None).len();
+        let home = agent.home(env);
+        if (sessions > 0 || home.exists()) && !server && agent.registration().is_some() {
+            problems.push(Problem::new(
+                format!("{} is installed, but Epitome is not registered with it", agent.title()),
+                format!("epitome install {}", agent.name()),
+            ));
         }
         let (seat, seat_last) = seat(&config, &folder, agent, &mut problems);
-        let own_compaction = own_settings::own_compaction(agent, &|from| config.agent_setting(from));
+        let own_compaction = agent.own_compaction(&setting);
         let folder =
             if home.exists() { home.display().to_string() } else { format!("{} (none)", home.display()) };
-        Found { agent: agent.name(), sessions, server, hooks, seat, seat_last, own_compaction, folder }
-    });
-    others(&config, &folder, &mut problems);
+        found.push(Found {
+            agent: agent.name(),
+            sessions,
+            server,
+            hooks,
+            seat,
+            seat_last,
+            own_compaction,
+            folder,
+        });
+    }
+    problems.extend(agents::ALL.into_iter().flat_map(|it| it.known_problems(env, &folder)));
     let store = match Engine::new(config.clone(), now) {
         Ok(engine) => {
             let checked = engine.store.check(true)?;
@@ -128,26 +135,21 @@ pub(super) fn run(config: Config, now: i64, screen: &mut Screen<'_>) -> Result<u
             Stored { path: values[2].value.clone(), items: 0, bytes: 0, whole: false }
         }
     };
-    let answer = Answer { contract: CONTRACT, config: values, agents: agents.into(), keys, store, problems };
+    let answer = Answer { contract: CONTRACT, config: values, agents: found, keys, store, problems };
     if !screen.json(&answer)? {
         show(&answer, screen)?;
     }
     Ok(0)
 }
 
-/// Claude Code has function hooks from this version on.
-const CLAUDE_SINCE: [u32; 3] = [2, 1, 274];
-/// From this one on OpenCode's plugins have another interface.
-const OPENCODE_UNTIL: u32 = 2;
-
 /// Who compacts in a running agent, and how that went the last time.
 fn seat(
     config: &Config,
     folder: &Path,
-    agent: Agent,
+    agent: AgentRef,
     problems: &mut Vec<Problem>,
 ) -> (String, Option<SeatEntry>) {
-    if agent == Agent::Codex
+    if agent.has_gateway()
         && let Some(reached) = super::gateway::reached(config)
     {
         let last = seat_log::newest(&config.data_dir, agent.name());
@@ -159,8 +161,9 @@ fn seat(
             }
         };
     }
-    let ours = install::seated(&config.agents, folder, agent);
-    let others = install::other_seats(&config.agents, folder, agent);
+    let of = agent.registration();
+    let ours = of.is_some_and(|it| install::seated(&config.agents, folder, it));
+    let others = of.map(|it| install::other_seats(&config.agents, folder, it)).unwrap_or_default();
     let last = seat_log::newest(&config.data_dir, agent.name());
     if let Some(why) = last.as_ref().and_then(|it| it.failed.as_deref()).filter(|_| ours) {
         problems.push(Problem {
@@ -174,7 +177,8 @@ fn seat(
             remedy: "keep one of the two; ours goes with --no-seat".to_owned(),
         });
     }
-    let unheard = unheard(config, agent).filter(|_| ours);
+    let setting = |from: &str| config.agent_setting(from);
+    let unheard = agent.unheard(&config.agents, &setting).filter(|_| ours);
     let deaf = unheard.is_some();
     problems.extend(unheard);
     let name = match (ours, others.first()) {
@@ -187,59 +191,6 @@ fn seat(
     (name, last)
 }
 
-/// Why an agent does not ask us although we are installed.
-fn unheard(config: &Config, agent: Agent) -> Option<Problem> {
-    match agent {
-        Agent::ClaudeCode => {
-            let [major, minor, patch] = newest_version(config).filter(|it| *it < CLAUDE_SINCE)?;
-            Some(Problem {
-                what: format!(
-                    "Claude Code {major}.{minor}.{patch} does not let others compact: the hooks are used instead"
-                ),
-                remedy: "claude update".to_owned(),
-            })
-        }
-        Agent::OpenCode => {
-            let version = crate::agents::opencode::newest_version(&config.agents)?;
-            let major: u32 = version.split('.').next()?.parse().ok()?;
-            (major >= OPENCODE_UNTIL).then(|| Problem {
-                what: format!(
-                    "OpenCode {version} asks plugins in another way than ours answers: it compacts by itself"
-                ),
-                remedy: "nothing is lost; a newer Epitome may know it".to_owned(),
-            })
-        }
-        Agent::GeminiCli => {
-            let off = config.agent_setting("gemini-cli:hooksConfig.enabled")? == false;
-            off.then(|| Problem {
-                what:
-                    "Gemini CLI's hooks are switched off (hooksConfig.enabled = false): it compacts by itself"
-                        .to_owned(),
-                remedy: "take hooksConfig.enabled out of its settings.json".to_owned(),
-            })
-        }
-        // The gateway is asked whether it is there.
-        Agent::Codex => None,
-    }
-}
-
-/// The end of a session in which its version is looked for, in bytes: sessions may be large.
-const END: u64 = 256 << 10;
-
-/// The version of Claude Code that wrote the newest session.
-fn newest_version(config: &Config) -> Option<[u32; 3]> {
-    let newest = crate::agents::list(&config.agents, Some(Agent::ClaudeCode), None).into_iter().next()?;
-    let mut file = crate::files::open(&newest.path).ok()?;
-    let len = file.metadata().ok()?.len();
-    file.seek(SeekFrom::Start(len.saturating_sub(END))).ok()?;
-    let mut bytes = Vec::new();
-    file.take(END).read_to_end(&mut bytes).ok()?;
-    let text = String::from_utf8_lossy(&bytes);
-    let rest = text.rsplit_once("\"version\":\"")?.1;
-    let mut numbers = rest.split('"').next()?.split('.').map(|it| it.parse().ok());
-    Some([numbers.next()??, numbers.next()??, numbers.next()??])
-}
-
 fn value(config: &Config, name: &'static str, value: String) -> Value {
     let from = match config.origins.get(name) {
         Some(Origin::File) => "config.toml",
@@ -248,47 +199,6 @@ fn value(config: &Config, name: &'static str, value: String) -> Value {
         Some(Origin::Default) | None => "default",
     };
     Value { name, value, from }
-}
-
-/// Who else compacts, and what to switch off; upstream faults that lose sessions.
-fn others(config: &Config, folder: &Path, problems: &mut Vec<Problem>) {
-    let text = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
-    let mut problem = |what: &str, remedy: &str| {
-        problems.push(Problem { what: what.to_owned(), remedy: remedy.to_owned() });
-    };
-    for name in ["opencode.json", "opencode.jsonc"] {
-        let file = text(&folder.join("opencode").join(name));
-        let plugins = settings::elements(&file, &["plugin"]).join(" ");
-        if plugins.contains("oh-my-opencode") {
-            problem(
-                "oh-my-opencode compacts too (context-window-limit-recovery)",
-                "add \"context-window-limit-recovery\" to disabled_hooks in oh-my-opencode.json, or switch ours off",
-            );
-        }
-        if plugins.contains("supermemory") {
-            problem(
-                "opencode-supermemory compacts too, at its compactionThreshold",
-                "set compactionThreshold to 1 in supermemory.jsonc, or use our profile supermemory without it",
-            );
-        }
-        if settings::get(&file, &["mcp", install::NAME]).is_some()
-            && settings::get(&file, &["compaction", "auto"]) != Some("false")
-        {
-            problem(
-                "OpenCode compacts by itself when the window is full",
-                "\"compaction\": {\"auto\": false} in opencode.json, if you want only ours",
-            );
-        }
-    }
-    let gemini = text(&gemini_cli::home(&config.agents).join("settings.json"));
-    if gemini_cli::home(&config.agents).exists()
-        && settings::get(&gemini, &["general", "sessionRetention", "enabled"]) != Some("false")
-    {
-        problem(
-            "Gemini CLI 0.61 can delete a session that was resumed in a later minute (its session retention)",
-            "\"general\": {\"sessionRetention\": {\"enabled\": false}} in ~/.gemini/settings.json",
-        );
-    }
 }
 
 fn show(answer: &Answer, screen: &mut Screen<'_>) -> Result<()> {

@@ -5,9 +5,8 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use super::Screen;
+use crate::agents::gateway as codex;
 use crate::agents::install::Change;
-use crate::agents::seat::codex;
-use crate::agents::{Agent, reach};
 use crate::config::Config;
 use crate::gateway::rollouts;
 use history::error::Result;
@@ -27,7 +26,7 @@ pub(super) fn put(settings: &mut Change, url: &str) -> Result<()> {
 
 /// Takes the line out of Codex's settings. `made_file`: we made the file, and it goes if nothing else is in it.
 pub(super) fn take_out(config: &Config, changes: &mut Vec<Change>, made_file: bool) {
-    let path = settings(config);
+    let path = codex::settings(&config.agents);
     let at = changes.iter().position(|it| it.path == path);
     let at = at.unwrap_or_else(|| {
         let text = std::fs::read_to_string(&path).ok();
@@ -36,11 +35,6 @@ pub(super) fn take_out(config: &Config, changes: &mut Vec<Change>, made_file: bo
     });
     let without = changes[at].after.as_deref().map(codex::without_gateway);
     changes[at].after = without.filter(|it| !(made_file && it.trim().is_empty()));
-}
-
-/// Codex's settings.
-pub(super) fn settings(config: &Config) -> std::path::PathBuf {
-    reach::home(&config.agents, Agent::Codex).join("config.toml")
 }
 
 /// What the gateway means for Codex, after `install codex`.
@@ -84,8 +78,7 @@ pub(super) fn leave(config: &Config, dry_run: bool, screen: &mut Screen<'_>) -> 
 
 /// Whether the gateway in Codex's settings is there: what it says of itself, or a problem. Nothing if there is none.
 pub(super) fn reached(config: &Config) -> Option<std::result::Result<String, (String, String)>> {
-    let settings =
-        crate::agents::reach::home(&config.agents, crate::agents::Agent::Codex).join("config.toml");
+    let settings = codex::settings(&config.agents);
     let url = codex::gateway(&std::fs::read_to_string(settings).ok()?)?;
     let address = authority(&url);
     match ask(&address) {

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::Screen;
 use super::common::Common;
-use crate::agents::Agent;
+use crate::agents::{self, AgentRef};
 use crate::answers::{CONTRACT, HandoffAnswer};
 use crate::engine::Engine;
 use history::error::{Error, Kind, Result};
@@ -65,8 +65,8 @@ pub(super) fn run(engine: &Engine, arguments: &HandoffArgs, screen: &mut Screen<
 }
 
 /// The agent of that name.
-pub(super) fn agent(name: &str) -> Result<Agent> {
-    Agent::named(name).ok_or_else(|| {
+pub(super) fn agent(name: &str) -> Result<AgentRef> {
+    agents::named(name).ok_or_else(|| {
         let what = format!("--as: expected claude-code, codex, gemini-cli or opencode, found {name:?}");
         Error::new(Kind::Arguments, what)
     })

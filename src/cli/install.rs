@@ -7,9 +7,8 @@ use clap::Args;
 use serde_json::json;
 
 use super::{Screen, gateway};
-use crate::agents::Agent;
-use crate::agents::install::{self, Change, Made, Wanted};
-use crate::agents::seat::files::{is_ours, pi_extension};
+use crate::agents::install::{self, Change, Made, Registration, Wanted, is_our_file};
+use crate::agents::{self, AgentRef, pi};
 use crate::answers::CONTRACT;
 use crate::config::Config;
 use history::error::{Error, Kind, Result};
@@ -61,23 +60,29 @@ pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
         }
         return Ok(0);
     }
-    if arguments.compact_at.is_some() && arguments.agent != Agent::ClaudeCode.name() {
-        let what = format!("--compact-at: expected claude-code, found {}", arguments.agent);
+    let can = |which: fn(&Registration) -> bool| agents::names(|it| it.registration().is_some_and(which));
+    let compacts_at = can(|it| it.has_threshold);
+    let takes_it =
+        agents::named(&arguments.agent).and_then(|it| it.registration()).is_some_and(|it| it.has_threshold);
+    if arguments.compact_at.is_some() && !takes_it {
+        let what = format!("--compact-at: expected {compacts_at}, found {}", arguments.agent);
         return Err(Error::new(Kind::Arguments, what));
     }
-    if arguments.agent == PI {
-        return pi(config, Some(&program), arguments.dry_run, screen);
+    if arguments.agent == pi::NAME {
+        return install_pi(config, Some(&program), arguments.dry_run, screen);
     }
-    let agent = named(&arguments.agent)?;
-    if arguments.prompts && agent != Agent::Codex {
+    let (agent, of) = named(&arguments.agent)?;
+    if arguments.prompts && of.prompts.is_none() {
         let what = format!(
-            "--prompts: {} shows the server's prompts by itself; only codex needs files",
-            agent.name()
+            "--prompts: {} shows the server's prompts by itself; only {} needs files",
+            agent.name(),
+            can(|it| it.prompts.is_some())
         );
         return Err(Error::new(Kind::Arguments, what));
     }
-    if arguments.gateway.is_some() && agent != Agent::Codex {
-        let what = format!("--gateway: {} needs none; only codex does", agent.name());
+    if arguments.gateway.is_some() && !agent.has_gateway() {
+        let only = agents::names(|it| it.has_gateway());
+        let what = format!("--gateway: {} needs none; only {only} does", agent.name());
         return Err(Error::new(Kind::Arguments, what));
     }
     install::expect_agent(&config.agents, &folder(config), agent)?;
@@ -91,16 +96,16 @@ pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
         ours,
         compact_at: arguments.compact_at.unwrap_or(0),
     };
-    let (mut changes, mut made) = install::install(&config.agents, &folder(config), agent, &wanted)?;
+    let (mut changes, mut made) = install::install(&config.agents, &folder(config), of, &wanted)?;
     match (&arguments.gateway, changes.first_mut()) {
         (Some(url), Some(settings)) => gateway::put(settings, url)?,
-        (None, _) if agent == Agent::Codex && arguments.no_seat => {
+        (None, _) if agent.has_gateway() && arguments.no_seat => {
             gateway::take_out(config, &mut changes, false);
         }
         _ => {}
     }
     if arguments.prompts {
-        changes.extend(prompts(config, &mut made)?);
+        changes.extend(prompts(config, agent, of, &mut made)?);
     }
     if !arguments.dry_run {
         // What was made is known before it is made.
@@ -119,54 +124,48 @@ pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
         }
     }
     show(screen, &changes, arguments.dry_run)?;
-    if agent == Agent::Codex && arguments.no_seat {
+    if agent.has_gateway() && arguments.no_seat {
         gateway::leave(config, arguments.dry_run, screen)?;
     }
     if screen.json {
         return Ok(0);
     }
     if wanted.hooks {
-        for line in install::explained(agent) {
+        for line in of.hooks_explained {
             screen.note(&format!("hook  {line}"))?;
         }
     }
     if wanted.seat {
-        for line in install::seat_explained(agent).into_iter().flatten() {
+        for line in of.seat_explained.into_iter().flatten() {
             screen.note(&format!("seat  {line}"))?;
         }
-        if agent == Agent::Codex {
+        if agent.has_gateway() {
             for line in gateway::explained(arguments.gateway.as_deref()) {
                 screen.note(&format!("seat  {line}"))?;
             }
         }
     }
-    match agent {
-        Agent::Codex if wanted.hooks => screen.note("Codex asks once whether it may run the hooks.")?,
-        Agent::GeminiCli if !wanted.trust => {
-            screen.note(
-                "Gemini CLI asks before each call, and offers no tools with -p: --trust lets them run.",
-            )?;
-        }
-        Agent::ClaudeCode | Agent::Codex | Agent::GeminiCli | Agent::OpenCode => {}
+    if let Some(note) = (of.note)(&wanted) {
+        screen.note(note)?;
     }
     Ok(0)
 }
 
 pub(super) fn uninstall(config: &Config, arguments: &UninstallArgs, screen: &mut Screen<'_>) -> Result<u8> {
-    if arguments.agent == PI {
-        return pi(config, None, arguments.dry_run, screen);
+    if arguments.agent == pi::NAME {
+        return install_pi(config, None, arguments.dry_run, screen);
     }
-    let agent = named(&arguments.agent)?;
+    let (agent, of) = named(&arguments.agent)?;
     let mut all = records(config);
     let made = all.remove(agent.name()).unwrap_or_default();
-    let mut changes = install::uninstall(&config.agents, &folder(config), agent, &made)?;
-    let prompts = install::codex_prompts(&config.agents, &folder(config));
-    for path in made.keys().map(PathBuf::from).filter(|it| it.parent() == Some(&prompts)) {
+    let mut changes = install::uninstall(&config.agents, &folder(config), of, &made)?;
+    let prompts = of.prompts.map(|it| it(&config.agents, &folder(config)));
+    for path in made.keys().map(PathBuf::from).filter(|it| it.parent() == prompts.as_deref()) {
         let before = std::fs::read_to_string(&path).ok();
         changes.push(Change { path, before, after: None });
     }
-    if agent == Agent::Codex {
-        let file = gateway::settings(config).display().to_string();
+    if agent.has_gateway() {
+        let file = agents::gateway::settings(&config.agents).display().to_string();
         let made_file = made.get(&file).is_some_and(|it| it.iter().any(String::is_empty));
         gateway::take_out(config, &mut changes, made_file);
     }
@@ -176,25 +175,23 @@ pub(super) fn uninstall(config: &Config, arguments: &UninstallArgs, screen: &mut
         write_records(config, &all)?;
     }
     show(screen, &changes, arguments.dry_run)?;
-    if agent == Agent::Codex {
+    if agent.has_gateway() {
         gateway::leave(config, arguments.dry_run, screen)?;
     }
     Ok(0)
 }
 
-/// pi: it has no MCP; all there is is the extension.
-const PI: &str = "pi";
-
-fn pi(config: &Config, program: Option<&Path>, dry_run: bool, screen: &mut Screen<'_>) -> Result<u8> {
-    let folder = config.agents.home.join(".pi");
+/// pi has no MCP: all there is is the extension.
+fn install_pi(config: &Config, program: Option<&Path>, dry_run: bool, screen: &mut Screen<'_>) -> Result<u8> {
+    let folder = pi::folder(&config.agents);
     if program.is_some() && !folder.exists() {
         let what =
             format!("pi is not installed here: expected {}, found nothing; start it once", folder.display());
         return Err(Error::new(Kind::Refused, what));
     }
-    let (path, text) = pi_extension(&folder, program.unwrap_or(Path::new("")));
+    let (path, text) = pi::extension(&folder, program.unwrap_or(Path::new("")));
     let before = std::fs::read_to_string(&path).ok();
-    if before.as_deref().is_some_and(|it| !is_ours(it)) {
+    if before.as_deref().is_some_and(|it| !is_our_file(it)) {
         let what = "expected no extension of our name, or ours, found another; rename it";
         return Err(Error::new(Kind::Refused, what).at(path.display().to_string(), None));
     }
@@ -213,9 +210,11 @@ fn pi(config: &Config, program: Option<&Path>, dry_run: bool, screen: &mut Scree
 }
 
 /// The server's prompts as files. One of that name that is not ours stays as it is.
-fn prompts(config: &Config, made: &mut Made) -> Result<Vec<Change>> {
-    let folder = install::codex_prompts(&config.agents, &folder(config));
-    let known = records(config).remove(Agent::Codex.name()).unwrap_or_default();
+fn prompts(config: &Config, agent: AgentRef, of: &Registration, made: &mut Made) -> Result<Vec<Change>> {
+    let Some(folder) = of.prompts.map(|it| it(&config.agents, &folder(config))) else {
+        return Ok(Vec::new());
+    };
+    let known = records(config).remove(agent.name()).unwrap_or_default();
     let mut out = Vec::new();
     for (name, text) in crate::mcp::prompt_files(&config.config_dir.join("prompts")) {
         let path = folder.join(name);
@@ -230,11 +229,11 @@ fn prompts(config: &Config, made: &mut Made) -> Result<Vec<Change>> {
     Ok(out)
 }
 
-fn named(name: &str) -> Result<Agent> {
-    Agent::named(name).ok_or_else(|| {
+fn named(name: &str) -> Result<(AgentRef, &'static Registration)> {
+    agents::named(name).and_then(|it| Some((it, it.registration()?))).ok_or_else(|| {
+        let known = agents::names(|it| it.registration().is_some());
         let what = format!(
-            "expected an agent (claude-code, codex, gemini-cli, opencode; cursor, vscode, goose and zed for what to add by \
-             hand), found {name:?}"
+            "expected an agent ({known}; cursor, vscode, goose and zed for what to add by hand), found {name:?}"
         );
         Error::new(Kind::Arguments, what)
     })

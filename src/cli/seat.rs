@@ -3,12 +3,12 @@
 
 use std::io::Read;
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use clap::Args;
 
 use super::Screen;
-use crate::agents::seat::{self, Client};
+use crate::agents::seat::{self, Seat};
 use crate::config::Config;
 use crate::engine::{Engine, SeatAnswer, SeatEntry, seat_log};
 use history::error::{Error, Kind, Result};
@@ -23,26 +23,17 @@ pub struct SeatArgs {
     client: String,
 }
 
-/// How long an answer may take: below the clients' own patience (Claude Code gives up after 30 s).
-fn limit(client: Client) -> Duration {
-    Duration::from_secs(match client {
-        Client::ClaudeCode => 18,
-        Client::OpenCode | Client::Pi => 8,
-        Client::GeminiCli => 7,
-    })
-}
-
 pub(super) fn run(config: Config, now: i64, arguments: &SeatArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let begun = Instant::now();
-    let client = Client::named(&arguments.client)?;
+    let client = crate::agents::seat_named(&arguments.client)?;
     let folder = config.data_dir.clone();
     let (send, receive) = channel();
     let work = move || drop(send.send(answer(config, now, client)));
     let started = std::thread::Builder::new().name("seat".to_owned()).spawn(work);
-    let result = match (started, receive.recv_timeout(limit(client))) {
+    let result = match (started, receive.recv_timeout(client.limit())) {
         (Ok(_), Ok(result)) => result,
         (Ok(_), Err(RecvTimeoutError::Timeout)) => {
-            Err(Error::new(Kind::Bug, format!("no answer within {} s", limit(client).as_secs())))
+            Err(Error::new(Kind::Bug, format!("no answer within {} s", client.limit().as_secs())))
         }
         (Ok(_), Err(RecvTimeoutError::Disconnected)) => Err(Error::new(Kind::Bug, "the compaction panicked")),
         (Err(error), _) => Err(Error::new(Kind::Io, "starting a thread").because(error)),
@@ -68,22 +59,17 @@ pub(super) fn run(config: Config, now: i64, arguments: &SeatArgs, screen: &mut S
         }
         Err(error) => {
             seat_log::append(&folder, &SeatEntry { failed: Some(error.full()), ..entry });
-            match client {
-                // A hook: it is answered, and changes nothing.
-                Client::GeminiCli => {
-                    tracing::warn!("{}", error.full());
-                    screen.line("{}")?;
-                    Ok(0)
-                }
-                Client::ClaudeCode | Client::OpenCode | Client::Pi => {
-                    Err(Error::new(Kind::Rejected, format!("left to {}: {}", client.name(), error.full())))
-                }
+            if client.answers_failure() {
+                tracing::warn!("{}", error.full());
+                screen.line("{}")?;
+                return Ok(0);
             }
+            Err(Error::new(Kind::Rejected, format!("left to {}: {}", client.name(), error.full())))
         }
     }
 }
 
-fn answer(config: Config, now: i64, client: Client) -> Result<Option<SeatAnswer>> {
+fn answer(config: Config, now: i64, client: &dyn Seat) -> Result<Option<SeatAnswer>> {
     let mut bytes = Vec::new();
     std::io::stdin()
         .lock()

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::install::Installed;
 use super::{Engine, Opened};
-use crate::agents::Agent;
+use crate::agents::AgentRef;
 use crate::agents::reach;
 use crate::answers::Next;
 use compaction::facts;
@@ -12,7 +12,7 @@ use compaction::profile::{Section, Style, SummarySpec};
 use compaction::summary::offline;
 use history::error::{Error, Kind, Result};
 use history::{History, Message, Role, Text};
-use sessions::{self, Format};
+use sessions;
 use tokens::Estimator;
 
 /// A brief has at most so many tokens (o200k).
@@ -24,10 +24,10 @@ impl Engine {
         &self,
         opened: &Opened,
         after: &History,
-        agent: Agent,
+        agent: AgentRef,
         warnings: &mut Vec<String>,
     ) -> Result<Installed> {
-        let to = Format::named(agent.name())?;
+        let to = agent.format();
         let cwd =
             opened.cwd.clone().or_else(|| opened.session.history.meta.cwd.as_deref().map(PathBuf::from));
         let cwd = cwd.unwrap_or_else(|| self.config.agents.cwd.clone());
@@ -44,7 +44,7 @@ impl Engine {
         let id = written.session.clone().unwrap_or_default();
         let name = written.file_name.clone().unwrap_or_default();
         let env = &self.config.agents;
-        let placed = reach::place(env, agent, &cwd, &name)?;
+        let placed = agent.place(env, &cwd, &name)?;
         let path = placed.clone().unwrap_or_else(|| self.config.data_dir.join("carried").join(&name));
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(|error| {
@@ -121,7 +121,7 @@ impl Engine {
         &self,
         opened: &Opened,
         brief: &str,
-        agent: Option<Agent>,
+        agent: Option<AgentRef>,
     ) -> Result<crate::answers::HandoffAnswer> {
         let agent = match agent {
             Some(agent) => agent,

@@ -5,8 +5,7 @@
 use super::estimate::SOON_IF_EXPIRED;
 use super::install::compacted_mark;
 use super::{Ask, Engine, Opened, SessionRef};
-use crate::agents::Agent;
-use crate::agents::hooks::{self, Event, Moment};
+use crate::agents::hooks::{self, After, Event, Moment};
 use crate::answers::NextCost;
 use crate::store::{Note, Scope};
 use compaction::facts::{self, Topic};
@@ -98,12 +97,12 @@ impl Engine {
     }
 
     /// The session that a hook noted for one of the processes that lead here.
-    pub(super) fn noted_caller(&self, agent: Agent) -> Option<String> {
+    pub(super) fn noted_caller(&self, agent: &str) -> Option<String> {
         let scope = self.project();
         crate::config::ancestors().into_iter().find_map(|process| {
             let mark = self.store.marked(&scope, &format!("caller/{process}")).ok().flatten()?;
             let (name, session) = mark.value.split_once(' ')?;
-            (name == agent.name()).then(|| session.to_owned())
+            (name == agent).then(|| session.to_owned())
         })
     }
 
@@ -125,7 +124,7 @@ impl Engine {
             ("Last request and what is open", vec![Topic::Last, Topic::Active, Topic::Open]),
         ];
         let mut text = self.facts(history, &sections, PINNED - 40)?;
-        if event.agent == Agent::OpenCode {
+        if event.agent.hooks().wants_sections {
             // It has no files for its instructions to be taken from: the sections, and what the profile recalls.
             text = [self.profile_template(), self.recalled_memories(history)?, text]
                 .into_iter()
@@ -183,17 +182,17 @@ impl Engine {
         Ok(offline::write(history, &ledger, &ask, &|text| Estimator::O200k.text(text)))
     }
 
-    /// A session goes on after the agent compacted it. Codex has written its summary by now, so that what it left out
-    /// can be told; Claude Code has not, and gets what it would be worst to lose.
+    /// A session goes on after the agent compacted it. Where the summary is written by now, what it left out can be told;
+    /// where it is not, what it would be worst to lose.
     fn after_compaction(&self, event: &Event, scope: &Scope) -> Result<String> {
         let opened = self.hook_session(event)?;
         let history = &opened.session.history;
-        match event.agent {
-            Agent::Codex => {
+        match event.agent.hooks().after {
+            After::Missing => {
                 let Some(before) = self.original(scope, event)? else { return Ok(String::new()) };
                 Ok(missing(&before, history))
             }
-            Agent::ClaudeCode => {
+            After::Facts => {
                 let sections = [
                     ("Must hold", vec![Topic::Constraints]),
                     ("Open", vec![Topic::Active, Topic::Open]),
@@ -202,7 +201,7 @@ impl Engine {
                 let text = self.facts(history, &sections, AFTER - 40)?;
                 Ok(if text.is_empty() { text } else { format!("From before the compaction:\n\n{text}") })
             }
-            Agent::GeminiCli | Agent::OpenCode => Ok(String::new()),
+            After::Nothing => Ok(String::new()),
         }
     }
 
@@ -219,17 +218,18 @@ impl Engine {
     /// The agent has compacted: its summary is remembered, what it lacks is put down for the next turn.
     fn compacted(&self, event: &Event, scope: &Scope) -> Result<()> {
         self.store.mark(scope, &compacted_mark(&event.session), event.agent.name(), self.now)?;
-        let summary = match (&event.summary, event.agent) {
-            (Some(summary), _) => Some(summary.clone()),
-            (None, Agent::Codex | Agent::OpenCode) => {
+        let hooks = event.agent.hooks();
+        let summary = match &event.summary {
+            Some(summary) => Some(summary.clone()),
+            None if hooks.summary_in_session => {
                 let opened = self.hook_session(event)?;
                 opened.session.past.last().map(|it| it.summary.clone())
             }
-            (None, Agent::ClaudeCode | Agent::GeminiCli) => None,
+            None => None,
         };
         let Some(summary) = summary.filter(|it| !it.trim().is_empty()) else { return Ok(()) };
         self.store.remember(scope, &Note::summary(&event.session, &summary), self.now)?;
-        if event.agent == Agent::ClaudeCode
+        if hooks.missing_at_turn
             && let Some(before) = self.original(scope, event)?
         {
             let after = vec![Message::text(Role::User, Kind::Summary, Text::new(summary))];

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::open::open_path;
 use super::{Engine, Opened};
 use crate::agents::reach::{self, Job, Reach, Way};
-use crate::agents::{Agent, opencode};
+use crate::agents::{self, AgentRef, Database};
 use crate::answers::Next;
 use crate::store::{Applied, Digest, Handle, Scope};
 use history::error::{Error, Kind, Result};
@@ -59,7 +59,7 @@ pub(super) struct Mark {
 /// Where a session lies.
 pub(super) enum Place {
     File(PathBuf),
-    Rows(PathBuf, String),
+    Rows(&'static dyn Database, PathBuf, String),
 }
 
 impl Place {
@@ -71,8 +71,8 @@ impl Place {
             return Err(Error::new(Kind::Arguments, what));
         };
         let address = path.to_string_lossy();
-        Ok(match opencode::split_address(&address).filter(|_| !path.exists()) {
-            Some((database, id)) => Self::Rows(database.to_owned(), id.to_owned()),
+        Ok(match agents::split_address(&address).filter(|_| !path.exists()) {
+            Some((database, path, id)) => Self::Rows(database, path.to_owned(), id.to_owned()),
             None => Self::File(path.to_owned()),
         })
     }
@@ -80,14 +80,14 @@ impl Place {
     /// The file or database.
     fn path(&self) -> &Path {
         match self {
-            Self::File(path) | Self::Rows(path, _) => path,
+            Self::File(path) | Self::Rows(_, path, _) => path,
         }
     }
 }
 
 /// The agent that keeps sessions of this format.
-pub(super) fn agent_of(format: Format) -> Result<Agent> {
-    Agent::named(format.name()).ok_or_else(|| {
+pub(super) fn agent_of(format: Format) -> Result<AgentRef> {
+    agents::of_format(format).ok_or_else(|| {
         let what = format!(
             "applying: expected the session of an agent, found {}; write it with --out",
             format.name()
@@ -143,9 +143,9 @@ impl Engine {
     ) -> Result<Installed> {
         let agent = agent_of(opened.session.format)?;
         let place = Place::of(opened.path.as_deref())?;
-        let export = agent == Agent::OpenCode && matches!(place, Place::File(_));
+        let export = agent.database().is_some() && matches!(place, Place::File(_));
         let live = self.is_live(opened);
-        let reach = reach::reach(agent, job, live, export)?;
+        let reach = agent.reach(job, live, export)?;
         if !self.store.keeps() {
             let what = "applying: the configuration says that nothing is archived (persistence = \"none\"), and nothing is \
                         replaced without its original; use --out";
@@ -161,7 +161,7 @@ impl Engine {
         };
         let fresh = match &place {
             Place::File(path) => open_path(path, Some(opened.session.format))?,
-            Place::Rows(database, id) => super::open::open_database(database, id)?,
+            Place::Rows(database, path, id) => super::open::open_database(*database, path, id)?,
         };
         if let Some(version) =
             reach::newer(agent, &fresh.source.bytes(0..fresh.source.len().min(VERSION_IN))?)
@@ -186,7 +186,12 @@ impl Engine {
             digest: Digest::of(&bytes).to_string(),
             messages: after.messages().len(),
             grown,
-            rows: if reach.way == Way::Rows { rows(&fresh, &bytes)? } else { Vec::new() },
+            rows: match &place {
+                Place::Rows(database, ..) => {
+                    database.differing(&fresh.source.bytes(0..fresh.source.len())?, &bytes)
+                }
+                Place::File(_) => Vec::new(),
+            },
             over: match reach.way {
                 Way::InPlace => {
                     edits(&written, &fresh)?.iter().map(|(at, it)| (*at, at + it.len() as u64)).collect()
@@ -220,7 +225,7 @@ impl Engine {
     }
 
     /// Only sessions that the agent itself would find, in files that may be replaced.
-    pub(super) fn in_reach(&self, agent: Agent, place: &Place) -> Result<()> {
+    pub(super) fn in_reach(&self, agent: AgentRef, place: &Place) -> Result<()> {
         let path = place.path();
         let refuse = |what: String| Err(Error::new(Kind::Refused, what).at(path.display().to_string(), None));
         let about = std::fs::symlink_metadata(path).map_err(|error| {
@@ -239,13 +244,12 @@ impl Engine {
                     .to_owned(),
             );
         }
-        let whole = |it: &Path| std::fs::canonicalize(it).unwrap_or_else(|_| it.to_owned());
-        let home = reach::home(&self.config.agents, agent);
-        if !whole(path).starts_with(whole(&home)) && self.config.agents.opencode_db.is_none() {
+        let env = &self.config.agents;
+        if !reach::is_found(env, agent, path) {
             return refuse(format!(
                 "applying: {} would not find it there; expected it below {}; write the result with --out",
                 agent.title(),
-                home.display()
+                agent.home(env).display()
             ));
         }
         Ok(())
@@ -304,11 +308,6 @@ fn rebased(before: &History, now: &History, after: &History) -> Result<(History,
     Ok((History::new(messages, now.meta.clone()), grown.len()))
 }
 
-/// Ids of the rows that `bytes` has and the session had not, or not so.
-fn rows(fresh: &Opened, bytes: &[u8]) -> Result<Vec<String>> {
-    Ok(opencode::differing(&fresh.source.bytes(0..fresh.source.len())?, bytes))
-}
-
 fn put(
     place: &Place,
     target: &Path,
@@ -318,10 +317,12 @@ fn put(
     bytes: &[u8],
 ) -> Result<()> {
     match (way, place) {
+        (_, Place::Rows(database, ..)) => {
+            database.change(target, &fresh.source.bytes(0..fresh.source.len())?, bytes)
+        }
         (Way::InPlace, _) => crate::files::overwrite(target, &edits(written, fresh)?),
-        (Way::Replace, _) => crate::files::replace(target, fresh.source.len(), bytes),
         (Way::Beside, _) => crate::files::create(target, bytes, place.path()),
-        (Way::Rows, _) => opencode::change(target, &fresh.source.bytes(0..fresh.source.len())?, bytes),
+        (Way::Replace | Way::Rows, _) => crate::files::replace(target, fresh.source.len(), bytes),
     }
 }
 

@@ -131,7 +131,7 @@ pub enum To {
     /// The session itself, so that its agent resumes from it.
     Session,
     /// A new session of this agent.
-    Agent(crate::agents::Agent),
+    Agent(crate::agents::AgentRef),
 }
 
 /// What a caller asks for, in the words of interface.md.

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::Engine;
-use crate::agents::{self, Agent, Found};
+use crate::agents::{self, AgentRef, Database, Found};
 use crate::files::File;
 use crate::store::{Compaction, Handle, Scope};
 use history::error::{Error, Kind, Result};
@@ -43,11 +43,11 @@ pub struct Opened {
 const WHOLE_END: u64 = 1 << 20;
 
 impl Opened {
-    /// The directory that its agent files it under. In a session of Claude Code, whose rows name the directory that the
-    /// shell is in, this is the session's own: what is kept of it is found from there.
+    /// The directory that its agent files it under. Where the records name the directory that the shell is in, this is the
+    /// session's own: what is kept of it is found from there.
     fn started_in(mut self, cwd: Option<PathBuf>) -> Self {
-        if self.session.format == Format::CLAUDE_CODE
-            && let Some(cwd) = &cwd
+        if let Some(cwd) = &cwd
+            && agents::of_format(self.session.format).is_some_and(|it| it.records_follow_shell())
         {
             self.session.history.meta.cwd = Some(cwd.display().to_string().into());
         }
@@ -128,13 +128,14 @@ impl Engine {
         let path = Path::new(name);
         if path.exists() {
             let opened = read_by(reader, Box::new(File::open(path)?), format, Some(path.to_owned()))?;
-            let cwd = agents::directory_of(&self.config.agents, opened.session.format.name(), path);
+            let agent = agents::of_format(opened.session.format);
+            let cwd = agent.and_then(|it| it.directory_of(&self.config.agents, path));
             return Ok(opened.started_in(cwd));
         }
-        if let Some((database, id)) = agents::opencode::split_address(name)
-            && database.exists()
+        if let Some((database, path, id)) = agents::split_address(name)
+            && path.exists()
         {
-            return read_database(reader, database, id);
+            return read_database(reader, database, path, id);
         }
         if name == "current" || name == "latest" {
             return self.open_found(reader, &self.named_session(name, agent)?, format);
@@ -161,11 +162,9 @@ impl Engine {
     }
 
     fn open_found(&self, reader: &Reader<'_>, found: &Found, format: Option<Format>) -> Result<Opened> {
-        let opened = match found.agent {
-            Agent::OpenCode => read_database(reader, &found.path, &found.id),
-            Agent::ClaudeCode | Agent::Codex | Agent::GeminiCli => {
-                read_by(reader, Box::new(File::open(&found.path)?), format, Some(found.path.clone()))
-            }
+        let opened = match found.agent.database() {
+            Some(database) => read_database(reader, database, &found.path, &found.id),
+            None => read_by(reader, Box::new(File::open(&found.path)?), format, Some(found.path.clone())),
         }?;
         Ok(Opened { live: found.live, ..opened.started_in(found.cwd.clone()) })
     }
@@ -174,7 +173,7 @@ impl Engine {
         if name == "current" {
             let mut env = self.config.agents.clone();
             if let (Some(agent), None) = (env.inside, &env.session) {
-                env.session = self.noted_caller(agent);
+                env.session = self.noted_caller(agent.name());
             }
             let found = agents::current(&env);
             return one(
@@ -233,7 +232,7 @@ impl Engine {
 
     /// Without a name: the calling agent's session, else the newest here; else the newest anywhere are listed.
     pub(super) fn default_session(&self, agent: Option<&str>) -> Result<Found> {
-        let inside = self.config.agents.inside.map(Agent::name);
+        let inside = self.config.agents.inside.map(|it| it.name());
         if inside.is_some() && agent.is_none_or(|it| inside == Some(it)) {
             match self.named_session("current", agent) {
                 Ok(found) => return Ok(found),
@@ -258,9 +257,9 @@ impl Engine {
     }
 }
 
-fn named_agent(name: &str) -> Result<Agent> {
-    Agent::named(name).ok_or_else(|| {
-        let what = format!("expected an agent (claude-code, codex, gemini-cli, opencode), found {name:?}");
+fn named_agent(name: &str) -> Result<AgentRef> {
+    agents::named(name).ok_or_else(|| {
+        let what = format!("expected an agent ({}), found {name:?}", agents::names(|_| true));
         Error::new(Kind::Arguments, what)
     })
 }
@@ -310,15 +309,15 @@ fn may_report_usage(source: &dyn Source) -> Result<bool> {
     Ok(false)
 }
 
-pub(super) fn open_database(database: &Path, id: &str) -> Result<Opened> {
-    read_database(&sessions::read, database, id)
+pub(super) fn open_database(database: &dyn Database, path: &Path, id: &str) -> Result<Opened> {
+    read_database(&sessions::read, database, path, id)
 }
 
-fn read_database(reader: &Reader<'_>, database: &Path, id: &str) -> Result<Opened> {
-    let bytes = agents::opencode::export(database, id)?;
-    let name = format!("{}#{id}", database.display());
+fn read_database(reader: &Reader<'_>, database: &dyn Database, path: &Path, id: &str) -> Result<Opened> {
+    let bytes = database.export(path, id)?;
+    let name = format!("{}#{id}", path.display());
     let source = Box::new(Memory::new(name.as_str(), bytes));
-    read_by(reader, source, Some(Format::OPENCODE), Some(PathBuf::from(name)))
+    read_by(reader, source, Some(database.format()), Some(PathBuf::from(name)))
 }
 
 pub(super) fn open_path(path: &Path, format: Option<Format>) -> Result<Opened> {

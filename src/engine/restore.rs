@@ -10,7 +10,7 @@ use super::install::{Mark, Place, agent_of, compacted_mark};
 use super::open::{LOOKED_THROUGH, open_database, open_path};
 use super::{Engine, Opened};
 use crate::agents::reach::{self, Job, Way};
-use crate::agents::{self, Agent, opencode};
+use crate::agents::{self, Database};
 use crate::answers::{CONTRACT, Next, RestoreAnswer};
 use crate::store::{Applied, Compaction, Digest, Entry, Scope, What};
 use history::error::{Error, Kind, Result};
@@ -143,7 +143,7 @@ impl Engine {
         }
         let agent = agent_of(format)?;
         let cwd = Some(scope.project.as_str()).filter(|it| !it.is_empty()).map(Path::new);
-        let export = agent == Agent::OpenCode && !done.output.contains('#');
+        let export = agent.database().is_some() && !done.output.contains('#');
         let env = &self.config.agents;
         let resume = match export {
             true => reach::resume_file(env, agent, Path::new(&done.output), &done.id, cwd),
@@ -194,9 +194,9 @@ impl Undo<'_> {
         let target = Place::of(Some(Path::new(&written)))?;
         match (self.applied.mode.as_str(), target) {
             ("new", target) => self.leave(&target),
-            (super::seat::MODE, Place::Rows(database, id)) => self.seat_rows(&database, &id),
+            (super::seat::MODE, Place::Rows(database, path, id)) => self.seat_rows(database, &path, &id),
             (super::seat::MODE, Place::File(path)) => self.seat_file(&path),
-            (_, Place::Rows(database, id)) => self.rows(&database, &id),
+            (_, Place::Rows(database, path, id)) => self.rows(database, &path, &id),
             ("append", Place::File(path)) => self.append(&path),
             ("patch", Place::File(path)) => self.patch(&path),
             (mode, _) => Err(Error::new(
@@ -247,11 +247,11 @@ impl Undo<'_> {
     /// A compaction that was appended: the old bytes where nothing came since, else the old messages once more.
     fn append(&self, path: &Path) -> Result<Done> {
         let agent = agent_of(self.session.format)?;
-        let path = &moved(self.session.format, path);
+        let path = &agent.current_file(path);
         let env = &self.engine.config.agents;
         let live = reach::is_live(env, agent, &self.compaction.session.id, path);
-        let export = agent == Agent::OpenCode;
-        let reach = reach::reach(agent, Job::Restore, live, export)?;
+        let export = agent.database().is_some();
+        let reach = agent.reach(Job::Restore, live, export)?;
         let _claim = if live { None } else { Some(reach::claim(env, agent, &self.compaction.session.id)?) };
         let now = open_path(path, Some(self.session.format))?;
         let bytes = now.source.bytes(0..now.source.len())?;
@@ -322,18 +322,18 @@ impl Undo<'_> {
     }
 
     /// Rows of a database: those that were added go, those that were changed are what they were.
-    fn rows(&self, database: &Path, id: &str) -> Result<Done> {
-        let now = opencode::export(database, id)?;
+    fn rows(&self, database: &dyn Database, path: &Path, id: &str) -> Result<Done> {
+        let now = database.export(path, id)?;
         let original = self.source.bytes(0..self.source.len())?;
-        let output = format!("{}#{id}", database.display());
-        let before = opencode::without(&now, &original, &self.mark.rows)?;
-        if opencode::ids(&before) == opencode::ids(&now) && opencode::differing(&now, &before).is_empty() {
+        let output = format!("{}#{id}", path.display());
+        let before = database.without(&now, &original, &self.mark.rows)?;
+        let ids = database.ids(&before);
+        if ids == database.ids(&now) && database.differing(&now, &before).is_empty() {
             return Ok(self.done("unchanged", Path::new(&output)));
         }
-        opencode::change(database, &now, &before)?;
-        let known = opencode::ids(&original);
-        let later =
-            opencode::ids(&before).iter().filter(|it| it.starts_with("msg") && !known.contains(it)).count();
+        database.change(path, &now, &before)?;
+        let known = database.ids(&original);
+        let later = ids.iter().filter(|it| database.is_message(it) && !known.contains(it)).count();
         Ok(Done { later, ..self.done("restored", Path::new(&output)) })
     }
 
@@ -343,7 +343,7 @@ impl Undo<'_> {
         let old = Place::of(Some(Path::new(&old)))?;
         let new = match target {
             Place::File(path) => open_path(path, Some(self.session.format)),
-            Place::Rows(database, id) => open_database(database, id),
+            Place::Rows(database, path, id) => open_database(*database, path, id),
         };
         let later: Vec<Message> = match &new {
             Ok(new) => new
@@ -370,9 +370,9 @@ impl Undo<'_> {
         let (bytes, written) = self.engine.written(&opened, &after, Mode::New, &mut warnings)?;
         let id = written.session.unwrap_or_default();
         let output = match (&old, &written.file_name) {
-            (Place::Rows(database, _), _) => {
-                opencode::change(database, &self.source.bytes(0..self.source.len())?, &bytes)?;
-                format!("{}#{id}", database.display())
+            (Place::Rows(database, path, _), _) => {
+                database.change(path, &self.source.bytes(0..self.source.len())?, &bytes)?;
+                format!("{}#{id}", path.display())
             }
             (Place::File(path), Some(name)) => {
                 let beside = path.with_file_name(name);
@@ -392,18 +392,11 @@ impl Undo<'_> {
                 crate::files::create(path, &self.source.bytes(0..self.source.len())?, path)?;
                 Ok(self.done("restored", path))
             }
-            Place::Rows(database, id) => {
-                Ok(self.done("unchanged", Path::new(&format!("{}#{id}", database.display()))))
+            Place::Rows(_, path, id) => {
+                Ok(self.done("unchanged", Path::new(&format!("{}#{id}", path.display()))))
             }
         }
     }
-}
-
-/// Where a session lies now. Gemini CLI 0.61 makes a `.jsonl` of an older `.json` when it resumes it, and reads that one
-/// from then on.
-fn moved(format: Format, path: &Path) -> PathBuf {
-    let journal = path.with_extension("jsonl");
-    if format == Format::GEMINI_CLI && journal.exists() { journal } else { path.to_owned() }
 }
 
 pub(super) fn changed(path: &Path) -> Error {

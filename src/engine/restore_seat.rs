@@ -4,19 +4,17 @@
 
 use std::path::Path;
 
-use serde_json::Value;
-
 use super::open::open_path;
 use super::restore::{Done, Undo, changed};
+use crate::agents::Database;
+use crate::agents::gateway::names;
 use crate::agents::reach::{self, Job, Way};
-use crate::agents::seat::codex::CAPSULE;
-use crate::agents::{Agent, opencode};
 use crate::engine::install::agent_of;
 use crate::engine::{Engine, Opened};
 use compaction::plan;
 use history::error::{Error, Kind, Result};
-use history::{History, Kind as Why, Message, Part, Role, Text};
-use sessions::{self, Memory, Mode, Source};
+use history::{History, Kind as Why, Message, Role, Text};
+use sessions::{Mode, Source};
 
 impl Undo<'_> {
     fn seat_handle(&self) -> Result<&str> {
@@ -26,41 +24,15 @@ impl Undo<'_> {
         })
     }
 
-    /// OpenCode: the messages of the compaction go; all others were left where they stood.
-    pub(super) fn seat_rows(&self, database: &Path, id: &str) -> Result<Done> {
-        let handle = self.seat_handle()?;
-        let now = opencode::export(database, id)?;
-        let output = format!("{}#{id}", database.display());
-        let mut export: Value = serde_json::from_str(&history::json::mend(&now)).unwrap_or_default();
-        let Some(messages) = export.get_mut("messages").and_then(Value::as_array_mut) else {
-            return Err(changed(database));
-        };
-        let says = |it: &Value| {
-            it["info"]["summary"] == true
-                && it["parts"].as_array().is_some_and(|parts| {
-                    parts.iter().any(|it| it["text"].as_str().is_some_and(|it| it.contains(handle)))
-                })
-        };
-        let Some(at) = messages.iter().position(says) else {
+    /// A database: the messages of the compaction go; all others were left where they stood.
+    pub(super) fn seat_rows(&self, database: &dyn Database, path: &Path, id: &str) -> Result<Done> {
+        let now = database.export(path, id)?;
+        let output = format!("{}#{id}", path.display());
+        let before = database.without_compaction(&now, self.seat_handle()?).map_err(|_| changed(path))?;
+        let Some((before, later)) = before else {
             return Ok(self.done("unchanged", Path::new(&output)));
         };
-        let marker = messages[at]["info"]["parentID"].clone();
-        // "Continue if you have next steps", which the client says behind an automatic one.
-        let synthetic = |it: &Value| {
-            it["info"]["role"] == "user"
-                && it["parts"]
-                    .as_array()
-                    .is_some_and(|it| !it.is_empty() && it.iter().all(|it| it["synthetic"] == true))
-        };
-        let go_on = messages.get(at + 1).is_some_and(synthetic);
-        let later = messages[at + 1 + usize::from(go_on)..].len();
-        let mut number = 0;
-        messages.retain(|it| {
-            let gone = number == at || (go_on && number == at + 1) || it["info"]["id"] == marker;
-            number += 1;
-            !gone
-        });
-        opencode::change(database, &now, &history::json::compact(&export).into_bytes())?;
+        database.change(path, &now, &before)?;
         Ok(Done { later, ..self.done("restored", Path::new(&output)) })
     }
 
@@ -79,13 +51,9 @@ impl Undo<'_> {
             };
         };
         let later = said_since(&messages[at..]);
-        let before = match agent {
-            Agent::ClaudeCode => before_boundary(&now, at)?,
-            Agent::Codex => before_line(&now, at, handle)?,
-            Agent::GeminiCli | Agent::OpenCode => None,
-        };
+        let before = agent.before_summary(&*now.source, &now.session, at, handle)?;
         let live = reach::is_live(&self.engine.config.agents, agent, &self.compaction.session.id, path);
-        let reach = reach::reach(agent, Job::Restore, live, false)?;
+        let reach = agent.reach(Job::Restore, live, false)?;
         if later.is_empty() && reach.way == Way::Replace {
             crate::files::replace(path, now.source.len(), &self.source.bytes(0..self.source.len())?)?;
             return Ok(self.done("restored", path));
@@ -127,15 +95,6 @@ impl Undo<'_> {
     }
 }
 
-/// Whether a part names an archived original: in a summary, or in front of one that is sealed.
-fn names(part: &Part, handle: &str) -> bool {
-    match part {
-        Part::Text(text) => text.as_str().contains(handle),
-        Part::Opaque(sealed) => sealed.raw.as_str().contains(&format!("{CAPSULE}{handle}.")),
-        Part::Reasoning(_) | Part::Call(_) | Part::Output(_) | Part::Media(_) => false,
-    }
-}
-
 /// What follows a summary of ours and the end of the conversation that was kept with it.
 fn said_since(from_summary: &[Message]) -> Vec<Message> {
     let Some((summary, rest)) = from_summary.split_first() else { return Vec::new() };
@@ -148,37 +107,4 @@ fn said_since(from_summary: &[Message]) -> Vec<Message> {
     };
     let rest = if rest.first().is_some_and(answer) { &rest[1..] } else { rest };
     rest.to_vec()
-}
-
-/// The part of a rollout in front of the line that brought message `at`, without our answer as Codex records it there: the
-/// assistant's last words. The archived one may lack what was written a moment later.
-fn before_line(now: &Opened, at: usize, handle: &str) -> Result<Option<(Memory, sessions::Session)>> {
-    let Some(record) = now.session.of_message[at].first() else { return Ok(None) };
-    let bytes = now.source.bytes(0..now.session.records[*record as usize].at)?;
-    if !bytes.ends_with(b"\n") {
-        return Ok(None);
-    }
-    let source = Memory::new("the rollout before the compaction", &*bytes);
-    let mut session = sessions::read(&source, Some(now.session.format))?;
-    let meta = session.history.meta.clone();
-    let mut messages = session.history.into_messages();
-    let answer = |it: &Message| it.role == Role::Assistant && it.parts.iter().any(|it| names(it, handle));
-    while messages.last().is_some_and(answer) {
-        messages.pop();
-    }
-    session.history = History::new(messages, meta);
-    Ok(Some((source, session)))
-}
-
-/// The part of a transcript in front of the compaction whose summary is message `at`. The archived one may lack rows that
-/// were written a moment later.
-fn before_boundary(now: &Opened, at: usize) -> Result<Option<(Memory, sessions::Session)>> {
-    let Some(record) = now.session.of_message[at].first() else { return Ok(None) };
-    let end = now.session.records[*record as usize].at;
-    let bytes = now.source.bytes(0..end)?;
-    let Some(mark) = memchr::memmem::rfind(&bytes, b"\"compact_boundary\"") else { return Ok(None) };
-    let start = memchr::memrchr(b'\n', &bytes[..mark]).map_or(0, |it| it + 1);
-    let source = Memory::new("the transcript before the compaction", &bytes[..start]);
-    let session = sessions::read(&source, Some(now.session.format))?;
-    Ok(Some((source, session)))
 }

@@ -2,7 +2,7 @@
 
 use super::open::{open_path, read};
 use super::{Engine, Opened, SeatAsk};
-use crate::agents::{self, Agent};
+use crate::agents::{self, gateway};
 use compaction::plan::Cause;
 use history::error::{Error, Kind, Result};
 use history::verbatim::Prompts;
@@ -75,9 +75,9 @@ impl Engine {
     /// The file of a thread on this machine, if there is exactly one.
     fn rollout(&self, thread: &str) -> Option<Opened> {
         let mut found = agents::find(&self.config.agents, thread);
-        found.retain(|it| it.agent == Agent::Codex && it.id == thread);
+        found.retain(|it| it.agent == gateway::AGENT && it.id == thread);
         let [one] = found.as_slice() else { return None };
-        open_path(&one.path, Some(Format::CODEX)).ok()
+        open_path(&one.path, Some(gateway::AGENT.format())).ok()
     }
 }
 

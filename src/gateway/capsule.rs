@@ -11,7 +11,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 use history::error::{Error, Kind, Result};
 
-pub use crate::agents::seat::codex::CAPSULE as MARK;
+pub use crate::agents::gateway::CAPSULE as MARK;
 
 /// A longer summary is not opened: a compressed text may claim any size.
 const LARGEST: u64 = 16 << 20;

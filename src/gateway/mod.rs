@@ -230,7 +230,7 @@ impl Gateway {
         };
         let done = within(LIMIT, self.compacting.clone(), work).await;
         let client = match asked {
-            Asked::Prompt | Asked::Trigger => crate::agents::Agent::Codex.name(),
+            Asked::Prompt | Asked::Trigger => crate::agents::gateway::AGENT.name(),
             Asked::Compact(_) => NAME,
         };
         let entry = SeatEntry {

@@ -214,7 +214,10 @@ mod tests {
             Some(Endpoint::Compact(Format::OPENAI_RESPONSES))
         );
         assert_eq!(Endpoint::at("/v1/messages/compact"), Some(Endpoint::Compact(Format::ANTHROPIC)));
-        assert_eq!(Endpoint::at("/v1/chat/completions/compact"), Some(Endpoint::Compact(Format::OPENAI_CHAT)));
+        assert_eq!(
+            Endpoint::at("/v1/chat/completions/compact"),
+            Some(Endpoint::Compact(Format::OPENAI_CHAT))
+        );
         for other in ["/v1/responses/resp_1", "/v1/messages", "/v1/chat/completions", "/compact"] {
             assert_eq!(Endpoint::at(other), None, "{other}");
         }

@@ -5,13 +5,13 @@ use std::path::Path;
 use super::capsule::{Key, MARK};
 use super::recognise;
 use crate::agents::reach;
-use crate::agents::{self, Agent, Env, Found, seat};
+use crate::agents::{self, Env, Found, gateway};
 use history::error::{Error, Kind, Result};
 use sessions::codex::framed_summary;
 
 /// The sessions that hold a capsule of ours.
 pub fn holding(env: &Env) -> Vec<Found> {
-    let mut found = agents::list(env, Some(Agent::Codex), None);
+    let mut found = agents::list(env, Some(gateway::AGENT), None);
     found.retain(|it| std::fs::read(&it.path).is_ok_and(|it| holds(&it)));
     found
 }
@@ -25,7 +25,7 @@ fn holds(bytes: &[u8]) -> bool {
 /// # Errors
 /// [`Kind::Live`] while Codex writes it; [`Kind::Refused`] if one is not the owner's.
 pub fn open(env: &Env, session: &Found, folder: &Path, owner: &str) -> Result<usize> {
-    let _claim = reach::claim(env, Agent::Codex, &session.id)?;
+    let _claim = reach::claim(env, gateway::AGENT, &session.id)?;
     let place = || session.path.display().to_string();
     let bytes = std::fs::read(&session.path)
         .map_err(|error| Error::new(Kind::Io, "reading a session").at(place(), None).because(error))?;
@@ -47,7 +47,7 @@ fn opened(text: &str, open: &dyn Fn(&str) -> Result<String>) -> Result<(String, 
     let mut count = 0;
     for line in text.split_inclusive('\n') {
         let mut at = 0;
-        let spans = if holds(line.as_bytes()) { seat::codex::items(line) } else { Vec::new() };
+        let spans = if holds(line.as_bytes()) { gateway::items(line) } else { Vec::new() };
         for span in spans {
             if let Some(summary) = recognise::opened(&line[span.clone()], open)? {
                 out.push_str(&line[at..span.start]);

@@ -8,7 +8,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::arguments::{Arguments, of};
 use super::metrics::Metrics;
-use crate::agents::{self, Agent};
+use crate::agents::{self, AgentRef};
 use crate::config::{Config, StoreAt};
 use crate::engine::{Engine, Listener, Opened, SessionRef};
 use crate::store::{Handle, Scope, Store, Where};
@@ -20,8 +20,8 @@ use tokens::Tokenizer;
 pub(crate) struct Caller {
     /// Whose archive and memory it is.
     pub(crate) owner: String,
-    /// The thread that the call comes from, where the client says it with each call.
-    pub(crate) thread: Option<String>,
+    /// The agent and the session that the call comes from, where the client says it with each call.
+    pub(crate) session: Option<(AgentRef, String)>,
     /// Who is told what happens during a call, where somebody wants to know.
     pub(crate) listener: Option<Listener>,
     /// The room that the body of the request takes among all bodies, as long as somebody is at work on it.
@@ -56,7 +56,7 @@ impl Desk {
 
     /// The local user, who owns what the command line stores too.
     pub(crate) fn local(&self) -> Caller {
-        Caller { owner: self.config.owner.clone(), thread: None, listener: None, _held: None }
+        Caller { owner: self.config.owner.clone(), session: None, listener: None, _held: None }
     }
 
     /// Opened once; tried again by the next call when it could not be.
@@ -79,9 +79,9 @@ impl Desk {
     pub(crate) fn engine(&self, caller: &Caller) -> Result<Engine> {
         let mut config = self.config.clone();
         config.owner.clone_from(&caller.owner);
-        if let Some(thread) = &caller.thread {
-            config.agents.inside = Some(Agent::Codex);
-            config.agents.session = Some(thread.clone());
+        if let Some((agent, session)) = &caller.session {
+            config.agents.inside = Some(*agent);
+            config.agents.session = Some(session.clone());
         }
         Ok(Engine { config, store: self.store()?, now: self.now(), listener: caller.listener.clone() })
     }
@@ -190,8 +190,8 @@ fn open_remote(
                     pass `messages`, or PUT /sessions and pass its handle";
         Error::new(Kind::Refused, what).at(name, None)
     };
-    let (path, id) = match agents::opencode::split_address(name) {
-        Some((database, id)) => (database, Some(id)),
+    let (path, id) = match agents::split_address(name) {
+        Some((_, path, id)) => (path, Some(id)),
         None => (Path::new(name), None),
     };
     let allowed = remote.roots.iter().find_map(|root| {

@@ -25,6 +25,7 @@ use super::arguments::Arguments;
 use super::call::{self, Waiting};
 use super::desk::{Caller, Desk};
 use super::{prompts, remedy, resources, sampling, tools};
+use crate::agents::{self, AgentRef};
 use crate::engine::{Event, Listener};
 use crate::llm::run::{Progress, Watch};
 use crate::terminal::{Form, visible};
@@ -69,7 +70,8 @@ impl Server {
         let caller = context.extensions.get::<Caller>().or_else(parts);
         let mut caller = caller.cloned().unwrap_or_else(|| self.desk.local());
         if self.desk.remote.is_none() {
-            caller.thread = context.meta.get("threadId").and_then(Value::as_str).map(str::to_owned);
+            let session = |it: AgentRef| Some((it, it.calling_session(&context.meta)?));
+            caller.session = agents::ALL.into_iter().find_map(session);
         }
         caller
     }

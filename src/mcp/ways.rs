@@ -3,35 +3,30 @@
 use std::path::Path;
 
 use crate::agents::reach::{self, Job};
-use crate::agents::{Agent, opencode};
+use crate::agents::{self, AgentRef};
 use crate::engine::{Engine, Opened};
 use sessions::Format;
 
 /// The agent that keeps sessions of this format.
-pub(super) fn agent_of(format: Format) -> Option<Agent> {
-    Agent::named(format.name())
+pub(super) fn agent_of(format: Format) -> Option<AgentRef> {
+    agents::of_format(format)
 }
 
 /// Whether a result of this kind could be written back, as far as it can be told without doing it.
 pub(super) fn back(engine: &Engine, opened: &Opened, job: Job) -> bool {
     let (Some(agent), Some(path)) = (agent_of(opened.session.format), &opened.path) else { return false };
     let address = path.to_string_lossy();
-    let database = opencode::split_address(&address).filter(|_| !path.exists()).map(|(it, _)| it);
-    let export = agent == Agent::OpenCode && database.is_none();
+    let database = agents::split_address(&address).filter(|_| !path.exists()).map(|(_, it, _)| it);
+    let export = agent.database().is_some() && database.is_none();
     let place = database.unwrap_or(path);
     let env = &engine.config.agents;
     let id = opened.session.history.meta.session.as_deref().unwrap_or_default();
     let live = opened.live || reach::is_live(env, agent, id, place);
     engine.store.keeps()
-        && reach::reach(agent, job, live, export).is_ok()
-        && (export || env.opencode_db.is_some() || is_below(place, &reach::home(env, agent)))
+        && agent.reach(job, live, export).is_ok()
+        && (export || reach::is_found(env, agent, place))
         && (export || is_replaceable(place))
         && is_known(agent, opened)
-}
-
-fn is_below(path: &Path, folder: &Path) -> bool {
-    let whole = |it: &Path| std::fs::canonicalize(it).unwrap_or_else(|_| it.to_owned());
-    whole(path).starts_with(whole(folder))
 }
 
 /// A link would be cut, and what is read-only is so for a reason.
@@ -40,7 +35,7 @@ fn is_replaceable(path: &Path) -> bool {
 }
 
 /// Of no later generation of the agent than its form is known of.
-fn is_known(agent: Agent, opened: &Opened) -> bool {
+fn is_known(agent: AgentRef, opened: &Opened) -> bool {
     // The version stands near the beginning.
     let head = opened.source.bytes(0..opened.source.len().min(1 << 18));
     head.is_ok_and(|it| reach::newer(agent, &it).is_none())

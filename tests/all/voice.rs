@@ -7,8 +7,8 @@ mod session;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use epitome::agents::Agent;
 use epitome::agents::hooks::{Event, Moment};
+use epitome::agents::{self, AgentRef};
 use epitome::compaction::facts::{self, Topic, Voice};
 use epitome::config::{Config, Environment, StoreAt};
 use epitome::engine::{Amount, Ask, Engine, Opened, SeatAsk, SessionRef, To};
@@ -129,7 +129,7 @@ struct Bench {
     home: tempfile::TempDir,
     engine: Engine,
     format: Format,
-    agent: Agent,
+    agent: AgentRef,
     count: usize,
 }
 
@@ -141,7 +141,7 @@ impl Bench {
         config.store = StoreAt::Path(home.path().join("store"));
         config.reminder = false;
         let engine = Engine::new(config, NOW).unwrap();
-        let agent = Agent::named(format.name()).unwrap();
+        let agent = agents::of_format(format).unwrap();
         Self { home, engine, format, agent, count: 0 }
     }
 

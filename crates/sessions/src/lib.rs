@@ -375,7 +375,8 @@ fn of_folder(path: &str, first_lines: &str) -> Option<Format> {
         return None;
     }
     let path = path.replace('\\', "/");
-    let lies = |(folder, ends): (&str, &[&str])| path.contains(folder) && ends.iter().any(|it| path.ends_with(it));
+    let lies =
+        |(folder, ends): (&str, &[&str])| path.contains(folder) && ends.iter().any(|it| path.ends_with(it));
     Format::ALL.into_iter().find(|it| it.0.folder.is_some_and(lies))
 }
 

@@ -92,7 +92,14 @@ pub fn read(source: &dyn Source) -> Result<Session> {
         message.from = Some(index as u32);
     }
     let history = History::new(messages, meta);
-    Ok(Session { format: Format::SWE_AGENT, records, of_message, notes: out.notes, past: Vec::new(), history })
+    Ok(Session {
+        format: Format::SWE_AGENT,
+        records,
+        of_message,
+        notes: out.notes,
+        past: Vec::new(),
+        history,
+    })
 }
 
 /// An object, or one that was written into a string.

@@ -4,22 +4,21 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::types::Value as Column;
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
+use rusqlite::types::{Value as Column, ValueRef};
+use rusqlite::{Connection, OpenFlags, Row, Transaction, TransactionBehavior, params};
 use serde_json::{Map, Value};
 
-use super::failed;
 use history::error::{Error, Kind, Result};
 
 /// Takes the database from what the export `from` says to what `to` says. Both are documents as
-/// [`export`](super::export) gives them.
+/// an export gives them.
 ///
 /// Of the same session, messages and parts that only `to` has are inserted, those that only `from` has are deleted,
 /// those that differ are updated. A session of another id is made as a copy of the row of `from`'s session. Rows that
 /// neither document knows, such as later turns, stay: what was changed is undone by swapping the two.
 ///
 /// [`Kind::Changed`] if a row is no longer what `from` says: nothing is written then.
-pub fn change(database: &Path, from: &[u8], to: &[u8]) -> Result<()> {
+pub(super) fn change(database: &Path, from: &[u8], to: &[u8]) -> Result<()> {
     let (from, to) = (Rows::of(from)?, Rows::of(to)?);
     let failed = |it: rusqlite::Error| failed(database, it);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -39,7 +38,7 @@ pub fn change(database: &Path, from: &[u8], to: &[u8]) -> Result<()> {
             continue;
         }
         let sql = format!("SELECT data FROM {} WHERE id = ?1", key.0.table());
-        let found = transaction.query_row(&sql, [&key.1], |it| Ok(super::text(it, 0)));
+        let found = transaction.query_row(&sql, [&key.1], |it| Ok(text(it, 0)));
         let found = found.ok().and_then(|it| serde_json::from_str::<Value>(&it).ok());
         if found.as_ref() != Some(&row.data) {
             let what = format!("expected {} as it was read, found it changed; read the session again", key.1);
@@ -171,10 +170,34 @@ fn copy_session(transaction: &Transaction<'_>, old: &str, info: &Value) -> rusql
     Ok(())
 }
 
+pub(super) fn failed(path: &Path, error: rusqlite::Error) -> Error {
+    use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked, ReadOnly};
+    let (kind, what) = match error.sqlite_error_code() {
+        Some(DatabaseBusy | DatabaseLocked) => (
+            Kind::Locked,
+            "using OpenCode's database: another process is writing to it; nothing was changed; try again when it is done",
+        ),
+        Some(ReadOnly) => (
+            Kind::Refused,
+            "using OpenCode's database: it may not be written (chmod u+w); nothing was changed; or write the result with --out",
+        ),
+        _ => (Kind::Input, "using OpenCode's database: expected its tables and rows, found an error"),
+    };
+    Error::new(kind, what).at(path.display().to_string(), None).because(error)
+}
+
+/// A column as text, mended; empty if it is null or a number.
+pub(super) fn text(row: &Row<'_>, column: usize) -> String {
+    match row.get_ref(column) {
+        Ok(ValueRef::Text(bytes) | ValueRef::Blob(bytes)) => history::json::mend(bytes).into_owned(),
+        _ => String::new(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agents::opencode::export;
+    use crate::agents::opencode::database::export;
     use history::{History, Kind as Said, Message, Part, Role};
     use sessions::{Memory, Mode, opencode};
 

@@ -1,460 +1,164 @@
 //! OpenCode: one SQLite database (WAL) in its data folder (OpenCode 1.2 to 1.18). A session of it is named
-//! `database#ses_…`; [`export`] gives what `opencode export` gives, [`change`] writes back.
+//! `database#ses_…`.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OpenFlags, Row};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
-use super::{Agent, Env, Found, first_words, spellings};
-use history::error::{Error, Kind, Result};
-use history::json::set;
+use super::hooks::{Hooks, Moment};
+use super::install::Registration;
+use super::reach::{self, Job, Reach, Way};
+use super::seat::Seat;
+use super::{Agent, Database, Env, Found, Problem, Variables, own_settings, spellings};
+use history::error::Result;
+use sessions::{Format, Mode};
 
 mod change;
+mod database;
+mod install;
+mod seat;
 
-pub use change::change;
+use database::{databases, is_running, newest_version, sessions};
 
-pub fn home(env: &Env) -> PathBuf {
-    env.data.clone().unwrap_or_else(|| env.home.join(".local/share")).join("opencode")
-}
+/// OpenCode.
+pub struct OpenCode;
 
-/// The databases that may hold sessions: the one that `OPENCODE_DB` names, else those of all release channels.
-pub fn databases(env: &Env) -> Vec<PathBuf> {
-    let data = home(env);
-    if let Some(named) = env.opencode_db.as_deref().filter(|it| !it.is_empty()) {
-        // An absolute path replaces the folder when it is joined. `:memory:` is a file that is not there.
-        return vec![data.join(named)];
+impl Agent for OpenCode {
+    fn format(&self) -> Format {
+        Format::OPENCODE
     }
-    let is_database = |it: &str| it.starts_with("opencode") && it.ends_with(".db");
-    let found = super::files(&data, 0).into_iter().filter(|it| is_database(it.name()));
-    found.map(|it| it.path).collect()
-}
 
-/// The ids of the messages and parts of an export, in order.
-pub fn ids(export: &[u8]) -> Vec<String> {
-    rows(&parsed(export)).into_iter().map(|it| it.0).collect()
-}
-
-/// Ids of the messages and parts that `new` has and `old` has not, or not so.
-pub fn differing(old: &[u8], new: &[u8]) -> Vec<String> {
-    let (old, new) = (parsed(old), parsed(new));
-    let old: std::collections::BTreeMap<String, &Value> = rows(&old).into_iter().collect();
-    rows(&new).into_iter().filter(|(id, row)| old.get(id) != Some(row)).map(|it| it.0).collect()
-}
-
-/// The export `now` without what the rows of these ids hold: as they were in `original`, or gone if they were not.
-pub fn without(now: &[u8], original: &[u8], ids: &[String]) -> Result<Vec<u8>> {
-    let (mut now, original) = (parsed(now), parsed(original));
-    let old: std::collections::BTreeMap<String, &Value> = rows(&original).into_iter().collect();
-    let undone = |row: &mut Value| {
-        let Some(id) = row["id"].as_str().map(str::to_owned) else { return true };
-        if !ids.contains(&id) {
-            return true;
-        }
-        match old.get(&id) {
-            Some(old) => {
-                row.clone_from(old);
-                true
-            }
-            None => false,
-        }
-    };
-    let Some(messages) = now.get_mut("messages").and_then(Value::as_array_mut) else {
-        return Err(Error::new(
-            Kind::Input,
-            "undoing in OpenCode's database: expected an export, found something else",
-        ));
-    };
-    for message in messages.iter_mut() {
-        if let Some(parts) = message.get_mut("parts").and_then(Value::as_array_mut) {
-            parts.retain_mut(undone);
-        }
+    fn title(&self) -> &'static str {
+        "OpenCode"
     }
-    messages.retain_mut(|it| it.get_mut("info").is_none_or(undone));
-    Ok(history::json::compact(&now).into_bytes())
-}
 
-fn parsed(export: &[u8]) -> Value {
-    serde_json::from_str(&history::json::mend(export)).unwrap_or_default()
-}
-
-/// Every message and part with its id, in order.
-fn rows(export: &Value) -> Vec<(String, &Value)> {
-    let messages = export["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let all = messages
-        .iter()
-        .flat_map(|it| std::iter::once(&it["info"]).chain(it["parts"].as_array().into_iter().flatten()));
-    all.filter_map(|it| Some((it["id"].as_str()?.to_owned(), it))).collect()
-}
-
-/// The version of OpenCode that made the newest session.
-pub fn newest_version(env: &Env) -> Option<String> {
-    let newest = |path: &PathBuf| -> Option<(i64, String)> {
-        let query = "SELECT time_updated, version FROM session ORDER BY time_updated DESC LIMIT 1";
-        open(path).ok()?.query_row(query, [], |row| Ok((row.get(0)?, row.get(1)?))).ok()
-    };
-    databases(env).iter().filter_map(newest).max().map(|it| it.1)
-}
-
-/// Splits `database#ses_…`.
-pub fn split_address(address: &str) -> Option<(&Path, &str)> {
-    let (path, id) = address.rsplit_once('#')?;
-    (!path.is_empty() && id.starts_with("ses")).then(|| (Path::new(path), id))
-}
-
-/// The bytes that `opencode export` would print for a session, compact: what [`sessions::opencode`] reads. Rows
-/// that are no JSON are kept as text, so that the reader can say so.
-pub fn export(database: &Path, session: &str) -> Result<Vec<u8>> {
-    let failed = |it: rusqlite::Error| failed(database, it);
-    let mut connection = open(database)?;
-    // One transaction: the client may be writing.
-    let snapshot = connection.transaction().map_err(failed)?;
-    let info = snapshot.query_row("SELECT * FROM session WHERE id = ?1", [session], info);
-    let info = match info {
-        Err(rusqlite::Error::QueryReturnedNoRows) => {
-            let what = format!(
-                "expected the session {session} in OpenCode's database, found none; list them with: opencode session list"
-            );
-            return Err(Error::new(Kind::Arguments, what).at(database.display().to_string(), None));
-        }
-        other => other.map_err(failed)?,
-    };
-    let mut parts =
-        snapshot.prepare("SELECT id, data FROM part WHERE message_id = ?1 ORDER BY id").map_err(failed)?;
-    let mut messages = snapshot
-        .prepare("SELECT id, data FROM message WHERE session_id = ?1 ORDER BY time_created, id")
-        .map_err(failed)?;
-    let mut out = format!("{{\"info\":{info},\"messages\":[");
-    let mut rows = messages.query([session]).map_err(failed)?;
-    let mut first = true;
-    while let Some(row) = rows.next().map_err(failed)? {
-        let id: String = row.get(0).map_err(failed)?;
-        let ids = [("id", &*id), ("sessionID", session)];
-        out.push_str(if first { "{\"info\":" } else { ",{\"info\":" });
-        first = false;
-        with_ids(&mut out, &text(row, 1), &ids);
-        out.push_str(",\"parts\":[");
-        let mut rows = parts.query([&id]).map_err(failed)?;
-        let mut comma = "";
-        while let Some(row) = rows.next().map_err(failed)? {
-            let part: String = row.get(0).map_err(failed)?;
-            out.push_str(comma);
-            with_ids(&mut out, &text(row, 1), &[("id", &part), ("sessionID", session), ("messageID", &id)]);
-            comma = ",";
-        }
-        out.push_str("]}");
+    fn variables(&self) -> Variables {
+        Variables { inside: &["OPENCODE"], ..Variables::default() }
     }
-    out.push_str("]}\n");
-    Ok(out.into_bytes())
-}
 
-pub(super) fn search(env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<Found> {
-    let wanted = cwd.map(spellings);
-    let mut out = Vec::new();
-    for database in databases(env) {
-        out.extend(sessions(&database, wanted.as_deref(), id).unwrap_or_default());
+    fn home(&self, env: &Env) -> PathBuf {
+        home(env)
     }
-    out
-}
 
-/// Whether the newest tool part of the session is a call that is still running.
-pub(super) fn is_calling(found: &Found) -> bool {
-    is_running(&found.path, &found.id)
-}
+    fn looks_elsewhere(&self, env: &Env) -> bool {
+        env.text(database::VARIABLE).is_some()
+    }
 
-/// The same, by database and id.
-pub(super) fn is_running(database: &Path, id: &str) -> bool {
-    let newest = || {
-        let connection = open(database).ok()?;
-        let sql = "SELECT data FROM part WHERE session_id = ?1 ORDER BY time_created DESC, id DESC LIMIT 20";
-        let mut parts = connection.prepare(sql).ok()?;
-        let rows = parts.query_map([id], |row| Ok(text(row, 0))).ok()?;
-        let parts = rows.flatten().filter_map(|it| serde_json::from_str::<Value>(&it).ok());
-        parts.into_iter().find(|it| it["type"] == "tool")
-    };
-    newest().is_some_and(|it| matches!(it["state"]["status"].as_str(), Some("running" | "pending")))
-}
+    fn search(&self, env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<Found> {
+        let wanted = cwd.map(spellings);
+        let databases = databases(env).into_iter();
+        databases.flat_map(|it| sessions(&it, wanted.as_deref(), id).unwrap_or_default()).collect()
+    }
 
-/// Opens for reading only. A database whose log cannot be opened (a folder without write permission) is read as it
-/// stands on disk.
-fn open(path: &Path) -> Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let usable =
-        |it: &Connection| it.query_row("SELECT count(*) FROM sqlite_schema", [], |it| it.get::<_, i64>(0));
-    let open = || {
-        let connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(Duration::from_secs(2))?;
-        usable(&connection)?;
-        Ok(connection)
-    };
-    open()
-        .or_else(|error| {
-            if !std::fs::metadata(path).is_ok_and(|it| it.is_file()) {
-                return Err(error);
-            }
-            let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
-            let uri = format!("file:{escaped}?immutable=1");
-            let connection = Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)?;
-            usable(&connection)?;
-            Ok(connection)
+    fn database(&self) -> Option<&'static dyn Database> {
+        Some(&Self)
+    }
+
+    fn is_running(&self, _env: &Env, id: &str, path: &Path) -> bool {
+        is_running(path, id)
+    }
+
+    fn is_calling(&self, session: &Found) -> bool {
+        is_running(&session.path, &session.id)
+    }
+
+    fn newer(&self, head: &str) -> Option<String> {
+        let (_, rest) = head.split_once("\"version\":")?;
+        reach::later(rest.split('"').nth(1)?, 1)
+    }
+
+    fn reach(&self, job: Job, live: bool, export: bool) -> Result<Reach> {
+        Ok(match (job, live) {
+            // An import adds messages to a session of the same id, but changes none: cleared outputs need a new session.
+            (Job::Compact, _) if export => reach::on_resume(Mode::Append, Way::Replace),
+            (Job::Prune | Job::Restore, _) if export => reach::on_resume(Mode::New, Way::Replace),
+            (Job::Prune, _) => reach::at_once(Mode::Patch, Way::Rows),
+            (Job::Compact, false) => reach::at_once(Mode::Append, Way::Rows),
+            (Job::Compact | Job::Restore, _) => reach::on_resume(Mode::New, Way::Rows),
         })
-        .map_err(|it| failed(path, it))
-}
+    }
 
-fn failed(path: &Path, error: rusqlite::Error) -> Error {
-    use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked, ReadOnly};
-    let (kind, what) = match error.sqlite_error_code() {
-        Some(DatabaseBusy | DatabaseLocked) => (
-            Kind::Locked,
-            "using OpenCode's database: another process is writing to it; nothing was changed; try again when it is done",
-        ),
-        Some(ReadOnly) => (
-            Kind::Refused,
-            "using OpenCode's database: it may not be written (chmod u+w); nothing was changed; or write the result with --out",
-        ),
-        _ => (Kind::Input, "using OpenCode's database: expected its tables and rows, found an error"),
-    };
-    Error::new(kind, what).at(path.display().to_string(), None).because(error)
-}
+    fn resume(&self, env: &Env, id: &str) -> String {
+        format!("{}opencode --session {id}", env.assigned(DATA))
+    }
 
-fn sessions(database: &Path, cwd: Option<&[PathBuf]>, id: Option<&str>) -> Result<Vec<Found>> {
-    let failed = |it: rusqlite::Error| failed(database, it);
-    let connection = open(database)?;
-    let mut prompt = connection
-        .prepare(
-            "SELECT part.data FROM message JOIN part ON part.message_id = message.id WHERE message.session_id = ?1 \
-             ORDER BY message.time_created, message.id, part.id LIMIT 20",
-        )
-        .map_err(failed)?;
-    let mut all = connection
-        .prepare("SELECT id, parent_id, directory, time_updated FROM session WHERE ?1 IS NULL OR id = ?1")
-        .map_err(failed)?;
-    let mut rows = all.query([id]).map_err(failed)?;
-    let mut out = Vec::new();
-    while let Some(row) = rows.next().map_err(failed)? {
-        let directory = PathBuf::from(text(row, 2));
-        if cwd.is_some_and(|it| !it.contains(&directory)) {
-            continue;
-        }
-        let id = text(row, 0);
-        let mut first = String::new();
-        let parts = prompt.query_map([&id], |row| Ok(text(row, 0))).map_err(failed)?;
-        for part in parts.flatten().filter_map(|it| serde_json::from_str::<Value>(&it).ok()) {
-            if part["type"] == "text" && part["synthetic"] != true {
-                first = first_words(part["text"].as_str().unwrap_or_default());
-                break;
-            }
-        }
-        out.push(Found {
-            agent: Agent::OpenCode,
-            path: database.to_owned(),
-            parent: Some(text(row, 1)).filter(|it| !it.is_empty()),
-            cwd: Some(directory).filter(|it| !it.as_os_str().is_empty()),
-            changed_ms: row.get(3).unwrap_or_default(),
-            first_words: first,
-            live: false,
-            id,
+    fn resume_file(&self, _env: &Env, file: &str, id: &str) -> String {
+        format!("opencode import {file} && opencode --session {id}")
+    }
+
+    fn hooks(&self) -> &'static Hooks {
+        static HOOKS: Hooks = Hooks {
+            heard_at: &[Moment::BeforeCompaction],
+            takes_text: true,
+            wants_sections: true,
+            summary_in_session: true,
+            ..Hooks::NONE
+        };
+        &HOOKS
+    }
+
+    fn settings_files(&self, _env: &Env, config: &Path, owner: &str) -> Vec<PathBuf> {
+        let names: &[&str] = match owner {
+            "opencode" => &["opencode.jsonc", "opencode.json", "config.json"],
+            "supermemory" => &["supermemory.jsonc", "supermemory.json"],
+            _ => &[],
+        };
+        names.iter().map(|it| config.join("opencode").join(it)).collect()
+    }
+
+    /// OpenCode 1.18 goes on with the model of the last prompt and fails if it has none of that name. Its order: the
+    /// project's settings, the user's, what was used last.
+    fn default_model(&self, env: &Env, config: &Path, cwd: &Path) -> Option<String> {
+        let project = ["opencode.jsonc", "opencode.json"].map(|it| cwd.join(it));
+        let set = project.iter().chain(&self.settings_files(env, config, self.name())).find_map(|it| {
+            let model = own_settings::read(it)?.get("model")?.as_str()?.to_owned();
+            model.contains('/').then_some(model)
         });
+        set.or_else(|| {
+            let used = own_settings::read(&env.home.join(".local/state/opencode/model.json"))?;
+            let newest = used.pointer("/recent/0")?;
+            Some(format!("{}/{}", newest["providerID"].as_str()?, newest["modelID"].as_str()?))
+        })
     }
-    Ok(out)
-}
 
-/// A column as text, mended; empty if it is null or a number.
-fn text(row: &Row<'_>, column: usize) -> String {
-    match row.get_ref(column) {
-        Ok(ValueRef::Text(bytes) | ValueRef::Blob(bytes)) => history::json::mend(bytes).into_owned(),
-        _ => String::new(),
+    fn own_compaction(&self, setting: &dyn Fn(&str) -> Option<Value>) -> String {
+        let is_set = setting("env:OPENCODE_DISABLE_AUTOCOMPACT")
+            .is_some_and(|it| it.as_str().is_some_and(|it| !["", "0", "false"].contains(&it)));
+        let is_off = is_set || setting("opencode:compaction.auto").is_some_and(|it| it == false);
+        if is_off { "off" } else { "when the window is full" }.to_owned()
     }
-}
 
-/// The stored object with its ids behind, as the export has them; other members keep their bytes.
-fn with_ids(out: &mut String, data: &str, ids: &[(&str, &str)]) {
-    let whole = serde_json::from_str::<Map<String, Value>>(data);
-    let stored = data.trim_end().strip_suffix('}').filter(|_| whole.is_ok());
-    match stored {
-        Some(stored) => out.push_str(stored),
-        None => out.push_str(&format!("{{\"unreadable\":{}", Value::from(data))),
+    fn registration(&self) -> Option<&'static Registration> {
+        Some(&install::REGISTRATION)
     }
-    let mut comma = if whole.is_ok_and(|it| it.is_empty()) { "" } else { "," };
-    for (key, id) in ids {
-        out.push_str(&format!("{comma}\"{key}\":{}", Value::from(*id)));
-        comma = ",";
-    }
-    out.push('}');
-}
 
-/// A session's row as the export shows it. Columns that a version does not have, or that are null, are not there.
-fn info(row: &Row<'_>) -> rusqlite::Result<Value> {
-    let mut columns = Map::new();
-    for (index, name) in row.as_ref().column_names().enumerate() {
-        let value = match row.get_ref(index)? {
-            ValueRef::Null => continue,
-            ValueRef::Integer(it) => json!(it),
-            ValueRef::Real(it) if it.fract() == 0.0 && it.abs() < 1e15 => json!(it as i64),
-            ValueRef::Real(it) => json!(it),
-            ValueRef::Text(it) | ValueRef::Blob(it) => json!(&*history::json::mend(it)),
-        };
-        columns.insert(name.to_owned(), value);
+    fn seat(&self) -> Option<&'static dyn Seat> {
+        Some(&seat::OpenCodeSeat)
     }
-    let mut out = Map::new();
-    let put = |out: &mut Map<String, Value>, key: &str, value: Option<Value>| {
-        out.extend(value.map(|it| (key.to_owned(), it)));
-    };
-    let plain = |column: &str| columns.get(column).cloned();
-    // JSON in a text column.
-    let parsed = |column: &str| {
-        plain(column).map(|it| it.as_str().and_then(|it| serde_json::from_str(it).ok()).unwrap_or(it))
-    };
-    let group = |columns: &[(&str, &str)]| {
-        let found = columns.iter().filter_map(|(key, column)| Some(((*key).to_owned(), parsed(column)?)));
-        Some(found.collect::<Map<_, _>>()).filter(|it| !it.is_empty()).map(Value::Object)
-    };
-    for (key, column) in [
-        ("id", "id"),
-        ("slug", "slug"),
-        ("projectID", "project_id"),
-        ("workspaceID", "workspace_id"),
-        ("directory", "directory"),
-        ("path", "path"),
-        ("parentID", "parent_id"),
-        ("title", "title"),
-        ("agent", "agent"),
-    ] {
-        put(&mut out, key, plain(column));
-    }
-    put(&mut out, "model", parsed("model"));
-    put(&mut out, "version", plain("version"));
-    let summary = [
-        ("additions", "summary_additions"),
-        ("deletions", "summary_deletions"),
-        ("files", "summary_files"),
-        ("diffs", "summary_diffs"),
-    ];
-    put(&mut out, "summary", group(&summary));
-    put(&mut out, "cost", plain("cost"));
-    let tokens =
-        group(&[("input", "tokens_input"), ("output", "tokens_output"), ("reasoning", "tokens_reasoning")]);
-    if let Some(mut tokens) = tokens {
-        let cache = group(&[("read", "tokens_cache_read"), ("write", "tokens_cache_write")]);
-        set(&mut tokens, "cache", cache.unwrap_or_else(|| json!({})));
-        put(&mut out, "tokens", Some(tokens));
-    }
-    put(&mut out, "share", group(&[("url", "share_url")]));
-    for key in ["metadata", "revert", "permission"] {
-        put(&mut out, key, parsed(key));
-    }
-    let time = [
-        ("created", "time_created"),
-        ("updated", "time_updated"),
-        ("compacting", "time_compacting"),
-        ("archived", "time_archived"),
-    ];
-    put(&mut out, "time", group(&time));
-    Ok(Value::Object(out))
-}
 
-#[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::*;
-    use crate::agents::{current, find, list};
-    use sessions::{Memory, opencode};
-
-    const SCHEMA: &str = "
-        CREATE TABLE session (id TEXT PRIMARY KEY, project_id TEXT, parent_id TEXT, slug TEXT, directory TEXT, title TEXT,
-            version TEXT, summary_additions INTEGER, cost REAL, tokens_input INTEGER, tokens_cache_read INTEGER,
-            permission TEXT, time_created INTEGER, time_updated INTEGER);
-        CREATE TABLE message (id TEXT PRIMARY KEY, session_id TEXT, time_created INTEGER, data TEXT);
-        CREATE TABLE part (id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT, time_created INTEGER, data TEXT);";
-
-    fn database(path: &Path) -> Connection {
-        let db = Connection::open(path).unwrap();
-        db.execute_batch("PRAGMA journal_mode = WAL").unwrap();
-        db.execute_batch(SCHEMA).unwrap();
-        for (id, parent, changed) in
-            [("ses_1", None, 5_000_000), ("ses_2", Some("ses_1"), 6_000_000), ("ses_3", None, 4_900_000)]
-        {
-            db.execute(
-                "INSERT INTO session VALUES (?1, 'global', ?2, 's', '/p', 'Title', '1.18.33', 0, 0.0, 7, 0, '[1]', 1, ?3)",
-                (id, parent, changed),
+    fn unheard(&self, env: &Env, _setting: &dyn Fn(&str) -> Option<Value>) -> Option<Problem> {
+        let version = newest_version(env)?;
+        let major: u32 = version.split('.').next()?.parse().ok()?;
+        (major >= PLUGINS_UNTIL).then(|| {
+            Problem::new(
+                format!(
+                    "OpenCode {version} asks plugins in another way than ours answers: it compacts by itself"
+                ),
+                "nothing is lost; a newer Epitome may know it",
             )
-            .unwrap();
-        }
-        let message = |id: &str, session: &str, at: i64, data: &str| {
-            db.execute("INSERT INTO message VALUES (?1, ?2, ?3, ?4)", (id, session, at, data)).unwrap();
-        };
-        let part = |id: &str, message: &str, session: &str, data: &str| {
-            db.execute("INSERT INTO part VALUES (?1, ?2, ?3, 1, ?4)", (id, message, session, data)).unwrap();
-        };
-        message("msg_2", "ses_1", 20, r#"{"role":"assistant","modelID":"m","providerID":"p"}"#);
-        message("msg_1", "ses_1", 10, r#"{"role":"user","n":1.50}"#);
-        message("msg_3", "ses_1", 30, "broken");
-        part("prt_2", "msg_1", "ses_1", r#"{"type":"text","text":"Fix it \ud83d"}"#);
-        part("prt_1", "msg_1", "ses_1", r#"{"type":"text","text":"Called","synthetic":true}"#);
-        part("prt_3", "msg_2", "ses_1", "{}");
-        part("prt_4", "msg_2", "ses_1", r#"{"type":"text","text":"Done"}"#);
-        part("prt_5", "msg_x", "ses_3", r#"{"type":"tool","state":{"status":"running"}}"#);
-        db
+        })
     }
 
-    #[test]
-    fn lists_finds_and_exports() {
-        let home = tempfile::tempdir().unwrap();
-        let folder = home.path().join("da ta#1/opencode");
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join("opencode-dev.db"), "no database").unwrap();
-        let path = folder.join("opencode.db");
-        // Kept open: the log is not written back yet.
-        let _writer = database(&path);
-        let env = Env {
-            home: home.path().to_owned(),
-            data: Some(home.path().join("da ta#1")),
-            cwd: "/p".into(),
-            ..Env::default()
-        };
-        let found = list(&env, None, None);
-        let all: Vec<_> = found.iter().map(|it| (&*it.id, it.parent.as_deref(), &*it.first_words)).collect();
-        assert_eq!(
-            all,
-            [("ses_1", None, "Fix it \u{fffd}"), ("ses_2", Some("ses_1"), ""), ("ses_3", None, "")]
-        );
-        assert_eq!(find(&env, "ses_3").len(), 1);
-        assert_eq!(list(&env, None, Some(Path::new("/q"))), []);
-        assert_eq!(newest_version(&env).as_deref(), Some("1.18.33"));
-
-        let address = found[0].address();
-        assert_eq!(split_address(&address), Some((&*path, "ses_1")));
-        let bytes = export(&path, "ses_1").unwrap();
-        insta::assert_snapshot!(String::from_utf8(bytes.clone()).unwrap().replace(",{", ",\n{"), @r##"
-        {"info":{"id":"ses_1","slug":"s","projectID":"global","directory":"/p","title":"Title","version":"1.18.33","summary":{"additions":0},"cost":0,"tokens":{"input":7,"cache":{"read":0}},"permission":[1],"time":{"created":1,"updated":5000000}},"messages":[{"info":{"role":"user","n":1.50,"id":"msg_1","sessionID":"ses_1"},"parts":[{"type":"text","text":"Called","synthetic":true,"id":"prt_1","sessionID":"ses_1","messageID":"msg_1"},
-        {"type":"text","text":"Fix it \ufffd","id":"prt_2","sessionID":"ses_1","messageID":"msg_1"}]},
-        {"info":{"role":"assistant","modelID":"m","providerID":"p","id":"msg_2","sessionID":"ses_1"},"parts":[{"id":"prt_3","sessionID":"ses_1","messageID":"msg_2"},
-        {"type":"text","text":"Done","id":"prt_4","sessionID":"ses_1","messageID":"msg_2"}]},
-        {"info":{"unreadable":"broken","id":"msg_3","sessionID":"ses_1"},"parts":[]}]}
-        "##);
-        let session = opencode::read(&Memory::new("x", bytes)).unwrap();
-        assert_eq!(session.history.messages().len(), 3);
-        assert_eq!(export(&path, "ses_x").unwrap_err().kind(), Kind::Arguments);
-        assert_eq!(export(&folder.join("opencode-dev.db"), "ses_1").unwrap_err().kind(), Kind::Input);
-        assert_eq!(export(&folder.join("none.db"), "ses_1").unwrap_err().kind(), Kind::Input);
-        assert!(!folder.join("none.db").exists());
-
-        // The one whose tool call is running is the one that calls, though another is newer.
-        let inside = Env { inside: Some(Agent::OpenCode), ..env };
-        let calling = current(&inside);
-        assert_eq!((calling.len(), &*calling[0].id, calling[0].live), (1, "ses_3", true));
+    fn known_problems(&self, _env: &Env, config: &Path) -> Vec<Problem> {
+        install::known_problems(config)
     }
+}
 
-    #[test]
-    fn names_databases() {
-        let env = Env { home: "/h".into(), opencode_db: Some("x.db".into()), ..Env::default() };
-        assert_eq!(databases(&env), [PathBuf::from("/h/.local/share/opencode/x.db")]);
-        let env = Env { opencode_db: Some("/abs/y.db".into()), ..env };
-        assert_eq!(databases(&env), [PathBuf::from("/abs/y.db")]);
-        assert_eq!(split_address("/a#b/opencode.db"), None);
-        assert_eq!(split_address("#ses_1"), None);
-    }
+/// Names the folder of its data folder.
+const DATA: &str = "XDG_DATA_HOME";
+/// From this version on its plugins have another interface.
+const PLUGINS_UNTIL: u32 = 2;
+
+fn home(env: &Env) -> PathBuf {
+    env.folder(DATA).unwrap_or_else(|| env.home.join(".local/share")).join("opencode")
 }

@@ -22,7 +22,7 @@ const TOKEN: HeaderName = HeaderName::from_static("x-epitome-token");
 pub(super) fn engines(server: &Server) -> Engines {
     let desk = server.desk.clone();
     Arc::new(move |owner| {
-        let caller = desk::Caller { owner: owner.to_owned(), thread: None, listener: None, _held: None };
+        let caller = desk::Caller { owner: owner.to_owned(), session: None, listener: None, _held: None };
         desk.engine(&caller)
     })
 }

@@ -287,7 +287,7 @@ async fn pass(
         }
     };
     guard.only_own_session(&owner, request.headers_mut());
-    let caller = Caller { owner: owner.clone(), thread: None, listener: None, _held: None };
+    let caller = Caller { owner: owner.clone(), session: None, listener: None, _held: None };
     if !matches!(*request.method(), Method::POST | Method::PUT) {
         request.extensions_mut().insert(caller);
         return Ok(next.run(request).await);

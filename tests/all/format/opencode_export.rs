@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use epitome::agents::opencode::export;
+use epitome::agents;
 use rusqlite::Connection;
 use rusqlite::types::Value as Column;
 use serde_json::Value;
@@ -42,9 +42,10 @@ fn exports_like_the_client() {
             db.execute(&sql, rusqlite::params_from_iter(columns)).unwrap();
         }
     }
+    let database = agents::named("opencode").and_then(|it| it.database()).unwrap();
     let expected: Value = serde_json::from_slice(&expected).unwrap();
     let id = expected["info"]["id"].as_str().unwrap();
-    let found: Value = serde_json::from_slice(&export(&path, id).unwrap()).unwrap();
+    let found: Value = serde_json::from_slice(&database.export(&path, id).unwrap()).unwrap();
     assert_eq!(found, expected);
     let order = |it: &Value| it["info"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(order(&found), order(&expected));

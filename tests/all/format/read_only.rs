@@ -1,15 +1,14 @@
 //! The laws of the formats that are only read, over real sessions (skipped where they are not found).
 
+use epitome::history::Message;
 use epitome::history::error::Result;
-use epitome::history::{History, Message};
-use epitome::sessions::{Memory, Mode, Session, Source, Written, opencode, pi, swe_agent};
+use epitome::sessions::{Memory, Mode, Session, Source, opencode, pi, swe_agent, write};
 
 use crate::corpus;
 
 type Read = fn(&dyn Source) -> Result<Session>;
-type Write = fn(&dyn Source, &Session, &History, Mode) -> Result<Written>;
 
-fn laws(folder: &str, sniff: fn(&str) -> bool, read: Read, write: Write) {
+fn laws(folder: &str, sniff: fn(&str) -> bool, read: Read) {
     for path in corpus::of_corpus(&format!("laws of {folder}"), &[folder]) {
         let name = path.display();
         let bytes = std::fs::read(&path).unwrap();
@@ -39,12 +38,12 @@ fn laws(folder: &str, sniff: fn(&str) -> bool, read: Read, write: Write) {
 
 #[test]
 fn pi_sessions() {
-    laws("pi", pi::sniff, pi::read, pi::write);
+    laws("pi", pi::sniff, pi::read);
 }
 
 #[test]
 fn swe_agent_trajectories() {
-    laws("sweagent-traj", swe_agent::sniff, swe_agent::read, swe_agent::write);
+    laws("sweagent-traj", swe_agent::sniff, swe_agent::read);
 }
 
 #[test]

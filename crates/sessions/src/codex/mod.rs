@@ -10,8 +10,8 @@ mod rollout;
 mod usage;
 mod write;
 
-use super::raw::Fields;
 use super::format::{Api, Row};
+use super::raw::Fields;
 use super::{Format, Keep, Session, Source};
 use history::error::Result;
 use history::{History, Meta};

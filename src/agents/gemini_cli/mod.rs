@@ -10,15 +10,139 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{Agent, Env, File, Found, HEAD, files, first_words, objects, spellings};
-use sessions::document;
+use super::hooks::{Hooks, Moment};
+use super::install::Registration;
+use super::reach::{self, Job, Reach};
+use super::seat::Seat;
+use super::{
+    Agent, Env, File, Found, HEAD, Problem, Variables, files, first_words, objects, settings, spellings,
+};
+use history::error::Result;
+use sessions::{Format, document};
 
-pub fn home(env: &Env) -> PathBuf {
+mod install;
+mod seat;
+
+/// Gemini CLI.
+pub struct GeminiCli;
+
+impl Agent for GeminiCli {
+    fn format(&self) -> Format {
+        Format::GEMINI_CLI
+    }
+
+    fn title(&self) -> &'static str {
+        "Gemini CLI"
+    }
+
+    fn aliases(&self) -> &'static [&'static str] {
+        &["gemini"]
+    }
+
+    fn variables(&self) -> Variables {
+        Variables { inside: &["GEMINI_CLI"], session: Some("GEMINI_SESSION_ID"), project: None }
+    }
+
+    fn home(&self, env: &Env) -> PathBuf {
+        home(env).join("tmp")
+    }
+
+    fn search(&self, env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<Found> {
+        search(env, cwd, id)
+    }
+
+    fn directory_of(&self, env: &Env, path: &Path) -> Option<PathBuf> {
+        directory_of(env, path)
+    }
+
+    /// Gemini CLI 0.61 makes a `.jsonl` of an older `.json` when it resumes it, and reads that one from then on.
+    fn current_file(&self, path: &Path) -> PathBuf {
+        let journal = path.with_extension("jsonl");
+        if journal.exists() { journal } else { path.to_owned() }
+    }
+
+    fn reach(&self, job: Job, live: bool, _export: bool) -> Result<Reach> {
+        reach::at_rest(self.title(), job, live)
+    }
+
+    fn resume(&self, _env: &Env, id: &str) -> String {
+        format!("gemini --resume {id}")
+    }
+
+    fn resume_file(&self, _env: &Env, file: &str, _id: &str) -> String {
+        format!("gemini --session-file {file}")
+    }
+
+    fn hooks(&self) -> &'static Hooks {
+        static HOOKS: Hooks = Hooks {
+            own_events: &[
+                "PreCompress",
+                "BeforeAgent",
+                "AfterAgent",
+                "BeforeModel",
+                "AfterModel",
+                "BeforeTool",
+                "AfterTool",
+            ],
+            file_prefix: Some("session-"),
+            heard_at: &[Moment::Turn],
+            ..Hooks::NONE
+        };
+        &HOOKS
+    }
+
+    fn reported(&self, row: &Value) -> Option<(u64, Option<String>)> {
+        let total = row["tokens"]["total"].as_u64().filter(|it| *it > 0);
+        total.map(|it| (it, row["model"].as_str().map(str::to_owned)))
+    }
+
+    fn settings_files(&self, env: &Env, _config: &Path, owner: &str) -> Vec<PathBuf> {
+        if owner == self.name() { vec![home(env).join("settings.json")] } else { Vec::new() }
+    }
+
+    fn own_compaction(&self, setting: &dyn Fn(&str) -> Option<Value>) -> String {
+        let share = setting("gemini-cli:model.compressionThreshold")
+            .and_then(|it| it.as_f64().or_else(|| it.as_str()?.parse().ok()));
+        format!("at {:.0} % of the window", share.unwrap_or(0.5) * 100.0)
+    }
+
+    fn registration(&self) -> Option<&'static Registration> {
+        Some(&install::REGISTRATION)
+    }
+
+    fn seat(&self) -> Option<&'static dyn Seat> {
+        Some(&seat::GeminiCliSeat)
+    }
+
+    fn unheard(&self, _env: &Env, setting: &dyn Fn(&str) -> Option<Value>) -> Option<Problem> {
+        let off = setting("gemini-cli:hooksConfig.enabled")? == false;
+        off.then(|| {
+            Problem::new(
+                "Gemini CLI's hooks are switched off (hooksConfig.enabled = false): it compacts by itself",
+                "take hooksConfig.enabled out of its settings.json",
+            )
+        })
+    }
+
+    fn known_problems(&self, env: &Env, _config: &Path) -> Vec<Problem> {
+        let text = fs::read_to_string(home(env).join("settings.json")).unwrap_or_default();
+        let kept = settings::get(&text, &["general", "sessionRetention", "enabled"]) == Some("false");
+        if kept || !home(env).exists() {
+            return Vec::new();
+        }
+        vec![Problem::new(
+            "Gemini CLI 0.61 can delete a session that was resumed in a later minute (its session retention)",
+            "\"general\": {\"sessionRetention\": {\"enabled\": false}} in ~/.gemini/settings.json",
+        )]
+    }
+}
+
+fn home(env: &Env) -> PathBuf {
     env.home.join(".gemini")
 }
 
 /// The folder names of a directory: the slug in `projects.json`, and the hash that came before.
-pub fn projects(env: &Env, cwd: &Path) -> Vec<String> {
+fn projects(env: &Env, cwd: &Path) -> Vec<String> {
     let known = known(env);
     let mut out = Vec::new();
     for it in spellings(cwd) {
@@ -30,7 +154,7 @@ pub fn projects(env: &Env, cwd: &Path) -> Vec<String> {
 }
 
 /// The directory of the project that a session's file belongs to.
-pub(super) fn directory_of(env: &Env, path: &Path) -> Option<PathBuf> {
+fn directory_of(env: &Env, path: &Path) -> Option<PathBuf> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let tmp = home(env).join("tmp");
     let tmp = fs::canonicalize(&tmp).unwrap_or(tmp);
@@ -38,7 +162,7 @@ pub(super) fn directory_of(env: &Env, path: &Path) -> Option<PathBuf> {
     known(env).remove(project)
 }
 
-pub(super) fn search(env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<Found> {
+fn search(env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<Found> {
     let known = known(env);
     let tmp = home(env).join("tmp");
     let wanted = cwd.map(|it| projects(env, it));
@@ -120,7 +244,7 @@ fn look(file: &File, parent: Option<String>, cwd: Option<PathBuf>) -> Option<Fou
         }
     }
     Some(Found {
-        agent: Agent::GeminiCli,
+        agent: &GeminiCli,
         id: id?,
         path: file.path.clone(),
         parent,
@@ -196,7 +320,7 @@ mod tests {
         assert_eq!(find(&env, "aaaaaaaa-1").len(), 1);
         assert_eq!(find(&env, "dddddddd-4")[0].cwd, None);
         // Two that could be meant.
-        let inside = Env { inside: Some(Agent::GeminiCli), ..env };
+        let inside = Env { inside: Some(&GeminiCli), ..env };
         assert_eq!(current(&inside).len(), 2);
     }
 }

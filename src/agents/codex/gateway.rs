@@ -2,11 +2,18 @@
 //! its rollouts.
 
 use std::ops::Range;
+use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::Codex;
+use crate::agents::{AgentRef, Env};
+use history::Part;
 use history::error::{Error, Kind, Result};
+
+/// The agent whose requests pass the gateway.
+pub const AGENT: AgentRef = &Codex;
 
 /// How the `encrypted_content` of every compaction item of ours begins. The handle of the archived original follows.
 pub const CAPSULE: &str = "EPITOME1.";
@@ -15,6 +22,20 @@ pub const CAPSULE: &str = "EPITOME1.";
 const KEY: &str = "openai_base_url";
 /// Ends the line that is ours.
 const OURS: &str = "# epitome: gateway (epitome uninstall takes this out)";
+
+/// Codex's settings.
+pub fn settings(env: &Env) -> PathBuf {
+    super::home(env).join("config.toml")
+}
+
+/// Whether a part names an archived original: in a summary, or in front of one that is sealed.
+pub fn names(part: &Part, handle: &str) -> bool {
+    match part {
+        Part::Text(text) => text.as_str().contains(handle),
+        Part::Opaque(sealed) => sealed.raw.as_str().contains(&format!("{CAPSULE}{handle}.")),
+        Part::Reasoning(_) | Part::Call(_) | Part::Output(_) | Part::Media(_) => false,
+    }
+}
 
 /// Settings with the gateway as the built-in provider's base URL: one line in front of all others, since what follows the
 /// first section belongs to it.

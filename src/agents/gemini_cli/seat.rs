@@ -1,13 +1,58 @@
 //! Gemini CLI's AfterAgent: at the end of a turn a hook may deny it, clear the context and say what comes next. What it
 //! says becomes a user message, which the model answers.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
-use super::super::settings;
+use super::{GeminiCli, home};
+use crate::agents::seat::{Around, Asked, Conversation, Given, Opened, Seat};
+use crate::agents::{Agent, hooks, settings};
+use compaction::plan::Cause;
+use history::error::Result;
 use history::{History, Kind, Message, Role};
+use sessions::Format;
+
+/// Hook AfterAgent; takes one text.
+pub struct GeminiCliSeat;
+
+impl Seat for GeminiCliSeat {
+    fn name(&self) -> &'static str {
+        GeminiCli.name()
+    }
+
+    fn limit(&self) -> Duration {
+        Duration::from_secs(7)
+    }
+
+    /// A hook: it is answered, and changes nothing.
+    fn answers_failure(&self) -> bool {
+        true
+    }
+
+    fn asked(&self, event: &Value, around: &Around<'_>) -> Result<Option<Asked>> {
+        let path = PathBuf::from(event["transcript_path"].as_str().unwrap_or_default());
+        let found = hooks::reported(&GeminiCli, &path);
+        let model = found.as_ref().and_then(|it| it.1.as_deref());
+        let settings = std::fs::read_to_string(home(around.env).join("settings.json")).unwrap_or_default();
+        let window = model.and_then(around.window);
+        let Some((cause, focus)) = asked(event, found.map(|it| it.0), window, &settings) else {
+            return Ok(None);
+        };
+        let mut now = Opened::file(&path, Format::GEMINI_CLI)?;
+        now.session.history = conversation(now.session.history);
+        let given = Conversation::Given(Box::new(Given { now, original: None, archive: false }));
+        Ok(Some(Asked { cause, focus, ..Asked::new(event, given) }))
+    }
+
+    fn reply(&self, _messages: &[Message], text: &dyn Fn() -> String) -> Value {
+        reply(&text())
+    }
+}
 
 /// How the prompt begins that our own command `/epitome:compact` sends.
-pub const BY_HAND: &str = "EPITOME: compact this conversation now.";
+const BY_HAND: &str = "EPITOME: compact this conversation now.";
 /// Compacted at the latest when so many tokens are reported.
 const AT_MOST: u64 = 500_000;
 /// The share of the client's own limit at which we come before it.
@@ -16,12 +61,12 @@ const BEFORE_ITS_OWN: f64 = 0.9;
 const ITS_OWN: f64 = 0.5;
 
 /// Why to compact, if at all, and the user's words for it. `reported`: tokens of the last answer; `window`: the model's.
-pub fn asked(
+fn asked(
     event: &Value,
     reported: Option<u64>,
     window: Option<u64>,
     settings_text: &str,
-) -> Option<(&'static str, Option<String>)> {
+) -> Option<(Cause, Option<String>)> {
     // The second AfterAgent of the turn that was denied: denying it again would never end.
     if event["hook_event_name"] != "AfterAgent" || event["stop_hook_active"] == true {
         return None;
@@ -29,13 +74,13 @@ pub fn asked(
     let prompt = event["prompt"].as_str().unwrap_or_default();
     if let Some(words) = prompt.trim_start().strip_prefix(BY_HAND) {
         let words = words.rsplit_once("Focus:").map(|it| it.1.trim()).filter(|it| !it.is_empty());
-        return Some(("manual", words.map(str::to_owned)));
+        return Some((Cause::Manual, words.map(str::to_owned)));
     }
-    (reported? >= threshold(window, settings_text)).then_some(("auto", None))
+    (reported? >= threshold(window, settings_text)).then_some((Cause::Auto, None))
 }
 
 /// From so many reported tokens on we compact: before the client does.
-pub fn threshold(window: Option<u64>, settings_text: &str) -> u64 {
+fn threshold(window: Option<u64>, settings_text: &str) -> u64 {
     let own = settings::get(settings_text, &["model", "compressionThreshold"])
         .and_then(|it| it.parse::<f64>().ok());
     let own = own.filter(|it| *it > 0.0 && *it <= 1.0).unwrap_or(ITS_OWN);
@@ -44,7 +89,7 @@ pub fn threshold(window: Option<u64>, settings_text: &str) -> u64 {
 
 /// The history without the prompt of our command and what the model said to it, nor what stands before the newest
 /// summary: the transcript keeps it, the client does not send it.
-pub fn conversation(history: History) -> History {
+fn conversation(history: History) -> History {
     let meta = history.meta.clone();
     let mut messages = history.into_messages();
     if let Some(at) = messages.iter().rposition(|it| it.kind == Kind::Summary) {
@@ -68,7 +113,7 @@ pub fn conversation(history: History) -> History {
 }
 
 /// The answer that compacts: `text` is the next user message.
-pub fn reply(text: &str) -> Value {
+fn reply(text: &str) -> Value {
     let reason = format!(
         "{text}\n\n(This replaces the conversation so far; it is no task. Answer OK, call no tool, and wait for the user.)"
     );
@@ -77,7 +122,7 @@ pub fn reply(text: &str) -> Value {
 }
 
 /// The custom command that compacts by hand.
-pub fn command_file() -> String {
+pub(super) fn command_file() -> String {
     format!(
         "# Made by `epitome install gemini-cli`; `epitome uninstall gemini-cli` removes it.\n\
          description = \"Compact this conversation with Epitome (offline, reversible)\"\n\
@@ -93,7 +138,7 @@ mod tests {
     fn when_it_is_asked() {
         let event = |prompt: &str, again: bool| json!({"hook_event_name": "AfterAgent", "prompt": prompt, "stop_hook_active": again});
         let window = Some(1_048_576);
-        assert_eq!(asked(&event("x", false), Some(471_859), window, "{}"), Some(("auto", None)));
+        assert_eq!(asked(&event("x", false), Some(471_859), window, "{}"), Some((Cause::Auto, None)));
         assert_eq!(asked(&event("x", false), Some(471_858), window, "{}"), None);
         assert_eq!(asked(&event("x", false), None, window, "{}"), None);
         assert_eq!(asked(&event("x", true), Some(900_000), window, "{}"), None);
@@ -103,8 +148,8 @@ mod tests {
         let toml: toml::Table = command_file().parse().unwrap();
         let prompt = toml["prompt"].as_str().unwrap();
         let by_hand = |args: &str| asked(&event(&prompt.replace("{{args}}", args), false), None, None, "");
-        assert_eq!(by_hand("the parser"), Some(("manual", Some("the parser".to_owned()))));
-        assert_eq!(by_hand(""), Some(("manual", None)));
+        assert_eq!(by_hand("the parser"), Some((Cause::Manual, Some("the parser".to_owned()))));
+        assert_eq!(by_hand(""), Some((Cause::Manual, None)));
     }
 
     #[test]

@@ -1,16 +1,104 @@
 //! Claude Code's `session.compact`: a message for each block, results apart from their calls and in any order.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
+use super::ClaudeCode;
+use crate::agents::seat::{Around, Asked, Conversation, Given, Opened, Seat};
+use crate::agents::{self, Agent};
 use history::error::{Error, Kind, Result};
-use history::{Message, Part, Role};
+use history::{History, Kind as Why, Message, Meta, Part, Role};
+use sessions::Format;
+use sessions::claude_code::is_clients;
+
+/// How long a transcript may lag behind the event: its writer flushes what a turn said a little later.
+const LAG: Duration = Duration::from_millis(400);
+
+/// Plugin, function hook `session.compact`; takes messages.
+pub struct ClaudeCodeSeat;
+
+impl Seat for ClaudeCodeSeat {
+    fn name(&self) -> &'static str {
+        ClaudeCode.name()
+    }
+
+    /// Claude Code gives up after 30 s.
+    fn limit(&self) -> Duration {
+        Duration::from_secs(18)
+    }
+
+    /// The messages that Claude Code hands over, and its transcript, which is what a user wants back.
+    fn asked(&self, event: &Value, around: &Around<'_>) -> Result<Option<Asked>> {
+        let mut now = Opened::given(&messages(event)?, Format::ANTHROPIC)?;
+        // A sub-agent's messages are in no transcript of their own that anybody resumes.
+        let sub_agent = event["agentId"].is_string();
+        let transcript = if sub_agent { None } else { transcript(around, last_row(event)) };
+        let meta = match &transcript {
+            Some((it, _)) => Meta { agent: None, ..it.session.history.meta.clone() },
+            None => Meta { cwd: Some(around.project.into()), ..Meta::default() },
+        };
+        let mut messages = std::mem::take(&mut now.session.history).into_messages();
+        // Its record of the /compact that brought us here, and of those before.
+        messages.retain(|it| !(it.role == Role::User && is_compact_command(&it.plain())));
+        for it in &mut messages {
+            let clients = it.kind == Why::Said && it.texts().all(|it| is_clients(it.as_str()));
+            if it.role == Role::User && clients && it.texts().next().is_some() {
+                it.kind = Why::Context;
+            }
+        }
+        now.session.history = History::new(messages, meta);
+        let archive = transcript.as_ref().is_some_and(|it| !it.1);
+        let original = transcript.map(|it| it.0);
+        let asked = Asked::new(event, Conversation::Given(Box::new(Given { now, original, archive })));
+        let set = |from: &str| {
+            let found = (around.setting)(from)?;
+            found.as_u64().or_else(|| found.as_str()?.parse().ok())
+        };
+        let of_settings =
+            || set("env:CLAUDE_CODE_AUTO_COMPACT_WINDOW").or_else(|| set("claude-code:autoCompactWindow"));
+        let window = event["window"].as_u64().or_else(of_settings).filter(|it| *it > 0);
+        Ok(Some(Asked { window, ..asked }))
+    }
+
+    fn reply(&self, messages: &[Message], _text: &dyn Fn() -> String) -> Value {
+        reply(messages)
+    }
+}
+
+/// The calling session's transcript, and whether it holds the row of that id already.
+fn transcript(around: &Around<'_>, last_row: Option<&str>) -> Option<(Opened, bool)> {
+    let launched = around.env.text("CLAUDE_CODE_LAUNCHED_BY_SESSION_IDS");
+    let launched = launched.and_then(|it| it.rsplit(',').next()).map(|it| it.trim().to_owned());
+    let id = (around.caller)().or(launched)?;
+    let found = agents::find(around.env, &id);
+    let path = found.into_iter().find(|it| it.agent.name() == ClaudeCode.name() && it.id == id)?.path;
+    let begun = Instant::now();
+    let holds = || {
+        let row = last_row?;
+        let bytes = std::fs::read(&path).ok()?;
+        // Of a long file, its end: the newest row is near it.
+        let end = &bytes[bytes.len().saturating_sub(8 << 20)..];
+        memchr::memmem::find(end, row.as_bytes())
+    };
+    let whole = loop {
+        if last_row.is_none() || holds().is_some() {
+            break true;
+        }
+        if begun.elapsed() > LAG {
+            break false;
+        }
+        std::thread::sleep(Duration::from_millis(40));
+    };
+    Some((Opened::file(&path, Format::CLAUDE_CODE).ok()?, whole))
+}
 
 /// The event's messages as an array of Anthropic messages: what the model said in one go is one message, and so are the
 /// results of its calls. What the user said stays apart.
 ///
 /// # Errors
 /// [`Kind::Input`] if there are none, or one is of a form that is not known: nothing may be lost by guessing.
-pub fn messages(event: &Value) -> Result<Vec<u8>> {
+fn messages(event: &Value) -> Result<Vec<u8>> {
     let wrong = |what: String| Error::new(Kind::Input, format!("reading the event's messages: {what}"));
     let all = event["messages"].as_array().ok_or_else(|| wrong("expected a list, found none".to_owned()))?;
     let mut out: Vec<Value> = Vec::new();
@@ -68,7 +156,7 @@ fn is_results(message: &Value) -> bool {
 
 /// The answer: fresh messages without `handle`, one for each block, as the event has them. With handles, the next resume
 /// brings the whole old history back.
-pub fn reply(messages: &[Message]) -> Value {
+fn reply(messages: &[Message]) -> Value {
     let mut out: Vec<Value> = Vec::new();
     for message in messages.iter().filter(|it| it.role != Role::System) {
         let role = if message.role == Role::Assistant { "assistant" } else { "user" };
@@ -95,7 +183,7 @@ pub fn reply(messages: &[Message]) -> Value {
 }
 
 /// Whether a message is the client's record of a `/compact`.
-pub fn is_compact_command(text: &str) -> bool {
+fn is_compact_command(text: &str) -> bool {
     let text = text.trim_start();
     ["<command-name>/compact<", "<local-command-caveat>", "<local-command-stdout>Compacted"]
         .iter()
@@ -103,15 +191,14 @@ pub fn is_compact_command(text: &str) -> bool {
 }
 
 /// The id of the newest message's row in the transcript.
-pub fn last_row(event: &Value) -> Option<&str> {
+fn last_row(event: &Value) -> Option<&str> {
     event["lastRow"].as_str().filter(|it| !it.is_empty())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use history::Kind;
-    use sessions::{self, Format, Memory};
+    use sessions::Memory;
 
     #[test]
     fn an_event_becomes_a_history_and_comes_back_without_handles() {
@@ -132,10 +219,10 @@ mod tests {
         assert_eq!(
             shape,
             [
-                (Role::User, Kind::Summary, 1),
-                (Role::User, Kind::Said, 1),
-                (Role::Assistant, Kind::Said, 3),
-                (Role::User, Kind::Said, 2)
+                (Role::User, Why::Summary, 1),
+                (Role::User, Why::Said, 1),
+                (Role::Assistant, Why::Said, 3),
+                (Role::User, Why::Said, 2)
             ]
         );
         assert_eq!(session.history.units().len(), 3);

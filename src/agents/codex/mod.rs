@@ -7,16 +7,169 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::hooks::{After, Hooks, Moment};
+use super::install::Registration;
+use super::reach::{self, Job, Reach};
 use super::{Agent, Env, File, Found, Typed, files, first_words, objects, spellings};
 use history::error::{Error, Kind, Result};
+use history::{History, Message, Role};
+use sessions::{Format, Memory, Session, Source};
 
-pub fn home(env: &Env) -> PathBuf {
-    env.codex_home.clone().unwrap_or_else(|| env.home.join(".codex"))
+pub mod gateway;
+mod install;
+
+/// Codex CLI.
+pub struct Codex;
+
+impl Agent for Codex {
+    fn format(&self) -> Format {
+        Format::CODEX
+    }
+
+    fn title(&self) -> &'static str {
+        "Codex"
+    }
+
+    fn aliases(&self) -> &'static [&'static str] {
+        &["codex-cli"]
+    }
+
+    fn calling_session(&self, meta: &serde_json::Map<String, Value>) -> Option<String> {
+        meta.get("threadId").and_then(Value::as_str).map(str::to_owned)
+    }
+
+    fn home(&self, env: &Env) -> PathBuf {
+        home(env)
+    }
+
+    fn search(&self, env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<Found> {
+        search(env, cwd, id)
+    }
+
+    fn typed(&self, env: &Env) -> Vec<Typed> {
+        typed(env)
+    }
+
+    fn is_running(&self, env: &Env, id: &str, _path: &Path) -> bool {
+        is_live(env, id)
+    }
+
+    fn lock(&self, env: &Env, id: &str) -> Result<Option<fs::File>> {
+        claim(env, id).map(Some)
+    }
+
+    fn newer(&self, head: &str) -> Option<String> {
+        objects(head).find_map(|it| {
+            let payload = &it["payload"];
+            let unknown =
+                |mode: &str| (!["legacy", "paginated"].contains(&mode)).then(|| format!("({mode})"));
+            reach::later(payload["cli_version"].as_str()?, 0)
+                .or_else(|| payload["history_mode"].as_str().and_then(unknown))
+        })
+    }
+
+    fn reach(&self, job: Job, live: bool, _export: bool) -> Result<Reach> {
+        reach::at_rest(self.title(), job, live)
+    }
+
+    fn place(&self, env: &Env, _cwd: &Path, file_name: &str) -> Result<Option<PathBuf>> {
+        // `rollout-YYYY-MM-DD…` lies in `YYYY/MM/DD`.
+        let date = file_name.trim_start_matches("rollout-").get(..10).unwrap_or_default();
+        let folder: PathBuf = date.split('-').collect();
+        Ok(Some(home(env).join("sessions").join(folder).join(file_name)))
+    }
+
+    fn resume(&self, env: &Env, id: &str) -> String {
+        format!("{}codex resume {id}", env.assigned(FOLDER))
+    }
+
+    fn before_summary(
+        &self,
+        source: &dyn Source,
+        session: &Session,
+        at: usize,
+        handle: &str,
+    ) -> Result<Option<(Memory, Session)>> {
+        before_line(source, session, at, handle)
+    }
+
+    fn hooks(&self) -> &'static Hooks {
+        static HOOKS: Hooks = Hooks {
+            file_prefix: Some("rollout-"),
+            heard_at: &[
+                Moment::Start,
+                Moment::StartCompacted,
+                Moment::BeforeCheck,
+                Moment::Turn,
+                Moment::Other,
+            ],
+            after: After::Missing,
+            summary_in_session: true,
+            ..Hooks::NONE
+        };
+        &HOOKS
+    }
+
+    fn reported(&self, row: &Value) -> Option<(u64, Option<String>)> {
+        let total = row["payload"]["info"]["last_token_usage"]["total_tokens"].as_u64();
+        total.filter(|it| *it > 0).map(|it| (it, None))
+    }
+
+    fn settings_files(&self, env: &Env, _config: &Path, owner: &str) -> Vec<PathBuf> {
+        if owner == self.name() { vec![home(env).join("config.toml")] } else { Vec::new() }
+    }
+
+    fn own_compaction(&self, setting: &dyn Fn(&str) -> Option<Value>) -> String {
+        let limit = setting("codex:model_auto_compact_token_limit")
+            .and_then(|it| it.as_f64().or_else(|| it.as_str()?.parse().ok()));
+        limit.map_or("at 90 % of the window".to_owned(), |it| format!("at {it} tokens"))
+    }
+
+    fn registration(&self) -> Option<&'static Registration> {
+        Some(&install::REGISTRATION)
+    }
+
+    fn has_gateway(&self) -> bool {
+        true
+    }
+}
+
+/// Names its home.
+const FOLDER: &str = "CODEX_HOME";
+
+fn home(env: &Env) -> PathBuf {
+    env.folder(FOLDER).unwrap_or_else(|| env.home.join(".codex"))
+}
+
+/// The part of a rollout in front of the line that brought message `at`, without our answer as Codex records it there: the
+/// assistant's last words. The archived one may lack what was written a moment later.
+fn before_line(
+    source: &dyn Source,
+    session: &Session,
+    at: usize,
+    handle: &str,
+) -> Result<Option<(Memory, Session)>> {
+    let Some(record) = session.of_message[at].first() else { return Ok(None) };
+    let bytes = source.bytes(0..session.records[*record as usize].at)?;
+    if !bytes.ends_with(b"\n") {
+        return Ok(None);
+    }
+    let before = Memory::new("the rollout before the compaction", &*bytes);
+    let mut session = sessions::read(&before, Some(session.format))?;
+    let meta = session.history.meta.clone();
+    let mut messages = session.history.into_messages();
+    let answer =
+        |it: &Message| it.role == Role::Assistant && it.parts.iter().any(|it| gateway::names(it, handle));
+    while messages.last().is_some_and(answer) {
+        messages.pop();
+    }
+    session.history = History::new(messages, meta);
+    Ok(Some((before, session)))
 }
 
 /// Whether a process of Codex writes this thread now. Asking takes the lock for a moment if nobody else holds it, so
 /// it is only asked where the lock file is there.
-pub fn is_live(env: &Env, thread: &str) -> bool {
+fn is_live(env: &Env, thread: &str) -> bool {
     // An id that is no plain name names no file of ours to open.
     let plain = thread.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-');
     let path = home(env).join("thread-writer-locks").join(format!("{thread}.lock"));
@@ -25,7 +178,7 @@ pub fn is_live(env: &Env, thread: &str) -> bool {
 }
 
 /// Takes the lock that a running thread holds: while it is held, Codex does not resume the thread.
-pub(super) fn claim(env: &Env, thread: &str) -> Result<fs::File> {
+fn claim(env: &Env, thread: &str) -> Result<fs::File> {
     let folder = home(env).join("thread-writer-locks");
     let path = folder.join(format!("{thread}.lock"));
     let fail = |error: std::io::Error| {
@@ -49,7 +202,7 @@ pub(super) fn claim(env: &Env, thread: &str) -> Result<fs::File> {
     }
 }
 
-pub(super) fn search(env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<Found> {
+fn search(env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<Found> {
     let home = home(env);
     let wanted = cwd.map(spellings);
     let all = ["sessions", "archived_sessions"].into_iter().flat_map(|it| files(&home.join(it), 3));
@@ -72,7 +225,7 @@ pub(super) fn search(env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<Fou
 const LOGGED: u64 = 16 << 20;
 
 /// `history.jsonl`: a line `{session_id, ts, text}` for each prompt, `ts` in seconds (Codex 0.169).
-pub(super) fn typed(env: &Env) -> Vec<Typed> {
+fn typed(env: &Env) -> Vec<Typed> {
     let read = || -> std::io::Result<Vec<u8>> {
         let mut file = crate::files::open(&home(env).join("history.jsonl"))?;
         let len = file.metadata()?.len();
@@ -85,7 +238,7 @@ pub(super) fn typed(env: &Env) -> Vec<Typed> {
     let text = String::from_utf8_lossy(&bytes);
     let typed = |it: Value| {
         Some(Typed {
-            agent: Agent::Codex,
+            agent: &Codex,
             session: it["session_id"].as_str()?.to_owned(),
             at: it["ts"].as_i64()?.saturating_mul(1_000),
             text: it["text"].as_str()?.to_owned(),
@@ -106,7 +259,7 @@ fn look(file: &File) -> Option<Found> {
         .as_str()
         .or_else(|| meta["source"]["subagent"]["thread_spawn"]["parent_thread_id"].as_str());
     Some(Found {
-        agent: Agent::Codex,
+        agent: &Codex,
         id: meta["id"].as_str()?.to_owned(),
         path: file.path.clone(),
         parent: parent.map(str::to_owned),
@@ -137,7 +290,8 @@ mod tests {
     #[test]
     fn reads_what_was_typed() {
         let home = tempfile::tempdir().unwrap();
-        let env = Env { codex_home: Some(home.path().to_owned()), ..Env::default() };
+        let folder = home.path().display().to_string();
+        let env = Env { variables: [(FOLDER.to_owned(), folder)].into(), ..Env::default() };
         assert!(typed(&env).is_empty());
         let log = "{\"session_id\":\"a-1\",\"ts\":1700000000,\"text\":\"fix the\\ncache\"}\nnot json\n{\"ts\":1}\n\
                    {\"session_id\":\"a-2\",\"ts\":1700000001,\"text\":\"\u{65e5}\"}\n{\"session_id\":\"cut";
@@ -181,7 +335,8 @@ mod tests {
         write(day.join("notes.jsonl"), meta("eeee-5", ""));
         let lock = codex.join("thread-writer-locks/aaaa-1.lock");
         write(lock.clone(), String::new());
-        let env = Env { home: home.path().to_owned(), codex_home: Some(codex), ..Env::default() };
+        let variables = [(FOLDER.to_owned(), codex.display().to_string())].into();
+        let env = Env { home: home.path().to_owned(), variables, ..Env::default() };
 
         let found = list(&env, None, None);
         assert_eq!(found.len(), 3);
@@ -199,7 +354,7 @@ mod tests {
         drop(held);
         assert!(!is_live(&env, "aaaa-1") && !is_live(&env, "../x"));
 
-        let inside = Env { inside: Some(Agent::Codex), session: Some("cccc-3".into()), ..env };
+        let inside = Env { inside: Some(&Codex), session: Some("cccc-3".into()), ..env };
         assert_eq!(current(&inside)[0].id, "cccc-3");
     }
 }

@@ -1,0 +1,71 @@
+//! Claude Code's settings, and the plugin by which we compact in its place.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::folder;
+use crate::agents::Env;
+use crate::agents::install::{Plugins, Registration, SeatSetting, Style, Wanted, command, with_program};
+
+pub(super) static REGISTRATION: Registration = Registration {
+    program: "claude",
+    folder: |env, _| folder(env),
+    files: |env, _| match env.folder(super::FOLDER) {
+        Some(folder) => (folder.join(".claude.json"), folder.join("settings.json")),
+        None => (env.home.join(".claude.json"), env.home.join(".claude/settings.json")),
+    },
+    style: Style::Json { section: "mcpServers", server, hook, seat: SeatSetting::Switch(FUNCTION_HOOKS) },
+    events: &["SessionStart", "PreCompact", "PostCompact", "UserPromptSubmit", "PostToolUse"],
+    hooks_explained: [
+        "before a compaction: archives the session and names what must survive (at most 1,000 tokens; under 2 s)",
+        "after it: adds what the summary left out, once (at most 1,500 tokens)",
+        "each turn: one line when the context passes 80 % (a few milliseconds; off with [hooks] reminder = false)",
+    ],
+    seat_explained: Some([
+        "/compact and automatic compaction are answered by Epitome, at once, from the next start of Claude Code; no model is asked",
+        "the original is archived first; `epitome undo` takes a compaction back",
+        "to leave: epitome install claude-code --no-seat; if anything goes wrong, Claude Code compacts by itself",
+    ]),
+    seat_files: plugin,
+    plugins: Some(Plugins { folder: |env, _| folder(env).join("skills"), depth: 2, word: "session.compact" }),
+    by_hand: "claude mcp remove epitome",
+    prompts: None,
+    has_threshold: true,
+    note: |_| None,
+};
+
+/// The switch for function hooks (early access since 2.1.274), as `env` in its settings.
+const FUNCTION_HOOKS: &str = "CLAUDE_CODE_ENABLE_FUNCTION_HOOKS";
+
+const HOOK: &str = include_str!("seat.ts");
+/// The line of it that `compact_at` changes.
+const THRESHOLD: &str = "const COMPACT_AT = 0\n";
+
+fn server(wanted: &Wanted) -> Value {
+    json!({"type": "stdio", "command": wanted.program.display().to_string(), "args": ["serve", "--stdio"]})
+}
+
+/// With a timeout in seconds.
+fn hook(program: &Path) -> Value {
+    json!({ "hooks": [{"type": "command", "command": command(program), "timeout": 10}] })
+}
+
+/// The plugin in its folder, found at its next start without a command. `compact_at`: percent of the window from which the
+/// end of a turn compacts, or 0.
+fn plugin(env: &Env, program: &Path, compact_at: u8) -> Vec<(PathBuf, String)> {
+    let root = folder(env).join("skills/epitome");
+    let threshold = THRESHOLD.replace('0', &compact_at.to_string());
+    let manifest = json!({
+        "name": "epitome",
+        "version": env!("CARGO_PKG_VERSION"),
+        "description": "Answers /compact and automatic compaction: offline, reversible, no model asked",
+        "author": {"name": "Epitome"},
+        "license": "MIT OR Apache-2.0",
+    });
+    vec![
+        (root.join(".claude-plugin/plugin.json"), format!("{manifest:#}\n")),
+        (root.join("hooks/hooks.json"), "{ \"modules\": [\"./seat.ts\"] }\n".to_owned()),
+        (root.join("hooks/seat.ts"), with_program(HOOK, program).replace(THRESHOLD, &threshold)),
+    ]
+}

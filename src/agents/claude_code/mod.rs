@@ -1,0 +1,378 @@
+//! Claude Code: `projects/<slug>/<session>.jsonl` in its configuration folder; sub-agents in
+//! `<session>/subagents/`, formerly beside it as `agent-*.jsonl` (Claude Code 2.1).
+
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use history::error::{Error, Kind, Result};
+use sessions::{Format, Memory, Mode, Session, Source};
+
+use super::hooks::{After, Hooks, Moment};
+use super::install::Registration;
+use super::reach::{self, Job, Reach, Way};
+use super::seat::Seat;
+use super::{Agent, Env, File, Found, Problem, Variables, files, first_words, objects, spellings};
+
+mod install;
+mod seat;
+
+/// Claude Code.
+pub struct ClaudeCode;
+
+impl Agent for ClaudeCode {
+    fn format(&self) -> Format {
+        Format::CLAUDE_CODE
+    }
+
+    fn title(&self) -> &'static str {
+        "Claude Code"
+    }
+
+    fn aliases(&self) -> &'static [&'static str] {
+        &["claude"]
+    }
+
+    fn variables(&self) -> Variables {
+        Variables {
+            inside: &["CLAUDE_CODE_SESSION_ID", "CLAUDECODE"],
+            session: Some("CLAUDE_CODE_SESSION_ID"),
+            project: Some("CLAUDE_PROJECT_DIR"),
+        }
+    }
+
+    fn home(&self, env: &Env) -> PathBuf {
+        projects(env)
+    }
+
+    fn search(&self, env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<Found> {
+        search(env, cwd, id)
+    }
+
+    fn directory_of(&self, _env: &Env, path: &Path) -> Option<PathBuf> {
+        directory_of(path)
+    }
+
+    fn records_follow_shell(&self) -> bool {
+        true
+    }
+
+    fn newer(&self, head: &str) -> Option<String> {
+        objects(head).find_map(|it| reach::later(it["version"].as_str()?, 2))
+    }
+
+    fn reach(&self, job: Job, _live: bool, _export: bool) -> Result<Reach> {
+        Ok(match job {
+            Job::Prune => reach::on_resume(Mode::Patch, Way::InPlace),
+            Job::Compact | Job::Restore => reach::on_resume(Mode::New, Way::Beside),
+        })
+    }
+
+    fn place(&self, env: &Env, cwd: &Path, file_name: &str) -> Result<Option<PathBuf>> {
+        let slug = slug(cwd);
+        if !is_slug(&slug, cwd) {
+            let what = "Claude Code's name for so long a directory is not known; start Claude Code there once, or use --out";
+            return Err(Error::new(Kind::Refused, what).at(cwd.display().to_string(), None));
+        }
+        Ok(Some(projects(env).join(slug).join(file_name)))
+    }
+
+    fn resume(&self, env: &Env, id: &str) -> String {
+        format!("{}claude --resume {id}", env.assigned(FOLDER))
+    }
+
+    fn before_summary(
+        &self,
+        source: &dyn Source,
+        session: &Session,
+        at: usize,
+        _handle: &str,
+    ) -> Result<Option<(Memory, Session)>> {
+        before_boundary(source, session, at)
+    }
+
+    fn hooks(&self) -> &'static Hooks {
+        static HOOKS: Hooks = Hooks {
+            heard_at: &[
+                Moment::Start,
+                Moment::StartCompacted,
+                Moment::BeforeCompaction,
+                Moment::BeforeCheck,
+                Moment::Turn,
+                Moment::Other,
+            ],
+            takes_text: true,
+            after: After::Facts,
+            missing_at_turn: true,
+            ..Hooks::NONE
+        };
+        &HOOKS
+    }
+
+    fn reported(&self, row: &Value) -> Option<(u64, Option<String>)> {
+        let usage = &row["message"]["usage"];
+        let parts =
+            ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens"];
+        let sum = parts.iter().map(|it| usage[it].as_u64().unwrap_or(0)).sum::<u64>();
+        let own = row["isSidechain"] != true;
+        (sum > 0 && own).then(|| (sum, row["message"]["model"].as_str().map(str::to_owned)))
+    }
+
+    fn settings_files(&self, env: &Env, _config: &Path, owner: &str) -> Vec<PathBuf> {
+        if owner != self.name() {
+            return Vec::new();
+        }
+        vec![folder(env).join("settings.json"), env.home.join(".claude.json")]
+    }
+
+    fn own_compaction(&self, setting: &dyn Fn(&str) -> Option<Value>) -> String {
+        let set = |name: &str| {
+            setting(name).is_some_and(|it| it.as_str().is_some_and(|it| !["", "0", "false"].contains(&it)))
+        };
+        let is_off = set("env:DISABLE_AUTO_COMPACT")
+            || set("env:DISABLE_COMPACT")
+            || setting("claude-code:autoCompactEnabled").is_some_and(|it| it == false);
+        if is_off {
+            return "off".to_owned();
+        }
+        let number =
+            |name: &str| setting(name).and_then(|it| it.as_f64().or_else(|| it.as_str()?.parse().ok()));
+        let window =
+            number("env:CLAUDE_CODE_AUTO_COMPACT_WINDOW").or_else(|| number("claude-code:autoCompactWindow"));
+        window.map_or("when the window is nearly full".to_owned(), |it| format!("near {it} tokens"))
+    }
+
+    fn registration(&self) -> Option<&'static Registration> {
+        Some(&install::REGISTRATION)
+    }
+
+    fn seat(&self) -> Option<&'static dyn Seat> {
+        Some(&seat::ClaudeCodeSeat)
+    }
+
+    fn unheard(&self, env: &Env, _setting: &dyn Fn(&str) -> Option<Value>) -> Option<Problem> {
+        let [major, minor, patch] = newest_version(env).filter(|it| *it < HOOKS_SINCE)?;
+        Some(Problem::new(
+            format!(
+                "Claude Code {major}.{minor}.{patch} does not let others compact: the hooks are used instead"
+            ),
+            "claude update",
+        ))
+    }
+}
+
+/// Names its configuration folder.
+const FOLDER: &str = "CLAUDE_CONFIG_DIR";
+/// The version that brought function hooks.
+const HOOKS_SINCE: [u32; 3] = [2, 1, 274];
+/// The end of a session in which its version is looked for, in bytes: sessions may be large.
+const END: u64 = 256 << 10;
+
+/// Its configuration folder.
+fn folder(env: &Env) -> PathBuf {
+    env.folder(FOLDER).unwrap_or_else(|| env.home.join(".claude"))
+}
+
+/// Its folder of projects.
+fn projects(env: &Env) -> PathBuf {
+    folder(env).join("projects")
+}
+
+/// The version that wrote the newest session.
+fn newest_version(env: &Env) -> Option<[u32; 3]> {
+    let newest = super::list(env, Some(&ClaudeCode), None).into_iter().next()?;
+    let mut file = crate::files::open(&newest.path).ok()?;
+    let len = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(len.saturating_sub(END))).ok()?;
+    let mut bytes = Vec::new();
+    file.take(END).read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let rest = text.rsplit_once("\"version\":\"")?.1;
+    let mut numbers = rest.split('"').next()?.split('.').map(|it| it.parse().ok());
+    Some([numbers.next()??, numbers.next()??, numbers.next()??])
+}
+
+/// The part of a transcript in front of the compaction whose summary is message `at`. The archived one may lack rows that
+/// were written a moment later.
+fn before_boundary(source: &dyn Source, session: &Session, at: usize) -> Result<Option<(Memory, Session)>> {
+    let Some(record) = session.of_message[at].first() else { return Ok(None) };
+    let end = session.records[*record as usize].at;
+    let bytes = source.bytes(0..end)?;
+    let Some(mark) = memchr::memmem::rfind(&bytes, b"\"compact_boundary\"") else { return Ok(None) };
+    let start = memchr::memrchr(b'\n', &bytes[..mark]).map_or(0, |it| it + 1);
+    let before = Memory::new("the transcript before the compaction", &bytes[..start]);
+    let session = sessions::read(&before, Some(session.format))?;
+    Ok(Some((before, session)))
+}
+
+/// The name of a directory's folder: every UTF-16 unit that is not an ASCII letter or digit becomes `-`. Of a name
+/// that is longer than 200, Claude Code keeps 200 and adds a hash that only it computes: what [`is_slug`] allows for.
+fn slug(cwd: &Path) -> String {
+    let dashed = |it: u16| u8::try_from(it).ok().filter(u8::is_ascii_alphanumeric).map_or('-', char::from);
+    cwd.to_string_lossy().encode_utf16().map(dashed).collect()
+}
+
+const LONGEST: usize = 200;
+
+/// Whether `folder` is the name of a directory's folder.
+fn is_slug(folder: &str, cwd: &Path) -> bool {
+    let slug = slug(cwd);
+    match slug.get(..LONGEST).filter(|_| slug.len() > LONGEST) {
+        Some(start) => folder.strip_prefix(start).is_some_and(|it| it.starts_with('-')),
+        None => folder == slug,
+    }
+}
+
+fn search(env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<Found> {
+    let projects = projects(env);
+    let wanted = cwd.map(spellings);
+    let mut out = Vec::new();
+    for file in files(&projects, 4) {
+        let Ok(inside) = file.path.strip_prefix(&projects) else { continue };
+        let mut folders = inside.iter().filter_map(|it| it.to_str());
+        let project = folders.next().unwrap_or_default();
+        let here = |all: &Vec<PathBuf>| all.iter().any(|it| is_slug(project, it));
+        if file.path.extension().is_none_or(|it| it != "jsonl") || wanted.as_ref().is_some_and(|it| !here(it))
+        {
+            continue;
+        }
+        // `<session>/subagents/…/agent-x.jsonl`: the folder names the parent.
+        let parent = match inside.iter().count() {
+            2 => None,
+            _ => match (folders.next(), folders.next()) {
+                (Some(parent), Some("subagents")) => Some(parent.to_owned()),
+                _ => continue,
+            },
+        };
+        if id.is_none_or(|it| it == file.stem()) {
+            out.extend(look(&file, parent, wanted.as_deref()));
+        }
+    }
+    out
+}
+
+/// The directory that a session was started in: the first that its file names. A shell that went elsewhere since names
+/// another, in rows that come later.
+fn directory_of(path: &Path) -> Option<PathBuf> {
+    let file = File { path: path.to_owned(), changed_ms: 0, len: 0 };
+    objects(&file.head()).find_map(|it| it["cwd"].as_str().map(PathBuf::from))
+}
+
+fn look(file: &File, parent: Option<String>, wanted: Option<&[PathBuf]>) -> Option<Found> {
+    let (mut cwd, mut words, mut owner, mut known) = (None, String::new(), None, false);
+    for line in objects(&file.head()) {
+        known |= line["type"].is_string();
+        cwd = cwd.or_else(|| line["cwd"].as_str().map(PathBuf::from));
+        owner = owner.or_else(|| line["sessionId"].as_str().map(str::to_owned));
+        if words.is_empty() && line["type"] == "user" {
+            words = prompt(&line);
+        }
+    }
+    // Two directories can share a slug; the session knows its own.
+    let elsewhere = |all: &[PathBuf]| {
+        cwd.as_ref().is_some_and(|it| !all.contains(it) && all.iter().any(|one| slug(one) == slug(it)))
+    };
+    if !known || wanted.is_some_and(elsewhere) {
+        return None;
+    }
+    let is_agent = file.name().starts_with("agent-");
+    Some(Found {
+        agent: &ClaudeCode,
+        id: file.stem().to_owned(),
+        path: file.path.clone(),
+        parent: parent.or(owner.filter(|_| is_agent)),
+        cwd,
+        changed_ms: file.changed_ms,
+        first_words: words,
+        live: false,
+    })
+}
+
+/// What the user typed. Lines of the client (commands, reminders, a summary) are not it.
+fn prompt(line: &Value) -> String {
+    if line["isMeta"] == true || line["isCompactSummary"] == true {
+        return String::new();
+    }
+    let content = &line["message"]["content"];
+    let blocks = content.as_array().into_iter().flatten().filter(|it| it["type"] == "text");
+    let mut texts = content.as_str().into_iter().chain(blocks.filter_map(|it| it["text"].as_str()));
+    texts.find(|it| !it.trim_start().starts_with('<')).map(first_words).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::agents::{current, find, list, named};
+
+    #[test]
+    fn slugs() {
+        assert_eq!(slug(Path::new("/home/u/My.Proj_x/sub dir")), "-home-u-My-Proj-x-sub-dir");
+        assert_eq!(slug(Path::new("/é😀")), "----");
+        let long = PathBuf::from(format!("/{}", "a".repeat(300)));
+        let start = format!("-{}", "a".repeat(199));
+        assert!(is_slug(&format!("{start}-x1y2"), &long) && !is_slug(&start, &long));
+        assert!(!is_slug(&format!("-{}", "a".repeat(300)), &long));
+        let just = PathBuf::from(format!("/{}", "a".repeat(199)));
+        assert!(is_slug(&start, &just) && !is_slug(&format!("{start}-x1y2"), &just));
+    }
+
+    #[test]
+    fn finds_sessions_and_sub_agents() {
+        let home = tempfile::tempdir().unwrap();
+        let cwd = home.path().join("a-b");
+        let other = home.path().join("a/b");
+        let line = |cwd: &Path, text: &str| {
+            format!(
+                "{{\"type\":\"user\",\"cwd\":{cwd:?},\"sessionId\":\"s1\",\"message\":{{\"content\":\"{text}\"}}}}\n"
+            )
+        };
+        let folder = home.path().join(".claude/projects").join(slug(&cwd));
+        fs::create_dir_all(folder.join("s1/subagents/deep")).unwrap();
+        fs::create_dir_all(folder.join("s1/tool-results")).unwrap();
+        let write = |name: &str, text: String| fs::write(folder.join(name), text).unwrap();
+        write(
+            "s1.jsonl",
+            format!(
+                "{{\"type\":\"mode\"}}\n{}{}",
+                line(&cwd, "<command-name>/x"),
+                line(&cwd, "Fix  the\\nbug")
+            ),
+        );
+        write("s2.jsonl", line(&other, "another directory of the same slug"));
+        write("s1/subagents/agent-1.jsonl", line(&cwd, "look it up"));
+        write("s1/subagents/deep/agent-2.jsonl", line(&cwd, "deeper"));
+        write("s1/tool-results/x.jsonl", line(&cwd, "no session"));
+        write("agent-3.jsonl", line(&cwd, "the old place"));
+        write("junk.jsonl", "junk\n".into());
+        write("s1.txt", line(&cwd, "no session"));
+        let env = Env { home: home.path().to_owned(), cwd: cwd.clone(), ..Env::default() };
+        let mut found = list(&env, None, Some(&cwd));
+        assert_eq!(found[0].id, "s1");
+        found.sort_by(|a, b| a.id.cmp(&b.id));
+        let all: Vec<_> = found.iter().map(|it| (&*it.id, it.parent.as_deref(), &*it.first_words)).collect();
+        assert_eq!(
+            all,
+            [
+                ("agent-1", Some("s1"), "look it up"),
+                ("agent-2", Some("s1"), "deeper"),
+                ("agent-3", Some("s1"), "the old place"),
+                ("s1", None, "Fix the bug"),
+            ]
+        );
+        assert_eq!(list(&env, None, None).len(), 5);
+        assert_eq!(list(&env, named("codex"), None).len(), 0);
+        assert_eq!(find(&env, "s2")[0].cwd, Some(other));
+        // The caller, by id and by directory.
+        let inside = Env { inside: Some(&ClaudeCode), ..env };
+        assert_eq!(current(&inside).iter().map(|it| &*it.id).collect::<Vec<_>>(), ["s1"]);
+        let told = Env { session: Some("s2".into()), ..inside };
+        let found = current(&told);
+        assert_eq!((found.len(), &*found[0].id, found[0].live), (1, "s2", true));
+        let none = home.path().join("none").display().to_string();
+        let elsewhere = Env { variables: [(FOLDER.to_owned(), none)].into(), ..told };
+        assert_eq!(current(&elsewhere), []);
+    }
+}

@@ -1,0 +1,34 @@
+//! OpenCode's plugin: it names the session, and takes one text.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::OpenCode;
+use crate::agents::Agent;
+use crate::agents::seat::{Around, Asked, Conversation, Seat};
+use history::Message;
+use history::error::{Error, Kind, Result};
+
+pub struct OpenCodeSeat;
+
+impl Seat for OpenCodeSeat {
+    fn name(&self) -> &'static str {
+        OpenCode.name()
+    }
+
+    fn limit(&self) -> Duration {
+        Duration::from_secs(8)
+    }
+
+    fn asked(&self, event: &Value, _around: &Around<'_>) -> Result<Option<Asked>> {
+        let id = event["session_id"].as_str().filter(|it| !it.is_empty());
+        let id = id.ok_or_else(|| Error::new(Kind::Input, "expected session_id in the event, found none"))?;
+        let session = Conversation::Session(OpenCode.format(), id.to_owned());
+        Ok(Some(Asked::new(event, session)))
+    }
+
+    fn reply(&self, _messages: &[Message], text: &dyn Fn() -> String) -> Value {
+        json!({ "text": text() })
+    }
+}
