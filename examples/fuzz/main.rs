@@ -32,12 +32,13 @@ const RECORDS: usize = 14;
 const SLOW: Duration = Duration::from_secs(2);
 
 /// Every format with its example session.
-const FORMATS: [(Format, &str); 10] = [
+const FORMATS: [(Format, &str); 11] = [
     (Format::CLAUDE_CODE, "claude-code.jsonl"),
     (Format::CODEX, "codex.jsonl"),
     (Format::GEMINI_CLI, "gemini-cli.jsonl"),
     (Format::OPENCODE, "opencode.json"),
     (Format::PI, "pi.jsonl"),
+    (Format::QWEN_CODE, "qwen-code.jsonl"),
     (Format::SWE_AGENT, "swe-agent.traj"),
     (Format::ANTHROPIC, "anthropic.json"),
     (Format::OPENAI_CHAT, "openai-chat.json"),

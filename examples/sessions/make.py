@@ -101,6 +101,8 @@ TOOLS = {  # what each agent calls a thing: name and how its input is spelled
                "create": ("write_file", lambda i: {"file_path": i["path"], "content": i["content"]}), "plan": ("write_todos", lambda i: {"todos": [{"description": c, "status": s} for c, s in i["items"]]}), "ask": ("ask_user", lambda i: i)},
     "opencode": {"read": ("read", lambda i: {"filePath": i["path"]}), "run": ("bash", lambda i: {**i, "description": "run"}), "edit": ("edit", lambda i: {"filePath": i["path"], "oldString": i["old"], "newString": i["new"]}),
                  "create": ("write", lambda i: {"filePath": i["path"], "content": i["content"]}), "plan": ("todowrite", lambda i: {"todos": [{"content": c, "status": s, "priority": "high", "id": str(n)} for n, (c, s) in enumerate(i["items"])]}), "ask": ("question", lambda i: {"questions": [{"question": i["question"], "header": "Key", "options": [{"label": o, "description": ""} for o in i["options"]]}]})},
+    "qwen": {"read": ("read_file", lambda i: {"file_path": i["path"]}), "run": ("run_shell_command", lambda i: {**i, "is_background": False}), "edit": ("edit", lambda i: {"file_path": i["path"], "old_string": i["old"], "new_string": i["new"]}),
+             "create": ("write_file", lambda i: {"file_path": i["path"], "content": i["content"]}), "plan": ("todo_write", lambda i: {"todos": [{"id": str(n), "content": c, "status": s} for n, (c, s) in enumerate(i["items"])]}), "ask": ("ask_user_question", lambda i: {"questions": [{"question": i["question"], "header": "Key", "options": [{"label": o, "description": ""} for o in i["options"]]}]})},
     "pi": {"read": ("read", lambda i: i), "run": ("bash", lambda i: i), "edit": ("edit", lambda i: {"path": i["path"], "oldText": i["old"], "newText": i["new"]}), "create": ("write", lambda i: i),
            "plan": ("todo", lambda i: {"todos": [{"text": c, "status": s} for c, s in i["items"]]}), "ask": ("ask", lambda i: i)},
 }
@@ -219,6 +221,29 @@ def gemini():
     lines("gemini-cli.jsonl", out)
 
 
+def qwen():
+    out, parent, used = [], None, growing()
+    def row(kind, ms, **more):
+        nonlocal parent
+        uuid = f"00000000-0000-4000-8000-{len(out) + 1:012}"
+        out.append({"uuid": uuid, "parentUuid": parent, "sessionId": SESSION, "timestamp": iso(ms), "type": kind, "cwd": CWD, "version": "0.22.2", "gitBranch": "main", **more})
+        parent = uuid
+    for kind, text, calls, ms in steps("qwen"):
+        if kind == "user":
+            used(text)
+            row("user", ms, provenance="real_user", message={"role": "user", "parts": [{"text": text}]})
+            continue
+        before = used()
+        written = used(text, *(json.dumps(c[2]) for c in calls)) - before
+        parts = ([{"text": text}] if text else []) + [{"functionCall": {"id": i, "name": name, "args": given}} for i, name, given, _, _ in calls]
+        row("assistant", ms, provenance="assistant_output", model="qwen3-coder-plus", message={"role": "model", "parts": parts}, usageMetadata={"promptTokenCount": before, "candidatesTokenCount": written, "totalTokenCount": before + written}, contextWindowSize=262144)
+        for i, name, _, answer, failed in calls:
+            used(answer)
+            response = {"functionResponse": {"id": i, "name": name, "response": {"error" if failed else "output": answer}}}
+            row("tool_result", ms + 1500, provenance="tool_result", message={"role": "user", "parts": [response]}, toolCallResult={"callId": i, "status": "error" if failed else "success"})
+    lines("qwen-code.jsonl", out)
+
+
 def opencode():
     used, messages, ses, parent = growing(), [], "ses_1aexample000000000000000001", ""
     for n, (kind, text, calls, ms) in enumerate(steps("opencode")):
@@ -314,5 +339,5 @@ def wire():
 
 
 if __name__ == "__main__":
-    for write in (claude, codex, gemini, opencode, pi, swe_agent, wire):
+    for write in (claude, codex, gemini, qwen, opencode, pi, swe_agent, wire):
         write()

@@ -25,6 +25,7 @@ pub mod install;
 mod opencode;
 pub mod own_settings;
 pub mod pi;
+mod qwen_code;
 pub mod reach;
 pub mod seat;
 pub mod sections;
@@ -44,11 +45,12 @@ use seat::Seat;
 pub type AgentRef = &'static dyn Agent;
 
 /// All agents, by name. A new one is a module with a value of the trait, and its place here.
-pub const ALL: [AgentRef; 4] = [
+pub const ALL: [AgentRef; 5] = [
     &claude_code::ClaudeCode,
     &codex::Codex,
     &gemini_cli::GeminiCli,
     &opencode::OpenCode,
+    &qwen_code::QwenCode,
 ];
 
 /// The agent that is meant where nothing says which one.

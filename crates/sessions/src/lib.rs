@@ -13,6 +13,7 @@ pub mod codex;
 pub mod gemini_cli;
 pub mod opencode;
 pub mod pi;
+pub mod qwen_code;
 pub mod swe_agent;
 pub mod wire;
 
@@ -109,6 +110,8 @@ impl Format {
     pub const OPENCODE: Self = Self(&opencode::ROW);
     /// pi `.jsonl`; read only.
     pub const PI: Self = Self(&pi::ROW);
+    /// Qwen Code `.jsonl`; read only.
+    pub const QWEN_CODE: Self = Self(&qwen_code::ROW);
     /// SWE-agent `.traj`; read only.
     pub const SWE_AGENT: Self = Self(&swe_agent::ROW);
     /// Anthropic Messages: an array, or a request body that holds one.
@@ -120,8 +123,10 @@ impl Format {
     /// Gemini contents.
     pub const GEMINI: Self = Self(&wire::GEMINI);
 
-    /// All of them, native ones first; in this order a session is recognised.
-    pub const ALL: [Self; 10] = [
+    /// All of them, native ones first. In this order a session is recognised: Qwen Code's records are like Claude Code's, with
+    /// something more.
+    pub const ALL: [Self; 11] = [
+        Self::QWEN_CODE,
         Self::CLAUDE_CODE,
         Self::CODEX,
         Self::GEMINI_CLI,

@@ -208,7 +208,7 @@ fn before_boundary(source: &dyn Source, session: &Session, at: usize) -> Result<
 
 /// The name of a directory's folder: every UTF-16 unit that is not an ASCII letter or digit becomes `-`. Of a name
 /// that is longer than 200, Claude Code keeps 200 and adds a hash that only it computes: what [`is_slug`] allows for.
-fn slug(cwd: &Path) -> String {
+pub(super) fn slug(cwd: &Path) -> String {
     let dashed = |it: u16| u8::try_from(it).ok().filter(u8::is_ascii_alphanumeric).map_or('-', char::from);
     cwd.to_string_lossy().encode_utf16().map(dashed).collect()
 }

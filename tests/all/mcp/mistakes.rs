@@ -168,6 +168,7 @@ fn next_names_what_works() {
         "codex.jsonl",
         "gemini-cli.jsonl",
         "pi.jsonl",
+        "qwen-code.jsonl",
         "swe-agent.traj",
         "anthropic.json",
         "openai-responses.json",

@@ -265,6 +265,7 @@ fn answers_fit_their_schemas() {
         "gemini-cli.jsonl",
         "opencode.json",
         "pi.jsonl",
+        "qwen-code.jsonl",
         "swe-agent.traj",
     ] {
         let session = json!({"session": example(name)});

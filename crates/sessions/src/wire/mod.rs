@@ -161,8 +161,7 @@ const fn row(name: &'static str, api: Api, is_signed: bool, read: fn(&dyn Source
     }
 }
 
-pub(crate) static ANTHROPIC: Row =
-    row("anthropic", Api::Anthropic, true, |it| read(it, Format::ANTHROPIC));
+pub(crate) static ANTHROPIC: Row = row("anthropic", Api::Anthropic, true, |it| read(it, Format::ANTHROPIC));
 // Many providers speak it, so nobody knows who signed.
 pub(crate) static OPENAI_CHAT: Row =
     row("openai-chat", Api::OpenAiChat, false, |it| read(it, Format::OPENAI_CHAT));
@@ -401,7 +400,7 @@ fn kind(message: &Message, after_summary: bool) -> Kind {
 }
 
 /// Usage as any of the four APIs reports it. OpenAI and Gemini count cached tokens into the prompt, Anthropic does not.
-fn usage(value: &Value) -> Option<Usage> {
+pub(crate) fn usage(value: &Value) -> Option<Usage> {
     let number = |keys: [&str; 2]| keys.into_iter().find_map(|it| value.get(it)).and_then(Value::as_u64);
     let detail = |outer: [&str; 2], key: &str| {
         let outer = outer.into_iter().find_map(|it| value.get(it));
