@@ -14,6 +14,41 @@ pub use cost::*;
 /// The version of the contract.
 pub const CONTRACT: u32 = 1;
 
+/// What came of a compaction or of clearing outputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It would be done; nothing is written.
+    Planned,
+    Compacted,
+    Pruned,
+    /// A model must write the summary first.
+    NeedsAnswer,
+    /// There was nothing to do.
+    Noop,
+    /// What was made is not good enough, or may not be done.
+    Rejected,
+}
+
+impl Status {
+    /// The name used in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Planned => "planned",
+            Self::Compacted => "compacted",
+            Self::Pruned => "pruned",
+            Self::NeedsAnswer => "needs_answer",
+            Self::Noop => "noop",
+            Self::Rejected => "rejected",
+        }
+    }
+
+    /// Whether nothing came of it.
+    pub fn is_nothing(self) -> bool {
+        matches!(self, Self::Noop | Self::Rejected)
+    }
+}
+
 /// Which session an answer is about.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct SessionInfo {
@@ -276,7 +311,8 @@ pub struct PruneAnswer {
     pub session: SessionInfo,
     pub profile: String,
     /// `pruned`, `planned` or `noop`.
-    pub status: String,
+    #[schemars(with = "String")]
+    pub status: Status,
     /// Tokens of the messages before.
     pub tokens_before: u64,
     pub tokens_after: u64,
@@ -396,7 +432,8 @@ pub struct CompactAnswer {
     /// Version of the contract.
     pub contract: u32,
     /// `compacted`, `planned`, `needs_answer`, `noop` or `rejected`.
-    pub status: String,
+    #[schemars(with = "String")]
+    pub status: Status,
     /// The profile's own name for it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub native_status: String,
@@ -607,7 +644,8 @@ pub struct CompareRow {
     /// Why, or why not.
     pub due_reason: String,
     /// What comes of it when it is asked for: `planned`, `noop` or `rejected`.
-    pub status: String,
+    #[schemars(with = "String")]
+    pub status: Status,
     /// The profile's own name for it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub native_status: String,

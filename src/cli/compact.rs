@@ -10,7 +10,7 @@ use super::common::{Common, amount, wire};
 use super::handoff::agent;
 use super::paint::size;
 use crate::agents::reach::quoted;
-use crate::answers::{CompactAnswer, LostInfo, Next};
+use crate::answers::{CompactAnswer, LostInfo, Next, Status};
 use crate::config::{Choice, Said};
 use crate::engine::{Ask, Compacted, Edit, Engine, MinKept, Opened, To, words};
 use crate::llm::run::{Progress, Watch};
@@ -328,7 +328,7 @@ fn finish(
         let (messages, _) = sessions::messages(history, api);
         compacted.answer.messages = serde_json::from_slice(&messages).ok();
     }
-    if let Some(command) = next.filter(|_| compacted.answer.status == "planned") {
+    if let Some(command) = next.filter(|_| compacted.answer.status == Status::Planned) {
         compacted.answer.next = Next { who: "user".to_owned(), what: command };
     }
     report(&compacted.answer, screen)
@@ -339,7 +339,7 @@ pub(super) fn report(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<
     if !screen.json(answer)? {
         show(answer, screen)?;
     }
-    Ok(u8::from(answer.status == "rejected"))
+    Ok(u8::from(answer.status == Status::Rejected))
 }
 
 /// The command that does what the preview shows: by its handle, or, where nothing is kept, as it was typed.
@@ -387,8 +387,8 @@ fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
         screen.note("")?;
         return screen.note(&format!("Then: epitome compact --handle {handle} --answer FILE"));
     }
-    if answer.status == "noop" || answer.status == "rejected" {
-        screen.line(&format!("{}: {}", paint.warn(&answer.status), answer.reason))?;
+    if answer.status.is_nothing() {
+        screen.line(&format!("{}: {}", paint.warn(answer.status.name()), answer.reason))?;
         for lost in answer.lost.iter().take(LOST) {
             screen.line(&lost_line(lost))?;
         }

@@ -3,6 +3,7 @@
 use super::Screen;
 use super::common::Common;
 use super::paint::{fitted, size, wrapped};
+use crate::answers::Status;
 use crate::engine::Engine;
 use clap::Args;
 use history::error::Result;
@@ -42,11 +43,11 @@ pub(super) fn run(engine: &Engine, arguments: &CompareArgs, screen: &mut Screen<
     for it in &answer.rows {
         let name = it.profile.clone();
         let due = if it.due { "due" } else { "no" }.to_owned();
-        if it.status != "planned" {
+        if it.status != Status::Planned {
             let mut row = vec![name, due];
             row.resize(4, String::new());
             row.push(size(it.tokens_before));
-            row.push(it.status.clone());
+            row.push(it.status.name().to_owned());
             rows.push(row);
             continue;
         }
@@ -80,8 +81,8 @@ pub(super) fn run(engine: &Engine, arguments: &CompareArgs, screen: &mut Screen<
     screen.line("")?;
     for it in &answer.rows {
         let mut why = format!("now: {}", it.due_reason);
-        if it.status != "planned" {
-            why = format!("{why}; {}: {}", it.status, it.reason);
+        if it.status != Status::Planned {
+            why = format!("{why}; {}: {}", it.status.name(), it.reason);
         }
         if !it.why_same.is_empty() {
             why = format!("{why}; {}", it.why_same);

@@ -11,7 +11,7 @@ use super::spending::After;
 use super::summarize::{Drafted, Heard};
 use super::{Ask, Engine, Event, Known, Measured, Opened, To, method_info, pruned, session_info, warnings};
 use crate::agents::reach::Job;
-use crate::answers::{CONTRACT, CompactAnswer, FactCount, Next, UsageInfo};
+use crate::answers::{CONTRACT, CompactAnswer, FactCount, Next, Status, UsageInfo};
 use crate::config::Choice;
 use compaction::plan::{self, Cause, Plan};
 use history::History;
@@ -177,7 +177,7 @@ impl Engine {
             return Ok(Compacted { score: Some(made.score), ..Compacted::told(answer) });
         }
         answer.valid_for = valid_for;
-        answer.status = "planned".to_owned();
+        answer.status = Status::Planned;
         if self.config.costs {
             let asked = answer.cost.as_ref().and_then(|it| it.spent_dollars).unwrap_or(0.0);
             let after = After { tokens: made.outcome.tokens, prefix: made.outcome.prefix_tokens, asked };
@@ -187,7 +187,7 @@ impl Engine {
             To::Plan => None,
             To::File(_) | To::Bytes | To::Session | To::Agent(_) => {
                 let bytes = self.put(opened, ask, &made, messages, &mut answer)?;
-                answer.status = "compacted".to_owned();
+                answer.status = Status::Compacted;
                 let overhead = measured.counter.overhead();
                 self.note_overhead(measured.history, overhead, answer.session_id.as_deref());
                 self.remember(opened, ask, made.summary.as_deref(), &mut answer.warnings);
@@ -237,7 +237,7 @@ impl Engine {
                 known.summary = Some(drafted.text);
             }
             Drafted::Asked { handle, ask, next } => {
-                answer.status = "needs_answer".to_owned();
+                answer.status = Status::NeedsAnswer;
                 answer.summarizer = "host".to_owned();
                 answer.reason = plan.reason.text.clone();
                 answer.handle = Some(handle);
@@ -310,7 +310,7 @@ impl Engine {
         let tokens = some.map(|it| measured.counter.message(it)).sum();
         CompactAnswer {
             contract: CONTRACT,
-            status: "noop".to_owned(),
+            status: Status::Noop,
             native_status: String::new(),
             reason_code: String::new(),
             reason: String::new(),
@@ -357,7 +357,7 @@ impl Engine {
 impl CompactAnswer {
     /// Says that nothing was done, and why.
     fn rejected(self, code: &str, why: String) -> Self {
-        Self { status: "rejected".to_owned(), reason_code: code.to_owned(), reason: why, ..self }
+        Self { status: Status::Rejected, reason_code: code.to_owned(), reason: why, ..self }
     }
 
     /// Says what was made.

@@ -83,7 +83,7 @@ const TOLD_APART: u64 = 200;
 impl CompareRow {
     /// Whether another row says the same of the result, to the eye.
     fn repeats(&self, other: &Self) -> bool {
-        let said = |it: &Self| (it.status.clone(), it.split, it.pruned, it.messages_after, it.kept, it.lost);
+        let said = |it: &Self| (it.status, it.split, it.pruned, it.messages_after, it.kept, it.lost);
         let apart = self.tokens_after.abs_diff(other.tokens_after) * TOLD_APART > self.tokens_before;
         said(self) == said(other) && !apart
     }

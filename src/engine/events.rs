@@ -110,7 +110,7 @@ impl Engine {
 
     /// What became of a compaction.
     pub(super) fn ended(ask: &Ask, answer: &CompactAnswer, percent: Option<u64>) -> Event {
-        if answer.status == "rejected" || answer.status == "noop" {
+        if answer.status.is_nothing() {
             return Event::Failed { reason_code: answer.reason_code.clone(), reason: answer.reason.clone() };
         }
         Event::Compacted {

@@ -3,7 +3,7 @@
 use super::spending::After;
 use super::{Ask, Engine, Opened, To, pruned, session_info, warnings};
 use crate::agents::reach::Job;
-use crate::answers::{CONTRACT, Next, NextCost, PruneAnswer};
+use crate::answers::{CONTRACT, Next, NextCost, PruneAnswer, Status};
 use compaction::plan;
 use history::error::Result;
 use sessions::Mode;
@@ -21,7 +21,7 @@ impl Engine {
             contract: CONTRACT,
             session: session_info(opened),
             profile: ask.profile.name.clone(),
-            status: "noop".to_owned(),
+            status: Status::Noop,
             tokens_before: plan.tokens_before,
             tokens_after: plan.tokens_before,
             pruned: Vec::new(),
@@ -53,7 +53,7 @@ impl Engine {
         answer.tokens_after = outcome.tokens;
         answer.first_changed = Some(outcome.first_changed);
         answer.prefix_tokens = outcome.prefix_tokens;
-        answer.status = "planned".to_owned();
+        answer.status = Status::Planned;
         if self.config.costs {
             let after = After { tokens: outcome.tokens, prefix: outcome.prefix_tokens, asked: 0.0 };
             let cost = self.next_cost(&measured, ask, Some(after));
@@ -65,7 +65,7 @@ impl Engine {
             let after = &outcome.history;
             let it = self.install(opened, after, Job::Prune, &archived.compaction, &mut answer.warnings)?;
             answer.handle = Some(archived.session);
-            answer.status = "pruned".to_owned();
+            answer.status = Status::Pruned;
             answer.output = Some(it.output);
             answer.session_id = Some(it.session_id);
             answer.resume = Some(it.resume);
@@ -84,7 +84,7 @@ impl Engine {
                 None => self.written(opened, &outcome.history, Mode::Patch, &mut answer.warnings)?.0,
             };
             crate::files::install(path, &bytes)?;
-            answer.status = "pruned".to_owned();
+            answer.status = Status::Pruned;
             answer.output = Some(path.display().to_string());
         }
         Ok(answer)

@@ -10,7 +10,7 @@ use super::desk::{Caller, Desk};
 use super::fit::{self, ANSWER, PLAN, WRITTEN};
 use super::{recall, remedy, splice, tools, ways};
 use crate::agents::reach::Job;
-use crate::answers::{CONTRACT, Next};
+use crate::answers::{CONTRACT, Next, Status};
 use crate::config::Choice;
 use crate::engine::{Amount, Ask, Engine, MinKept, Opened, To};
 use crate::llm::run::{Sampling, Watch};
@@ -323,7 +323,7 @@ fn prune(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> 
     let (exclude_tools, unknown) = tools_of(&opened, &exclude_tools);
     ask.exclude_tools = exclude_tools;
     let mut answer = engine.prune(&opened, &ask)?;
-    if answer.status == "planned" && ask.to == To::Plan {
+    if answer.status == Status::Planned && ask.to == To::Plan {
         answer.next = carried_out(desk, &engine, &opened, "prune_tool_outputs", Job::Prune);
     }
     answer.reason = remedy::in_tools_words(&answer.reason);
@@ -451,13 +451,13 @@ fn summarize(desk: &Desk, caller: &Caller, arguments: &Arguments, waiting: &Wait
         ask.messages_as = messages_as(&opened);
         (engine.compact(&opened, &ask)?, opened)
     };
-    if let ("noop", Some(focus), Goal::Plan) = (made.answer.status.as_str(), &ask.focus, goal) {
+    if let (Status::Noop, Some(focus), Goal::Plan) = (made.answer.status, &ask.focus, goal) {
         // Who hands off wants a brief, however little there is to compact.
         made.answer.summary = Some(engine.brief(&opened, focus)?);
         let what = "nothing is compacted; summary is a brief for a new session";
         made.answer.next = Next { who: "model".to_owned(), what: what.to_owned() };
     }
-    if made.answer.status == "planned" && ask.to == To::Plan {
+    if made.answer.status == Status::Planned && ask.to == To::Plan {
         let job = if made.answer.summary.is_none() { Job::Prune } else { Job::Compact };
         made.answer.next = carried_out(desk, &engine, &opened, "summarize_history", job);
     }

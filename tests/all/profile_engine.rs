@@ -95,7 +95,7 @@ fn what_happens_is_told_with_the_real_percentage() {
     let wish = Ask { window: Some(100_000), cause: Cause::Auto, ..ask("supermemory") };
     let context = engine.estimate(&opened, &wish, None).unwrap().context;
     let made = engine.compact(&opened, &wish).unwrap();
-    assert_eq!(made.answer.status, "compacted", "{}", made.answer.reason);
+    assert_eq!(made.answer.status.name(), "compacted", "{}", made.answer.reason);
     assert_eq!(names(&heard), ["started", "asked", "compacted"]);
     let heard = heard.lock().unwrap();
     let Event::Started { percent, notice, profile, trigger, .. } = &heard[0] else {
@@ -118,7 +118,7 @@ fn a_preview_tells_nothing_but_asks() {
     let heard = listening(&mut engine);
     let opened = open(&engine, &session(home.path(), 20));
     let made = engine.compact(&opened, &Ask { to: To::Plan, ..ask("codex") }).unwrap();
-    assert_eq!(made.answer.status, "planned");
+    assert_eq!(made.answer.status.name(), "planned");
     assert_eq!(names(&heard), ["asked"]);
 }
 
@@ -131,7 +131,7 @@ fn the_users_commands_run_and_may_refuse() {
         format!("[hooks]\nbefore = \"cat > {}\"\nafter = \"cat > {}\"\n", before.display(), after.display());
     let mut engine = engine(home.path(), &[], &[(".config/epitome/config.toml", &config)]);
     let opened = open(&engine, &session(home.path(), 20));
-    assert_eq!(engine.compact(&opened, &ask("opencode")).unwrap().answer.status, "compacted");
+    assert_eq!(engine.compact(&opened, &ask("opencode")).unwrap().answer.status.name(), "compacted");
     let read =
         |path: &Path| -> serde_json::Value { serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap() };
     assert_eq!(
@@ -144,7 +144,7 @@ fn the_users_commands_run_and_may_refuse() {
     let heard = listening(&mut engine);
     let refused = engine.compact(&opened, &ask("opencode")).unwrap();
     assert_eq!(
-        (refused.answer.status.as_str(), refused.answer.reason_code.as_str()),
+        (refused.answer.status.name(), refused.answer.reason_code.as_str()),
         ("rejected", "hook_refused")
     );
     assert!(
@@ -173,10 +173,10 @@ fn the_users_commands_run_once_around_what_the_hosts_answer_writes() {
     let opened = open(&engine, &session(home.path(), 20));
     let wish = Ask { summarizer: Choice::Host, ..ask("opencode") };
     let asked = engine.compact(&opened, &wish).unwrap().answer;
-    assert_eq!(asked.status, "needs_answer", "{}", asked.reason);
+    assert_eq!(asked.status.name(), "needs_answer", "{}", asked.reason);
     // What does not do is asked for once more; what does not do twice is replaced by the offline summary.
     let asked = engine.answered(&asked.handle.unwrap(), "Sure!", None).unwrap().0.answer;
-    assert_eq!(asked.status, "needs_answer", "{}", asked.reason);
+    assert_eq!(asked.status.name(), "needs_answer", "{}", asked.reason);
     assert_eq!((runs(&before), runs(&after), names(&heard)), (0, 0, Vec::new()), "nothing is written yet");
     let handle = asked.handle.unwrap();
 
@@ -189,7 +189,7 @@ fn the_users_commands_run_once_around_what_the_hosts_answer_writes() {
 
     engine.config.hooks.before = command;
     let done = engine.answered(&handle, "Sure!", None).unwrap().0;
-    assert_eq!(done.answer.status, "compacted", "{}", done.answer.reason);
+    assert_eq!(done.answer.status.name(), "compacted", "{}", done.answer.reason);
     assert_eq!((runs(&before), runs(&after)), (1, 1));
     assert_eq!(names(&heard)[2..], ["started", "asked", "compacted"], "the offline one is asked for");
 }
@@ -214,15 +214,15 @@ fn the_agents_own_settings_hold_under_auto_and_ours_win() {
     let built_in = |name: &str| epitome::profiles::built_in(name).unwrap();
     // Due at a half, not at nine tenths.
     let found = run(built_in("gemini-cli"), true);
-    assert_eq!((found.status.as_str(), found.native_status.as_str()), ("noop", "NOOP"), "{}", found.reason);
+    assert_eq!((found.status.name(), found.native_status.as_str()), ("noop", "NOOP"), "{}", found.reason);
     assert!(found.reason.contains("the threshold is 90000"), "{}", found.reason);
     assert_eq!(run(built_in("gemini-cli"), false).native_status, "COMPRESSED");
     let mine = run(engine.config.profile("mine").unwrap(), true);
-    assert_eq!(mine.status, "planned", "{}", mine.reason);
+    assert_eq!(mine.status.name(), "planned", "{}", mine.reason);
     for name in ["opencode@1.18", "claude-code"] {
         let found = run(built_in(name), true);
-        assert_eq!((found.status.as_str(), found.reason_code.as_str()), ("noop", "switched_off"), "{name}");
-        assert_eq!(run(built_in(name), false).status, "planned", "{name}");
+        assert_eq!((found.status.name(), found.reason_code.as_str()), ("noop", "switched_off"), "{name}");
+        assert_eq!(run(built_in(name), false).status.name(), "planned", "{name}");
     }
     let triggers =
         engine.estimate(&opened, &Ask { window: Some(100_000), ..ask("epitome") }, None).unwrap().triggers;
@@ -239,7 +239,7 @@ fn a_summary_is_remembered_without_what_is_private() {
         .replace("Please look at module 3.", "Please look <private>at my salary</private>.");
     let opened = open(&engine, &text);
     let made = engine.compact(&opened, &ask("supermemory")).unwrap();
-    assert_eq!(made.answer.status, "compacted", "{}", made.answer.reason);
+    assert_eq!(made.answer.status.name(), "compacted", "{}", made.answer.reason);
     let project = home.path().join("project").display().to_string();
     let scope = Scope { owner: engine.config.owner.clone(), project };
     let found = engine.store.memories(&scope, &MemoryFilter::default()).unwrap();
@@ -264,7 +264,7 @@ fn a_stored_snapshot_takes_the_place_of_a_summary() {
     let history = &opened.session.history;
     engine.keep_snapshot(history, history.messages().len(), "All modules keep the clock.").unwrap();
     let made = engine.compact(&opened, &ask("claude-code")).unwrap();
-    assert_eq!(made.answer.status, "compacted", "{}", made.answer.reason);
+    assert_eq!(made.answer.status.name(), "compacted", "{}", made.answer.reason);
     let first = made.history.unwrap().messages()[0].plain();
     assert!(first.ends_with("All modules keep the clock."), "{first}");
     assert_eq!(names(&heard), ["started", "compacted"], "no summary is asked for");
@@ -301,7 +301,7 @@ fn a_window_smaller_than_what_is_fixed_is_said_and_nothing_loops() {
         for auto in [true, false] {
             let wish = Ask { window: Some(5_000), overhead: Some(8_000), auto, ..ask(name) };
             let found = engine.compact(&opened, &wish).unwrap().answer;
-            assert_eq!(found.status, "noop", "{name}");
+            assert_eq!(found.status.name(), "noop", "{name}");
             assert!(
                 found.reason.contains("system prompt and tools alone") || found.reason.contains("characters"),
                 "{name}: {}",
@@ -321,7 +321,7 @@ fn collapsed_turns_are_archived_under_their_handles() {
     let Pass::Collapse(step) = &mut profile.passes[0] else { panic!() };
     step.on = true;
     let made = engine.compact(&opened, &Ask { to: To::Bytes, ..Ask::new(profile) }).unwrap();
-    assert_eq!(made.answer.status, "compacted", "{}", made.answer.reason);
+    assert_eq!(made.answer.status.name(), "compacted", "{}", made.answer.reason);
     let line = made.history.unwrap().messages()[0].plain();
     assert!(line.starts_with("[turn collapsed: Please look at module 0."), "{line}");
     let handle = line.trim_end_matches(']').rsplit(' ').next().unwrap().to_owned();
@@ -344,7 +344,7 @@ fn side_by_side_no_row_repeats_another_without_a_reason() {
     assert_eq!(names, BUILT_IN.iter().map(|it| it.0).collect::<Vec<_>>());
     let mut seen = Vec::new();
     for row in &answer.rows {
-        assert_eq!(row.status, "planned", "{}: {}", row.profile, row.reason);
+        assert_eq!(row.status.name(), "planned", "{}: {}", row.profile, row.reason);
         assert!(row.tokens_after < row.tokens_before && !row.due_reason.is_empty(), "{}", row.profile);
         let said = (row.split, row.pruned, row.messages_after, row.kept, row.lost);
         // Two rows that round to the same figures say the same to whoever reads them.
@@ -420,7 +420,7 @@ async fn a_model_is_asked_in_the_profiles_own_words_and_checks_its_draft() {
     let wish = Ask { model: Some("gemini-3.5-flash".to_owned()), ..by_gemini("gemini-cli@0.61") };
     let messages = contents(0, 20);
     let (requests, made, _) = scripted(home.path(), "", wish.clone(), text(&messages), answer).await;
-    assert_eq!(made.answer.status, "compacted", "{}", made.answer.reason);
+    assert_eq!(made.answer.status.name(), "compacted", "{}", made.answer.reason);
     assert!(made.answer.warnings.iter().all(|it| !it.contains("offline")), "{:?}", made.answer.warnings);
     assert_eq!(requests.len(), 2, "a draft and its check");
     let prompt = |name: &str| epitome::profiles::prompt(name).trim_end().to_owned();
@@ -444,7 +444,7 @@ async fn a_model_is_asked_in_the_profiles_own_words_and_checks_its_draft() {
     let after: Vec<Value> = serde_json::from_slice(&made.bytes.unwrap()).unwrap();
     let longer = [after, contents(20, 20)].concat();
     let (requests, made, _) = scripted(home.path(), "", wish.clone(), text(&longer), answer).await;
-    assert_eq!(made.answer.status, "compacted", "{}", made.answer.reason);
+    assert_eq!(made.answer.status.name(), "compacted", "{}", made.answer.reason);
     let first = turns(&requests[0]);
     assert!(first[0].1.contains(&prompt("gemini-cli@0.61/again.md")));
     assert!(!first[0].1.contains(&prompt("gemini-cli@0.61/ask.md")));
@@ -522,7 +522,7 @@ async fn what_a_provider_wrote_is_used_even_if_it_cannot_be_counted() {
     });
     let made = made.await.unwrap();
     assert_eq!(log.requests.lock().unwrap().len(), 1);
-    assert_eq!(made.answer.status, "compacted", "{}", made.answer.reason);
+    assert_eq!(made.answer.status.name(), "compacted", "{}", made.answer.reason);
     assert!(made.answer.summarizer.starts_with("gemini/"), "{}", made.answer.summarizer);
     let warned = made.answer.warnings.iter().find(|it| it.contains("could not be counted"));
     assert!(warned.is_some_and(|it| it.contains("the disk is full")), "{:?}", made.answer.warnings);
@@ -579,7 +579,7 @@ fn in_plain_messages_a_summary_is_known_as_one() {
             let place = format!("{name} as {}", api.name());
             let wish = Ask { messages_as: Some(api), pins: vec![PIN.to_owned()], ..ask(name) };
             let made = engine.compact(&opened, &wish).unwrap();
-            assert_eq!(made.answer.status, "compacted", "{place}: {}", made.answer.reason);
+            assert_eq!(made.answer.status.name(), "compacted", "{place}: {}", made.answer.reason);
             let written: Vec<Value> = serde_json::from_slice(&made.bytes.unwrap()).unwrap();
             let again = Format::named(api.name()).unwrap();
             let bytes = serde_json::to_vec(&written).unwrap();
@@ -651,7 +651,7 @@ async fn what_a_model_wrote_of_a_session_is_not_asked_for_twice() {
     // The profile that looks for a stored one first finds it; what was asked for besides must be said anew.
     let wish = || by_gemini("claude-code");
     let (requests, made, heard) = scripted(home.path(), "", wish(), session.clone(), answer.clone()).await;
-    assert_eq!((requests.len(), made.answer.status.as_str()), (0, "compacted"), "{}", made.answer.reason);
+    assert_eq!((requests.len(), made.answer.status.name()), (0, "compacted"), "{}", made.answer.reason);
     assert!(made.answer.reason.contains("stored snapshot"), "{}", made.answer.reason);
     assert!(made.answer.summary.unwrap().contains("src/module_1.rs was changed"));
     assert!(!heard.iter().any(|it| matches!(it, Event::Asked { .. })));
@@ -718,7 +718,7 @@ fn the_profile_in_the_readme_works() {
     let opened = open(&engine, &session(home.path(), 20));
     let made = engine.compact(&opened, &Ask { to: To::Bytes, ..Ask::new(profile) }).unwrap().answer;
     assert_eq!(
-        (made.status.as_str(), made.native_status.as_str()),
+        (made.status.name(), made.native_status.as_str()),
         ("compacted", "COMPRESSED"),
         "{}",
         made.reason

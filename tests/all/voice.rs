@@ -162,7 +162,7 @@ impl Bench {
             ..Ask::new(epitome::profiles::built_in("epitome").unwrap())
         };
         let made = self.engine.compact(&opened, &ask).unwrap();
-        assert_eq!(made.answer.status, "compacted", "{}: {}", attack.name, made.answer.reason);
+        assert_eq!(made.answer.status.name(), "compacted", "{}: {}", attack.name, made.answer.reason);
         out.insert("compact", voiced(&made.answer.summary.unwrap()));
         let bytes = made.bytes.unwrap();
         self.hooks(&text, &bytes, &mut out);
