@@ -181,6 +181,10 @@ mod tests {
         opencode    idle    Prune     Patch Rows next_request
         opencode    running Prune     Patch Rows next_request
         opencode    running Compact   New Rows on_resume
+        qwen-code   idle    Compact   refused
+        qwen-code   idle    Prune     refused
+        qwen-code   running Prune     refused
+        qwen-code   running Compact   refused
         ");
     }
 
