@@ -395,14 +395,14 @@ pub struct CostInfo {
 pub struct FactCount {
     /// Facts in the part that was compacted.
     pub found: usize,
-    /// Of these, still said in a usable form.
+    /// Of these, kept in a usable form.
     pub kept: usize,
     /// Not said any more, but behind a handle.
     pub recoverable: usize,
     pub lost: usize,
 }
 
-/// A fact that is not said any more.
+/// A fact that is only in the archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LostInfo {
     pub class: String,
@@ -490,7 +490,7 @@ pub struct CompactAnswer {
     pub valid_for: Vec<String>,
     /// What became of the facts, by class.
     pub facts: BTreeMap<String, FactCount>,
-    /// Weighted share of the facts that is still said, 0 to 1.
+    /// Weighted share of the facts that is kept, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub facts_kept: Option<f64>,
     /// With `lost_too_much`: what would not be said any more of what was to be kept.
@@ -575,7 +575,7 @@ pub struct ScoreAnswer {
     pub session: SessionInfo,
     /// What was made of it.
     pub compacted: SessionInfo,
-    /// Weighted share of the facts that is still said, 0 to 1; absent when nothing was evicted.
+    /// Weighted share of the facts that is kept, 0 to 1; absent when nothing was evicted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<f64>,
     /// The same, with half a point for what a handle brings back.
@@ -600,7 +600,7 @@ pub struct ScoreAnswer {
     pub messages_after: usize,
     /// Of the verbatim end that both have.
     pub messages_tail: usize,
-    /// What is not said any more.
+    /// Facts that are only in the archive.
     pub lost: Vec<LostInfo>,
     /// What is asserted against the original.
     pub contradictions: Vec<DoubtInfo>,
@@ -636,7 +636,7 @@ pub struct HandoffAnswer {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CompareRow {
     pub profile: String,
-    /// Whether it would compact by itself now.
+    /// Whether it would auto-compact now.
     pub due: bool,
     /// From which size of the context on, in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -662,7 +662,7 @@ pub struct CompareRow {
     pub tokens_before: u64,
     pub tokens_after: u64,
     pub messages_after: usize,
-    /// Weighted share of the facts that is still said, 0 to 1.
+    /// Weighted share of the facts that is kept, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub facts_kept: Option<f64>,
     /// Facts that are still said.

@@ -258,7 +258,7 @@ impl Card {
                     let lost: Vec<String> = it.classes.iter().filter_map(lost).collect();
                     let _ = writeln!(
                         out,
-                        "- {}: {} kept; not said any more: {}",
+                        "- {}: {} kept; only in the archive: {}",
                         it.session,
                         share(it.kept),
                         if lost.is_empty() { "nothing".to_owned() } else { lost.join(", ") }

@@ -214,7 +214,7 @@ fn show(answer: &Answer, screen: &mut Screen<'_>) -> Result<()> {
     screen.line("")?;
     let yes = |it: bool| if it { "yes" } else { "no" }.to_owned();
     let mut rows = vec![
-        ["agent", "sessions", "server", "hooks", "who compacts", "by itself", "folder"]
+        ["agent", "sessions", "server", "hooks", "who compacts", "auto-compacts", "folder"]
             .map(str::to_owned)
             .to_vec(),
     ];

@@ -33,7 +33,7 @@ pub(super) fn run(engine: &Engine, arguments: &ProfilesArgs, screen: &mut Screen
     if screen.json(&profiles)? {
         return Ok(0);
     }
-    let head = ["profile", "by itself", "passes", "summary", "rebuilt as", "follows"];
+    let head = ["profile", "auto-compacts", "passes", "summary", "new context", "follows"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for it in &profiles {
         rows.push(vec![
@@ -45,7 +45,7 @@ pub(super) fn run(engine: &Engine, arguments: &ProfilesArgs, screen: &mut Screen
             it.follows.clone(),
         ]);
     }
-    let (lines, gone) = fitted(&rows, &["rebuilt as", "follows", "summary", "by itself"], screen.paint);
+    let (lines, gone) = fitted(&rows, &["new context", "follows", "summary", "auto-compacts"], screen.paint);
     for line in lines {
         screen.line(line.trim_end())?;
     }

@@ -32,7 +32,7 @@ pub(super) fn run(engine: &Engine, arguments: &SplitArgs, screen: &mut Screen<'_
     let paint = screen.paint;
     match answer.split {
         Some(at) => screen.line(&format!(
-            "{} cuts before message {}",
+            "{} splits before message {}",
             answer.profile,
             paint.strong(&at.to_string())
         ))?,

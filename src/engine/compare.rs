@@ -108,5 +108,9 @@ fn difference(one: &Profile, other: &Profile, tokens: u64) -> String {
         in_what.push("name alone");
     }
     let but = if tokens == 0 { String::new() } else { format!(", but for {tokens} tokens") };
-    format!("the same here as {}{but}; they differ in {}", other.name, in_what.join(", "))
+    format!(
+        "same result as {} on this session{but}; the profiles differ in {}",
+        other.name,
+        in_what.join(", ")
+    )
 }

@@ -242,7 +242,7 @@ impl Page {
             box_of(out, big, format!("tokens of messages, −{saved:.0} %"), bars(1.0, share(after, before)));
             match self.kept {
                 Some(kept) => {
-                    let small = "of the facts that go are still said, by weight".to_owned();
+                    let small = "of the summarized facts are kept (weighted)".to_owned();
                     box_of(out, format!("{:.0} %", (kept * 100.0).floor()), small, bars(0.0, kept));
                 }
                 None => box_of(out, "–".into(), "no fact stands in what goes".into(), String::new()),

@@ -158,13 +158,7 @@ fn owned(connection: &Connection, handle: &str, owner: &str) -> Result<Item> {
 }
 
 pub(super) fn missing(handle: Handle) -> Error {
-    Error::new(
-        Kind::Arguments,
-        format!(
-            "looking up {handle}: expected a handle that exists, found none of that name; `epitome recall` lists the \
-             newest ones"
-        ),
-    )
+    Error::new(Kind::Arguments, format!("unknown handle {handle}; `epitome recall` lists the newest ones"))
 }
 
 /// Deletes an item and what hangs on it, but not its blob.

@@ -4,7 +4,7 @@
 //!
 //! **Invariants.** Nothing but `/health` is reached without passing [`guard`]: host, origin, size, token, rate. Beyond
 //! this machine a token is needed. Everything a client can hold on to is bounded: connections, sessions, bodies, the
-//! time to send a request and to take its answer. TLS is a proxy's business.
+//! time to send a request and to take its answer. Terminate TLS in a reverse proxy.
 
 mod gate;
 mod guard;

@@ -175,7 +175,7 @@ fn handles_that_are_malformed_or_missing_say_so() {
         ("../../etc/passwd", "expected a handle of 10 characters"),
         ("' OR 1=1 --", "expected a handle of 10 characters"),
         ("日本語日本語日本語日", "expected a handle of 10 characters"),
-        (missing.as_str(), "expected a handle that exists"),
+        (missing.as_str(), "unknown handle"),
     ] {
         for error in [
             store.restore(&me(), handle).unwrap_err(),

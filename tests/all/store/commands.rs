@@ -242,7 +242,7 @@ fn restore_says_what_it_needs_and_a_handle_is_a_session() {
     ]));
     assert_eq!(again["status"], "compacted", "{again}");
     assert_eq!(again["tokens_before"], done["tokens_before"]);
-    assert!(refused(&home.here(&["restore", "abcdefgh12"])).contains("expected a handle that exists"));
+    assert!(refused(&home.here(&["restore", "abcdefgh12"])).contains("unknown handle"));
     let last = said(&home.here(&["restore", "last", "--out", "y"]));
     assert!(last.contains("bytes written to y"), "{last}");
     assert!(std::fs::read(home.project.join("y")).unwrap() == original.as_bytes());
@@ -317,7 +317,7 @@ fn memories_are_added_found_exported_and_imported() {
     }
     let handle = one["memories"][0]["id"].as_str().unwrap();
     assert_eq!(said(&home.here(&["memory", "forget", handle])), "forgotten\n");
-    assert!(refused(&home.here(&["memory", "show", handle])).contains("expected a handle that exists"));
+    assert!(refused(&home.here(&["memory", "show", handle])).contains("unknown handle"));
     assert!(
         refused(&home.here(&["memory", "add", "<private>all of it</private>"])).contains("fully private")
     );

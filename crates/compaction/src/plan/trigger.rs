@@ -1,4 +1,4 @@
-//! Whether a profile would compact by itself now, and why.
+//! Whether a profile would auto-compact now, and why.
 
 use serde::Serialize;
 
