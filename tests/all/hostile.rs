@@ -222,7 +222,7 @@ const SHAPES: [Shape; 46] = [
             ("Bash", json!({"command": format!("echo '{open}{it}{close}'")}), "ok".into())
         })
     }),
-    ("tabs and blanks", |n| said(&" \t".repeat(n / 6))),
+    ("tabs and blanks", |n| said(&format!("{}word", " \t".repeat(18)).repeat(n / 116))),
     ("here-documents", |n| command(&format!("{}\n{}", "<<A ".repeat(n / 8), "x\n".repeat(n / 4)))),
 ];
 

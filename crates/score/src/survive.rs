@@ -41,6 +41,8 @@ pub(super) struct Scene<'a> {
     names: Names<'a>,
     /// Of each sentence of the index.
     read: Vec<OnceCell<Read>>,
+    /// Of each line of the index, the tokens of it and of its labels.
+    words: Vec<OnceCell<foldhash::HashSet<String>>>,
 }
 
 /// What a sentence says, whatever fact is looked for in it.
@@ -110,7 +112,8 @@ impl<'a> Scene<'a> {
         let cwd = source.meta.cwd.as_deref().unwrap_or_default().replace('\\', "/");
         let user = super::said::sentences_of_the_user(source);
         let read = index.sentences.iter().map(|_| OnceCell::new()).collect();
-        Self { index, split, kept, names: Names { cwd, commands, user }, read }
+        let words = index.lines.iter().map(|_| OnceCell::new()).collect();
+        Self { index, split, kept, names: Names { cwd, commands, user }, read, words }
     }
 
     /// Whether `probe` survives; what speaks against it is added to `against`.
@@ -193,6 +196,13 @@ impl<'a> Scene<'a> {
         })
     }
 
+    fn words(&self, line: usize) -> &foldhash::HashSet<String> {
+        self.words[line].get_or_init(|| {
+            let it = &self.index.lines[line];
+            tokens(&it.text).into_iter().chain(self.index.labels(it).flat_map(tokens)).collect()
+        })
+    }
+
     fn answer(
         &self,
         question: &str,
@@ -201,17 +211,17 @@ impl<'a> Scene<'a> {
         says: &mut dyn FnMut(&Line),
     ) -> bool {
         let asked: HashSet<String> = content(question).into_iter().collect();
-        let about = |line: &Line, choice: &[String]| {
-            let here: HashSet<String> = tokens(&line.text).into_iter().collect();
-            let near: HashSet<String> = self.index.labels(line).flat_map(tokens).collect();
-            let rest: Vec<&String> = asked.iter().filter(|it| !choice.contains(it)).collect();
-            rest.iter().filter(|it| here.contains(**it) || near.contains(**it)).count() * 2 >= rest.len()
-        };
         let find = |choice: &str| -> Vec<&Line> {
             let needle = content(choice);
             let long = needle.len() >= 6;
-            let lines = self.index.lines_with(&needle, 0.8).map(|it| &self.index.lines[it]);
-            lines.filter(|it| it.origin == Origin::Text && (long || about(it, &needle))).collect()
+            let rest: Vec<&String> = asked.iter().filter(|it| !needle.contains(it)).collect();
+            let about = |line: usize| {
+                let here = self.words(line);
+                rest.iter().filter(|it| here.contains(**it)).count() * 2 >= rest.len()
+            };
+            let of_text = |it: &usize| self.index.lines[*it].origin == Origin::Text;
+            let lines = self.index.lines_with(&needle, 0.8).filter(of_text);
+            lines.filter(|it| long || about(*it)).map(|it| &self.index.lines[it]).collect()
         };
         let found = find(choice);
         for old in superseded {
