@@ -25,7 +25,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let answer = engine.compact(&session, &ask)?.answer;
     println!(
         "{}: {} → {} tokens; {}",
-        answer.status.name(), answer.tokens_before, answer.tokens_after, answer.reason
+        answer.status.name(),
+        answer.tokens_before,
+        answer.tokens_after,
+        answer.reason
     );
     println!("{}", answer.summary.unwrap_or_default());
     Ok(())

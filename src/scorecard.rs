@@ -101,7 +101,7 @@ impl Row {
     /// Of all sessions' facts of a class, the share kept. Last requests count with the verbatim end.
     pub fn class(&self, class: Class) -> Option<f64> {
         let tally = |it: &Trial| match class {
-            Class::L => Some(it.last_request),
+            Class::LastRequest => Some(it.last_request),
             _ => it.classes.get(&class).copied(),
         };
         let (mut kept, mut found) = (0, 0);

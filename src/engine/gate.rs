@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(MinKept::parse("90%").unwrap(), MinKept { all: Some(0.9), ..MinKept::default() });
         let both = MinKept::parse("0.8, u=1,F=0.9").unwrap();
         assert_eq!(both.all, Some(0.8));
-        assert_eq!(both.classes, BTreeMap::from([(Class::U, 1.0), (Class::F, 0.9)]));
+        assert_eq!(both.classes, BTreeMap::from([(Class::UserRule, 1.0), (Class::File, 0.9)]));
         for wrong in ["", "2", "U", "Z=0.9", "U=0", "U=1.5", "0.9,,"] {
             assert_eq!(MinKept::parse(wrong).unwrap_err().kind(), Kind::Arguments, "{wrong}");
         }

@@ -410,7 +410,7 @@ mod tests {
             reason: String::new(),
             kept: Some(0.5),
             facts: vec![Fact {
-                class: Class::U,
+                class: Class::UserRule,
                 text: text.into(),
                 messages: vec![0, 1, 2],
                 remains: Remains::Lost,

@@ -238,7 +238,9 @@ fn users_words(history: &History) -> String {
 
 fn voiced_probes(history: &History) -> String {
     let mine = score::probes(history).into_iter();
-    let mine = mine.filter(|it| matches!(it.class, Class::U | Class::D | Class::L | Class::G));
+    let mine = mine.filter(|it| {
+        matches!(it.class, Class::UserRule | Class::Decision | Class::LastRequest | Class::Goal)
+    });
     mine.map(|it| format!("{it:?}\n")).collect()
 }
 

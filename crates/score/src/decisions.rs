@@ -117,7 +117,7 @@ pub(super) fn probes(source: &History, rules: &[String], out: &mut Vec<Probe>) {
 }
 
 fn decision(number: usize, question: Option<String>, choice: String) -> Probe {
-    Probe::new(Class::D, number, Fact::Decision { question, choice, superseded: Vec::new() })
+    Probe::new(Class::Decision, number, Fact::Decision { question, choice, superseded: Vec::new() })
 }
 
 fn decides(sentence: &Sentence) -> bool {
@@ -269,7 +269,7 @@ fn answered(number: usize, call: &Call, output: &Output, answers: &mut Answers) 
         }
         let asked = Some(question).filter(|it| !it.is_empty());
         let fact = Fact::Decision { question: asked, choice: answer, superseded };
-        answers.all.push(Some(Probe::new(Class::D, number, fact)));
+        answers.all.push(Some(Probe::new(Class::Decision, number, fact)));
     }
 }
 

@@ -358,18 +358,18 @@ impl Deeds {
                 .map(|it| it.0)
                 .collect();
             messages.dedup();
-            out.push(Probe { class: Class::F, messages, fact: Fact::File { path, op, done: ops } });
+            out.push(Probe { class: Class::File, messages, fact: Fact::File { path, op, done: ops } });
         }
         for (command, (number, outcome)) in self.commands {
-            out.push(Probe::new(Class::X, number, Fact::Command { command, outcome }));
+            out.push(Probe::new(Class::Command, number, Fact::Command { command, outcome }));
         }
         for (signature, trouble) in self.errors {
             let Trouble { at, resolved, unknown } = trouble;
-            out.push(Probe::new(Class::E, at, Fact::Error { signature, resolved, unknown }));
+            out.push(Probe::new(Class::Error, at, Fact::Error { signature, resolved, unknown }));
         }
         for (id, item, open) in self.plan {
             if let (true, Some(at)) = (open, self.list_at.get(&id).copied().or(self.planned_at)) {
-                out.push(Probe::new(Class::P, at, Fact::Plan { item }));
+                out.push(Probe::new(Class::OpenItem, at, Fact::Plan { item }));
             }
         }
         out

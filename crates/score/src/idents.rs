@@ -61,7 +61,7 @@ pub(super) fn probes(source: &History) -> Vec<Probe> {
     found
         .into_iter()
         .map(|((key, value), messages)| Probe {
-            class: Class::I,
+            class: Class::Identifier,
             messages,
             fact: Fact::Identifier { key, value },
         })

@@ -169,7 +169,7 @@ pub fn score_probes(
     for probe in probes {
         let in_tail = probe.message() >= split;
         if in_tail {
-            if probe.class == Class::L {
+            if probe.class == Class::LastRequest {
                 last_request.count(Fate::Kept);
             }
             continue;
@@ -182,7 +182,7 @@ pub fn score_probes(
             Fate::Lost
         };
         classes.entry(probe.class).or_default().count(fate);
-        if probe.class == Class::L {
+        if probe.class == Class::LastRequest {
             last_request.count(fate);
         }
         if fate != Fate::Kept {

@@ -5,72 +5,80 @@ use serde::Serialize;
 /// A kind of fact. The letter is its name in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Class {
-    /// A rule that the user gave.
-    U,
-    /// A decision of the user.
-    D,
-    /// The last request, and the question left open.
-    L,
+    #[serde(rename = "U")]
+    UserRule,
+    #[serde(rename = "D")]
+    Decision,
+    /// With the question left open.
+    #[serde(rename = "L")]
+    LastRequest,
     /// A file and what was last done to it.
-    F,
+    #[serde(rename = "F")]
+    File,
     /// A command and how it last ended.
-    X,
+    #[serde(rename = "X")]
+    Command,
     /// An error and whether it is gone.
-    E,
+    #[serde(rename = "E")]
+    Error,
     /// An open item of the plan.
-    P,
-    /// The goal: the first request.
-    G,
+    #[serde(rename = "P")]
+    OpenItem,
+    /// The first request.
+    #[serde(rename = "G")]
+    Goal,
     /// An approach that was tried and given up.
-    T,
-    /// An identifier: hash, URL, version, port, number with a key.
-    I,
+    #[serde(rename = "T")]
+    GivenUp,
+    /// Hash, URL, version, port, number with a key.
+    #[serde(rename = "I")]
+    Identifier,
 }
 
 impl Class {
     /// All classes, the heaviest first.
-    pub const ALL: [Self; 10] =
-        [Self::U, Self::D, Self::L, Self::F, Self::X, Self::E, Self::P, Self::G, Self::T, Self::I];
+    pub const ALL: [Self; 10] = [
+        Self::UserRule,
+        Self::Decision,
+        Self::LastRequest,
+        Self::File,
+        Self::Command,
+        Self::Error,
+        Self::OpenItem,
+        Self::Goal,
+        Self::GivenUp,
+        Self::Identifier,
+    ];
 
-    /// TextSize in the headline share.
-    pub fn weight(self) -> f64 {
+    /// Its letter, its name among people in the plural, and its weight in the headline share.
+    fn row(self) -> (&'static str, &'static str, f64) {
         match self {
-            Self::U | Self::D | Self::L => 3.0,
-            Self::F | Self::X | Self::E | Self::P | Self::G => 2.0,
-            Self::T | Self::I => 1.0,
+            Self::UserRule => ("U", "user constraints", 3.0),
+            Self::Decision => ("D", "decisions", 3.0),
+            Self::LastRequest => ("L", "last request", 3.0),
+            Self::File => ("F", "file operations", 2.0),
+            Self::Command => ("X", "commands", 2.0),
+            Self::Error => ("E", "errors", 2.0),
+            Self::OpenItem => ("P", "open plan items", 2.0),
+            Self::Goal => ("G", "goal", 2.0),
+            Self::GivenUp => ("T", "approaches given up", 1.0),
+            Self::Identifier => ("I", "identifiers", 1.0),
         }
+    }
+
+    /// Weight in the headline share.
+    pub fn weight(self) -> f64 {
+        self.row().2
     }
 
     /// Its letter, as in JSON and in tables.
     pub fn letter(self) -> &'static str {
-        match self {
-            Self::U => "U",
-            Self::D => "D",
-            Self::L => "L",
-            Self::F => "F",
-            Self::X => "X",
-            Self::E => "E",
-            Self::P => "P",
-            Self::G => "G",
-            Self::T => "T",
-            Self::I => "I",
-        }
+        self.row().0
     }
 
     /// What people call it, in the plural.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::U => "user constraints",
-            Self::D => "decisions",
-            Self::L => "last request",
-            Self::F => "file operations",
-            Self::X => "commands",
-            Self::E => "errors",
-            Self::P => "open plan items",
-            Self::G => "goal",
-            Self::T => "approaches given up",
-            Self::I => "identifiers",
-        }
+        self.row().1
     }
 }
 

@@ -76,7 +76,7 @@ pub(super) fn probes(source: &History) -> Vec<Probe> {
     for text in order {
         let Some((messages, polarity)) = found.remove(&text) else { continue };
         if latest.get(&tokens(&text)).is_some_and(|it| it.1 == polarity) {
-            out.push(Probe { class: Class::U, messages, fact: Fact::Rule { text, polarity } });
+            out.push(Probe { class: Class::UserRule, messages, fact: Fact::Rule { text, polarity } });
         }
     }
     out

@@ -124,7 +124,9 @@ pub(super) fn given_up(source: &History, out: &mut Vec<Probe>) {
             }
         }
     }
-    out.extend(seen.into_iter().map(|(text, number)| Probe::new(Class::T, number, Fact::Tried { text })));
+    out.extend(
+        seen.into_iter().map(|(text, number)| Probe::new(Class::GivenUp, number, Fact::Tried { text })),
+    );
 }
 
 /// Goal, last request, and the question left open.
@@ -159,12 +161,12 @@ pub(super) fn ends(source: &History, out: &mut Vec<Probe>) {
             goal.push_str(&sentence.text);
             goal.push(' ');
         }
-        out.push(words(Class::G, number, goal.trim_end(), 300));
+        out.push(words(Class::Goal, number, goal.trim_end(), 300));
     }
     if let Some((number, text)) =
         messages.iter().enumerate().rev().find_map(|(at, it)| Some((at, request(it)?)))
     {
-        out.push(words(Class::L, number, &text, 1_000));
+        out.push(words(Class::LastRequest, number, &text, 1_000));
     }
     let last = messages
         .iter()
@@ -176,7 +178,7 @@ pub(super) fn ends(source: &History, out: &mut Vec<Probe>) {
         let all = rows(&plain);
         let end = all.last().filter(|it| it.shape != Shape::Code).and_then(|it| sentences(&it.text).pop());
         if let Some(open) = end.filter(|it| it.question && content(&it.text).len() >= 2) {
-            out.push(words(Class::L, number, &open.text, 400));
+            out.push(words(Class::LastRequest, number, &open.text, 400));
         }
     }
 }

@@ -138,7 +138,7 @@ impl<'a> Scene<'a> {
                 self.answer(question, choice, superseded, &mut says)
             }
             Fact::Words { text } => {
-                let share = if probe.class == Class::G { 0.8 } else { 0.95 };
+                let share = if probe.class == Class::Goal { 0.8 } else { 0.95 };
                 self.index.stretch_with(&content(text), share)
             }
             Fact::File { path, op, done } => self.file(path, *op, done, &mut says),

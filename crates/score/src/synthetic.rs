@@ -67,7 +67,7 @@ pub fn planted(seed: u64, turns: usize) -> Planted {
             format!("Always log the {module} result before calling {caller}.")
         };
         let polarity = if forbids { Polarity::Forbid } else { Polarity::Require };
-        probes.push(Probe::new(Class::U, messages.len(), Fact::Rule { text: rule.clone(), polarity }));
+        probes.push(Probe::new(Class::UserRule, messages.len(), Fact::Rule { text: rule.clone(), polarity }));
         let task =
             format!("Please extend {} so that {} reaches {}.", random.word(), random.word(), random.word());
         messages.push(Message::text(Role::User, Kind::Said, format!("{task} {rule}")));
@@ -82,7 +82,7 @@ pub fn planted(seed: u64, turns: usize) -> Planted {
         let input = format!(r#"{{"file_path":"{path}"}}"#);
         messages.extend(call(&mut random, tool, input, said.to_string(), false));
         let fact = Fact::File { path, op, done: vec![op] };
-        probes.push(Probe::new(Class::F, messages.len() - 1, fact));
+        probes.push(Probe::new(Class::File, messages.len() - 1, fact));
 
         // A command that fails in every fourth turn, with filler around what matters.
         let command = format!("cargo test {}", random.word());
@@ -96,7 +96,7 @@ pub fn planted(seed: u64, turns: usize) -> Planted {
                 random.word()
             );
             let fact = Fact::Error { signature: line.clone(), resolved: None, unknown: false };
-            probes.push(Probe::new(Class::E, messages.len() + 1, fact));
+            probes.push(Probe::new(Class::Error, messages.len() + 1, fact));
             format!("Exit code 101\n{filler}{line}")
         } else {
             filler
@@ -105,7 +105,7 @@ pub fn planted(seed: u64, turns: usize) -> Planted {
         let input = format!(r#"{{"command":"{command}"}}"#);
         messages.extend(call(&mut random, "Bash", input, text, fails));
         let outcome = Outcome { ok: !fails, exit, passed: None, failed: None };
-        probes.push(Probe::new(Class::X, messages.len() - 1, Fact::Command { command, outcome }));
+        probes.push(Probe::new(Class::Command, messages.len() - 1, Fact::Command { command, outcome }));
 
         // An answer with an identifier, and a choice.
         let hash = random.hash();
@@ -114,7 +114,11 @@ pub fn planted(seed: u64, turns: usize) -> Planted {
             "Committed as {hash}. How should {module} be stored?\n\n1. In the {} table\n2. In the {} file",
             options[0], options[1]
         );
-        probes.push(Probe::new(Class::I, messages.len(), Fact::Identifier { key: None, value: hash }));
+        probes.push(Probe::new(
+            Class::Identifier,
+            messages.len(),
+            Fact::Identifier { key: None, value: hash },
+        ));
         messages.push(Message::text(Role::Assistant, Kind::Said, text));
         let pick = random.below(2) as usize;
         messages.push(Message::text(Role::User, Kind::Said, (pick + 1).to_string()));
@@ -125,7 +129,7 @@ pub fn planted(seed: u64, turns: usize) -> Planted {
         };
         let question = Some(format!("How should {module} be stored?"));
         let fact = Fact::Decision { question, choice, superseded: Vec::new() };
-        probes.push(Probe::new(Class::D, messages.len() - 1, fact));
+        probes.push(Probe::new(Class::Decision, messages.len() - 1, fact));
     }
     Planted { history: History::new(messages, Meta::default()), probes }
 }

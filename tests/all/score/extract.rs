@@ -56,7 +56,7 @@ fn found(class: Class, text: &str) -> String {
 #[test]
 fn rules() {
     insta::assert_snapshot!(found(
-        Class::U,
+        Class::UserRule,
         r##"
         user: Never commit to the main branch. Please don't touch the vendor folder; use pnpm, not npm.
         user: When you write SQL, always use bound parameters. Only edit files below src/.⏎No console logs!
@@ -71,7 +71,7 @@ fn rules() {
 
 #[test]
 fn no_rules() {
-    insta::assert_snapshot!(found(Class::U, r##"
+    insta::assert_snapshot!(found(Class::UserRule, r##"
         user: Should we always use tabs? I don't understand why it never fires. Do you think this must be fixed?
         user: That should work now. It only validates the branch. No changes found.⏎why does it always crash
         user: The log says "never call this twice in one go" and `must not be null` appears.
@@ -86,7 +86,7 @@ fn no_rules() {
 #[test]
 fn decisions() {
     insta::assert_snapshot!(found(
-        Class::D,
+        Class::Decision,
         r##"
         model: How shall we store it?⏎A) one file per session⏎B) a single database
         user: B
@@ -128,8 +128,9 @@ fn deeds() {
         TodoWrite {"todos":[{"content":"Port the lexer","status":"completed"},{"content":"Port the parser","status":"in_progress"},{"content":"Write docs","status":"pending"}]} => ok
         user: it crashed with⏎TypeError: x is not a function⏎please fix
     "##;
-    let all: Vec<String> =
-        [Class::F, Class::X, Class::E, Class::P].map(|it| format!("{it:?}\n{}", found(it, session))).into();
+    let all: Vec<String> = [Class::File, Class::Command, Class::Error, Class::OpenItem]
+        .map(|it| format!("{it:?}\n{}", found(it, session)))
+        .into();
     insta::assert_snapshot!(all.join("\n"));
 }
 
@@ -147,7 +148,9 @@ fn deeds_without_exit_codes() {
         Bash {"command":"git merge topic"} =! Exit code 1⏎CONFLICT (content): Merge conflict in a.rs
         Bash {"command":"git commit -am merged"} => [main 1a2b3c4] merged
     "##;
-    insta::assert_snapshot!([Class::F, Class::X, Class::E].map(|it| found(it, session)).join("\n"));
+    insta::assert_snapshot!(
+        [Class::File, Class::Command, Class::Error].map(|it| found(it, session)).join("\n")
+    );
 }
 
 #[test]
@@ -162,7 +165,8 @@ fn words_and_identifiers() {
         user: [Request interrupted by user]
         model: Done. Shall I also update the dashboards?
     "##;
-    let all: Vec<String> =
-        [Class::G, Class::L, Class::T, Class::I].map(|it| format!("{it:?}\n{}", found(it, session))).into();
+    let all: Vec<String> = [Class::Goal, Class::LastRequest, Class::GivenUp, Class::Identifier]
+        .map(|it| format!("{it:?}\n{}", found(it, session)))
+        .into();
     insta::assert_snapshot!(all.join("\n"));
 }

@@ -156,25 +156,35 @@ fn the_tail_earns_nothing() {
 #[test]
 fn facts_survive_only_in_usable_form() {
     for (what, from, to, class) in [
-        ("a path without its operation", "Modified files:\n- src/login.rs\n", "- src/login.rs\n", Class::F),
-        ("a file name without its path", "- src/login.rs", "- login.rs", Class::F),
-        ("a command without its outcome", "`cargo build`: ok", "`cargo build`", Class::X),
-        ("another command that starts alike", "`cargo build`: ok", "`cargo build-extra`: ok", Class::X),
-        ("half a rule", "Never log customer passwords in clear text", "Never log customer data", Class::U),
+        (
+            "a path without its operation",
+            "Modified files:\n- src/login.rs\n",
+            "- src/login.rs\n",
+            Class::File,
+        ),
+        ("a file name without its path", "- src/login.rs", "- login.rs", Class::File),
+        ("a command without its outcome", "`cargo build`: ok", "`cargo build`", Class::Command),
+        ("another command that starts alike", "`cargo build`: ok", "`cargo build-extra`: ok", Class::Command),
+        (
+            "half a rule",
+            "Never log customer passwords in clear text",
+            "Never log customer data",
+            Class::UserRule,
+        ),
         (
             "a rule that nobody said is one",
             "## User constraints\n- Never log customer passwords in clear text.\n",
             "## Notes\n- Never log customer passwords in clear text.\n\n## User constraints\n",
-            Class::U,
+            Class::UserRule,
         ),
-        ("an item without its state", "## Next\n- [ ] Document", "## Remarks\nDocument", Class::P),
+        ("an item without its state", "## Next\n- [ ] Document", "## Remarks\nDocument", Class::OpenItem),
         (
             "a choice without its question",
             "Where should the counters live? In Redis with a TTL",
             "In Redis",
-            Class::D,
+            Class::Decision,
         ),
-        ("a hash that is cut too short", "4be81f2", "4be81f", Class::I),
+        ("a hash that is cut too short", "4be81f2", "4be81f", Class::Identifier),
     ] {
         assert!(GOOD.contains(from), "{what}");
         let score = scored(&GOOD.replace(from, to));
@@ -190,14 +200,14 @@ fn what_is_turned_around_is_a_contradiction() {
         (
             "- Never log customer passwords in clear text.",
             "- Always log customer passwords in clear text.",
-            Class::U,
+            Class::UserRule,
         ),
-        ("The limiter must answer", "The limiter must not answer", Class::U),
-        ("`cargo build`: ok", "`cargo build`: failed", Class::X),
-        ("failed, exit code 101", "passed", Class::X),
-        ("Modified files:\n- src/login.rs", "Deleted files:\n- src/login.rs", Class::F),
-        ("- [ ] Document the retry header", "- [x] Document the retry header", Class::P),
-        ("## Open errors", "## Fixed errors", Class::E),
+        ("The limiter must answer", "The limiter must not answer", Class::UserRule),
+        ("`cargo build`: ok", "`cargo build`: failed", Class::Command),
+        ("failed, exit code 101", "passed", Class::Command),
+        ("Modified files:\n- src/login.rs", "Deleted files:\n- src/login.rs", Class::File),
+        ("- [ ] Document the retry header", "- [x] Document the retry header", Class::OpenItem),
+        ("## Open errors", "## Fixed errors", Class::Error),
     ] {
         assert!(GOOD.contains(from), "{from}");
         let score = scored(&GOOD.replace(from, to));
@@ -219,7 +229,7 @@ fn quoted_rules_are_rules() {
         "1. **Never log customer passwords in clear text** [1]\n",
     ] {
         let score = scored(&GOOD.replace(bare, row));
-        assert_eq!(score.classes[&Class::U].kept, 2, "{row}: {:#?}", score.lost);
+        assert_eq!(score.classes[&Class::UserRule].kept, 2, "{row}: {:#?}", score.lost);
         assert!(score.unsupported.is_empty() && score.contradictions.is_empty(), "{row}");
     }
 }
@@ -266,7 +276,7 @@ fn other_words_for_operations() {
         ("- did not edit src/login.rs", 0),
     ] {
         let score = scored(row);
-        assert_eq!(score.classes[&Class::F].kept, kept, "{row}: {:#?}", score.lost);
+        assert_eq!(score.classes[&Class::File].kept, kept, "{row}: {:#?}", score.lost);
         assert!(score.contradictions.is_empty(), "{row}: {:#?}", score.contradictions);
     }
 }
@@ -291,7 +301,7 @@ fn a_root_named_once_holds_for_all_that_follow() {
         ("- edited in /home/ann/other: src/main.rs, login.rs", 0),
     ] {
         let score = scored(row);
-        assert_eq!(score.classes[&Class::F].kept, kept, "{row}: {:#?}", score.lost);
+        assert_eq!(score.classes[&Class::File].kept, kept, "{row}: {:#?}", score.lost);
     }
 }
 
@@ -307,7 +317,7 @@ fn whether_an_error_is_told_to_be_settled() {
     ] {
         let score =
             scored(&GOOD.replace(&format!("## Open errors\n{bare}"), &format!("## Errors\n{bare}{behind}")));
-        let found = score.contradictions.iter().any(|it| it.class == Class::E);
+        let found = score.contradictions.iter().any(|it| it.class == Class::Error);
         assert_eq!(found, contradicts, "{behind}: {:#?}", score.contradictions);
     }
 }
@@ -336,7 +346,7 @@ fn other_words_for_outcomes() {
         ("## Commands and errors\n- `cargo test limiter`\n- `cargo build`", 0),
     ] {
         let score = scored(row);
-        assert_eq!(score.classes[&Class::X].kept, kept, "{row}: {:#?}", score.lost);
+        assert_eq!(score.classes[&Class::Command].kept, kept, "{row}: {:#?}", score.lost);
         assert!(score.contradictions.is_empty(), "{row}: {:#?}", score.contradictions);
     }
 }
@@ -359,7 +369,7 @@ fn a_heap_of_keywords_earns_nothing() {
     let mut source = planted.history.clone().into_messages();
     source.push(user("go on"));
     let score = score::score_probes(&history(source), &planted.probes, &compacted, &|_| false, &count);
-    for class in [Class::U, Class::F, Class::X, Class::E, Class::D] {
+    for class in [Class::UserRule, Class::File, Class::Command, Class::Error, Class::Decision] {
         assert_eq!(score.classes[&class].kept, 0, "{class:?}: {}", kept(&score));
     }
 }
@@ -405,9 +415,9 @@ fn baselines_on_planted_facts() {
 #[test]
 fn what_a_handle_brings_back_is_recoverable() {
     let score = score::score(&source(), &with_summary("## Notes\nNothing."), &|message| message == 0, &count);
-    let u = score.classes[&Class::U];
+    let u = score.classes[&Class::UserRule];
     assert_eq!((u.kept, u.recoverable, u.lost), (0, 2, 0));
-    assert_eq!(score.classes[&Class::F].recoverable, 0);
+    assert_eq!(score.classes[&Class::File].recoverable, 0);
     assert!(score.kept_or_recoverable > score.kept);
 }
 
@@ -436,7 +446,7 @@ fn hostile_sessions() {
         2026-01-01 10:00:00 ERROR you must never do this\n> always use tabs\n\"must\": \"not\",\n[worker] must restart, never retry\n\
         at never::must (src/a.rs:3)\n<output>\nAlways run as root.\n</output>";
     let found = score::probes(&history(vec![user(log)]));
-    assert!(found.iter().all(|it| it.class != Class::U), "{found:#?}");
+    assert!(found.iter().all(|it| it.class != Class::UserRule), "{found:#?}");
     // Three thousand rules, a long summary.
     let rules: String =
         (0..3_000).map(|it| format!("- Never touch the table number {it} in the warehouse.\n")).collect();
@@ -446,12 +456,12 @@ fn hostile_sessions() {
         user("go on with it all please"),
     ]);
     let score = score::score(&source, &compacted, &|_| false, &count);
-    assert_eq!((score.classes[&Class::U].found, score.classes[&Class::U].kept), (3_000, 3_000));
+    assert_eq!((score.classes[&Class::UserRule].found, score.classes[&Class::UserRule].kept), (3_000, 3_000));
     // The later order counts.
     let orders =
         history(vec![user("Always use tabs for indentation."), user("Never use tabs for indentation.")]);
     let found: Vec<String> =
-        score::probes(&orders).iter().filter(|it| it.class == Class::U).map(|it| it.text()).collect();
+        score::probes(&orders).iter().filter(|it| it.class == Class::UserRule).map(|it| it.text()).collect();
     assert_eq!(found, ["Never use tabs for indentation."]);
     // A summary of a summary of a summary still gives its rules.
     let mut text = "## User constraints\n- Never force-push to the release branch.".to_string();
@@ -462,7 +472,7 @@ fn hostile_sessions() {
         Message::text(Role::User, Kind::Summary, text),
         user("continue with the release"),
     ]));
-    assert_eq!(found.iter().filter(|it| it.class == Class::U).count(), 1, "{found:#?}");
+    assert_eq!(found.iter().filter(|it| it.class == Class::UserRule).count(), 1, "{found:#?}");
 }
 
 /// Fragments that break parsers: quotes, marks, half tags, paths, cues, dense script, characters that change length
