@@ -510,7 +510,7 @@ fn every_session_is_carried_to_every_agent() {
     let mut names: Vec<_> = fs::read_dir(&folder).unwrap().map(|it| it.unwrap().path()).collect();
     names.retain(|it| it.extension().is_some_and(|it| it != "py"));
     names.sort();
-    assert_eq!(names.len(), 10);
+    assert_eq!(names.len(), 11);
     let each = |agent: &str| {
         for path in &names {
             // The default; and, from an agent's own session, one whose summary stands behind the user's words.
