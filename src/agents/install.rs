@@ -23,10 +23,8 @@ pub struct Registration {
     /// The settings files: where the server stands, where the hooks do.
     pub files: fn(env: &Env, config: &Path) -> (PathBuf, PathBuf),
     pub style: Style,
-    /// The hook events that are used.
-    pub events: &'static [&'static str],
-    /// What the hooks do and cost.
-    pub hooks_explained: [&'static str; 3],
+    /// The events at which we are called, with what each does and costs. In settings they are named; a plugin has its own.
+    pub events: &'static [(&'static str, &'static str)],
     /// What changes when we compact in its place, and how to leave that; nothing where settings and files of ours cannot
     /// bring that about.
     pub seat_explained: Option<[&'static str; 3]>,
@@ -40,6 +38,8 @@ pub struct Registration {
     pub prompts: Option<fn(env: &Env, config: &Path) -> PathBuf>,
     /// Whether the seat can compact at the end of a turn from a share of the window on.
     pub has_threshold: bool,
+    /// The status line that it can be told to show.
+    pub status_line: Option<StatusLine>,
     /// What the user should know after installing.
     pub note: fn(&Wanted) -> Option<&'static str>,
 }
@@ -67,6 +67,12 @@ pub enum SeatSetting {
     Switch(&'static str),
 }
 
+/// A command in JSON settings that prints a status line.
+pub struct StatusLine {
+    pub key: &'static str,
+    pub value: fn(program: &Path) -> Value,
+}
+
 /// Code in a folder, so many folders down, that holds the word.
 pub struct Plugins {
     pub folder: fn(env: &Env, config: &Path) -> PathBuf,
@@ -84,6 +90,8 @@ pub struct Wanted {
     pub seat: bool,
     /// Percent of the window from which the agent shall compact at the end of a turn; 0: only when it wants to.
     pub compact_at: u8,
+    /// Whether the agent shall show our status line. One of an earlier install stays either way.
+    pub status_line: bool,
     /// Whether the agent shall run the tools without asking.
     pub trust: bool,
     /// Whether what stands there under our name is known to be ours.
@@ -124,6 +132,9 @@ pub fn is_our_file(text: &str) -> bool {
     text.get(..400.min(text.len())).unwrap_or(text).to_lowercase().contains(MARK)
         || text.contains("\"./seat.ts\"")
 }
+
+/// When the reminder speaks, and how to switch it off.
+pub(super) const REMINDER: &str = "one line when the context passes 80 %, or is half full and the provider's cache has expired (off with [hooks] reminder = false)";
 
 /// How an agent is registered with.
 ///
@@ -191,20 +202,21 @@ pub fn install(env: &Env, config: &Path, of: &Registration, wanted: &Wanted) -> 
                 let mut text = without_hooks(text, of);
                 if wanted.hooks {
                     text = section_of(&text, &[], "hooks", "{}", made)?;
-                    for event in of.events {
+                    for (event, _) in of.events {
                         text = section_of(&text, &["hooks"], event, "[]", made)?;
                         text = settings::push(&text, &["hooks", event], &hook(&wanted.program).to_string())?;
                     }
                 }
                 match seat {
-                    _ if !wanted.seat => Some(text),
-                    SeatSetting::Switch(variable) => switched_on(&text, variable, made),
+                    _ if !wanted.seat => {}
+                    SeatSetting::Switch(variable) => text = switched_on(&text, variable, made)?,
                     SeatSetting::Hook { event, hook } => {
                         text = section_of(&text, &[], "hooks", "{}", made)?;
                         text = section_of(&text, &["hooks"], event, "[]", made)?;
-                        settings::push(&text, &["hooks", event], &hook(&wanted.program).to_string())
+                        text = settings::push(&text, &["hooks", event], &hook(&wanted.program).to_string())?;
                     }
                 }
+                with_status_line(text, of, wanted)
             })?;
         }
         Style::Plugin { section, server: entry, text } => {
@@ -270,6 +282,44 @@ fn switched_on(text: &str, variable: &str, made: &mut Vec<String>) -> Option<Str
     settings::insert(&text, &["env"], variable, "\"1\"")
 }
 
+/// Settings with our status line, where it is wanted or was installed before; another one stays.
+fn with_status_line(text: String, of: &Registration, wanted: &Wanted) -> Option<String> {
+    let Some(StatusLine { key, value }) = &of.status_line else { return Some(text) };
+    let value = value(&wanted.program).to_string();
+    let set = match settings::get(&text, &[key]) {
+        Some(it) => it != value && is_our_status_line(it),
+        None => wanted.status_line,
+    };
+    if !set {
+        return Some(text);
+    }
+    let text = settings::remove(&text, &[key]).unwrap_or(text);
+    settings::insert(&text, &[], key, &value)
+}
+
+fn without_status_line(text: String, of: &Registration) -> String {
+    match &of.status_line {
+        Some(it) if settings::get(&text, &[it.key]).is_some_and(is_our_status_line) => {
+            settings::remove(&text, &[it.key]).unwrap_or(text)
+        }
+        _ => text,
+    }
+}
+
+fn is_our_status_line(value: &str) -> bool {
+    let value: Option<Value> = serde_json::from_str(value).ok();
+    let command = value.as_ref().and_then(|it| it["command"].as_str()).unwrap_or_default();
+    command.ends_with(" statusline") && command.contains(NAME)
+}
+
+/// The settings that name another status line than ours, if they do.
+pub fn other_status_line(env: &Env, config: &Path, of: &Registration) -> Option<PathBuf> {
+    let key = of.status_line.as_ref()?.key;
+    let (_, path) = (of.files)(env, config);
+    let text = text_of(&path).ok().flatten()?;
+    settings::get(&text, &[key]).is_some_and(|it| !is_our_status_line(it)).then_some(path)
+}
+
 /// What uninstalling changes; `made` is what installing had to make.
 pub fn uninstall(env: &Env, config: &Path, of: &Registration, made: &Made) -> Result<Vec<Change>> {
     let (server, hooks) = (of.files)(env, config);
@@ -289,7 +339,7 @@ pub fn uninstall(env: &Env, config: &Path, of: &Registration, made: &Made) -> Re
             Style::Plugin { .. } if path == hooks => String::new(),
             Style::Json { section, .. } | Style::Plugin { section, .. } => {
                 settings::check(&before).map_err(|error| error.at(path.display().to_string(), None))?;
-                let text = without_hooks(&before, of);
+                let text = without_status_line(without_hooks(&before, of), of);
                 settings::remove(&text, &[section, NAME]).unwrap_or(text)
             }
         };
@@ -358,8 +408,9 @@ pub fn installed(env: &Env, config: &Path, of: &Registration) -> (bool, bool) {
         }
         Style::Json { section, .. } => {
             let hooks = text(&hooks);
-            let ours =
-                |event: &&str| settings::elements(&hooks, &["hooks", event]).iter().any(|it| is_ours(it));
+            let ours = |(event, _): &(&str, &str)| {
+                settings::elements(&hooks, &["hooks", event]).iter().any(|it| is_ours(it))
+            };
             (settings::get(&text(&server), &[section, NAME]).is_some(), of.events.iter().any(ours))
         }
     }
@@ -433,7 +484,7 @@ fn without_hooks(text: &str, of: &Registration) -> String {
         Style::Json { .. } | Style::Toml | Style::Plugin { .. } => None,
     };
     let mut text = text.to_owned();
-    for event in of.events.iter().chain(seat) {
+    for event in of.events.iter().map(|it| &it.0).chain(seat) {
         text = settings::remove_elements(&text, &["hooks", event], is_ours);
     }
     text
@@ -480,7 +531,7 @@ fn toml_change(path: &Path, of: &Registration, wanted: &Wanted, made: &mut Made)
         format!("[mcp_servers.{NAME}]\ncommand = {}\nargs = [\"serve\", \"--stdio\"]\n", quoted(&program));
     if wanted.hooks {
         let command = quoted(&command(&wanted.program));
-        for event in of.events {
+        for (event, _) in of.events {
             block.push_str(&format!(
                 "[[hooks.{event}]]\n[[hooks.{event}.hooks]]\ntype = \"command\"\ncommand = {command}\ntimeout = 10\n"
             ));
@@ -580,7 +631,16 @@ mod tests {
     fn round(env: &Env, config: &Path, agent: AgentRef, hooks: bool, seat: bool) -> Vec<PathBuf> {
         let of = registration(agent).unwrap();
         let program = "/opt/my tools/epitome".into();
-        let wanted = Wanted { program, hooks, seat, trust: false, ours: false, offline: true, compact_at: 0 };
+        let wanted = Wanted {
+            program,
+            hooks,
+            seat,
+            trust: false,
+            ours: false,
+            offline: true,
+            compact_at: 0,
+            status_line: true,
+        };
         let write = |changes: &[Change]| {
             for it in changes {
                 match &it.after {
@@ -670,6 +730,7 @@ mod tests {
                 ours: false,
                 offline: true,
                 compact_at: 0,
+                status_line: true,
             };
             let error = install(&env, home.path(), of, &wanted).unwrap_err();
             assert!(error.full().contains("by hand"), "{agent:?} {error}");
@@ -688,6 +749,7 @@ mod tests {
             ours: false,
             offline: true,
             compact_at: 0,
+            status_line: true,
         };
         for (agent, text) in [
             ("claude-code", "{\"a\":"),

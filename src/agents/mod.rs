@@ -30,6 +30,7 @@ pub mod reach;
 pub mod seat;
 pub mod sections;
 pub mod settings;
+pub mod statusline;
 
 pub use codex::gateway;
 

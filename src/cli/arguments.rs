@@ -51,8 +51,8 @@ pub struct Arguments {
 }
 
 /// Commands that `--help` lists below the others.
-const MORE: [&str; 9] =
-    ["cost", "split", "compare", "score", "report", "handoff", "memory", "profiles", "watch"];
+const MORE: [&str; 10] =
+    ["cost", "split", "compare", "score", "report", "handoff", "memory", "profiles", "watch", "statusline"];
 
 impl Arguments {
     /// Reads the command line of this process.
@@ -65,7 +65,7 @@ impl Arguments {
         let mut more = String::from("More commands:\n");
         for name in MORE {
             let about = command.find_subcommand(name).and_then(clap::Command::get_about);
-            more.push_str(&format!("  {name:<10} {}\n", about.map(ToString::to_string).unwrap_or_default()));
+            more.push_str(&format!("  {name:<11}{}\n", about.map(ToString::to_string).unwrap_or_default()));
             command = command.mut_subcommand(name, |it| it.hide(true));
         }
         command.after_help(more)
@@ -86,9 +86,9 @@ impl Arguments {
         matches!(&self.command, Some(Command::Serve(it)) if it.http.is_some())
     }
 
-    /// Whether an agent's hook calls: then nothing may fail.
+    /// Whether an agent calls that shows or obeys what comes back: then nothing may fail.
     pub fn is_hook(&self) -> bool {
-        matches!(self.command, Some(Command::Hook))
+        matches!(self.command, Some(Command::Hook | Command::Statusline))
     }
 
     /// `--now`, in milliseconds since 1970.
@@ -153,6 +153,8 @@ pub enum Command {
     Profiles(ProfilesArgs),
     /// Report when a session passes a profile's threshold
     Watch(WatchArgs),
+    /// Print a status line for Claude Code, from its JSON on standard input
+    Statusline,
     /// What the agents' hooks call; reads the agent's JSON
     #[command(hide = true)]
     Hook,

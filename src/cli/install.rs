@@ -36,6 +36,9 @@ pub struct InstallArgs {
     /// Claude Code in a terminal: also compact at the end of a turn that leaves so much of the window used (off without)
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..100), conflicts_with = "no_seat")]
     compact_at: Option<u8>,
+    /// Claude Code: show how full the context is in its status line; your own status line is never replaced
+    #[arg(long)]
+    statusline: bool,
     /// Only show what would change
     #[arg(long)]
     dry_run: bool,
@@ -52,7 +55,7 @@ pub struct UninstallArgs {
 }
 
 pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Screen<'_>) -> Result<u8> {
-    let program = program()?;
+    let program = program(config)?;
     if let Some((file, text)) = install::snippet(&arguments.agent, &program) {
         if !screen.json(&json!({ "contract": CONTRACT, "file": file, "text": text }))? {
             screen.note(&format!("add this to {file}:"))?;
@@ -61,12 +64,16 @@ pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
         return Ok(0);
     }
     let can = |which: fn(&Registration) -> bool| agents::names(|it| it.registration().is_some_and(which));
-    let compacts_at = can(|it| it.has_threshold);
-    let takes_it =
-        agents::named(&arguments.agent).and_then(|it| it.registration()).is_some_and(|it| it.has_threshold);
-    if arguments.compact_at.is_some() && !takes_it {
-        let what = format!("--compact-at: expected {compacts_at}, found {}", arguments.agent);
-        return Err(Error::new(Kind::Arguments, what));
+    let registered = agents::named(&arguments.agent).and_then(|it| it.registration());
+    let options: [(&str, bool, fn(&Registration) -> bool); 2] = [
+        ("--compact-at", arguments.compact_at.is_some(), |it| it.has_threshold),
+        ("--statusline", arguments.statusline, |it| it.status_line.is_some()),
+    ];
+    for (option, given, takes_it) in options {
+        if given && !registered.is_some_and(takes_it) {
+            let what = format!("{option}: expected {}, found {}", can(takes_it), arguments.agent);
+            return Err(Error::new(Kind::Arguments, what));
+        }
     }
     if arguments.agent == pi::NAME {
         return install_pi(config, Some(&program), arguments.dry_run, screen);
@@ -95,6 +102,7 @@ pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
         offline: config.summarizers.is_offline(),
         ours,
         compact_at: arguments.compact_at.unwrap_or(0),
+        status_line: arguments.statusline,
     };
     let (mut changes, mut made) = install::install(&config.agents, &folder(config), of, &wanted)?;
     match (&arguments.gateway, changes.first_mut()) {
@@ -108,31 +116,25 @@ pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
         changes.extend(prompts(config, agent, of, &mut made)?);
     }
     if !arguments.dry_run {
-        // What was made is known before it is made.
-        let mut all = records(config);
-        let of_agent = all.entry(agent.name().to_owned()).or_default();
-        for (file, sections) in made {
-            let known = of_agent.entry(file).or_default();
-            known.extend(sections.into_iter().filter(|it| !known.contains(it)).collect::<Vec<_>>());
-        }
-        writable(&changes)?;
-        let before = records(config);
-        write_records(config, &all)?;
-        if let Err(error) = apply(&changes) {
-            write_records(config, &before)?;
-            return Err(error);
-        }
+        put_in(config, agent.name(), &changes, made)?;
     }
     show(screen, &changes, arguments.dry_run)?;
     if agent.has_gateway() && arguments.no_seat {
         gateway::leave(config, arguments.dry_run, screen)?;
     }
+    let other = install::other_status_line(&config.agents, &folder(config), of).filter(|_| wanted.status_line);
+    if let Some(path) = other {
+        tracing::warn!(
+            "{} has a status line of its own, which stays; let it run `epitome statusline` to show ours in it",
+            path.display()
+        );
+    }
     if screen.json {
         return Ok(0);
     }
     if wanted.hooks {
-        for line in of.hooks_explained {
-            screen.note(&format!("hook  {line}"))?;
+        for (event, what) in of.events {
+            screen.note(&format!("hook  {event}: {what}"))?;
         }
     }
     if wanted.seat {
@@ -156,8 +158,7 @@ pub(super) fn uninstall(config: &Config, arguments: &UninstallArgs, screen: &mut
         return install_pi(config, None, arguments.dry_run, screen);
     }
     let (agent, of) = named(&arguments.agent)?;
-    let mut all = records(config);
-    let made = all.remove(agent.name()).unwrap_or_default();
+    let made = records(config).remove(agent.name()).unwrap_or_default();
     let mut changes = install::uninstall(&config.agents, &folder(config), of, &made)?;
     let prompts = of.prompts.map(|it| it(&config.agents, &folder(config)));
     for path in made.keys().map(PathBuf::from).filter(|it| it.parent() == prompts.as_deref()) {
@@ -170,9 +171,7 @@ pub(super) fn uninstall(config: &Config, arguments: &UninstallArgs, screen: &mut
         gateway::take_out(config, &mut changes, made_file);
     }
     if !arguments.dry_run {
-        writable(&changes)?;
-        apply(&changes)?;
-        write_records(config, &all)?;
+        take_out(config, agent.name(), &changes)?;
     }
     show(screen, &changes, arguments.dry_run)?;
     if agent.has_gateway() {
@@ -196,9 +195,10 @@ fn install_pi(config: &Config, program: Option<&Path>, dry_run: bool, screen: &m
         return Err(Error::new(Kind::Refused, what).at(path.display().to_string(), None));
     }
     let changes = vec![Change { path, before, after: program.map(|_| text) }];
-    if !dry_run {
-        writable(&changes)?;
-        apply(&changes)?;
+    match program {
+        _ if dry_run => {}
+        Some(_) => put_in(config, pi::NAME, &changes, Made::new())?,
+        None => take_out(config, pi::NAME, &changes)?,
     }
     show(screen, &changes, dry_run)?;
     if !screen.json && program.is_some() {
@@ -239,10 +239,22 @@ fn named(name: &str) -> Result<(AgentRef, &'static Registration)> {
     })
 }
 
-/// This program, absolute, as it was called: not what a link to it points to, which an update would move.
-fn program() -> Result<PathBuf> {
-    std::env::current_exe()
-        .map_err(|error| Error::new(Kind::Io, "asking where this program lies").because(error))
+/// This program's path as it was called: the link of a version manager, not what it points to, which an update moves.
+fn program(config: &Config) -> Result<PathBuf> {
+    let real = std::env::current_exe()
+        .map_err(|error| Error::new(Kind::Io, "asking where this program lies").because(error))?;
+    let called = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
+    let cwd = &config.environment.cwd;
+    let places = match called.components().count() {
+        0 | 1 => config.agents.path.iter().map(|it| cwd.join(it).join(&called)).collect(),
+        _ => vec![cwd.join(&called)],
+    };
+    let target = std::fs::canonicalize(&real).ok();
+    let same = |it: &PathBuf| target.is_some() && std::fs::canonicalize(it).ok() == target;
+    // What is installed is known by our name in it.
+    let named = |it: &PathBuf| it.to_string_lossy().contains(install::NAME);
+    let found = places.into_iter().filter(named).find(same);
+    Ok(found.map_or(real, |it| it.components().collect()))
 }
 
 /// The folder of the user's configurations.
@@ -250,23 +262,77 @@ fn folder(config: &Config) -> PathBuf {
     config.config_dir.parent().map_or_else(|| config.config_dir.clone(), PathBuf::from)
 }
 
+/// What installing made, by agent; under [`FOLDERS`], the folders that it made for any of them.
 type Records = BTreeMap<String, Made>;
+
+const FOLDERS: &str = "folders";
+
+/// Makes the changes, and notes before what is about to be made; if one fails, neither.
+fn put_in(config: &Config, agent: &str, changes: &[Change], made: Made) -> Result<()> {
+    writable(changes)?;
+    let (before, mut all) = (records(config), records(config));
+    let of_agent = all.entry(agent.to_owned()).or_default();
+    for (file, sections) in made {
+        let known = of_agent.entry(file).or_default();
+        known.extend(sections.into_iter().filter(|it| !known.contains(it)).collect::<Vec<_>>());
+    }
+    let files = changes.iter().filter(|it| it.after.is_some()).map(|it| target(&it.path));
+    let folders = all.entry(FOLDERS.to_owned()).or_default();
+    for file in files.chain([config.data_dir.join("installed.json")]) {
+        for folder in file.ancestors().skip(1).take_while(|it| !it.exists()) {
+            folders.entry(folder.display().to_string()).or_default();
+        }
+    }
+    let folders = folders.clone();
+    write_records(config, &all)?;
+    let done = apply(changes);
+    let mut after = if done.is_ok() { all } else { before };
+    after.insert(FOLDERS.to_owned(), folders);
+    settle(config, after)?;
+    done
+}
+
+/// Makes the changes that take an agent's registration out, and removes the folders that were made for it.
+fn take_out(config: &Config, agent: &str, changes: &[Change]) -> Result<()> {
+    writable(changes)?;
+    apply(changes)?;
+    let mut all = records(config);
+    all.remove(agent);
+    settle(config, all)
+}
 
 fn records(config: &Config) -> Records {
     let text = std::fs::read_to_string(config.data_dir.join("installed.json")).unwrap_or_default();
     serde_json::from_str(&text).unwrap_or_default()
 }
 
+/// Notes what is installed after a change, without the folders of ours that are empty now: those go.
+fn settle(config: &Config, mut records: Records) -> Result<()> {
+    let path = config.data_dir.join("installed.json");
+    let any = records.keys().any(|it| it != FOLDERS);
+    if !any && path.exists() {
+        std::fs::remove_file(&path).map_err(noting(&path))?;
+    }
+    if let Some(folders) = records.get_mut(FOLDERS) {
+        // The innermost first. One that somebody else uses stays.
+        for folder in folders.keys().rev() {
+            let _ = std::fs::remove_dir(folder);
+        }
+        folders.retain(|it, _| Path::new(it).exists());
+    }
+    if any { write_records(config, &records) } else { Ok(()) }
+}
+
 fn write_records(config: &Config, records: &Records) -> Result<()> {
     let path = config.data_dir.join("installed.json");
-    if records.is_empty() && !path.exists() {
-        return Ok(());
-    }
-    let fail = |error| {
-        Error::new(Kind::Io, "noting what is installed").at(path.display().to_string(), None).because(error)
-    };
-    std::fs::create_dir_all(&config.data_dir).map_err(fail)?;
+    std::fs::create_dir_all(&config.data_dir).map_err(noting(&path))?;
     crate::files::install(&path, history::json::compact(records).as_bytes())
+}
+
+fn noting(path: &Path) -> impl Fn(std::io::Error) -> Error {
+    move |error| {
+        Error::new(Kind::Io, "noting what is installed").at(path.display().to_string(), None).because(error)
+    }
 }
 
 fn differ(it: &&Change) -> bool {
@@ -321,23 +387,8 @@ fn put(path: &Path, text: Option<&str>) -> Result<()> {
             std::fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(fail)?;
             crate::files::install(&path, text.as_bytes())
         }
-        None if path.exists() => {
-            std::fs::remove_file(path).map_err(fail)?;
-            remove_own_folders(path);
-            Ok(())
-        }
+        None if path.exists() => std::fs::remove_file(path).map_err(fail),
         None => Ok(()),
-    }
-}
-
-/// Removes the folders of our name above a file that is gone, and the one they lie in, where they are empty now.
-fn remove_own_folders(path: &Path) {
-    let folders: Vec<&Path> = path.ancestors().skip(1).collect();
-    let Some(own) = folders.iter().take(3).position(|it| it.ends_with("epitome")) else { return };
-    for folder in folders.iter().take(own + 2) {
-        if std::fs::remove_dir(folder).is_err() {
-            return;
-        }
     }
 }
 

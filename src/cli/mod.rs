@@ -28,6 +28,7 @@ mod seat;
 mod serve;
 mod sessions;
 mod split;
+mod statusline;
 mod watch;
 
 use std::io::Write;
@@ -59,6 +60,7 @@ pub fn run(arguments: Arguments, mut config: Config, paint: Paint, out: &mut dyn
     // These do their work without an archive, or with one that is broken.
     match &arguments.command {
         Some(Command::Hook) => return hook::run(config, now, &mut screen),
+        Some(Command::Statusline) => return statusline::run(&config, now, &mut screen),
         Some(Command::Seat(command)) => return seat::run(config, now, command, &mut screen),
         Some(Command::Doctor) => return doctor::run(config, now, &mut screen),
         Some(Command::Install(command)) => return install::install(&config, command, &mut screen),
@@ -105,6 +107,7 @@ pub fn run(arguments: Arguments, mut config: Config, paint: Paint, out: &mut dyn
             | Command::Completions(_)
             | Command::Man(_)
             | Command::Hook
+            | Command::Statusline
             | Command::Seat(_)
             | Command::Doctor
             | Command::Install(_)

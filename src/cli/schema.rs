@@ -5,6 +5,7 @@ use crate::answers::{
     CompactAnswer, CompareAnswer, CostAnswer, EstimateAnswer, HandoffAnswer, PruneAnswer, RestoreAnswer,
     ScoreAnswer, SplitAnswer,
 };
+use crate::engine::statusline::StatusLine;
 use clap::Args;
 use history::error::{Error, Kind, Result};
 
@@ -26,9 +27,10 @@ pub(super) fn run(arguments: &SchemaArgs, screen: &mut Screen<'_>) -> Result<u8>
         "restore" => schemars::schema_for!(RestoreAnswer),
         "handoff" => schemars::schema_for!(HandoffAnswer),
         "score" => schemars::schema_for!(ScoreAnswer),
+        "statusline" => schemars::schema_for!(StatusLine),
         other => {
             let what = format!(
-                "expected a command with --json (estimate, cost, split, prune, compact, compare, restore, handoff, score), found {other:?}"
+                "expected a command with --json (estimate, cost, split, prune, compact, compare, restore, handoff, score, statusline), found {other:?}"
             );
             return Err(Error::new(Kind::Arguments, what));
         }

@@ -170,14 +170,19 @@ pub(crate) fn words(text: &str, most: usize) -> String {
     out
 }
 
-/// Whether compacting now is a good idea, and why.
-fn advice(measured: &Measured<'_>, used: Option<f64>, cost: Option<&NextCost>, now: i64) -> Advice {
-    let expired = cost.is_some_and(|it| it.is_expired(now) && it.pays_after_requests == Some(1));
-    let level = match used {
+/// How urgent a compaction is. `used`: percent of the window; `expired`: the provider's cache is lost anyway.
+pub(super) fn level(used: Option<f64>, expired: bool) -> &'static str {
+    match used {
         Some(it) if it >= NOW => "now",
         Some(it) if it >= SOON || expired && it >= SOON_IF_EXPIRED => "soon",
         Some(_) | None => "room",
-    };
+    }
+}
+
+/// Whether compacting now is a good idea, and why.
+fn advice(measured: &Measured<'_>, used: Option<f64>, cost: Option<&NextCost>, now: i64) -> Advice {
+    let expired = cost.is_some_and(|it| it.is_expired(now) && it.pays_after_requests == Some(1));
+    let level = level(used, expired);
     let messages = measured.history.messages();
     let newest = || messages.iter().rev().take(50);
     let answered: HashSet<&str> = newest().flat_map(Message::outputs).map(|it| &*it.id).collect();

@@ -31,6 +31,7 @@ mod seat_items;
 pub mod seat_log;
 mod spending;
 mod split;
+pub mod statusline;
 mod summarize;
 
 use std::path::PathBuf;

@@ -233,7 +233,7 @@ impl Engine {
 }
 
 /// What a profile keeps, where it says so by a budget.
-fn kept(profile: &Profile, overhead: u64) -> Option<Kept> {
+pub(super) fn kept(profile: &Profile, overhead: u64) -> Option<Kept> {
     match &profile.summarize()?.keep {
         Keep::Budget(it) => {
             Some(Kept { overhead, share: it.share, minimum: it.minimum, maximum: it.maximum })

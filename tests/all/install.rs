@@ -494,3 +494,116 @@ fn the_blocks_to_copy_start_a_server() {
     // Nothing was written.
     assert!(everything(there.path()).is_empty());
 }
+
+#[test]
+fn the_status_line_is_set_where_it_is_wanted_and_no_other_is_there() {
+    let there = home("claude-code");
+    let there = there.path();
+    let settings = || -> Value {
+        serde_json::from_str(&fs::read_to_string(there.join(".claude/settings.json")).unwrap()).unwrap()
+    };
+    round(there, "claude-code", &["--statusline"]);
+    write(there, ".claude/settings.json", "{\n  \"model\": \"x\" // mine\n}\n");
+    round(there, "claude-code", &["--statusline"]);
+    fs::write(there.join(".claude/settings.json"), "{}").unwrap();
+    changed(there, &["install", "claude-code"]);
+    assert_eq!(settings()["statusLine"], Value::Null, "not by itself");
+    changed(there, &["install", "claude-code", "--statusline"]);
+    let command = settings()["statusLine"]["command"].as_str().unwrap().to_owned();
+    assert!(command.ends_with("epitome statusline"), "{command}");
+    assert!(changed(there, &["install", "claude-code"]).is_empty(), "it stays");
+    changed(there, &["uninstall", "claude-code"]);
+    assert_eq!(fs::read_to_string(there.join(".claude/settings.json")).unwrap(), "{}");
+    // The user's own.
+    let own = "{\"statusLine\": {\"type\": \"command\", \"command\": \"~/bin/mine.sh\"}}";
+    write(there, ".claude/settings.json", own);
+    let output = epitome(there, &["install", "claude-code", "--statusline"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("status line of its own, which stays"), "{said}");
+    assert_eq!(settings()["statusLine"]["command"], "~/bin/mine.sh");
+    changed(there, &["uninstall", "claude-code"]);
+    assert_eq!(fs::read_to_string(there.join(".claude/settings.json")).unwrap(), own);
+    assert_eq!(epitome(there, &["install", "codex", "--statusline"]).status.code(), Some(2));
+}
+
+/// What is called through a link, as version managers have it, is registered by that link: an update moves what it points to.
+#[cfg(unix)]
+#[test]
+fn the_path_that_was_called_is_registered() {
+    let there = home("claude-code");
+    let there = there.path();
+    let bin = there.join("shims");
+    fs::create_dir(&bin).unwrap();
+    std::os::unix::fs::symlink(crate::apply::program(), bin.join("epitome")).unwrap();
+    let link = bin.join("epitome").display().to_string();
+    let registered = || {
+        let text = fs::read_to_string(there.join(".claude.json")).unwrap();
+        let all: Value = serde_json::from_str(&text).unwrap();
+        all["mcpServers"]["epitome"]["command"].as_str().unwrap().to_owned()
+    };
+    // By its path, below the directory, and by the PATH.
+    for call in [&*link, "./shims/epitome", "epitome"] {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", &format!("{call} install claude-code")]).current_dir(there);
+        shell.env_clear().env("HOME", there).env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
+        assert!(shell.output().unwrap().status.success(), "{call}");
+        assert_eq!(registered(), link, "{call}");
+        changed(there, &["uninstall", "claude-code"]);
+    }
+}
+
+#[test]
+fn every_hook_that_is_written_is_named() {
+    for agent in ["claude-code", "codex", "gemini-cli"] {
+        let there = home(agent);
+        let output = epitome(there.path(), &["install", agent]);
+        let said = String::from_utf8(output.stdout).unwrap();
+        let text = fs::read_to_string(there.path().join(settings(agent)[1])).unwrap();
+        let hooks = match agent {
+            "codex" => serde_json::to_value(toml::from_str::<toml::Table>(&text).unwrap()).unwrap(),
+            _ => serde_json::from_str(&text).unwrap(),
+        };
+        let events: Vec<&String> = hooks["hooks"].as_object().unwrap().keys().collect();
+        assert!(events.len() >= 4, "{agent}: {events:?}");
+        for event in events {
+            assert!(said.contains(event.as_str()), "{agent}: {event} is not named in\n{said}");
+        }
+    }
+}
+
+/// Every folder below a home.
+fn folders(home: &Path) -> Vec<PathBuf> {
+    let (mut out, mut open) = (Vec::new(), vec![home.to_owned()]);
+    while let Some(folder) = open.pop() {
+        let inside = fs::read_dir(&folder).unwrap().map(|it| it.unwrap().path());
+        open.extend(inside.filter(|it| it.is_dir() && !it.is_symlink()));
+        out.push(folder);
+    }
+    out.sort();
+    out
+}
+
+#[test]
+fn no_folder_that_was_made_is_left() {
+    let there = tempfile::tempdir().unwrap();
+    let there = there.path();
+    for folder in [".claude/skills", ".codex", ".gemini", ".config/opencode", ".pi"] {
+        fs::create_dir_all(there.join(folder)).unwrap();
+    }
+    let before = folders(there);
+    let agents = ["claude-code", "codex", "gemini-cli", "opencode", "pi"];
+    for agent in agents {
+        assert!(epitome(there, &["install", agent]).status.success(), "{agent}");
+    }
+    assert!(epitome(there, &["install", "codex", "--prompts"]).status.success());
+    assert!(folders(there).len() > before.len() + 5);
+    // Somebody else's file keeps its folder.
+    write(there, ".config/opencode/plugins/theirs.js", "");
+    for agent in agents {
+        assert!(epitome(there, &["uninstall", agent]).status.success(), "{agent}");
+    }
+    fs::remove_file(there.join(".config/opencode/plugins/theirs.js")).unwrap();
+    fs::remove_dir(there.join(".config/opencode/plugins")).unwrap();
+    // An empty folder of the user's own stays.
+    assert_eq!(folders(there), before);
+}

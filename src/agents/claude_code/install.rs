@@ -6,7 +6,10 @@ use serde_json::{Value, json};
 
 use super::folder;
 use crate::agents::Env;
-use crate::agents::install::{Plugins, Registration, SeatSetting, Style, Wanted, command, with_program};
+use crate::agents::install::{
+    Plugins, REMINDER, Registration, SeatSetting, StatusLine, Style, Wanted, command, with_program,
+};
+use crate::agents::reach::quoted;
 
 pub(super) static REGISTRATION: Registration = Registration {
     program: "claude",
@@ -16,11 +19,15 @@ pub(super) static REGISTRATION: Registration = Registration {
         None => (env.home.join(".claude.json"), env.home.join(".claude/settings.json")),
     },
     style: Style::Json { section: "mcpServers", server, hook, seat: SeatSetting::Switch(FUNCTION_HOOKS) },
-    events: &["SessionStart", "PreCompact", "PostCompact", "UserPromptSubmit", "PostToolUse"],
-    hooks_explained: [
-        "before a compaction: archives the session and names what must survive (at most 1,000 tokens; under 2 s)",
-        "after it: adds what the summary left out, once (at most 1,500 tokens)",
-        "each turn: one line when the context passes 80 % (a few milliseconds; off with [hooks] reminder = false)",
+    events: &[
+        (
+            "SessionStart",
+            "notes which session it is; after a compaction, adds what the summary left out, once (at most 1,500 tokens)",
+        ),
+        ("PreCompact", "archives the session and names what must survive (at most 1,000 tokens; under 2 s)"),
+        ("PostCompact", "remembers the summary (no tokens)"),
+        ("UserPromptSubmit", REMINDER),
+        ("PostToolUse", "the same, within a turn"),
     ],
     seat_explained: Some([
         "/compact and automatic compaction are answered by Epitome, at once, from the next start of Claude Code; no model is asked",
@@ -32,6 +39,7 @@ pub(super) static REGISTRATION: Registration = Registration {
     by_hand: "claude mcp remove epitome",
     prompts: None,
     has_threshold: true,
+    status_line: Some(StatusLine { key: "statusLine", value: status_line }),
     note: |_| None,
 };
 
@@ -49,6 +57,12 @@ fn server(wanted: &Wanted) -> Value {
 /// With a timeout in seconds.
 fn hook(program: &Path) -> Value {
     json!({ "hooks": [{"type": "command", "command": command(program), "timeout": 10}] })
+}
+
+/// Run again every minute though nothing happened: it says minutes.
+fn status_line(program: &Path) -> Value {
+    let command = format!("{} statusline", quoted(&program.to_string_lossy()));
+    json!({"type": "command", "command": command, "refreshInterval": 60})
 }
 
 /// The plugin in its folder, found at its next start without a command. `compact_at`: percent of the window from which the

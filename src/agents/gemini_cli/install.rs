@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::{home, seat};
-use crate::agents::install::{NAME, Registration, SeatSetting, Style, Wanted, command};
+use crate::agents::install::{NAME, REMINDER, Registration, SeatSetting, Style, Wanted, command};
 use crate::agents::reach::quoted;
 
 pub(super) static REGISTRATION: Registration = Registration {
@@ -18,11 +18,10 @@ pub(super) static REGISTRATION: Registration = Registration {
         hook,
         seat: SeatSetting::Hook { event: "AfterAgent", hook: seat_hook },
     },
-    events: &["SessionStart", "PreCompress", "BeforeAgent"],
-    hooks_explained: [
-        "before a compression check: archives the session (no tokens; runs every turn, nothing is stored twice)",
-        "each turn: one line when the context passes 80 % (off with [hooks] reminder = false)",
-        "at the start: notes which session it is (prints nothing)",
+    events: &[
+        ("SessionStart", "notes which session it is (prints nothing)"),
+        ("PreCompress", "archives the session (no tokens; runs every turn, nothing is stored twice)"),
+        ("BeforeAgent", REMINDER),
     ],
     seat_explained: Some([
         "Epitome compacts at the end of a turn above the threshold, or with /epitome:compact; /compress stays Gemini CLI's own",
@@ -34,6 +33,7 @@ pub(super) static REGISTRATION: Registration = Registration {
     by_hand: "gemini mcp remove -s user epitome",
     prompts: None,
     has_threshold: false,
+    status_line: None,
     note: |wanted| {
         let asks = "Gemini CLI asks before each call, and offers no tools with -p: --trust lets them run.";
         (!wanted.trust).then_some(asks)

@@ -12,11 +12,14 @@ pub(super) static REGISTRATION: Registration = Registration {
     folder: |_, config| config.join("opencode"),
     files: |_, config| files(config),
     style: Style::Plugin { section: "mcp", server, text: include_str!("plugin.js") },
-    events: &[],
-    hooks_explained: [
-        "before a compaction: archives the session, adds sections and what must survive to its prompt (under 2 s)",
-        "after it: remembers the summary (no tokens)",
-        "it is a plugin: OpenCode tries an npm install at each start when there is one (slow without a network)",
+    events: &[
+        ("chat.message", "notes which session it is (prints nothing)"),
+        (
+            "experimental.session.compacting",
+            "archives the session, adds sections and what must survive to the prompt (under 2 s)",
+        ),
+        ("session.compacted", "remembers the summary (no tokens)"),
+        ("start", "OpenCode tries an npm install when there is a plugin (slow without a network)"),
     ],
     seat_explained: Some([
         "/compact and automatic compaction use Epitome's summary; the model is still asked for one word",
@@ -32,6 +35,7 @@ pub(super) static REGISTRATION: Registration = Registration {
     by_hand: "take \"epitome\" out of \"mcp\"",
     prompts: None,
     has_threshold: false,
+    status_line: None,
     note: |_| None,
 };
 
