@@ -51,7 +51,7 @@ impl Engine {
         let state = serde_json::to_string(&state)
             .map_err(|error| Error::new(Kind::Bug, "keeping a preview").because(error))?;
         let scope = self.scope(&opened.session.history);
-        Ok(Some(self.store.put_ask(&scope, &state, self.now)?.as_str().to_owned()))
+        Ok(Some(self.store.put_preview(&scope, &state, self.now)?.as_str().to_owned()))
     }
 
     /// Whether `--apply` would find the session where its agent keeps sessions.

@@ -503,6 +503,9 @@ pub trait Store: Send + Sync {
     /// Keeps the state of a host-run talk until the answer comes, for 24 hours.
     fn put_ask(&self, scope: &Scope, state: &str, at: i64) -> Result<Handle>;
 
+    /// The same for a preview, which is shown all the same: a store that another process holds is not waited for.
+    fn put_preview(&self, scope: &Scope, state: &str, at: i64) -> Result<Handle>;
+
     /// That state; [`Kind::Refused`] when it expired.
     fn ask(&self, scope: &Scope, handle: &str, at: i64) -> Result<String>;
 

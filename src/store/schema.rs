@@ -16,7 +16,7 @@ pub(super) const FILE: &str = "epitome.db";
 const APPLICATION: i32 = 0x6570_746d;
 
 /// How long one process waits for another.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The steps, oldest first. A database's version is how many of them it has seen; a step is never changed once
 /// released, only followed by another.
@@ -183,7 +183,7 @@ fn prepare(directory: &Path, file: &Path) -> std::io::Result<()> {
 
 fn set_up(connection: &mut Connection) -> Result<()> {
     let doing = "opening the store";
-    connection.busy_timeout(PATIENCE).map_err(failed(doing))?;
+    wait_at_most(connection, PATIENCE)?;
     connection.set_prepared_statement_cache_capacity(64);
     // Before anything is changed: is it ours, and do we know it?
     let (version, application) = state(connection)?;
@@ -273,6 +273,11 @@ fn busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
+/// How long to wait while another process holds the store.
+pub(super) fn wait_at_most(connection: &Connection, patience: Duration) -> Result<()> {
+    connection.busy_timeout(patience).map_err(failed("setting how long to wait for the store"))
+}
+
 /// Begins to write: takes the lock now, so that the wait is here and not in the middle.
 pub(super) fn write<'a>(connection: &'a mut Connection, doing: &'static str) -> Result<Transaction<'a>> {
     connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed(doing))
@@ -282,10 +287,9 @@ pub(super) fn write<'a>(connection: &'a mut Connection, doing: &'static str) -> 
 pub(super) fn failed(doing: &'static str) -> impl Fn(rusqlite::Error) -> Error {
     move |error| {
         let (kind, found) = match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => (
-                Kind::Locked,
-                "expected the store to be free within 30 s, found it locked by another process; try again",
-            ),
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                (Kind::Locked, "expected the store to be free, found it locked by another process; try again")
+            }
             Some(ErrorCode::DiskFull) => (
                 Kind::Store,
                 "expected room on the disk, found it full; free some, or run `epitome memory gc`",

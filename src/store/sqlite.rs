@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 
 use rusqlite::Connection;
 
@@ -14,6 +15,9 @@ use super::{
 };
 use history::error::{Error, Kind, Result};
 use history::secrets::Redactor;
+
+/// How long a preview waits for a store that another process holds: it is of use without being kept.
+const PREVIEW_PATIENCE: Duration = Duration::from_millis(300);
 
 /// [`Store`] in `epitome.db`. Several processes may open the same one.
 #[derive(Debug)]
@@ -161,6 +165,15 @@ impl Store for Sqlite {
     fn put_ask(&self, scope: &Scope, state: &str, at: i64) -> Result<Handle> {
         self.storing()?;
         marks::put_ask(&mut self.lock(), scope, state, at)
+    }
+
+    fn put_preview(&self, scope: &Scope, state: &str, at: i64) -> Result<Handle> {
+        self.storing()?;
+        let mut connection = self.lock();
+        schema::wait_at_most(&connection, PREVIEW_PATIENCE)?;
+        let kept = marks::put_ask(&mut connection, scope, state, at);
+        schema::wait_at_most(&connection, schema::PATIENCE)?;
+        kept
     }
 
     fn ask(&self, scope: &Scope, handle: &str, at: i64) -> Result<String> {
