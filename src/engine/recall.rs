@@ -1,6 +1,9 @@
 //! Finding again what was archived, remembered or typed.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use super::{Engine, SessionRef};
 use crate::agents;
@@ -10,7 +13,8 @@ use crate::store::{
 };
 use compaction::plan;
 use history::error::{Error, Kind, Result};
-use history::{Kind as Said, Message, Part};
+use history::tools::{self, Meaning};
+use history::{Call, Kind as Said, Message, Part};
 use sessions::{self, Memory};
 
 /// Sessions that one search looks through, at most.
@@ -19,8 +23,68 @@ const SESSIONS: u32 = 1_000;
 const CLEARED: u32 = 10_000;
 /// Results of one search, at most.
 const MOST: u32 = 100;
-/// Bytes of them, at most: about a second's reading.
+/// Messages that one search collects before it stops at the next session.
+const SAID: usize = 1_000;
+/// Bytes of sessions that are looked through, at most: about a second's reading.
 const LOOKED_THROUGH: u64 = 256 << 20;
+/// The same where the index alone fills the answer.
+const LOOKED_THROUGH_BESIDE: u64 = 64 << 20;
+
+/// The order of results: the smaller the better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    /// Words of the query that it does not hold.
+    missing: usize,
+    class: Class,
+}
+
+/// What a result is, the best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Class {
+    /// A decision, where one was asked for: the user's, then the agent's.
+    UserDecision,
+    Decision,
+    /// What the user wrote or answered, and memories.
+    User,
+    Other,
+    /// A summary, of ours or the agent's.
+    Summary,
+}
+
+fn class_of(entry: &Entry) -> Class {
+    match entry.what {
+        What::Memory => Class::User,
+        What::Session | What::Message | What::Output => Class::Other,
+        What::Compaction => Class::Summary,
+    }
+}
+
+fn class_of_message(by_user: bool, decides: bool, asked_for_decision: bool) -> Class {
+    match (by_user, decides && asked_for_decision) {
+        (true, true) => Class::UserDecision,
+        (false, true) => Class::Decision,
+        (true, false) => Class::User,
+        (false, false) => Class::Other,
+    }
+}
+
+/// Whether a text says what is to be done or was chosen.
+fn is_decision(text: &str) -> bool {
+    static CUES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        let cues = r"(?i)\b(decid\w*|decision\w*|agreed?|cho(se|ose|sen|ice)|selected|go(ing)? with|we('ll| will| should)? (use|keep|take)|let'?s (use|keep|take)|use \S+ instead|instead of|from now on|must( not)?|never|always|don't|do not)\b";
+        Regex::new(cues).ok()
+    });
+    CUES.as_ref().is_some_and(|it| it.is_match(text))
+}
+
+/// Whether a call is one of ours: what it searched for is no find.
+fn is_ours(call: &Call) -> bool {
+    call.name.contains("epitome") || call.input.as_str().contains("epitome recall")
+}
+
+fn hash(text: &str) -> u128 {
+    xxhash_rust::xxh3::xxh3_128(text.as_bytes())
+}
 
 impl Engine {
     /// The scope of a handle that is to be read. The user reads their own from anywhere. An agent, and whoever says
@@ -77,51 +141,64 @@ impl Engine {
         }
     }
 
-    /// Searches the index of outputs, summaries and memories, and, where that leaves room, the messages of the sessions in
-    /// the archive: those are looked through as they lie there, so that a compaction need not take them apart.
+    /// Searches the index of outputs, summaries and memories, and the messages of the sessions in the archive, as they lie
+    /// there. First what holds most of the words; of that the user's words and decisions, then other messages and outputs,
+    /// and summaries last: they only repeat.
     pub fn search(&self, scope: &Scope, query: &Query) -> Result<Recalled> {
-        let mut found = self.store.search(scope, query)?;
-        let recalled =
-            |found, passed| Recalled { found, typed: Vec::new(), reach: query.reach.name(), passed };
+        let words = Words::parse(&query.text)?;
+        let (from, limit) = (query.offset as usize, query.limit.clamp(1, MOST) as usize);
+        let mut indexed = self.indexed(scope, query, from + limit + 1)?;
         let wanted = query.only.is_empty() || query.only.contains(&What::Message);
-        // The index comes first, all pages of it.
-        if !wanted || (found.next.is_some() && !found.partial) {
-            return Ok(recalled(found, 0));
+        let enough = !indexed.partial && indexed.hits.len() > from + limit;
+        let most = if enough { LOOKED_THROUGH_BESIDE } else { LOOKED_THROUGH };
+        let (mut said, passed) =
+            if wanted { self.said(scope, query, &words, most)? } else { Default::default() };
+        let all_words = |it: &(Rank, Hit)| it.0.missing == 0;
+        let whole = said.iter().any(all_words) || !indexed.partial && !indexed.hits.is_empty();
+        if whole {
+            said.retain(all_words);
+            indexed.hits.retain(|_| !indexed.partial);
         }
-        let (limit, offset) = (query.limit.clamp(1, MOST) as usize, query.offset as usize);
-        let indexed = match found.hits.len() {
-            _ if found.partial => 0,
-            0 if offset > 0 => {
-                let all = self.store.search(scope, &Query { offset: 0, limit: MOST, ..query.clone() })?;
-                if all.partial { 0 } else { all.hits.len() }
-            }
-            some => offset + some,
-        };
-        let room = if found.partial { limit } else { limit.saturating_sub(found.hits.len()) };
-        let (mut said, passed) = self.said(scope, query, offset.saturating_sub(indexed), room + 1)?;
-        let more = said.len() > room;
-        said.truncate(room);
-        if found.partial {
-            if said.is_empty() && (offset == 0 || self.said(scope, query, 0, 1)?.0.is_empty()) {
-                return Ok(recalled(found, passed));
-            }
-            // What was said holds all words.
-            found = Found::default();
-        }
-        found.hits.extend(said);
-        found.next = more.then(|| query.offset + limit as u32);
-        Ok(recalled(found, passed))
+        let missing = if whole { 0 } else { words.count() };
+        said.extend(indexed.hits.into_iter().map(|it| (Rank { missing, class: class_of(&it.entry) }, it)));
+        // Within a rank the newest messages and the best matches of the index stay first.
+        said.sort_by_key(|it| it.0);
+        let partial = !whole && !said.is_empty();
+        let next = (said.len() > from + limit).then(|| query.offset + limit as u32);
+        let hits = said.into_iter().skip(from).take(limit).map(|it| it.1).collect();
+        Ok(Recalled {
+            found: Found { hits, next, partial },
+            typed: Vec::new(),
+            reach: query.reach.name(),
+            passed,
+        })
     }
 
-    /// The newest messages in archived sessions that hold all words, and how many sessions were not looked through.
-    /// `skip`: so many are passed over.
-    fn said(&self, scope: &Scope, query: &Query, mut skip: usize, most: usize) -> Result<(Vec<Hit>, usize)> {
-        let words = Words::parse(&query.text)?;
+    /// The first `most` matches of the index, or some more.
+    fn indexed(&self, scope: &Scope, query: &Query, most: usize) -> Result<Found> {
+        let mut out = self.store.search(scope, &Query { offset: 0, limit: MOST, ..query.clone() })?;
+        while let Some(offset) = out.next.filter(|_| out.hits.len() < most) {
+            let more = self.store.search(scope, &Query { offset, limit: MOST, ..query.clone() })?;
+            out.hits.extend(more.hits);
+            out.next = more.next;
+        }
+        Ok(out)
+    }
+
+    /// Messages in archived sessions that hold more than half of the words, the newest first, and how many sessions were not
+    /// looked through once those before them had `most` bytes.
+    fn said(
+        &self,
+        scope: &Scope,
+        query: &Query,
+        words: &Words,
+        most: u64,
+    ) -> Result<(Vec<(Rank, Hit)>, usize)> {
         let sessions = self.store.sessions(scope, &query.reach, SESSIONS)?;
         let (mut out, mut bytes, mut known) = (Vec::new(), 0, HashSet::new());
         for (looked, entry) in sessions.iter().enumerate() {
             bytes += entry.bytes;
-            if looked > 0 && bytes > LOOKED_THROUGH {
+            if looked > 0 && bytes > most || out.len() >= SAID {
                 return Ok((out, sessions.len() - looked));
             }
             let at = Scope { owner: scope.owner.clone(), project: entry.project.clone() };
@@ -130,28 +207,39 @@ impl Engine {
             // Outputs that were cleared have handles of their own, and are in the index.
             let cleared = self.store.newest(&at, entry.session.as_deref(), CLEARED, 0)?;
             let cleared: HashSet<u32> = cleared.into_iter().filter_map(|it| it.message).collect();
+            let calls: HashMap<&str, &Call> =
+                messages.iter().flat_map(Message::calls).map(|it| (&*it.id, it)).collect();
             for (number, message) in messages.iter().enumerate().rev() {
+                let number = number as u32;
+                // Instructions, reminders and summaries are nobody's words.
+                if message.kind != Said::Said {
+                    continue;
+                }
                 let mut told = message.clone();
-                if cleared.contains(&(number as u32)) {
-                    told.parts.retain(|it| !matches!(it, Part::Output(_)));
-                }
+                told.parts.retain(|it| match it {
+                    Part::Call(it) => !is_ours(it),
+                    Part::Output(it) => {
+                        !cleared.contains(&number) && !calls.get(&*it.id).is_some_and(|it| is_ours(it))
+                    }
+                    Part::Text(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => true,
+                });
+                let answers = told
+                    .outputs()
+                    .any(|it| calls.get(&*it.id).is_some_and(|it| tools::meaning(&it.name) == Meaning::Ask));
                 let text = plan::transcript(&[told]);
-                let Some(snippet) = words.find(&text) else { continue };
+                let missing = words.count() - words.found_in(&text);
                 // Stored again and again, a session says the same again.
-                if message.kind == Said::Summary || !known.insert(text) {
+                if missing > 0 && missing * 2 >= words.count() || !known.insert(hash(&text)) {
                     continue;
                 }
-                if skip > 0 {
-                    skip -= 1;
-                    continue;
-                }
-                let range = Some(Range::Messages { from: number as u64, to: number as u64 }.to_string());
-                let number = Some(number as u32);
-                let entry = Entry { what: What::Message, message: number, tokens: None, ..entry.clone() };
-                out.push(Hit { entry, score: 0.0, snippet, range });
-                if out.len() == most {
-                    return Ok((out, 0));
-                }
+                let by_user = answers || message.is_prompt();
+                let class = class_of_message(by_user, is_decision(&text), words.asks_for_decision());
+                let snippet = words.snippet(&text);
+                let range = Range::Messages { from: number.into(), to: number.into() }.to_string();
+                let entry =
+                    Entry { what: What::Message, message: Some(number), tokens: None, ..entry.clone() };
+                let hit = Hit { entry, score: 0.0, snippet, range: Some(range) };
+                out.push((Rank { missing, class }, hit));
             }
         }
         Ok((out, 0))

@@ -74,7 +74,7 @@ pub(super) fn search(store: &Mutex<Connection>, scope: &Scope, query: &Query) ->
     let words = Words::parse(&query.text)?;
     catch_up(store)?;
     let mut found = matching(&locked(store), scope, query, &words.expression(true))?;
-    let partial = found.is_empty() && words.len() > 1;
+    let partial = found.is_empty() && words.count() > 1;
     if partial {
         found = matching(&locked(store), scope, query, &words.expression(false))?;
     }
@@ -90,7 +90,7 @@ pub(super) fn search(store: &Mutex<Connection>, scope: &Scope, query: &Query) ->
 
 /// Gives the newest matches their score and puts the best first (BM25, with k1 = 1.2 and b = 0.75 as FTS5 has them).
 fn weigh(connection: &Connection, words: &Words, found: &mut [Match]) -> Result<()> {
-    let mut left = WEIGHED / words.len().max(1);
+    let mut left = WEIGHED / words.count().max(1);
     let mut counted: Vec<(Vec<u32>, f64)> = Vec::new();
     for it in found.iter() {
         let text = text_of(connection, it)?;
@@ -102,7 +102,7 @@ fn weigh(connection: &Connection, words: &Words, found: &mut [Match]) -> Result<
     }
     let all = counted.len() as f64;
     let mean = counted.iter().map(|(_, len)| len).sum::<f64>() / all.max(1.0);
-    let rare: Vec<f64> = (0..words.len())
+    let rare: Vec<f64> = (0..words.count())
         .map(|term| {
             let with = counted.iter().filter(|(counts, _)| counts.get(term).is_some_and(|it| *it > 0)).count()
                 as f64;

@@ -18,6 +18,15 @@ const MAX_TERMS: usize = 32;
 /// Characters of a query that count.
 const MAX_QUERY: usize = 2_000;
 
+/// Words of a question that say nothing of what it is about. They count where a query has no others.
+const STOP_WORDS: &str = "a about again all an and any are as at be been but by can could did do does for from had has have how i \
+    if in is it its just me my not of on or our please recall remember said say should show so tell than that the their them \
+    then there these they this to us was we were what when where which who why will with would you your";
+
+/// Words that ask for a decision: who made one has mostly used others.
+const DECISION_WORDS: &str =
+    "agree agreed agreement choose chose chosen choice decide decided decision decisions";
+
 /// A snippet's length in characters, about.
 const SNIPPET: usize = 200;
 
@@ -91,6 +100,7 @@ fn pairs(chars: &str, out: &mut String) {
 pub struct Words {
     terms: Vec<Term>,
     pattern: Regex,
+    asks_for_decision: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -111,18 +121,32 @@ pub struct Snippet {
 }
 
 impl Words {
-    /// Reads a query: words, all of which are looked for; `"…"` is a phrase. A query without a letter or digit is
-    /// [`Kind::Arguments`].
+    /// Reads a query: words, all of which are looked for; `"…"` is a phrase. Stop words, and words that ask for a decision,
+    /// are left out where others remain. A query without a letter or digit is [`Kind::Arguments`].
     pub fn parse(query: &str) -> Result<Self> {
         let end = query.char_indices().nth(MAX_QUERY).map_or(query.len(), |(at, _)| at);
         let query = &query[..end];
-        let mut terms = Vec::new();
+        let (mut terms, mut empty, mut decisions) = (Vec::new(), Vec::new(), Vec::new());
         for (number, part) in query.split('"').enumerate() {
             let quoted = number % 2 == 1;
             if quoted {
                 terms.extend(term(part));
-            } else {
-                terms.extend(part.split_whitespace().filter_map(term));
+                continue;
+            }
+            for word in part.split_whitespace() {
+                let bare = word.trim_matches(|it: char| !it.is_alphanumeric()).to_lowercase();
+                let among = |list: &str| list.split_whitespace().any(|it| it == bare);
+                match (among(STOP_WORDS), among(DECISION_WORDS)) {
+                    (true, _) => empty.extend(term(word)),
+                    (_, true) => decisions.extend(term(word)),
+                    _ => terms.extend(term(word)),
+                }
+            }
+        }
+        let asks_for_decision = !decisions.is_empty() && !terms.is_empty();
+        for others in [decisions, empty] {
+            if terms.is_empty() {
+                terms = others;
             }
         }
         terms.truncate(MAX_TERMS);
@@ -136,7 +160,7 @@ impl Words {
                 ),
             )
         })?;
-        Ok(Self { terms, pattern })
+        Ok(Self { terms, pattern, asks_for_decision })
     }
 
     /// The FTS5 expression that wants all terms, or any.
@@ -146,8 +170,18 @@ impl Words {
     }
 
     /// How many terms there are.
-    pub(super) fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.terms.len()
+    }
+
+    /// Whether it asks for what was decided about the other words.
+    pub fn asks_for_decision(&self) -> bool {
+        self.asks_for_decision
+    }
+
+    /// How many terms stand in `text`.
+    pub fn found_in(&self, text: &str) -> usize {
+        self.terms.iter().filter(|it| it.pattern.is_match(text)).count()
     }
 
     /// How often each term stands in `text`.
@@ -158,11 +192,11 @@ impl Words {
 
     /// Where all terms stand in `text`, if they do: for texts that are not in the index.
     pub fn find(&self, text: &str) -> Option<Snippet> {
-        self.terms.iter().all(|it| it.pattern.is_match(text)).then(|| self.snippet(text))
+        (self.found_in(text) == self.count()).then(|| self.snippet(text))
     }
 
     /// The stretch of `text` that holds the most different terms, or its beginning.
-    pub(super) fn snippet(&self, text: &str) -> Snippet {
+    pub fn snippet(&self, text: &str) -> Snippet {
         // The first thousand places are enough to choose from, and keep this linear in what is shown.
         let found: Vec<_> = self.pattern.find_iter(text).take(1_000).collect();
         let mut best = (0, found.first().map_or(0, |it| it.start()));
@@ -249,15 +283,28 @@ mod tests {
     #[test]
     fn queries_become_phrases() {
         for (query, expression) in [
-            ("a b-c", r#""a" AND "b c""#),
+            ("x b-c", r#""x" AND "b c""#),
             ("\"a b\" c", r#""a b" AND "c""#),
             ("数据库", r#"" 数据 据库 ""#),
             ("数", r#"" 数"*"#),
             ("\"数据 JSON\"", r#"" 数据 据  JSON""#),
-            ("a \"b", r#""a" AND "b""#),
-            ("OR NEAR( col:x*", r#""OR" AND "NEAR " AND "col x ""#),
+            ("x \"b", r#""x" AND "b""#),
+            ("XOR NEAR( col:x*", r#""XOR" AND "NEAR " AND "col x ""#),
+            ("What did we decide about the cache?", r#""cache ""#),
+            ("\"what did we\" cache", r#""what did we" AND "cache""#),
+            ("what we decided", r#""decided""#),
+            ("what is it", r#""what" AND "is" AND "it""#),
         ] {
             assert_eq!(Words::parse(query).unwrap().expression(true), expression, "{query}");
+        }
+    }
+
+    #[test]
+    fn a_question_for_a_decision_is_known() {
+        for (query, asks) in
+            [("what did we decide about ports", true), ("decisions", false), ("which port", false)]
+        {
+            assert_eq!(Words::parse(query).unwrap().asks_for_decision(), asks, "{query}");
         }
     }
 

@@ -8,4 +8,5 @@ mod faults;
 mod memory;
 mod processes;
 mod program;
+mod recalled;
 mod search;
