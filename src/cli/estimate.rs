@@ -26,6 +26,9 @@ pub struct EstimateArgs {
     /// With --method provider: where that provider is
     #[arg(long, value_name = "URL", requires = "method")]
     base_url: Option<String>,
+    /// Exit with code 1 if the profile would compact the session by itself now
+    #[arg(long)]
+    check: bool,
 }
 
 pub(super) fn run(engine: &Engine, arguments: &EstimateArgs, screen: &mut Screen<'_>) -> Result<u8> {
@@ -48,9 +51,14 @@ pub(super) fn run(engine: &Engine, arguments: &EstimateArgs, screen: &mut Screen
     if !screen.json(&answer)? {
         show(&answer, screen)?;
     }
+    let verdict = arguments.check.then(|| engine.due(&opened, &ask));
+    if let Some(it) = verdict.as_ref().filter(|_| !screen.json) {
+        let due = if it.due { "due" } else { "not yet due" };
+        screen.line(&format!("{}: {due}: {}", ask.profile.name, it.reason))?;
+    }
     // The process ends here, and the system takes everything at once.
     std::mem::forget(opened);
-    Ok(0)
+    Ok(verdict.map_or(0, |it| u8::from(it.due)))
 }
 
 /// `provider`, or `provider:NAME[/MODEL]`.

@@ -28,8 +28,9 @@ pub struct WatchArgs {
     /// Look again after so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
     every: u64,
-    /// Look once: exit code 0 if there is room, 1 if the threshold is passed
-    #[arg(long)]
+    /// Look once: exit code 0 if there is room, 1 if the threshold is passed. `estimate --check` says the same and
+    /// prepares nothing
+    #[arg(long, hide = true)]
     once: bool,
 }
 
