@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """Writes the example sessions: one invented story in every format that Epitome reads. Standard library only.
 
-    python3 examples/sessions/make.py        # from the repository's root; the result is the same every time
+    python3 examples/sessions/make.py              # from the repository's root; the result is the same every time
+    python3 examples/sessions/make.py FILE.jsonl   # only the same story as a long day goes on with it, a full context, as Claude Code
+                                                   # keeps it: docs/report.png shows that one
 """
 
 import json
 import pathlib
+import sys
 
 HERE = pathlib.Path(__file__).parent
 CWD = "/home/ada/checkout"
@@ -89,6 +92,47 @@ STORY = [
     ("model", "I'll book the charge before the socket is closed, then run `cargo test --test replay` again.", []),
 ]
 
+def module(name, number, prompt, failed, decision):
+    """One module of the service taken through the same change."""
+    path, first = f"{CWD}/src/{name}.rs", number * 3
+    error = test_log([f"{name}::is_stable_under_replay" if name in ("ledger", "refund", "currency") else "webhook::keeps_the_order_of_events"])
+    yield ("user", prompt)
+    yield ("model", f"I'll read `src/{name}.rs` and what calls it.", [
+        ("read", {"path": path}, listing(name.title(), 1, 170 + first), False),
+        ("run", {"command": f"rg -n '{name.title()}' src tests"}, "\n".join(f"src/{other}.rs:{17 + 9 * i}:    {name.title()}{i}::new(charge.key, amount)?;" for i, other in enumerate(("charge", "retry", "webhook", "refund", "api") * 6)), False),
+    ])
+    yield ("model", decision, [
+        ("edit", {"path": path, "old": f"{name}(amount)", "new": f"{name}(charge.key, amount)"}, "The file has been updated.", False),
+        ("run", {"command": "cargo test --lib"}, error if failed else test_log([]), failed),
+    ])
+    if failed:
+        yield ("model", f"The {name} read the key before it was written; the order is right now.", [
+            ("edit", {"path": path, "old": "let key = load();", "new": "let key = charge.key;"}, "The file has been updated.", False),
+            ("run", {"command": "cargo test --lib"}, test_log([]), False),
+        ])
+    yield ("model", "", [
+        ("run", {"command": f"git commit -qam 'The key travels through the {name}' && git rev-parse --short HEAD"}, f"{0xb07a1 + number * 0x3d0f1:07x}", False),
+        ("read", {"path": f"{CWD}/tests/{name}.rs"}, listing(f"{name.title()}Case", 1, 80 + first), False),
+    ])
+
+
+MODULES = [
+    ("ledger", "Good. Now the ledger: it must book by the same key.", True, "The ledger books by key, so that a replay finds its own row."),
+    ("refund", "Next the refunds. A refund keeps the key of its charge, never one of its own.", False, "A refund takes the key of the charge that it undoes."),
+    ("currency", "Then currency conversion; rates are looked up once per key.", True, "Rates are cached by key instead of by time: a retry converts as the first attempt did."),
+    ("receipt", "Receipts too, please.", False, "A receipt is numbered by key; the counter stays for the printed number."),
+    ("invoice", "And invoices. Don't touch their PDF layout, legal has signed it off.", False, "Only `Invoice::id` changes; the layout stays as it is."),
+    ("payout", "Payouts next. They run at night, so log the key at info level.", True, "Payouts log `key` at info level, and skip what is booked."),
+    ("dispute", "Disputes: the provider sends ours back upper-cased, compare without case.", False, "Keys are compared without case where the provider sends them."),
+    ("audit", "The audit trail must show the key but never the card number.", False, "The trail has a column for the key; card numbers stay masked."),
+    ("notify", "Notifications go out once per key, also after a restart.", True, "Sent keys are kept in the outbox table instead of in memory."),
+    ("export", "The nightly export needs the key as last column, so that old readers go on working.", False, "The key is the last column of the export."),
+    ("metrics", "Count retries per key in the metrics, without the key as a label.", False, "Retries are a histogram; a key as label would be one series per charge."),
+    ("limits", "And rate limits: a retry with the same key does not count against them.", False, "The limiter looks at the key first."),
+]
+
+LONG = STORY[:-3] + [step for n, (name, prompt, failed, decision) in enumerate(MODULES) for step in module(name, n, prompt, failed, decision)] + STORY[-3:]
+
 TOOLS = {  # what each agent calls a thing: name and how its input is spelled
     "claude": {"read": ("Read", lambda i: {"file_path": i["path"]}), "run": ("Bash", lambda i: i), "edit": ("Edit", lambda i: {"file_path": i["path"], "old_string": i["old"], "new_string": i["new"]}),
                "create": ("Write", lambda i: {"file_path": i["path"], "content": i["content"]}), "plan": ("TodoWrite", lambda i: {"todos": [{"content": c, "status": s, "activeForm": c} for c, s in i["items"]]}),
@@ -108,10 +152,10 @@ TOOLS = {  # what each agent calls a thing: name and how its input is spelled
 }
 
 
-def steps(agent):
+def steps(agent, story=STORY):
     """(kind, text, calls) with ids, tool names and inputs of that agent, and a time in ms."""
     number, now = 0, START
-    for kind, text, *calls in STORY:
+    for kind, text, *calls in story:
         now += 41_000
         out = []
         for what, given, answer, failed in calls[0] if calls else []:
@@ -144,7 +188,7 @@ def growing():
     return after
 
 
-def claude():
+def claude(name="claude-code.jsonl", story=STORY, model="claude-opus-5-5"):
     out, parent, n, used = [], None, 0, growing()
     def row(kind, message, ms, **more):
         nonlocal parent, n
@@ -152,7 +196,7 @@ def claude():
         uuid = f"00000000-0000-4000-8000-{n:012}"
         out.append({"parentUuid": parent, "isSidechain": False, "userType": "external", "cwd": CWD, "sessionId": SESSION, "version": "2.1.328", "gitBranch": "main", "type": kind, "message": message, "uuid": uuid, "timestamp": iso(ms), **more})
         parent = uuid
-    for turn, (kind, text, calls, ms) in enumerate(steps("claude")):
+    for turn, (kind, text, calls, ms) in enumerate(steps("claude", story)):
         if kind == "user":
             used(text)
             row("user", {"role": "user", "content": text}, ms)
@@ -161,11 +205,11 @@ def claude():
         before = used()
         written = used(text, *(json.dumps(c[2]) for c in calls)) - before
         for block in blocks:
-            row("assistant", {"id": f"msg_{turn:04}", "type": "message", "role": "assistant", "model": "claude-opus-5-5", "content": [block], "stop_reason": "tool_use" if calls else "end_turn", "usage": {"input_tokens": 12, "cache_creation_input_tokens": 0, "cache_read_input_tokens": before - 12, "output_tokens": written}}, ms + 900, requestId=f"req_{turn:04}")
+            row("assistant", {"id": f"msg_{turn:04}", "type": "message", "role": "assistant", "model": model, "content": [block], "stop_reason": "tool_use" if calls else "end_turn", "usage": {"input_tokens": 12, "cache_creation_input_tokens": 0, "cache_read_input_tokens": before - 12, "output_tokens": written}}, ms + 900, requestId=f"req_{turn:04}")
         for k, (i, _, _, answer, failed) in enumerate(calls):
             used(answer)
             row("user", {"role": "user", "content": [{"type": "tool_result", "tool_use_id": f"toolu_{i[5:]}", "content": answer, **({"is_error": True} if failed else {})}]}, ms + 1500 + k)
-    lines("claude-code.jsonl", out)
+    lines(name, out)
 
 
 def codex():
@@ -339,5 +383,8 @@ def wire():
 
 
 if __name__ == "__main__":
+    if sys.argv[1:]:
+        claude(pathlib.Path(sys.argv[1]).resolve(), LONG, "claude-haiku-4-5")
+        sys.exit()
     for write in (claude, codex, gemini, qwen, opencode, pi, swe_agent, wire):
         write()

@@ -95,6 +95,29 @@ fn what_the_program_prints_runs() {
     done(home, &last_command(&shown));
 }
 
+/// Another process that writes holds the store for up to 30 s; a preview does without, and prints a command that needs no
+/// handle.
+#[test]
+#[cfg(unix)]
+fn a_preview_does_not_wait_for_a_store_that_is_held() {
+    let there = project();
+    let home = there.path().to_owned();
+    done(&home, "epitome memory add 'makes the store'");
+    let other = rusqlite::Connection::open(home.join(".local/share/epitome/epitome.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let (tell, wait) = std::sync::mpsc::channel();
+    let place = home.clone();
+    std::thread::spawn(move || tell.send(shell(&place, "epitome compact 3d0c7a52 --budget 30%")));
+    let output = wait.recv_timeout(std::time::Duration::from_secs(20)).expect("it waits for the store");
+    other.execute_batch("ROLLBACK").unwrap();
+    let (text, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && text.contains("## Goal"), "{text}{said}");
+    assert!(said.contains("could not be kept") && said.contains("locked by another process"), "{said}");
+    let command = last_command(&text);
+    assert_eq!(command, "epitome compact 3d0c7a52 --budget 30% --apply");
+    assert!(done(&home, &command).contains("resume"));
+}
+
 #[test]
 #[cfg(unix)]
 fn a_preview_is_installed_only_while_it_is_true() {
@@ -128,6 +151,22 @@ fn a_preview_is_installed_only_while_it_is_true() {
     assert_ne!(output.status.code(), Some(0));
 }
 
+/// What `watch --once` was: the exit code says whether the profile would compact, and both say the same.
+#[test]
+#[cfg(unix)]
+fn the_exit_code_says_whether_a_session_is_due() {
+    let there = project();
+    let session = "examples/sessions/claude-code.jsonl";
+    for (window, due) in [("1m", false), ("16k", true)] {
+        let check = shell(there.path(), &format!("epitome estimate {session} --window {window} --check"));
+        let text = String::from_utf8_lossy(&check.stdout).into_owned();
+        assert_eq!(check.status.code(), Some(i32::from(due)), "{window}: {text}");
+        assert!(text.contains(if due { "epitome: due: " } else { "epitome: not yet due: " }), "{text}");
+        let watch = shell(there.path(), &format!("epitome watch {session} --window {window} --once"));
+        assert_eq!(watch.status.code(), check.status.code(), "{window}");
+    }
+}
+
 /// Lines of `sh` blocks that call us.
 fn blocks(text: &str) -> Vec<String> {
     let mut out = Vec::new();
@@ -153,9 +192,16 @@ fn what_readme_and_docs_print_runs() {
     let memory = memory["memory"]["id"].as_str().unwrap().to_owned();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut ran = 0;
-    for page in
-        ["README.md", "docs/configuration.md", "docs/privacy.md", "docs/clients.md", "docs/gateway.md"]
-    {
+    for page in [
+        "README.md",
+        "docs/configuration.md",
+        "docs/privacy.md",
+        "docs/clients.md",
+        "docs/gateway.md",
+        "docs/cost.md",
+        "docs/why.md",
+        "docs/security.md",
+    ] {
         let text = std::fs::read_to_string(root.join(page)).unwrap();
         for line in blocks(&text).iter().filter(|it| !it.contains(" serve ")) {
             done(home, &line.replace("HANDLE", &memory));
@@ -169,5 +215,33 @@ fn what_readme_and_docs_print_runs() {
         let command = row.trim_start_matches("| `").split('`').next().unwrap();
         let name = command.split(' ').take(2).collect::<Vec<_>>().join(" ");
         assert!(shell(home, &format!("{name} --help")).status.success(), "{row}");
+    }
+}
+
+/// Every rule of docs/security.md names tests, and they are there.
+#[test]
+fn what_the_security_page_states_a_test_shows() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (mut code, mut open) = (String::new(), vec![root.join("src/mcp"), root.join("tests/all")]);
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|it| it == "rs") {
+                code.push_str(&std::fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+    let page = std::fs::read_to_string(root.join("docs/security.md")).unwrap();
+    let rows: Vec<&str> = page.lines().filter(|it| it.starts_with("| ") && !it.contains("rule |")).collect();
+    assert!(rows.len() >= 8, "{rows:?}");
+    for row in rows {
+        let tests = row.trim_end_matches(" |").rsplit(" | ").next().unwrap();
+        let names: Vec<&str> = tests.split('`').skip(1).step_by(2).collect();
+        assert!(!names.is_empty(), "{row}");
+        for name in names {
+            assert!(code.contains(&format!("fn {name}()")), "{name} is no test");
+        }
     }
 }
