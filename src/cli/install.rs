@@ -392,6 +392,9 @@ fn put(path: &Path, text: Option<&str>) -> Result<()> {
     }
 }
 
+/// A file that is made or removed is shown where it has no more lines than this.
+const SHOWN_WHOLE: usize = 20;
+
 fn show(screen: &mut Screen<'_>, changes: &[Change], dry_run: bool) -> Result<()> {
     let changed: Vec<&Change> = changes.iter().filter(differ).collect();
     let paths: Vec<String> = changed.iter().map(|it| it.path.display().to_string()).collect();
@@ -414,6 +417,11 @@ fn show(screen: &mut Screen<'_>, changes: &[Change], dry_run: bool) -> Result<()
         screen.line(&format!("{}  {what}", paint.strong(&it.path.display().to_string())))?;
         let (before, after) =
             (it.before.as_deref().unwrap_or_default(), it.after.as_deref().unwrap_or_default());
+        let lines = before.lines().count().max(after.lines().count());
+        if (it.before.is_none() || it.after.is_none()) && lines > SHOWN_WHOLE && !dry_run {
+            screen.note(&paint.faint(&format!("  {lines} lines; --dry-run shows them")))?;
+            continue;
+        }
         for line in before.lines().filter(|it| !after.lines().any(|other| other == *it)) {
             screen.line(&paint.warn(&format!("  - {line}")))?;
         }
