@@ -154,7 +154,9 @@ impl Engine {
         let (mut said, passed) =
             if wanted { self.said(scope, query, &words, most)? } else { Default::default() };
         let all_words = |it: &(Rank, Hit)| it.0.missing == 0;
-        let whole = said.iter().any(all_words) || !indexed.partial && !indexed.hits.is_empty();
+        let says_more = |it: &Hit| class_of(&it.entry) != Class::Summary;
+        let whole = said.iter().any(all_words) || !indexed.partial && indexed.hits.iter().any(says_more);
+        let partial = !whole && (indexed.partial || indexed.hits.is_empty());
         if whole {
             said.retain(all_words);
             indexed.hits.retain(|_| !indexed.partial);
@@ -163,7 +165,6 @@ impl Engine {
         said.extend(indexed.hits.into_iter().map(|it| (Rank { missing, class: class_of(&it.entry) }, it)));
         // Within a rank the newest messages and the best matches of the index stay first.
         said.sort_by_key(|it| it.0);
-        let partial = !whole && !said.is_empty();
         let next = (said.len() > from + limit).then(|| query.offset + limit as u32);
         let hits = said.into_iter().skip(from).take(limit).map(|it| it.1).collect();
         Ok(Recalled {

@@ -20,7 +20,7 @@ const MAX_QUERY: usize = 2_000;
 
 /// Words of a question that say nothing of what it is about. They count where a query has no others.
 const STOP_WORDS: &str = "a about again all an and any are as at be been but by can could did do does for from had has have how i \
-    if in is it its just me my not of on or our please recall remember said say should show so tell than that the their them \
+    if in is it its just made make me my not of on or our please recall remember said say should show so tell than that the their them \
     then there these they this to us was we were what when where which who why will with would you your";
 
 /// Words that ask for a decision: who made one has mostly used others.

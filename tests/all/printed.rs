@@ -157,7 +157,7 @@ fn a_preview_is_installed_only_while_it_is_true() {
 fn the_exit_code_says_whether_a_session_is_due() {
     let there = project();
     let session = "examples/sessions/claude-code.jsonl";
-    for (window, due) in [("1m", false), ("16k", true)] {
+    for (window, due) in [("1m", false), ("30k", true)] {
         let check = shell(there.path(), &format!("epitome estimate {session} --window {window} --check"));
         let text = String::from_utf8_lossy(&check.stdout).into_owned();
         assert_eq!(check.status.code(), Some(i32::from(due)), "{window}: {text}");

@@ -116,7 +116,7 @@ fn what_is_not_known_is_left_out() {
     std::fs::write(home.join(".config/epitome/config.toml"), "[windows]\n\"claude-opus-4-6\" = 400_000\n")
         .unwrap();
     input = told(Path::new("/nowhere.jsonl"), "2026-11-01T12:03:20Z");
-    assert_eq!(line(home, &input), "35 % of the window (138k of 400k) · cache warm for 4 min\n");
+    assert_eq!(line(home, &input), "34 % of the window (138k of 400k) · cache warm for 4 min\n");
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn without_all_words_some_will_do() {
     let me = scope("me", "/p");
     put(&store, &me, "s", 1, What::Output, "postgres timed out");
     put(&store, &me, "s", 2, What::Output, "redis timed out");
-    let found = store.search(&me, &query("why postgres", Reach::Project)).unwrap();
+    let found = store.search(&me, &query("broken postgres", Reach::Project)).unwrap();
     assert!(found.partial && found.hits.len() == 1);
     assert_eq!(found.hits[0].entry.message, Some(1));
     assert!(!store.search(&me, &query("postgres", Reach::Project)).unwrap().partial);
