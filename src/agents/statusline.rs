@@ -1,7 +1,7 @@
 //! The JSON that Claude Code writes to a status line command's standard input.
 //!
 //! Its fields: <https://code.claude.com/docs/en/statusline>. `context_window` came with 2.0.65, `prompt_cache` with
-//! 2.1.251. Other agents' sessions can be named in the same form, by `transcript_path` alone.
+//! 2.1.251; both seen on 2.1.328. Other agents' sessions can be named in the same form, by `transcript_path` alone.
 
 use std::path::PathBuf;
 

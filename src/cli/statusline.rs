@@ -3,9 +3,10 @@
 use std::io::{IsTerminal, Read};
 
 use super::Screen;
+use super::paint::size;
 use crate::agents::statusline;
 use crate::config::Config;
-use crate::engine::statusline::status_line;
+use crate::engine::statusline::{StatusLine, status_line};
 use history::error::Result;
 
 /// More than this no agent writes.
@@ -26,7 +27,25 @@ pub(super) fn run(config: &Config, now: i64, screen: &mut Screen<'_>) -> Result<
     if screen.json {
         screen.json_line(&serde_json::to_value(&status).unwrap_or_default())?;
     } else {
-        screen.line(&status.sentence())?;
+        screen.line(&sentence(&status))?;
     }
     Ok(0)
+}
+
+fn sentence(status: &StatusLine) -> String {
+    let (used, window) = (size(status.context), size(status.window));
+    let mut parts = vec![format!("{:.0} % of the window ({used} of {window})", status.used_percent)];
+    let after = status.after_percent.map(|it| format!("about {it:.0} %"));
+    match (status.level.as_str(), after) {
+        ("room", Some(after)) => parts.push(format!("compacted {after}")),
+        ("room", None) => {}
+        (level, Some(after)) => parts.push(format!("compact {level}: {after}")),
+        (level, None) => parts.push(format!("compact {level}")),
+    }
+    match (status.cache_warm, status.warm_minutes) {
+        (Some(true), Some(minutes)) => parts.push(format!("cache warm for {minutes} min")),
+        (Some(_), _) => parts.push("cache expired".to_owned()),
+        (None, _) => {}
+    }
+    parts.join(" · ")
 }

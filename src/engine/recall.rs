@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use regex::Regex;
+use twox_hash::XxHash3_128;
 
 use super::{Engine, SessionRef};
 use crate::agents;
@@ -80,10 +81,6 @@ fn is_decision(text: &str) -> bool {
 /// Whether a call is one of ours: what it searched for is no find.
 fn is_ours(call: &Call) -> bool {
     call.name.contains("epitome") || call.input.as_str().contains("epitome recall")
-}
-
-fn hash(text: &str) -> u128 {
-    xxhash_rust::xxh3::xxh3_128(text.as_bytes())
 }
 
 impl Engine {
@@ -166,7 +163,8 @@ impl Engine {
         // Within a rank the newest messages and the best matches of the index stay first.
         said.sort_by_key(|it| it.0);
         let next = (said.len() > from + limit).then(|| query.offset + limit as u32);
-        let hits = said.into_iter().skip(from).take(limit).map(|it| it.1).collect();
+        let hits: Vec<Hit> = said.into_iter().skip(from).take(limit).map(|it| it.1).collect();
+        let partial = partial && !hits.is_empty();
         Ok(Recalled {
             found: Found { hits, next, partial },
             typed: Vec::new(),
@@ -230,7 +228,9 @@ impl Engine {
                 let text = plan::transcript(&[told]);
                 let missing = words.count() - words.found_in(&text);
                 // Stored again and again, a session says the same again.
-                if missing > 0 && missing * 2 >= words.count() || !known.insert(hash(&text)) {
+                if missing > 0 && missing * 2 >= words.count()
+                    || !known.insert(XxHash3_128::oneshot(text.as_bytes()))
+                {
                     continue;
                 }
                 let by_user = answers || message.is_prompt();

@@ -105,16 +105,17 @@ fn ends(path: &Path, whole: bool) -> Option<Ends> {
     let file = File::open(path).ok()?;
     let len = file.len();
     let piece = |from: u64, to: u64| Some(Memory::new(file.name(), file.bytes(from..to).ok()?));
-    let head = piece(0, len.min(END))?;
-    let session = sessions::read(&head, None).ok()?;
-    let first = requests(&head, &session).ok()?.all.into_iter().find(|it| !it.side);
-    let mut out = Ends { first: first.map(|it| it.usage.sent()), ..Ends::default() };
+    let first = |end: u64| {
+        let head = piece(0, len.min(end))?;
+        let session = sessions::read(&head, None).ok()?;
+        let first = requests(&head, &session).ok()?.all.into_iter().find(|it| !it.side)?;
+        Some((session.format, first.usage.sent()))
+    };
+    // Mostly the first request stands near the beginning.
+    let (format, first) = [END / 8, END].into_iter().find_map(first)?;
+    let mut out = Ends { first: Some(first), ..Ends::default() };
     if whole {
-        let session = match len > END {
-            true => sessions::read(&piece(len - END, len)?, Some(session.format)).ok()?,
-            false => session,
-        };
-        last(&session, &mut out);
+        last(&sessions::read(&piece(len.saturating_sub(END), len)?, Some(format)).ok()?, &mut out);
     }
     Some(out)
 }
@@ -129,30 +130,4 @@ fn last(session: &Session, out: &mut Ends) {
     replay.learn(last);
     let known = out.model.as_deref().and_then(|it| replay.cache(it, false));
     out.warm_until = known.filter(|it| it.1.tokens > 0).and_then(|(rule, cached)| cached.warm_until(rule));
-}
-
-impl StatusLine {
-    /// The line for people.
-    pub fn sentence(&self) -> String {
-        let thousands = |it: u64| format!("{}k", (it + 500) / 1_000);
-        let mut parts = vec![format!(
-            "{:.0} % of the window ({} of {})",
-            self.used_percent,
-            thousands(self.context),
-            thousands(self.window)
-        )];
-        let after = self.after_percent.map(|it| format!("about {it:.0} %"));
-        match (self.level.as_str(), after) {
-            ("room", Some(after)) => parts.push(format!("compacted {after}")),
-            ("room", None) => {}
-            (level, Some(after)) => parts.push(format!("compact {level}: {after}")),
-            (level, None) => parts.push(format!("compact {level}")),
-        }
-        match (self.cache_warm, self.warm_minutes) {
-            (Some(true), Some(minutes)) => parts.push(format!("cache warm for {minutes} min")),
-            (Some(_), _) => parts.push("cache expired".to_owned()),
-            (None, _) => {}
-        }
-        parts.join(" · ")
-    }
 }
