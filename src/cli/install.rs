@@ -122,7 +122,8 @@ pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
     if agent.has_gateway() && arguments.no_seat {
         gateway::leave(config, arguments.dry_run, screen)?;
     }
-    let other = install::other_status_line(&config.agents, &folder(config), of).filter(|_| wanted.status_line);
+    let other =
+        install::other_status_line(&config.agents, &folder(config), of).filter(|_| wanted.status_line);
     if let Some(path) = other {
         tracing::warn!(
             "{} has a status line of its own, which stays; let it run `epitome statusline` to show ours in it",

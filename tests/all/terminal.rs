@@ -175,8 +175,10 @@ fn every_command(agent: &str) {
     shows(&["compact", &session, "--apply"]);
     shows(&["sessions"]);
     let found = shows(&["recall", "retry", "--scope", "all"]);
-    let handle = found.split_whitespace().next().unwrap().to_owned();
-    shows(&["recall", &handle, "--limit", "4000", "--scope", "all"]);
+    // A message is read by the handle of its session and its range, as printed.
+    let first: Vec<&str> = found.split_whitespace().take(3).collect();
+    let range = if first[1] == "--range" { &first[1..3] } else { &[] };
+    shows(&[&["recall", first[0], "--limit", "4000", "--scope", "all"], range].concat());
     run(&["recall"]);
     run(&["restore", "last"]);
     run(&["restore", "last", "--apply"]);
