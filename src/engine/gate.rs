@@ -10,13 +10,36 @@ use history::History;
 use history::error::{Error, Kind, Result};
 use history::parallel;
 use score::{self, Class, Loss, Probe, Score};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// How much of the facts must be kept, 0 to 1: of all by weight, and of single classes.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct MinKept {
     /// Of all.
+    #[serde(default, rename = "min_kept")]
     pub all: Option<f64>,
+    #[serde(default, rename = "min_kept_of", serialize_with = "by_letter", deserialize_with = "of_letters")]
     pub classes: BTreeMap<Class, f64>,
+}
+
+fn by_letter<S: Serializer>(
+    classes: &BTreeMap<Class, f64>,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    serializer.collect_map(classes.iter().map(|(class, least)| (class.letter(), least)))
+}
+
+/// A class that is not known is an error: its bound would be passed silently.
+fn of_letters<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> std::result::Result<BTreeMap<Class, f64>, D::Error> {
+    let class = |(letter, least): (String, f64)| {
+        let known = Class::ALL.into_iter().find(|it| it.letter() == letter);
+        let wrong = || D::Error::custom(format!("expected a class of facts, found {letter:?}"));
+        known.map(|it| (it, least)).ok_or_else(wrong)
+    };
+    BTreeMap::deserialize(deserializer)?.into_iter().map(class).collect()
 }
 
 impl MinKept {

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::install::{Place, agent_of};
-use super::summarize::KeptAsk;
 use super::{Ask, Compacted, Engine, Opened, SessionRef, To};
 use compaction::plan;
 use history::History;
@@ -18,7 +17,7 @@ struct Preview {
     before: Fingerprint,
     after: Fingerprint,
     summary: Option<String>,
-    ask: KeptAsk,
+    ask: Ask,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +45,7 @@ impl Engine {
             before: Fingerprint::of(&opened.session.history),
             after: Fingerprint::of(after),
             summary: preview.written.clone(),
-            ask: KeptAsk::from(ask),
+            ask: ask.clone(),
         };
         let state = serde_json::to_string(&state)
             .map_err(|error| Error::new(Kind::Bug, "keeping a preview").because(error))?;
@@ -85,8 +84,7 @@ impl Engine {
                 state.before.messages
             )));
         }
-        let ask = Ask { written: state.summary.clone(), to: To::Plan, ..Ask::try_from(&state.ask)? };
-        let ask = Ask { summarizer: crate::config::Choice::Offline, ..ask };
+        let ask = Ask { written: state.summary.clone(), to: To::Plan, ..state.ask.clone() };
         let again = self.compact(&opened, &ask)?;
         if again.history.as_ref().map(Fingerprint::of) != Some(state.after) {
             return Err(changed(

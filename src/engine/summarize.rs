@@ -1,6 +1,5 @@
 //! Who writes the summary of a plan: nobody (the offline summary), a provider, or the calling agent's model in two calls.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -8,23 +7,21 @@ use serde::{Deserialize, Serialize};
 
 use super::Compacted;
 use super::cost::{affordable, failures, told};
-use super::{Amount, Ask, Edit, Engine, Event, Known, Measured, MinKept, Opened, SessionRef, To};
+use super::{Ask, Edit, Engine, Event, Known, Measured, Opened, SessionRef, To};
 use crate::answers::{CostInfo, Next, UsageInfo};
 use crate::config::Choice;
 use crate::llm::run::{self, Progress, Sampling, Watch};
 use crate::profiles;
 use crate::store::Scope;
-use compaction::plan::{self, Cause, Plan};
-use compaction::profile::{Profile, Shape, Style, Summarize, TooLong};
+use compaction::plan::{self, Plan};
+use compaction::profile::{Shape, Summarize, TooLong};
 use compaction::summary::model::{Endpoint, Reply};
 use compaction::summary::prompt::Own;
 use compaction::summary::render;
 use compaction::summary::talk::{self, Bounds, GaveUp, Material, RUNGS, Rung, Step, Talk};
 use history::Text;
 use history::error::{Error, Kind, Result};
-use score::Class;
 use sessions::Format;
-use tokens::Tokenizer;
 
 /// What came of asking for a summary.
 pub(super) enum Drafted {
@@ -75,40 +72,7 @@ struct State {
     digest: u64,
     region: (usize, usize),
     talk: Talk,
-    ask: KeptAsk,
-}
-
-/// An [`Ask`] as it is kept.
-#[derive(Serialize, Deserialize)]
-pub(super) struct KeptAsk {
-    profile: Profile,
-    model: Option<String>,
-    window: Option<u64>,
-    overhead: Option<u64>,
-    tokenizer: String,
-    budget: Option<Amount>,
-    keep: Option<Amount>,
-    focus: Option<String>,
-    style: Style,
-    pins: Vec<String>,
-    cause: Cause,
-    messages_as: Option<String>,
-    protect: Option<u64>,
-    exclude_tools: Vec<String>,
-    only: Vec<String>,
-    to: To,
-    // What follows was not kept by earlier versions.
-    #[serde(default)]
-    auto: bool,
-    #[serde(default)]
-    next: Option<u64>,
-    #[serde(default)]
-    from_disk: bool,
-    #[serde(default)]
-    min_kept: Option<f64>,
-    /// By the letter of the class.
-    #[serde(default)]
-    min_kept_of: BTreeMap<String, f64>,
+    ask: Ask,
 }
 
 /// Tokens of the first line, which stands above every summary.
@@ -126,7 +90,7 @@ impl Engine {
         })?;
         let format = state.format.as_deref().map(Format::named).transpose()?;
         let opened = self.open(&SessionRef::Named(state.session.clone()), format, None)?;
-        let mut ask = Ask::try_from(&state.ask)?;
+        let mut ask = Ask { summarizer: Choice::Host, ..state.ask.clone() };
         ask.to = to.unwrap_or(ask.to);
         let messages = opened.session.history.messages();
         let same = messages.len() >= state.count && {
@@ -402,7 +366,7 @@ impl Engine {
                     digest: plan.made_for.digest,
                     region: (material.region.start, material.region.end),
                     talk,
-                    ask: KeptAsk::from(ask),
+                    ask: ask.clone(),
                 };
                 let state = serde_json::to_string(&state)
                     .map_err(|error| Error::new(Kind::Bug, "keeping an ask").because(error))?;
@@ -519,100 +483,23 @@ fn marked(before: &str, after: &str, shape: Shape) -> String {
     after.trim().lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
-impl KeptAsk {
-    /// What must be kept of the facts. A class that is not known is an error: its bound would be passed silently.
-    fn min_kept(&self) -> Result<MinKept> {
-        let mut out = MinKept { all: self.min_kept, ..MinKept::default() };
-        for (letter, least) in &self.min_kept_of {
-            let class = Class::ALL.into_iter().find(|it| it.letter() == letter).ok_or_else(|| {
-                let what = format!("answering: expected a class of facts, found {letter:?}; ask again");
-                Error::new(Kind::Store, what)
-            })?;
-            out.classes.insert(class, *least);
-        }
-        Ok(out)
-    }
-}
-
-impl From<&Ask> for KeptAsk {
-    fn from(ask: &Ask) -> Self {
-        Self {
-            profile: ask.profile.clone(),
-            model: ask.model.clone(),
-            window: ask.window,
-            overhead: ask.overhead,
-            tokenizer: match ask.tokenizer {
-                Tokenizer::Auto => "auto".to_owned(),
-                Tokenizer::Fixed(it) => it.name().to_owned(),
-            },
-            budget: ask.budget,
-            keep: ask.keep,
-            focus: ask.focus.clone(),
-            style: ask.style,
-            pins: ask.pins.clone(),
-            cause: ask.cause,
-            messages_as: ask.messages_as.map(|it| it.name().to_owned()),
-            protect: ask.protect,
-            exclude_tools: ask.exclude_tools.clone(),
-            only: ask.only.clone(),
-            to: ask.to.clone(),
-            auto: ask.auto,
-            next: ask.next,
-            from_disk: ask.from_disk,
-            min_kept: ask.min_kept.all,
-            min_kept_of: (ask.min_kept.classes.iter())
-                .map(|(class, least)| (class.letter().to_owned(), *least))
-                .collect(),
-        }
-    }
-}
-
-impl TryFrom<&KeptAsk> for Ask {
-    type Error = Error;
-
-    fn try_from(kept: &KeptAsk) -> Result<Self> {
-        Ok(Self {
-            model: kept.model.clone(),
-            window: kept.window,
-            overhead: kept.overhead,
-            tokenizer: Tokenizer::named(&kept.tokenizer)?,
-            budget: kept.budget,
-            keep: kept.keep,
-            focus: kept.focus.clone(),
-            style: kept.style,
-            pins: kept.pins.clone(),
-            cause: kept.cause,
-            messages_as: kept.messages_as.as_deref().map(Format::named).transpose()?,
-            protect: kept.protect,
-            exclude_tools: kept.exclude_tools.clone(),
-            only: kept.only.clone(),
-            to: kept.to.clone(),
-            auto: kept.auto,
-            next: kept.next,
-            from_disk: kept.from_disk,
-            min_kept: kept.min_kept()?,
-            summarizer: Choice::Host,
-            ..Self::new(kept.profile.clone())
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::MinKept;
 
     #[test]
     fn an_ask_is_kept_with_what_it_demands() {
         let profile = profiles::built_in("codex").unwrap();
         let min_kept = MinKept::parse("0.9,U=1").unwrap();
         let ask = Ask { min_kept, auto: true, next: Some(7), from_disk: true, ..Ask::new(profile) };
-        let mut kept = serde_json::to_value(KeptAsk::from(&ask)).unwrap();
-        let read = |it: &serde_json::Value| Ask::try_from(&serde_json::from_value(it.clone()).unwrap());
+        let mut kept = serde_json::to_value(&ask).unwrap();
+        let read = |it: &serde_json::Value| serde_json::from_value::<Ask>(it.clone());
         let again = read(&kept).unwrap();
         assert_eq!(again.min_kept, ask.min_kept);
         assert_eq!((again.auto, again.next, again.from_disk), (true, Some(7), true));
         kept["min_kept_of"] = serde_json::json!({"?": 1.0});
-        assert_eq!(read(&kept).unwrap_err().kind(), Kind::Store);
+        assert!(read(&kept).unwrap_err().to_string().contains("a class of facts"));
         // As an earlier version kept it.
         for new in ["auto", "next", "from_disk", "min_kept", "min_kept_of"] {
             kept.as_object_mut().unwrap().remove(new).unwrap();

@@ -34,6 +34,8 @@ mod tests;
 use format::Api;
 use history::error::{Error, Kind, Result};
 use history::{History, Kind as Why, Part, Role, Text};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 pub use format::Format;
 pub use history::SUMMARY_START;
@@ -153,6 +155,12 @@ impl Format {
     /// The API whose messages this format's agent sends: itself for plain messages.
     pub fn api(self) -> Self {
         self.0.api.format()
+    }
+}
+
+impl<'de> Deserialize<'de> for Format {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        Self::named(&String::deserialize(deserializer)?).map_err(|error| D::Error::custom(error.detail()))
     }
 }
 

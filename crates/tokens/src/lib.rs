@@ -15,7 +15,8 @@ pub use counter::MANY;
 pub use counter::TokenCounter;
 pub use window::{Window, at_least, gemini_cli_limit, gemini_cli_limit_0_20, window};
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use estimate::Heuristic;
 use exact::Encoding;
@@ -136,6 +137,26 @@ impl Tokenizer {
     /// [`Kind::Arguments`] with the names there are.
     pub fn named(name: &str) -> Result<Self> {
         if name == "auto" { Ok(Self::Auto) } else { Estimator::named(name).map(Self::Fixed) }
+    }
+
+    /// The name that [`Self::named`] takes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Fixed(it) => it.name(),
+        }
+    }
+}
+
+impl Serialize for Tokenizer {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for Tokenizer {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        Self::named(&String::deserialize(deserializer)?).map_err(|error| D::Error::custom(error.detail()))
     }
 }
 
