@@ -85,13 +85,16 @@ pub(super) fn drop_orphans(items: &mut Vec<Live>) {
     let mut last: Option<(&str, usize)> = None;
     // What goes: number of the item, place of the part.
     let mut gone: HashSet<(usize, usize)> = HashSet::new();
-    // The last response, while the user has said nothing after it.
-    let mut running = None;
+    // The response that began last, while the user has said nothing after it; and all that began since then. Rows of
+    // several may alternate: they become messages in the order in which they began.
+    let (mut running, mut begun) = (None, HashSet::new());
     for (number, Live { item, .. }) in items.iter().enumerate() {
         let parts = item.parts();
         match &**item {
             Item::Reply { response, .. } => {
-                running = Some(response);
+                if running != Some(response) && begun.insert(response) {
+                    running = Some(response);
+                }
                 for (place, part) in parts.iter().enumerate() {
                     if let Part::Call(call) = part {
                         if let Some((id, earlier)) = last.replace((&call.id, calls.len())) {
@@ -118,8 +121,11 @@ pub(super) fn drop_orphans(items: &mut Vec<Live>) {
                     }
                 }
             }
-            Item::Words { .. } | Item::Summary(_) => running = None,
-            Item::Before(_) | Item::After(_) => {}
+            Item::Words { .. } | Item::Summary(_) => {
+                running = None;
+                begun.clear();
+            }
+            Item::Before(_) | Item::After(_) => begun.clear(),
         }
     }
     let runs = |number: usize| matches!(&*items[number].item, Item::Reply { response, .. } if Some(response) == running);

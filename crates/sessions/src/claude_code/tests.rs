@@ -834,6 +834,25 @@ fn appended_it_goes_on() {
 
 use crate::Source as _;
 
+/// Only the response that began last may have calls that still run.
+#[test]
+fn responses_whose_rows_alternate_read_the_same_once_written() {
+    let call = |id: &str| json!({"type": "tool_use", "id": id, "name": "Read", "input": {"file_path": id}});
+    let mut rows = Rows::default();
+    rows.user("u1", "fix it").block("a1", "m1", json!({"type": "text", "text": "Looking."}));
+    rows.block("a2", "m2", call("c1")).block("a3", "m1", call("c2")).block("a4", "m2", call("c3"));
+    rows.result("u2", "c1", "found");
+    let source = rows.source();
+    let session = read(&source).unwrap();
+    assert_eq!(session.history.messages()[1].calls().count(), 0, "c2 was never answered");
+    assert_eq!(session.history.messages()[2].calls().count(), 2, "c3 runs");
+    for mode in [Mode::New, Mode::Append] {
+        let written = write(&source, &session, &session.history, mode).unwrap();
+        let again = read(&Memory::new("t", written.bytes(&source).unwrap())).unwrap();
+        assert_eq!(show(&again.history), show(&session.history));
+    }
+}
+
 #[test]
 fn changed_messages_are_written_anew() {
     let source = busy().source();
