@@ -277,7 +277,21 @@ fn input_is_divided_among_what_it_carried() {
     assert!(tokens("tool_outputs") > Some(35_000) && tokens("tool_outputs") < Some(80_000), "{parts:?}");
     assert!(tokens("user") < Some(100) && tokens("system") > Some(20_000), "{parts:?}");
     // Behind a compaction only what was sent since.
-    let since = cost(&claude_code(), "");
+    let summary = json!({"role": "user", "content": "This session is being continued. The log was read."});
+    let text = lines(&[
+        prompt(0, "read the log"),
+        reply(1, "m1", OPUS, usage(0, 30_000), json!({})),
+        row(
+            2,
+            "system",
+            Value::Null,
+            json!({"subtype": "compact_boundary", "content": "Conversation compacted", "parentUuid": null}),
+        ),
+        row(3, "user", summary, json!({"isCompactSummary": true, "isVisibleInTranscriptOnly": true})),
+        prompt(4, "and now?"),
+        reply(5, "m2", OPUS, usage(20_000, 5_000), json!({})),
+    ]);
+    let since = cost(&text, "");
     let since: u64 =
         since["by_content"].as_array().unwrap().iter().filter_map(|it| it["spent"]["tokens"].as_u64()).sum();
     assert!(since.abs_diff(25_003) <= 8, "{since}");

@@ -57,7 +57,7 @@ fn baselines_on_the_corpus() {
             eprint!("{share}% {:10} median {median:.2} p10 {:.2}", baseline.name(), kept[kept.len() / 10]);
             eprint!(" contradictions {contradictions} unsupported {unsupported}");
             for (class, (kept, found)) in classes {
-                eprint!(" {class:?} {:.2} of {found}", kept as f64 / found as f64);
+                eprint!(" {} {:.2} of {found}", class.letter(), kept as f64 / found as f64);
             }
             eprintln!();
             medians.insert((share, baseline), median);

@@ -129,7 +129,7 @@ fn deeds() {
         user: it crashed with⏎TypeError: x is not a function⏎please fix
     "##;
     let all: Vec<String> = [Class::File, Class::Command, Class::Error, Class::OpenItem]
-        .map(|it| format!("{it:?}\n{}", found(it, session)))
+        .map(|it| format!("{}\n{}", it.letter(), found(it, session)))
         .into();
     insta::assert_snapshot!(all.join("\n"));
 }
@@ -166,7 +166,7 @@ fn words_and_identifiers() {
         model: Done. Shall I also update the dashboards?
     "##;
     let all: Vec<String> = [Class::Goal, Class::LastRequest, Class::GivenUp, Class::Identifier]
-        .map(|it| format!("{it:?}\n{}", found(it, session)))
+        .map(|it| format!("{}\n{}", it.letter(), found(it, session)))
         .into();
     insta::assert_snapshot!(all.join("\n"));
 }

@@ -49,7 +49,7 @@ fn people_agree() {
         let probes = score::probes(&history);
         for (class, message, count) in &label.marked {
             let here = probes.iter().filter(|it| {
-                format!("{:?}", it.class) == *class
+                it.class.letter() == class.as_str()
                     && it.messages.contains(message)
                     && !label.judged.iter().any(|(c, _, h, real)| c == class && *h == hash(it) && !real)
             });
@@ -62,9 +62,9 @@ fn people_agree() {
             row.found += found.min(*count);
         }
         for probe in &probes {
-            let row = rows.entry(format!("{:?}", probe.class)).or_default();
+            let row = rows.entry(probe.class.letter().to_owned()).or_default();
             let text = hash(probe);
-            match label.judged.iter().find(|it| it.0 == format!("{:?}", probe.class) && it.2 == text) {
+            match label.judged.iter().find(|it| it.0 == probe.class.letter() && it.2 == text) {
                 Some((_, _, _, real)) => {
                     row.judged += 1;
                     row.real += usize::from(*real);
@@ -111,7 +111,7 @@ fn print() {
     {
         eprintln!("## {name}");
         for probe in super::corpus::read(&folder, name).iter().flat_map(|it| score::probes(&it.history)) {
-            eprintln!("{:?} {} {} {}", probe.class, probe.message(), hash(&probe), probe.text());
+            eprintln!("{} {} {} {}", probe.class.letter(), probe.message(), hash(&probe), probe.text());
         }
     }
 }

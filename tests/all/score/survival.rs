@@ -119,7 +119,9 @@ fn scored(summary: &str) -> Score {
 }
 
 fn kept(score: &Score) -> String {
-    let line = |(class, tally): (&Class, &score::Tally)| format!("{class:?} {}/{}", tally.kept, tally.found);
+    let line = |(class, tally): (&Class, &score::Tally)| {
+        format!("{} {}/{}", class.letter(), tally.kept, tally.found)
+    };
     score.classes.iter().map(line).collect::<Vec<_>>().join(", ")
 }
 
