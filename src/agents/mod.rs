@@ -259,7 +259,6 @@ pub struct Variables {
     pub inside: &'static [&'static str],
     /// The id of the session that started the process.
     pub session: Option<&'static str>,
-    /// The project's directory.
     pub project: Option<&'static str>,
 }
 
@@ -348,7 +347,6 @@ pub fn seat_named(name: &str) -> Result<&'static dyn Seat> {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Env {
     pub home: PathBuf,
-    /// The environment variables.
     pub variables: BTreeMap<String, String>,
     /// The folders of `PATH`.
     pub path: Vec<PathBuf>,

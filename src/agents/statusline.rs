@@ -11,7 +11,6 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Input {
     pub session: Option<String>,
-    /// The session's file.
     pub path: Option<PathBuf>,
     pub model: Option<String>,
     pub context: Option<Context>,
@@ -23,7 +22,6 @@ pub struct Input {
 pub struct Context {
     /// Tokens of the last request and its answer; nothing before the first and right after a compaction.
     pub tokens: Option<u64>,
-    /// The model's window.
     pub window: Option<u64>,
 }
 

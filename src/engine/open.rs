@@ -290,12 +290,12 @@ fn listed(found: &[Found]) -> String {
     found.iter().map(line).collect()
 }
 
-/// Whether a session names a usage anywhere: all formats' names of it begin or end in one of two ways. The first reply
-/// mostly does, so that little is looked at; one that does not is spared being read twice.
+/// Whether a session may report usage: every format's key for it begins with `usage` or ends with `tokens`. Stops at the
+/// first, which is mostly in the first reply. A session without any need not be read twice.
 fn may_report_usage(source: &dyn Source) -> Result<bool> {
     const NAMES: [&[u8]; 2] = [b"\"usage", b"tokens\""];
     const BLOCK: u64 = 1 << 16;
-    // What lies across two blocks is seen in the second.
+    // A key that lies across two blocks is found in the second.
     const OVERLAP: u64 = 8;
     let mut at = 0;
     while at < source.len() {

@@ -122,7 +122,6 @@ impl Format {
     pub const OPENAI_CHAT: Self = Self(&wire::OPENAI_CHAT);
     /// OpenAI Responses input items.
     pub const OPENAI_RESPONSES: Self = Self(&wire::OPENAI_RESPONSES);
-    /// Gemini contents.
     pub const GEMINI: Self = Self(&wire::GEMINI);
 
     /// All of them, native ones first. In this order a session is recognised: Qwen Code's records are like Claude Code's, with

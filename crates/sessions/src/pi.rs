@@ -412,27 +412,8 @@ fn request(row: &Value, out: &mut Collector) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::shown;
     use crate::{Memory, Mode, write};
-
-    fn shown(lines: &[&str]) -> (String, Session) {
-        let session = read(&Memory::new("t", lines.join("\n"))).unwrap();
-        let mut out = String::new();
-        for message in session.history.messages() {
-            out.push_str(&format!("{:?} {:?}:", message.role, message.kind));
-            for part in &message.parts {
-                match part {
-                    Part::Text(it) => out.push_str(&format!(" {:?}", it.as_str())),
-                    Part::Call(it) => out.push_str(&format!(" {}#{}{}", it.name, it.id, it.input.as_str())),
-                    Part::Output(it) => out.push_str(&format!(" #{}={:?}", it.id, it.text.as_str())),
-                    Part::Reasoning(it) => out.push_str(&format!(" ({})", it.text.as_str())),
-                    Part::Media(it) => out.push_str(&format!(" {}", it.mime)),
-                    Part::Opaque(_) => {}
-                }
-            }
-            out.push('\n');
-        }
-        (out, session)
-    }
 
     const V1: &str = r#"{"type":"session","id":"s","timestamp":"2025-01-01T00:00:00.000Z","cwd":"/p"}"#;
     const V3: &str =

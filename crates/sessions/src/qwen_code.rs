@@ -372,8 +372,8 @@ fn requests(source: &dyn Source, out: &mut Collector) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::shown;
     use crate::{Mode, write};
-    use history::Part;
 
     fn row(id: &str, parent: &str, kind: &str, more: &str) -> String {
         let parent = if parent.is_empty() { "null".to_owned() } else { format!("\"{parent}\"") };
@@ -414,25 +414,6 @@ mod tests {
     }
 
     const CALL: &str = r#"{"text":"hm","thought":true},{"functionCall":{"id":"call_1","name":"run_shell_command","args":{"command":"ls"}}}"#;
-
-    fn shown(lines: &[String]) -> (String, Session) {
-        let session = read(&Memory::new("t", lines.join("\n"))).unwrap();
-        let mut out = String::new();
-        for message in session.history.messages() {
-            out.push_str(&format!("{:?} {:?}:", message.role, message.kind));
-            for part in &message.parts {
-                match part {
-                    Part::Text(it) => out.push_str(&format!(" {:?}", it.as_str())),
-                    Part::Call(it) => out.push_str(&format!(" {}#{}{}", it.name, it.id, it.input.as_str())),
-                    Part::Output(it) => out.push_str(&format!(" #{}={:?}", it.id, it.text.as_str())),
-                    Part::Reasoning(it) => out.push_str(&format!(" ({})", it.text.as_str())),
-                    Part::Media(_) | Part::Opaque(_) => out.push_str(" other"),
-                }
-            }
-            out.push('\n');
-        }
-        (out, session)
-    }
 
     #[test]
     fn a_session_is_read_as_it_would_be_sent() {

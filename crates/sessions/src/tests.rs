@@ -9,6 +9,38 @@ use memchr::memmem;
 
 use super::*;
 
+/// A session of these lines, and its messages as text.
+pub(super) fn shown(lines: &[impl AsRef<str>]) -> (String, Session) {
+    let lines: Vec<&str> = lines.iter().map(AsRef::as_ref).collect();
+    let session = read(
+        &Memory::new(
+            "t",
+            lines.join(
+                "
+",
+            ),
+        ),
+        None,
+    )
+    .unwrap();
+    let mut out = String::new();
+    for message in session.history.messages() {
+        out.push_str(&format!("{:?} {:?}:", message.role, message.kind));
+        for part in &message.parts {
+            match part {
+                Part::Text(it) => out.push_str(&format!(" {:?}", it.as_str())),
+                Part::Call(it) => out.push_str(&format!(" {}#{}{}", it.name, it.id, it.input.as_str())),
+                Part::Output(it) => out.push_str(&format!(" #{}={:?}", it.id, it.text.as_str())),
+                Part::Reasoning(it) => out.push_str(&format!(" ({})", it.text.as_str())),
+                Part::Media(it) => out.push_str(&format!(" {}", it.mime)),
+                Part::Opaque(_) => {}
+            }
+        }
+        out.push('\n');
+    }
+    (out, session)
+}
+
 /// Sessions of the agents: name and bytes.
 pub(super) fn sessions() -> Vec<(String, Vec<u8>)> {
     let folder = |key: &str, name: &str| {

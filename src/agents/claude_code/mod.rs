@@ -18,7 +18,6 @@ use super::{Agent, Env, File, Found, Problem, Variables, files, first_words, obj
 mod install;
 mod seat;
 
-/// Claude Code.
 pub struct ClaudeCode;
 
 impl Agent for ClaudeCode {
@@ -169,7 +168,6 @@ const HOOKS_SINCE: [u32; 3] = [2, 1, 274];
 /// The end of a session in which its version is looked for, in bytes: sessions may be large.
 const END: u64 = 256 << 10;
 
-/// Its configuration folder.
 fn folder(env: &Env) -> PathBuf {
     env.folder(FOLDER).unwrap_or_else(|| env.home.join(".claude"))
 }

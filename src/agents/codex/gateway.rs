@@ -23,7 +23,6 @@ const KEY: &str = "openai_base_url";
 /// Ends the line that is ours.
 const OURS: &str = "# epitome: gateway (epitome uninstall takes this out)";
 
-/// Codex's settings.
 pub fn settings(env: &Env) -> PathBuf {
     super::home(env).join("config.toml")
 }

@@ -18,7 +18,6 @@ use sessions::{Format, Memory, Session, Source};
 pub mod gateway;
 mod install;
 
-/// Codex CLI.
 pub struct Codex;
 
 impl Agent for Codex {
@@ -134,7 +133,6 @@ impl Agent for Codex {
     }
 }
 
-/// Names its home.
 const FOLDER: &str = "CODEX_HOME";
 
 fn home(env: &Env) -> PathBuf {

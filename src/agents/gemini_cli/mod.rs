@@ -23,7 +23,6 @@ use sessions::{Format, document};
 mod install;
 mod seat;
 
-/// Gemini CLI.
 pub struct GeminiCli;
 
 impl Agent for GeminiCli {

@@ -20,7 +20,6 @@ mod seat;
 
 use database::{databases, is_running, newest_version, sessions};
 
-/// OpenCode.
 pub struct OpenCode;
 
 impl Agent for OpenCode {

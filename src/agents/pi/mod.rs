@@ -18,7 +18,6 @@ pub const NAME: &str = "pi";
 
 const EXTENSION: &str = include_str!("extension.ts");
 
-/// Its folder.
 pub fn folder(env: &Env) -> PathBuf {
     env.home.join(".pi")
 }
