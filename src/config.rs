@@ -216,6 +216,14 @@ impl Config {
         }
     }
 
+    /// The context window of a session's model: what `[windows]` says, else the settings of the session's agent.
+    pub fn model_window(&self, meta: &history::Meta, model: &str) -> Option<u64> {
+        self.windows.get(model).copied().or_else(|| {
+            let agent = agents::named(meta.agent.as_deref()?)?;
+            agent.model_window(&self.agents, self.config_dir.parent()?, model)
+        })
+    }
+
     /// The profile of that name or file: built in, in the configuration, or a `.toml`.
     pub fn profile(&self, name: &str) -> Result<Profile> {
         if let Some(text) = self.profiles.get(name) {

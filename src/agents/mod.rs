@@ -147,7 +147,6 @@ pub trait Agent: Sync {
     /// How a result goes back. `export`: the session is a file that was exported from its database.
     ///
     /// # Errors
-    /// [`Live`](history::error::Kind::Live) where nothing can be done while it runs,
     /// [`Refused`](history::error::Kind::Refused) where its sessions are only read.
     fn reach(&self, _job: Job, _live: bool, _export: bool) -> Result<Reach> {
         Err(reach::read_only(self.title()))
@@ -199,6 +198,11 @@ pub trait Agent: Sync {
 
     /// `provider/model` that it would begin a session in `cwd` with, where a session has to name one.
     fn default_model(&self, _env: &Env, _config: &Path, _cwd: &Path) -> Option<String> {
+        None
+    }
+
+    /// The context window that its settings, and those of the current directory, give a model, in tokens.
+    fn model_window(&self, _env: &Env, _config: &Path, _model: &str) -> Option<u64> {
         None
     }
 

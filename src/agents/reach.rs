@@ -52,22 +52,10 @@ pub fn at_once(mode: Mode, way: Way) -> Reach {
     Reach { mode, way, takes_effect: "next_request" }
 }
 
-/// An agent that reads its file when it resumes and keeps its own history while it runs.
-///
-/// # Errors
-/// [`Kind::Live`] for outputs of a running session.
-pub fn at_rest(title: &str, job: Job, live: bool) -> Result<Reach> {
-    match (job, live) {
-        (_, false) => Ok(on_resume(Mode::Append, Way::Replace)),
-        (Job::Compact | Job::Restore, true) => Ok(on_resume(Mode::New, Way::Beside)),
-        (Job::Prune, true) => {
-            let what = format!(
-                "clearing outputs of a running session: {title} keeps its own history until it is resumed, so nothing would \
-                 change and later turns would be lost; end it first, or compact into a new session"
-            );
-            Err(Error::new(Kind::Live, what))
-        }
-    }
+/// An agent that reads its file when it resumes and keeps its own history while it runs: what is written into the file of
+/// a running session would be lost.
+pub fn at_rest(live: bool) -> Reach {
+    if live { on_resume(Mode::New, Way::Beside) } else { on_resume(Mode::Append, Way::Replace) }
 }
 
 /// The error of an agent whose sessions are never written.
@@ -171,11 +159,11 @@ mod tests {
         claude-code running Compact   New Beside on_resume
         codex       idle    Compact   Append Replace on_resume
         codex       idle    Prune     Append Replace on_resume
-        codex       running Prune     live
+        codex       running Prune     New Beside on_resume
         codex       running Compact   New Beside on_resume
         gemini-cli  idle    Compact   Append Replace on_resume
         gemini-cli  idle    Prune     Append Replace on_resume
-        gemini-cli  running Prune     live
+        gemini-cli  running Prune     New Beside on_resume
         gemini-cli  running Compact   New Beside on_resume
         opencode    idle    Compact   Append Rows next_request
         opencode    idle    Prune     Patch Rows next_request

@@ -148,7 +148,7 @@ impl Engine {
     ) -> Measured<'a> {
         let model = ask.model.as_deref().or(history.meta.model.as_deref());
         let known = model.and_then(tokens::window);
-        let configured = model.and_then(|it| self.config.windows.get(it).copied());
+        let configured = model.and_then(|it| self.config.model_window(&history.meta, it));
         let known_overhead = ask.overhead.or_else(|| self.overhead_before(history));
         let counter = TokenCounter::for_model(history, model, ask.tokenizer, known_overhead);
         let (mut tokens, mut overhead) = (0, counter.overhead());

@@ -5,9 +5,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::Engine;
+use super::restore::undone_mark;
 use crate::agents::{self, AgentRef, Database, Found};
 use crate::files::File;
-use crate::store::{Compaction, Handle, Scope};
+use crate::store::{Handle, Scope};
 use history::error::{Error, Kind, Result};
 use sessions::{self, Format, Memory, Session, Source};
 use tokens::{self, Estimator, TokenCounter, Tokenizer};
@@ -188,22 +189,28 @@ impl Engine {
         })
     }
 
-    /// Of these sessions those that were compacted into another one of them, and which: whoever resumed the new one goes
-    /// on there. Not where the old one was used since.
+    /// Of these sessions those that were compacted, or undone, into another one of them, and which: whoever resumed the new
+    /// one goes on there. Not where the old one was used since.
     pub fn continued(&self, found: &[Found]) -> BTreeMap<String, String> {
         // Of a session that does not say its directory, none is noted.
         let nowhere = Scope { owner: self.config.owner.clone(), project: String::new() };
-        let known = self
-            .projects()
-            .into_iter()
-            .chain([nowhere])
-            .flat_map(|it| self.store.compactions(&it, None, LOOKED_THROUGH).unwrap_or_default());
+        let scopes: Vec<Scope> = self.projects().into_iter().chain([nowhere]).collect();
+        let compacted = scopes
+            .iter()
+            .flat_map(|it| self.store.compactions(it, None, LOOKED_THROUGH).unwrap_or_default())
+            .filter_map(|it| Some((it.session.id, it.applied?.session?)));
+        let undone = scopes.iter().flat_map(|scope| {
+            let into = |it: &Found| {
+                let mark = self.store.marked(scope, &undone_mark(&it.id)).ok().flatten()?;
+                Some((it.id.clone(), mark.value))
+            };
+            found.iter().filter_map(into)
+        });
         let changed = |id: &str| found.iter().filter(|it| it.id == id).map(|it| it.changed_ms).max();
-        let into = |it: Compaction| {
-            let (old, new) = (it.session.id, it.applied?.session?);
-            (new != old && changed(&new).is_some_and(|it| Some(it) >= changed(&old))).then_some((old, new))
+        let goes_on = |(old, new): &(String, String)| {
+            new != old && changed(new).is_some_and(|it| Some(it) >= changed(old))
         };
-        known.filter_map(into).collect()
+        compacted.chain(undone).filter(goes_on).collect()
     }
 
     /// Without those that go on in another one of them.

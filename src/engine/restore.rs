@@ -141,6 +141,9 @@ impl Engine {
         {
             self.store.unmark(&scope, &compacted_mark(id))?;
         }
+        if let Some(left) = applied.session.as_deref().filter(|it| *it != done.id) {
+            self.store.mark(&scope, &undone_mark(left), &done.id, self.now)?;
+        }
         let agent = agent_of(format)?;
         let cwd = Some(scope.project.as_str()).filter(|it| !it.is_empty()).map(Path::new);
         let export = agent.database().is_some() && !done.output.contains('#');
@@ -161,6 +164,11 @@ impl Engine {
             warnings: done.warnings,
         })
     }
+}
+
+/// Under this name the store knows in which session one goes on whose compaction was undone.
+pub(super) fn undone_mark(session: &str) -> String {
+    format!("undone/{session}")
 }
 
 fn never_applied(name: &str) -> Error {

@@ -32,17 +32,32 @@ pub(super) fn told(desk: &Desk, tool: &str, arguments: &Arguments, error: &Error
     if !matches!(error.kind(), Kind::Arguments | Kind::Input | Kind::Ambiguous) {
         return text;
     }
-    format!("{text}\nA call that works: {tool} {}", Value::Object(example(desk, tool, arguments, error)))
+    match example(desk, tool, arguments, error) {
+        Some(call) => format!("{text}\nA call that works: {tool} {}", Value::Object(call)),
+        None => text,
+    }
 }
 
-/// Arguments that work: the caller's own source, unless the error may be about it; else one that is there.
-fn example(desk: &Desk, tool: &str, arguments: &Arguments, error: &Error) -> Map<String, Value> {
+/// Arguments that work: the caller's own source, unless the error may be about it; else one that is there. Nothing for an
+/// undo of the current session: where that finds nothing to undo, no call does.
+fn example(desk: &Desk, tool: &str, arguments: &Arguments, error: &Error) -> Option<Map<String, Value>> {
+    if arguments.text("to").ok().flatten().as_deref() == Some("undo") {
+        let named = arguments.has("session") || arguments.has("handle");
+        return named.then(|| one("to", json!("undo")));
+    }
     let own = is_of_another(tool, error).then(|| own_source(tool, arguments)).flatten();
-    let mut call = own.unwrap_or_else(|| any_source(desk, tool, arguments));
+    let listed = first_listed(error).map(|it| one("session", json!(it)));
+    let mut call = own.or(listed).unwrap_or_else(|| any_source(desk, tool, arguments));
     if tool == "summarize_history" {
         call.insert("budget".to_owned(), json!("20%"));
     }
-    call
+    Some(call)
+}
+
+/// The id of the first session that an ambiguous name's error lists, each in a line of its own behind its agent.
+fn first_listed(error: &Error) -> Option<&str> {
+    let listed = (error.kind() == Kind::Ambiguous).then(|| error.detail().lines().nth(1)).flatten()?;
+    listed.split_whitespace().nth(1)
 }
 
 /// Whether an error is about an argument other than what is to be worked on.

@@ -473,9 +473,11 @@ fn what_may_not_be_applied_to_is_refused() {
         fs::File::create(locks.join(format!("{}.lock", first["payload"]["id"].as_str().unwrap()))).unwrap();
     lock.lock().unwrap();
     assert_eq!(fs::read(&there.file).unwrap(), bytes, "nothing was changed by what was refused");
-    let prune = epitome(there.path(), &["prune", &there.session, "--protect", "0", "--apply"]);
-    let said = String::from_utf8_lossy(&prune.stderr).into_owned() + &String::from_utf8_lossy(&prune.stdout);
-    assert!(said.contains("running session") || said.contains("nothing to clear"), "{said}");
+    let pruned =
+        answer(&epitome(there.path(), &["prune", &there.session, "--protect", "0", "--apply", "--json"]));
+    assert_eq!(pruned["status"], "pruned", "{pruned}");
+    assert_ne!(pruned["session_id"], first["payload"]["id"]);
+    assert_eq!(fs::read(&there.file).unwrap(), bytes);
     let live = answer(&epitome(there.path(), &apply(&there.session)));
     assert_eq!(live["status"], "compacted");
     assert_ne!(live["session_id"], first["payload"]["id"]);

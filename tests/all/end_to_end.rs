@@ -238,6 +238,29 @@ fn bad_input_is_said_and_nothing_hangs() {
 /// The gate rejects a compaction that loses too much, says what would be lost and which budget keeps it; that budget
 /// then passes.
 #[test]
+fn opencodes_settings_give_the_window_of_a_model() {
+    let home = tempfile::tempdir().unwrap();
+    let session = root().join("examples/sessions/opencode.json");
+    let window = || {
+        let output = crate::apply::epitome(home.path(), &["estimate", session.to_str().unwrap(), "--json"]);
+        json(&output, "estimate")["window"].clone()
+    };
+    let settings = |file: &Path, context: u64| {
+        let models = serde_json::json!({"claude-opus-5-5": {"limit": {"context": context}}, "other": {"limit": {"context": 7}}});
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, serde_json::json!({"provider": {"mine": {"models": models}}}).to_string())
+            .unwrap();
+    };
+    let by_table = window();
+    settings(&home.path().join(".config/opencode/opencode.json"), 64_000);
+    assert_eq!((by_table != 64_000, window()), (true, 64_000.into()));
+    settings(&home.path().join("opencode.json"), 32_000);
+    assert_eq!(window(), 32_000, "the project's settings win");
+    std::fs::write(home.path().join("opencode.json"), "{\"provider\": [1").unwrap();
+    assert_eq!(window(), 64_000);
+}
+
+#[test]
 fn the_gate_names_a_budget_that_passes() {
     let home = tempfile::tempdir().unwrap();
     let mut rejected = 0;

@@ -266,6 +266,15 @@ fn who_resumes_the_compacted_session_goes_on_in_it() {
     assert_ne!(old, new);
     let now = answer(&inside(&["estimate", "current", "--json"]));
     assert_eq!(&now["session"]["id"], new, "{now}");
+    // An undo writes what was said since into a third, behind the original.
+    let more = json!({"id": "m900", "timestamp": "2026-05-28T21:00:00.000Z", "type": "user", "content": [{"text": "And now?"}]});
+    let mut file = fs::File::options().append(true).open(done["output"].as_str().unwrap()).unwrap();
+    writeln!(file, "{more}").unwrap();
+    drop(file);
+    let undone = answer(&inside(&["restore", done["handle"].as_str().unwrap(), "--apply", "--json"]));
+    assert_eq!(undone["later_messages"], 1, "{undone}");
+    let now = answer(&inside(&["estimate", "current", "--json"]));
+    assert_eq!(&now["session"]["id"], &undone["session_id"], "{now}");
     // Gone on in the old one after all: it cannot be told.
     let later = std::time::SystemTime::now() + Duration::from_secs(30);
     fs::File::options().append(true).open(&there.file).unwrap().set_modified(later).unwrap();
@@ -274,7 +283,7 @@ fn who_resumes_the_compacted_session_goes_on_in_it() {
 }
 
 #[test]
-fn a_running_session_of_gemini_cli_is_left_alone() {
+fn a_running_session_of_gemini_cli_is_never_written() {
     let there = home("gemini-cli");
     let bytes = fs::read(&there.file).unwrap();
     let first: Value = serde_json::from_slice(bytes.split(|it| *it == b'\n').next().unwrap()).unwrap();
@@ -283,10 +292,10 @@ fn a_running_session_of_gemini_cli_is_left_alone() {
         let mut all = command(there.path(), arguments);
         all.env("GEMINI_CLI", "1").env("GEMINI_SESSION_ID", id).output().unwrap()
     };
-    let output = live(&["prune", &there.session, "--protect", "0", "--apply"]);
-    let text = said(&output);
-    assert!(text.contains("running session") && text.contains("compact into a new session"), "{text}");
-    assert_eq!(fs::read(&there.file).unwrap(), bytes);
+    let pruned = answer(&live(&["prune", &there.session, "--protect", "0", "--apply", "--json"]));
+    assert_eq!(pruned["status"], "pruned", "{pruned}");
+    assert_ne!(pruned["session_id"].as_str(), Some(id));
+    assert_eq!(fs::read(&there.file).unwrap(), bytes, "a new session beside it");
     let done = answer(&live(&apply(&there.session)));
     assert_eq!(done["status"], "compacted", "{done}");
     assert_ne!(done["session_id"].as_str(), Some(id));

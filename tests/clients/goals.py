@@ -1,8 +1,14 @@
 """What a user asks for, reached by a scripted model that knows nothing but the tool list, in at most two calls each.
 usage: goals.py CLIENT EPITOME       (in the kit's network namespace, with its lib on PYTHONPATH)
 
+  "my context is filling"                 how full it is, and what to do
+  "what would Codex do here?"             a preview; nothing is written
+  "compact these messages"                messages of an API, with what takes their place
+  "drop the old outputs"                  and the client resumes without them
+  "undo that"                             and the client resumes with them
   "compact this session"                  and the client resumes it compacted
-  "what did the failing test say?"        asked after the compaction, when the output is no longer in the history
+  "what did we decide about the cache?"   asked after the compaction
+  "what did the failing test say?"        asked when the output is no longer in the history
   "hand off to a new session to do X"     a brief with the goal and what has to be known
 
 The model calls with what the schemas offer, and before each call it is checked that they do: the tool is on the list,
@@ -15,6 +21,16 @@ import flows, report
 
 SUMMARY = "Earlier conversation compacted"
 FAILURE = "assert 2.67 == 2.68"
+DECISION = "the cache stays in SQLite, not in Redis"
+OLD = r"1001\s+1002"
+RULE = "never touch migrations/"
+MESSAGES = [
+    {"role": "user", "content": f"Fix the rounding in src/sum.py. You must {RULE}."},
+    *(
+        {"role": ("assistant", "user")[i % 2], "content": f"Step {i}: looked at part {i} of the sum. " * 40}
+        for i in range(12)
+    ),
+]
 MOST = 2
 
 
@@ -39,32 +55,60 @@ class Goals(flows.Flow):
             [
                 {"text": "BASE-A1 running the tests.", "calls": [a.shell("sh run-tests.sh")]},
                 {"text": "BASE-A1 one test fails."},
-                {"text": "BASE-A2 later."},
+                {"text": f"BASE-A2 Decided: {DECISION}."},
+                {"text": "BASE-A3 later."},
             ],
         )
         self.run("base session", "BASE-U1 run the tests and say which one fails")
-        self.run("second prompt", "BASE-U2 leave it for now", True)
+        self.run("a decision", f"BASE-U2 we decided: {DECISION}", True)
+        self.run("third prompt", "BASE-U3 leave it for now", True)
 
-        said = self.goal("compact this session", [("summarize_history", {"to": "session"})])
-        compacted = re.search(r'"status": ?"compacted"', said)
-        if not self.check("compact: the result says that it was written", compacted):
-            print("     ", report.cut(said, 800))
-        new = re.search(r'"session_id": ?"([^"]+)"', said)
-        if new:
-            a.id = new.group(1)
+        filling = "my context is filling, what can be done?"
+        said = self.goal(filling, [("estimate_tokens", {})])
+        self.reads(filling, "how full the window is", r'"used_percent": ?[\d.]+', said)
+        self.reads(filling, "what to do about it", r'"(do|level)": ?"', said)
+
+        codex = "what would Codex do here?"
+        said = self.goal(codex, [("summarize_history", {"profile": "codex", "to": "plan"})])
+        self.reads(codex, "that nothing was written", r'"status": ?"planned"', said)
+        self.reads(codex, "the size before and after", r'"tokens_before": ?\d+.*"tokens_after": ?\d+', said)
+
+        messages = "compact these messages"
+        said = self.goal(messages, [("summarize_history", {"messages": MESSAGES})])
+        self.reads(messages, "what takes their place", r'"replace": ?\{', said)
+        self.reads(messages, "the rule they state", RULE, said)
+
+        drop = "drop the old outputs"
+        said = self.goal(drop, [("prune_tool_outputs", {"protect_tokens": 0, "to": "session"})])
+        self.reads(drop, "that they are cleared", r'"status": ?"pruned"', said)
+        self.takes_over(said)
+
+        # What is resumed from here on is what the last goal wrote.
+        undo = "undo that"
+        said = self.goal(undo, [("summarize_history", {"to": "undo"})], lambda it: self.pruned(it))
+        self.reads(undo, "that it is as it was", r'"status": ?"restored"', said)
+        self.takes_over(said)
+
+        compact = "compact this session"
+        said = self.goal(compact, [("summarize_history", {"to": "session"})], lambda it: self.restored(it))
+        self.reads(compact, "that it was written", r'"status": ?"compacted"', said)
+        self.takes_over(said)
+
+        decided = "what did we decide about the cache?"
+        said = self.goal(decided, [("recall", {"query": decided})], lambda it: self.compacted(it))
+        self.reads(decided, "the decision", DECISION, said)
 
         # The second call reads what the first one found.
         found = r"{{re:hits.{0,12}handle[^0-9a-z]+([0-9a-z]{10})}}"
-        recall = [("recall", {"query": "test failed"}), ("recall", {"handle": found, "range": "/FAILED/±0"})]
-        said = self.goal("what did the failing test say?", recall, lambda h: self.resumed(h))
-        if not self.check("recall: what the test said is found", FAILURE in said):
-            print("     ", report.cut(said, 800))
+        failing = "what did the failing test say?"
+        calls = [("recall", {"query": "test failed"}), ("recall", {"handle": found, "range": "/FAILED/±0"})]
+        self.reads(failing, "what it said", re.escape(FAILURE), self.goal(failing, calls))
 
-        goal = "add a test for rounding halves"
-        said = self.goal("hand off to a new session to " + goal, [("summarize_history", {"focus": goal})])
-        self.check("handoff: the brief is there", re.search(r'"summary": ?"', said))
-        if not self.check("handoff: it says what failed", "test_rounds" in said or "run the tests" in said):
-            print("     ", report.cut(said, 800))
+        focus = "add a test for rounding halves"
+        handoff = "hand off to a new session to " + focus
+        said = self.goal(handoff, [("summarize_history", {"focus": focus})])
+        self.reads(handoff, "the brief", r'"summary": ?"', said)
+        self.reads(handoff, "what failed", "test_rounds|run the tests", said)
 
         offered = self.offered()
         for params, answer in report.answers(self.W + "/mcp.jsonl"):
@@ -76,9 +120,25 @@ class Goals(flows.Flow):
                 self.check(f"the list offers {params['name']} {name}", fits)
             self.check(f"{params['name']} is no error", answer and not answer.get("result", {}).get("isError"))
 
-    def resumed(self, history):
+    def reads(self, goal, what, pattern, said):
+        """The model can read `what` in the answer."""
+        if not self.check(f"{goal}: the answer says {what}", re.search(pattern, said, re.S)):
+            print("     ", report.cut(said, 800))
+
+    def takes_over(self, said):
+        """A new session's id, where the answer names one."""
+        if new := re.search(r'"session_id": ?"([^"]+)"', said):
+            self.a.id = new.group(1)
+
+    def pruned(self, history):
+        self.check("pruned: the old output is not sent", not re.search(OLD, history))
+
+    def restored(self, history):
+        self.check("undone: the old output is sent again", re.search(OLD, history))
+
+    def compacted(self, history):
         self.check("compacted: the summary is sent", SUMMARY in history)
-        self.check("compacted: the old output is not", not re.search(r"1001\s+1002", history))
+        self.check("compacted: the old output is not", not re.search(OLD, history))
 
     def goal(self, prompt, calls, look=None):
         """Asks in the session, and has the model make the calls; what the model was told by the last of them."""

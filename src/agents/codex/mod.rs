@@ -67,8 +67,8 @@ impl Agent for Codex {
         })
     }
 
-    fn reach(&self, job: Job, live: bool, _export: bool) -> Result<Reach> {
-        reach::at_rest(self.title(), job, live)
+    fn reach(&self, _job: Job, live: bool, _export: bool) -> Result<Reach> {
+        Ok(reach::at_rest(live))
     }
 
     fn place(&self, env: &Env, _cwd: &Path, file_name: &str) -> Result<Option<PathBuf>> {

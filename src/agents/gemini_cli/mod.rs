@@ -60,8 +60,8 @@ impl Agent for GeminiCli {
         if journal.exists() { journal } else { path.to_owned() }
     }
 
-    fn reach(&self, job: Job, live: bool, _export: bool) -> Result<Reach> {
-        reach::at_rest(self.title(), job, live)
+    fn reach(&self, _job: Job, live: bool, _export: bool) -> Result<Reach> {
+        Ok(reach::at_rest(live))
     }
 
     fn resume(&self, _env: &Env, id: &str) -> String {

@@ -120,6 +120,17 @@ impl Agent for OpenCode {
         })
     }
 
+    /// The smallest where several providers have a model of that name: a session's messages do not tell the provider.
+    fn model_window(&self, env: &Env, config: &Path, model: &str) -> Option<u64> {
+        let project = ["opencode.jsonc", "opencode.json"].map(|it| env.cwd.join(it));
+        let stated = |file: PathBuf| {
+            let settings = own_settings::read(&file)?;
+            let providers = settings.get("provider")?.as_object()?.values();
+            providers.filter_map(|it| it["models"][model]["limit"]["context"].as_u64()).min()
+        };
+        project.into_iter().chain(self.settings_files(env, config, self.name())).find_map(stated)
+    }
+
     fn own_compaction(&self, setting: &dyn Fn(&str) -> Option<Value>) -> String {
         let is_set = setting("env:OPENCODE_DISABLE_AUTOCOMPACT")
             .is_some_and(|it| it.as_str().is_some_and(|it| !["", "0", "false"].contains(&it)));

@@ -473,3 +473,33 @@ fn a_file_that_is_no_session_is_not_quoted() {
     let said = client.refusal("estimate_tokens", json!({"session": client.home.path().join(".env")}));
     assert!(said.contains("API_KEY") && !said.contains("sk-proj"), "{said}");
 }
+
+#[test]
+fn of_several_sessions_the_example_names_one() {
+    let ids = ["22222222-2222-4222-8222-222222222222", "33333333-3333-4333-8333-333333333333"];
+    let mut client = Client::start(|home, command| {
+        let home = std::fs::canonicalize(home).unwrap();
+        let slug: String = home.display().to_string().replace(|it: char| !it.is_ascii_alphanumeric(), "-");
+        let folder = home.join(".claude/projects").join(slug);
+        std::fs::create_dir_all(&folder).unwrap();
+        for id in ids {
+            std::fs::copy(example("claude-code.jsonl"), folder.join(format!("{id}.jsonl"))).unwrap();
+        }
+        command.current_dir(&home).env("CLAUDECODE", "1");
+    });
+    client.handshake();
+    let said = client.refusal("summarize_history", json!({}));
+    assert!(said.contains("several sessions could be meant"), "{said}");
+    let call = example_of(&said, "summarize_history");
+    assert!(ids.contains(&call["session"].as_str().unwrap()), "{said}");
+    client.call("summarize_history", call);
+}
+
+#[test]
+fn an_undo_with_nothing_to_undo_names_no_other_call() {
+    let mut client = with_a_session();
+    let said = client.refusal("summarize_history", json!({"to": "undo"}));
+    assert!(said.contains("expected a compaction") && !said.contains("A call that works"), "{said}");
+    let said = client.refusal("summarize_history", json!({"to": "undo", "session": "no-such-session"}));
+    assert_eq!(example_of(&said, "summarize_history"), json!({"to": "undo"}));
+}
