@@ -42,12 +42,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let before = engine.estimate(&session, &ask, None)?.tokens;
         if before > 6_000 {
             let compacted = engine.compact(&session, &ask)?;
-            if let Some(history) = compacted.history {
-                messages = serde_json::from_slice(&sessions::messages(&history, Format::ANTHROPIC).0)?;
+            if let Some(history) = compacted.history() {
+                messages = serde_json::from_slice(&sessions::messages(history, Format::ANTHROPIC).0)?;
             }
             println!(
                 "turn {turn}: {before} → {} tokens, {} messages",
-                compacted.answer.tokens_after,
+                compacted.answer().tokens_after,
                 messages.len()
             );
         }

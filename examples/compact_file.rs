@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     ask.to = To::File(to.into());
     let engine = Engine::new(config, 0)?;
     let session = engine.open(&SessionRef::Named(from), None, None)?;
-    let answer = engine.compact(&session, &ask)?.answer;
+    let answer = engine.compact(&session, &ask)?.answer();
     println!(
         "{}: {} → {} tokens; {}",
         answer.status.name(),

@@ -41,7 +41,7 @@ summary = { max-tokens = 600, sections = [
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let engine = Engine::new(Config::load(Environment::of_process())?, 0)?;
     let session = engine.open(&SessionRef::Named("examples/sessions/gemini-cli.jsonl".into()), None, None)?;
-    let answer = engine.compact(&session, &Ask::new(epitome::profiles::parse(PROFILE, "mine")?))?.answer;
+    let answer = engine.compact(&session, &Ask::new(epitome::profiles::parse(PROFILE, "mine")?))?.answer();
     println!("{} → {} tokens", answer.tokens_before, answer.tokens_after);
     println!("{}", answer.summary.unwrap_or(answer.reason));
     Ok(())

@@ -527,6 +527,15 @@ pub struct CompactAnswer {
     pub warnings: Vec<String>,
 }
 
+/// What came of an undo.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RestoreStatus {
+    Restored,
+    /// The session was as it should be already.
+    Unchanged,
+}
+
 /// A session put back as it was.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RestoreAnswer {
@@ -535,7 +544,8 @@ pub struct RestoreAnswer {
     /// The compaction that was undone.
     pub handle: String,
     /// `restored`, or `unchanged` where the session is as it was already.
-    pub status: String,
+    #[schemars(with = "String")]
+    pub status: RestoreStatus,
     pub session_id: String,
     pub output: String,
     /// Messages that were said since, and stay.

@@ -72,18 +72,18 @@ impl Bench {
             Ok(compacted) => compacted,
             Err(error) => return bug("compact", error).map(|()| Seen::Written(0)),
         };
-        let (Some(bytes), Some(history)) = (compacted.bytes, compacted.history) else {
+        let (Some(bytes), Some(history)) = (compacted.bytes(), compacted.history()) else {
             return Ok(Seen::Written(0));
         };
         // The engine has compared the two; here it is whether anybody else can read them.
-        let again = sessions::read(&Memory::new("again", bytes.as_slice()), Some(format));
+        let again = sessions::read(&Memory::new("again", bytes), Some(format));
         let again = again.map_err(|error| format!("read back: {}", error.full()))?;
         let rules = |it: &History| {
             let broken = validate::check(format.api(), &sessions::messages(it, format.api()).0);
             broken.into_iter().map(|it| it.rule).collect::<BTreeSet<_>>()
         };
         let before = rules(&opened.session.history);
-        for after in [&history, &again.history] {
+        for after in [history, &again.history] {
             if let Some(rule) = rules(after).difference(&before).next() {
                 return Err(format!("invalid: {rule}"));
             }

@@ -21,5 +21,5 @@ pub struct ApplyArgs {
 pub(super) fn run(engine: &Engine, arguments: &ApplyArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let to = arguments.out.clone().map_or(To::Session, To::File);
     let (compacted, _) = engine.apply_preview(&arguments.handle, to)?;
-    super::compact::report(&compacted.answer, screen)
+    super::compact::report(&compacted.answer(), screen)
 }

@@ -12,7 +12,7 @@ use super::paint::size;
 use crate::agents::reach::quoted;
 use crate::answers::{CompactAnswer, LostInfo, Next, Status};
 use crate::config::{Choice, Said};
-use crate::engine::{Ask, Compacted, Edit, Engine, MinKept, Opened, To, words};
+use crate::engine::{Ask, CompactOutcome, Compacted, Edit, Engine, MinKept, Opened, To, words};
 use crate::llm::run::{Progress, Watch};
 use crate::terminal::{Form, visible};
 use compaction::plan::Cause;
@@ -305,33 +305,32 @@ fn editor(engine: &Engine) -> Result<Edit> {
 }
 
 fn finish(
-    mut compacted: Compacted,
+    compacted: Compacted,
     arguments: &CompactArgs,
     screen: &mut Screen<'_>,
     api: Option<Format>,
     next: Option<String>,
 ) -> Result<u8> {
     // Bytes that were asked for by the first call are for standard output too.
-    if let (Some(bytes), false) = (&compacted.bytes, screen.json) {
-        return screen.exact(&mut bytes.as_slice()).map(|()| 0);
+    if let (Some(mut bytes), false) = (compacted.bytes(), screen.json) {
+        return screen.exact(&mut bytes).map(|()| 0);
     }
-    if arguments.out.as_deref() == Some("-") && !screen.json && compacted.answer.ask.is_none() {
-        return Err(Error::new(
-            Kind::Rejected,
-            format!("nothing was compacted: {}", compacted.answer.reason),
-        ));
+    let mut answer = compacted.answer();
+    let asked = matches!(compacted.outcome, CompactOutcome::NeedsAnswer(_));
+    if arguments.out.as_deref() == Some("-") && !screen.json && !asked {
+        return Err(Error::new(Kind::Rejected, format!("nothing was compacted: {}", answer.reason)));
     }
     if screen.json
         && let Some(api) = api
-        && let Some(history) = &compacted.history
+        && let Some(history) = compacted.history()
     {
         let (messages, _) = sessions::messages(history, api);
-        compacted.answer.messages = serde_json::from_slice(&messages).ok();
+        answer.messages = serde_json::from_slice(&messages).ok();
     }
-    if let Some(command) = next.filter(|_| compacted.answer.status == Status::Planned) {
-        compacted.answer.next = Next { who: "user".to_owned(), what: command };
+    if let (Some(command), CompactOutcome::Planned(_)) = (next, &compacted.outcome) {
+        answer.next = Next { who: "user".to_owned(), what: command };
     }
-    report(&compacted.answer, screen)
+    report(&answer, screen)
 }
 
 /// Shows what came of a compaction; the exit code.

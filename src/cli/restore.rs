@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::Screen;
-use crate::answers::RestoreAnswer;
+use crate::answers::{RestoreAnswer, RestoreStatus};
 use crate::engine::Engine;
 use crate::store::What;
 use history::error::{Error, Kind, Result};
@@ -79,9 +79,9 @@ fn show(answer: &RestoreAnswer, screen: &mut Screen<'_>) -> Result<()> {
         1 => ", with the message said since".to_owned(),
         many => format!(", with the {many} messages said since"),
     };
-    let what = match answer.status.as_str() {
-        "unchanged" => "already restored; nothing to do".to_owned(),
-        _ => format!("{} {}{later}", paint.good("put back"), answer.output),
+    let what = match answer.status {
+        RestoreStatus::Unchanged => "already restored; nothing to do".to_owned(),
+        RestoreStatus::Restored => format!("{} {}{later}", paint.good("put back"), answer.output),
     };
     screen.line(&what)?;
     for warning in &answer.warnings {

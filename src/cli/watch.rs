@@ -122,7 +122,7 @@ fn say(
     };
     std::fs::create_dir_all(&folder).map_err(fail)?;
     ask.to = To::File(copy);
-    let answer = engine.compact(opened, ask)?.answer;
+    let answer = engine.compact(opened, ask)?.answer();
     // By its place: it works from any directory, whatever the file says of itself.
     let place = opened.path.as_ref().map_or_else(|| id.to_owned(), |it| it.display().to_string());
     let command = format!("epitome compact {}{} --apply", quoted(&place), arguments.common.typed());

@@ -1,6 +1,5 @@
 //! What a compaction takes away is stored first.
 
-use super::compact::cause_name;
 use super::{Ask, Engine, Opened, session_info};
 use crate::store::{Batch, Body, Digest, Handle, NewCompaction, Original, SessionRef, What};
 use compaction::plan::{self, Op, OutputOp, Plan};
@@ -86,7 +85,7 @@ impl Engine {
             originals: std::iter::once(whole).chain(parts).chain(turns).collect(),
             compaction: Some(NewCompaction {
                 profile: ask.profile.name.clone(),
-                trigger: cause_name(ask.cause).to_owned(),
+                trigger: ask.cause.name().to_owned(),
                 tokens_before: plan.tokens_before,
                 tokens_after,
                 summary: summary.unwrap_or_default().to_owned(),

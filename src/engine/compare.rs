@@ -47,7 +47,7 @@ impl Engine {
             &self.moment(measured.history, ask),
         );
         let begun = Instant::now();
-        let made = self.made(opened, ask)?.answer;
+        let made = self.made(opened, ask)?.answer();
         let milliseconds = begun.elapsed().as_millis() as u64;
         let sum = |which: fn(&crate::answers::FactCount) -> usize| made.facts.values().map(which).sum();
         Ok(CompareRow {

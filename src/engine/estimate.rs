@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::compact::percent;
+use super::compacted::percent;
 use super::{Ask, Engine, Measured, Opened, method_info, session_info, warnings};
 use crate::answers::{
     Advice, CONTRACT, CategoryInfo, Counts, EstimateAnswer, Large, NextCost, NextInfo, PastInfo, Reported,

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use super::compacted::{CompactOutcome, Compacted, Output};
 use super::{Ask, Engine, Measured, Opened, session_info};
-use crate::answers::CompactAnswer;
 
 /// Something that happens during a compaction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -100,25 +100,11 @@ impl Engine {
         let info = session_info(opened);
         Event::Started {
             profile: ask.profile.name.clone(),
-            trigger: super::compact::cause_name(ask.cause).to_owned(),
+            trigger: ask.cause.name().to_owned(),
             session: info.id.or(info.path),
             tokens: measured.tokens,
             percent,
             notice: notice(&ask.profile.notices.started, percent),
-        }
-    }
-
-    /// What became of a compaction.
-    pub(super) fn ended(ask: &Ask, answer: &CompactAnswer, percent: Option<u64>) -> Event {
-        if answer.status.is_nothing() {
-            return Event::Failed { reason_code: answer.reason_code.clone(), reason: answer.reason.clone() };
-        }
-        Event::Compacted {
-            tokens_before: answer.tokens_before,
-            tokens_after: answer.tokens_after,
-            handle: answer.handle.clone(),
-            output: answer.output.clone(),
-            notice: notice(&ask.profile.notices.compacted, percent),
         }
     }
 
@@ -133,6 +119,38 @@ impl Engine {
     pub(super) fn after(&self, event: &Event, limit: Duration) -> Option<String> {
         let command = self.config.hooks.after.as_ref()?;
         run(command, event, limit.min(self.config.hooks.limit)).err().map(|why| format!("hooks.after: {why}"))
+    }
+}
+
+impl Compacted {
+    /// What became of a compaction that was begun. `percent`: what it began at, of the window.
+    pub(super) fn event(&self, ask: &Ask, percent: Option<u64>) -> Event {
+        let before = self.about.tokens;
+        let compacted = |tokens_after, handle: Option<&String>, output| Event::Compacted {
+            tokens_before: before,
+            tokens_after,
+            handle: handle.cloned(),
+            output,
+            notice: notice(&ask.profile.notices.compacted, percent),
+        };
+        match &self.outcome {
+            CompactOutcome::Planned(it) => compacted(it.attempt.outcome.tokens, None, None),
+            CompactOutcome::Compacted { checked, handle, output } => {
+                let output = match output {
+                    Output::Bytes(_) => None,
+                    Output::File(path) => Some(path.clone()),
+                    Output::Session(it) => Some(it.output.clone()),
+                };
+                compacted(checked.attempt.outcome.tokens, Some(handle), output)
+            }
+            CompactOutcome::NeedsAnswer(question) => compacted(before, Some(&question.handle), None),
+            CompactOutcome::Noop { code, reason, .. } => {
+                Event::Failed { reason_code: (*code).to_owned(), reason: reason.clone() }
+            }
+            CompactOutcome::Rejected(it) => {
+                Event::Failed { reason_code: it.code().to_owned(), reason: it.reason().to_owned() }
+            }
+        }
     }
 }
 

@@ -25,15 +25,17 @@ const COOL_DOWN_MS: i64 = 30_000;
 /// Within so many first bytes a session says which version wrote it.
 const VERSION_IN: u64 = 262_144;
 
-pub(super) struct Installed {
+/// A session that an agent can resume from.
+pub struct Installed {
     /// What was written: a file, or `database#session`.
-    pub(super) output: String,
-    pub(super) session_id: String,
-    /// The command that does.
-    pub(super) resume: String,
-    pub(super) takes_effect: &'static str,
+    pub output: String,
+    pub session_id: String,
+    /// One shell command that resumes it, from any directory.
+    pub resume: String,
+    /// `now`, `next_request` or `on_resume`.
+    pub takes_effect: &'static str,
     /// Who should do what next.
-    pub(super) next: Next,
+    pub next: Next,
 }
 
 /// What a restore needs to know of what was written. It is the fingerprint in [`Applied`].

@@ -8,18 +8,18 @@ use compaction::summary::offline;
 use history::{History, Kind as Why, Message, SUMMARY_START, Text};
 use score::{self, Score};
 
-/// An outcome with what is said about it.
-pub(super) struct Made {
-    pub(super) plan: Plan,
-    pub(super) outcome: Outcome,
+/// A plan carried out, before it is checked.
+pub struct Attempt {
+    pub plan: Plan,
+    pub outcome: Outcome,
     /// The summary that was written, or a stored one that takes its place.
-    pub(super) summary: Option<String>,
-    pub(super) score: Score,
+    pub summary: Option<String>,
+    pub score: Score,
 }
 
-impl Made {
+impl Attempt {
     /// Whether nothing but outputs was replaced.
-    pub(super) fn only_outputs(&self) -> bool {
+    pub fn only_outputs(&self) -> bool {
         self.plan.ops.iter().all(|it| matches!(it, Op::Clear(_) | Op::Shorten(_)))
     }
 }
@@ -60,7 +60,7 @@ impl Engine {
         mut plan: Plan,
         handle: &str,
         known: &Known,
-    ) -> Result<Made, plan::Rejected> {
+    ) -> Result<Attempt, plan::Rejected> {
         let apply = |plan: &Plan, summary: Option<&str>| {
             let applied = plan::apply(measured.whole(), &measured.counter, &ask.profile, plan, summary);
             applied.map(|mut it| {
@@ -77,7 +77,7 @@ impl Engine {
             let outcome = apply(&plan, None)?;
             let score = score(&outcome);
             let summary = used_snapshot(&plan);
-            return Ok(Made { plan, outcome, summary, score });
+            return Ok(Attempt { plan, outcome, summary, score });
         };
         let ledger = known.read(measured.history, measured.whole());
         let write = |plan: &Plan, header: &str| match &known.summary {
@@ -118,7 +118,7 @@ impl Engine {
         );
         let summary = summary.replacen(&blank, &header, 1);
         let outcome = apply(&plan, Some(&summary))?;
-        Ok(Made { plan, outcome, summary: Some(summary), score: found })
+        Ok(Attempt { plan, outcome, summary: Some(summary), score: found })
     }
 
     pub(super) fn summary(

@@ -48,10 +48,12 @@ use history::{History, Usage};
 use sessions::Session;
 use tokens::{self, Filled, TokenCounter};
 
-pub use compacted::Compacted;
+pub use compacted::{About, Checked, CompactOutcome, Compacted, Output, Question, Rejection, Summarizer};
 pub(crate) use estimate::words;
 pub use events::{Event, Listener};
 pub use gate::{Known, MinKept};
+pub use install::Installed;
+pub use make::Attempt;
 pub use open::{Opened, SessionRef};
 pub use options::{Amount, Ask, Edit, Editor, To};
 pub use restore::Kept;

@@ -35,7 +35,7 @@ impl Fingerprint {
 impl Engine {
     /// Keeps a preview; `None` where the store keeps nothing, or where the session stands in no file.
     pub fn keep_preview(&self, opened: &Opened, ask: &Ask, preview: &Compacted) -> Result<Option<String>> {
-        let (Some(path), Some(after)) = (&opened.path, &preview.history) else { return Ok(None) };
+        let (Some(path), Some(after)) = (&opened.path, preview.history()) else { return Ok(None) };
         if !self.store.keeps() {
             return Ok(None);
         }
@@ -44,7 +44,7 @@ impl Engine {
             format: opened.session.format.name().to_owned(),
             before: Fingerprint::of(&opened.session.history),
             after: Fingerprint::of(after),
-            summary: preview.written.clone(),
+            summary: preview.checked().and_then(|it| it.written.clone()),
             ask: ask.clone(),
         };
         let state = serde_json::to_string(&state)
@@ -86,7 +86,7 @@ impl Engine {
         }
         let ask = Ask { written: state.summary.clone(), to: To::Plan, ..state.ask.clone() };
         let again = self.compact(&opened, &ask)?;
-        if again.history.as_ref().map(Fingerprint::of) != Some(state.after) {
+        if again.history().map(Fingerprint::of) != Some(state.after) {
             return Err(changed(
                 "expected the result that was shown, found another (a profile that goes by the clock, or another version)",
             ));

@@ -19,7 +19,7 @@ impl Engine {
         let made = self.compact(opened, &Ask { to: To::Plan, ..ask.clone() })?;
         let measured = self.measure(&opened.session, ask);
         let history = measured.history;
-        let after = made.history.as_ref().map_or(&[][..], History::messages);
+        let after = made.history().map_or(&[][..], History::messages);
         let stays: HashMap<u32, &Message> = after.iter().filter_map(|it| Some((it.from?, it))).collect();
         let fates: Vec<Fate> = history
             .messages()
@@ -48,7 +48,7 @@ impl Engine {
             title: title(opened),
             about: about(opened, &measured)
                 .into_iter()
-                .chain(made.answer.next_cost.as_ref().map(|it| it.why.clone()))
+                .chain(made.checked().and_then(|it| Some(it.next_cost.as_ref()?.why.clone())))
                 .collect(),
             profile: ask.profile.name.clone(),
             window: measured.limits.window,
@@ -60,9 +60,9 @@ impl Engine {
             marks,
             before,
             after,
-            kept: made.score.as_ref().and_then(|it| it.kept),
+            kept: made.score().and_then(|it| it.kept),
             facts: facts(history, &made),
-            reason: made.answer.reason,
+            reason: made.answer().reason,
         })
     }
 }
@@ -193,7 +193,7 @@ fn entry(counter: &TokenCounter, tools: &HashMap<&str, &str>, message: &Message,
 
 /// All facts of the history and what became of them.
 fn facts(history: &History, made: &Compacted) -> Vec<Fact> {
-    let Some(score) = &made.score else { return Vec::new() };
+    let Some(score) = made.score() else { return Vec::new() };
     let split = history.messages().len() - score.tail_messages;
     let lost: HashMap<(Class, &str), bool> =
         score.lost.iter().map(|it| ((it.class, it.text.as_str()), it.recoverable)).collect();

@@ -11,7 +11,7 @@ use super::open::{LOOKED_THROUGH, open_database, open_path};
 use super::{Engine, Opened};
 use crate::agents::reach::{self, Job, Way};
 use crate::agents::{self, Database};
-use crate::answers::{CONTRACT, Next, RestoreAnswer};
+use crate::answers::{CONTRACT, Next, RestoreAnswer, RestoreStatus};
 use crate::store::{Applied, Compaction, Digest, Entry, Scope, What};
 use history::error::{Error, Kind, Result};
 use history::{History, Message};
@@ -155,7 +155,7 @@ impl Engine {
         Ok(RestoreAnswer {
             contract: CONTRACT,
             handle: compaction.handle.as_str().to_owned(),
-            status: done.status.to_owned(),
+            status: done.status,
             session_id: done.id,
             output: done.output,
             later_messages: done.later,
@@ -189,7 +189,7 @@ pub(super) struct Undo<'a> {
 }
 
 pub(super) struct Done {
-    pub(super) status: &'static str,
+    pub(super) status: RestoreStatus,
     pub(super) id: String,
     pub(super) output: String,
     pub(super) later: usize,
@@ -218,7 +218,7 @@ impl Undo<'_> {
         self.compaction.session.id.clone()
     }
 
-    pub(super) fn done(&self, status: &'static str, output: &Path) -> Done {
+    pub(super) fn done(&self, status: RestoreStatus, output: &Path) -> Done {
         Done { status, id: self.id(), output: output.display().to_string(), later: 0, warnings: Vec::new() }
     }
 
@@ -265,16 +265,16 @@ impl Undo<'_> {
         let bytes = now.source.bytes(0..now.source.len())?;
         let original = self.source.bytes(0..self.source.len())?;
         if bytes == original {
-            return Ok(self.done("unchanged", path));
+            return Ok(self.done(RestoreStatus::Unchanged, path));
         }
         if !live && self.mark.grown == 0 && Digest::of(&bytes).to_string() == self.mark.digest {
             crate::files::replace(path, now.source.len(), &original)?;
-            return Ok(self.done("restored", path));
+            return Ok(self.done(RestoreStatus::Restored, path));
         }
         let (after, later) = self.after(&now.session)?;
         let mut warnings = Vec::new();
         let (made, written) = self.engine.written(&now, &after, reach.mode, &mut warnings)?;
-        let mut done = self.done("restored", path);
+        let mut done = self.done(RestoreStatus::Restored, path);
         match (reach.way, &written.file_name) {
             (Way::Beside, Some(name)) => {
                 let beside = path.with_file_name(name);
@@ -297,7 +297,7 @@ impl Undo<'_> {
         let original = self.source.bytes(0..len)?;
         let bytes = now.source.bytes(0..len)?;
         if bytes == original {
-            return Ok(self.done("unchanged", path));
+            return Ok(self.done(RestoreStatus::Unchanged, path));
         }
         // Killed while it wrote, a record may be half of each; around those that it wrote, nothing may have changed.
         let around = |over: &[(u64, u64)]| {
@@ -326,7 +326,7 @@ impl Undo<'_> {
             .messages()
             .len()
             .saturating_sub(self.mark.messages - self.mark.grown.min(self.mark.messages));
-        Ok(Done { later, ..self.done("restored", path) })
+        Ok(Done { later, ..self.done(RestoreStatus::Restored, path) })
     }
 
     /// Rows of a database: those that were added go, those that were changed are what they were.
@@ -337,12 +337,12 @@ impl Undo<'_> {
         let before = database.without(&now, &original, &self.mark.rows)?;
         let ids = database.ids(&before);
         if ids == database.ids(&now) && database.differing(&now, &before).is_empty() {
-            return Ok(self.done("unchanged", Path::new(&output)));
+            return Ok(self.done(RestoreStatus::Unchanged, Path::new(&output)));
         }
         database.change(path, &now, &before)?;
         let known = database.ids(&original);
         let later = ids.iter().filter(|it| database.is_message(it) && !known.contains(it)).count();
-        Ok(Done { later, ..self.done("restored", Path::new(&output)) })
+        Ok(Done { later, ..self.done(RestoreStatus::Restored, Path::new(&output)) })
     }
 
     /// A session of its own: the old one was never touched. What was said in the new one follows it in a third.
@@ -389,19 +389,19 @@ impl Undo<'_> {
             }
             (Place::File(path), None) => path.display().to_string(),
         };
-        Ok(Done { status: "restored", id, output, later: count, warnings })
+        Ok(Done { status: RestoreStatus::Restored, id, output, later: count, warnings })
     }
 
     /// The old session, made anew if it is gone.
     fn old(&self, old: &Place) -> Result<Done> {
         match old {
-            Place::File(path) if path.exists() => Ok(self.done("unchanged", path)),
+            Place::File(path) if path.exists() => Ok(self.done(RestoreStatus::Unchanged, path)),
             Place::File(path) => {
                 crate::files::create(path, &self.source.bytes(0..self.source.len())?, path)?;
-                Ok(self.done("restored", path))
+                Ok(self.done(RestoreStatus::Restored, path))
             }
             Place::Rows(_, path, id) => {
-                Ok(self.done("unchanged", Path::new(&format!("{}#{id}", path.display()))))
+                Ok(self.done(RestoreStatus::Unchanged, Path::new(&format!("{}#{id}", path.display()))))
             }
         }
     }

@@ -9,6 +9,7 @@ use super::restore::{Done, Undo, changed};
 use crate::agents::Database;
 use crate::agents::gateway::names;
 use crate::agents::reach::{self, Job, Way};
+use crate::answers::RestoreStatus;
 use crate::engine::install::agent_of;
 use crate::engine::{Engine, Opened};
 use compaction::plan;
@@ -30,10 +31,10 @@ impl Undo<'_> {
         let output = format!("{}#{id}", path.display());
         let before = database.without_compaction(&now, self.seat_handle()?).map_err(|_| changed(path))?;
         let Some((before, later)) = before else {
-            return Ok(self.done("unchanged", Path::new(&output)));
+            return Ok(self.done(RestoreStatus::Unchanged, Path::new(&output)));
         };
         database.change(path, &now, &before)?;
-        Ok(Done { later, ..self.done("restored", Path::new(&output)) })
+        Ok(Done { later, ..self.done(RestoreStatus::Restored, Path::new(&output)) })
     }
 
     /// A file: the messages from before once more, then what was said since.
@@ -47,7 +48,7 @@ impl Undo<'_> {
             let bytes = now.source.bytes(0..now.source.len())?;
             return match memchr::memmem::find(&bytes, handle.as_bytes()) {
                 Some(_) => Err(changed(path)),
-                None => Ok(self.done("unchanged", path)),
+                None => Ok(self.done(RestoreStatus::Unchanged, path)),
             };
         };
         let later = said_since(&messages[at..]);
@@ -56,7 +57,7 @@ impl Undo<'_> {
         let reach = agent.reach(Job::Restore, live, false)?;
         if later.is_empty() && reach.way == Way::Replace {
             crate::files::replace(path, now.source.len(), &self.source.bytes(0..self.source.len())?)?;
-            return Ok(self.done("restored", path));
+            return Ok(self.done(RestoreStatus::Restored, path));
         }
         let (source, session) = before.unwrap_or_else(|| (self.source.clone(), self.session.clone()));
         let fresh = |it: &Message| Message { from: None, usage: None, wire_len: None, ..it.clone() };
@@ -81,7 +82,7 @@ impl Undo<'_> {
     ) -> Result<Done> {
         let mut warnings = Vec::new();
         let (bytes, written) = engine.written(opened, after, reach.mode, &mut warnings)?;
-        let mut done = self.done("restored", path);
+        let mut done = self.done(RestoreStatus::Restored, path);
         match (reach.way, &written.file_name) {
             (Way::Beside, Some(name)) => {
                 let beside = path.with_file_name(name);

@@ -1,7 +1,8 @@
 //! What survived between a session and what somebody made of it.
 
+use super::compacted::{fact_count, fact_counts, round};
 use super::gate::lost;
-use super::{Ask, Engine, Opened, compact::fact_count, compact::fact_counts, compact::round, session_info};
+use super::{Ask, Engine, Opened, session_info};
 use crate::answers::{BrokenInfo, CONTRACT, DoubtInfo, ScoreAnswer};
 use crate::store::Handle;
 use history::{Message, Part};

@@ -6,7 +6,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::compact::percent;
+use super::compacted::percent;
 use super::estimate::level;
 use super::spending::kept;
 use crate::agents::statusline::Input;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-use super::Compacted;
+use super::compacted::{Compacted, Question, Summarizer};
 use super::cost::{affordable, failures, told};
 use super::{Ask, Edit, Engine, Event, Known, Measured, Opened, SessionRef, To};
 use crate::answers::{CostInfo, Next, UsageInfo};
@@ -29,25 +29,13 @@ pub(super) enum Drafted {
     Offline(Vec<String>),
     /// Nobody was asked: what asking would cost.
     Priced(CostInfo),
-    Text(Draft),
-    /// The calling agent's model is to write it.
-    Asked {
-        /// Under which its answer comes back.
-        handle: String,
-        /// What it is asked.
-        ask: String,
-        next: Next,
+    Text {
+        text: String,
+        by: Summarizer,
+        notes: Vec<String>,
     },
-}
-
-/// A summary that somebody wrote.
-pub(super) struct Draft {
-    pub(super) text: String,
-    pub(super) who: String,
-    pub(super) usage: UsageInfo,
-    pub(super) notes: Vec<String>,
-    /// What it cost, where somebody is paid.
-    pub(super) cost: Option<CostInfo>,
+    /// The calling agent's model is to write it.
+    Asked(Question),
 }
 
 /// The answer of the calling agent's model, and what it answers.
@@ -270,7 +258,8 @@ impl Engine {
                 notes.extend(told(endpoint, &talk));
                 notes.extend(uncounted.into_iter().chain(unnoted));
                 let cost = Some(cost.spent(self.spent(endpoint, &talk)));
-                Ok(Drafted::Text(Draft { text: pinned(text, material), who, usage, notes, cost }))
+                let by = Summarizer { name: who, usage, cost };
+                Ok(Drafted::Text { text: pinned(text, material), by, notes })
             }
             Some(Err(why)) => {
                 // A limit of the user's own is no failure of the provider's.
@@ -321,8 +310,8 @@ impl Engine {
             None => Err(called_off()),
             Some(Ok((text, notes))) => {
                 let who = talk.model.as_deref().map_or_else(|| "host".to_owned(), |it| format!("host/{it}"));
-                let (text, usage) = (pinned(text, material), usage(&talk));
-                Ok(Drafted::Text(Draft { text, who, usage, notes, cost: None }))
+                let by = Summarizer { name: who, usage: usage(&talk), cost: None };
+                Ok(Drafted::Text { text: pinned(text, material), by, notes })
             }
             Some(Err(why)) => Ok(Drafted::Offline(vec![offline_instead(&why.sentence(None))])),
         }
@@ -348,13 +337,10 @@ impl Engine {
             talk.heard(material, Ok(Reply { text: heard.answer.clone(), ..Reply::default() }), 0);
         }
         match talk.next(material) {
-            Step::Done(text, notes) => Ok(Drafted::Text(Draft {
-                text: pinned(text, material),
-                who: "host".to_owned(),
-                usage: usage(&talk),
-                notes,
-                cost: None,
-            })),
+            Step::Done(text, notes) => {
+                let by = Summarizer { name: "host".to_owned(), usage: usage(&talk), cost: None };
+                Ok(Drafted::Text { text: pinned(text, material), by, notes })
+            }
             Step::GaveUp(why) => Ok(Drafted::Offline(vec![offline_instead(&why.sentence(None))])),
             // A host is not waited for.
             Step::Wait(..) => Ok(Drafted::Offline(Vec::new())),
@@ -382,7 +368,9 @@ impl Engine {
                 let mut turns =
                     asked.turns.iter().filter(|it| it.speaker == compaction::summary::model::Speaker::Us);
                 let text = if heard.is_some() { turns.next_back() } else { turns.next() };
-                Ok(Drafted::Asked { handle, ask: text.map(|it| it.text.clone()).unwrap_or_default(), next })
+                let ask = text.map(|it| it.text.clone()).unwrap_or_default();
+                let reason = plan.reason.text.clone();
+                Ok(Drafted::Asked(Question { handle, ask, next, reason }))
             }
         }
     }

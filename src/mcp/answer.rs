@@ -9,6 +9,21 @@ use history::error::{Error, Kind, Result};
 /// An answer's fields by name, in the order in which they are shown.
 pub(super) type Answer = Map<String, Value>;
 
+/// The name of a document's field, as JSON has it: one that the document lacks does not compile.
+macro_rules! name {
+    ($document:ty: $field:ident) => {{
+        const _: usize = std::mem::offset_of!($document, $field);
+        stringify!($field)
+    }};
+}
+
+/// The names of several fields of one document.
+macro_rules! names {
+    ($document:ty: $($field:ident),+ $(,)?) => { [$($crate::mcp::answer::name!($document: $field)),+] };
+}
+
+pub(super) use {name, names};
+
 /// Names of arguments, for a sentence: however many were made up.
 pub(super) fn shown(names: &[&str]) -> String {
     let mut out: Vec<String> = names.iter().take(5).map(|it| it.chars().take(40).collect()).collect();

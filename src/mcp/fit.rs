@@ -1,7 +1,10 @@
 //! Keeps answers small: chooses fields, cuts long lists and texts, and says what was cut.
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::answer::value;
+use history::error::Result;
 use tokens::Estimator;
 
 /// No answer is larger than this, in tokens.
@@ -18,10 +21,31 @@ fn tokens(answer: &Map<String, Value>, limit: u64) -> u64 {
     if text.len() as u64 <= limit { text.len() as u64 } else { Estimator::O200k.text(&text) }
 }
 
-/// The named fields of an answer, in that order.
-pub(super) fn pick(answer: &Value, names: &[&str]) -> Map<String, Value> {
-    let field = |name: &&str| Some(((*name).to_owned(), answer.get(*name)?.clone()));
-    names.iter().filter_map(field).filter(|(_, it)| !is_empty(it)).collect()
+/// The named fields of a document, in that order, without the empty ones.
+pub(super) fn pick<T: Serialize>(document: &T, names: &[&str]) -> Result<Map<String, Value>> {
+    let mut document = value(document)?;
+    let field = |name: &&str| Some(((*name).to_owned(), document.get_mut(*name)?.take()));
+    Ok(names.iter().filter_map(field).filter(|(_, it)| !is_empty(it)).collect())
+}
+
+/// Another value of a field that the answer has.
+pub(super) fn set(answer: &mut Map<String, Value>, name: &str, value: Value) {
+    if let Some(field) = answer.get_mut(name) {
+        *field = value;
+    }
+}
+
+/// Of the entries of a list that the answer has, only the named fields.
+pub(super) fn entries<T: Serialize>(
+    answer: &mut Map<String, Value>,
+    list: &str,
+    entries: &[T],
+    names: &[&str],
+) -> Result<()> {
+    let entries: Vec<Value> =
+        entries.iter().map(|it| pick(it, names).map(Value::Object)).collect::<Result<_>>()?;
+    set(answer, list, Value::Array(entries));
+    Ok(())
 }
 
 fn is_empty(value: &Value) -> bool {

@@ -1,8 +1,9 @@
 //! `recall`: what compaction took away, found by its words or read by its handle.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::answer::{Answer, shown, value, warn, warn_of_ignored};
+use super::answer::{Answer, shown, warn, warn_of_ignored};
 use super::arguments::{Arguments, of};
 use super::desk::{Caller, Desk};
 use super::fit::{self, ANSWER};
@@ -30,7 +31,7 @@ pub(super) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Resul
                 Some(_) => engine.store.newest(&desk.scope(caller), session.as_deref(), limit, 0)?,
                 None => engine.newest(session.as_deref(), limit, 0)?,
             };
-            let hits: Vec<Value> = newest.iter().map(|it| hit(value(it).unwrap_or_default())).collect();
+            let hits: Vec<Value> = newest.iter().map(hit).collect::<Result<_>>()?;
             let mut out = Answer::new();
             out.insert("contract".to_owned(), json!(CONTRACT));
             out.insert("hits".to_owned(), json!(hits));
@@ -78,13 +79,13 @@ fn by_handle(
     let limit = arguments.number("limit")?.unwrap_or(READ).clamp(50, ANSWER * 3 / 4);
     let count = |text: &str| Estimator::O200k.text(text);
     let slice = engine.read(&scope, handle, &range, limit, &count)?;
-    let entry = value(&engine.store.entry(&scope, handle)?)?;
+    let entry = engine.store.entry(&scope, handle)?;
     let mut out = Answer::new();
     out.insert("contract".to_owned(), json!(CONTRACT));
     out.extend(fit::pick(
         &entry,
         &["handle", "kind", "session", "message", "tool", "call_id", "tokens", "bytes"],
-    ));
+    )?);
     out.insert("text".to_owned(), json!(slice.text));
     if let Some(next) = slice.next {
         out.insert("next".to_owned(), json!(next));
@@ -120,8 +121,8 @@ fn by_query(
         said => said,
     };
     let Recalled { found, typed, reach, passed } = search(query, said.as_deref())?;
-    let hits = found.hits.iter().map(value).chain(typed.iter().map(value));
-    let hits: Vec<Value> = hits.map(|it| hit(it.unwrap_or_default())).collect();
+    let hits = found.hits.iter().map(hit).chain(typed.iter().map(hit));
+    let hits: Vec<Value> = hits.collect::<Result<_>>()?;
     let mut out = Answer::new();
     out.insert("contract".to_owned(), json!(CONTRACT));
     out.insert("scope".to_owned(), json!(reach));
@@ -211,9 +212,9 @@ fn from_elsewhere(
 }
 
 /// One line of a list of originals.
-fn hit(entry: Value) -> Value {
+fn hit<T: Serialize>(entry: &T) -> Result<Value> {
     let names = ["handle", "range", "kind", "tool", "message", "session", "tokens", "snippet"];
-    let mut out = fit::pick(&entry, &names);
+    let mut out = fit::pick(entry, &names)?;
     if out.get("kind").is_some_and(|it| it == "compaction") {
         // What a summary took the place of is read by the same handle.
         out.insert(
@@ -221,5 +222,5 @@ fn hit(entry: Value) -> Value {
             json!("with range /word/±2: the lines of its original that hold the word"),
         );
     }
-    Value::Object(out)
+    Ok(Value::Object(out))
 }

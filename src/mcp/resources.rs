@@ -7,6 +7,7 @@ use serde_json::json;
 use super::arguments::Arguments;
 use super::call;
 use super::desk::{Caller, Desk};
+use super::request::Waiting;
 use history::error::{Error, Kind, Result};
 
 const SCHEME: &str = "epitome://";
@@ -65,15 +66,14 @@ pub(super) fn read(desk: &Desk, caller: &Caller, uri: &str) -> Result<ResourceCo
         }
         Some(("session", id)) if !id.is_empty() => {
             let arguments = one("session", id);
-            call::call(desk, caller, "estimate_tokens", &arguments, &call::Waiting::default())
+            call::call(desk, caller, "estimate_tokens", &arguments, &Waiting::default())
                 .map(|it| (serde_json::Value::Object(it).to_string(), "application/json"))
         }
         Some(("snapshot", handle)) if !handle.is_empty() => {
             snapshot(desk, caller, handle).map(|it| (it, "text/markdown"))
         }
         Some(("archive", handle)) if !handle.is_empty() => {
-            let answer =
-                call::call(desk, caller, "recall", &one("handle", handle), &call::Waiting::default());
+            let answer = call::call(desk, caller, "recall", &one("handle", handle), &Waiting::default());
             answer.map(|it| {
                 let text = it.get("text").and_then(|it| it.as_str()).unwrap_or_default();
                 let more = it.get("next").and_then(|it| it.as_str());

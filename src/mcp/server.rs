@@ -22,8 +22,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::answer::Answer;
 use super::arguments::Arguments;
-use super::call::{self, Waiting};
 use super::desk::{Caller, Desk};
+use super::request::Waiting;
+use super::{call, estimate};
 use super::{prompts, remedy, resources, sampling, tools};
 use crate::agents::{self, AgentRef};
 use crate::engine::{Event, Listener};
@@ -127,7 +128,7 @@ impl Server {
 
     /// The answer to a call that is done sooner than handed on; the caller does not matter to it.
     fn quick(&self, tool: &str, arguments: &Arguments) -> Option<Result<Answer>> {
-        guarded(|| call::quick(&self.desk, tool, arguments).transpose()).transpose()
+        guarded(|| estimate::quick(&self.desk, tool, arguments).transpose()).transpose()
     }
 
     /// The same as what the protocol answers, for a transport of the local user that asks before anything else does.

@@ -95,7 +95,7 @@ fn what_happens_is_told_with_the_real_percentage() {
     let wish = Ask { window: Some(100_000), cause: Cause::Auto, ..ask("supermemory") };
     let context = engine.estimate(&opened, &wish, None).unwrap().context;
     let made = engine.compact(&opened, &wish).unwrap();
-    assert_eq!(made.answer.status.name(), "compacted", "{}", made.answer.reason);
+    assert_eq!(made.answer().status.name(), "compacted", "{}", made.answer().reason);
     assert_eq!(names(&heard), ["started", "asked", "compacted"]);
     let heard = heard.lock().unwrap();
     let Event::Started { percent, notice, profile, trigger, .. } = &heard[0] else {
@@ -118,7 +118,7 @@ fn a_preview_tells_nothing_but_asks() {
     let heard = listening(&mut engine);
     let opened = open(&engine, &session(home.path(), 20));
     let made = engine.compact(&opened, &Ask { to: To::Plan, ..ask("codex") }).unwrap();
-    assert_eq!(made.answer.status.name(), "planned");
+    assert_eq!(made.answer().status.name(), "planned");
     assert_eq!(names(&heard), ["asked"]);
 }
 
@@ -131,7 +131,7 @@ fn the_users_commands_run_and_may_refuse() {
         format!("[hooks]\nbefore = \"cat > {}\"\nafter = \"cat > {}\"\n", before.display(), after.display());
     let mut engine = engine(home.path(), &[], &[(".config/epitome/config.toml", &config)]);
     let opened = open(&engine, &session(home.path(), 20));
-    assert_eq!(engine.compact(&opened, &ask("opencode")).unwrap().answer.status.name(), "compacted");
+    assert_eq!(engine.compact(&opened, &ask("opencode")).unwrap().answer().status.name(), "compacted");
     let read =
         |path: &Path| -> serde_json::Value { serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap() };
     assert_eq!(
@@ -144,20 +144,20 @@ fn the_users_commands_run_and_may_refuse() {
     let heard = listening(&mut engine);
     let refused = engine.compact(&opened, &ask("opencode")).unwrap();
     assert_eq!(
-        (refused.answer.status.name(), refused.answer.reason_code.as_str()),
+        (refused.answer().status.name(), refused.answer().reason_code.as_str()),
         ("rejected", "hook_refused")
     );
     assert!(
-        refused.answer.reason.contains("not now") && refused.bytes.is_none(),
+        refused.answer().reason.contains("not now") && refused.bytes().is_none(),
         "{}",
-        refused.answer.reason
+        refused.answer().reason
     );
     assert_eq!(names(&heard), ["started", "failed"]);
 
     engine.config.hooks.before = Some("exec sleep 60".to_owned());
     engine.config.hooks.limit = std::time::Duration::from_millis(50);
     let refused = engine.compact(&opened, &ask("opencode")).unwrap();
-    assert!(refused.answer.reason.contains("took longer"), "{}", refused.answer.reason);
+    assert!(refused.answer().reason.contains("took longer"), "{}", refused.answer().reason);
 }
 
 #[test]
@@ -172,24 +172,24 @@ fn the_users_commands_run_once_around_what_the_hosts_answer_writes() {
     let heard = listening(&mut engine);
     let opened = open(&engine, &session(home.path(), 20));
     let wish = Ask { summarizer: Choice::Host, ..ask("opencode") };
-    let asked = engine.compact(&opened, &wish).unwrap().answer;
+    let asked = engine.compact(&opened, &wish).unwrap().answer();
     assert_eq!(asked.status.name(), "needs_answer", "{}", asked.reason);
     // What does not do is asked for once more; what does not do twice is replaced by the offline summary.
-    let asked = engine.answered(&asked.handle.unwrap(), "Sure!", None).unwrap().0.answer;
+    let asked = engine.answered(&asked.handle.unwrap(), "Sure!", None).unwrap().0.answer();
     assert_eq!(asked.status.name(), "needs_answer", "{}", asked.reason);
     assert_eq!((runs(&before), runs(&after), names(&heard)), (0, 0, Vec::new()), "nothing is written yet");
     let handle = asked.handle.unwrap();
 
     let command = engine.config.hooks.before.replace("echo not now >&2; exit 1".to_owned());
     let refused = engine.answered(&handle, "Sure!", None).unwrap().0;
-    assert_eq!(refused.answer.reason_code, "hook_refused", "{}", refused.answer.reason);
-    assert!(refused.bytes.is_none() && refused.answer.reason.contains("not now"));
+    assert_eq!(refused.answer().reason_code, "hook_refused", "{}", refused.answer().reason);
+    assert!(refused.bytes().is_none() && refused.answer().reason.contains("not now"));
     assert_eq!(names(&heard), ["started", "failed"]);
     assert_eq!(runs(&after), 0);
 
     engine.config.hooks.before = command;
     let done = engine.answered(&handle, "Sure!", None).unwrap().0;
-    assert_eq!(done.answer.status.name(), "compacted", "{}", done.answer.reason);
+    assert_eq!(done.answer().status.name(), "compacted", "{}", done.answer().reason);
     assert_eq!((runs(&before), runs(&after)), (1, 1));
     assert_eq!(names(&heard)[2..], ["started", "asked", "compacted"], "the offline one is asked for");
 }
@@ -209,7 +209,7 @@ fn the_agents_own_settings_hold_under_auto_and_ours_win() {
     let opened = open(&engine, &session(home.path(), 20));
     let run = |profile: Profile, auto: bool| {
         let wish = Ask { auto, window: Some(100_000), to: To::Plan, ..Ask::new(profile) };
-        engine.compact(&opened, &wish).unwrap().answer
+        engine.compact(&opened, &wish).unwrap().answer()
     };
     let built_in = |name: &str| epitome::profiles::built_in(name).unwrap();
     // Due at a half, not at nine tenths.
@@ -239,7 +239,7 @@ fn a_summary_is_remembered_without_what_is_private() {
         .replace("Please look at module 3.", "Please look <private>at my salary</private>.");
     let opened = open(&engine, &text);
     let made = engine.compact(&opened, &ask("supermemory")).unwrap();
-    assert_eq!(made.answer.status.name(), "compacted", "{}", made.answer.reason);
+    assert_eq!(made.answer().status.name(), "compacted", "{}", made.answer().reason);
     let project = home.path().join("project").display().to_string();
     let scope = Scope { owner: engine.config.owner.clone(), project };
     let found = engine.store.memories(&scope, &MemoryFilter::default()).unwrap();
@@ -264,13 +264,13 @@ fn a_stored_snapshot_takes_the_place_of_a_summary() {
     let history = &opened.session.history;
     engine.keep_snapshot(history, history.messages().len(), "All modules keep the clock.").unwrap();
     let made = engine.compact(&opened, &ask("claude-code")).unwrap();
-    assert_eq!(made.answer.status.name(), "compacted", "{}", made.answer.reason);
-    let first = made.history.unwrap().messages()[0].plain();
+    assert_eq!(made.answer().status.name(), "compacted", "{}", made.answer().reason);
+    let first = made.history().unwrap().messages()[0].plain();
     assert!(first.ends_with("All modules keep the clock."), "{first}");
     assert_eq!(names(&heard), ["started", "compacted"], "no summary is asked for");
     // It does not cover what came after: then one is written.
     let longer = open(&engine, &session(home.path(), 21));
-    assert!(engine.compact(&longer, &ask("claude-code")).unwrap().answer.summary.is_some());
+    assert!(engine.compact(&longer, &ask("claude-code")).unwrap().answer().summary.is_some());
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn a_stored_snapshot_holds_no_secret() {
     assert!(mark.value.contains("[REDACTED") && !mark.value.contains(SECRET), "{}", mark.value);
     // It is used all the same.
     let made = engine.compact(&opened, &ask("claude-code")).unwrap();
-    assert!(made.history.unwrap().messages()[0].plain().ends_with("All modules keep the clock."));
+    assert!(made.history().unwrap().messages()[0].plain().ends_with("All modules keep the clock."));
 }
 
 #[test]
@@ -300,7 +300,7 @@ fn a_window_smaller_than_what_is_fixed_is_said_and_nothing_loops() {
     for (name, _) in BUILT_IN {
         for auto in [true, false] {
             let wish = Ask { window: Some(5_000), overhead: Some(8_000), auto, ..ask(name) };
-            let found = engine.compact(&opened, &wish).unwrap().answer;
+            let found = engine.compact(&opened, &wish).unwrap().answer();
             assert_eq!(found.status.name(), "noop", "{name}");
             assert!(
                 found.reason.contains("system prompt and tools alone") || found.reason.contains("characters"),
@@ -321,8 +321,8 @@ fn collapsed_turns_are_archived_under_their_handles() {
     let Pass::Collapse(step) = &mut profile.passes[0] else { panic!() };
     step.on = true;
     let made = engine.compact(&opened, &Ask { to: To::Bytes, ..Ask::new(profile) }).unwrap();
-    assert_eq!(made.answer.status.name(), "compacted", "{}", made.answer.reason);
-    let line = made.history.unwrap().messages()[0].plain();
+    assert_eq!(made.answer().status.name(), "compacted", "{}", made.answer().reason);
+    let line = made.history().unwrap().messages()[0].plain();
     assert!(line.starts_with("[turn collapsed: Please look at module 0."), "{line}");
     let handle = line.trim_end_matches(']').rsplit(' ').next().unwrap().to_owned();
     let scope = Scope {
@@ -420,8 +420,8 @@ async fn a_model_is_asked_in_the_profiles_own_words_and_checks_its_draft() {
     let wish = Ask { model: Some("gemini-3.5-flash".to_owned()), ..by_gemini("gemini-cli@0.61") };
     let messages = contents(0, 20);
     let (requests, made, _) = scripted(home.path(), "", wish.clone(), text(&messages), answer).await;
-    assert_eq!(made.answer.status.name(), "compacted", "{}", made.answer.reason);
-    assert!(made.answer.warnings.iter().all(|it| !it.contains("offline")), "{:?}", made.answer.warnings);
+    assert_eq!(made.answer().status.name(), "compacted", "{}", made.answer().reason);
+    assert!(made.warnings.iter().all(|it| !it.contains("offline")), "{:?}", made.warnings);
     assert_eq!(requests.len(), 2, "a draft and its check");
     let prompt = |name: &str| epitome::profiles::prompt(name).trim_end().to_owned();
     // The model that the program asks for a session of that one.
@@ -437,14 +437,14 @@ async fn a_model_is_asked_in_the_profiles_own_words_and_checks_its_draft() {
     assert_eq!(second[0].1, first[0].1, "the same head");
     assert!(second[1].1.contains("Look at the modules"));
     assert_eq!(second[2].1.trim_end(), prompt("gemini-cli@0.61/verify.md"));
-    let summary = made.history.as_ref().unwrap().messages()[0].plain();
+    let summary = made.history().unwrap().messages()[0].plain();
     assert!(summary.contains("<state_snapshot>") && !summary.contains("Let me see."), "{summary}");
 
     // A snapshot is there already: it is merged, by other words.
-    let after: Vec<Value> = serde_json::from_slice(&made.bytes.unwrap()).unwrap();
+    let after: Vec<Value> = serde_json::from_slice(made.bytes().unwrap()).unwrap();
     let longer = [after, contents(20, 20)].concat();
     let (requests, made, _) = scripted(home.path(), "", wish.clone(), text(&longer), answer).await;
-    assert_eq!(made.answer.status.name(), "compacted", "{}", made.answer.reason);
+    assert_eq!(made.answer().status.name(), "compacted", "{}", made.answer().reason);
     let first = turns(&requests[0]);
     assert!(first[0].1.contains(&prompt("gemini-cli@0.61/again.md")));
     assert!(!first[0].1.contains(&prompt("gemini-cli@0.61/ask.md")));
@@ -495,7 +495,7 @@ async fn each_retry_is_told_and_a_profile_says_how_many() {
     assert_eq!(retries, [(1, 2), (2, 2)]);
     assert!(matches!(heard.first(), Some(Event::Started { .. })));
     assert!(matches!(heard.last(), Some(Event::Compacted { .. })), "the offline summary stands in");
-    assert!(made.answer.warnings.iter().any(|it| it.contains("offline")), "{:?}", made.answer.warnings);
+    assert!(made.warnings.iter().any(|it| it.contains("offline")), "{:?}", made.warnings);
     let config = "[summarizer]\ntries = 1\n";
     let (requests, _, heard) =
         scripted(home.path(), config, by_gemini("claude-code"), text(&contents(0, 20)), refuses).await;
@@ -522,10 +522,10 @@ async fn what_a_provider_wrote_is_used_even_if_it_cannot_be_counted() {
     });
     let made = made.await.unwrap();
     assert_eq!(log.requests.lock().unwrap().len(), 1);
-    assert_eq!(made.answer.status.name(), "compacted", "{}", made.answer.reason);
-    assert!(made.answer.summarizer.starts_with("gemini/"), "{}", made.answer.summarizer);
-    let warned = made.answer.warnings.iter().find(|it| it.contains("could not be counted"));
-    assert!(warned.is_some_and(|it| it.contains("the disk is full")), "{:?}", made.answer.warnings);
+    assert_eq!(made.answer().status.name(), "compacted", "{}", made.answer().reason);
+    assert!(made.answer().summarizer.starts_with("gemini/"), "{}", made.answer().summarizer);
+    let warned = made.warnings.iter().find(|it| it.contains("could not be counted"));
+    assert!(warned.is_some_and(|it| it.contains("the disk is full")), "{:?}", made.warnings);
 }
 
 #[test]
@@ -579,8 +579,8 @@ fn in_plain_messages_a_summary_is_known_as_one() {
             let place = format!("{name} as {}", api.name());
             let wish = Ask { messages_as: Some(api), pins: vec![PIN.to_owned()], ..ask(name) };
             let made = engine.compact(&opened, &wish).unwrap();
-            assert_eq!(made.answer.status.name(), "compacted", "{place}: {}", made.answer.reason);
-            let written: Vec<Value> = serde_json::from_slice(&made.bytes.unwrap()).unwrap();
+            assert_eq!(made.answer().status.name(), "compacted", "{place}: {}", made.answer().reason);
+            let written: Vec<Value> = serde_json::from_slice(made.bytes().unwrap()).unwrap();
             let again = Format::named(api.name()).unwrap();
             let bytes = serde_json::to_vec(&written).unwrap();
             let read = engine.open(&SessionRef::Inline(bytes), Some(again), None).unwrap();
@@ -647,17 +647,17 @@ async fn what_a_model_wrote_of_a_session_is_not_asked_for_twice() {
     let wish = || by_gemini("codex");
     let (requests, made, _) = scripted(home.path(), "", wish(), session.clone(), answer.clone()).await;
     assert_eq!(requests.len(), 1);
-    assert!(made.answer.summarizer.starts_with("gemini/"), "{:?}", made.answer.warnings);
+    assert!(made.answer().summarizer.starts_with("gemini/"), "{:?}", made.warnings);
     // The profile that looks for a stored one first finds it; what was asked for besides must be said anew.
     let wish = || by_gemini("claude-code");
     let (requests, made, heard) = scripted(home.path(), "", wish(), session.clone(), answer.clone()).await;
-    assert_eq!((requests.len(), made.answer.status.name()), (0, "compacted"), "{}", made.answer.reason);
-    assert!(made.answer.reason.contains("stored snapshot"), "{}", made.answer.reason);
-    assert!(made.answer.summary.unwrap().contains("src/module_1.rs was changed"));
+    assert_eq!((requests.len(), made.answer().status.name()), (0, "compacted"), "{}", made.answer().reason);
+    assert!(made.answer().reason.contains("stored snapshot"), "{}", made.answer().reason);
+    assert!(made.answer().summary.unwrap().contains("src/module_1.rs was changed"));
     assert!(!heard.iter().any(|it| matches!(it, Event::Asked { .. })));
     let pinned = Ask { pins: vec!["the port is 4711".to_owned()], ..wish() };
     let (requests, made, _) = scripted(home.path(), "", pinned, session, answer).await;
-    assert!(!requests.is_empty() && made.answer.summary.unwrap().contains("the port is 4711"));
+    assert!(!requests.is_empty() && made.answer().summary.unwrap().contains("the port is 4711"));
 }
 
 #[test]
@@ -689,7 +689,7 @@ fn files_come_back_from_disk_only_when_asked_and_only_from_the_project() {
     };
     let said = |engine: &Engine, from_disk: bool| {
         let made = engine.compact(&open(engine, &text), &Ask { from_disk, ..ask("claude-code") }).unwrap();
-        let all = made.history.unwrap();
+        let all = made.history().unwrap();
         all.messages().iter().map(|it| it.plain()).collect::<Vec<_>>().join("\n")
     };
     let there = engine_in(&project);
@@ -716,7 +716,7 @@ fn the_profile_in_the_readme_works() {
     assert_eq!((profile.name.as_str(), profile.trigger.share), ("mine", Some(0.4)));
     assert_eq!(profile.native.compacted, "COMPRESSED", "what it does not say is as in the one it extends");
     let opened = open(&engine, &session(home.path(), 20));
-    let made = engine.compact(&opened, &Ask { to: To::Bytes, ..Ask::new(profile) }).unwrap().answer;
+    let made = engine.compact(&opened, &Ask { to: To::Bytes, ..Ask::new(profile) }).unwrap().answer();
     assert_eq!(
         (made.status.name(), made.native_status.as_str()),
         ("compacted", "COMPRESSED"),
@@ -770,7 +770,7 @@ async fn what_is_remembered_of_the_project_goes_into_the_next_summary() {
             let note = Note { content: format!("The build wants flag number {number}."), ..Note::default() };
             engine.store.remember(&scope, &note, NOW + number).unwrap();
         }
-        let summary = engine.compact(&open(&engine, &session), &ask("supermemory")).unwrap().answer.summary;
+        let summary = engine.compact(&open(&engine, &session), &ask("supermemory")).unwrap().answer().summary;
         let summary = summary.unwrap();
         let said = |it: i32| summary.contains(&format!("flag number {it}."));
         assert!((2..12).all(said) && !said(0) && !said(1), "the newest ten: {summary}");

@@ -162,9 +162,9 @@ impl Bench {
             ..Ask::new(epitome::profiles::built_in("epitome").unwrap())
         };
         let made = self.engine.compact(&opened, &ask).unwrap();
-        assert_eq!(made.answer.status.name(), "compacted", "{}: {}", attack.name, made.answer.reason);
-        out.insert("compact", voiced(&made.answer.summary.unwrap()));
-        let bytes = made.bytes.unwrap();
+        assert_eq!(made.answer().status.name(), "compacted", "{}: {}", attack.name, made.answer().reason);
+        out.insert("compact", voiced(&made.answer().summary.unwrap()));
+        let bytes = made.bytes().unwrap().to_vec();
         self.hooks(&text, &bytes, &mut out);
         let again = self.open(std::str::from_utf8(&bytes).unwrap());
         out.insert("facts of the compacted session", voiced_facts(&again.session.history));

@@ -47,6 +47,17 @@ pub enum Cause {
     Overflow,
 }
 
+impl Cause {
+    /// The name used in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Manual => "manual",
+            Self::Auto => "auto",
+            Self::Overflow => "overflow",
+        }
+    }
+}
+
 /// The moment in which a plan is made: everything that is not in the history. Comes from the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Moment {

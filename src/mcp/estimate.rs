@@ -1,0 +1,105 @@
+//! `estimate_tokens`: how full the context is, or how many tokens a text has.
+
+use serde_json::json;
+
+use super::answer::{Answer, name, names, warn_of_ignored};
+use super::arguments::Arguments;
+use super::desk::{Caller, Desk};
+use super::fit::{self, ANSWER};
+use super::request::{ask, tokenizer};
+use super::ways;
+use crate::agents::reach::Job;
+use crate::answers::{CONTRACT, EstimateAnswer, Next};
+use crate::engine::{Engine, Opened};
+use history::error::{Error, Kind, Result};
+use history::{History, Meta, Text};
+use tokens::TokenCounter;
+
+/// What of an estimate a model is shown.
+const SHOWN: [&str; 18] = names!(EstimateAnswer:
+    contract, session, tokens, overhead, context, window, usable, used_percent, method, by_category, counts, reported,
+    advice, cost, largest, triggers, compactions, warnings,
+);
+
+/// Answers a call that is so small that handing it to another thread would take longer than doing it: an estimate of a
+/// short text. `None` for every other.
+pub(super) fn quick(desk: &Desk, tool: &str, arguments: &Arguments) -> Option<Result<Answer>> {
+    let short = arguments.0.get("text").is_some_and(|it| it.get().len() < 4096);
+    let given = || ["session", "messages"].iter().any(|it| arguments.has(it));
+    if tool != "estimate_tokens" || !short || given() {
+        return None;
+    }
+    // What is no text, or an empty one, means the session.
+    let text = arguments.text("text").ok()??;
+    Some(detailed(arguments).and_then(|_| text_alone(desk, arguments, &text)))
+}
+
+pub(super) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
+    let detailed = detailed(arguments)?;
+    let given = arguments.text("session")?.is_some() || arguments.messages("messages")?.is_some();
+    if let (Some(text), false) = (arguments.text("text")?, given) {
+        return text_alone(desk, arguments, &text);
+    }
+    let engine = desk.engine(caller)?;
+    let ask = ask(desk, arguments)?;
+    let opened = desk.open_measured(&engine, arguments, ask.tokenizer)?;
+    let answer = engine.estimate(&opened, &ask, None)?;
+    let mut out = fit::pick(&answer, &SHOWN)?;
+    warn_of_ignored(&mut out, "estimate_tokens", arguments);
+    if !detailed {
+        fit::first(&mut out, name!(EstimateAnswer: largest), 3);
+        fit::first(&mut out, name!(EstimateAnswer: compactions), 1);
+        fit::first(&mut out, name!(EstimateAnswer: warnings), 2);
+        out.remove(name!(EstimateAnswer: triggers));
+    }
+    if answer.advice.level != "room" {
+        let next = advised(desk, &engine, &opened);
+        out.insert(name!(EstimateAnswer: next).to_owned(), json!(next));
+    }
+    fit::fit(&mut out, ANSWER, &names!(EstimateAnswer: largest, compactions, warnings), &[], "");
+    Ok(out)
+}
+
+/// What to call when the context gets full.
+fn advised(desk: &Desk, engine: &Engine, opened: &Opened) -> Next {
+    let same = "with the same `messages`";
+    let session = r#"with "to": "session""#;
+    let how = |job| match desk.remote.is_none() && ways::back(engine, opened, job) {
+        true => session,
+        false if opened.path.is_none() => same,
+        false => r#"with "to": "file""#,
+    };
+    let what = format!(
+        "call prune_tool_outputs {} to clear old outputs, or summarize_history {} to compact",
+        how(Job::Prune),
+        how(Job::Compact)
+    );
+    Next { who: "model".to_owned(), what }
+}
+
+fn detailed(arguments: &Arguments) -> Result<bool> {
+    match arguments.text("detail")?.as_deref() {
+        None | Some("concise") => Ok(false),
+        Some("detailed") => Ok(true),
+        Some(other) => {
+            Err(Error::new(Kind::Arguments, format!("detail: expected concise or detailed, found {other:?}")))
+        }
+    }
+}
+
+fn text_alone(desk: &Desk, arguments: &Arguments, text: &str) -> Result<Answer> {
+    let model = arguments.text("model")?.map(Into::into);
+    let nothing = History::new(Vec::new(), Meta { model, ..Meta::default() });
+    let counter = TokenCounter::new(&nothing, tokenizer(desk, arguments)?, None);
+    let tokens = counter.text(&Text::new(text));
+    let method = counter.method();
+    let mut out = Answer::new();
+    out.insert("contract".to_owned(), json!(CONTRACT));
+    out.insert("tokens".to_owned(), json!(tokens));
+    out.insert(
+        "method".to_owned(),
+        json!({"kind": method.kind.name(), "estimator": method.estimator.name(), "margin_percent": method.margin_percent}),
+    );
+    warn_of_ignored(&mut out, "estimate_tokens", arguments);
+    Ok(out)
+}

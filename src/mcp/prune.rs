@@ -1,0 +1,91 @@
+//! `prune_tool_outputs`: clears old outputs.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use super::answer::{Answer, name, names, shown, warn, warn_of_ignored};
+use super::arguments::Arguments;
+use super::desk::{Caller, Desk};
+use super::fit::{self, ANSWER, PLAN, WRITTEN};
+use super::remedy;
+use super::request::{add_undo, ask, carried_out, goal, messages_as, target, warn_of_format};
+use crate::agents::reach::Job;
+use crate::answers::{PruneAnswer, PrunedInfo, Status};
+use crate::engine::{Opened, To};
+use compaction::plan::Cause;
+use history::error::Result;
+
+/// What of an answer a model is shown.
+const SHOWN: [&str; 18] = names!(PruneAnswer:
+    contract, status, session, profile, tokens_before, tokens_after, reason_code, reason, first_changed, prefix_tokens,
+    handle, output, session_id, resume, takes_effect, next, pruned, warnings,
+);
+
+/// Who only plans wants to know how much it is; what stands there afterwards is of use to who splices.
+const SHOWN_OF_OUTPUT: [&str; 5] = names!(PrunedInfo: message, call_id, tool, tokens_before, tokens_after);
+
+pub(super) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
+    let goal = goal(desk, arguments)?;
+    let mut ask = ask(desk, arguments)?;
+    ask.protect = arguments.number("protect_tokens")?;
+    let exclude_tools = arguments.texts("exclude_tools", true)?;
+    ask.only = arguments.texts("only", true)?;
+    ask.auto = arguments.flag("auto")?;
+    if ask.auto {
+        ask.cause = Cause::Auto;
+    }
+    let engine = desk.engine(caller)?;
+    let opened = desk.open(&engine, arguments)?;
+    ask.to = target(desk, &opened, goal, "pruned")?;
+    ask.messages_as = messages_as(&opened);
+    let (exclude_tools, unknown) = tools_of(&opened, &exclude_tools);
+    ask.exclude_tools = exclude_tools;
+    let mut answer = engine.prune(&opened, &ask)?;
+    if answer.status == Status::Planned && ask.to == To::Plan {
+        answer.next = carried_out(desk, &engine, &opened, "prune_tool_outputs", Job::Prune);
+    }
+    answer.reason = remedy::in_tools_words(&answer.reason);
+    let mut out = fit::pick(&answer, &SHOWN)?;
+    if answer.next.who == "nobody" {
+        out.remove(name!(PruneAnswer: next));
+    }
+    add_undo(&mut out, answer.takes_effect.as_deref(), answer.handle.as_deref());
+    warn_of_format(&mut out, &opened, &ask.to);
+    warn(&mut out, unknown);
+    warn_of_ignored(&mut out, "prune_tool_outputs", arguments);
+    let inline = ask.to == To::Bytes;
+    if !inline {
+        answer.pruned.sort_by_key(|it| Reverse(it.tokens_before));
+        fit::entries(&mut out, name!(PruneAnswer: pruned), &answer.pruned, &SHOWN_OF_OUTPUT)?;
+    }
+    let limit = if inline {
+        ANSWER
+    } else if answer.output.is_some() {
+        fit::first(&mut out, name!(PruneAnswer: pruned), 3);
+        WRITTEN
+    } else {
+        PLAN
+    };
+    fit::fit(&mut out, limit, &names!(PruneAnswer: pruned, warnings), &[], "");
+    Ok(out)
+}
+
+/// The tools' names as the history has them, however the caller writes them; and what is said of those it has not.
+fn tools_of(opened: &Opened, names: &[String]) -> (Vec<String>, Option<String>) {
+    let messages = opened.session.history.messages();
+    let called = messages.iter().flat_map(|it| it.calls()).map(|it| &*it.name);
+    let answered = messages.iter().flat_map(|it| it.outputs()).filter_map(|it| it.name.as_deref());
+    let all: BTreeSet<&str> = called.chain(answered).collect();
+    let is_one = |name: &&String| all.iter().any(|it| it.eq_ignore_ascii_case(name));
+    let unknown: Vec<&str> = names.iter().filter(|it| !is_one(it)).map(String::as_str).collect();
+    let warning = (!unknown.is_empty()).then(|| {
+        let all: Vec<&str> = all.iter().copied().collect();
+        format!(
+            "exclude_tools: no tool of this history is called {}; its tools: {}",
+            shown(&unknown),
+            shown(&all)
+        )
+    });
+    let is_meant = |it: &&&str| names.iter().any(|name| name.eq_ignore_ascii_case(it));
+    (all.iter().filter(is_meant).map(|it| (*it).to_owned()).collect(), warning)
+}

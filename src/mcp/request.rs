@@ -1,0 +1,172 @@
+//! What several tools read of a call: what is asked for, and where the result goes.
+
+use serde_json::json;
+
+use super::answer::{Answer, warn};
+use super::arguments::{Arguments, of};
+use super::desk::Desk;
+use super::ways;
+use crate::agents::reach::Job;
+use crate::answers::Next;
+use crate::engine::{Amount, Ask, Engine, Opened, To};
+use crate::llm::run::{Sampling, Watch};
+use history::error::{Error, Kind, Result};
+use sessions::Format;
+use tokens::Tokenizer;
+
+/// Whoever waits for an answer.
+#[derive(Clone, Default)]
+pub(super) struct Waiting {
+    /// Hears what a model does, and may call it off.
+    pub(super) watch: Watch,
+    /// Its own model, where it offers it.
+    pub(super) sampling: Option<Sampling>,
+}
+
+/// Where a result goes, in the words of the tools.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Goal {
+    Plan,
+    File,
+    Session,
+    /// The last write taken back, or the one of `handle`.
+    Undo,
+}
+
+pub(super) fn goal(desk: &Desk, arguments: &Arguments) -> Result<Goal> {
+    let goal = match arguments.text("to")?.as_deref() {
+        None | Some("plan") => Goal::Plan,
+        Some("file") => Goal::File,
+        Some("session") => Goal::Session,
+        Some("undo") => Goal::Undo,
+        Some(other) => {
+            return Err(Error::new(
+                Kind::Arguments,
+                format!("to: expected plan, file, session or undo, found {other:?}"),
+            ));
+        }
+    };
+    if goal != Goal::Plan && desk.remote.is_some() {
+        let what = "to: this server runs apart from your agent: it writes no files and no sessions for you. Leave `to` out \
+                    and splice `replace` or the `pruned` texts into your messages";
+        return Err(Error::new(Kind::Refused, what));
+    }
+    Ok(goal)
+}
+
+/// What a plan costs and where it goes: inline messages are handed back, sessions are planned or written to a file.
+/// `edits`: what of the answer is spliced into messages.
+pub(super) fn target(desk: &Desk, opened: &Opened, goal: Goal, edits: &str) -> Result<To> {
+    let format = opened.session.format;
+    match goal {
+        Goal::Plan if opened.path.is_none() => Ok(To::Bytes),
+        Goal::Plan => Ok(To::Plan),
+        Goal::Session if opened.path.is_none() => {
+            let what = format!(
+                "to: expected a session that an agent keeps, found messages; leave `to` out and splice `{edits}`, or pass \
+                 \"file\""
+            );
+            Err(Error::new(Kind::Arguments, what))
+        }
+        Goal::Session if ways::agent_of(format).is_none() => {
+            let what = format!(
+                "to: expected a session that is written back to (claude-code, codex, gemini-cli, opencode), found {}; pass \
+                 \"file\" for a copy",
+                format.name()
+            );
+            Err(Error::new(Kind::Arguments, what))
+        }
+        Goal::Session => Ok(To::Session),
+        Goal::Undo => Err(Error::new(Kind::Arguments, "to: summarize_history takes undo, also of a prune")),
+        Goal::File => {
+            let id = opened.session.history.meta.session.as_deref().unwrap_or("messages");
+            let lines = opened.path.as_ref().is_some_and(|it| it.extension().is_some_and(|it| it == "jsonl"));
+            let lines = lines && !format.is_read_only();
+            Ok(To::File(desk.result_file(id, if lines { "jsonl" } else { "json" })?))
+        }
+    }
+}
+
+/// What is only read is written as messages of the API that its agent speaks; `None` for what is written as it is.
+pub(super) fn messages_as(opened: &Opened) -> Option<Format> {
+    let format = opened.session.format;
+    format.is_read_only().then(|| format.api())
+}
+
+/// Says in which format a file is, where that is not the session's.
+pub(super) fn warn_of_format(out: &mut Answer, opened: &Opened, to: &To) {
+    if let (Some(api), To::File(_)) = (messages_as(opened), to) {
+        let format = opened.session.format.name();
+        warn(out, [format!("{format} sessions are only read: the file holds messages of {}", api.name())]);
+    }
+}
+
+/// The call that a plan leads to: the same one with the `to` that works for this session.
+pub(super) fn carried_out(desk: &Desk, engine: &Engine, opened: &Opened, tool: &str, job: Job) -> Next {
+    if desk.remote.is_some() {
+        // No `to` but `plan` is taken from elsewhere.
+        return Next { who: "nobody".to_owned(), what: String::new() };
+    }
+    let (to, why) = match ways::back(engine, opened, job) {
+        true => ("session", "to write it back, or \"file\" to write a copy"),
+        false => ("file", "to write a copy; the session itself cannot be written to"),
+    };
+    Next { who: "model".to_owned(), what: format!("call {tool} again with \"to\": \"{to}\" {why}") }
+}
+
+/// The call that takes back what was written.
+pub(super) fn add_undo(out: &mut Answer, takes_effect: Option<&str>, handle: Option<&str>) {
+    if let (Some(_), Some(handle)) = (takes_effect, handle) {
+        let call = json!({"to": "undo", "handle": handle});
+        out.insert("undo".to_owned(), json!(format!("summarize_history {call}")));
+    }
+}
+
+/// What all tools share of a question.
+pub(super) fn ask(desk: &Desk, arguments: &Arguments) -> Result<Ask> {
+    let name = arguments.text("profile")?.unwrap_or_else(|| desk.config.profile.clone());
+    if desk.remote.is_some() && name.ends_with(".toml") {
+        let what =
+            "profile: expected the name of a profile, found a file; this server reads no files of yours";
+        return Err(Error::new(Kind::Refused, what));
+    }
+    let mut ask = Ask::new(desk.config.profile(&name).map_err(|error| of("profile", &error))?);
+    ask.model = arguments.text("model")?;
+    ask.window = window(arguments)?;
+    ask.tokenizer = tokenizer(desk, arguments)?;
+    ask.keep = amount(arguments, "keep")?;
+    Ok(ask)
+}
+
+/// The model's window, also as `200k`.
+fn window(arguments: &Arguments) -> Result<Option<u64>> {
+    match amount(arguments, "window")? {
+        None => Ok(None),
+        Some(Amount::Tokens(tokens)) => Ok(Some(tokens)),
+        Some(Amount::Share(_)) => {
+            Err(Error::new(Kind::Arguments, "window: expected tokens (200000, 200k), found a share"))
+        }
+    }
+}
+
+pub(super) fn tokenizer(desk: &Desk, arguments: &Arguments) -> Result<Tokenizer> {
+    let name = arguments.text("tokenizer")?;
+    let name = name.as_deref().unwrap_or(&desk.config.tokenizer);
+    Tokenizer::named(name).map_err(|error| of("tokenizer", &error))
+}
+
+/// Sizes of which it is doubtful that tokens were meant.
+pub(super) fn meant(arguments: &Arguments, names: &[&str]) -> Vec<String> {
+    let doubtful = |name: &&str| match amount(arguments, name) {
+        Ok(Some(Amount::Tokens(tokens @ 1..=100))) => {
+            Some(format!("{name}: {tokens} means {tokens} tokens; a share is \"{tokens}%\""))
+        }
+        _ => None,
+    };
+    names.iter().filter_map(doubtful).collect()
+}
+
+pub(super) fn amount(arguments: &Arguments, name: &str) -> Result<Option<Amount>> {
+    let parse = |text: String| Amount::parse(&text).map_err(|error| of(name, &error));
+    arguments.text(name)?.map(parse).transpose()
+}

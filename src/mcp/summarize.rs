@@ -1,0 +1,239 @@
+//! `summarize_history`: compacts, hands off, takes back.
+
+use std::cmp::Reverse;
+
+use serde_json::{Value, json};
+
+use super::answer::{Answer, name, names, warn, warn_of_ignored};
+use super::arguments::{Arguments, of};
+use super::desk::{Caller, Desk};
+use super::fit::{self, ANSWER, PLAN, WRITTEN};
+use super::request::{
+    Goal, Waiting, add_undo, amount, ask, carried_out, goal, meant, messages_as, target, warn_of_format,
+};
+use super::{remedy, splice};
+use crate::agents::reach::Job;
+use crate::answers::{CompactAnswer, Next, PrunedInfo, RestoreAnswer};
+use crate::config::Choice;
+use crate::engine::{Amount, Ask, CompactOutcome, Compacted, Engine, MinKept, Opened, To};
+use compaction::plan::Cause;
+use compaction::profile::Style;
+use history::error::{Error, Kind, Result};
+use tokens::Estimator;
+
+/// What of a compaction a model is shown.
+const SHOWN: [&str; 29] = names!(CompactAnswer:
+    contract, status, native_status, session, profile, summarizer, tokens_before, tokens_after, messages_before,
+    messages_after, split, reason_code, reason, facts, facts_kept, first_changed, prefix_tokens, handle, ask, output,
+    session_id, resume, takes_effect, valid_for, next, usage, summary, pruned, warnings,
+);
+
+/// What of an output that was cleared.
+const SHOWN_OF_OUTPUT: [&str; 5] = names!(PrunedInfo: message, tool, tokens_before, tokens_after, handle);
+
+/// What of an undo.
+const UNDONE: [&str; 9] = names!(RestoreAnswer:
+    contract, handle, status, session_id, output, later_messages, resume, next, warnings,
+);
+
+pub(super) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments, waiting: &Waiting) -> Result<Answer> {
+    let goal = goal(desk, arguments)?;
+    let mut ask = asked(desk, arguments, waiting)?;
+    let engine = desk.engine(caller)?;
+    let second = (arguments.text("handle")?, arguments.text("answer")?);
+    if goal == Goal::Undo {
+        let undone = engine.undo(second.0.as_deref().unwrap_or("last"))?;
+        let mut out = fit::pick(&undone, &UNDONE)?;
+        fit::fit(&mut out, WRITTEN, &names!(RestoreAnswer: warnings), &[], "");
+        return Ok(out);
+    }
+    let (made, opened) = match second {
+        (Some(handle), Some(answer)) => {
+            // Where it goes was said in the first call, unless it is said again.
+            let to = match goal {
+                Goal::Plan | Goal::Undo => None,
+                Goal::Session => Some(To::Session),
+                Goal::File => Some(To::File(desk.result_file(&handle, "json")?)),
+            };
+            engine.answered(&handle, &answer, to)?
+        }
+        (Some(handle), None) => {
+            // Not the session that calls: a handle says that another one is meant.
+            engine.store.locate(&handle, &caller.owner)?;
+            let what = format!(
+                "answer: expected with a handle the summary that was asked for, found none; to compact the history that {handle} \
+                 names, pass it as session"
+            );
+            return Err(Error::new(Kind::Arguments, what));
+        }
+        (None, Some(_)) => {
+            let what = "answer: expected the handle of an ask that waits for it, found none; call without handle and answer to \
+                        have the summary written";
+            return Err(Error::new(Kind::Arguments, what));
+        }
+        (None, None) => {
+            ask.summarizer = summarizer(&engine, arguments)?;
+            let opened = desk.open(&engine, arguments)?;
+            ask.to = target(desk, &opened, goal, "replace")?;
+            ask.messages_as = messages_as(&opened);
+            (engine.compact(&opened, &ask)?, opened)
+        }
+    };
+    let answer = answer(desk, &engine, &opened, &ask, goal, &made)?;
+    shown(answer, arguments, &opened, &ask, &made)
+}
+
+/// What is asked for by the arguments of this tool.
+fn asked(desk: &Desk, arguments: &Arguments, waiting: &Waiting) -> Result<Ask> {
+    let mut ask = ask(desk, arguments)?;
+    ask.budget = amount(arguments, "budget")?;
+    ask.focus = arguments.text("focus")?;
+    ask.style = style(arguments)?;
+    ask.pins = arguments.texts("pin", false)?;
+    ask.pins.extend(arguments.text("previous_summary")?);
+    if let Some(text) = arguments.text("min_kept")? {
+        ask.min_kept = MinKept::parse(&text).map_err(|error| of("min_kept", &error))?;
+    }
+    ask.auto = arguments.flag("auto")?;
+    if ask.auto {
+        ask.cause = Cause::Auto;
+    }
+    ask.watch = waiting.watch.clone();
+    ask.sampling = waiting.sampling.clone();
+    Ok(ask)
+}
+
+fn summarizer(engine: &Engine, arguments: &Arguments) -> Result<Choice> {
+    let summarizers = &engine.config.summarizers;
+    let Some(name) = arguments.text("summarizer")? else { return Ok(summarizers.default.clone()) };
+    let choice = Choice::named(&name)
+        .map_err(|error| Error::new(Kind::Arguments, format!("summarizer: {}", error.detail())))?;
+    summarizers.allowed(choice)
+}
+
+/// The document of what was made, in the words of the tools and with what to call next.
+fn answer(
+    desk: &Desk,
+    engine: &Engine,
+    opened: &Opened,
+    ask: &Ask,
+    goal: Goal,
+    made: &Compacted,
+) -> Result<CompactAnswer> {
+    let mut answer = made.answer();
+    match (&made.outcome, &ask.focus) {
+        (CompactOutcome::Noop { .. }, Some(focus)) if goal == Goal::Plan => {
+            // Who hands off wants a brief, however little there is to compact.
+            answer.summary = Some(engine.brief(opened, focus)?);
+            let what = "nothing is compacted; summary is a brief for a new session";
+            answer.next = Next { who: "model".to_owned(), what: what.to_owned() };
+        }
+        (CompactOutcome::Planned(_), _) if ask.to == To::Plan => {
+            let job = if answer.summary.is_none() { Job::Prune } else { Job::Compact };
+            answer.next = carried_out(desk, engine, opened, "summarize_history", job);
+        }
+        _ => {}
+    }
+    answer.reason = remedy::in_tools_words(&answer.reason);
+    if let ("empty", Some(Amount::Tokens(tokens))) = (answer.reason_code.as_str(), ask.budget) {
+        let why = format!(
+            "; a budget of {tokens} tokens leaves no room for one: name more, or a share such as \"20%\""
+        );
+        answer.reason.push_str(&why);
+    }
+    Ok(answer)
+}
+
+/// The document as the model sees it, within its limits.
+fn shown(
+    mut answer: CompactAnswer,
+    arguments: &Arguments,
+    opened: &Opened,
+    ask: &Ask,
+    made: &Compacted,
+) -> Result<Answer> {
+    let was_written = answer.output.is_some();
+    if was_written {
+        answer.session.path = None;
+        // A long path stands in the command: once is enough.
+        if let Some(resume) = &answer.resume {
+            answer.next.what = answer.next.what.replace(resume, "the command in `resume`");
+        }
+    }
+    let mut out = fit::pick(&answer, &SHOWN)?;
+    if answer.next.who == "nobody" {
+        out.remove(name!(CompactAnswer: next));
+    }
+    add_undo(&mut out, answer.takes_effect.as_deref(), answer.handle.as_deref());
+    if answer.usage.requests == 0 {
+        out.remove(name!(CompactAnswer: usage));
+    }
+    warn_of_format(&mut out, opened, &ask.to);
+    warn(&mut out, meant(arguments, &["budget", "keep"]));
+    warn_of_ignored(&mut out, "summarize_history", arguments);
+    let warnings = names!(CompactAnswer: warnings);
+    if matches!(made.outcome, CompactOutcome::NeedsAnswer(_)) {
+        let texts = names!(CompactAnswer: ask);
+        fit::fit(&mut out, ANSWER, &warnings, &texts, "write from what you remember");
+        return Ok(out);
+    }
+    // Once it is written, of the facts only those that are not all there any more.
+    answer.facts.retain(|_, it| it.found != 0 && !(was_written && it.kept == it.found));
+    fit::set(&mut out, name!(CompactAnswer: facts), json!(answer.facts));
+    answer.pruned.sort_by_key(|it| Reverse(it.tokens_before));
+    fit::entries(&mut out, name!(CompactAnswer: pruned), &answer.pruned, &SHOWN_OF_OUTPUT)?;
+    fit::first(&mut out, name!(CompactAnswer: pruned), 5);
+    if let Some(after) = made.bytes() {
+        let before = opened.source.bytes(0..opened.source.len())?;
+        add_replace(&mut out, splice::replace(&before, after));
+        return Ok(out);
+    }
+    let limit = if was_written {
+        for name in names!(CompactAnswer: summary, valid_for, pruned, native_status) {
+            out.remove(name);
+        }
+        WRITTEN
+    } else {
+        PLAN
+    };
+    let (lists, texts) = (names!(CompactAnswer: pruned, warnings), names!(CompactAnswer: summary));
+    fit::fit(&mut out, limit, &lists, &texts, r#""to": "file" writes all of it"#);
+    Ok(out)
+}
+
+/// The edit takes the summary's place: the summary is in it.
+fn add_replace(out: &mut Answer, replace: Option<Value>) {
+    let (lists, texts) = (names!(CompactAnswer: pruned, warnings), names!(CompactAnswer: summary));
+    let Some(replace) = replace else {
+        return fit::fit(out, ANSWER, &lists, &texts, "the messages could not be spliced");
+    };
+    let summary = out.remove(name!(CompactAnswer: summary));
+    let mut with = out.clone();
+    with.insert(name!(CompactAnswer: replace).to_owned(), replace);
+    fit::fit(&mut with, ANSWER, &lists, &[], "");
+    let size = serde_json::to_string(&with).map_or(0, |it| Estimator::O200k.text(&it));
+    if size <= ANSWER {
+        *out = with;
+        return;
+    }
+    out.extend(summary.map(|it| (name!(CompactAnswer: summary).to_owned(), it)));
+    let what = format!(
+        "replace has {size} tokens, more than an answer may ({ANSWER}); a smaller budget or keep makes it fit, or \"to\": \
+         \"file\" writes all messages to a file"
+    );
+    warn(out, [what]);
+    fit::fit(out, ANSWER, &names!(CompactAnswer: pruned), &texts, "see warnings");
+}
+
+fn style(arguments: &Arguments) -> Result<Style> {
+    match arguments.text("style")?.as_deref() {
+        None => Ok(Style::default()),
+        Some("brief") => Ok(Style::Brief),
+        Some("detailed") => Ok(Style::Detailed),
+        Some("technical") => Ok(Style::Technical),
+        Some(other) => Err(Error::new(
+            Kind::Arguments,
+            format!("style: expected brief, detailed or technical, found {other:?}"),
+        )),
+    }
+}
