@@ -121,7 +121,7 @@ pub enum Command {
     Estimate(EstimateArgs),
     /// What a session cost, where the money went, and what compacting earlier would have saved or lost
     Cost(CostArgs),
-    /// List the sessions found, by agent, with the compactions made of each
+    /// All sessions found: how full they are, and the compactions made of each
     Sessions(SessionsArgs),
     /// Clear or shorten old tool outputs
     Prune(PruneArgs),

@@ -134,8 +134,9 @@ fn moments(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {
     screen.line("")?;
     let what = if answer.spent.unpriced == 0 { "money" } else { "tokens" };
     screen.line(&format!(
-        "a compaction before a turn would have saved {what} at {} turns and lost some at {} (same work assumed)",
+        "a compaction before a turn would have saved {what} at {} of {} turns and lost some at {} (same work assumed)",
         wins.len(),
+        answer.turns,
         losses.len()
     ))?;
     wins.sort_by(|a, b| saved(b).total_cmp(&saved(a)));

@@ -11,7 +11,6 @@ mod doctor;
 mod estimate;
 mod gateway;
 mod handoff;
-mod home;
 mod hook;
 mod install;
 mod memory;
@@ -113,6 +112,6 @@ pub fn run(arguments: Arguments, mut config: Config, paint: Paint, out: &mut dyn
             | Command::Install(_)
             | Command::Uninstall(_),
         ) => Ok(0),
-        None => home::run(&engine, &mut screen),
+        None => sessions::here(&engine, &mut screen),
     }
 }

@@ -123,13 +123,20 @@ pub(super) fn table(rows: &[Vec<String>], paint: Paint) -> Vec<String> {
     rows.iter().enumerate().map(row).collect()
 }
 
-/// The same in the width of the terminal: as long as the table is wider, columns are left out, in the order of
-/// `dispensable`. The names of those that are.
+/// Columns that the last cell of a row keeps before another column is left out for it.
+const LAST: usize = 32;
+
+/// The same in the width of the terminal: as long as the table is wider, with the last column cut to [`LAST`], columns are
+/// left out, in the order of `dispensable`. The names of those that are.
 pub(super) fn fitted(rows: &[Vec<String>], dispensable: &[&str], paint: Paint) -> (Vec<String>, Vec<String>) {
     let mut rows = rows.to_vec();
     let mut gone = Vec::new();
+    let line = |line: &str, row: &[String]| {
+        let last = row.last().map_or(0, |it| width(it.trim_end()));
+        width(line.trim_end()) - last.saturating_sub(LAST)
+    };
     let wide = |rows: &[Vec<String>]| {
-        let most = table(rows, Paint::new(false, None)).iter().map(|it| width(it.trim_end())).max();
+        let most = table(rows, Paint::new(false, None)).iter().zip(rows).map(|(it, row)| line(it, row)).max();
         paint.columns.is_some_and(|columns| most.unwrap_or(0) > columns)
     };
     for name in dispensable {

@@ -1,18 +1,31 @@
-//! `epitome sessions`.
+//! `epitome sessions`, and `epitome` alone: the sessions, how full they are, the compactions made of each, and the one
+//! command worth running.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use clap::Args;
 use serde::Serialize;
 
 use super::Screen;
-use super::paint::{short_ids, size, table};
+use super::paint::{Paint, fitted, short_ids, size};
 use crate::agents::Found;
+use crate::agents::reach::quoted;
 use crate::answers::CONTRACT;
-use crate::engine::Engine;
+use crate::engine::{Ask, Engine, SessionRef};
 use crate::store::Scope;
 use history::error::Result;
 use sessions::derive;
+
+/// Of this directory's sessions, how many are listed where nobody says: the newest; a fuller one that is older takes the
+/// place of the last.
+const SHOWN: usize = 8;
+/// Of this directory's sessions, how many are opened to find the fullest.
+const MEASURED: usize = 60;
+/// Older sessions are measured only to fill the list; ms.
+const RECENT: i64 = 14 * 24 * 3_600_000;
+/// Compactions shown of each session.
+const COMPACTIONS: u32 = 5;
 
 /// Arguments of `sessions`.
 #[derive(Debug, Args)]
@@ -32,6 +45,8 @@ pub struct SessionsArgs {
 struct Answer {
     contract: u32,
     sessions: Vec<Row>,
+    next: String,
+    why: String,
 }
 
 #[derive(Serialize)]
@@ -45,7 +60,17 @@ struct Row {
     directory: Option<String>,
     changed: String,
     first_words: String,
+    /// Tokens; nothing where the session cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    used_percent: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    advice: Option<String>,
     live: bool,
+    /// The session that a compaction made of it, used since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    continued_as: Option<String>,
     compactions: Vec<Made>,
 }
 
@@ -63,57 +88,60 @@ struct Made {
     session_id: Option<String>,
 }
 
+/// `epitome` alone: the sessions of this directory that the user is in.
+pub(super) fn here(engine: &Engine, screen: &mut Screen<'_>) -> Result<u8> {
+    let mut found = engine.sessions(None, true)?;
+    found.retain(|it| it.parent.is_none());
+    let continued = engine.continued(&found);
+    let mut sessions = Vec::new();
+    for it in found.into_iter().take(MEASURED) {
+        if sessions.len() >= SHOWN && it.changed_ms < engine.now - RECENT {
+            break;
+        }
+        sessions.push(row(engine, it, &continued)?);
+    }
+    let fullest = fullest(&sessions);
+    let (next, why) = worth_running(fullest.and_then(|it| sessions.get(it))).unwrap_or_else(|| {
+        ("epitome sessions".to_owned(), "no sessions for this directory; this lists all".to_owned())
+    });
+    if let Some(at) = fullest.filter(|it| *it >= SHOWN) {
+        sessions.swap(SHOWN - 1, at);
+    }
+    sessions.truncate(SHOWN);
+    show(&Answer { contract: CONTRACT, sessions, next, why }, screen)
+}
+
 pub(super) fn run(engine: &Engine, arguments: &SessionsArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut found = engine.sessions(arguments.agent.as_deref(), arguments.here)?;
     let all = found.len();
+    let continued = engine.continued(&found);
     found.truncate(arguments.limit);
-    let sessions = found.iter().map(|it| row(engine, it)).collect::<Result<Vec<_>>>()?;
-    let answer = Answer { contract: CONTRACT, sessions };
-    if screen.json(&answer)? {
-        return Ok(0);
+    let sessions: Vec<Row> =
+        found.into_iter().map(|it| row(engine, it, &continued)).collect::<Result<_>>()?;
+    let (next, why) =
+        worth_running(fullest(&sessions).and_then(|it| sessions.get(it))).unwrap_or_else(|| {
+            (
+                "epitome doctor".to_owned(),
+                "no sessions that can be read; this says where was looked".to_owned(),
+            )
+        });
+    let listed = sessions.len();
+    let code = show(&Answer { contract: CONTRACT, sessions, next, why }, screen)?;
+    if all > listed && !screen.json {
+        screen.note(&format!("… and {} older ones (--limit)", all - listed))?;
     }
-    if answer.sessions.is_empty() {
-        screen.line("no sessions were found; `epitome doctor` says where was looked")?;
-        return Ok(0);
-    }
-    let mut rows =
-        vec![["agent", "session", "changed", "project", "first words"].map(str::to_owned).to_vec()];
-    let ids = short_ids(answer.sessions.iter().map(|it| it.id.as_str()));
-    for (it, id) in answer.sessions.iter().zip(ids) {
-        let name = if it.parent.is_some() { format!("  └ {id}") } else { id.to_owned() };
-        let project = it.directory.as_deref().and_then(|it| Path::new(it).file_name());
-        let project = project.map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
-        let live = if it.live { " (running)" } else { "" };
-        let changed = it.changed.get(..16).unwrap_or_default().replace('T', " ");
-        let session = format!("{name}{live}");
-        rows.push(vec![it.agent.to_owned(), session, changed, project, it.first_words.clone()]);
-        for made in &it.compactions {
-            let sizes = format!("{} → {}", size(made.tokens_before), size(made.tokens_after));
-            let what = if made.applied { "applied" } else { "made" };
-            let to = made.session_id.as_ref().map(|it| format!(" as {it}")).unwrap_or_default();
-            let at = made.at.get(..16).unwrap_or_default().replace('T', " ");
-            rows.push(vec![
-                String::new(),
-                format!("  ↺ {}", made.handle),
-                at,
-                String::new(),
-                format!("{what}{to}: {sizes} by {}", made.profile),
-            ]);
-        }
-    }
-    for line in table(&rows, screen.paint) {
-        screen.line(&line)?;
-    }
-    if all > answer.sessions.len() {
-        screen.note(&format!("… and {} older ones (--limit)", all - answer.sessions.len()))?;
-    }
-    Ok(0)
+    Ok(code)
 }
 
-fn row(engine: &Engine, found: &Found) -> Result<Row> {
+fn row(engine: &Engine, found: Found, continued: &BTreeMap<String, String>) -> Result<Row> {
+    let ask = Ask::new(engine.config.profile(&engine.config.profile)?);
+    let named = SessionRef::Named(found.address());
+    // One that cannot be read is listed without a size; `estimate` says why.
+    let opened = engine.open_measured(&named, None, None, ask.tokenizer);
+    let estimate = opened.and_then(|it| engine.estimate(&it, &ask, None)).ok();
     let directory = found.cwd.as_ref().map(|it| it.display().to_string());
     let scope = Scope { owner: engine.config.owner.clone(), project: directory.clone().unwrap_or_default() };
-    let made = engine.store.compactions(&scope, Some(&found.id), 5)?;
+    let made = engine.store.compactions(&scope, Some(&found.id), COMPACTIONS)?;
     let compactions = made.into_iter().map(|it| Made {
         handle: it.handle.as_str().to_owned(),
         at: derive::time(it.at),
@@ -125,13 +153,106 @@ fn row(engine: &Engine, found: &Found) -> Result<Row> {
     });
     Ok(Row {
         agent: found.agent.name(),
-        id: found.id.clone(),
         path: found.address(),
-        parent: found.parent.clone(),
+        continued_as: continued.get(&found.id).cloned(),
+        id: found.id,
+        parent: found.parent,
         directory,
         changed: derive::time(found.changed_ms),
-        first_words: found.first_words.clone(),
+        first_words: found.first_words,
+        context: estimate.as_ref().map(|it| it.context),
+        used_percent: estimate.as_ref().and_then(|it| it.used_percent),
+        advice: estimate.map(|it| it.advice.level),
         live: found.live,
         compactions: compactions.collect(),
     })
+}
+
+fn show(answer: &Answer, screen: &mut Screen<'_>) -> Result<u8> {
+    if screen.json(answer)? {
+        return Ok(0);
+    }
+    let paint = screen.paint;
+    if !answer.sessions.is_empty() {
+        let mut rows = table(answer, paint);
+        // A column that says the same in every line.
+        if answer.sessions.iter().all(|it| it.directory == answer.sessions[0].directory) {
+            rows.iter_mut().for_each(|it| drop(it.remove(PROJECT)));
+        }
+        let (lines, _) = fitted(&rows, &["", "changed", "project", "context"], paint);
+        for line in lines {
+            screen.line(&line)?;
+        }
+        screen.line("")?;
+    }
+    screen.line(&format!("{}  {}", paint.strong(&answer.next), paint.faint(&format!("# {}", answer.why))))?;
+    Ok(0)
+}
+
+/// The place of the column that names the directory.
+const PROJECT: usize = 6;
+
+/// The rows of the table; the first is its head.
+fn table(answer: &Answer, paint: Paint) -> Vec<Vec<String>> {
+    let head = ["agent", "session", "full", "", "context", "changed", "project", "first words"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    let ids = short_ids(answer.sessions.iter().map(|it| it.id.as_str()));
+    for (it, id) in answer.sessions.iter().zip(ids) {
+        let name = if it.parent.is_some() { format!("  └ {id}") } else { id.to_owned() };
+        let live = if it.live { " (running)" } else { "" };
+        let project = it.directory.as_deref().and_then(|it| Path::new(it).file_name());
+        let words = match &it.continued_as {
+            Some(new) => format!("compacted; continues as {new}"),
+            None => it.first_words.clone(),
+        };
+        rows.push(vec![
+            it.agent.to_owned(),
+            format!("{name}{live}"),
+            it.used_percent.map(|it| format!("{it:.0} %")).unwrap_or_default(),
+            it.used_percent.map(|it| paint.gauge(it / 100.0, 10)).unwrap_or_default(),
+            it.context.map_or_else(|| "?".to_owned(), size),
+            minutes(&it.changed),
+            project.map(|it| it.to_string_lossy().into_owned()).unwrap_or_default(),
+            words,
+        ]);
+        for made in &it.compactions {
+            let what = if made.applied { "applied" } else { "made" };
+            let to = made.session_id.as_ref().map(|it| format!(" as {it}")).unwrap_or_default();
+            let mut row = vec![String::new(); head.len()];
+            row[1] = format!("  ↺ {}", made.handle);
+            row[4] = format!("{} → {}", size(made.tokens_before), size(made.tokens_after));
+            row[5] = minutes(&made.at);
+            row[7] = format!("{what}{to} by {}", made.profile);
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+/// `2026-01-31 12:00` of an RFC 3339 time.
+fn minutes(time: &str) -> String {
+    time.get(..16).unwrap_or_default().replace('T', " ")
+}
+
+/// The place of the fullest session that is still in use.
+fn fullest(sessions: &[Row]) -> Option<usize> {
+    let full = |it: &Row| it.used_percent.unwrap_or(0.0);
+    let in_use = sessions
+        .iter()
+        .enumerate()
+        .filter(|(_, it)| it.continued_as.is_none() && it.parent.is_none() && it.context.is_some());
+    let most = in_use.max_by(|(_, a), (_, b)| full(a).total_cmp(&full(b)).then(a.context.cmp(&b.context)));
+    most.map(|it| it.0)
+}
+
+/// The one command worth running for a session, and why.
+fn worth_running(fullest: Option<&Row>) -> Option<(String, String)> {
+    let it = fullest?;
+    let id = quoted(&it.id);
+    if it.advice.as_deref() == Some("room") {
+        let why = "no session is close to its limit; this shows what uses the context".to_owned();
+        return Some((format!("epitome estimate {id}"), why));
+    }
+    let percent = it.used_percent.map(|it| format!("{it:.0} % full; ")).unwrap_or_default();
+    Some((format!("epitome compact {id}"), format!("{percent}a preview that changes nothing")))
 }

@@ -254,7 +254,7 @@ fn restore_says_what_it_needs_and_a_handle_is_a_session() {
 fn sessions_and_the_program_alone_say_what_there_is() {
     let home = home();
     let empty = tempfile::tempdir().unwrap();
-    assert!(said(&epitome(empty.path(), &["sessions"])).contains("`epitome doctor` says where was looked"));
+    assert!(said(&epitome(empty.path(), &["sessions"])).contains("epitome doctor  # no sessions"));
     assert!(said(&epitome(empty.path(), &[])).contains("epitome sessions"));
     let done = home.prune();
     let sessions = said(&home.here(&["sessions"]));
@@ -269,6 +269,9 @@ fn sessions_and_the_program_alone_say_what_there_is() {
     assert!(alone.contains("session-one") && alone.contains("epitome "), "{alone}");
     let alone = answer(&home.here(&["--json"]));
     assert_eq!(alone["sessions"][0]["id"], "session-one", "{alone}");
+    // The same list, of all directories.
+    let everywhere = answer(&home.here(&["sessions", "--json"]));
+    assert_eq!(everywhere, alone);
 }
 
 #[test]
