@@ -127,6 +127,13 @@ pub fn install(path: &Path, bytes: &[u8]) -> Result<()> {
     renamed(&beside, path)
 }
 
+/// The same for bytes that are not in memory; how many there were.
+pub fn install_from(path: &Path, content: &mut dyn Read) -> Result<u64> {
+    let (beside, len) = beside_from(path, content, path)?;
+    renamed(&beside, path)?;
+    Ok(len)
+}
+
 /// Puts a new file in place, with the permissions of `like`. One that is there and holds the same is left as it is.
 ///
 /// # Errors
@@ -216,6 +223,11 @@ pub fn overwrite(path: &Path, edits: &[(u64, Vec<u8>)]) -> Result<()> {
 
 /// Writes a file beside `path`, synced, with the permissions of `like` if that is there; its name.
 fn beside(path: &Path, bytes: &[u8], like: &Path) -> Result<PathBuf> {
+    beside_from(path, &mut &*bytes, like).map(|it| it.0)
+}
+
+/// The same, and how many bytes there were.
+fn beside_from(path: &Path, content: &mut dyn Read, like: &Path) -> Result<(PathBuf, u64)> {
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
     // What another thread writes beside the same file, or what an earlier process left, is not ours.
@@ -225,20 +237,25 @@ fn beside(path: &Path, bytes: &[u8], like: &Path) -> Result<PathBuf> {
         folder.join(format!(".{name}.{}.{number}.tmp", std::process::id()))
     };
     let beside = std::iter::repeat_with(next).find(|it| it.symlink_metadata().is_err()).unwrap_or_default();
-    let write = || {
+    let mut write = || -> std::io::Result<u64> {
         let mut file =
             owners(fs::OpenOptions::new().read(true).write(true).create_new(true)).open(&beside)?;
-        file.write_all(bytes)?;
+        let len = std::io::copy(content, &mut file)?;
         if let Ok(old) = fs::metadata(like) {
             file.set_permissions(old.permissions())?;
         }
-        file.sync_all()
+        file.sync_all()?;
+        Ok(len)
     };
     match write() {
-        Ok(()) => Ok(beside),
+        Ok(len) => Ok((beside, len)),
         Err(error) => {
             // Whatever is left of it is of no use; that it could not be removed changes nothing.
             let _ = fs::remove_file(&beside);
+            let error = match error.downcast::<Error>() {
+                Ok(unread) => return Err(unread),
+                Err(error) => error,
+            };
             let folder = path.parent().filter(|it| !it.as_os_str().is_empty() && !it.exists());
             let what = match folder {
                 Some(folder) => format!("folder {} does not exist; nothing was written", folder.display()),

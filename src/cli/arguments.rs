@@ -8,6 +8,7 @@ use super::apply::ApplyArgs;
 use super::compact::CompactArgs;
 use super::compare::CompareArgs;
 use super::cost::CostArgs;
+use super::doctor::DoctorArgs;
 use super::estimate::EstimateArgs;
 use super::handoff::HandoffArgs;
 use super::install::{InstallArgs, UninstallArgs};
@@ -134,7 +135,7 @@ pub enum Command {
     /// Remove what `install` added, byte for byte
     Uninstall(UninstallArgs),
     /// Check configuration, agents, other compactors and the archive
-    Doctor,
+    Doctor(DoctorArgs),
     /// Run the MCP server
     Serve(ServeArgs),
     /// Where a profile would cut, and why

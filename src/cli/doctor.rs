@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use clap::Args;
 use serde::Serialize;
 
 use super::Screen;
@@ -11,6 +12,14 @@ use crate::answers::CONTRACT;
 use crate::config::{Config, Origin, StoreAt};
 use crate::engine::{Engine, SeatEntry, seat_log};
 use history::error::Result;
+
+/// Arguments of `doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Store anew what an older version archived: the same originals in less room
+    #[arg(long)]
+    fix: bool,
+}
 
 #[derive(Serialize)]
 struct Answer {
@@ -51,12 +60,15 @@ struct Stored {
     items: u64,
     bytes: u64,
     whole: bool,
+    /// Originals that `--fix` stored anew.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fixed: Option<u64>,
 }
 
 /// The providers' usual variables; only whether they are set is ever said.
 const KEYS: [&str; 4] = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"];
 
-pub(super) fn run(config: Config, now: i64, screen: &mut Screen<'_>) -> Result<u8> {
+pub(super) fn run(config: Config, now: i64, arguments: &DoctorArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut problems = Vec::new();
     let values = vec![
         value(&config, "profile", config.profile.clone()),
@@ -111,35 +123,47 @@ pub(super) fn run(config: Config, now: i64, screen: &mut Screen<'_>) -> Result<u
         });
     }
     problems.extend(agents::ALL.into_iter().flat_map(|it| it.known_problems(env, &folder)));
-    let store = match Engine::new(config.clone(), now) {
-        Ok(engine) => {
-            let checked = engine.store.check(true)?;
-            let stats = engine.store.stats()?;
-            for it in &checked.problems {
-                problems.push(Problem {
-                    what: it.clone(),
-                    remedy: "keep the file, and restore it from a backup".to_owned(),
-                });
-            }
-            let whole = checked.problems.is_empty();
-            Stored {
-                path: values[2].value.clone(),
-                items: stats.items.values().sum(),
-                bytes: stats.file_bytes,
-                whole,
-            }
-        }
-        Err(error) => {
-            problems
-                .push(Problem { what: error.full(), remedy: "see [store] path in config.toml".to_owned() });
-            Stored { path: values[2].value.clone(), items: 0, bytes: 0, whole: false }
-        }
-    };
+    let path = values[2].value.clone();
+    let store = archive(&config, now, arguments, path, &mut problems)?;
     let answer = Answer { contract: CONTRACT, config: values, agents: found, keys, store, problems };
     if !screen.json(&answer)? {
         show(&answer, screen)?;
     }
     Ok(0)
+}
+
+/// Whether the archive is whole; with `--fix` it is brought up to date first.
+fn archive(
+    config: &Config,
+    now: i64,
+    arguments: &DoctorArgs,
+    path: String,
+    problems: &mut Vec<Problem>,
+) -> Result<Stored> {
+    let engine = match Engine::new(config.clone(), now) {
+        Ok(engine) => engine,
+        Err(error) => {
+            problems.push(Problem::new(error.full(), "see [store] path in config.toml"));
+            return Ok(Stored { path, items: 0, bytes: 0, whole: false, fixed: None });
+        }
+    };
+    let fixed = arguments.fix.then(|| engine.store.modernize()).transpose()?;
+    if fixed.is_some_and(|it| it > 0) {
+        // The room that this frees is within the file until then.
+        if let Err(error) = engine.store.vacuum() {
+            problems.push(Problem::new(error.full(), "later: epitome memory gc"));
+        }
+    }
+    let checked = engine.store.check(true)?;
+    let remedy = "keep the file, and restore it from a backup";
+    problems.extend(checked.problems.iter().map(|it| Problem::new(it.clone(), remedy)));
+    let stats = engine.store.stats()?;
+    if stats.old > 0 && fixed.is_none() {
+        let what = format!("{} originals are stored as an older version did, in more room", stats.old);
+        problems.push(Problem::new(what, "epitome doctor --fix"));
+    }
+    let whole = checked.problems.is_empty();
+    Ok(Stored { path, items: stats.items.values().sum(), bytes: stats.file_bytes, whole, fixed })
 }
 
 /// Who compacts in a running agent, and how that went the last time.
@@ -240,6 +264,9 @@ fn show(answer: &Answer, screen: &mut Screen<'_>) -> Result<()> {
         answer.store.bytes.div_ceil(1024),
         answer.store.path
     ))?;
+    if let Some(fixed) = answer.store.fixed {
+        screen.line(&format!("         {fixed} originals stored anew"))?;
+    }
     for it in &answer.problems {
         screen.line("")?;
         screen.line(&format!("{} {}", paint.warn("!"), it.what))?;

@@ -61,7 +61,7 @@ pub fn run(arguments: Arguments, mut config: Config, paint: Paint, out: &mut dyn
         Some(Command::Hook) => return hook::run(config, now, &mut screen),
         Some(Command::Statusline) => return statusline::run(&config, now, &mut screen),
         Some(Command::Seat(command)) => return seat::run(config, now, command, &mut screen),
-        Some(Command::Doctor) => return doctor::run(config, now, &mut screen),
+        Some(Command::Doctor(command)) => return doctor::run(config, now, command, &mut screen),
         Some(Command::Install(command)) => return install::install(&config, command, &mut screen),
         Some(Command::Uninstall(command)) => return install::uninstall(&config, command, &mut screen),
         _ => {}
@@ -108,7 +108,7 @@ pub fn run(arguments: Arguments, mut config: Config, paint: Paint, out: &mut dyn
             | Command::Hook
             | Command::Statusline
             | Command::Seat(_)
-            | Command::Doctor
+            | Command::Doctor(_)
             | Command::Install(_)
             | Command::Uninstall(_),
         ) => Ok(0),

@@ -56,9 +56,9 @@ pub(super) fn run(engine: &Engine, arguments: &RestoreArgs, screen: &mut Screen<
             screen.exact(&mut reader)?;
         }
         Some(path) => {
-            let bytes = engine.store.restore(&kept.scope, handle)?;
-            crate::files::install(path.as_ref(), &bytes)?;
-            screen.note(&format!("{} bytes written to {path}", bytes.len()))?;
+            let mut reader = engine.store.reader(&kept.scope, handle)?;
+            let len = crate::files::install_from(path.as_ref(), &mut reader)?;
+            screen.note(&format!("{len} bytes written to {path}"))?;
         }
         None => {
             let what = format!(

@@ -6,14 +6,15 @@ use std::sync::Mutex;
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
 
-use super::content::{Prepared, corrupted, open, prepare, put_content};
+use super::chunks::{corrupted, open};
+use super::content::{BodyReader, Packer, Prepared, put_content, put_packs};
 use super::handle::identity;
 use super::item::{ENTRY, NewItem, Place, chosen, entry_of, item, missing, put_item, put_place};
 use super::schema::{failed, locked, write};
 use super::words::indexed;
 use super::{
-    Applied, Batch, Compaction, Digest, Entry, Handle, Original, Reach, Removed, Scope, SessionRef, Stored,
-    What, index,
+    Applied, Batch, Compaction, Digest, Entry, Handle, NewCompaction, Original, Reach, Removed, Scope,
+    SessionRef, Stored, What, index,
 };
 use history::error::{Error, Kind, Result};
 use history::secrets::Redactor;
@@ -41,10 +42,13 @@ struct Kept {
 /// that a compaction of any size is not kept waiting.
 const AT_ONCE: u64 = 8 << 20;
 
+/// How often a step is tried anew after another process let go of what it relies on.
+const TRIES: usize = 5;
+
 /// An original with all that can be made of it before anybody has to wait for it.
 struct Ready<'a> {
     original: &'a Original<'a>,
-    content: Prepared<'a>,
+    content: Prepared,
     identity: Digest,
     words: Words,
 }
@@ -62,11 +66,12 @@ enum Words {
 /// `left`: bytes that may still be indexed at once.
 fn ready<'a>(
     connection: &Mutex<Connection>,
+    packer: &mut Packer<'_>,
     scope: &Scope,
     original: &'a Original<'a>,
     left: &mut u64,
 ) -> Result<Ready<'a>> {
-    let content = prepare(connection, original.body)?;
+    let content = packer.add(&mut BodyReader::new(original.body))?;
     let identity = identity("original", scope, &[&content.digest.0]);
     let words = if original.what == What::Session || is_known(&locked(connection), &identity)? {
         Words::None
@@ -93,83 +98,120 @@ pub(super) fn put_all(
     batch: &Batch<'_>,
     redactor: &Redactor,
 ) -> Result<Stored> {
+    for _ in 0..TRIES {
+        if let Some(stored) = try_put_all(connection, scope, batch, redactor)? {
+            return Ok(stored);
+        }
+    }
+    let found = "found that another process keeps deleting what they share with older ones; try again";
+    Err(Error::new(Kind::Locked, format!("{STORING}: {found}")))
+}
+
+/// `None`: another process has let go of a chunk in the meantime.
+fn try_put_all(
+    connection: &Mutex<Connection>,
+    scope: &Scope,
+    batch: &Batch<'_>,
+    redactor: &Redactor,
+) -> Result<Option<Stored>> {
     // Hashing and compressing take long, so nobody waits for them: the lock is for what is written.
     let mut left = AT_ONCE;
-    let ready: Vec<Ready<'_>> =
-        batch.originals.iter().map(|it| ready(connection, scope, it, &mut left)).collect::<Result<_>>()?;
+    let mut packer = Packer::new(connection, &scope.owner);
+    let ready: Vec<Ready<'_>> = batch
+        .originals
+        .iter()
+        .map(|it| ready(connection, &mut packer, scope, it, &mut left))
+        .collect::<Result<_>>()?;
+    let packs = packer.finish();
     let mut connection = locked(connection);
     let transaction = write(&mut connection, STORING)?;
+    put_packs(&transaction, &scope.owner, &packs)?;
     let mut stored = Stored { handles: Vec::new(), digests: Vec::new(), compaction: None };
     let mut ids = Vec::new();
     for it in &ready {
-        let (id, handle) = put_original(&transaction, scope, batch, it)?;
+        let Some(content) = put_content(&transaction, &scope.owner, &it.content)? else { return Ok(None) };
+        let (id, handle) = put_original(&transaction, scope, batch, it, content)?;
         ids.push(id);
         stored.handles.push(handle);
         stored.digests.push(it.content.digest);
     }
     if let Some(new) = &batch.compaction {
-        let pairs = || batch.originals.iter().zip(&stored.handles);
-        let kept = Kept {
-            session: batch.session.clone(),
-            profile: new.profile.clone(),
-            trigger: new.trigger.clone(),
-            tokens_before: new.tokens_before,
-            tokens_after: new.tokens_after,
-            original: pairs().find(|(it, _)| it.what == What::Session).map(|(_, handle)| *handle),
-            removed: pairs()
-                .filter(|(it, _)| it.what != What::Session)
-                .map(|(it, handle)| Removed {
-                    handle: *handle,
-                    what: it.what,
-                    message: it.message,
-                    call_id: it.call_id.map(Into::into),
-                    tool: it.tool.map(Into::into),
-                    tokens: it.tokens,
-                })
-                .collect(),
-            applied: None,
-        };
-        let summary = redactor.redact(&new.summary);
-        let body = history::json::compact(&kept);
-        let at = batch.at.to_le_bytes();
-        let item = NewItem {
-            scope,
-            sort: "compaction",
-            identity: identity("compaction", scope, &[&at, body.as_bytes(), summary.as_bytes()]),
-            blob: None,
-            tokens: None,
-            bytes: summary.len() as u64,
-            at: batch.at,
-        };
-        let (id, handle, known) = put_item(&transaction, &item)?;
-        if !known {
-            transaction
-                .execute(
-                    "INSERT INTO compaction (item, session, at, summary, body) VALUES (?1, ?2, ?3, ?4, ?5)",
-                    params![id, batch.session.id, batch.at, summary, body],
-                )
-                .map_err(failed(STORING))?;
-            for original in &ids {
-                transaction
-                    .prepare_cached("INSERT OR IGNORE INTO holds (compaction, original) VALUES (?1, ?2)")
-                    .and_then(|mut it| it.execute([id, *original]))
-                    .map_err(failed(STORING))?;
-            }
-            let place = Place {
-                session: &batch.session.id,
-                what: What::Compaction,
-                call_id: "",
-                tool: None,
-                message: None,
-                at: batch.at,
-            };
-            put_place(&transaction, id, &place)?;
-            index::index(&transaction, id, &indexed(&summary))?;
-        }
-        stored.compaction = Some(handle);
+        stored.compaction =
+            Some(put_compaction(&transaction, scope, batch, new, &stored.handles, &ids, redactor)?);
     }
     transaction.commit().map_err(failed(STORING))?;
-    Ok(stored)
+    Ok(Some(stored))
+}
+
+/// Stores a compaction of originals with these handles and ids.
+fn put_compaction(
+    transaction: &Transaction<'_>,
+    scope: &Scope,
+    batch: &Batch<'_>,
+    new: &NewCompaction,
+    handles: &[Handle],
+    ids: &[i64],
+    redactor: &Redactor,
+) -> Result<Handle> {
+    let pairs = || batch.originals.iter().zip(handles);
+    let kept = Kept {
+        session: batch.session.clone(),
+        profile: new.profile.clone(),
+        trigger: new.trigger.clone(),
+        tokens_before: new.tokens_before,
+        tokens_after: new.tokens_after,
+        original: pairs().find(|(it, _)| it.what == What::Session).map(|(_, handle)| *handle),
+        removed: pairs()
+            .filter(|(it, _)| it.what != What::Session)
+            .map(|(it, handle)| Removed {
+                handle: *handle,
+                what: it.what,
+                message: it.message,
+                call_id: it.call_id.map(Into::into),
+                tool: it.tool.map(Into::into),
+                tokens: it.tokens,
+            })
+            .collect(),
+        applied: None,
+    };
+    let summary = redactor.redact(&new.summary);
+    let body = history::json::compact(&kept);
+    let at = batch.at.to_le_bytes();
+    let item = NewItem {
+        scope,
+        sort: "compaction",
+        identity: identity("compaction", scope, &[&at, body.as_bytes(), summary.as_bytes()]),
+        content: None,
+        tokens: None,
+        bytes: summary.len() as u64,
+        at: batch.at,
+    };
+    let (id, handle, known) = put_item(transaction, &item)?;
+    if !known {
+        transaction
+            .execute(
+                "INSERT INTO compaction (item, session, at, summary, body) VALUES (?1, ?2, ?3, ?4, ?5)",
+                params![id, batch.session.id, batch.at, summary, body],
+            )
+            .map_err(failed(STORING))?;
+        for original in ids {
+            transaction
+                .prepare_cached("INSERT OR IGNORE INTO holds (compaction, original) VALUES (?1, ?2)")
+                .and_then(|mut it| it.execute([id, *original]))
+                .map_err(failed(STORING))?;
+        }
+        let place = Place {
+            session: &batch.session.id,
+            what: What::Compaction,
+            call_id: "",
+            tool: None,
+            message: None,
+            at: batch.at,
+        };
+        put_place(transaction, id, &place)?;
+        index::index(transaction, id, &indexed(&summary))?;
+    }
+    Ok(handle)
 }
 
 fn put_original(
@@ -177,13 +219,14 @@ fn put_original(
     scope: &Scope,
     batch: &Batch<'_>,
     ready: &Ready<'_>,
+    content: i64,
 ) -> Result<(i64, Handle)> {
     let original = ready.original;
     let item = NewItem {
         scope,
         sort: "original",
         identity: ready.identity,
-        blob: Some(put_content(transaction, &ready.content)?),
+        content: Some(content),
         tokens: Some(original.tokens),
         bytes: ready.content.size,
         at: batch.at,
@@ -227,8 +270,8 @@ pub(super) fn reader<'a>(
         })?;
         item = super::item::item(&locked(connection), scope, original.as_str())?;
     }
-    match (item.blob, item.sort.as_str()) {
-        (Some(blob), _) => Ok(Box::new(open(connection, item.handle, blob)?)),
+    match (item.content, item.sort.as_str()) {
+        (Some(content), _) => Ok(Box::new(open(connection, item.handle, content)?)),
         (None, "memory") => {
             let content = super::remembered::content(&locked(connection), item.id)?;
             Ok(Box::new(std::io::Cursor::new(content.into_bytes())))
@@ -327,7 +370,8 @@ fn compaction_of(row: &Row<'_>) -> rusqlite::Result<(String, i64, String, String
 
 fn unpacked((handle, at, summary, body): (String, i64, String, String)) -> Result<Compaction> {
     let handle: Handle = handle.parse()?;
-    let kept: Kept = serde_json::from_str(&body).map_err(|error| corrupted(handle).because(error))?;
+    let kept: Kept = serde_json::from_str(&body)
+        .map_err(|error| corrupted(handle, "its record corrupted").because(error))?;
     Ok(Compaction {
         handle,
         at,
@@ -393,7 +437,7 @@ mod tests {
             scope: &other,
             sort: "original",
             identity: Digest([7; 32]),
-            blob: None,
+            content: None,
             tokens: None,
             bytes: 0,
             at: 0,

@@ -5,11 +5,12 @@ use std::sync::Mutex;
 
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
-use super::content::open;
+use super::chunks::open;
+use super::content::{LARGEST_CHUNK, Packer, put_content, put_packs, sweep};
 use super::item::delete_item;
 use super::remembered::LINE;
 use super::schema::{VERSION, failed, locked, write};
-use super::{Checked, Collected, Handle, Retention, Stats};
+use super::{Checked, Collected, Handle, Retention, Stats, unwrapped};
 use history::error::Result;
 
 const LETTING_GO: &str = "letting go of what is old";
@@ -48,8 +49,9 @@ pub(super) fn collect(
             .execute("DELETE FROM mark WHERE at < ?1", [before])
             .map_err(failed(LETTING_GO))? as u64;
     }
+    out.bytes += sweep_unnamed(&transaction)?;
     if let Some(max) = retention.max_bytes {
-        let mut stored = sum(&transaction, "SELECT ifnull(sum(length(packed)), 0) FROM chunk")?;
+        let mut stored = sum(&transaction, "SELECT ifnull(sum(length(packed)), 0) FROM pack")?;
         while stored > max {
             if let Some(id) = ids(&transaction, &format!("{OLD_ORIGINALS} LIMIT 1"), i64::MAX)?.first() {
                 let freed = delete_original(&transaction, *id)?;
@@ -92,34 +94,83 @@ fn sum(connection: &Connection, sql: &str) -> Result<u64> {
 
 /// Deletes an original with the content that nothing else has. Returns the bytes this frees.
 fn delete_original(transaction: &Transaction<'_>, id: i64) -> Result<u64> {
-    let blob: Option<i64> = transaction
-        .query_row("SELECT blob FROM item WHERE id = ?1", [id], |row| row.get(0))
+    let content: Option<i64> = transaction
+        .query_row("SELECT content FROM item WHERE id = ?1", [id], |row| row.get(0))
         .optional()
         .map_err(failed(LETTING_GO))?
         .flatten();
     delete_item(transaction, id)?;
-    let Some(blob) = blob else { return Ok(0) };
+    let Some(content) = content else { return Ok(0) };
     let shared = transaction
-        .prepare_cached("SELECT 1 FROM item WHERE blob = ?1")
-        .and_then(|mut it| it.exists([blob]))
+        .prepare_cached("SELECT 1 FROM item WHERE content = ?1")
+        .and_then(|mut it| it.exists([content]))
         .map_err(failed(LETTING_GO))?;
     if shared {
         return Ok(0);
     }
-    let chunks = ids(transaction, "SELECT DISTINCT chunk FROM piece WHERE blob = ?1", blob)?;
-    transaction.execute("DELETE FROM blob WHERE id = ?1", [blob]).map_err(failed(LETTING_GO))?;
-    let mut freed = 0;
-    for chunk in chunks {
-        let size: Option<i64> = transaction
-            .prepare_cached(
-                "DELETE FROM chunk WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM piece WHERE chunk = ?1)
-                 RETURNING length(packed)",
-            )
-            .and_then(|mut it| it.query_row([chunk], |row| row.get(0)).optional())
-            .map_err(failed(LETTING_GO))?;
-        freed += u64::try_from(size.unwrap_or(0)).unwrap_or(0);
+    let chunks = ids(transaction, "SELECT DISTINCT chunk FROM part WHERE content = ?1", content)?;
+    transaction.execute("DELETE FROM content WHERE id = ?1", [content]).map_err(failed(LETTING_GO))?;
+    sweep(transaction, chunks)
+}
+
+/// Deletes chunks that a process wrote which ended before it stored what they are of, and packs whose chunks were stored
+/// anew. Returns the bytes this frees. A process that is still about to use them finds them gone and writes them again.
+fn sweep_unnamed(transaction: &Transaction<'_>) -> Result<u64> {
+    let unnamed =
+        "SELECT id FROM chunk WHERE id >= ?1 AND NOT EXISTS (SELECT 1 FROM part WHERE chunk = chunk.id)";
+    let freed = sweep(transaction, ids(transaction, unnamed, 0)?)?;
+    let sizes: Vec<i64> = transaction
+        .prepare(
+            "DELETE FROM pack WHERE NOT EXISTS (SELECT 1 FROM chunk WHERE pack = pack.id) RETURNING length(packed)",
+        )
+        .and_then(|mut it| it.query_map([], |row| row.get(0))?.collect())
+        .map_err(failed(LETTING_GO))?;
+    Ok(freed + sizes.into_iter().map(i64::unsigned_abs).sum::<u64>())
+}
+
+/// Cuts contents anew that an older version stored in chunks of 1 MiB: each in a step of its own, so that a process that
+/// ends in between has lost nothing. Returns how many; those that cannot be read stay as they are, for [`check`] to say.
+pub(super) fn modernize(store: &Mutex<Connection>) -> Result<u64> {
+    let doing = "storing originals anew";
+    let old: Vec<(String, i64, String)> = locked(store)
+        .prepare(
+            "SELECT min(i.handle), c.id, c.owner FROM content c JOIN item i ON i.content = c.id
+             WHERE c.id IN (SELECT p.content FROM part p JOIN chunk h ON h.id = p.chunk WHERE h.size > ?1)
+             GROUP BY c.id ORDER BY c.id",
+        )
+        .and_then(|mut it| {
+            it.query_map([LARGEST_CHUNK as i64], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
+        })
+        .map_err(failed(doing))?;
+    let mut moved = 0;
+    for (handle, content, owner) in old {
+        let mut packer = Packer::new(store, &owner);
+        let reader = || open(store, handle.parse()?, content);
+        let is_damaged = || {
+            reader()
+                .and_then(|mut it| std::io::copy(&mut it, &mut std::io::sink()).map_err(unwrapped))
+                .is_err()
+        };
+        let prepared = match reader().and_then(|mut it| packer.add(&mut it)) {
+            Ok(prepared) => prepared,
+            Err(_) if is_damaged() => continue,
+            Err(error) => return Err(error),
+        };
+        let packs = packer.finish();
+        let mut connection = locked(store);
+        let transaction = write(&mut connection, doing)?;
+        // One that another process has deleted meanwhile is not brought back.
+        let is_there = transaction
+            .prepare_cached("SELECT 1 FROM content WHERE id = ?1 AND owner = ?2 AND sha = ?3")
+            .and_then(|mut it| it.exists(params![content, owner, prepared.digest.0]))
+            .map_err(failed(doing))?;
+        put_packs(&transaction, &owner, &packs)?;
+        if is_there && put_content(&transaction, &owner, &prepared)?.is_some() {
+            transaction.commit().map_err(failed(doing))?;
+            moved += 1;
+        }
     }
-    Ok(freed)
+    Ok(moved)
 }
 
 pub(super) fn vacuum(connection: &Connection) -> Result<()> {
@@ -133,7 +184,7 @@ pub(super) fn vacuum(connection: &Connection) -> Result<()> {
 pub(super) fn check(store: &Mutex<Connection>, deep: bool) -> Result<Checked> {
     let doing = "checking the store";
     let mut out = Checked::default();
-    let blobs = {
+    let contents = {
         let connection = locked(store);
         let found: Vec<String> = connection
             .prepare("PRAGMA integrity_check")
@@ -158,17 +209,17 @@ pub(super) fn check(store: &Mutex<Connection>, deep: bool) -> Result<Checked> {
         if !deep {
             return Ok(out);
         }
-        let blobs: Vec<(String, i64)> = connection
-            .prepare("SELECT min(handle), blob FROM item WHERE blob IS NOT NULL GROUP BY blob ORDER BY blob")
+        let contents: Vec<(String, i64)> = connection
+            .prepare("SELECT min(handle), content FROM item WHERE content IS NOT NULL GROUP BY content ORDER BY content")
             .and_then(|mut it| it.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect())
             .map_err(failed(doing))?;
-        blobs
+        contents
     };
     let mut buffer = vec![0; 64 * 1024];
-    for (handle, blob) in blobs {
+    for (handle, content) in contents {
         let whole = handle.parse::<Handle>().and_then(|handle| {
-            let mut reader = open(store, handle, blob)?;
-            while reader.read(&mut buffer).map_err(super::unwrapped)? > 0 {}
+            let mut reader = open(store, handle, content)?;
+            while reader.read(&mut buffer).map_err(unwrapped)? > 0 {}
             Ok(())
         });
         match whole {
@@ -186,8 +237,15 @@ pub(super) fn stats(connection: &Connection, file_bytes: u64) -> Result<Stats> {
         .map_err(failed("counting what is stored"))?;
     Ok(Stats {
         items: items.into_iter().map(|(what, count)| (what, u64::try_from(count).unwrap_or(0))).collect(),
-        bytes: sum(connection, "SELECT ifnull(sum(size), 0) FROM blob")?,
-        stored_bytes: sum(connection, "SELECT ifnull(sum(length(packed)), 0) FROM chunk")?,
+        bytes: sum(connection, "SELECT ifnull(sum(size), 0) FROM content")?,
+        stored_bytes: sum(connection, "SELECT ifnull(sum(length(packed)), 0) FROM pack")?,
+        old: ids(
+            connection,
+            "SELECT count(DISTINCT p.content) FROM part p JOIN chunk h ON h.id = p.chunk WHERE h.size > ?1",
+            LARGEST_CHUNK as i64,
+        )?
+        .first()
+        .map_or(0, |it| it.unsigned_abs()),
         file_bytes,
         version: VERSION,
     })

@@ -1,43 +1,64 @@
-//! Contents in the database: chunks that are compressed, checked, and stored once.
+//! Storing contents: cut by content into chunks, of which an owner stores each once, compressed a pack at a time.
+//!
+//! A chunk that repeats costs a row; a session that has grown, its growth. Chunks are small so that a picture inside a
+//! record is found again wherever it stands, packs large so that text compresses as well as in one piece (measured on
+//! real sessions: 7.4 to 1 by packs, 4.6 to 1 chunk by chunk).
 
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 use std::io::Read;
 use std::ops::Range;
 use std::sync::Mutex;
 
+use fastcdc::v2020::StreamCDC;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 use sha2::{Digest as _, Sha256};
 
+use super::chunks::{Packs, find};
+use super::handle::identity;
 use super::item::signed;
-use super::schema::{failed, locked};
-use super::{Body, Digest, Handle};
+use super::schema::{failed, locked, write};
+use super::{Body, Digest, Scope, unwrapped};
 use history::error::{Error, Kind, Result};
 
 /// Bytes of a content that are searched: its beginning. Bounds what one giant log can cost.
 pub(super) const SEARCHED: usize = 4 << 20;
 
-/// Bytes of an original in one chunk. A session that only grew shares all its chunks but the last.
-const CHUNK: usize = 1 << 20;
+/// Bytes of a chunk: the least, the usual and the most.
+const SMALLEST_CHUNK: usize = 8 << 10;
+const CHUNK: usize = 32 << 10;
+pub(super) const LARGEST_CHUNK: usize = 128 << 10;
+
+/// Bytes of chunks in a pack; the last of them may go beyond.
+pub(super) const PACK: usize = 1 << 20;
+
+/// Compressed bytes that wait to be written. A content with more writes them ahead of the step that stores it, so that
+/// memory is bounded; a process that ends in between leaves chunks that nothing names, for [`sweep`].
+const WAITING: usize = 8 << 20;
 
 /// The compressor's level: its own default, a good bargain for text.
 const LEVEL: i32 = 3;
 
 const STORING: &str = "archiving originals";
-const READING: &str = "reading the archive";
 
-/// A content made ready to be stored, while others may write: hashed, and compressed where it is new.
-pub(super) struct Prepared<'a> {
-    body: Body<'a>,
-    chunks: Vec<Chunk>,
+/// A content whose chunks were found in the archive or packed.
+pub(super) struct Prepared {
+    chunks: Vec<Digest>,
     pub(super) digest: Digest,
     pub(super) size: u64,
 }
 
-struct Chunk {
+/// New chunks, compressed together.
+pub(super) struct Pack {
+    size: usize,
+    packed: Vec<u8>,
+    chunks: Vec<NewChunk>,
+}
+
+struct NewChunk {
     digest: Digest,
-    len: usize,
-    /// Compressed; `None` when it lies there already, whole.
-    packed: Option<Vec<u8>>,
+    start: usize,
+    size: usize,
 }
 
 impl Body<'_> {
@@ -63,209 +84,234 @@ impl Body<'_> {
     pub(super) fn head(&self) -> Result<Cow<'_, [u8]>> {
         self.part(0..self.len().min(SEARCHED as u64))
     }
+}
 
-    fn chunk(&self, number: usize) -> Result<Cow<'_, [u8]>> {
-        let from = number as u64 * CHUNK as u64;
-        self.part(from..self.len().min(from + CHUNK as u64))
+/// A body from its beginning to its end.
+pub(super) struct BodyReader<'a> {
+    body: Body<'a>,
+    at: u64,
+}
+
+impl<'a> BodyReader<'a> {
+    pub(super) fn new(body: Body<'a>) -> Self {
+        Self { body, at: 0 }
     }
 }
 
-/// Hashes a content and compresses what of it is not there yet, in one pass over it.
-pub(super) fn prepare<'a>(connection: &Mutex<Connection>, body: Body<'a>) -> Result<Prepared<'a>> {
-    let size = body.len();
-    let mut whole = Sha256::new();
-    let mut chunks = Vec::new();
-    for number in 0..size.div_ceil(CHUNK as u64) as usize {
-        let bytes = body.chunk(number)?;
-        // The one chunk of a small content is the content.
-        if size > CHUNK as u64 {
-            whole.update(&bytes);
+impl Read for BodyReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = (self.body.len() - self.at).min(buffer.len() as u64);
+        let Some(buffer) = buffer.get_mut(..count as usize) else { return Ok(0) };
+        match self.body {
+            Body::Bytes(bytes) => {
+                buffer.copy_from_slice(
+                    bytes.get(self.at as usize..).and_then(|it| it.get(..buffer.len())).unwrap_or_default(),
+                );
+            }
+            Body::Source(source) => source.read_at(self.at, buffer).map_err(std::io::Error::other)?,
         }
-        let digest = Digest::of(&bytes);
-        let packed = if is_there(connection, &digest, &bytes)? { None } else { Some(pack(&bytes)?) };
-        chunks.push(Chunk { digest, len: bytes.len(), packed });
+        self.at += count;
+        Ok(buffer.len())
     }
-    let digest = match chunks.as_slice() {
-        [only] => only.digest,
-        _ => Digest(whole.finalize().into()),
-    };
-    Ok(Prepared { body, chunks, digest, size })
 }
 
-/// Whether a chunk lies there with these bytes. It is read, because it is about to be relied on.
-fn is_there(connection: &Mutex<Connection>, digest: &Digest, bytes: &[u8]) -> Result<bool> {
-    let packed: Option<Vec<u8>> = locked(connection)
-        .prepare_cached("SELECT packed FROM chunk WHERE sha = ?1")
-        .and_then(|mut it| it.query_row([digest.0], |row| row.get(0)).optional())
-        .map_err(failed(STORING))?;
-    Ok(packed.is_some_and(|it| zstd::bulk::decompress(&it, bytes.len()).ok().as_deref() == Some(bytes)))
+/// Makes the contents of one step ready to be stored, while others may write.
+pub(super) struct Packer<'a> {
+    connection: &'a Mutex<Connection>,
+    owner: &'a str,
+    /// Chunks that lie in the archive, whole, or in a pack of this step.
+    known: HashSet<Digest>,
+    unpacked: Packs,
+    open: Vec<u8>,
+    chunks: Vec<NewChunk>,
+    waiting: Vec<Pack>,
 }
 
-fn pack(bytes: &[u8]) -> Result<Vec<u8>> {
+impl<'a> Packer<'a> {
+    pub(super) fn new(connection: &'a Mutex<Connection>, owner: &'a str) -> Self {
+        Self {
+            connection,
+            owner,
+            known: HashSet::new(),
+            unpacked: Packs::default(),
+            open: Vec::new(),
+            chunks: Vec::new(),
+            waiting: Vec::new(),
+        }
+    }
+
+    /// Hashes a content and packs what of it is not there yet, in one pass over it.
+    pub(super) fn add(&mut self, content: &mut dyn Read) -> Result<Prepared> {
+        let mut out = Prepared { chunks: Vec::new(), digest: Digest::of(b""), size: 0 };
+        let mut whole = Sha256::new();
+        for chunk in StreamCDC::new(content, SMALLEST_CHUNK, CHUNK, LARGEST_CHUNK) {
+            let bytes = chunk.map_err(|it| unwrapped(it.into()))?.data;
+            let digest = Digest::of(&bytes);
+            whole.update(&bytes);
+            out.size += bytes.len() as u64;
+            out.chunks.push(digest);
+            if !self.known.insert(digest) || self.is_archived(&digest, &bytes)? {
+                continue;
+            }
+            self.chunks.push(NewChunk { digest, start: self.open.len(), size: bytes.len() });
+            self.open.extend_from_slice(&bytes);
+            if self.open.len() >= PACK {
+                self.close_pack()?;
+            }
+        }
+        // The next content begins its own pack: what is searched is small, and is to be unpacked quickly.
+        self.close_pack()?;
+        out.digest = Digest(whole.finalize().into());
+        Ok(out)
+    }
+
+    /// Whether a chunk lies in the archive with these bytes. It is read, because it is about to be relied on.
+    fn is_archived(&mut self, digest: &Digest, bytes: &[u8]) -> Result<bool> {
+        let connection = locked(self.connection);
+        match find(&connection, self.owner, digest)? {
+            Some((_, place)) => Ok(self.unpacked.chunk(&connection, place, digest)? == Some(bytes)),
+            None => Ok(false),
+        }
+    }
+
+    fn close_pack(&mut self) -> Result<()> {
+        if self.chunks.is_empty() {
+            return Ok(());
+        }
+        let packed = compress(&self.open)?;
+        let chunks = std::mem::take(&mut self.chunks);
+        self.waiting.push(Pack { size: self.open.len(), packed, chunks });
+        self.open.clear();
+        if self.waiting.iter().map(|it| it.packed.len()).sum::<usize>() >= WAITING {
+            let mut connection = locked(self.connection);
+            let transaction = write(&mut connection, STORING)?;
+            put_packs(&transaction, self.owner, &self.waiting)?;
+            transaction.commit().map_err(failed(STORING))?;
+            self.waiting.clear();
+        }
+        Ok(())
+    }
+
+    /// The packs that are not written yet.
+    pub(super) fn finish(self) -> Vec<Pack> {
+        self.waiting
+    }
+}
+
+fn compress(bytes: &[u8]) -> Result<Vec<u8>> {
     zstd::bulk::compress(bytes, LEVEL)
         .map_err(|error| Error::new(Kind::Store, format!("{STORING}: expected to compress")).because(error))
 }
 
-/// Stores a content that was prepared; its blob.
-pub(super) fn put_content(transaction: &Transaction<'_>, content: &Prepared<'_>) -> Result<i64> {
-    let chunks: Vec<i64> = content
-        .chunks
-        .iter()
-        .enumerate()
-        .map(|(number, chunk)| put_chunk(transaction, content.body, number, chunk))
-        .collect::<Result<_>>()?;
-    let found = transaction
-        .prepare_cached("SELECT id FROM blob WHERE sha = ?1")
-        .and_then(|mut it| it.query_row([content.digest.0], |row| row.get(0)).optional())
-        .map_err(failed(STORING))?;
-    if let Some(blob) = found {
-        return Ok(blob);
-    }
-    transaction
-        .prepare_cached("INSERT INTO blob (sha, size) VALUES (?1, ?2)")
-        .and_then(|mut it| it.execute(params![content.digest.0, signed(content.size)]))
-        .map_err(failed(STORING))?;
-    let blob = transaction.last_insert_rowid();
-    for (seq, chunk) in chunks.iter().enumerate() {
-        transaction
-            .prepare_cached("INSERT INTO piece (blob, seq, chunk) VALUES (?1, ?2, ?3)")
-            .and_then(|mut it| it.execute(params![blob, seq as i64, chunk]))
+/// Stores packs with their chunks. A chunk that is there already, damaged or stored by another process in the meantime,
+/// is from now on the one in its new pack.
+pub(super) fn put_packs(transaction: &Transaction<'_>, owner: &str, packs: &[Pack]) -> Result<()> {
+    let scope = Scope { owner: owner.to_owned(), project: String::new() };
+    for pack in packs {
+        let sha = identity("pack", &scope, &[&pack.packed]);
+        let id: i64 = transaction
+            .prepare_cached(
+                "INSERT INTO pack (sha, size, packed) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (sha) DO UPDATE SET size = ?2, packed = ?3 RETURNING id",
+            )
+            .and_then(|mut it| it.query_row(params![sha.0, pack.size as i64, pack.packed], |row| row.get(0)))
             .map_err(failed(STORING))?;
-    }
-    Ok(blob)
-}
-
-fn put_chunk(transaction: &Transaction<'_>, body: Body<'_>, number: usize, chunk: &Chunk) -> Result<i64> {
-    let found: Option<i64> = transaction
-        .prepare_cached("SELECT id FROM chunk WHERE sha = ?1")
-        .and_then(|mut it| it.query_row([chunk.digest.0], |row| row.get(0)).optional())
-        .map_err(failed(STORING))?;
-    let insert = |packed: &[u8]| {
-        transaction
-            .prepare_cached("INSERT INTO chunk (sha, size, packed) VALUES (?1, ?2, ?3)")
-            .and_then(|mut it| it.execute(params![chunk.digest.0, chunk.len as i64, packed]))
-            .map_err(failed(STORING))?;
-        Ok(transaction.last_insert_rowid())
-    };
-    match (found, &chunk.packed) {
-        (Some(id), None) => Ok(id),
-        // The disk has spoilt it, or another process has stored the same in the meantime.
-        (Some(id), Some(packed)) => {
+        for chunk in &pack.chunks {
             transaction
-                .prepare_cached("UPDATE chunk SET packed = ?2 WHERE id = ?1")
-                .and_then(|mut it| it.execute(params![id, packed]))
+                .prepare_cached(
+                    "INSERT INTO chunk (owner, sha, size, pack, start) VALUES (?1, ?2, ?3, ?4, ?5)
+                     ON CONFLICT (owner, sha) DO UPDATE SET pack = ?4, start = ?5",
+                )
+                .and_then(|mut it| {
+                    it.execute(params![owner, chunk.digest.0, chunk.size as i64, id, chunk.start as i64])
+                })
                 .map_err(failed(STORING))?;
-            Ok(id)
-        }
-        (None, Some(packed)) => insert(packed),
-        // Another process has let go of it in the meantime.
-        (None, None) => {
-            let bytes = body.chunk(number)?;
-            if Digest::of(&bytes) != chunk.digest {
-                let what = format!("{STORING}: expected the same bytes again, found others");
-                return Err(Error::new(Kind::Changed, what));
-            }
-            insert(&pack(&bytes)?)
         }
     }
+    Ok(())
 }
 
-/// Delivers a blob chunk by chunk, each checked before it is.
-pub(super) struct Reader<'a> {
-    connection: &'a Mutex<Connection>,
-    handle: Handle,
-    chunks: std::vec::IntoIter<i64>,
-    now: std::io::Cursor<Vec<u8>>,
-    hasher: Sha256,
-    expected: [u8; 32],
-    ended: bool,
-}
-
-impl Read for Reader<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        loop {
-            let read = self.now.read(buffer)?;
-            if read > 0 || buffer.is_empty() || self.ended {
-                return Ok(read);
+/// Stores a content whose packs were stored; its id. `None`: another process has let go of a chunk in the meantime, and
+/// it has to be prepared again.
+pub(super) fn put_content(
+    transaction: &Transaction<'_>,
+    owner: &str,
+    content: &Prepared,
+) -> Result<Option<i64>> {
+    let mut ids: HashMap<Digest, i64> = HashMap::new();
+    let mut parts = Vec::with_capacity(content.chunks.len());
+    for digest in &content.chunks {
+        let id = match ids.get(digest) {
+            Some(id) => *id,
+            None => {
+                let Some((id, _)) = find(transaction, owner, digest)? else { return Ok(None) };
+                ids.insert(*digest, id);
+                id
             }
-            match self.chunks.next() {
-                Some(id) => {
-                    let chunk = chunk(&locked(self.connection), id).map_err(std::io::Error::other)?;
-                    let bytes = chunk.ok_or_else(|| std::io::Error::other(corrupted(self.handle)))?;
-                    self.hasher.update(&bytes);
-                    self.now = std::io::Cursor::new(bytes);
-                }
-                None => {
-                    let digest: [u8; 32] = std::mem::take(&mut self.hasher).finalize().into();
-                    if digest != self.expected {
-                        return Err(std::io::Error::other(corrupted(self.handle)));
-                    }
-                    self.ended = true;
-                }
-            }
-        }
+        };
+        parts.push(id);
     }
-}
-
-/// A chunk's bytes; `None` when they are not what they were.
-fn chunk(connection: &Connection, id: i64) -> Result<Option<Vec<u8>>> {
-    let found: Option<([u8; 32], i64, Vec<u8>)> = connection
-        .prepare_cached("SELECT sha, size, packed FROM chunk WHERE id = ?1")
-        .and_then(|mut it| it.query_row([id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional())
-        .map_err(failed(READING))?;
-    Ok(found.and_then(|(sha, size, packed)| {
-        let size = usize::try_from(size).ok().filter(|it| *it <= CHUNK)?;
-        let bytes = zstd::bulk::decompress(&packed, size).ok()?;
-        (Digest::of(&bytes).0 == sha).then_some(bytes)
-    }))
-}
-
-pub(super) fn corrupted(handle: Handle) -> Error {
-    Error::new(
-        Kind::Store,
-        format!(
-            "reading {handle}: expected the bytes that were stored, found them corrupted; nothing of it was \
-             restored; `epitome doctor` says what else is damaged"
-        ),
-    )
-}
-
-/// Opens a blob for reading.
-pub(super) fn open<'a>(connection: &'a Mutex<Connection>, handle: Handle, blob: i64) -> Result<Reader<'a>> {
-    let guard = locked(connection);
-    let expected: Option<[u8; 32]> = guard
-        .prepare_cached("SELECT sha FROM blob WHERE id = ?1")
-        .and_then(|mut it| it.query_row([blob], |row| row.get(0)).optional())
-        .map_err(failed(READING))?;
-    let chunks: Vec<i64> = guard
-        .prepare_cached("SELECT chunk FROM piece WHERE blob = ?1 ORDER BY seq")
-        .and_then(|mut it| it.query_map([blob], |row| row.get(0))?.collect())
-        .map_err(failed(READING))?;
-    Ok(Reader {
-        connection,
-        handle,
-        chunks: chunks.into_iter(),
-        now: std::io::Cursor::new(Vec::new()),
-        hasher: Sha256::new(),
-        expected: expected.ok_or_else(|| corrupted(handle))?,
-        ended: false,
-    })
-}
-
-/// The beginning of a blob, as much as is searched; up to what is damaged, which is told when it is read.
-pub(super) fn head(connection: &Connection, blob: i64) -> Result<Vec<u8>> {
-    let chunks: Vec<i64> = connection
-        .prepare_cached("SELECT chunk FROM piece WHERE blob = ?1 ORDER BY seq LIMIT ?2")
-        .and_then(|mut it| {
-            it.query_map(params![blob, SEARCHED.div_ceil(CHUNK) as i64], |row| row.get(0))?.collect()
-        })
-        .map_err(failed(READING))?;
-    let mut out = Vec::new();
-    for id in chunks {
-        match chunk(connection, id)? {
-            Some(bytes) => out.extend(bytes),
-            None => break,
-        }
+    let found: Option<i64> = transaction
+        .prepare_cached("SELECT id FROM content WHERE owner = ?1 AND sha = ?2")
+        .and_then(|mut it| it.query_row(params![owner, content.digest.0], |row| row.get(0)).optional())
+        .map_err(failed(STORING))?;
+    let Some(id) = found else {
+        transaction
+            .prepare_cached("INSERT INTO content (owner, sha, size) VALUES (?1, ?2, ?3)")
+            .and_then(|mut it| it.execute(params![owner, content.digest.0, signed(content.size)]))
+            .map_err(failed(STORING))?;
+        let id = transaction.last_insert_rowid();
+        put_parts(transaction, id, &parts)?;
+        return Ok(Some(id));
+    };
+    let before: Vec<i64> = transaction
+        .prepare_cached("SELECT chunk FROM part WHERE content = ?1 ORDER BY seq")
+        .and_then(|mut it| it.query_map([id], |row| row.get(0))?.collect())
+        .map_err(failed(STORING))?;
+    if before != parts {
+        // An older version cut it otherwise, or rows of its list are lost.
+        transaction.execute("DELETE FROM part WHERE content = ?1", [id]).map_err(failed(STORING))?;
+        put_parts(transaction, id, &parts)?;
+        sweep(transaction, before.into_iter().collect::<HashSet<_>>())?;
     }
-    Ok(out)
+    Ok(Some(id))
+}
+
+fn put_parts(transaction: &Transaction<'_>, content: i64, chunks: &[i64]) -> Result<()> {
+    let mut insert = transaction
+        .prepare_cached("INSERT INTO part (content, seq, chunk) VALUES (?1, ?2, ?3)")
+        .map_err(failed(STORING))?;
+    for (seq, chunk) in chunks.iter().enumerate() {
+        insert.execute(params![content, seq as i64, chunk]).map_err(failed(STORING))?;
+    }
+    Ok(())
+}
+
+/// Deletes those of these chunks that no content has, and the packs of which no chunk is left. Returns the bytes on disk
+/// that this frees.
+pub(super) fn sweep(transaction: &Transaction<'_>, chunks: impl IntoIterator<Item = i64>) -> Result<u64> {
+    let doing = "letting go of what is old";
+    let mut packs = HashSet::new();
+    for chunk in chunks {
+        let pack: Option<i64> = transaction
+            .prepare_cached(
+                "DELETE FROM chunk WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM part WHERE chunk = ?1)
+                 RETURNING pack",
+            )
+            .and_then(|mut it| it.query_row([chunk], |row| row.get(0)).optional())
+            .map_err(failed(doing))?;
+        packs.extend(pack);
+    }
+    let mut freed = 0;
+    for pack in packs {
+        let size: Option<i64> = transaction
+            .prepare_cached(
+                "DELETE FROM pack WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM chunk WHERE pack = ?1)
+                 RETURNING length(packed)",
+            )
+            .and_then(|mut it| it.query_row([pack], |row| row.get(0)).optional())
+            .map_err(failed(doing))?;
+        freed += size.and_then(|it| u64::try_from(it).ok()).unwrap_or(0);
+    }
+    Ok(freed)
 }

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 
-use super::schema::failed;
+use super::schema::{failed, write};
 use super::{Digest, Entry, Handle, Scope, What};
 use history::error::{Error, Kind, Result};
 
@@ -15,7 +15,7 @@ pub(super) struct Item {
     pub(super) handle: Handle,
     pub(super) project: String,
     pub(super) sort: String,
-    pub(super) blob: Option<i64>,
+    pub(super) content: Option<i64>,
 }
 
 /// What a new item is made of.
@@ -23,7 +23,7 @@ pub(super) struct NewItem<'a> {
     pub(super) scope: &'a Scope,
     pub(super) sort: &'static str,
     pub(super) identity: Digest,
-    pub(super) blob: Option<i64>,
+    pub(super) content: Option<i64>,
     pub(super) tokens: Option<u64>,
     pub(super) bytes: u64,
     pub(super) at: i64,
@@ -55,15 +55,15 @@ pub(super) fn put_item(transaction: &Transaction<'_>, new: &NewItem<'_>) -> Resu
     if let Some(id) = found {
         transaction
             .prepare_cached(
-                "UPDATE item SET at = max(at, ?2), tokens = ifnull(?3, tokens), blob = ifnull(?4, blob) WHERE id = ?1",
+                "UPDATE item SET at = max(at, ?2), tokens = ifnull(?3, tokens), content = ifnull(?4, content) WHERE id = ?1",
             )
-            .and_then(|mut it| it.execute(params![id, new.at, new.tokens.map(signed), new.blob]))
+            .and_then(|mut it| it.execute(params![id, new.at, new.tokens.map(signed), new.content]))
             .map_err(failed(STORING))?;
         return Ok((id, handle, true));
     }
     transaction
         .prepare_cached(
-            "INSERT INTO item (handle, identity, owner, project, sort, blob, tokens, bytes, at)
+            "INSERT INTO item (handle, identity, owner, project, sort, content, tokens, bytes, at)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         )
         .and_then(|mut it| {
@@ -73,7 +73,7 @@ pub(super) fn put_item(transaction: &Transaction<'_>, new: &NewItem<'_>) -> Resu
                 new.scope.owner,
                 new.scope.project,
                 new.sort,
-                new.blob,
+                new.content,
                 new.tokens.map(signed),
                 signed(new.bytes),
                 new.at
@@ -139,29 +139,65 @@ pub(super) fn item(connection: &Connection, scope: &Scope, handle: &str) -> Resu
 /// The owner's item of that handle. Another's is one that does not exist: nobody learns which handles others have.
 fn owned(connection: &Connection, handle: &str, owner: &str) -> Result<Item> {
     let handle: Handle = handle.parse()?;
-    connection
-        .prepare_cached("SELECT id, project, sort, blob FROM item WHERE handle = ?1 AND owner = ?2")
-        .and_then(|mut it| {
-            it.query_row([handle.as_str(), owner], |row| {
-                Ok(Item {
-                    id: row.get(0)?,
-                    handle,
-                    project: row.get(1)?,
-                    sort: row.get(2)?,
-                    blob: row.get(3)?,
+    let own = "SELECT id, project, sort, content FROM item WHERE handle = ?1 AND owner = ?2";
+    let other = "SELECT id, project, sort, content FROM item
+                 WHERE id = (SELECT item FROM alias WHERE handle = ?1 AND owner = ?2) AND owner = ?2";
+    for sql in [own, other] {
+        let found = connection
+            .prepare_cached(sql)
+            .and_then(|mut it| {
+                it.query_row([handle.as_str(), owner], |row| {
+                    Ok(Item {
+                        id: row.get(0)?,
+                        handle,
+                        project: row.get(1)?,
+                        sort: row.get(2)?,
+                        content: row.get(3)?,
+                    })
                 })
+                .optional()
             })
-            .optional()
-        })
-        .map_err(failed(READING))?
-        .ok_or_else(|| missing(handle))
+            .map_err(failed(READING))?;
+        if let Some(item) = found {
+            return Ok(item);
+        }
+    }
+    Err(missing(handle))
+}
+
+/// Gives an item the handles that it had elsewhere as well. One that names something else here already still does.
+pub(super) fn put_aliases(
+    connection: &mut Connection,
+    scope: &Scope,
+    handle: &str,
+    others: &[Handle],
+) -> Result<()> {
+    let item = item(connection, scope, handle)?;
+    let transaction = write(connection, STORING)?;
+    for other in others {
+        transaction
+            .prepare_cached("INSERT OR IGNORE INTO alias (owner, handle, item) VALUES (?1, ?2, ?3)")
+            .and_then(|mut it| it.execute(params![scope.owner, other.as_str(), item.id]))
+            .map_err(failed(STORING))?;
+    }
+    transaction.commit().map_err(failed(STORING))
+}
+
+/// The handles that an item had elsewhere.
+pub(super) fn aliases(connection: &Connection, scope: &Scope, handle: &str) -> Result<Vec<Handle>> {
+    let item = item(connection, scope, handle)?;
+    let found: Vec<String> = connection
+        .prepare_cached("SELECT handle FROM alias WHERE item = ?1 ORDER BY handle")
+        .and_then(|mut it| it.query_map([item.id], |row| row.get(0))?.collect())
+        .map_err(failed(READING))?;
+    Ok(found.iter().filter_map(|it| Handle::parse(it)).collect())
 }
 
 pub(super) fn missing(handle: Handle) -> Error {
     Error::new(Kind::Arguments, format!("unknown handle {handle}; `epitome recall` lists the newest ones"))
 }
 
-/// Deletes an item and what hangs on it, but not its blob.
+/// Deletes an item and what hangs on it, but not its content.
 pub(super) fn delete_item(transaction: &Transaction<'_>, id: i64) -> Result<()> {
     for sql in ["DELETE FROM words WHERE rowid = ?1", "DELETE FROM item WHERE id = ?1"] {
         transaction

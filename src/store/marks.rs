@@ -71,7 +71,7 @@ pub(super) fn put_ask(connection: &mut Connection, scope: &Scope, state: &str, a
         scope,
         sort: "ask",
         identity: identity("ask", scope, &[state.as_bytes()]),
-        blob: None,
+        content: None,
         tokens: None,
         bytes: state.len() as u64,
         at,

@@ -20,6 +20,7 @@ pub mod memory;
 pub mod range;
 pub mod words;
 mod archive;
+mod chunks;
 mod content;
 mod counts;
 mod index;
@@ -416,6 +417,8 @@ pub struct Stats {
     pub bytes: u64,
     /// What they take compressed.
     pub stored_bytes: u64,
+    /// Originals that [`Store::modernize`] would store anew.
+    pub old: u64,
     /// Size of the database file; 0 in memory.
     pub file_bytes: u64,
     pub version: u32,
@@ -442,6 +445,12 @@ pub trait Store: Send + Sync {
     /// The project that a handle of this owner is in (for `--scope all`), with the owner; empty project for the user's
     /// own memories.
     fn locate(&self, handle: &str, owner: &str) -> Result<Scope>;
+
+    /// Lets an item be named by the handles that it had elsewhere as well.
+    fn put_aliases(&self, scope: &Scope, handle: &str, others: &[Handle]) -> Result<()>;
+
+    /// The handles that an item had elsewhere.
+    fn aliases(&self, scope: &Scope, handle: &str) -> Result<Vec<Handle>>;
 
     /// What a handle names.
     fn entry(&self, scope: &Scope, handle: &str) -> Result<Entry>;
@@ -519,6 +528,9 @@ pub trait Store: Send + Sync {
 
     /// Lets go of what is old; with `dry_run` only says what it would.
     fn collect(&self, retention: &Retention, at: i64, dry_run: bool) -> Result<Collected>;
+
+    /// Stores originals anew that an older version stored in another way; how many. To be killed in between loses nothing.
+    fn modernize(&self) -> Result<u64>;
 
     /// Gives freed space back to the disk.
     fn vacuum(&self) -> Result<()>;

@@ -90,7 +90,7 @@ fn put(
         scope: &scope,
         sort: "memory",
         identity: identity("memory", &scope, &[note.kind.name().as_bytes(), content.as_bytes()]),
-        blob: None,
+        content: None,
         tokens: None,
         bytes: content.len() as u64,
         at,

@@ -8,7 +8,7 @@ use super::index::{index, is_indexed, readable};
 use super::item::{ENTRY, entry_of};
 use super::schema::{failed, locked, write};
 use super::words::{Words, indexed};
-use super::{Found, Hit, Query, Reach, Scope, What, archive, content, remembered};
+use super::{Found, Hit, Query, Reach, Scope, What, archive, chunks, remembered};
 use history::error::Result;
 
 /// Results of one search, at most.
@@ -29,8 +29,8 @@ fn catch_up(store: &Mutex<Connection>) -> Result<()> {
     loop {
         let some: Vec<(i64, i64, String)> = locked(store)
             .prepare_cached(
-                "SELECT i.id, i.blob, ifnull((SELECT what FROM place p WHERE p.item = i.id AND what <> 'session' LIMIT 1), '')
-                 FROM pending CROSS JOIN item i ON i.id = pending.item WHERE i.blob IS NOT NULL
+                "SELECT i.id, i.content, ifnull((SELECT what FROM place p WHERE p.item = i.id AND what <> 'session' LIMIT 1), '')
+                 FROM pending CROSS JOIN item i ON i.id = pending.item WHERE i.content IS NOT NULL
                  ORDER BY pending.item LIMIT 32",
             )
             .and_then(|mut it| {
@@ -41,9 +41,9 @@ fn catch_up(store: &Mutex<Connection>) -> Result<()> {
             return Ok(());
         }
         let mut words = Vec::new();
-        for (item, blob, what) in some {
+        for (item, content, what) in some {
             let what = if what == What::Message.name() { What::Message } else { What::Output };
-            let head = content::head(&locked(store), blob)?;
+            let head = chunks::head(&locked(store), content)?;
             words.push((item, indexed(&readable(&head, what))));
         }
         let mut connection = locked(store);
@@ -62,10 +62,10 @@ fn catch_up(store: &Mutex<Connection>) -> Result<()> {
     }
 }
 
-/// A match before it is dressed: item, blob and score.
+/// A match before it is dressed: item, content and score.
 struct Match {
     id: i64,
-    blob: Option<i64>,
+    content: Option<i64>,
     what: What,
     score: f64,
 }
@@ -121,11 +121,11 @@ fn weigh(connection: &Connection, words: &Words, found: &mut [Match]) -> Result<
 
 /// What is searched of an item.
 fn text_of(connection: &Connection, found: &Match) -> Result<String> {
-    match (found.what, found.blob) {
+    match (found.what, found.content) {
         (What::Compaction, _) => archive::summary(connection, found.id),
         (What::Memory, _) => remembered::content(connection, found.id),
-        (What::Session | What::Message | What::Output, Some(blob)) => {
-            Ok(readable(&content::head(connection, blob)?, found.what).into_owned())
+        (What::Session | What::Message | What::Output, Some(content)) => {
+            Ok(readable(&chunks::head(connection, content)?, found.what).into_owned())
         }
         (What::Session | What::Message | What::Output, None) => Ok(String::new()),
     }
@@ -162,11 +162,11 @@ fn matching(connection: &Connection, scope: &Scope, query: &Query, expression: &
             // A message is weighed as it lies there.
             _ => What::Output,
         };
-        Ok(Match { id: row.get(0)?, blob: row.get(1)?, what, score: 0.0 })
+        Ok(Match { id: row.get(0)?, content: row.get(1)?, what, score: 0.0 })
     };
     connection
         .prepare_cached(
-            "SELECT i.id, i.blob, i.sort FROM words CROSS JOIN item i ON i.id = words.rowid
+            "SELECT i.id, i.content, i.sort FROM words CROSS JOIN item i ON i.id = words.rowid
              WHERE words MATCH ?1 AND words.rowid BETWEEN ?7 AND ?8 AND i.owner = ?2
                AND (?3 IS NULL OR i.project IN (?3, ''))
                AND (ifnull(?4, ?5) IS NULL OR EXISTS (

@@ -89,6 +89,15 @@ impl Store for Sqlite {
         item::locate(&self.lock(), handle, owner)
     }
 
+    fn put_aliases(&self, scope: &Scope, handle: &str, others: &[Handle]) -> Result<()> {
+        self.storing()?;
+        item::put_aliases(&mut self.lock(), scope, handle, others)
+    }
+
+    fn aliases(&self, scope: &Scope, handle: &str) -> Result<Vec<Handle>> {
+        item::aliases(&self.lock(), scope, handle)
+    }
+
     fn entry(&self, scope: &Scope, handle: &str) -> Result<Entry> {
         archive::entry(&self.lock(), scope, handle)
     }
@@ -190,6 +199,10 @@ impl Store for Sqlite {
 
     fn collect(&self, retention: &Retention, at: i64, dry_run: bool) -> Result<Collected> {
         care::collect(&mut self.lock(), retention, at, dry_run)
+    }
+
+    fn modernize(&self) -> Result<u64> {
+        care::modernize(&self.connection)
     }
 
     fn vacuum(&self) -> Result<()> {

@@ -191,8 +191,8 @@ fn an_original_that_is_not_what_it_was() {
     let database = rusqlite::Connection::open(store(home.path()).join("epitome.db")).unwrap();
     database
         .execute(
-            "UPDATE chunk SET packed = (SELECT packed FROM chunk other WHERE other.id <> chunk.id ORDER BY size LIMIT 1)
-             WHERE size = (SELECT max(size) FROM chunk)",
+            "UPDATE pack SET packed = (SELECT packed FROM pack other WHERE other.id <> pack.id ORDER BY size LIMIT 1)
+             WHERE size = (SELECT max(size) FROM pack)",
             [],
         )
         .unwrap();

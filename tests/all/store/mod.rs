@@ -3,9 +3,11 @@
 mod acceptance;
 mod archive;
 mod care;
+mod chunks;
 mod commands;
 mod faults;
 mod memory;
+mod old;
 mod processes;
 mod program;
 mod recalled;

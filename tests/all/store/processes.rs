@@ -10,8 +10,12 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use epitome::history::error::Kind;
 use epitome::history::secrets::Redactor;
 use epitome::store::{
-    Batch, Body, NewCompaction, Original, Query, Reach, Scope, SessionRef, Sqlite, Store, What, Where,
+    Batch, Body, NewCompaction, Original, Query, Reach, Retention, Scope, SessionRef, Sqlite, Store, What,
+    Where,
 };
+
+use super::chunks::noise;
+use super::{old, program};
 
 const ROLE: &str = "EPITOME_TEST_STORE";
 
@@ -116,6 +120,14 @@ fn role() {
             }
             say("done".into());
         }
+        ("churn", who) => {
+            let store = open(&directory).unwrap();
+            for n in 0.. {
+                if let Some(handle) = churn(&store, who, n).unwrap() {
+                    say(format!("stored {handle}"));
+                }
+            }
+        }
         ("until-full", who) => {
             let store = match open(&directory) {
                 Ok(store) => store,
@@ -202,4 +214,97 @@ fn a_full_disk_is_an_error_and_nothing_half_stored() {
         assert_eq!(store.check(true).unwrap().problems, Vec::<String>::new());
         assert_whole(&store, &put(&store, "later", 0).unwrap());
     }
+}
+
+/// What was stored before this goes at every turn of [`churn`]; ms since 1970.
+const OLD: i64 = 1_000;
+
+/// A session that shares its beginning with all others. One in twenty does not fit into what a process packs ahead.
+fn shared(name: &str) -> Vec<u8> {
+    let seed = name.bytes().fold(7u64, |sum, it| sum.wrapping_mul(131).wrapping_add(it.into()));
+    let own = if seed % 20 == 0 { 9 << 20 } else { 30_000 };
+    [name.as_bytes(), b" ", &noise(0, 300_000), &noise(seed, own)].concat()
+}
+
+/// Stores what is to stay, and what is not; lets go of that; brings an old archive up to date. The handle of what stays.
+fn churn(store: &dyn Store, who: &str, n: u64) -> epitome::Result<Option<String>> {
+    let name = format!("{who}-{n}");
+    let (bytes, stays) = (shared(&name), n % 4 < 2);
+    match n % 4 {
+        0..=2 => {
+            let original = Original {
+                what: What::Session,
+                body: Body::Bytes(&bytes),
+                message: None,
+                call_id: None,
+                tool: None,
+                tokens: 1,
+            };
+            let at = if stays { OLD + n as i64 } else { OLD - 1 };
+            let session = SessionRef { id: name, ..SessionRef::default() };
+            let batch = Batch { session, at, originals: vec![original], compaction: None };
+            let stored = store.put_all(&me(), &batch)?;
+            Ok(stays.then(|| stored.handles[0].to_string()))
+        }
+        _ => {
+            store.collect(&Retention { before: Some(OLD), max_bytes: None }, OLD, false)?;
+            store.modernize()?;
+            Ok(None)
+        }
+    }
+}
+
+#[test]
+fn two_that_store_delete_and_move_are_killed_at_any_moment() {
+    const ROUNDS_EACH: usize = 20;
+    let rounds = program::rounds(ROUNDS_EACH);
+    let (mut kills, mut restored, mut moved) = (0, 0, 0);
+    for first in (0..rounds).step_by(ROUNDS_EACH) {
+        let directory = tempfile::tempdir().unwrap();
+        let originals = old::originals();
+        old::make(directory.path(), &originals);
+        let mut acknowledged = BTreeSet::new();
+        for round in first..rounds.min(first + ROUNDS_EACH) {
+            let mut children = [0, 1].map(|it| child("", &format!("churn {round}x{it}"), directory.path()));
+            // Killed after so many were stored, and then somewhere in the next step.
+            let spin = noise(round as u64, 3).iter().fold(0, |sum, it| sum << 7 | usize::from(*it));
+            for (child, out) in &mut children {
+                let mut line = String::new();
+                for _ in 0..round % 4 {
+                    line.clear();
+                    while !line.starts_with("stored ") && out.read_line(&mut line).unwrap() > 0 {
+                        if !line.starts_with("stored ") {
+                            line.clear();
+                        }
+                    }
+                    acknowledged.insert(line.trim_end().trim_start_matches("stored ").to_owned());
+                }
+                (0..spin * 20).for_each(|it| {
+                    std::hint::black_box(it);
+                });
+                child.kill().unwrap();
+            }
+            for (child, out) in &mut children {
+                child.wait().unwrap();
+                kills += 1;
+                let lines = out.lines().map_while(Result::ok).filter(|it| it.starts_with("stored "));
+                acknowledged.extend(lines.filter(|it| it.len() == 17).map(|it| it[7..].to_owned()));
+            }
+        }
+        let store = open(directory.path()).unwrap();
+        old::assert_all_there(&store, &originals);
+        for handle in &acknowledged {
+            let entry = store.entry(&me(), handle).unwrap();
+            assert!(store.restore(&me(), handle).unwrap() == shared(&entry.session.unwrap()), "{handle}");
+        }
+        moved += usize::from(store.stats().unwrap().old == 0);
+        restored += acknowledged.len() + originals.len();
+        // What a killed process left goes with the next collection, and nothing else.
+        store.collect(&Retention::default(), OLD, false).unwrap();
+        let before = store.stats().unwrap();
+        assert_eq!(store.collect(&Retention::default(), OLD, false).unwrap().bytes, 0);
+        assert_eq!(store.stats().unwrap(), before);
+        assert_eq!(store.check(true).unwrap().problems, Vec::<String>::new());
+    }
+    eprintln!("{kills} kills: {restored} originals restored; {moved} archives moved over wholly");
 }

@@ -1,0 +1,265 @@
+//! Reading contents: chunks taken out of their packs, each checked before it is delivered.
+
+use std::io::Read;
+use std::sync::Mutex;
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+use sha2::{Digest as _, Sha256};
+
+use super::content::{LARGEST_CHUNK, PACK, SEARCHED};
+use super::schema::{failed, locked};
+use super::{Digest, Handle};
+use history::error::{Error, Kind, Result};
+
+/// Packs that are kept unpacked while a content is read: chunks that repeat are found in earlier ones.
+const UNPACKED: usize = 8;
+
+/// No pack is larger, unpacked; those of older versions hold 1 MiB.
+const LARGEST_PACK: usize = PACK + LARGEST_CHUNK;
+
+const READING: &str = "reading the archive";
+
+/// A chunk's place in the database.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) pack: i64,
+    pub(super) start: u32,
+    pub(super) size: u32,
+}
+
+/// The packs that were read last, unpacked; the newest comes last.
+#[derive(Default)]
+pub(super) struct Packs(Vec<(i64, Vec<u8>)>);
+
+impl Packs {
+    /// The bytes of a chunk; `None` when they are not those of `digest`.
+    pub(super) fn chunk(
+        &mut self,
+        connection: &Connection,
+        place: Place,
+        digest: &Digest,
+    ) -> Result<Option<&[u8]>> {
+        let Place { pack, start, size } = place;
+        let range = start as usize..start as usize + size as usize;
+        let is_it = |bytes: &[u8]| bytes.get(range.clone()).is_some_and(|it| Digest::of(it) == *digest);
+        // A number is given again after its pack was deleted, so that what is unpacked here may be the one before.
+        match self.0.iter().position(|it| it.0 == pack) {
+            Some(known) if is_it(&self.0[known].1) => self.0[known..].rotate_left(1),
+            known => {
+                let Some(bytes) = unpacked(connection, pack)?.filter(|it| is_it(it)) else { return Ok(None) };
+                if known.is_some() || self.0.len() == UNPACKED {
+                    self.0.remove(known.unwrap_or(0));
+                }
+                self.0.push((pack, bytes));
+            }
+        }
+        Ok(self.0.last().and_then(|it| it.1.get(range)))
+    }
+}
+
+/// The bytes of a pack; `None` when it is missing or damaged.
+fn unpacked(connection: &Connection, pack: i64) -> Result<Option<Vec<u8>>> {
+    let found: Option<(i64, Vec<u8>)> = connection
+        .prepare_cached("SELECT size, packed FROM pack WHERE id = ?1")
+        .and_then(|mut it| it.query_row([pack], |row| Ok((row.get(0)?, row.get(1)?))).optional())
+        .map_err(failed(READING))?;
+    Ok(found.and_then(|(size, packed)| {
+        let size = usize::try_from(size).ok().filter(|it| *it <= LARGEST_PACK)?;
+        zstd::bulk::decompress(&packed, size).ok()
+    }))
+}
+
+/// Where an owner's chunk is.
+pub(super) fn find(connection: &Connection, owner: &str, digest: &Digest) -> Result<Option<(i64, Place)>> {
+    connection
+        .prepare_cached("SELECT id, pack, start, size FROM chunk WHERE owner = ?1 AND sha = ?2")
+        .and_then(|mut it| {
+            it.query_row(params![owner, digest.0], |row| {
+                Ok((row.get(0)?, Place { pack: row.get(1)?, start: row.get(2)?, size: row.get(3)? }))
+            })
+            .optional()
+        })
+        .map_err(failed(READING))
+}
+
+/// One part of a content.
+struct Part {
+    chunk: i64,
+    digest: Digest,
+    size: u32,
+}
+
+/// The parts of a content, in order, and its digest. A content of which a row is missing is an error.
+fn parts(connection: &Connection, handle: Handle, content: i64) -> Result<(Vec<Part>, Digest)> {
+    let about: Option<([u8; 32], i64)> = connection
+        .prepare_cached("SELECT sha, size FROM content WHERE id = ?1")
+        .and_then(|mut it| it.query_row([content], |row| Ok((row.get(0)?, row.get(1)?))).optional())
+        .map_err(failed(READING))?;
+    let (digest, size) = about.ok_or_else(|| corrupted(handle, "its list of chunks missing"))?;
+    let parts: Vec<Part> = connection
+        .prepare_cached(
+            "SELECT c.id, c.sha, c.size FROM part p JOIN chunk c ON c.id = p.chunk WHERE p.content = ?1 ORDER BY p.seq",
+        )
+        .and_then(|mut it| {
+            it.query_map([content], |row| {
+                Ok(Part { chunk: row.get(0)?, digest: Digest(row.get(1)?), size: row.get(2)? })
+            })?
+            .collect()
+        })
+        .map_err(failed(READING))?;
+    if parts.iter().map(|it| i64::from(it.size)).sum::<i64>() != size {
+        return Err(corrupted(handle, "a row of its list of chunks missing or altered"));
+    }
+    Ok((parts, Digest(digest)))
+}
+
+/// Where a part's chunk is now.
+fn place(connection: &Connection, part: &Part) -> Result<Option<Place>> {
+    connection
+        .prepare_cached("SELECT pack, start, size FROM chunk WHERE id = ?1 AND sha = ?2")
+        .and_then(|mut it| {
+            it.query_row(params![part.chunk, part.digest.0], |row| {
+                Ok(Place { pack: row.get(0)?, start: row.get(1)?, size: row.get(2)? })
+            })
+            .optional()
+        })
+        .map_err(failed(READING))
+}
+
+/// Delivers a content chunk by chunk.
+pub(super) struct Reader<'a> {
+    connection: &'a Mutex<Connection>,
+    handle: Handle,
+    content: i64,
+    parts: std::vec::IntoIter<Part>,
+    packs: Packs,
+    now: std::io::Cursor<Vec<u8>>,
+    /// Bytes that were delivered, up to the end of `now`.
+    at: u64,
+    /// Bytes of the next part that were delivered already, as the end of another chunk.
+    skip: usize,
+    /// The list of parts was read again, and no part since.
+    again: bool,
+    hasher: Sha256,
+    expected: Digest,
+    ended: bool,
+}
+
+impl Read for Reader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        loop {
+            let read = self.now.read(buffer)?;
+            if read > 0 || buffer.is_empty() || self.ended {
+                return Ok(read);
+            }
+            self.advance().map_err(std::io::Error::other)?;
+        }
+    }
+}
+
+impl Reader<'_> {
+    /// Takes the next chunk, or finds that the content ended as it should.
+    fn advance(&mut self) -> Result<()> {
+        let connection = locked(self.connection);
+        let Some(part) = self.parts.next() else {
+            let digest = Digest(std::mem::take(&mut self.hasher).finalize().into());
+            self.ended = digest == self.expected;
+            return if self.ended { Ok(()) } else { Err(corrupted(self.handle, "them corrupted")) };
+        };
+        let Some(place) = place(&connection, &part)? else {
+            if self.again {
+                return Err(self.damaged(&part, "missing"));
+            }
+            // Another process has cut the content anew since this one began to read it.
+            self.again = true;
+            let mut skip = self.at;
+            let (parts, _) = parts(&connection, self.handle, self.content)?;
+            let was_read = |it: &&Part| match skip.checked_sub(it.size.into()) {
+                Some(left) => {
+                    skip = left;
+                    true
+                }
+                None => false,
+            };
+            let count = parts.iter().take_while(was_read).count();
+            self.parts = parts.into_iter();
+            self.parts.by_ref().take(count).for_each(drop);
+            self.skip = skip as usize;
+            return Ok(());
+        };
+        let Some(bytes) = self.packs.chunk(&connection, place, &part.digest)? else {
+            return Err(self.damaged(&part, "corrupted"));
+        };
+        let bytes = bytes.get(self.skip..).unwrap_or_default().to_vec();
+        (self.skip, self.again) = (0, false);
+        self.hasher.update(&bytes);
+        self.at += bytes.len() as u64;
+        self.now = std::io::Cursor::new(bytes);
+        Ok(())
+    }
+
+    fn damaged(&self, part: &Part, how: &str) -> Error {
+        let digest = part.digest.to_string();
+        let name = digest.get(..12).unwrap_or_default();
+        let last = (self.at + u64::from(part.size)).saturating_sub(1);
+        corrupted(self.handle, &format!("chunk {name} (bytes {} to {last}) {how}", self.at))
+    }
+}
+
+pub(super) fn corrupted(handle: Handle, found: &str) -> Error {
+    let what = format!(
+        "reading {handle}: expected the bytes that were stored, found {found}; nothing of it was restored; \
+         `epitome doctor` says what else is damaged"
+    );
+    Error::new(Kind::Store, what)
+}
+
+/// Opens a content for reading.
+pub(super) fn open<'a>(
+    connection: &'a Mutex<Connection>,
+    handle: Handle,
+    content: i64,
+) -> Result<Reader<'a>> {
+    let (parts, expected) = parts(&locked(connection), handle, content)?;
+    Ok(Reader {
+        connection,
+        handle,
+        content,
+        parts: parts.into_iter(),
+        packs: Packs::default(),
+        now: std::io::Cursor::new(Vec::new()),
+        at: 0,
+        skip: 0,
+        again: false,
+        hasher: Sha256::new(),
+        expected,
+        ended: false,
+    })
+}
+
+/// The beginning of a content, as much as is searched; up to what is damaged, which is told when it is read.
+pub(super) fn head(connection: &Connection, content: i64) -> Result<Vec<u8>> {
+    let mut find = connection
+        .prepare_cached(
+            "SELECT c.sha, c.pack, c.start, c.size FROM part p JOIN chunk c ON c.id = p.chunk
+             WHERE p.content = ?1 ORDER BY p.seq",
+        )
+        .map_err(failed(READING))?;
+    let mut rows = find.query([content]).map_err(failed(READING))?;
+    let mut packs = Packs::default();
+    let mut out = Vec::new();
+    while out.len() < SEARCHED
+        && let Some(row) = rows.next().map_err(failed(READING))?
+    {
+        let found = || -> rusqlite::Result<_> {
+            Ok((Digest(row.get(0)?), Place { pack: row.get(1)?, start: row.get(2)?, size: row.get(3)? }))
+        };
+        let (digest, place) = found().map_err(failed(READING))?;
+        match packs.chunk(connection, place, &digest)? {
+            Some(bytes) => out.extend_from_slice(bytes),
+            None => break,
+        }
+    }
+    out.truncate(SEARCHED);
+    Ok(out)
+}
