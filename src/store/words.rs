@@ -18,14 +18,34 @@ const MAX_TERMS: usize = 32;
 /// Characters of a query that count.
 const MAX_QUERY: usize = 2_000;
 
-/// Words of a question that say nothing of what it is about. They count where a query has no others.
-const STOP_WORDS: &str = "a about again all an and any are as at be been but by can could did do does for from had has have how i \
-    if in is it its just made make me my not of on or our please recall remember said say should show so tell than that the their them \
-    then there these they this to us was we were what when where which who why will with would you your";
+/// Words of a question that say nothing of what it is about, in the languages with spaces that are asked in most. They
+/// count where a query has no others.
+const STOP_WORDS: [&str; 6] = [
+    "a about again all an and any are as at be been but by can could did do does for from had has have how i if in is it its just \
+     made make me my not of on or our please recall remember said say should show so tell than that the their them then there these \
+     they this to us was we were what when where which who why will with would you your",
+    "aber als am auch auf aus bei bin bitte da das dass dem den der des die du ein eine einem einen einer er es für gesagt habe haben \
+     hat hatte hatten ich ihr im ist mein mich mir mit nach nicht noch oder sich sie sind über um und uns unser von vor wann war waren \
+     warum was welche welcher welches wer wie wir wird wo wurde zu zum zur",
+    "à au aux avec avons ce ces cette dans de des du elle en est et était été il ils je l la le les leur lui ma mais mes mon ne nos notre \
+     nous on ont ou où par pas pour pourquoi quand que quel quelle quels quelles qui quoi sa se ses son sur ta tu un une vos votre vous",
+    "a al como con cómo cuál cuando cuándo de del dónde el ella ellos en era es esta este estaba fue ha habíamos han hay hemos la las lo \
+     los me mi no nos nosotros o para pero por porque qué que quién se sí sin sobre su sus te tu un una y ya yo",
+    "ao aos as até com como da das de dele do dos ela ele em era esta este eu foi fizemos há isso mas me meu na não nas no nos nós nossa \
+     nosso o os ou para pela pelo por porque qual quando que quem se sem ser seu sobre sua temos teu um uma você",
+    "ai al alla abbiamo che chi ci come con da dal dei del della di dove e è era gli ha hanno ho i il in la le lo ma mi nei nel nella noi \
+     non o per perché più quale quando quello questa questo se si sono su sul sulla tra tu un una uno voi",
+];
 
 /// Words that ask for a decision: who made one has mostly used others.
-const DECISION_WORDS: &str =
-    "agree agreed agreement choose chose chosen choice decide decided decision decisions";
+const DECISION_WORDS: [&str; 6] = [
+    "agree agreed agreement choose chose chosen choice decide decided decision decisions",
+    "beschlossen beschluss entscheiden entscheidung entschieden geeinigt vereinbart",
+    "accord choisi choix convenu décidé décider décision décisions",
+    "acordado acordamos decidido decidimos decidir decisión decisiones elegido elegimos",
+    "acordamos decidimos decidido decidir decisão decisões escolhemos escolhido",
+    "accordo concordato deciso decidere decisione decisioni scelto scelta",
+];
 
 /// A snippet's length in characters, about.
 const SNIPPET: usize = 200;
@@ -135,8 +155,8 @@ impl Words {
             }
             for word in part.split_whitespace() {
                 let bare = word.trim_matches(|it: char| !it.is_alphanumeric()).to_lowercase();
-                let among = |list: &str| list.split_whitespace().any(|it| it == bare);
-                match (among(STOP_WORDS), among(DECISION_WORDS)) {
+                let among = |lists: &[&str]| lists.iter().any(|it| it.split_whitespace().any(|it| it == bare));
+                match (among(&STOP_WORDS), among(&DECISION_WORDS)) {
                     (true, _) => empty.extend(term(word)),
                     (_, true) => decisions.extend(term(word)),
                     _ => terms.extend(term(word)),
@@ -291,6 +311,9 @@ mod tests {
             ("x \"b", r#""x" AND "b""#),
             ("XOR NEAR( col:x*", r#""XOR" AND "NEAR " AND "col x ""#),
             ("What did we decide about the cache?", r#""cache ""#),
+            ("Was haben wir über den Cache entschieden?", r#""Cache""#),
+            ("¿Qué decidimos sobre la caché?", r#""caché ""#),
+            ("Qu'avons-nous décidé pour le cache ?", r#""Qu avons nous" AND "cache""#),
             ("\"what did we\" cache", r#""what did we" AND "cache""#),
             ("what we decided", r#""decided""#),
             ("what is it", r#""what" AND "is" AND "it""#),

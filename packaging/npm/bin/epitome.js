@@ -11,7 +11,7 @@ if (!binary) {
     binary = require.resolve(`epitome-mcp-${platform}/${name}`);
   } catch {
     console.error(`epitome: expected the package epitome-mcp-${platform}, found none. Install with optional dependencies, ` +
-      "or take another way: cargo install epitome");
+      "or take another way: cargo install --locked epitome");
     process.exit(1);
   }
 }
