@@ -101,6 +101,27 @@ pub fn open(path: &Path) -> std::io::Result<fs::File> {
     }
 }
 
+/// A source, read from its beginning to its end.
+pub struct Reading<'a> {
+    source: &'a dyn Source,
+    at: u64,
+}
+
+impl<'a> Reading<'a> {
+    pub fn of(source: &'a dyn Source) -> Self {
+        Self { source, at: 0 }
+    }
+}
+
+impl Read for Reading<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let many = (self.source.len() - self.at).min(buffer.len() as u64) as usize;
+        self.source.read_at(self.at, &mut buffer[..many]).map_err(std::io::Error::other)?;
+        self.at += many as u64;
+        Ok(many)
+    }
+}
+
 /// The text of a regular file, as [`open`] opens it.
 pub fn read_to_string(path: &Path) -> std::io::Result<String> {
     let mut text = String::new();
@@ -170,6 +191,14 @@ pub fn create(path: &Path, bytes: &[u8], like: &Path) -> Result<()> {
 /// # Errors
 /// [`Kind::Changed`] if it has another length; it is as it was then.
 pub fn replace(path: &Path, len: u64, bytes: &[u8]) -> Result<()> {
+    replace_from(path, len, &mut &*bytes)
+}
+
+/// The same with bytes that are not in memory.
+///
+/// # Errors
+/// As [`replace`], and what reading them gives.
+pub fn replace_from(path: &Path, len: u64, content: &mut dyn Read) -> Result<()> {
     let place = || path.display().to_string();
     let fail =
         |what: &str, error: std::io::Error| Error::new(Kind::Io, what).at(place(), None).because(error);
@@ -183,7 +212,7 @@ pub fn replace(path: &Path, len: u64, bytes: &[u8]) -> Result<()> {
     if now()? != len {
         return Err(changed());
     }
-    let beside = beside(path, bytes, path)?;
+    let (beside, _) = beside_from(path, content, path)?;
     if now()? != len {
         let _ = fs::remove_file(&beside);
         return Err(changed());

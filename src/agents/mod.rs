@@ -241,6 +241,8 @@ pub trait Database: Agent {
     fn export(&self, database: &Path, id: &str) -> Result<Vec<u8>>;
     /// Makes the rows of `old` those of `new`, in one transaction.
     fn change(&self, database: &Path, old: &[u8], new: &[u8]) -> Result<()>;
+    /// When the session was last written, in ms since 1970.
+    fn changed_ms(&self, database: &Path, id: &str) -> Option<i64>;
     /// The ids of the messages and parts of an export, in order.
     fn ids(&self, export: &[u8]) -> Vec<String>;
     /// Ids of the messages and parts that `new` has and `old` has not, or not so.

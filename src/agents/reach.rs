@@ -84,6 +84,14 @@ pub fn is_live(env: &Env, agent: AgentRef, id: &str, path: &Path) -> bool {
     calls || agent.is_running(env, id, path)
 }
 
+/// The same for a session that may be damaged: a call that has run since long before `now` (ms since 1970) is no sign of
+/// life, it may be what is to be mended.
+pub fn is_in_use(env: &Env, agent: AgentRef, id: &str, path: &Path, now: i64) -> bool {
+    const LONG: i64 = 15 * 60 * 1000;
+    let changed = agent.database().and_then(|it| it.changed_ms(path, id));
+    is_live(env, agent, id, path) && changed.is_none_or(|it| now - it < LONG)
+}
+
 /// Keeps an agent from writing while it is held.
 #[derive(Debug)]
 pub struct Claim(#[expect(dead_code, reason = "the lock lasts as long as the open file")] Option<fs::File>);

@@ -17,6 +17,7 @@ use super::profiles::ProfilesArgs;
 use super::prune::PruneArgs;
 use super::recall::RecallArgs;
 use super::report::ReportArgs;
+use super::repair::RepairArgs;
 use super::restore::{RestoreArgs, UndoArgs};
 use super::schema::SchemaArgs;
 use super::score::ScoreArgs;
@@ -128,13 +129,15 @@ pub enum Command {
     Prune(PruneArgs),
     /// Search in, or read from, what was archived and remembered
     Recall(RecallArgs),
+    /// Find what is wrong with a session that its agent cannot resume, and mend only that
+    Repair(RepairArgs),
     /// Get the original of a compaction, message or output, byte for byte
     Restore(RestoreArgs),
     /// Register with an agent: compactor, MCP server and hooks
     Install(InstallArgs),
     /// Remove what `install` added, byte for byte
     Uninstall(UninstallArgs),
-    /// Check configuration, agents, other compactors and the archive
+    /// Check configuration, agents, other compactors and the archive; or one session
     Doctor(DoctorArgs),
     /// Run the MCP server
     Serve(ServeArgs),

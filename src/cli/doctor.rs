@@ -8,14 +8,18 @@ use serde::Serialize;
 
 use super::Screen;
 use crate::agents::{self, AgentRef, Problem, install};
-use crate::answers::CONTRACT;
+use crate::agents::reach::quoted;
+use crate::answers::{CONTRACT, Next};
 use crate::config::{Config, Origin, StoreAt};
-use crate::engine::{Engine, SeatEntry, seat_log};
+use crate::engine::{Engine, RepairTo, SeatEntry, SessionRef, seat_log};
 use history::error::Result;
 
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
+    /// A session file or id: only what is wrong with that session
+    #[arg(conflicts_with = "fix")]
+    session: Option<String>,
     /// Store anew what an older version archived: the same originals in less room
     #[arg(long)]
     fix: bool,
@@ -68,7 +72,28 @@ struct Stored {
 /// The providers' usual variables; only whether they are set is ever said.
 const KEYS: [&str; 4] = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"];
 
+/// What is wrong with one session, and the command that mends it.
+fn of_session(config: Config, now: i64, session: &str, screen: &mut Screen<'_>) -> Result<u8> {
+    let engine = Engine::even_without_store(config, now)?;
+    let mut answer =
+        engine.repair(&SessionRef::Named(session.to_owned()), None, None, &RepairTo::Preview)?;
+    if answer.status != "sound" {
+        let command = format!("epitome repair {} --apply", quoted(session));
+        answer.next = Next { who: "user".to_owned(), what: format!("Mend it with: {command}") };
+    }
+    if !screen.json(&answer)? {
+        super::repair::show(&answer, screen)?;
+        if !answer.next.what.is_empty() {
+            screen.line(&answer.next.what)?;
+        }
+    }
+    Ok(0)
+}
+
 pub(super) fn run(config: Config, now: i64, arguments: &DoctorArgs, screen: &mut Screen<'_>) -> Result<u8> {
+    if let Some(session) = &arguments.session {
+        return of_session(config, now, session, screen);
+    }
     let mut problems = Vec::new();
     let values = vec![
         value(&config, "profile", config.profile.clone()),

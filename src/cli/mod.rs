@@ -18,6 +18,7 @@ mod paint;
 mod profiles;
 mod prune;
 mod recall;
+mod repair;
 mod report;
 mod restore;
 mod schema;
@@ -90,6 +91,7 @@ pub fn run(arguments: Arguments, mut config: Config, paint: Paint, out: &mut dyn
         Some(Command::Compact(command)) => compact::run(&engine, command, &mut screen),
         Some(Command::Apply(command)) => apply::run(&engine, command, &mut screen),
         Some(Command::Undo(command)) => restore::undo(&engine, command, &mut screen),
+        Some(Command::Repair(command)) => repair::run(&engine, command, &mut screen),
         Some(Command::Score(command)) => score::run(&engine, command, &mut screen),
         Some(Command::Report(command)) => report::run(&engine, command, &mut screen),
         Some(Command::Compare(command)) => compare::run(&engine, command, &mut screen),

@@ -2,8 +2,8 @@
 
 use super::Screen;
 use crate::answers::{
-    CompactAnswer, CompareAnswer, CostAnswer, EstimateAnswer, HandoffAnswer, PruneAnswer, RestoreAnswer,
-    ScoreAnswer, SplitAnswer,
+    CompactAnswer, CompareAnswer, CostAnswer, EstimateAnswer, HandoffAnswer, PruneAnswer, RepairAnswer,
+    RestoreAnswer, ScoreAnswer, SplitAnswer,
 };
 use crate::engine::statusline::StatusLine;
 use clap::Args;
@@ -24,13 +24,14 @@ pub(super) fn run(arguments: &SchemaArgs, screen: &mut Screen<'_>) -> Result<u8>
         "prune" => schemars::schema_for!(PruneAnswer),
         "compare" => schemars::schema_for!(CompareAnswer),
         "compact" => schemars::schema_for!(CompactAnswer),
+        "repair" => schemars::schema_for!(RepairAnswer),
         "restore" => schemars::schema_for!(RestoreAnswer),
         "handoff" => schemars::schema_for!(HandoffAnswer),
         "score" => schemars::schema_for!(ScoreAnswer),
         "statusline" => schemars::schema_for!(StatusLine),
         other => {
             let what = format!(
-                "expected a command with --json (estimate, cost, split, prune, compact, compare, restore, handoff, score, statusline), found {other:?}"
+                "expected a command with --json (estimate, cost, split, prune, compact, compare, repair, restore, handoff, score, statusline), found {other:?}"
             );
             return Err(Error::new(Kind::Arguments, what));
         }

@@ -118,7 +118,7 @@ impl Engine {
     }
 }
 
-fn whole(opened: &Opened, tokens: u64) -> Original<'_> {
+pub(super) fn whole(opened: &Opened, tokens: u64) -> Original<'_> {
     Original {
         what: What::Session,
         body: Body::Source(&*opened.source),
@@ -130,7 +130,7 @@ fn whole(opened: &Opened, tokens: u64) -> Original<'_> {
 }
 
 /// How the store names the session.
-fn named(opened: &Opened) -> SessionRef {
+pub(super) fn named(opened: &Opened) -> SessionRef {
     let info = session_info(opened);
     SessionRef {
         agent: info.agent.unwrap_or_default(),

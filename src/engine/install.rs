@@ -80,7 +80,7 @@ impl Place {
     }
 
     /// The file or database.
-    fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         match self {
             Self::File(path) | Self::Rows(_, path, _) => path,
         }

@@ -10,6 +10,7 @@ use crate::agents::{self, AgentRef, Database, Found};
 use crate::files::File;
 use crate::store::{Handle, Scope};
 use history::error::{Error, Kind, Result};
+use history::History;
 use sessions::{self, Format, Memory, Session, Source};
 use tokens::{self, Estimator, TokenCounter, Tokenizer};
 
@@ -44,6 +45,12 @@ pub struct Opened {
 const WHOLE_END: u64 = 1 << 20;
 
 impl Opened {
+    /// With what was read of it.
+    pub(super) fn read_as(self, session: Session) -> Self {
+        let cwd = self.cwd.clone();
+        Self { session, ..self }.started_in(cwd)
+    }
+
     /// The directory that its agent files it under. Where the records name the directory that the shell is in, this is the
     /// session's own: what is kept of it is found from there.
     fn started_in(mut self, cwd: Option<PathBuf>) -> Self {
@@ -94,6 +101,26 @@ impl Engine {
             if told { Ok(session) } else { sessions::read(source, Some(session.format)) }
         };
         self.open_by(&read, what, format, agent)
+    }
+
+    /// Finds a session and reads nothing of it but its format: it may be damaged.
+    pub(super) fn open_unread(
+        &self,
+        what: &SessionRef,
+        format: Option<Format>,
+        agent: Option<&str>,
+    ) -> Result<Opened> {
+        let unread = |source: &dyn Source, format: Option<Format>| {
+            Ok(Session {
+                format: format.map_or_else(|| sessions::sniff(source), Ok)?,
+                records: Vec::new(),
+                of_message: Default::default(),
+                notes: Vec::new(),
+                past: Vec::new(),
+                history: History::default(),
+            })
+        };
+        self.open_by(&unread, what, format, agent)
     }
 
     fn open_by(

@@ -126,15 +126,21 @@ impl Engine {
             )
             .because(error)
         })?;
-        let original = compaction.original.as_ref().ok_or_else(|| {
-            Error::new(Kind::Store, "undoing: expected the original in the archive, found none")
-        })?;
-        let bytes = self.store.restore(&scope, original.as_str())?;
         let format = Format::named(&compaction.session.format)?;
-        let source = Memory::new("the archived original", bytes);
-        let session = sessions::read(&source, Some(format))?;
-        let undo = Undo { engine: self, compaction: &compaction, applied: &applied, mark, source, session };
-        let done = undo.run()?;
+        let done = match applied.mode.as_str() {
+            // The original may be one that cannot be read.
+            super::repair::MODE => self.undo_repair(&scope, &compaction, &mark)?,
+            _ => {
+                let original = compaction.original.as_ref().ok_or_else(|| {
+                    Error::new(Kind::Store, "undoing: expected the original in the archive, found none")
+                })?;
+                let bytes = self.store.restore(&scope, original.as_str())?;
+                let source = Memory::new("the archived original", bytes);
+                let session = sessions::read(&source, Some(format))?;
+                Undo { engine: self, compaction: &compaction, applied: &applied, mark, source, session }
+                    .run()?
+            }
+        };
         for id in [Some(compaction.session.id.as_str()), applied.session.as_deref(), Some(&done.id)]
             .into_iter()
             .flatten()

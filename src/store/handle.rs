@@ -6,6 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::Scope;
 use history::error::{Error, Kind, Result};
+use sessions::Source;
 
 /// Crockford's base32 in lower case: no `i`, `l`, `o`, `u`, so nothing in it is read as something else.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
@@ -113,6 +114,21 @@ impl Digest {
     /// Of bytes in memory.
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
+    }
+
+    /// Of the first bytes of a source, read piece by piece.
+    ///
+    /// # Errors
+    /// What [`Source::read_at`] gives.
+    pub fn of_source(source: &dyn Source, len: u64) -> Result<Self> {
+        const BLOCK: u64 = 1 << 20;
+        let (mut hasher, mut at) = (Sha256::new(), 0);
+        while at < len {
+            let end = len.min(at + BLOCK);
+            hasher.update(source.bytes(at..end)?);
+            at = end;
+        }
+        Ok(Self(hasher.finalize().into()))
     }
 }
 

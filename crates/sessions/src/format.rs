@@ -37,6 +37,8 @@ pub(crate) struct Row {
     /// Reads the requests that the provider reported, also those whose messages are not sent any more; otherwise only
     /// those of the history are known.
     pub(crate) requests: Option<fn(&dyn Source, &mut Collector) -> Result<()>>,
+    /// What looks for damage, in this order; a format without it is not repaired.
+    pub(crate) repair: &'static [crate::repair::Stage],
 }
 
 /// An API that takes messages.
@@ -57,6 +59,11 @@ impl Format {
     /// Whether it is plain messages of an API.
     pub fn is_wire(self) -> bool {
         self.api() == self
+    }
+
+    /// Whether damage in sessions of this format is mended.
+    pub fn is_repaired(self) -> bool {
+        !self.0.repair.is_empty()
     }
 
     /// Whether sessions of this format are only read: their content is written as plain messages of [`Self::api`].

@@ -26,6 +26,7 @@ pub mod document;
 pub mod lines;
 pub mod media;
 pub mod raw;
+pub mod repair;
 pub mod requests;
 mod refusal;
 #[cfg(test)]

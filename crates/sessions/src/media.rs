@@ -20,6 +20,18 @@ pub fn image_size(base64: &str) -> Option<(u32, u32)> {
     (size.0 > 0 && size.1 > 0).then_some(size)
 }
 
+/// The type of an image given as base64, by the first bytes of its data.
+pub fn image_type(base64: &str) -> Option<&'static str> {
+    let bytes = decode(&base64.as_bytes()[..base64.len().min(24)]);
+    Some(match bytes.as_slice() {
+        [0x89, b'P', b'N', b'G', ..] => "image/png",
+        [0xFF, 0xD8, 0xFF, ..] => "image/jpeg",
+        [b'G', b'I', b'F', b'8', ..] => "image/gif",
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "image/webp",
+        _ => return None,
+    })
+}
+
 /// Decodes up to the first character that is not base64; white space is skipped.
 fn decode(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() / 4 * 3);
@@ -103,6 +115,8 @@ mod tests {
             ("", "", None),
         ] {
             assert_eq!(image_size(data), size, "{what}");
+            let of = ["png", "gif", "webp", "jpeg"].into_iter().find(|it| what.starts_with(it));
+            assert_eq!(image_type(data), of.map(|it| format!("image/{it}")).as_deref(), "{what}");
         }
     }
 }

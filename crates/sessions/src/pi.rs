@@ -25,6 +25,7 @@ pub(crate) static ROW: Row = Row {
     write: None,
     carry: None,
     requests: Some(requests),
+    repair: &[],
 };
 
 /// What pi puts around a compaction's summary (pi 0.5x, `messages.ts`).

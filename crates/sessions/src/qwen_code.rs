@@ -30,6 +30,7 @@ pub(crate) static ROW: Row = Row {
     write: None,
     carry: None,
     requests: Some(requests),
+    repair: &[],
 };
 
 /// The types of a record.

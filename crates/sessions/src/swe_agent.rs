@@ -25,6 +25,7 @@ pub(crate) static ROW: Row = Row {
     write: None,
     carry: None,
     requests: None,
+    repair: &[],
 };
 
 /// Whether the first bytes, mended, are surely a trajectory: a first step with action and observation, or, without

@@ -39,7 +39,7 @@ pub(super) fn change(database: &Path, from: &[u8], to: &[u8]) -> Result<()> {
         }
         let sql = format!("SELECT data FROM {} WHERE id = ?1", key.0.table());
         let found = transaction.query_row(&sql, [&key.1], |it| Ok(text(it, 0)));
-        let found = found.ok().and_then(|it| serde_json::from_str::<Value>(&it).ok());
+        let found = found.ok().map(|it| as_exported(&it));
         if found.as_ref() != Some(&row.data) {
             let what = format!("expected {} as it was read, found it changed; read the session again", key.1);
             return Err(Error::new(Kind::Changed, what).at(database.display().to_string(), None));
@@ -47,7 +47,7 @@ pub(super) fn change(database: &Path, from: &[u8], to: &[u8]) -> Result<()> {
         let done = match wanted {
             Some(it) => transaction.execute(
                 &format!("UPDATE {} SET data = ?2 WHERE id = ?1", key.0.table()),
-                params![key.1, history::json::compact(&it.data)],
+                params![key.1, as_stored(&it.data)],
             ),
             None => transaction.execute(&format!("DELETE FROM {} WHERE id = ?1", key.0.table()), [&key.1]),
         };
@@ -55,7 +55,7 @@ pub(super) fn change(database: &Path, from: &[u8], to: &[u8]) -> Result<()> {
     }
     // Messages sort before their parts, which refer to them.
     for (key, row) in to.rows.iter().filter(|it| !old.contains_key(it.0)) {
-        let data = history::json::compact(&row.data);
+        let data = as_stored(&row.data);
         let done = match key.0 {
             Table::Message => transaction.execute(
                 "INSERT INTO message (id, session_id, time_created, time_updated, data) VALUES (?1, ?2, ?3, ?3, ?4)",
@@ -135,6 +135,21 @@ fn stored(value: Value) -> Option<(String, Value)> {
     let own = |it: &str| matches!(it, "id" | "sessionID" | "messageID");
     let data: Map<_, _> = object.into_iter().filter(|it| !own(&it.0)).collect();
     Some((id, Value::Object(data)))
+}
+
+/// Under this name an export holds the text of a row that is no JSON object.
+pub(super) const UNREADABLE: &str = "unreadable";
+
+/// A row's data as an export shows it.
+fn as_exported(text: &str) -> Value {
+    let read = serde_json::from_str(text).ok().filter(Value::is_object);
+    read.unwrap_or_else(|| serde_json::json!({ UNREADABLE: text }))
+}
+
+/// A row's data as the database holds it.
+fn as_stored(data: &Value) -> String {
+    let unreadable = data.as_object().filter(|it| it.len() == 1).and_then(|it| it.get(UNREADABLE)?.as_str());
+    unreadable.map_or_else(|| history::json::compact(data), str::to_owned)
 }
 
 /// A row like the old session's, whatever columns this version has, but for what makes it another session.

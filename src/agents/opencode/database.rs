@@ -7,7 +7,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Row};
 use serde_json::{Map, Value, json};
 
-use super::change::{change, failed, text};
+use super::change::{UNREADABLE, change, failed, text};
 use super::{OpenCode, home};
 use crate::agents::{Database, Env, Found, files, first_words};
 use history::error::{Error, Kind, Result};
@@ -23,6 +23,11 @@ impl Database for OpenCode {
 
     fn change(&self, database: &Path, old: &[u8], new: &[u8]) -> Result<()> {
         change(database, old, new)
+    }
+
+    fn changed_ms(&self, database: &Path, id: &str) -> Option<i64> {
+        let found = sessions(database, None, Some(id)).ok()?;
+        found.first().map(|it| it.changed_ms)
     }
 
     fn ids(&self, export: &[u8]) -> Vec<String> {
@@ -285,7 +290,7 @@ fn with_ids(out: &mut String, data: &str, ids: &[(&str, &str)]) {
     let stored = data.trim_end().strip_suffix('}').filter(|_| whole.is_ok());
     match stored {
         Some(stored) => out.push_str(stored),
-        None => out.push_str(&format!("{{\"unreadable\":{}", Value::from(data))),
+        None => out.push_str(&format!("{{\"{UNREADABLE}\":{}", Value::from(data))),
     }
     let mut comma = if whole.is_ok_and(|it| it.is_empty()) { "" } else { "," };
     for (key, id) in ids {

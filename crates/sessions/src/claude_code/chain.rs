@@ -71,6 +71,20 @@ impl Index {
         Ok(index)
     }
 
+    /// All lines, and of rows their places alone.
+    pub(super) fn places(source: &dyn Source) -> Result<Self> {
+        let mut parts = Vec::new();
+        backwards(
+            source,
+            |range| Self::within(source, range, None),
+            |part, _| {
+                parts.push(part);
+                true
+            },
+        )?;
+        Ok(Self::joined(parts).without_sidechains())
+    }
+
     /// Looks at the lines that begin in a range; with `keep`, what rows say is read, and kept as that leaves it.
     fn within(source: &dyn Source, range: Range<u64>, keep: Option<&Keep>) -> Result<Self> {
         let mut index = Self::default();

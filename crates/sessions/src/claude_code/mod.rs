@@ -20,6 +20,7 @@ mod path;
 mod lenient;
 mod load;
 mod read;
+mod repair;
 mod row;
 mod usage;
 mod write;
@@ -43,6 +44,7 @@ pub(crate) static ROW: Row = Row {
     write: Some(write),
     carry: Some(|source, session, after| write(source, session, after, Mode::New)),
     requests: Some(usage::requests),
+    repair: &[crate::repair::lines, repair::chain, repair::rows],
 };
 
 /// Rows of the tree.

@@ -5,6 +5,7 @@
 
 mod fast;
 mod items;
+mod repair;
 mod replay;
 mod rollout;
 mod usage;
@@ -32,6 +33,7 @@ pub(crate) static ROW: Row = Row {
     write: Some(write),
     carry: Some(|_, session, after| Ok(fresh(session, after))),
     requests: Some(usage::requests),
+    repair: &[crate::repair::lines, repair::envelope, repair::repetitions, repair::items],
 };
 
 /// The types of line that only Codex writes around a `payload`.

@@ -11,6 +11,7 @@ mod fast;
 mod journal;
 mod line;
 mod record;
+mod repair;
 mod write;
 
 use super::format::{Api, Row};
@@ -38,6 +39,7 @@ pub(crate) static ROW: Row = Row {
     write: Some(write),
     carry: Some(|_, session, after| fresh(session, after)),
     requests: Some(requests),
+    repair: &[repair::whole, repair::journal, repair::records],
 };
 
 /// Whether the source surely is a session of Gemini CLI: a line with `sessionId` and `projectHash`, as every journal

@@ -9,6 +9,7 @@ mod draft;
 mod element;
 mod make;
 mod patch;
+mod repair;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -33,6 +34,7 @@ pub(crate) static ROW: Row = Row {
     write: Some(write),
     carry: Some(|source, session, after| write(source, session, after, Mode::New)),
     requests: Some(requests),
+    repair: &[crate::repair::document, repair::messages],
 };
 
 /// What OpenCode sends in place of an output that it pruned (`state.time.compacted`).

@@ -158,6 +158,7 @@ const fn row(name: &'static str, api: Api, is_signed: bool, read: fn(&dyn Source
         write: Some(write),
         carry: None,
         requests: None,
+        repair: &[],
     }
 }
 

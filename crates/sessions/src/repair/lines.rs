@@ -1,0 +1,190 @@
+//! Lines that are no records: cut, joined, torn or spoilt ones.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use memchr::memmem;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+
+use super::{Damage, Found};
+use crate::lines::each_line;
+use crate::raw::Fields;
+use crate::{Record, Source, glimpse};
+use history::error::Result;
+use history::json;
+
+/// How many beginnings of an object behind a fragment are tried, and how long a fragment is looked through.
+const TRIED: usize = 10_000;
+
+/// A broken line is held as long as this, in case the next one is its other half.
+const HALF: usize = 16 << 20;
+
+/// Leaves one whole JSON object on each line.
+pub(crate) fn lines(source: &dyn Source, found: &mut Found<'_>) -> Result<()> {
+    if source.len() >= 3 && source.bytes(0..3)? == b"\xEF\xBB\xBF" {
+        found.note(Damage::ByteOrderMark, 0, "the file begins with EF BB BF");
+        found.replace(0..3, "");
+    }
+    let mut half: Option<(Record, String)> = None;
+    each_line(source, |_, record, bytes| {
+        let text = encoded(record, bytes, found);
+        let broken = !is_object(&text);
+        if let Some((first, begin)) = half.take() {
+            if broken && is_object(&format!("{begin}\\n{text}")) {
+                let gap = first.at + first.len..record.at;
+                let between = source.bytes(gap.clone())?;
+                found.note(Damage::SplitRecord, first.at, glimpse(&begin));
+                found.replace(gap, escaped(&between));
+                return Ok(true);
+            }
+            torn(source, first, &begin, found)?;
+        }
+        match (broken, text.len() < HALF) {
+            (false, _) => {}
+            (true, true) => half = Some((record, text.into_owned())),
+            (true, false) => torn(source, record, &text, found)?,
+        }
+        Ok(true)
+    })?;
+    match half {
+        Some((record, text)) => torn(source, record, &text, found),
+        None => Ok(()),
+    }
+}
+
+fn is_object(text: &str) -> bool {
+    text.starts_with('{') && serde_json::from_str::<IgnoredAny>(text).is_ok()
+}
+
+/// White space between two halves of a string, as it stands in one.
+fn escaped(between: &[u8]) -> String {
+    between
+        .iter()
+        .map(|it| match it {
+            b'\n' => "\\n",
+            b'\r' => "\\r",
+            b'\t' => "\\t",
+            _ => " ",
+        })
+        .collect()
+}
+
+/// The text of a line; what is no text in it is mended, which moves nothing.
+pub(super) fn encoded<'a>(record: Record, bytes: &'a [u8], found: &mut Found<'_>) -> Cow<'a, str> {
+    let text = json::mend(bytes);
+    if let Cow::Owned(new) = &text {
+        let is_text = simdutf8::basic::from_utf8(bytes).is_ok();
+        let damage = if is_text { Damage::LoneSurrogate } else { Damage::BadUtf8 };
+        let mut at = 0;
+        let mut first = true;
+        let new = new.as_bytes();
+        while let Some(from) = (at..bytes.len()).find(|it| bytes[*it] != new[*it]) {
+            let to = (from..bytes.len()).find(|it| bytes[*it] == new[*it]).unwrap_or(bytes.len());
+            if std::mem::take(&mut first) {
+                found.note(damage, record.at + from as u64, format!("at byte {from} of the record"));
+            }
+            found.replace(record.at + from as u64..record.at + to as u64, &new[from..to]);
+            at = to;
+        }
+    }
+    text
+}
+
+/// Takes from a line what is no whole object, and gives each object a line.
+fn torn(source: &dyn Source, record: Record, text: &str, found: &mut Found<'_>) -> Result<()> {
+    let at = |range: Range<usize>| record.at + range.start as u64..record.at + range.end as u64;
+    // NUL bytes are no white space for JSON, but they stand between records.
+    let blank = |it: char| it == '\0' || it.is_ascii_whitespace();
+    let (mut from, mut whole, mut fragments) = (0, Vec::new(), Vec::new());
+    while from < text.len() {
+        let rest = &text[from..];
+        let skipped = rest.len() - rest.trim_start_matches(blank).len();
+        from += skipped;
+        let rest = &text[from..];
+        if rest.is_empty() {
+            break;
+        }
+        match first_object(rest) {
+            Some(len) => {
+                whole.push(from..from + len);
+                from += len;
+            }
+            None => {
+                let next = next_object(rest).map_or(text.len(), |it| from + it);
+                fragments.push(from..next);
+                from = next;
+            }
+        }
+    }
+    let nul = text.contains('\0');
+    let last = record.at + record.len + 2 >= source.len();
+    let damage = match (whole.len(), fragments.is_empty()) {
+        (0, true) => Damage::NulBytes,
+        (0, false) if last => Damage::CutRecord,
+        (0, false) => Damage::BrokenRecord,
+        (_, false) => Damage::Fragment,
+        (_, true) if nul => Damage::NulBytes,
+        (_, true) => Damage::JoinedRecords,
+    };
+    let begin = fragments.first().filter(|_| whole.is_empty()).map_or(0, |it| it.start);
+    let detail = match whole.len() {
+        0 => format!("{} bytes that begin with {}", text.len(), glimpse(&text[begin..])),
+        1 => format!("{} bytes beside a whole record", text.len() - whole[0].len()),
+        many => format!("{many} records"),
+    };
+    found.note(damage, record.at, detail);
+    if whole.is_empty() {
+        found.replace(whole_line(source, record)?, "");
+        return Ok(());
+    }
+    let mut done = 0;
+    for it in &whole {
+        if it.start > done || done > 0 {
+            found.replace(at(done..it.start), if done > 0 { "\n" } else { "" });
+        }
+        done = it.end;
+    }
+    if done < text.len() {
+        found.replace(at(done..text.len()), "");
+    }
+    Ok(())
+}
+
+/// The length of the object with which a text begins.
+fn first_object(text: &str) -> Option<usize> {
+    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
+    let first = stream.next()?.ok()?.get();
+    first.starts_with('{').then_some(first.len())
+}
+
+/// Where a whole object begins behind a fragment: one with which the line ends, or another one begins.
+fn next_object(text: &str) -> Option<usize> {
+    memmem::find_iter(text.as_bytes(), b"{\"").filter(|it| *it > 0).take(TRIED).find(|it| {
+        let rest = &text[*it..];
+        first_object(rest).is_some_and(|len| {
+            let behind = rest[len..].trim_start_matches(|it: char| it == '\0' || it.is_ascii_whitespace());
+            is_record(&rest[..len]) && (behind.is_empty() || behind.starts_with("{\""))
+        })
+    })
+}
+
+/// Whether an object is a record of an agent, not a value within one.
+fn is_record(text: &str) -> bool {
+    let Some(fields) = Fields::of(text) else { return false };
+    let has = |key| fields.get(key).is_some();
+    has("$set") || has("$rewindTo") || (has("type") && (has("timestamp") || has("sessionId")))
+}
+
+/// A line with its line break.
+pub(crate) fn whole_line(source: &dyn Source, record: Record) -> Result<Range<u64>> {
+    let mut end = record.at + record.len;
+    while end < source.len() {
+        match source.bytes(end..end + 1)?.first() {
+            Some(b'\n') => return Ok(record.at..end + 1),
+            Some(it) if it.is_ascii_whitespace() => end += 1,
+            Some(_) | None => break,
+        }
+    }
+    Ok(record.at..end)
+}

@@ -1,0 +1,221 @@
+//! What is wrong with a session, and the smallest edits that mend it.
+//!
+//! A session goes through the stages of its format, each over what the one before left: broken lines first, then the
+//! chain of records, then their content. A stage reads record by record and holds what it must know of the others
+//! (hashes of ids, open calls), never their texts; its edits are ranges of bytes. So a file of any size is mended in
+//! memory that grows with its number of records and of damages, and what is not damaged keeps its bytes.
+
+mod damage;
+mod document;
+mod edits;
+mod lines;
+pub(crate) mod media;
+pub(crate) mod pairs;
+
+use std::collections::BTreeMap;
+use std::hash::BuildHasher as _;
+use std::ops::Range;
+
+use super::raw::{Fields, list, place, text};
+use super::{Format, Piece, Record, Source};
+use history::error::{Error, Kind, Result};
+
+pub use damage::Damage;
+pub use edits::Mended;
+pub(crate) use document::document;
+pub(crate) use lines::{lines, whole_line};
+
+/// Findings of one kind that are described one by one; the others are only counted.
+const DESCRIBED: u64 = 100;
+
+/// Looks through a whole session for one kind of thing.
+pub(crate) type Stage = fn(&dyn Source, &mut Found<'_>) -> Result<()>;
+
+/// The handle under which bytes are archived, for a note that stands in their place.
+pub type HandleOf<'a> = dyn Fn(&[u8]) -> String + 'a;
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    pub damage: Damage,
+    /// 1-based line of the file as it was.
+    pub line: u64,
+    /// What was found there.
+    pub detail: String,
+}
+
+/// What was found in a session, and how it is mended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repair {
+    /// In the order of the file.
+    pub findings: Vec<Finding>,
+    /// How often each kind was found: not all are described in `findings`.
+    pub counts: BTreeMap<Damage, u64>,
+    /// Where, in the source, stands what a note took the place of.
+    pub taken: Vec<Range<u64>>,
+    /// The session without damage.
+    pieces: Vec<Piece>,
+    /// Whether that is something else than the session.
+    is_needed: bool,
+}
+
+impl Repair {
+    /// Whether anything would be written.
+    pub fn is_needed(&self) -> bool {
+        self.is_needed
+    }
+
+    /// The session as it reads without damage: the same bytes where there is none.
+    pub fn mended<'a>(&self, source: &'a dyn Source) -> Mended<'a> {
+        Mended::of(source, self.pieces.clone())
+    }
+}
+
+/// What a stage found.
+pub(crate) struct Found<'a> {
+    handle_of: &'a HandleOf<'a>,
+    edits: Vec<(Range<u64>, Vec<u8>)>,
+    findings: Vec<(u64, Damage, String)>,
+    counts: BTreeMap<Damage, u64>,
+    taken: Vec<Range<u64>>,
+}
+
+impl Found<'_> {
+    /// Notes a damage at a byte of the source.
+    pub(crate) fn note(&mut self, damage: Damage, at: u64, detail: impl Into<String>) {
+        let count = self.counts.entry(damage).or_default();
+        *count += 1;
+        if *count <= DESCRIBED {
+            self.findings.push((at, damage, detail.into()));
+        }
+    }
+
+    /// Puts `new` in the place of a range; before it, where that is empty.
+    pub(crate) fn replace(&mut self, range: Range<u64>, new: impl Into<Vec<u8>>) {
+        let new = new.into();
+        // Neighbouring removals are one: a file may be broken line after line.
+        match self.edits.last_mut() {
+            Some((last, with)) if with.is_empty() && new.is_empty() && last.end == range.start => {
+                last.end = range.end;
+            }
+            _ => self.edits.push((range, new)),
+        }
+    }
+
+    /// The handle of data that a note takes the place of, which is to be archived.
+    pub(crate) fn take(&mut self, data: &str, range: Range<u64>) -> String {
+        self.taken.push(range);
+        (self.handle_of)(data.as_bytes())
+    }
+}
+
+/// Where `part`, a slice of `whole`, stands in the source, if `whole` is the text of a record.
+pub(crate) fn range_in(record: Record, whole: &str, part: &str) -> Range<u64> {
+    let at = place(whole, part).unwrap_or(0..0);
+    record.at + at.start as u64..record.at + at.end as u64
+}
+
+/// The hash of an id or text, for tables that hold no texts.
+pub(crate) fn hash(text: &[u8]) -> u64 {
+    foldhash::fast::FixedState::default().hash_one(text)
+}
+
+/// Finds what is wrong with a session of this format, and mends it. `handle_of` gives the handles for notes.
+///
+/// # Errors
+/// [`Kind::Arguments`] for a format whose sessions are not repaired; what [`Source::read_at`] gives.
+pub fn repair(source: &dyn Source, format: Format, handle_of: &HandleOf<'_>) -> Result<Repair> {
+    if format.0.repair.is_empty() {
+        let what = format!("sessions of the format {} are not repaired", format.name());
+        return Err(Error::new(Kind::Arguments, what));
+    }
+    let mut mended = Mended::whole(source);
+    let (mut findings, mut counts, mut taken) = (Vec::new(), BTreeMap::new(), Vec::new());
+    for stage in format.0.repair {
+        let mut found = Found {
+            handle_of,
+            edits: Vec::new(),
+            findings: Vec::new(),
+            counts: BTreeMap::new(),
+            taken: Vec::new(),
+        };
+        stage(&mended, &mut found)?;
+        findings.extend(found.findings.into_iter().map(|(at, damage, what)| (mended.origin(at), damage, what)));
+        for (damage, count) in found.counts {
+            *counts.entry(damage).or_default() += count;
+        }
+        taken.extend(found.taken.into_iter().map(|it| mended.origin(it.start)..mended.origin(it.end)));
+        mended = mended.edited(found.edits);
+    }
+    findings.sort_by_key(|it| it.0);
+    let pieces = mended.into_pieces();
+    let is_needed = pieces != [Piece::Keep(0..source.len())] && source.len() > 0;
+    Ok(Repair { findings: numbered(source, findings)?, counts, taken, pieces, is_needed })
+}
+
+/// Findings with the lines in which they stand; they are in the order of their places.
+fn numbered(source: &dyn Source, findings: Vec<(u64, Damage, String)>) -> Result<Vec<Finding>> {
+    const BLOCK: u64 = 1 << 20;
+    let (mut at, mut line, mut block, mut begin) = (0, 1, Vec::new(), 0);
+    let mut out = Vec::with_capacity(findings.len());
+    for (to, damage, detail) in findings {
+        while at < to.min(source.len()) {
+            if at >= begin + block.len() as u64 {
+                begin = at;
+                block = source.bytes(at..source.len().min(at + BLOCK))?;
+            }
+            let end = to.min(begin + block.len() as u64);
+            let seen = &block[(at - begin) as usize..(end - begin) as usize];
+            line += memchr::memchr_iter(b'\n', seen).count() as u64;
+            at = end;
+        }
+        out.push(Finding { damage, line, detail });
+    }
+    Ok(out)
+}
+
+/// `[a-zA-Z0-9_-]{1,max}`: what APIs take as an id or a name.
+pub(crate) fn is_plain(text: &str, max: usize) -> bool {
+    !text.is_empty()
+        && text.len() <= max
+        && text.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'-'))
+}
+
+/// A tool's name with `_` for what an API does not take.
+pub(crate) fn plain_name(name: &str, max: usize) -> String {
+    let plain = |it: char| if it.is_ascii_alphanumeric() || it == '-' { it } else { '_' };
+    let name: String = name.chars().map(plain).take(max).collect();
+    if name.is_empty() { "tool".to_owned() } else { name }
+}
+
+/// Whether a signature or encrypted thought was cut or trimmed: what there is of it is no base64.
+pub(crate) fn is_spoilt(signature: &str) -> bool {
+    let fits = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'+' | b'/' | b'=' | b'-' | b'_');
+    !signature.is_empty() && !signature.bytes().all(fits)
+}
+
+/// The JSON of arguments as an object: the object that a string holds, or one that holds what they are.
+pub(crate) fn object_of(raw: &str) -> String {
+    let inner = text(raw).filter(|it| Fields::of(it.trim()).is_some());
+    inner.map_or_else(|| format!("{{\"value\":{raw}}}"), |it| it.trim().to_owned())
+}
+
+/// What a content says: a text, or the texts of a list of blocks.
+pub(crate) fn plain_text(content: &str) -> String {
+    let of_block = |raw: &str| text(raw).or_else(|| Fields::of(raw)?.text("text"));
+    text(content).unwrap_or_else(|| {
+        let blocks = list(content).unwrap_or_default();
+        blocks.into_iter().filter_map(of_block).collect::<Vec<_>>().join("\n")
+    })
+}
+
+/// A result whose call is not there, as a text.
+pub(crate) fn orphan_text(said: &str) -> String {
+    format!("[Result of a tool call that is not in this session]\n{said}")
+}
+
+/// What stands in the place of an empty text.
+pub(crate) const EMPTY: &str = "(empty)";
+
+/// What a call without a result is answered.
+pub(crate) const NO_RESULT: &str = "[No result: the session was damaged or ended before the tool did.]";

@@ -1,0 +1,159 @@
+//! Calls and their results: which results have none, which calls, and which ids stand for two.
+
+use std::collections::{BTreeSet, HashMap};
+
+use foldhash::{HashMap as Table, HashMapExt as _};
+
+use super::hash;
+
+/// What is to be done with a call.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum CallIs {
+    Fine,
+    /// Its id is another call's: it gets this one.
+    Renamed(String),
+}
+
+/// What is to be done with a result.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ResultIs {
+    Fine,
+    /// Its call got this id.
+    Renamed(String),
+    Orphan,
+    /// Its call was answered before, by the same (`true`) or by something else.
+    Second(bool),
+}
+
+/// The calls seen so far. `T`: what is needed to answer one for its tool.
+pub(crate) struct Pairs<T> {
+    open: HashMap<Box<str>, (usize, T)>,
+    /// Hashes of the ids of calls that were answered, and of their results.
+    answered: Table<u64, u64>,
+    /// Ids that a call got, by the one that its result still names.
+    renamed: HashMap<Box<str>, String>,
+    /// How many calls there were.
+    count: usize,
+}
+
+impl<T> Default for Pairs<T> {
+    fn default() -> Self {
+        Self { open: HashMap::new(), answered: Table::new(), renamed: HashMap::new(), count: 0 }
+    }
+}
+
+impl<T> Pairs<T> {
+    /// A call. `plain`: whether the API takes an id.
+    pub(crate) fn call(&mut self, id: &str, plain: impl Fn(&str) -> bool, it: T) -> CallIs {
+        self.count += 1;
+        let taken = |id: &str, all: &Self| {
+            all.open.contains_key(id) || all.answered.contains_key(&hash(id.as_bytes()))
+        };
+        if !taken(id, self) && plain(id) {
+            self.renamed.remove(id);
+            self.open.insert(id.into(), (self.count, it));
+            return CallIs::Fine;
+        }
+        let clean: String =
+            id.chars().map(|it| if it.is_ascii_alphanumeric() || it == '-' { it } else { '_' }).take(40).collect();
+        let clean = if clean.is_empty() { "call".to_owned() } else { clean };
+        let new = if taken(&clean, self) || !plain(&clean) {
+            (2..)
+                .map(|it: u32| format!("{clean}_{it}"))
+                .find(|it| !taken(it, self))
+                .unwrap_or_default()
+        } else {
+            clean
+        };
+        self.renamed.insert(id.into(), new.clone());
+        self.open.insert(new.as_str().into(), (self.count, it));
+        CallIs::Renamed(new)
+    }
+
+    /// A result for `id`; `text` is what it says.
+    pub(crate) fn result(&mut self, id: &str, text: &str) -> ResultIs {
+        let new = self.renamed.get(id).cloned();
+        let name = new.as_deref().unwrap_or(id);
+        let (key, said) = (hash(name.as_bytes()), hash(text.as_bytes()));
+        if self.open.remove(name).is_some() {
+            self.answered.insert(key, said);
+            return new.map_or(ResultIs::Fine, ResultIs::Renamed);
+        }
+        match self.answered.get(&key) {
+            Some(first) => ResultIs::Second(*first == said),
+            None => ResultIs::Orphan,
+        }
+    }
+
+    /// The calls without a result, in order, each with its id.
+    pub(crate) fn unanswered(self) -> Vec<(Box<str>, T)> {
+        let mut all: Vec<_> = self.open.into_iter().map(|(id, (number, it))| (number, id, it)).collect();
+        all.sort_by_key(|it| it.0);
+        all.into_iter().map(|(_, id, it)| (id, it)).collect()
+    }
+
+    /// Takes back the open calls for which `is` holds.
+    pub(crate) fn forget(&mut self, is: impl Fn(&T) -> bool) {
+        self.open.retain(|_, (_, it)| !is(it));
+    }
+}
+
+/// A list without some of its elements: the stretches that go, commas among them. Nothing if all go.
+pub(crate) fn removals(elements: &[std::ops::Range<u64>], gone: &BTreeSet<usize>) -> Option<Vec<std::ops::Range<u64>>> {
+    let last = (0..elements.len()).rev().find(|it| !gone.contains(it))?;
+    let mut out = Vec::new();
+    for &it in gone {
+        if it < last {
+            out.push(elements[it].start..elements[it + 1].start);
+        }
+    }
+    if last + 1 < elements.len() {
+        out.push(elements[last].end..elements[elements.len() - 1].end);
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs() {
+        let plain = |id: &str| !id.is_empty() && !id.contains('.');
+        let mut it = Pairs::default();
+        assert_eq!(it.call("a", plain, 1), CallIs::Fine);
+        assert_eq!(it.result("b", "x"), ResultIs::Orphan);
+        assert_eq!(it.result("a", "x"), ResultIs::Fine);
+        assert_eq!(it.result("a", "x"), ResultIs::Second(true));
+        assert_eq!(it.result("a", "y"), ResultIs::Second(false));
+        assert_eq!(it.call("a", plain, 2), CallIs::Renamed("a_2".into()));
+        assert_eq!(it.result("a", "z"), ResultIs::Renamed("a_2".into()));
+        assert_eq!(it.call("f.1", plain, 3), CallIs::Renamed("f_1".into()));
+        assert_eq!(it.call("", plain, 4), CallIs::Renamed("call".into()));
+        assert_eq!(it.call("c", plain, 5), CallIs::Fine);
+        assert_eq!(it.unanswered(), [("f_1".into(), 3), ("call".into(), 4), ("c".into(), 5)]);
+    }
+
+    #[test]
+    fn elements_go_with_their_commas() {
+        let text = "[a, b ,c,d]";
+        let all: Vec<_> = ["a", "b", "c", "d"]
+            .map(|it| text.find(it).map(|at| at as u64..at as u64 + 1).unwrap())
+            .into();
+        for (gone, left) in [
+            (vec![0], "[b ,c,d]"),
+            (vec![1, 2], "[a, d]"),
+            (vec![2, 3], "[a, b]"),
+            (vec![0, 3], "[b ,c]"),
+            (vec![0, 1, 3], "[c]"),
+            (vec![], text),
+        ] {
+            let mut out = text.to_owned();
+            for it in removals(&all, &gone.into_iter().collect()).unwrap().into_iter().rev() {
+                out.replace_range(it.start as usize..it.end as usize, "");
+            }
+            assert_eq!(out, left);
+        }
+        assert_eq!(removals(&all, &(0..4).collect()), None);
+    }
+}

@@ -1,0 +1,86 @@
+//! `epitome repair`.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::Screen;
+use crate::answers::RepairAnswer;
+use crate::engine::{Engine, RepairTo, SessionRef};
+use history::error::Result;
+use sessions::Format;
+
+/// Arguments of `repair`.
+#[derive(Debug, Args)]
+pub struct RepairArgs {
+    /// A session file, a session id, `current` or `latest`
+    session: Option<String>,
+    /// Only sessions of this agent
+    #[arg(long)]
+    agent: Option<String>,
+    /// How the session is written down, instead of finding out
+    #[arg(long)]
+    format: Option<String>,
+    /// Write the mended session to this file
+    #[arg(long, short, value_name = "FILE", conflicts_with = "apply")]
+    out: Option<PathBuf>,
+    /// Mend the session itself; the original is archived, `epitome undo` brings it back
+    #[arg(long)]
+    apply: bool,
+}
+
+/// Findings of one kind that are shown.
+const SHOWN: usize = 5;
+
+pub(super) fn run(engine: &Engine, arguments: &RepairArgs, screen: &mut Screen<'_>) -> Result<u8> {
+    let session = arguments.session.clone().map_or(SessionRef::Unsaid, SessionRef::Named);
+    let format = arguments.format.as_deref().map(Format::named).transpose()?;
+    let to = match (&arguments.out, arguments.apply) {
+        (Some(path), _) => RepairTo::File(path.clone()),
+        (None, true) => RepairTo::Session,
+        (None, false) => RepairTo::Preview,
+    };
+    let answer = engine.repair(&session, format, arguments.agent.as_deref(), &to)?;
+    if !screen.json(&answer)? {
+        show(&answer, screen)?;
+    }
+    Ok(0)
+}
+
+/// One line for each finding, under what its kind means.
+pub(super) fn show(answer: &RepairAnswer, screen: &mut Screen<'_>) -> Result<()> {
+    let paint = screen.paint;
+    let mut kinds = BTreeSet::new();
+    for first in answer.findings.iter().filter(|it| kinds.insert(it.damage.as_str())) {
+        let count = answer.counts.get(&first.damage).copied().unwrap_or(1);
+        let times = if count > 1 { format!(" ({count} times)") } else { String::new() };
+        screen.line(&format!("{}{times}", paint.warn(&first.damage)))?;
+        screen.line(&format!("  {}", first.why))?;
+        screen.line(&format!("  mended: {}", first.mend))?;
+        let of_kind = answer.findings.iter().filter(|it| it.damage == first.damage);
+        for it in of_kind.take(SHOWN) {
+            screen.line(&format!("  line {}: {}", it.line, it.detail))?;
+        }
+        if count > SHOWN as u64 {
+            screen.line(&format!("  … {} more", count - SHOWN as u64))?;
+        }
+    }
+    for it in &answer.left {
+        screen.note(&format!("not mended: {it}"))?;
+    }
+    let file = answer.output.as_deref();
+    match (answer.status.as_str(), &answer.resume) {
+        ("sound", _) => return screen.line("nothing to repair"),
+        (_, Some(resume)) => {
+            let handle = answer.handle.as_deref().unwrap_or("last");
+            screen.note(&format!("repaired {}; the original is archived", file.unwrap_or_default()))?;
+            screen.note(&format!("undo     epitome undo {handle}"))?;
+            screen.line(&format!("resume   {}", paint.strong(resume)))
+        }
+        _ => match file {
+            Some(file) => screen.note(&format!("written to {file}")),
+            None => screen.note("nothing was written; --apply mends the session, --out FILE writes a copy"),
+        },
+    }
+}
