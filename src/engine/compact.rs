@@ -265,7 +265,9 @@ impl Engine {
             To::Agent(agent) => Output::Session(self.carry(opened, after, *agent, warnings)?),
             To::Session => {
                 let job = if attempt.only_outputs() { Job::Prune } else { Job::Compact };
-                Output::Session(self.install(opened, after, job, &archived.compaction, warnings)?)
+                let it = self.install(opened, after, job, &archived.compaction, warnings)?;
+                warnings.extend(super::repair::left_behind(opened)?);
+                Output::Session(it)
             }
         };
         Ok((archived.session, output))

@@ -415,5 +415,9 @@ fn notes(opened: &Opened) -> Vec<String> {
             notes.len() - 5
         ));
     }
+    if let (false, true, Some(path)) = (notes.is_empty(), opened.session.format.is_repaired(), &opened.path) {
+        let session = crate::agents::reach::quoted(&path.display().to_string());
+        out.push(format!("`epitome repair {session}` says what is wrong with it, and mends only that"));
+    }
     out
 }

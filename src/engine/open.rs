@@ -9,8 +9,8 @@ use super::restore::undone_mark;
 use crate::agents::{self, AgentRef, Database, Found};
 use crate::files::File;
 use crate::store::{Handle, Scope};
-use history::error::{Error, Kind, Result};
 use history::History;
+use history::error::{Error, Kind, Result};
 use sessions::{self, Format, Memory, Session, Source};
 use tokens::{self, Estimator, TokenCounter, Tokenizer};
 

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use super::install::{Mark, Place, agent_of};
 use super::restore::{Done, changed};
 use super::{Engine, Opened, SessionRef, archive, session_info};
-use crate::agents::reach;
 use crate::agents::Database;
+use crate::agents::reach;
 use crate::answers::{CONTRACT, FindingInfo, Next, RepairAnswer, RestoreStatus};
 use crate::files::{File, Reading};
 use crate::store::{Applied, Batch, Body, Compaction, Digest, Handle, NewCompaction, Original, Scope, What};
@@ -70,15 +70,16 @@ impl Engine {
         let (format, source) = (unread.session.format, &*unread.source);
         // What a handle is depends on the project, which the mended session says.
         let first = repair(source, format, &|_| String::new())?;
-        let session = sessions::scan(&first.mended(source), Some(format), &|text, _| Some(tokens::light(text)))?;
+        let session =
+            sessions::scan(&first.mended(source), Some(format), &|text, _| Some(tokens::light(text)))?;
         let opened = unread.read_as(session);
         let scope = self.scope(&opened.session.history);
         let source = &*opened.source;
         let found = match first.taken.is_empty() {
             true => first,
-            false => repair(source, format, &|data| {
-                Handle::of(&scope, &Digest::of(data)).as_str().to_owned()
-            })?,
+            false => {
+                repair(source, format, &|data| Handle::of(&scope, &Digest::of(data)).as_str().to_owned())?
+            }
         };
         let mended = found.mended(source);
         let left = left(&opened, &mended)?;
@@ -107,7 +108,9 @@ impl Engine {
                 crate::files::install_from(path, &mut Reading::of(&mended))?;
                 answer.output = Some(path.display().to_string());
             }
-            RepairTo::Session if found.is_needed() => self.put_mended(&opened, &scope, &found, &mut answer)?,
+            RepairTo::Session if found.is_needed() => {
+                self.put_mended(&opened, &scope, &found, &mut answer)?
+            }
             RepairTo::Session => {}
         }
         Ok(answer)
@@ -263,6 +266,23 @@ impl Engine {
         }
         database.change(path, &mended, original)
     }
+}
+
+/// What was wrong with a session that was compacted: the compacted one is made of what was read of it, and is without.
+pub(super) fn left_behind(opened: &Opened) -> Result<Option<String>> {
+    let format = opened.session.format;
+    if !format.is_repaired() || opened.source.len() > JUDGED {
+        return Ok(None);
+    }
+    let found = repair(&*opened.source, format, &|_| String::new())?;
+    let kinds: Vec<String> =
+        found.counts.iter().map(|(damage, count)| format!("{count} {}", damage.name())).collect();
+    Ok((!kinds.is_empty()).then(|| {
+        format!(
+            "the session was damaged ({}); what is compacted is mended, `epitome repair` mends the rest",
+            kinds.join(", ")
+        )
+    }))
 }
 
 fn finding(it: &sessions::repair::Finding) -> FindingInfo {

@@ -41,6 +41,7 @@ mod policies;
 mod printed;
 mod profile_engine;
 mod corpus;
+mod repair;
 mod replay;
 mod score;
 mod seat;

@@ -12,7 +12,9 @@ use crate::lines::each_line;
 use crate::raw::{Fields, list, quoted, text};
 use crate::repair::media::{Album, Attachment, OPENAI, Verdict};
 use crate::repair::pairs::{CallIs, Pairs, ResultIs, removals};
-use crate::repair::{Damage, Found, hash, is_plain, is_spoilt, object_of, orphan_text, plain_name, range_in, whole_line};
+use crate::repair::{
+    Damage, Found, hash, is_plain, is_spoilt, object_of, orphan_text, plain_name, range_in, whole_line,
+};
 use crate::{Record, Source};
 use history::error::Result;
 use history::json;
@@ -92,7 +94,11 @@ pub(super) fn repetitions(source: &dyn Source, found: &mut Found<'_>) -> Result<
     let close = |run: &mut Run, found: &mut Found<'_>| {
         let run = std::mem::take(run);
         if let (true, Some(begin)) = (run.is_certain && run.items > 1, run.lines.first()) {
-            found.note(Damage::RepeatedHistory, begin.start, format!("{} items that stood there before", run.items));
+            found.note(
+                Damage::RepeatedHistory,
+                begin.start,
+                format!("{} items that stood there before", run.items),
+            );
             run.lines.into_iter().for_each(|it| found.replace(it, ""));
         }
     };
@@ -101,7 +107,8 @@ pub(super) fn repetitions(source: &dyn Source, found: &mut Found<'_>) -> Result<
         let Some((kind, payload, _)) = parsed(&whole) else { return Ok(true) };
         if kind != "response_item" {
             let fields = Fields::of(payload);
-            if let Some(history) = fields.as_ref().filter(|_| kind == "compacted").and_then(|it| it.get("replacement_history"))
+            if let Some(history) =
+                fields.as_ref().filter(|_| kind == "compacted").and_then(|it| it.get("replacement_history"))
             {
                 histories.push(range_in(record, &whole, history));
                 close(&mut run, found);
@@ -232,7 +239,8 @@ impl Items<'_, '_> {
     }
 
     fn call(&mut self, at: &At<'_>, kind: &str, fields: &Fields) {
-        let (id, tool) = (fields.text("call_id").unwrap_or_default(), fields.text("name").unwrap_or_default());
+        let (id, tool) =
+            (fields.text("call_id").unwrap_or_default(), fields.text("name").unwrap_or_default());
         let is_id = |it: &str| !it.is_empty() && it.chars().count() <= 64;
         if let CallIs::Renamed(new) = self.pairs.call(&id, is_id, ()) {
             let damage = if is_id(&id) { Damage::DuplicateCall } else { Damage::BadCallId };
@@ -294,7 +302,8 @@ impl Items<'_, '_> {
         let parts = content.and_then(list).unwrap_or_default();
         let mut gone = BTreeSet::new();
         for (number, raw) in parts.iter().enumerate() {
-            let Some(part) = Fields::of(raw).filter(|it| it.text("type").as_deref() == Some("input_image")) else {
+            let Some(part) = Fields::of(raw).filter(|it| it.text("type").as_deref() == Some("input_image"))
+            else {
                 continue;
             };
             let Some(url) = part.get("image_url") else { continue };

@@ -13,7 +13,8 @@ use crate::lines::each_line;
 use crate::raw::{Fields, list, quoted};
 use crate::repair::media::{Album, Attachment, GEMINI, Verdict};
 use crate::repair::{
-    Damage, EMPTY, Found, NO_RESULT, hash, is_spoilt, lines, object_of, orphan_text, plain_name, range_in, whole_line,
+    Damage, EMPTY, Found, NO_RESULT, hash, is_spoilt, lines, object_of, orphan_text, plain_name, range_in,
+    whole_line,
 };
 use crate::{Record, Source, derive};
 use history::error::Result;
@@ -74,7 +75,11 @@ pub(super) fn journal(source: &dyn Source, found: &mut Found<'_>) -> Result<()> 
         } else if let (Some(id), Some(kind)) = (fields.text("id"), fields.text("type")) {
             match ids.get(&hash(id.as_bytes())) {
                 Some(other) if *other != kind => {
-                    found.note(Damage::DuplicateId, record.at, format!("id {id} of a {other} and a {kind} message"));
+                    found.note(
+                        Damage::DuplicateId,
+                        record.at,
+                        format!("id {id} of a {other} and a {kind} message"),
+                    );
                     let content = format!("{kind} {}", fields.text("timestamp").unwrap_or_default());
                     let new = derive::uuid(derive::digest(&id, "repair", 0, &content));
                     ids.insert(hash(new.as_bytes()), kind);
@@ -222,16 +227,8 @@ impl Look<'_, '_> {
     fn call(&mut self, at: &At<'_>, raw: &str, is_last: bool) {
         let Some(call) = Fields::of(raw) else { return };
         let (id, tool) = (call.text("id").unwrap_or_default(), call.text("name").unwrap_or_default());
-        if !is_name(&tool) {
+        if self.named(at, raw, &call) {
             self.found.note(Damage::BadToolName, at.range(raw).start, format!("{tool:.60}"));
-            let new = format!("{:.64}", plain_name(&tool, 64).trim_start_matches(|it: char| it.is_ascii_digit() || it == '-'));
-            match call.get("name") {
-                Some(raw) => self.found.replace(at.range(raw), quoted(if new.is_empty() { "tool" } else { &new })),
-                None => {
-                    let begin = at.range(raw).start + 1;
-                    self.found.replace(begin..begin, "\"name\":\"tool\",");
-                }
-            }
         }
         if let Some(raw) = call.get("args").filter(|it| !it.starts_with('{')) {
             self.found.note(Damage::BadArguments, at.range(raw).start, format!("{tool} {id}"));
@@ -245,7 +242,8 @@ impl Look<'_, '_> {
             return;
         }
         self.found.note(Damage::UnansweredCall, at.range(raw).start, format!("{tool} {id}"));
-        let response = json!([{ "functionResponse": { "id": id, "name": tool, "response": { "error": NO_RESULT } } }]);
+        let response =
+            json!([{ "functionResponse": { "id": id, "name": tool, "response": { "error": NO_RESULT } } }]);
         match call.iter().find(|it| it.0 == "result") {
             Some((_, raw)) => self.found.replace(at.range(raw), response.to_string()),
             None => {
@@ -256,6 +254,24 @@ impl Look<'_, '_> {
         if let Some(raw) = call.get("status") {
             self.found.replace(at.range(raw), "\"error\"");
         }
+    }
+
+    /// Gives a call or response a name that the API takes; whether it had none.
+    fn named(&mut self, at: &At<'_>, raw: &str, fields: &Fields) -> bool {
+        let name = fields.text("name").unwrap_or_default();
+        if is_name(&name) {
+            return false;
+        }
+        let new = plain_name(&name, 63);
+        let new = if is_name(&new) { new } else { format!("_{new}") };
+        match fields.get("name") {
+            Some(raw) => self.found.replace(at.range(raw), quoted(&new)),
+            None => {
+                let begin = at.range(raw).start + 1;
+                self.found.replace(begin..begin, format!("\"name\":{},", quoted(&new)));
+            }
+        }
+        true
     }
 
     fn parts(&mut self, at: &At<'_>, content: Option<&str>) {
@@ -281,6 +297,9 @@ impl Look<'_, '_> {
                     self.found.replace(at.range(raw), json!({ "text": orphan_text(&said) }).to_string());
                     continue;
                 }
+                if let Some(raw) = part.get("functionResponse") {
+                    self.named(at, raw, &response);
+                }
                 self.parts(at, response.get("parts"));
             } else if let Some(data) = part.object("inlineData") {
                 self.attachment(at, raw, &data);
@@ -294,7 +313,8 @@ impl Look<'_, '_> {
     }
 
     fn attachment(&mut self, at: &At<'_>, raw: &str, inline: &Fields) {
-        let (mime, data) = (inline.text("mimeType").unwrap_or_default(), inline.get("data").unwrap_or("\"\""));
+        let (mime, data) =
+            (inline.text("mimeType").unwrap_or_default(), inline.get("data").unwrap_or("\"\""));
         let bare = data.trim_matches('"');
         let attachment = Attachment { mime: &mime, data: bare, at: at.range(bare) };
         let note = |text: &str| json!({ "text": text }).to_string();

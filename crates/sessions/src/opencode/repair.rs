@@ -132,7 +132,8 @@ impl Look<'_, '_> {
         let (id, tool) = (part.text("callID").unwrap_or_default(), part.text("tool").unwrap_or_default());
         if !id.is_empty() && !self.calls.insert(hash(id.as_bytes())) {
             self.found.note(Damage::DuplicateCall, place, format!("{tool} {id}"));
-            let new = (2..).map(|it: u32| format!("{id}_{it}")).find(|it| self.calls.insert(hash(it.as_bytes())));
+            let new =
+                (2..).map(|it: u32| format!("{id}_{it}")).find(|it| self.calls.insert(hash(it.as_bytes())));
             if let (Some(new), Some(raw)) = (new, part.get("callID")) {
                 self.found.replace(self.range(raw), quoted(&new));
             }

@@ -23,8 +23,10 @@ pub(crate) fn document(source: &dyn Source, found: &mut Found<'_>) -> Result<()>
     let Some(list) = crate::document::member(&text, "messages") else { return Ok(()) };
     let messages = crate::document::children(&text, list.clone());
     let spans: Vec<_> = messages.items.iter().map(|it| it.span.start as u64..it.span.end as u64).collect();
-    let is_whole = |it: &std::ops::Range<usize>| serde_json::from_str::<IgnoredAny>(&text[it.clone()]).is_ok();
-    let broken: BTreeSet<usize> = (0..spans.len()).filter(|it| !is_whole(&messages.items[*it].span)).collect();
+    let is_whole =
+        |it: &std::ops::Range<usize>| serde_json::from_str::<IgnoredAny>(&text[it.clone()]).is_ok();
+    let broken: BTreeSet<usize> =
+        (0..spans.len()).filter(|it| !is_whole(&messages.items[*it].span)).collect();
     for it in &broken {
         let span = messages.items[*it].span.clone();
         found.note(Damage::BrokenRecord, span.start as u64, glimpse(&text[span]));
@@ -39,7 +41,11 @@ pub(crate) fn document(source: &dyn Source, found: &mut Found<'_>) -> Result<()>
     if !closed && !whole_but_for_messages {
         let end = spans.last().map_or(list.start as u64 + 1, |it| it.end);
         let lost = source.len() - end;
-        found.note(Damage::CutRecord, end, format!("the document ends {lost} bytes behind the last whole message"));
+        found.note(
+            Damage::CutRecord,
+            end,
+            format!("the document ends {lost} bytes behind the last whole message"),
+        );
         found.replace(end..source.len(), "]}");
     }
     Ok(())

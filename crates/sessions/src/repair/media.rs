@@ -116,7 +116,9 @@ impl Album {
         let size = if image { image_size(it.data) } else { None };
         let (wide, high) = size.unwrap_or_default();
         let mb = it.data.len().div_ceil(MB);
-        let bad = if !is_base64(it.data) || (image && !limits.types.contains(&it.mime) && image_type(it.data).is_none()) {
+        let bad = if !is_base64(it.data)
+            || (image && !limits.types.contains(&it.mime) && image_type(it.data).is_none())
+        {
             Some((Damage::BrokenMedia, format!("{} of {} characters", it.mime, it.data.len())))
         } else if image && it.data.len() > limits.image {
             Some((Damage::ImageTooLarge, format!("{} of {mb} MB, at most {} MB", it.mime, limits.image / MB)))
@@ -171,6 +173,7 @@ fn noted(detail: &str, handle: &str) -> String {
 }
 
 fn is_base64(text: &str) -> bool {
-    let fits = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'+' | b'/' | b'=' | b'-' | b'_' | b'\n' | b'\r');
+    let fits =
+        |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'+' | b'/' | b'=' | b'-' | b'_' | b'\n' | b'\r');
     !text.is_empty() && text.bytes().all(fits)
 }

@@ -21,8 +21,8 @@ use super::{Format, Piece, Record, Source};
 use history::error::{Error, Kind, Result};
 
 pub use damage::Damage;
-pub use edits::Mended;
 pub(crate) use document::document;
+pub use edits::Mended;
 pub(crate) use lines::{lines, whole_line};
 
 /// Findings of one kind that are described one by one; the others are only counted.
@@ -140,7 +140,8 @@ pub fn repair(source: &dyn Source, format: Format, handle_of: &HandleOf<'_>) -> 
             taken: Vec::new(),
         };
         stage(&mended, &mut found)?;
-        findings.extend(found.findings.into_iter().map(|(at, damage, what)| (mended.origin(at), damage, what)));
+        findings
+            .extend(found.findings.into_iter().map(|(at, damage, what)| (mended.origin(at), damage, what)));
         for (damage, count) in found.counts {
             *counts.entry(damage).or_default() += count;
         }
@@ -216,6 +217,9 @@ pub(crate) fn orphan_text(said: &str) -> String {
 
 /// What stands in the place of an empty text.
 pub(crate) const EMPTY: &str = "(empty)";
+
+/// The tool of a call that is not there, though its result is.
+pub(crate) const LOST_TOOL: &str = "unknown_tool";
 
 /// What a call without a result is answered.
 pub(crate) const NO_RESULT: &str = "[No result: the session was damaged or ended before the tool did.]";

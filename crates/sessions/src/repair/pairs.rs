@@ -46,28 +46,35 @@ impl<T> Pairs<T> {
     /// A call. `plain`: whether the API takes an id.
     pub(crate) fn call(&mut self, id: &str, plain: impl Fn(&str) -> bool, it: T) -> CallIs {
         self.count += 1;
-        let taken = |id: &str, all: &Self| {
-            all.open.contains_key(id) || all.answered.contains_key(&hash(id.as_bytes()))
-        };
-        if !taken(id, self) && plain(id) {
+        if !self.is_taken(id) && plain(id) {
             self.renamed.remove(id);
             self.open.insert(id.into(), (self.count, it));
             return CallIs::Fine;
         }
-        let clean: String =
-            id.chars().map(|it| if it.is_ascii_alphanumeric() || it == '-' { it } else { '_' }).take(40).collect();
+        let clean: String = id
+            .chars()
+            .map(|it| if it.is_ascii_alphanumeric() || it == '-' { it } else { '_' })
+            .take(40)
+            .collect();
         let clean = if clean.is_empty() { "call".to_owned() } else { clean };
-        let new = if taken(&clean, self) || !plain(&clean) {
-            (2..)
-                .map(|it: u32| format!("{clean}_{it}"))
-                .find(|it| !taken(it, self))
-                .unwrap_or_default()
-        } else {
-            clean
-        };
+        let new = if self.is_taken(&clean) || !plain(&clean) { self.another(&clean) } else { clean };
         self.renamed.insert(id.into(), new.clone());
         self.open.insert(new.as_str().into(), (self.count, it));
         CallIs::Renamed(new)
+    }
+
+    fn is_taken(&self, id: &str) -> bool {
+        self.open.contains_key(id) || self.answered.contains_key(&hash(id.as_bytes()))
+    }
+
+    /// An id like this one that no call has.
+    pub(crate) fn another(&self, id: &str) -> String {
+        (2..).map(|it: u32| format!("{id}_{it}")).find(|it| !self.is_taken(it)).unwrap_or_default()
+    }
+
+    /// A call of this id was made for a result.
+    pub(crate) fn answered(&mut self, id: &str) {
+        self.answered.insert(hash(id.as_bytes()), 0);
     }
 
     /// A result for `id`; `text` is what it says.
@@ -99,7 +106,10 @@ impl<T> Pairs<T> {
 }
 
 /// A list without some of its elements: the stretches that go, commas among them. Nothing if all go.
-pub(crate) fn removals(elements: &[std::ops::Range<u64>], gone: &BTreeSet<usize>) -> Option<Vec<std::ops::Range<u64>>> {
+pub(crate) fn removals(
+    elements: &[std::ops::Range<u64>],
+    gone: &BTreeSet<usize>,
+) -> Option<Vec<std::ops::Range<u64>>> {
     let last = (0..elements.len()).rev().find(|it| !gone.contains(it))?;
     let mut out = Vec::new();
     for &it in gone {
@@ -137,9 +147,8 @@ mod tests {
     #[test]
     fn elements_go_with_their_commas() {
         let text = "[a, b ,c,d]";
-        let all: Vec<_> = ["a", "b", "c", "d"]
-            .map(|it| text.find(it).map(|at| at as u64..at as u64 + 1).unwrap())
-            .into();
+        let all: Vec<_> =
+            ["a", "b", "c", "d"].map(|it| text.find(it).map(|at| at as u64..at as u64 + 1).unwrap()).into();
         for (gone, left) in [
             (vec![0], "[b ,c,d]"),
             (vec![1, 2], "[a, d]"),
