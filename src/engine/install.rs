@@ -58,6 +58,9 @@ pub(super) struct Mark {
     pub(super) over: Vec<(u64, u64)>,
 }
 
+/// How [`Applied`] names a session that was mended where it stands.
+pub(super) const REPAIRED: &str = "repair";
+
 /// Where a session lies.
 pub(super) enum Place {
     File(PathBuf),

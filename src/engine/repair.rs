@@ -5,7 +5,7 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-use super::install::{Mark, Place, agent_of};
+use super::install::{Mark, Place, REPAIRED, agent_of};
 use super::restore::{Done, changed};
 use super::{Engine, Opened, SessionRef, archive, session_info};
 use crate::agents::Database;
@@ -16,9 +16,6 @@ use crate::store::{Applied, Batch, Body, Compaction, Digest, Handle, NewCompacti
 use history::error::{Error, Kind, Result};
 use sessions::repair::{Repair, repair};
 use sessions::{self, Format, Memory, Source};
-
-/// How [`Applied`] names a session that was mended where it stands.
-pub(super) const MODE: &str = "repair";
 
 /// Up to this size the mended session is also read as a whole, and judged as its API would.
 const JUDGED: u64 = 64 << 20;
@@ -151,7 +148,7 @@ impl Engine {
         let applied = Applied {
             path: Some(output.clone()),
             session: None,
-            mode: MODE.to_owned(),
+            mode: REPAIRED.to_owned(),
             fingerprint: serde_json::to_string(&mark).unwrap_or_default(),
         };
         self.store.finish(scope, &compaction, &applied)?;
@@ -193,7 +190,7 @@ impl Engine {
             at: self.now,
             originals: std::iter::once(archive::whole(opened, 0)).chain(taken).collect(),
             compaction: Some(NewCompaction {
-                profile: MODE.to_owned(),
+                profile: REPAIRED.to_owned(),
                 trigger: "manual".to_owned(),
                 ..NewCompaction::default()
             }),

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::install::{Mark, Place, agent_of, compacted_mark};
+use super::install::{Mark, Place, REPAIRED, agent_of, compacted_mark};
 use super::open::{LOOKED_THROUGH, open_database, open_path};
 use super::{Engine, Opened};
 use crate::agents::reach::{self, Job, Way};
@@ -129,7 +129,7 @@ impl Engine {
         let format = Format::named(&compaction.session.format)?;
         let done = match applied.mode.as_str() {
             // The original may be one that cannot be read.
-            super::repair::MODE => self.undo_repair(&scope, &compaction, &mark)?,
+            REPAIRED => self.undo_repair(&scope, &compaction, &mark)?,
             _ => {
                 let original = compaction.original.as_ref().ok_or_else(|| {
                     Error::new(Kind::Store, "undoing: expected the original in the archive, found none")

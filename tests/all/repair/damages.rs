@@ -82,12 +82,6 @@ impl Lines {
     }
 }
 
-impl Made {
-    fn also(self, also: &[Damage]) -> Option<Self> {
-        Some(Self { also: also.to_vec(), ..self })
-    }
-}
-
 fn lost(lines: usize, made: Option<Made>) -> Option<Made> {
     made.map(|it| Made { lost: lines, ..it })
 }
