@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let config = Config::load(Environment::of_process())?;
     let mut ask = Ask::new(config.profile("epitome")?);
-    ask.budget = Some(Amount::Tokens(2_000));
+    ask.options.budget = Some(Amount::Tokens(2_000));
     let engine = Engine::new(config, 0)?;
     let mut messages: Vec<Value> = Vec::new();
     for turn in 0..12 {

@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (from, to) = (arguments.next().ok_or("from which file?")?, arguments.next().ok_or("to which file?")?);
     let config = Config::load(Environment::of_process())?;
     let mut ask = Ask::new(config.profile("epitome")?);
-    ask.budget = Some(Amount::Share(0.25));
+    ask.options.budget = Some(Amount::Share(0.25));
     ask.to = To::File(to.into());
     let engine = Engine::new(config, 0)?;
     let session = engine.open(&SessionRef::Named(from), None, None)?;

@@ -35,11 +35,8 @@ impl Bench {
         config.store = StoreAt::Nowhere;
         let engine = Engine::even_without_store(config, 1_780_000_000_000)?;
         let ask = |name: &&str| {
-            epitome::profiles::built_in(name).map(|it| Ask {
-                to: To::Bytes,
-                budget: Some(Amount::Share(0.5)),
-                ..Ask::new(it)
-            })
+            epitome::profiles::built_in(name)
+                .map(|it| Ask { to: To::Bytes, ..Ask::new(it).with_budget(Amount::Share(0.5)) })
         };
         let asks = PROFILES.iter().map(ask).collect::<epitome::history::error::Result<_>>()?;
         Ok(Self { engine, asks })

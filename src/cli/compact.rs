@@ -1,54 +1,27 @@
 //! `epitome compact`.
 
 use clap::Args;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use serde::Serialize;
+use serde_json::{Map, Value};
 use std::io::{IsTerminal, Read, Write};
 use std::sync::Arc;
 
 use super::Screen;
-use super::common::{Common, amount, wire};
+use super::common::{Common, wire};
 use super::handoff::agent;
 use super::paint::size;
 use crate::agents::reach::quoted;
 use crate::answers::{CompactAnswer, LostInfo, Next, Status};
 use crate::config::{Choice, Said};
-use crate::engine::{Ask, CompactOutcome, Compacted, Edit, Engine, MinKept, Opened, To, words};
+use crate::engine::{Ask, CompactOptions, CompactOutcome, Compacted, Edit, Engine, Opened, To, words};
 use crate::llm::run::{Progress, Watch};
 use crate::terminal::{Form, visible};
-use compaction::plan::Cause;
-use compaction::profile::Style;
 use history::error::{Error, Kind, Result};
 use sessions::Format;
-
-/// The values of `--style`, each with its help.
-const STYLES: [(&str, &str); 3] = [
-    ("brief", "Pinned facts and one line for the rest"),
-    ("detailed", "Everything that fits"),
-    ("technical", "Files, commands, errors and identifiers first"),
-];
-
-/// The values of `--trigger`, each with its help.
-const CAUSES: [(&str, &str); 3] = [
-    ("manual", "Somebody asked for it"),
-    ("auto", "The context filled up"),
-    ("overflow", "The model refused the input as too long"),
-];
-
-/// One of these values, read by the name that it has in JSON.
-fn one_of<T>(values: &'static [(&str, &str)]) -> impl TypedValueParser<Value = T>
-where
-    T: serde::de::DeserializeOwned + Clone + Send + Sync + 'static,
-{
-    let values = values.iter().map(|(name, help)| PossibleValue::new(name).help(help));
-    PossibleValuesParser::new(values).try_map(|it| serde_json::from_value(it.into()))
-}
 
 /// Arguments of `compact`.
 #[derive(Debug, Args)]
 pub struct CompactArgs {
-    /// What the messages may have afterwards: tokens, or percent of now
-    #[arg(long, value_name = "TOKENS|PERCENT%", allow_hyphen_values = true)]
-    budget: Option<String>,
     /// Write the compacted session here (- for standard output)
     #[arg(long, short, value_name = "FILE|-")]
     out: Option<String>,
@@ -57,15 +30,8 @@ pub struct CompactArgs {
     apply: bool,
     #[command(flatten)]
     common: Common,
-    /// How much of the end stays word for word: tokens, or a share
-    #[arg(long, value_name = "SHARE|TOKENS", allow_hyphen_values = true)]
-    keep: Option<String>,
-    /// What the summary should look at
-    #[arg(long, value_name = "TEXT")]
-    focus: Option<String>,
-    /// How deep the summary goes
-    #[arg(long, value_parser = one_of::<Style>(&STYLES), default_value = "detailed")]
-    style: Style,
+    #[command(flatten)]
+    pub(super) options: CompactOptions,
     /// Who writes the summary: offline, host, auto, anthropic, openai, gemini, openai-compatible; with a model as NAME/MODEL
     #[arg(long, value_name = "NAME")]
     summarizer: Option<String>,
@@ -84,18 +50,6 @@ pub struct CompactArgs {
     /// Open the summary in $EDITOR before it is used
     #[arg(long)]
     edit: bool,
-    /// Files that the profile puts back come from disk as they are now, not as they were last read
-    #[arg(long)]
-    files_from_disk: bool,
-    /// A fact to carry word for word; may be repeated
-    #[arg(long, value_name = "TEXT")]
-    pin: Vec<String>,
-    /// Obey the profile's own trigger, switches and cool-down
-    #[arg(long)]
-    pub(super) auto: bool,
-    /// Why it runs; selects a profile's emergency paths [default: auto with --auto, else manual]
-    #[arg(long, value_parser = one_of::<Cause>(&CAUSES))]
-    trigger: Option<Cause>,
     /// With --auto: what comes next, tokens or a file to count
     #[arg(long, value_name = "TOKENS|FILE")]
     next: Option<String>,
@@ -103,28 +57,15 @@ pub struct CompactArgs {
     /// another agent (claude-code, codex, gemini-cli, opencode)
     #[arg(long = "as", value_name = "FORMAT")]
     messages_as: Option<String>,
-    /// Refuse to keep less than this share of the facts: 0.9, 90%, or of classes U=0.95,F=0.9
-    #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
-    min_kept: Option<String>,
 }
 
 pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut ask = arguments.common.ask(&engine.config)?;
-    ask.budget = amount("--budget", arguments.budget.as_deref())?;
-    ask.keep = amount("--keep", arguments.keep.as_deref())?;
-    ask.focus.clone_from(&arguments.focus);
-    ask.style = arguments.style;
-    ask.pins.clone_from(&arguments.pin);
-    ask.auto = arguments.auto;
-    ask.cause = arguments.trigger.unwrap_or(if ask.auto { Cause::Auto } else { Cause::Manual });
+    ask.options.clone_from(&arguments.options);
     ask.next = arguments.next.as_deref().map(super::estimate::next).transpose()?;
     let carried = arguments.messages_as.as_deref().filter(|_| arguments.apply).map(agent).transpose()?;
     if carried.is_none() {
         ask.messages_as = wire(arguments.messages_as.as_deref())?;
-    }
-    if let Some(text) = &arguments.min_kept {
-        ask.min_kept = MinKept::parse(text)
-            .map_err(|error| Error::new(Kind::Arguments, format!("--min-kept: {}", error.detail())))?;
     }
     let to = match arguments.out.as_deref() {
         _ if arguments.apply => Some(carried.map_or(To::Session, To::Agent)),
@@ -141,7 +82,6 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
     let unsaid = if screen.json && !arguments.dry_run { To::Bytes } else { To::Plan };
     ask.to = to.unwrap_or(unsaid);
     ask.trusted = true;
-    ask.from_disk = arguments.files_from_disk;
     (ask.summarizer, ask.endpoint) = summarizer(engine, arguments)?;
     ask.dry = arguments.dry_run;
     ask.watch = watch(screen.quiet);
@@ -185,30 +125,18 @@ fn said_before(arguments: &CompactArgs) -> Result<()> {
     let said = [
         ("SESSION", common.session.is_some()),
         ("--profile", common.profile.is_some()),
-        ("--model", common.model.is_some()),
-        ("--window", common.window.is_some()),
-        ("--overhead", common.overhead.is_some()),
-        ("--tokenizer", common.tokenizer.is_some()),
         ("--agent", common.agent.is_some()),
         ("--format", common.format.is_some()),
-        ("--budget", arguments.budget.is_some()),
-        ("--keep", arguments.keep.is_some()),
-        ("--focus", arguments.focus.is_some()),
-        ("--style", arguments.style != Style::default()),
         ("--summarizer", arguments.summarizer.is_some() && !host),
         ("--base-url", arguments.base_url.is_some()),
         ("--dry-run", arguments.dry_run),
         ("--edit", arguments.edit),
-        ("--files-from-disk", arguments.files_from_disk),
-        ("--pin", !arguments.pin.is_empty()),
-        ("--auto", arguments.auto),
-        ("--trigger", arguments.trigger.is_some()),
         ("--next", arguments.next.is_some()),
         // With --apply it names the agent that the result goes to.
         ("--as", arguments.messages_as.is_some() && !arguments.apply),
-        ("--min-kept", arguments.min_kept.is_some()),
     ];
-    let found: Vec<&str> = said.into_iter().filter(|it| it.1).map(|it| it.0).collect();
+    let said = said.into_iter().filter(|it| it.1).map(|it| it.0.to_owned());
+    let found: Vec<String> = said.chain(set(&common.counting)).chain(set(&arguments.options)).collect();
     if found.is_empty() {
         return Ok(());
     }
@@ -218,6 +146,17 @@ fn said_before(arguments: &CompactArgs) -> Result<()> {
         found.join(", ")
     );
     Err(Error::new(Kind::Arguments, what))
+}
+
+/// The options that are not as they are without being named.
+fn set<T: Serialize + Default>(options: &T) -> Vec<String> {
+    let fields = |it: &T| match serde_json::to_value(it) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    };
+    let unset = fields(&T::default());
+    let named = fields(options).into_iter().filter(|(name, value)| unset.get(name) != Some(value));
+    named.map(|(name, _)| format!("--{}", name.replace('_', "-"))).collect()
 }
 
 /// `--summarizer NAME[/MODEL]` and `--base-url`, or whom the configuration names.

@@ -9,6 +9,7 @@ use super::paint::{size, table};
 use crate::answers::EstimateAnswer;
 use crate::config::{Choice, Said};
 use crate::engine::Engine;
+use crate::engine::values::tokens;
 use history::error::{Error, Kind, Result};
 use tokens::Estimator;
 
@@ -38,7 +39,7 @@ pub(super) fn run(engine: &Engine, arguments: &EstimateArgs, screen: &mut Screen
         &arguments.common.session(),
         arguments.common.format()?,
         arguments.common.agent.as_deref(),
-        ask.tokenizer,
+        ask.tokenizer(),
     )?;
     let answer = match arguments.method.as_deref() {
         None | Some("auto") => engine.estimate(&opened, &ask, next)?,
@@ -83,7 +84,7 @@ fn counter(how: &str) -> Result<(Choice, Option<String>)> {
 
 /// `--next`: a number of tokens, or a file to count.
 pub(super) fn next(text: &str) -> Result<u64> {
-    if let Ok(tokens) = super::common::tokens(text) {
+    if let Ok(tokens) = tokens(text) {
         return Ok(tokens);
     }
     let bytes = std::fs::read(Path::new(text)).map_err(|error| {

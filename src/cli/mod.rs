@@ -68,7 +68,7 @@ pub fn run(arguments: Arguments, mut config: Config, paint: Paint, out: &mut dyn
         _ => {}
     }
     // Meanwhile the store is opened and the session read. What runs by itself mostly has nothing to do.
-    if matches!(&arguments.command, Some(Command::Compact(it)) if !it.auto) {
+    if matches!(&arguments.command, Some(Command::Compact(it)) if !it.options.auto) {
         // Without a thread it is done when it is needed.
         let _ = std::thread::Builder::new().spawn(facts::prepare);
     }

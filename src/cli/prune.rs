@@ -3,7 +3,7 @@
 use super::Screen;
 use super::common::{Common, wire};
 use super::paint::{size, table};
-use crate::engine::{Engine, To};
+use crate::engine::{Engine, PruneOptions, To};
 use clap::Args;
 use history::error::Result;
 use std::path::PathBuf;
@@ -13,15 +13,8 @@ use std::path::PathBuf;
 pub struct PruneArgs {
     #[command(flatten)]
     common: Common,
-    /// The newest outputs that stay, in tokens
-    #[arg(long, value_name = "TOKENS", value_parser = super::common::tokens)]
-    protect: Option<u64>,
-    /// Tools whose outputs stay
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    exclude_tools: Vec<String>,
-    /// Only the outputs of these calls
-    #[arg(long, value_name = "IDS", value_delimiter = ',')]
-    only: Vec<String>,
+    #[command(flatten)]
+    options: PruneOptions,
     /// Obey the profile's own trigger
     #[arg(long)]
     auto: bool,
@@ -38,10 +31,8 @@ pub struct PruneArgs {
 
 pub(super) fn run(engine: &Engine, arguments: &PruneArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut ask = arguments.common.ask(&engine.config)?;
-    ask.protect = arguments.protect;
-    ask.exclude_tools.clone_from(&arguments.exclude_tools);
-    ask.only.clone_from(&arguments.only);
-    ask.auto = arguments.auto;
+    ask.prune.clone_from(&arguments.options);
+    ask.options.auto = arguments.auto;
     ask.messages_as = wire(arguments.messages_as.as_deref())?;
     if let Some(path) = &arguments.out {
         ask.to = To::File(path.clone());

@@ -1,8 +1,8 @@
 //! `epitome report`.
 
 use super::Screen;
-use super::common::{Common, amount};
-use crate::engine::Engine;
+use super::common::Common;
+use crate::engine::{Amount, Engine};
 use clap::Args;
 use history::error::Result;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ pub struct ReportArgs {
     common: Common,
     /// What the messages may have afterwards: tokens, or percent of now
     #[arg(long, value_name = "TOKENS|PERCENT%", allow_hyphen_values = true)]
-    budget: Option<String>,
+    budget: Option<Amount>,
     /// Where the page is written (- for standard output)
     #[arg(long, short, value_name = "FILE.html", default_value = "epitome-report.html")]
     out: PathBuf,
@@ -22,7 +22,7 @@ pub struct ReportArgs {
 
 pub(super) fn run(engine: &Engine, arguments: &ReportArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut ask = arguments.common.ask(&engine.config)?;
-    ask.budget = amount("--budget", arguments.budget.as_deref())?;
+    ask.options.budget = arguments.budget;
     let opened = engine.open(
         &arguments.common.session(),
         arguments.common.format()?,

@@ -1,9 +1,9 @@
 //! `epitome split`.
 
 use super::Screen;
-use super::common::{Common, amount};
+use super::common::Common;
 use super::paint::size;
-use crate::engine::Engine;
+use crate::engine::{Amount, Engine};
 use clap::Args;
 use history::error::Result;
 
@@ -14,12 +14,12 @@ pub struct SplitArgs {
     common: Common,
     /// How much of the end stays: tokens, or a share such as 30%
     #[arg(long, value_name = "SHARE|TOKENS", allow_hyphen_values = true)]
-    keep: Option<String>,
+    keep: Option<Amount>,
 }
 
 pub(super) fn run(engine: &Engine, arguments: &SplitArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut ask = arguments.common.ask(&engine.config)?;
-    ask.keep = amount("--keep", arguments.keep.as_deref())?;
+    ask.options.keep = arguments.keep;
     let opened = engine.open(
         &arguments.common.session(),
         arguments.common.format()?,

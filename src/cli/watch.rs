@@ -51,7 +51,7 @@ pub(super) fn run(engine: &Engine, arguments: &WatchArgs, screen: &mut Screen<'_
         let once = named == SessionRef::Named("-".to_owned());
         let opened = match once {
             true => engine.open(&named, format, agent)?,
-            false => engine.open_measured(&named, format, agent, ask.tokenizer)?,
+            false => engine.open_measured(&named, format, agent, ask.tokenizer())?,
         };
         let id = opened.session.history.meta.session.as_deref().unwrap_or_default().to_owned();
         let state = (id.clone(), opened.source.len());

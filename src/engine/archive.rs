@@ -85,7 +85,7 @@ impl Engine {
             originals: std::iter::once(whole).chain(parts).chain(turns).collect(),
             compaction: Some(NewCompaction {
                 profile: ask.profile.name.clone(),
-                trigger: ask.cause.name().to_owned(),
+                trigger: ask.cause().name().to_owned(),
                 tokens_before: plan.tokens_before,
                 tokens_after,
                 summary: summary.unwrap_or_default().to_owned(),

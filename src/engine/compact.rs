@@ -61,7 +61,7 @@ impl Engine {
             return compacted;
         }
         let mut warnings = Vec::new();
-        if (ask.auto || matches!(ended, Event::Compacted { .. }))
+        if (ask.options.auto || matches!(ended, Event::Compacted { .. }))
             && let Err(error) =
                 self.count_failure(&opened.session.history, matches!(ended, Event::Failed { .. }))
         {
@@ -88,7 +88,9 @@ impl Engine {
         begun: Option<&OnceCell<Event>>,
     ) -> Result<Compacted> {
         let whole = &opened.session.history;
-        let ask = &Ask { pins: self.pins(whole, &ask.pins)?, ..ask.clone() };
+        let mut ask = ask.clone();
+        ask.options.pin = self.pins(whole, &ask.options.pin)?;
+        let ask = &ask;
         let base = heard.map(|it| {
             let messages = whole.messages().iter().take(it.count()).cloned().collect();
             History::new(messages, whole.meta.clone())
@@ -149,16 +151,17 @@ impl Engine {
                 attempt.outcome.orphans
             ));
         }
-        let missed = ask.min_kept.missed(&attempt.score);
-        if !missed.is_empty() {
-            let lost = ask.min_kept.lost(&attempt.score);
+        if let Some(min_kept) = &ask.options.min_kept
+            && let Some(missed) = min_kept.missed(&attempt.score)
+        {
+            let lost = min_kept.lost(&attempt.score);
             let budget_needed =
                 self.budget_that_keeps(measured, ask, attempt.outcome.tokens, &handle, &known);
             let remedy = match budget_needed {
                 Some(tokens) => format!("--budget {tokens} would keep it"),
                 None => "no budget below the whole would keep it".to_owned(),
             };
-            let reason = format!("this would keep {}; {remedy}", missed.join(", "));
+            let reason = format!("this would keep {missed}; {remedy}");
             let attempt = Box::new(attempt);
             return rejected(Rejection::LostTooMuch { attempt, reason, lost, budget_needed });
         }
@@ -309,7 +312,7 @@ fn about(opened: &Opened, ask: &Ask, measured: &Measured<'_>, plan: &Plan) -> Ab
         session: session_info(opened),
         profile: ask.profile.name.clone(),
         native: ask.profile.native.clone(),
-        cause: ask.cause,
+        cause: ask.cause(),
         tokens: counted.map(|it| measured.counter.message(it)).sum(),
         planned_tokens: measured.tokens,
         overhead: measured.overhead,

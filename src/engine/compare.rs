@@ -22,7 +22,8 @@ impl Engine {
         let mut rows: Vec<CompareRow> = Vec::new();
         let mut tokens_before = 0;
         for (number, profile) in profiles.iter().enumerate() {
-            let ask = Ask { profile: profile.clone(), auto: false, to: To::Plan, ..ask.clone() };
+            let mut ask = Ask { profile: profile.clone(), to: To::Plan, ..ask.clone() };
+            ask.options.auto = false;
             let mut row = self.row(opened, &ask)?;
             tokens_before = row.tokens_before;
             let alike = rows.iter().position(|it| it.repeats(&row));
@@ -37,7 +38,9 @@ impl Engine {
     }
 
     fn row(&self, opened: &Opened, ask: &Ask) -> Result<CompareRow> {
-        let honoured = self.honoured(&Ask { auto: true, ..ask.clone() });
+        let mut when_due = ask.clone();
+        when_due.options.auto = true;
+        let honoured = self.honoured(&when_due);
         let measured = self.measure(&opened.session, ask);
         let verdict = plan::verdict(
             measured.history,

@@ -125,7 +125,7 @@ impl Engine {
     ) -> Result<EstimateAnswer> {
         let mut answer = self.estimate(opened, ask, next)?;
         let history = &opened.session.history;
-        let model = ask.model.as_deref().or(history.meta.model.as_deref());
+        let model = ask.counting.model.as_deref().or(history.meta.model.as_deref());
         let maker = model.and_then(Summarizers::maker);
         let choice = match choice {
             Choice::Auto => maker.clone().unwrap_or(Choice::Auto),

@@ -100,7 +100,7 @@ impl Engine {
         let info = session_info(opened);
         Event::Started {
             profile: ask.profile.name.clone(),
-            trigger: ask.cause.name().to_owned(),
+            trigger: ask.cause().name().to_owned(),
             session: info.id.or(info.path),
             tokens: measured.tokens,
             percent,

@@ -1,6 +1,8 @@
 //! The gate: what a compaction must keep of the facts, and what a refusal says.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
 use std::sync::OnceLock;
 
 use super::Amount;
@@ -10,41 +12,21 @@ use history::History;
 use history::error::{Error, Kind, Result};
 use history::parallel;
 use score::{self, Class, Loss, Probe, Score};
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 
 /// How much of the facts must be kept, 0 to 1: of all by weight, and of single classes.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct MinKept {
     /// Of all.
-    #[serde(default, rename = "min_kept")]
     pub all: Option<f64>,
-    #[serde(default, rename = "min_kept_of", serialize_with = "by_letter", deserialize_with = "of_letters")]
     pub classes: BTreeMap<Class, f64>,
 }
 
-fn by_letter<S: Serializer>(
-    classes: &BTreeMap<Class, f64>,
-    serializer: S,
-) -> std::result::Result<S::Ok, S::Error> {
-    serializer.collect_map(classes.iter().map(|(class, least)| (class.letter(), least)))
-}
+impl FromStr for MinKept {
+    type Err = Error;
 
-/// A class that is not known is an error: its bound would be passed silently.
-fn of_letters<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> std::result::Result<BTreeMap<Class, f64>, D::Error> {
-    let class = |(letter, least): (String, f64)| {
-        let known = Class::ALL.into_iter().find(|it| it.letter() == letter);
-        let wrong = || D::Error::custom(format!("expected a class of facts, found {letter:?}"));
-        known.map(|it| (it, least)).ok_or_else(wrong)
-    };
-    BTreeMap::deserialize(deserializer)?.into_iter().map(class).collect()
-}
-
-impl MinKept {
     /// Reads `0.9`, `90%`, `U=0.95,F=0.9`, or both: `0.9,U=1`.
-    pub fn parse(text: &str) -> Result<Self> {
+    fn from_str(text: &str) -> Result<Self> {
         let wrong = |found: &str| {
             let letters: Vec<&str> = Class::ALL.iter().map(|it| it.letter()).collect();
             let what = format!(
@@ -53,7 +35,7 @@ impl MinKept {
             );
             Error::new(Kind::Arguments, what)
         };
-        let share = |text: &str| match Amount::parse(text) {
+        let share = |text: &str| match text.parse() {
             Ok(Amount::Share(share)) => Ok(share),
             // `1` is a count elsewhere; here it can only mean all.
             Ok(Amount::Tokens(1)) => Ok(1.0),
@@ -72,9 +54,25 @@ impl MinKept {
         }
         Ok(out)
     }
+}
 
-    /// What a score falls short of, in words; nothing if it passes.
-    pub(super) fn missed(&self, score: &Score) -> Vec<String> {
+impl fmt::Display for MinKept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let classes = self.classes.iter().map(|(class, least)| format!("{}={least}", class.letter()));
+        let parts: Vec<String> = self.all.iter().map(f64::to_string).chain(classes).collect();
+        f.write_str(&parts.join(","))
+    }
+}
+
+impl Serialize for MinKept {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl MinKept {
+    /// What a score falls short of, in words, if it does.
+    pub(super) fn missed(&self, score: &Score) -> Option<String> {
         let short = |name: &str, kept: Option<f64>, least: f64| {
             let kept = kept.filter(|it| *it < least)?;
             // Rounded down: 89.9 % must not be called 90.
@@ -88,7 +86,8 @@ impl MinKept {
         let of_class = |(class, least): (&Class, &f64)| {
             short(class.name(), score.classes.get(class).and_then(score::Tally::share), *least)
         };
-        all.into_iter().chain(self.classes.iter().filter_map(of_class)).collect()
+        let missed: Vec<String> = all.into_iter().chain(self.classes.iter().filter_map(of_class)).collect();
+        (!missed.is_empty()).then(|| missed.join(", "))
     }
 
     /// Whether a loss counts for what was asked.
@@ -144,12 +143,12 @@ mod tests {
 
     #[test]
     fn reads_shares_of_all_and_of_classes() {
-        assert_eq!(MinKept::parse("90%").unwrap(), MinKept { all: Some(0.9), ..MinKept::default() });
-        let both = MinKept::parse("0.8, u=1,F=0.9").unwrap();
+        assert_eq!("90%".parse::<MinKept>().unwrap(), MinKept { all: Some(0.9), ..MinKept::default() });
+        let both = "0.8, u=1,F=0.9".parse::<MinKept>().unwrap();
         assert_eq!(both.all, Some(0.8));
         assert_eq!(both.classes, BTreeMap::from([(Class::UserRule, 1.0), (Class::File, 0.9)]));
         for wrong in ["", "2", "U", "Z=0.9", "U=0", "U=1.5", "0.9,,"] {
-            assert_eq!(MinKept::parse(wrong).unwrap_err().kind(), Kind::Arguments, "{wrong}");
+            assert_eq!(wrong.parse::<MinKept>().unwrap_err().kind(), Kind::Arguments, "{wrong}");
         }
     }
 }

@@ -36,12 +36,12 @@ impl Engine {
     ) -> Option<u64> {
         let budgets = [5, 10, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90].map(|it| measured.tokens * it / 100);
         budgets.into_iter().filter(|it| *it > refused).find(|budget| {
-            let ask = Ask { budget: Some(Amount::Tokens(*budget)), ..ask.clone() };
+            let ask = ask.with_budget(Amount::Tokens(*budget));
             let plan = self.plan(measured, &ask, None);
             plan.act
-                && self
-                    .make(measured, &ask, plan, handle, known)
-                    .is_ok_and(|it| ask.min_kept.missed(&it.score).is_empty())
+                && self.make(measured, &ask, plan, handle, known).is_ok_and(|it| {
+                    ask.options.min_kept.as_ref().is_none_or(|least| least.missed(&it.score).is_none())
+                })
         })
     }
 
@@ -64,7 +64,7 @@ impl Engine {
         let apply = |plan: &Plan, summary: Option<&str>| {
             let applied = plan::apply(measured.whole(), &measured.counter, &ask.profile, plan, summary);
             applied.map(|mut it| {
-                it.history.meta.automatic = ask.cause != Cause::Manual;
+                it.history.meta.automatic = ask.cause() != Cause::Manual;
                 it
             })
         };
@@ -133,8 +133,8 @@ impl Engine {
         let Some(need) = &plan.need else { return String::new() };
         let frame = measured.counter.text(&Text::new(format!("{}{}", step.before, step.after)));
         let known = self.recalled(measured.history, ask);
-        let known = known.iter().filter(|it| !ask.pins.contains(it));
-        let pins: Vec<String> = ask.pins.iter().chain(known).cloned().collect();
+        let known = known.iter().filter(|it| !ask.options.pin.contains(it));
+        let pins: Vec<String> = ask.options.pin.iter().chain(known).cloned().collect();
         let cleared: Vec<usize> = plan
             .ops
             .iter()
@@ -145,8 +145,8 @@ impl Engine {
             cleared: &cleared,
             spec: &step.summary,
             budget: need.budget.saturating_sub(frame + 8),
-            style: ask.style,
-            focus: ask.focus.as_deref(),
+            style: ask.options.style,
+            focus: ask.options.focus.as_deref(),
             pins: &pins,
             header,
         };

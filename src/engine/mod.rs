@@ -35,6 +35,7 @@ mod spending;
 mod split;
 pub mod statusline;
 mod summarize;
+pub(crate) mod values;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -56,7 +57,7 @@ pub use gate::{Known, MinKept};
 pub use install::Installed;
 pub use make::Attempt;
 pub use open::{Opened, SessionRef};
-pub use options::{Amount, Ask, Edit, Editor, To};
+pub use options::{Amount, Ask, CompactOptions, Counting, Edit, Editor, PruneOptions, To};
 pub use repair::RepairTo;
 pub use restore::Kept;
 pub use scorecard::Subject;
@@ -150,20 +151,20 @@ impl Engine {
         ask: &'a Ask,
         compacted: Option<u64>,
     ) -> Measured<'a> {
-        let model = ask.model.as_deref().or(history.meta.model.as_deref());
+        let model = ask.counting.model.as_deref().or(history.meta.model.as_deref());
         let known = model.and_then(tokens::window);
         let configured = model.and_then(|it| self.config.model_window(&history.meta, it));
-        let known_overhead = ask.overhead.or_else(|| self.overhead_before(history));
-        let counter = TokenCounter::for_model(history, model, ask.tokenizer, known_overhead);
+        let known_overhead = ask.counting.overhead.or_else(|| self.overhead_before(history));
+        let counter = TokenCounter::for_model(history, model, ask.tokenizer(), known_overhead);
         let (mut tokens, mut overhead) = (0, counter.overhead());
         for (message, size) in history.messages().iter().zip(counter.messages(history.messages())) {
             *if compaction::plan::counts(message) { &mut tokens } else { &mut overhead } += size;
         }
-        let given = ask.window.or(configured).filter(|it| *it > 0);
+        let given = ask.counting.window.or(configured).filter(|it| *it > 0);
         let told = history.meta.window.filter(|it| WINDOWS.contains(it));
         let given = given.or(told);
         // What the session's own model was sent, its window takes.
-        let own = ask.model.is_none();
+        let own = ask.counting.model.is_none();
         let seen = counter.reported().map(|it| it.1).max(compacted.filter(|it| *it <= Usage::MOST));
         let seen = seen.filter(|seen| own && given.is_none() && known.is_some_and(|it| it.context < *seen));
         let inferred = seen.map(tokens::at_least);
@@ -193,7 +194,7 @@ impl Engine {
     /// The same ask; when it obeys the profile's own trigger, as the agent's own settings would have the profile.
     fn honoured(&self, ask: &Ask) -> Ask {
         let mut ask = ask.clone();
-        if ask.auto {
+        if ask.options.auto {
             ask.profile = ask.profile.honouring(&|from| self.config.agent_setting(from));
         }
         ask
@@ -201,7 +202,7 @@ impl Engine {
 
     /// The session's project, if files may be read from it: somebody asked for that, and works there.
     fn project_on_disk(&self, history: &History, ask: &Ask) -> Option<PathBuf> {
-        let project = history.meta.cwd.as_deref().filter(|_| ask.from_disk)?;
+        let project = history.meta.cwd.as_deref().filter(|_| ask.options.files_from_disk)?;
         let project = std::fs::canonicalize(project).ok()?;
         // Who made the session file must not say which folder of this machine is read.
         let here = std::fs::canonicalize(&self.config.agents.cwd).ok()?;
@@ -212,7 +213,7 @@ impl Engine {
     /// for that it would not say.
     fn snapshot(&self, history: &History, ask: &Ask) -> Option<(String, usize)> {
         let wanted = |it: &Pass| matches!(it, Pass::Summarize(it) if it.snapshot.is_some());
-        let asked = !ask.pins.is_empty() || ask.focus.is_some() || ask.edit.is_some();
+        let asked = !ask.options.pin.is_empty() || ask.options.focus.is_some() || ask.edit.is_some();
         if asked || !ask.profile.passes.iter().any(wanted) {
             return None;
         }
@@ -277,13 +278,13 @@ impl Engine {
         with(&Request {
             profile: &ask.profile,
             prune_only,
-            auto: ask.auto,
-            budget: ask.budget.map(|it| it.of(measured.tokens)),
-            keep: ask.keep.map(|it| it.of(measured.tokens)),
+            auto: ask.options.auto,
+            budget: ask.options.budget.map(|it| it.of(measured.tokens)),
+            keep: ask.options.keep.map(|it| it.of(measured.tokens)),
             summary_tokens,
-            protect: ask.protect,
-            exclude_tools: &ask.exclude_tools,
-            only: &ask.only,
+            protect: ask.prune.protect_tokens,
+            exclude_tools: &ask.prune.exclude_tools,
+            only: &ask.prune.only,
             limits: measured.limits,
             snapshot: snapshot.as_ref().map(|(text, covers)| Snapshot { text, covers: *covers }),
             on_disk: project.as_ref().map(|_| &on_disk as &dyn Fn(&str) -> Option<String>),
@@ -306,7 +307,7 @@ impl Engine {
     fn moment(&self, history: &History, ask: &Ask) -> Moment {
         Moment {
             now: self.now,
-            cause: ask.cause,
+            cause: ask.cause(),
             last_run: self.last_compaction(history),
             failures: self.failures(history),
         }

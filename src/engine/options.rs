@@ -1,11 +1,20 @@
-//! What a caller can ask for: one struct, for the command line, MCP, the library, and what is kept between two calls. A new
-//! option is a field here, its use, and how each face reads it.
+//! What a caller can ask for: one struct for the command line, MCP, the library, and what is kept between two calls.
+//!
+//! A new option is a field with its attributes, and its use. The doc comment is the command line's help; the description in
+//! `schemars` is what a model pays for in every request, and is left empty where the name says enough. What MCP does not
+//! offer has `schemars(skip)`.
 
+use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::MinKept;
+use super::values::{field, tokens, window};
 use crate::config::{Choice, Said};
 use crate::llm::run::{Sampling, Watch};
 use compaction::plan::Cause;
@@ -15,16 +24,18 @@ use sessions::Format;
 use tokens::Tokenizer;
 
 /// A size: so many tokens, or a share of the messages.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Amount {
     Tokens(u64),
     /// Share of the messages' tokens, 0 to 1.
     Share(f64),
 }
 
-impl Amount {
+impl FromStr for Amount {
+    type Err = Error;
+
     /// Reads `4000`, `4k`, `20%` or `0.2`.
-    pub fn parse(text: &str) -> Result<Self> {
+    fn from_str(text: &str) -> Result<Self> {
         let wrong = || {
             let what = format!("expected tokens (4000, 4k) or a share (20%, 0.2), found {text:?}");
             Error::new(Kind::Arguments, what)
@@ -48,7 +59,26 @@ impl Amount {
         }
         share(text.parse::<f64>().map_err(|_| wrong())?)
     }
+}
 
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tokens(tokens) => write!(f, "{tokens}"),
+            // `1` would be a token.
+            Self::Share(1.0) => f.write_str("100%"),
+            Self::Share(share) => write!(f, "{share}"),
+        }
+    }
+}
+
+impl Serialize for Amount {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl Amount {
     /// In tokens, of so many.
     pub fn of(self, total: u64) -> u64 {
         match self {
@@ -56,6 +86,124 @@ impl Amount {
             Self::Share(share) => (total as f64 * share).floor() as u64,
         }
     }
+}
+
+/// The values of `--style`, each with its help.
+const STYLES: [(&str, &str); 3] = [
+    ("brief", "Pinned facts and one line for the rest"),
+    ("detailed", "Everything that fits"),
+    ("technical", "Files, commands, errors and identifiers first"),
+];
+
+/// The values of `--trigger`, each with its help.
+const CAUSES: [(&str, &str); 3] = [
+    ("manual", "Somebody asked for it"),
+    ("auto", "The context filled up"),
+    ("overflow", "The model refused the input as too long"),
+];
+
+/// One of these values, read by the name that it has in JSON.
+fn one_of<T>(values: &'static [(&str, &str)]) -> impl TypedValueParser<Value = T>
+where
+    T: serde::de::DeserializeOwned + Clone + Send + Sync + 'static,
+{
+    let values = values.iter().map(|(name, help)| PossibleValue::new(name).help(help));
+    PossibleValuesParser::new(values).try_map(|it| serde_json::from_value(it.into()))
+}
+
+/// For which model is counted, and how.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, Args, JsonSchema)]
+#[serde(default)]
+pub struct Counting {
+    /// The model to count for, instead of the session's
+    #[arg(long)]
+    #[serde(deserialize_with = "field::text")]
+    #[schemars(with = "String", description = "")]
+    pub model: Option<String>,
+    /// The model's context window, in tokens
+    #[arg(long, value_name = "TOKENS", value_parser = window, allow_hyphen_values = true)]
+    #[serde(deserialize_with = "field::window")]
+    #[schemars(with = "u64", description = "")]
+    pub window: Option<u64>,
+    /// Tokens of system prompt and tools of bare messages
+    #[arg(long, value_name = "TOKENS", value_parser = tokens, allow_hyphen_values = true)]
+    #[schemars(skip)]
+    pub overhead: Option<u64>,
+    /// auto, o200k, cl100k, chars4, bytes4, gemini-cli, gemini-cli@0.61, …
+    #[arg(long)]
+    #[serde(deserialize_with = "field::parsed")]
+    #[schemars(with = "String", description = "")]
+    pub tokenizer: Option<Tokenizer>,
+}
+
+/// What decides about a compaction besides its profile.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, Args, JsonSchema)]
+#[serde(default)]
+pub struct CompactOptions {
+    /// What the messages may have afterwards: tokens, or percent of now
+    #[arg(long, value_name = "TOKENS|PERCENT%", allow_hyphen_values = true)]
+    #[serde(deserialize_with = "field::parsed")]
+    #[schemars(with = "String", description = "Size after: 4000 or 20%.")]
+    pub budget: Option<Amount>,
+    /// How much of the end stays word for word: tokens, or a share
+    #[arg(long, value_name = "SHARE|TOKENS", allow_hyphen_values = true)]
+    #[serde(deserialize_with = "field::parsed")]
+    #[schemars(with = "String", description = "8000 or 30%.")]
+    pub keep: Option<Amount>,
+    /// What the summary should look at
+    #[arg(long, value_name = "TEXT")]
+    #[serde(deserialize_with = "field::text")]
+    #[schemars(with = "String", description = "Topic, or the next session's goal.")]
+    pub focus: Option<String>,
+    /// How deep the summary goes
+    #[arg(long, value_parser = one_of::<Style>(&STYLES), default_value = "detailed")]
+    #[serde(deserialize_with = "field::parsed_or_default")]
+    #[schemars(with = "String", description = "", extend("enum" = ["brief", "detailed", "technical"]))]
+    pub style: Style,
+    /// A fact to carry word for word; may be repeated
+    #[arg(long, value_name = "TEXT")]
+    #[serde(deserialize_with = "field::texts")]
+    #[schemars(description = "Facts kept verbatim.")]
+    pub pin: Vec<String>,
+    /// Obey the profile's own trigger, switches and cool-down
+    #[arg(long)]
+    #[serde(deserialize_with = "field::flag")]
+    #[schemars(description = "Only if due.")]
+    pub auto: bool,
+    /// Why it runs; selects a profile's emergency paths [default: auto with --auto, else manual]
+    #[arg(long, value_parser = one_of::<Cause>(&CAUSES))]
+    #[schemars(skip)]
+    pub trigger: Option<Cause>,
+    /// Refuse to keep less than this share of the facts: 0.9, 90%, or of classes U=0.95,F=0.9
+    #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
+    #[serde(deserialize_with = "field::parsed")]
+    #[schemars(with = "String", description = "")]
+    pub min_kept: Option<MinKept>,
+    /// Files that the profile puts back come from disk as they are now, not as they were last read
+    #[arg(long)]
+    #[schemars(skip)]
+    pub files_from_disk: bool,
+}
+
+/// What decides about which outputs are cleared.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, Args, JsonSchema)]
+#[serde(default)]
+pub struct PruneOptions {
+    /// The newest outputs that stay, in tokens
+    #[arg(long = "protect", value_name = "TOKENS", value_parser = tokens)]
+    #[serde(deserialize_with = "field::number")]
+    #[schemars(with = "u64", description = "Newest to keep.")]
+    pub protect_tokens: Option<u64>,
+    /// Tools whose outputs stay
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[serde(deserialize_with = "field::names")]
+    #[schemars(description = "")]
+    pub exclude_tools: Vec<String>,
+    /// Only the outputs of these calls
+    #[arg(long, value_name = "IDS", value_delimiter = ',')]
+    #[serde(deserialize_with = "field::names")]
+    #[schemars(description = "Call ids.")]
+    pub only: Vec<String>,
 }
 
 /// What is to be done with a result.
@@ -73,42 +221,16 @@ pub enum To {
     Agent(crate::agents::AgentRef),
 }
 
-/// What a caller asks for, in the words of interface.md. Between the two calls of a summary that the calling agent's model
-/// writes, and from a preview to what applies it, it is kept as JSON: all that decides about the result.
+/// What a caller asks for. Between the two calls of a summary that the calling agent's model writes, and from a preview to
+/// what applies it, it is kept as JSON: all that decides about the result.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Ask {
     pub profile: Profile,
-    /// Instead of the session's model.
-    pub model: Option<String>,
-    /// Instead of the model's window, in tokens.
-    pub window: Option<u64>,
-    /// Tokens of system prompt and tools of bare messages.
-    pub overhead: Option<u64>,
-    pub tokenizer: Tokenizer,
-    /// What the messages may have afterwards.
-    pub budget: Option<Amount>,
-    /// How much of the end stays.
-    pub keep: Option<Amount>,
-    /// What to look at.
-    pub focus: Option<String>,
-    pub style: Style,
-    /// Facts to carry word for word.
-    pub pins: Vec<String>,
-    /// Obey the profile's own trigger.
-    #[serde(default)]
-    pub auto: bool,
-    pub cause: Cause,
+    pub counting: Counting,
+    pub options: CompactOptions,
+    pub prune: PruneOptions,
     /// Plain messages of this API instead of the session's own format.
     pub messages_as: Option<Format>,
-    /// Refuse to keep less of the facts than this.
-    #[serde(flatten)]
-    pub min_kept: MinKept,
-    /// Instead of the profile's protected tokens of newest outputs.
-    pub protect: Option<u64>,
-    /// Tools whose outputs stay.
-    pub exclude_tools: Vec<String>,
-    /// Only the outputs of these calls.
-    pub only: Vec<String>,
     /// Tokens of what is about to be sent besides.
     pub next: Option<u64>,
     /// Where the result goes.
@@ -122,7 +244,7 @@ pub struct Ask {
     /// The user asks, who may name any provider; otherwise only what the configuration names is asked.
     #[serde(skip)]
     pub trusted: bool,
-    /// Where that is, where the call says so.
+    /// The provider's model and address, where the call names them.
     #[serde(skip)]
     pub endpoint: Said,
     /// Nobody is asked: what it would cost is told instead.
@@ -137,9 +259,6 @@ pub struct Ask {
     /// Lets the user change the summary before it is used.
     #[serde(skip)]
     pub edit: Option<Edit>,
-    /// Files that a profile puts back come from disk, where they lie below the session's project.
-    #[serde(default)]
-    pub from_disk: bool,
 }
 
 /// Gets a summary and gives back what the user made of it.
@@ -149,8 +268,8 @@ pub struct Edit(pub Arc<Editor>);
 /// Opens a text and gives back what became of it.
 pub type Editor = dyn Fn(&str) -> Result<String> + Send + Sync;
 
-impl std::fmt::Debug for Edit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Edit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Edit")
     }
 }
@@ -160,22 +279,10 @@ impl Ask {
     pub fn new(profile: Profile) -> Self {
         Self {
             profile,
-            model: None,
-            window: None,
-            overhead: None,
-            tokenizer: Tokenizer::Auto,
-            budget: None,
-            keep: None,
-            focus: None,
-            style: Style::default(),
-            pins: Vec::new(),
-            auto: false,
-            cause: Cause::Manual,
+            counting: Counting::default(),
+            options: CompactOptions::default(),
+            prune: PruneOptions::default(),
             messages_as: None,
-            min_kept: MinKept::default(),
-            protect: None,
-            exclude_tools: Vec::new(),
-            only: Vec::new(),
             next: None,
             to: To::Plan,
             written: None,
@@ -186,7 +293,56 @@ impl Ask {
             watch: Watch::default(),
             sampling: None,
             edit: None,
-            from_disk: false,
         }
+    }
+
+    /// The same with another budget.
+    pub fn with_budget(&self, budget: Amount) -> Self {
+        let mut ask = self.clone();
+        ask.options.budget = Some(budget);
+        ask
+    }
+
+    /// Why it runs: what was said, else whether it obeys the profile's trigger.
+    pub fn cause(&self) -> Cause {
+        let unsaid = if self.options.auto { Cause::Auto } else { Cause::Manual };
+        self.options.trigger.unwrap_or(unsaid)
+    }
+
+    /// How tokens are counted.
+    pub fn tokenizer(&self) -> Tokenizer {
+        self.counting.tokenizer.unwrap_or(Tokenizer::Auto)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_amount_is_written_as_it_is_read() {
+        for amount in [Amount::Tokens(1), Amount::Tokens(4000), Amount::Share(1.0), Amount::Share(0.07)] {
+            assert_eq!(amount.to_string().parse::<Amount>().unwrap(), amount);
+        }
+    }
+
+    #[test]
+    fn an_ask_is_kept_with_what_it_demands() {
+        let options = CompactOptions {
+            budget: Some(Amount::Share(0.25)),
+            pin: vec!["a, b".to_owned()],
+            min_kept: Some("0.9,U=1".parse().unwrap()),
+            auto: true,
+            files_from_disk: true,
+            ..CompactOptions::default()
+        };
+        let profile = crate::profiles::built_in("codex").unwrap();
+        let ask = Ask { options, next: Some(7), ..Ask::new(profile) };
+        let mut kept = serde_json::to_value(&ask).unwrap();
+        let read = |it: &serde_json::Value| serde_json::from_value::<Ask>(it.clone());
+        let again = read(&kept).unwrap();
+        assert_eq!((again.options, again.next), (ask.options, Some(7)));
+        history::json::set(&mut kept["options"], "min_kept", "?=1");
+        assert!(read(&kept).unwrap_err().to_string().contains("also of a class"));
     }
 }

@@ -103,7 +103,7 @@ impl Engine {
 
     /// Compacts a session to a percentage of its tokens and scores the outcome.
     pub fn trial(&self, subject: &Subject, ask: &Ask, percent: u64) -> Trial {
-        let ask = Ask { budget: Some(Amount::Share(percent as f64 / 100.0)), ..ask.clone() };
+        let ask = ask.with_budget(Amount::Share(percent as f64 / 100.0));
         let budget = subject.tokens * percent / 100;
         let measured = self.measure(&subject.session, &ask);
         subject.known.read(measured.history, measured.history);
@@ -145,7 +145,7 @@ impl Engine {
     /// still holds at the end, or nothing was compacted.
     pub fn chained(&self, subject: &Subject, ask: &Ask, percent: u64) -> Option<Link> {
         let source = &subject.session.history;
-        let ask = Ask { budget: Some(Amount::Tokens(subject.tokens * percent / 100)), ..ask.clone() };
+        let ask = ask.with_budget(Amount::Tokens(subject.tokens * percent / 100));
         let cuts: Vec<usize> =
             (0..=CYCLES).map(|it| source.cut_at_or_before(source.messages().len() * it / CYCLES)).collect();
         let first: Vec<Probe> =

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::install::{Mark, agent_of, compacted_mark};
 use super::make::header;
-use super::{Amount, Ask, Engine, Event, Measured, Opened};
+use super::{Amount, Ask, CompactOptions, Counting, Engine, Event, Measured, Opened};
 use crate::store::{Applied, Digest};
 use compaction::plan::{self, Cause, Plan};
 use compaction::profile::{Keep, Pass, Profile};
@@ -83,13 +83,15 @@ impl Engine {
         if !self.store.keeps() {
             return Err(Error::new(Kind::Refused, "nothing is archived (persistence = \"none\")"));
         }
-        let mut ask = Ask {
-            cause: ask.cause,
+        let options = CompactOptions {
+            trigger: Some(ask.cause),
             focus: ask.focus.clone(),
-            window: ask.window,
-            pins: self.pins(history, &[])?,
-            ..Ask::new(self.config.profile(&self.config.profile)?)
+            pin: self.pins(history, &[])?,
+            ..CompactOptions::default()
         };
+        let counting = Counting { window: ask.window, ..Counting::default() };
+        let profile = self.config.profile(&self.config.profile)?;
+        let mut ask = Ask { counting, options, ..Ask::new(profile) };
         let (tokens, window) = {
             let measured = self.measure_history(history, &ask, None);
             (measured.tokens, measured.limits.window)
@@ -150,7 +152,7 @@ impl Engine {
         if measured.tokens <= SMALL {
             return self.small(measured, ask, handle);
         }
-        let less = Ask { budget: Some(Amount::Tokens(measured.tokens * 3 / 4)), ..ask.clone() };
+        let less = ask.with_budget(Amount::Tokens(measured.tokens * 3 / 4));
         let second = self.plan(measured, &less, None);
         for (plan, ask) in [(plan, ask), (second, &less)].into_iter().filter(|it| it.0.act) {
             if let Ok(made) = self.make(measured, ask, plan, handle, &super::Known::default())

@@ -173,7 +173,7 @@ impl Engine {
     /// The next requests of a session, where its provider reported usage and its model's cache rule is known. Without
     /// `after` a compaction leaves what the profile's budget says.
     fn ahead(&self, measured: &Measured<'_>, ask: &Ask, after: Option<After>) -> Option<Ahead<'_>> {
-        let model = ask.model.as_deref().or(measured.history.meta.model.as_deref())?;
+        let model = ask.counting.model.as_deref().or(measured.history.meta.model.as_deref())?;
         let requests = live(measured.history);
         let mut replay = Replay::default();
         requests.all.iter().for_each(|it| replay.learn(it));

@@ -136,7 +136,7 @@ impl Engine {
         let language =
             self.config.summarizers.language.as_deref().or_else(|| talk::language_of(measured.history));
         let recalled = self.recalled(measured.history, ask);
-        let pins: Vec<String> = ask.pins.iter().cloned().chain(recalled).collect();
+        let pins: Vec<String> = ask.options.pin.iter().cloned().chain(recalled).collect();
         let pinned: u64 = pins.iter().map(|it| measured.counter.str(it) + 6).sum();
         let material = Material {
             texts: &profiles::TEXTS,
@@ -145,8 +145,8 @@ impl Engine {
             region: need.from..need.to,
             spec: &step.summary,
             budget: need.budget.saturating_sub(frame + HEADER + pinned),
-            style: ask.style,
-            focus: ask.focus.as_deref(),
+            style: ask.options.style,
+            focus: ask.options.focus.as_deref(),
             pins: &pins,
             language,
             own: &own,
@@ -474,26 +474,6 @@ fn marked(before: &str, after: &str, shape: Shape) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::MinKept;
-
-    #[test]
-    fn an_ask_is_kept_with_what_it_demands() {
-        let profile = profiles::built_in("codex").unwrap();
-        let min_kept = MinKept::parse("0.9,U=1").unwrap();
-        let ask = Ask { min_kept, auto: true, next: Some(7), from_disk: true, ..Ask::new(profile) };
-        let mut kept = serde_json::to_value(&ask).unwrap();
-        let read = |it: &serde_json::Value| serde_json::from_value::<Ask>(it.clone());
-        let again = read(&kept).unwrap();
-        assert_eq!(again.min_kept, ask.min_kept);
-        assert_eq!((again.auto, again.next, again.from_disk), (true, Some(7), true));
-        kept["min_kept_of"] = serde_json::json!({"?": 1.0});
-        assert!(read(&kept).unwrap_err().to_string().contains("a class of facts"));
-        // As an earlier version kept it.
-        for new in ["auto", "next", "from_disk", "min_kept", "min_kept_of"] {
-            kept.as_object_mut().unwrap().remove(new).unwrap();
-        }
-        assert_eq!(read(&kept).unwrap().min_kept, MinKept::default());
-    }
 
     #[test]
     fn what_the_user_changed_is_marked() {

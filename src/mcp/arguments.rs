@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
+use crate::engine::values;
 use history::error::{Error, Kind, Result};
 
 /// Other names by which models call an argument: who names a session in their own words means that one, not the current.
@@ -78,76 +80,38 @@ impl Arguments {
 
     /// A text; a number counts as one. Empty is not given.
     pub(crate) fn text(&self, name: &str) -> Result<Option<String>> {
-        let Some(raw) = self.raw(name) else { return Ok(None) };
-        let text = if raw.starts_with('"') {
-            decoded(raw).ok_or_else(|| wrong(name, "a text", raw))?
-        } else if raw.starts_with(['{', '[', 't', 'f']) {
-            return Err(wrong(name, "a text", raw));
-        } else {
-            raw.to_owned()
-        };
-        Ok(Some(text).filter(|it| !it.trim().is_empty()))
+        self.raw(name).map_or(Ok(None), |json| values::text(json).map_err(|why| wrong(name, &why)))
     }
 
     /// A whole number, also as a text.
     pub(crate) fn number(&self, name: &str) -> Result<Option<u64>> {
-        let Some(raw) = self.raw(name) else { return Ok(None) };
-        let text = raw.trim_matches('"').trim();
-        if text.is_empty() {
-            return Ok(None);
-        }
-        let whole = text.strip_suffix(".0").unwrap_or(text);
-        whole.parse().map(Some).map_err(|_| wrong(name, "a whole number", raw))
+        self.raw(name).map_or(Ok(None), |json| values::number(json).map_err(|why| wrong(name, &why)))
     }
 
-    /// Yes or no, also as a text.
-    pub(crate) fn flag(&self, name: &str) -> Result<bool> {
-        let Some(raw) = self.raw(name) else { return Ok(false) };
-        match raw.trim_matches('"') {
-            "true" => Ok(true),
-            "false" | "" => Ok(false),
-            _ => Err(wrong(name, "true or false", raw)),
+    /// The options of `T` among the `known` arguments. What `T` has besides, models are not asked for.
+    pub(crate) fn options<T: DeserializeOwned>(&self, known: &[String]) -> Result<T> {
+        let mut given = serde_json::Map::new();
+        // Messages are no option, and may be many megabytes.
+        for name in known.iter().filter(|it| *it != "messages") {
+            if let Some(json) = self.under(name) {
+                let value = serde_json::from_str(&history::json::mend(json.as_bytes()));
+                given.insert(name.clone(), value.map_err(|_| wrong(name, &values::wrong("JSON", json)))?);
+            }
         }
-    }
-
-    /// A list of texts, also as a text of JSON; another text is a list of one, and is split at commas if `split`.
-    pub(crate) fn texts(&self, name: &str, split: bool) -> Result<Vec<String>> {
-        let Some(raw) = self.raw(name) else { return Ok(Vec::new()) };
-        if raw.starts_with('[') {
-            return listed(raw).ok_or_else(|| wrong(name, "a list of texts", raw));
-        }
-        let text = self.text(name)?.unwrap_or_default();
-        if let Some(list) = listed(&text) {
-            return Ok(list);
-        }
-        let texts: Vec<String> =
-            if split { text.split(',').map(|it| it.trim().to_owned()).collect() } else { vec![text] };
-        Ok(texts.into_iter().filter(|it| !it.is_empty()).collect())
+        serde_path_to_error::deserialize(serde_json::Value::Object(given))
+            .map_err(|error| wrong(&error.path().to_string(), &error.inner().to_string()))
     }
 
     /// Messages: an array, an object that holds one, or either as a text.
     pub(crate) fn messages(&self, name: &str) -> Result<Option<Vec<u8>>> {
         let Some(raw) = self.raw(name) else { return Ok(None) };
+        let not_messages = |raw: &str| wrong(name, &values::wrong("an array of messages", raw));
         if raw.starts_with('"') {
-            let text = decoded(raw).ok_or_else(|| wrong(name, "an array of messages", raw))?;
+            let text = values::decoded(raw).ok_or_else(|| not_messages(raw))?;
             return Ok(Some(text.into_bytes()).filter(|it| !it.is_empty()));
         }
-        if raw.starts_with(['[', '{']) {
-            Ok(Some(raw.as_bytes().to_vec()))
-        } else {
-            Err(wrong(name, "an array of messages", raw))
-        }
+        if raw.starts_with(['[', '{']) { Ok(Some(raw.as_bytes().to_vec())) } else { Err(not_messages(raw)) }
     }
-}
-
-/// The texts of a JSON array of them.
-fn listed(json: &str) -> Option<Vec<String>> {
-    serde_json::from_str(&history::json::mend(json.trim().as_bytes())).ok()
-}
-
-/// The text of a JSON string; half an emoji in it is no reason to refuse the rest.
-fn decoded(raw: &str) -> Option<String> {
-    serde_json::from_str(&history::json::mend(raw.as_bytes())).ok()
 }
 
 /// An error of what an argument says, with its name.
@@ -155,33 +119,45 @@ pub(crate) fn of(name: &str, error: &Error) -> Error {
     Error::new(error.kind(), format!("{name}: {}", error.full()))
 }
 
-fn wrong(name: &str, expected: &str, raw: &str) -> Error {
-    let found: String = raw.chars().take(60).collect();
-    Error::new(Kind::Arguments, format!("{name}: expected {expected}, found {found}"))
+fn wrong(name: &str, why: &str) -> Error {
+    Error::new(Kind::Arguments, format!("{name}: {why}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::{Amount, CompactOptions, PruneOptions};
 
     fn arguments(json: serde_json::Value) -> Arguments {
         Arguments::of(json.as_object().unwrap().clone())
     }
 
+    fn known() -> Vec<String> {
+        ["budget", "keep", "focus", "style", "pin", "auto", "only"].map(str::to_owned).to_vec()
+    }
+
     #[test]
     fn understands_what_models_write() {
         let it = arguments(serde_json::json!({
-            "limit": "5", "budget": 4000, "auto": "true", "only": "a, b", "pin": "one, whole", "session": "",
-            "messages": "[{\"role\":\"user\",\"content\":\"hi\"}]", "focus": null,
+            "limit": "5", "budget": 4000, "keep": 0.25, "auto": "true", "only": "a, b", "pin": "one, whole", "session": "",
+            "messages": "[{\"role\":\"user\",\"content\":\"hi\"}]", "focus": null, "trigger": "overflow",
         }));
         assert_eq!(it.number("limit").unwrap(), Some(5));
-        assert_eq!(it.text("budget").unwrap().as_deref(), Some("4000"));
-        assert!(it.flag("auto").unwrap());
-        assert_eq!(it.texts("only", true).unwrap(), ["a", "b"]);
-        assert_eq!(it.texts("pin", false).unwrap(), ["one, whole"]);
         assert_eq!(it.text("session").unwrap(), None);
-        assert_eq!(it.text("focus").unwrap(), None);
         assert!(it.messages("messages").unwrap().unwrap().starts_with(b"[{"));
+        let options: CompactOptions = it.options(&known()).unwrap();
+        let expected = CompactOptions {
+            budget: Some(Amount::Tokens(4000)),
+            keep: Some(Amount::Share(0.25)),
+            auto: true,
+            pin: vec!["one, whole".to_owned()],
+            ..CompactOptions::default()
+        };
+        // What is not offered is not taken: `trigger` is the command line's.
+        assert_eq!(options, expected);
+        assert_eq!(it.options::<PruneOptions>(&known()).unwrap().only, ["a", "b"]);
+        // Of another tool it means nothing.
+        assert_eq!(it.options::<CompactOptions>(&[]).unwrap(), CompactOptions::default());
     }
 
     #[test]
@@ -201,22 +177,8 @@ mod tests {
     }
 
     #[test]
-    fn understands_lists() {
-        let it = arguments(
-            serde_json::json!({"a": "[\"Read\", \"Bash\"]", "b": "Read", "c": ["Read"], "d": "[x] y", "e": [1]}),
-        );
-        assert_eq!(it.texts("a", true).unwrap(), ["Read", "Bash"]);
-        assert_eq!(it.texts("a", false).unwrap(), ["Read", "Bash"]);
-        assert_eq!(it.texts("b", true).unwrap(), ["Read"]);
-        assert_eq!(it.texts("c", false).unwrap(), ["Read"]);
-        assert_eq!(it.texts("d", false).unwrap(), ["[x] y"]);
-        assert!(it.texts("e", true).is_err());
-    }
-
-    #[test]
     fn says_what_it_found() {
-        let it =
-            arguments(serde_json::json!({"limit": "many", "text": {"a": 1}, "messages": 7, "auto": "maybe"}));
+        let it = arguments(serde_json::json!({"limit": "many", "text": {"a": 1}, "messages": 7}));
         assert_eq!(
             it.number("limit").unwrap_err().detail(),
             "limit: expected a whole number, found \"many\""
@@ -226,7 +188,21 @@ mod tests {
             it.messages("messages").unwrap_err().detail(),
             "messages: expected an array of messages, found 7"
         );
-        assert!(it.flag("auto").is_err());
+        for (wrong, says) in [
+            (serde_json::json!({"auto": "maybe"}), "auto: expected true or false, found \"maybe\""),
+            (
+                serde_json::json!({"budget": "lots"}),
+                "budget: expected tokens (4000, 4k) or a share (20%, 0.2), found \"lots\"",
+            ),
+            (serde_json::json!({"focus": ["a"]}), "focus: expected a text, found [\"a\"]"),
+            (
+                serde_json::json!({"style": "long"}),
+                "style: expected brief, detailed or technical, found \"long\"",
+            ),
+        ] {
+            let error = arguments(wrong).options::<CompactOptions>(&known()).unwrap_err();
+            assert_eq!((error.kind(), error.detail()), (Kind::Arguments, says));
+        }
     }
 
     #[test]
@@ -234,5 +210,7 @@ mod tests {
         let raw = RawValue::from_string(r#""a \ud83d b""#.to_owned()).unwrap();
         let it = Arguments([("text".to_owned(), raw)].into());
         assert_eq!(it.text("text").unwrap().as_deref(), Some("a \u{fffd} b"));
+        let it = Arguments([("focus".to_owned(), it.0["text"].clone())].into());
+        assert_eq!(it.options::<CompactOptions>(&known()).unwrap().focus.as_deref(), Some("a \u{fffd} b"));
     }
 }

@@ -6,14 +6,16 @@ use super::answer::{Answer, name, names, warn_of_ignored};
 use super::arguments::Arguments;
 use super::desk::{Caller, Desk};
 use super::fit::{self, ANSWER};
-use super::request::{ask, tokenizer};
+use super::request::{ask, counting};
 use super::ways;
 use crate::agents::reach::Job;
 use crate::answers::{CONTRACT, EstimateAnswer, Next};
-use crate::engine::{Engine, Opened};
+use crate::engine::{Counting, Engine, Opened};
 use history::error::{Error, Kind, Result};
 use history::{History, Meta, Text};
-use tokens::TokenCounter;
+use tokens::{TokenCounter, Tokenizer};
+
+const NAME: &str = "estimate_tokens";
 
 /// What of an estimate a model is shown.
 const SHOWN: [&str; 18] = names!(EstimateAnswer:
@@ -26,7 +28,7 @@ const SHOWN: [&str; 18] = names!(EstimateAnswer:
 pub(super) fn quick(desk: &Desk, tool: &str, arguments: &Arguments) -> Option<Result<Answer>> {
     let short = arguments.0.get("text").is_some_and(|it| it.get().len() < 4096);
     let given = || ["session", "messages"].iter().any(|it| arguments.has(it));
-    if tool != "estimate_tokens" || !short || given() {
+    if tool != NAME || !short || given() {
         return None;
     }
     // What is no text, or an empty one, means the session.
@@ -41,11 +43,11 @@ pub(super) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Resul
         return text_alone(desk, arguments, &text);
     }
     let engine = desk.engine(caller)?;
-    let ask = ask(desk, arguments)?;
-    let opened = desk.open_measured(&engine, arguments, ask.tokenizer)?;
+    let ask = ask(desk, NAME, arguments)?;
+    let opened = desk.open_measured(&engine, arguments, ask.tokenizer())?;
     let answer = engine.estimate(&opened, &ask, None)?;
     let mut out = fit::pick(&answer, &SHOWN)?;
-    warn_of_ignored(&mut out, "estimate_tokens", arguments);
+    warn_of_ignored(&mut out, NAME, arguments);
     if !detailed {
         fit::first(&mut out, name!(EstimateAnswer: largest), 3);
         fit::first(&mut out, name!(EstimateAnswer: compactions), 1);
@@ -88,9 +90,9 @@ fn detailed(arguments: &Arguments) -> Result<bool> {
 }
 
 fn text_alone(desk: &Desk, arguments: &Arguments, text: &str) -> Result<Answer> {
-    let model = arguments.text("model")?.map(Into::into);
-    let nothing = History::new(Vec::new(), Meta { model, ..Meta::default() });
-    let counter = TokenCounter::new(&nothing, tokenizer(desk, arguments)?, None);
+    let Counting { model, tokenizer, .. } = counting(desk, NAME, arguments)?;
+    let nothing = History::new(Vec::new(), Meta { model: model.map(Into::into), ..Meta::default() });
+    let counter = TokenCounter::new(&nothing, tokenizer.unwrap_or(Tokenizer::Auto), None);
     let tokens = counter.text(&Text::new(text));
     let method = counter.method();
     let mut out = Answer::new();
@@ -100,6 +102,6 @@ fn text_alone(desk: &Desk, arguments: &Arguments, text: &str) -> Result<Answer> 
         "method".to_owned(),
         json!({"kind": method.kind.name(), "estimator": method.estimator.name(), "margin_percent": method.margin_percent}),
     );
-    warn_of_ignored(&mut out, "estimate_tokens", arguments);
+    warn_of_ignored(&mut out, NAME, arguments);
     Ok(out)
 }

@@ -12,8 +12,9 @@ use super::request::{add_undo, ask, carried_out, goal, messages_as, target, warn
 use crate::agents::reach::Job;
 use crate::answers::{PruneAnswer, PrunedInfo, Status};
 use crate::engine::{Opened, To};
-use compaction::plan::Cause;
 use history::error::Result;
+
+const NAME: &str = "prune_tool_outputs";
 
 /// What of an answer a model is shown.
 const SHOWN: [&str; 18] = names!(PruneAnswer:
@@ -26,23 +27,16 @@ const SHOWN_OF_OUTPUT: [&str; 5] = names!(PrunedInfo: message, call_id, tool, to
 
 pub(super) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
     let goal = goal(desk, arguments)?;
-    let mut ask = ask(desk, arguments)?;
-    ask.protect = arguments.number("protect_tokens")?;
-    let exclude_tools = arguments.texts("exclude_tools", true)?;
-    ask.only = arguments.texts("only", true)?;
-    ask.auto = arguments.flag("auto")?;
-    if ask.auto {
-        ask.cause = Cause::Auto;
-    }
+    let mut ask = ask(desk, NAME, arguments)?;
     let engine = desk.engine(caller)?;
     let opened = desk.open(&engine, arguments)?;
     ask.to = target(desk, &opened, goal, "pruned")?;
     ask.messages_as = messages_as(&opened);
-    let (exclude_tools, unknown) = tools_of(&opened, &exclude_tools);
-    ask.exclude_tools = exclude_tools;
+    let (exclude_tools, unknown) = tools_of(&opened, &ask.prune.exclude_tools);
+    ask.prune.exclude_tools = exclude_tools;
     let mut answer = engine.prune(&opened, &ask)?;
     if answer.status == Status::Planned && ask.to == To::Plan {
-        answer.next = carried_out(desk, &engine, &opened, "prune_tool_outputs", Job::Prune);
+        answer.next = carried_out(desk, &engine, &opened, NAME, Job::Prune);
     }
     answer.reason = remedy::in_tools_words(&answer.reason);
     let mut out = fit::pick(&answer, &SHOWN)?;
@@ -52,7 +46,7 @@ pub(super) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Resul
     add_undo(&mut out, answer.takes_effect.as_deref(), answer.handle.as_deref());
     warn_of_format(&mut out, &opened, &ask.to);
     warn(&mut out, unknown);
-    warn_of_ignored(&mut out, "prune_tool_outputs", arguments);
+    warn_of_ignored(&mut out, NAME, arguments);
     let inline = ask.to == To::Bytes;
     if !inline {
         answer.pruned.sort_by_key(|it| Reverse(it.tokens_before));

@@ -5,14 +5,13 @@ use serde_json::json;
 use super::answer::{Answer, warn};
 use super::arguments::{Arguments, of};
 use super::desk::Desk;
-use super::ways;
+use super::{tools, ways};
 use crate::agents::reach::Job;
 use crate::answers::Next;
-use crate::engine::{Amount, Ask, Engine, Opened, To};
+use crate::engine::{Amount, Ask, Counting, Engine, Opened, To};
 use crate::llm::run::{Sampling, Watch};
 use history::error::{Error, Kind, Result};
 use sessions::Format;
-use tokens::Tokenizer;
 
 /// Whoever waits for an answer.
 #[derive(Clone, Default)]
@@ -122,51 +121,37 @@ pub(super) fn add_undo(out: &mut Answer, takes_effect: Option<&str>, handle: Opt
     }
 }
 
-/// What all tools share of a question.
-pub(super) fn ask(desk: &Desk, arguments: &Arguments) -> Result<Ask> {
+/// What the arguments of a tool ask for.
+pub(super) fn ask(desk: &Desk, tool: &str, arguments: &Arguments) -> Result<Ask> {
     let name = arguments.text("profile")?.unwrap_or_else(|| desk.config.profile.clone());
     if desk.remote.is_some() && name.ends_with(".toml") {
         let what =
             "profile: expected the name of a profile, found a file; this server reads no files of yours";
         return Err(Error::new(Kind::Refused, what));
     }
-    let mut ask = Ask::new(desk.config.profile(&name).map_err(|error| of("profile", &error))?);
-    ask.model = arguments.text("model")?;
-    ask.window = window(arguments)?;
-    ask.tokenizer = tokenizer(desk, arguments)?;
-    ask.keep = amount(arguments, "keep")?;
-    Ok(ask)
+    let profile = desk.config.profile(&name).map_err(|error| of("profile", &error))?;
+    let known = tools::known(tool);
+    let (options, prune) = (arguments.options(known)?, arguments.options(known)?);
+    Ok(Ask { counting: counting(desk, tool, arguments)?, options, prune, ..Ask::new(profile) })
 }
 
-/// The model's window, also as `200k`.
-fn window(arguments: &Arguments) -> Result<Option<u64>> {
-    match amount(arguments, "window")? {
-        None => Ok(None),
-        Some(Amount::Tokens(tokens)) => Ok(Some(tokens)),
-        Some(Amount::Share(_)) => {
-            Err(Error::new(Kind::Arguments, "window: expected tokens (200000, 200k), found a share"))
-        }
+/// How the arguments of a tool have tokens counted.
+pub(super) fn counting(desk: &Desk, tool: &str, arguments: &Arguments) -> Result<Counting> {
+    let mut counting: Counting = arguments.options(tools::known(tool))?;
+    if counting.tokenizer.is_none() {
+        let configured = desk.config.tokenizer.parse().map_err(|error| of("tokenizer", &error))?;
+        counting.tokenizer = Some(configured);
     }
-}
-
-pub(super) fn tokenizer(desk: &Desk, arguments: &Arguments) -> Result<Tokenizer> {
-    let name = arguments.text("tokenizer")?;
-    let name = name.as_deref().unwrap_or(&desk.config.tokenizer);
-    Tokenizer::named(name).map_err(|error| of("tokenizer", &error))
+    Ok(counting)
 }
 
 /// Sizes of which it is doubtful that tokens were meant.
-pub(super) fn meant(arguments: &Arguments, names: &[&str]) -> Vec<String> {
-    let doubtful = |name: &&str| match amount(arguments, name) {
-        Ok(Some(Amount::Tokens(tokens @ 1..=100))) => {
+pub(super) fn meant(sizes: &[(&str, Option<Amount>)]) -> Vec<String> {
+    let doubtful = |(name, size): &(&str, Option<Amount>)| match size {
+        Some(Amount::Tokens(tokens @ 1..=100)) => {
             Some(format!("{name}: {tokens} means {tokens} tokens; a share is \"{tokens}%\""))
         }
         _ => None,
     };
-    names.iter().filter_map(doubtful).collect()
-}
-
-pub(super) fn amount(arguments: &Arguments, name: &str) -> Result<Option<Amount>> {
-    let parse = |text: String| Amount::parse(&text).map_err(|error| of(name, &error));
-    arguments.text(name)?.map(parse).transpose()
+    sizes.iter().filter_map(doubtful).collect()
 }

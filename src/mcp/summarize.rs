@@ -5,21 +5,21 @@ use std::cmp::Reverse;
 use serde_json::{Value, json};
 
 use super::answer::{Answer, name, names, warn, warn_of_ignored};
-use super::arguments::{Arguments, of};
+use super::arguments::Arguments;
 use super::desk::{Caller, Desk};
 use super::fit::{self, ANSWER, PLAN, WRITTEN};
 use super::request::{
-    Goal, Waiting, add_undo, amount, ask, carried_out, goal, meant, messages_as, target, warn_of_format,
+    Goal, Waiting, add_undo, ask, carried_out, goal, meant, messages_as, target, warn_of_format,
 };
 use super::{remedy, splice};
 use crate::agents::reach::Job;
 use crate::answers::{CompactAnswer, Next, PrunedInfo, RestoreAnswer};
 use crate::config::Choice;
-use crate::engine::{Amount, Ask, CompactOutcome, Compacted, Engine, MinKept, Opened, To};
-use compaction::plan::Cause;
-use compaction::profile::Style;
+use crate::engine::{Amount, Ask, CompactOutcome, Compacted, Engine, Opened, To};
 use history::error::{Error, Kind, Result};
 use tokens::Estimator;
+
+const NAME: &str = "summarize_history";
 
 /// What of a compaction a model is shown.
 const SHOWN: [&str; 29] = names!(CompactAnswer:
@@ -38,7 +38,10 @@ const UNDONE: [&str; 9] = names!(RestoreAnswer:
 
 pub(super) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments, waiting: &Waiting) -> Result<Answer> {
     let goal = goal(desk, arguments)?;
-    let mut ask = asked(desk, arguments, waiting)?;
+    let mut ask = ask(desk, NAME, arguments)?;
+    ask.options.pin.extend(arguments.text("previous_summary")?);
+    ask.watch = waiting.watch.clone();
+    ask.sampling = waiting.sampling.clone();
     let engine = desk.engine(caller)?;
     let second = (arguments.text("handle")?, arguments.text("answer")?);
     if goal == Goal::Undo {
@@ -83,26 +86,6 @@ pub(super) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments, waiting:
     shown(answer, arguments, &opened, &ask, &made)
 }
 
-/// What is asked for by the arguments of this tool.
-fn asked(desk: &Desk, arguments: &Arguments, waiting: &Waiting) -> Result<Ask> {
-    let mut ask = ask(desk, arguments)?;
-    ask.budget = amount(arguments, "budget")?;
-    ask.focus = arguments.text("focus")?;
-    ask.style = style(arguments)?;
-    ask.pins = arguments.texts("pin", false)?;
-    ask.pins.extend(arguments.text("previous_summary")?);
-    if let Some(text) = arguments.text("min_kept")? {
-        ask.min_kept = MinKept::parse(&text).map_err(|error| of("min_kept", &error))?;
-    }
-    ask.auto = arguments.flag("auto")?;
-    if ask.auto {
-        ask.cause = Cause::Auto;
-    }
-    ask.watch = waiting.watch.clone();
-    ask.sampling = waiting.sampling.clone();
-    Ok(ask)
-}
-
 fn summarizer(engine: &Engine, arguments: &Arguments) -> Result<Choice> {
     let summarizers = &engine.config.summarizers;
     let Some(name) = arguments.text("summarizer")? else { return Ok(summarizers.default.clone()) };
@@ -121,7 +104,7 @@ fn answer(
     made: &Compacted,
 ) -> Result<CompactAnswer> {
     let mut answer = made.answer();
-    match (&made.outcome, &ask.focus) {
+    match (&made.outcome, &ask.options.focus) {
         (CompactOutcome::Noop { .. }, Some(focus)) if goal == Goal::Plan => {
             // Who hands off wants a brief, however little there is to compact.
             answer.summary = Some(engine.brief(opened, focus)?);
@@ -130,12 +113,12 @@ fn answer(
         }
         (CompactOutcome::Planned(_), _) if ask.to == To::Plan => {
             let job = if answer.summary.is_none() { Job::Prune } else { Job::Compact };
-            answer.next = carried_out(desk, engine, opened, "summarize_history", job);
+            answer.next = carried_out(desk, engine, opened, NAME, job);
         }
         _ => {}
     }
     answer.reason = remedy::in_tools_words(&answer.reason);
-    if let ("empty", Some(Amount::Tokens(tokens))) = (answer.reason_code.as_str(), ask.budget) {
+    if let ("empty", Some(Amount::Tokens(tokens))) = (answer.reason_code.as_str(), ask.options.budget) {
         let why = format!(
             "; a budget of {tokens} tokens leaves no room for one: name more, or a share such as \"20%\""
         );
@@ -169,8 +152,8 @@ fn shown(
         out.remove(name!(CompactAnswer: usage));
     }
     warn_of_format(&mut out, opened, &ask.to);
-    warn(&mut out, meant(arguments, &["budget", "keep"]));
-    warn_of_ignored(&mut out, "summarize_history", arguments);
+    warn(&mut out, meant(&[("budget", ask.options.budget), ("keep", ask.options.keep)]));
+    warn_of_ignored(&mut out, NAME, arguments);
     let warnings = names!(CompactAnswer: warnings);
     if matches!(made.outcome, CompactOutcome::NeedsAnswer(_)) {
         let texts = names!(CompactAnswer: ask);
@@ -223,17 +206,4 @@ fn add_replace(out: &mut Answer, replace: Option<Value>) {
     );
     warn(out, [what]);
     fit::fit(out, ANSWER, &names!(CompactAnswer: pruned), &texts, "see warnings");
-}
-
-fn style(arguments: &Arguments) -> Result<Style> {
-    match arguments.text("style")?.as_deref() {
-        None => Ok(Style::default()),
-        Some("brief") => Ok(Style::Brief),
-        Some("detailed") => Ok(Style::Detailed),
-        Some("technical") => Ok(Style::Technical),
-        Some(other) => Err(Error::new(
-            Kind::Arguments,
-            format!("style: expected brief, detailed or technical, found {other:?}"),
-        )),
-    }
 }

@@ -8,8 +8,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use rmcp::model::{MetaObject, Tool, ToolAnnotations};
+use schemars::JsonSchema;
 use serde_json::{Value, json};
 
+use crate::engine::{CompactOptions, Counting, PruneOptions};
 use history::json::set;
 
 /// Where a client that defers tools shows what a tool is for.
@@ -55,16 +57,16 @@ pub(super) fn writes(tool: &str) -> bool {
 }
 
 fn estimate_tokens() -> Tool {
-    let input = object(&[
+    let input = object([
         session(),
         messages(),
-        ("text", text("")),
+        property("text", text("")),
         format(),
-        ("model", text("")),
-        ("tokenizer", text("")),
-        ("detail", choice(&["concise", "detailed"])),
+        option::<Counting>("model"),
+        option::<Counting>("tokenizer"),
+        property("detail", choice(&["concise", "detailed"])),
     ]);
-    let output = object(&[
+    let output = object([
         ("tokens", integer()),
         ("overhead", integer()),
         ("context", integer()),
@@ -83,8 +85,8 @@ fn estimate_tokens() -> Tool {
 }
 
 fn find_split_point() -> Tool {
-    let input = object(&[session(), messages(), format(), profile(), keep()]);
-    let output = object(&[
+    let input = object([session(), messages(), format(), profile(), option::<CompactOptions>("keep")]);
+    let output = object([
         ("split", integer()),
         ("boundary", text("")),
         ("compacted", any_object()),
@@ -100,18 +102,11 @@ fn find_split_point() -> Tool {
 }
 
 fn prune_tool_outputs() -> Tool {
-    let input = object(&[
-        session(),
-        messages(),
-        format(),
-        profile(),
-        ("protect_tokens", whole("Newest to keep.")),
-        ("exclude_tools", texts("")),
-        ("only", texts("Call ids.")),
-        auto(),
-        to(),
-    ]);
-    let output = object(&[
+    let mut input = vec![session(), messages(), format(), profile()];
+    input.extend(options::<PruneOptions>());
+    input.extend([option::<CompactOptions>("auto"), to()]);
+    let input = object(input);
+    let output = object([
         ("status", text("")),
         ("tokens_before", integer()),
         ("tokens_after", integer()),
@@ -127,7 +122,7 @@ fn prune_tool_outputs() -> Tool {
 }
 
 fn recall() -> Tool {
-    let input = object(&[
+    let input = object([
         ("query", text("Words to find.")),
         ("handle", text("Original to read.")),
         ("session", text("")),
@@ -135,34 +130,34 @@ fn recall() -> Tool {
         ("range", text("Lines 10-40, messages m12-14, /regex/±2.")),
         ("limit", whole("Most hits, or tokens read.")),
     ]);
-    let output = object(&[("hits", objects()), ("text", text("")), ("next", text("")), ("handle", text(""))]);
+    let output = object([("hits", objects()), ("text", text("")), ("next", text("")), ("handle", text(""))]);
     let what = "Searches what compaction or pruning removed, or reads it word for word by handle.";
     tool("recall", "Recall", what, input, output, read_only())
         .with_meta(meta("find or restore compacted, cleared or forgotten earlier output; undo", false))
 }
 
 fn summarize_history(open_world: bool) -> Tool {
-    let input = object(&[
+    let mut input = vec![
         session(),
         messages(),
         format(),
-        ("profile", text(LIKE)),
-        ("model", text("")),
-        ("window", whole("")),
-        ("focus", text("Topic, or the next session's goal.")),
-        ("style", choice(&["brief", "detailed", "technical"])),
-        ("budget", text("Size after: 4000 or 20%.")),
-        keep(),
-        ("pin", texts("Facts kept verbatim.")),
-        ("min_kept", text("")),
-        ("previous_summary", text("")),
-        ("summarizer", text("offline (default), host, auto, provider.")),
-        ("handle", text("Of the first call.")),
-        ("answer", text("Your summary.")),
-        auto(),
-        ("to", described(choice(&["plan", "file", "session", "undo"]), "plan: preview; session: in place.")),
+        property("profile", text(LIKE)),
+        option::<Counting>("model"),
+        option::<Counting>("window"),
+    ];
+    input.extend(options::<CompactOptions>());
+    input.extend([
+        property("previous_summary", text("")),
+        property("summarizer", text("offline (default), host, auto, provider.")),
+        property("handle", text("Of the first call.")),
+        property("answer", text("Your summary.")),
+        property(
+            "to",
+            described(choice(&["plan", "file", "session", "undo"]), "plan: preview; session: in place."),
+        ),
     ]);
-    let output = object(&[
+    let input = object(input);
+    let output = object([
         ("status", text("")),
         ("tokens_before", integer()),
         ("tokens_after", integer()),
@@ -183,35 +178,49 @@ fn summarize_history(open_world: bool) -> Tool {
         .with_meta(meta("compact, compress, summarize, context full, handoff, undo", true))
 }
 
-type Property = (&'static str, Value);
+type Property = (String, Value);
+
+/// The options of `T` that models are offered, flat as every client can read it: a type, its values, a description.
+fn options<T: JsonSchema>() -> Vec<Property> {
+    let schema = schemars::schema_for!(T);
+    let all = schema.get("properties").and_then(Value::as_object);
+    let flat = |schema: &Value| {
+        let parts = ["type", "items", "enum", "description"];
+        let part = |it: &str| Some((it.to_owned(), schema.get(it).filter(|it| **it != json!(""))?.clone()));
+        Value::Object(parts.into_iter().filter_map(part).collect())
+    };
+    all.into_iter().flatten().map(|(name, schema)| (name.clone(), flat(schema))).collect()
+}
+
+/// One of them.
+fn option<T: JsonSchema>(name: &'static str) -> Property {
+    let found = options::<T>().into_iter().find(|it| it.0 == name);
+    found.unwrap_or_else(|| property(name, json!({})))
+}
+
+fn property(name: &'static str, schema: Value) -> Property {
+    (name.to_owned(), schema)
+}
 
 fn session() -> Property {
-    ("session", text("Path, id, handle, latest; default current."))
+    property("session", text("Path, id, handle, latest; default current."))
 }
 
 fn messages() -> Property {
     let what = "Or an API's messages.";
-    ("messages", json!({"type": "array", "items": {"type": "object"}, "description": what}))
+    property("messages", json!({"type": "array", "items": {"type": "object"}, "description": what}))
 }
 
 fn format() -> Property {
-    ("format", text(""))
+    property("format", text(""))
 }
 
 fn profile() -> Property {
-    ("profile", text(""))
-}
-
-fn keep() -> Property {
-    ("keep", text("8000 or 30%."))
-}
-
-fn auto() -> Property {
-    ("auto", json!({"type": "boolean", "description": "Only if due."}))
+    property("profile", text(""))
 }
 
 fn to() -> Property {
-    ("to", choice(&["plan", "file", "session"]))
+    property("to", choice(&["plan", "file", "session"]))
 }
 
 fn text(what: &str) -> Value {
@@ -246,17 +255,15 @@ fn objects() -> Value {
     json!({"type": "array", "items": {"type": "object"}})
 }
 
-fn texts(what: &str) -> Value {
-    described(json!({"type": "array", "items": {"type": "string"}}), what)
-}
-
 fn choice(values: &[&str]) -> Value {
     json!({"type": "string", "enum": values})
 }
 
-fn object(properties: &[Property]) -> serde_json::Map<String, Value> {
+fn object<N: Into<String>>(
+    properties: impl IntoIterator<Item = (N, Value)>,
+) -> serde_json::Map<String, Value> {
     let properties: serde_json::Map<String, Value> =
-        properties.iter().map(|(name, schema)| ((*name).to_owned(), schema.clone())).collect();
+        properties.into_iter().map(|(name, schema)| (name.into(), schema)).collect();
     let mut out = serde_json::Map::new();
     out.insert("type".to_owned(), json!("object"));
     out.insert("properties".to_owned(), Value::Object(properties));

@@ -82,6 +82,11 @@ fn names(heard: &Mutex<Vec<Event>>) -> Vec<String> {
     heard.lock().unwrap().iter().map(name).collect()
 }
 
+fn with(mut ask: Ask, change: impl FnOnce(&mut Ask)) -> Ask {
+    change(&mut ask);
+    ask
+}
+
 fn ask(name: &str) -> Ask {
     Ask { to: To::Bytes, ..Ask::new(epitome::profiles::built_in(name).unwrap()) }
 }
@@ -92,7 +97,10 @@ fn what_happens_is_told_with_the_real_percentage() {
     let mut engine = engine(home.path(), &[], &[]);
     let heard = listening(&mut engine);
     let opened = open(&engine, &session(home.path(), 20));
-    let wish = Ask { window: Some(100_000), cause: Cause::Auto, ..ask("supermemory") };
+    let wish = with(ask("supermemory"), |it| {
+        it.counting.window = Some(100_000);
+        it.options.trigger = Some(Cause::Auto);
+    });
     let context = engine.estimate(&opened, &wish, None).unwrap().context;
     let made = engine.compact(&opened, &wish).unwrap();
     assert_eq!(made.answer().status.name(), "compacted", "{}", made.answer().reason);
@@ -208,7 +216,10 @@ fn the_agents_own_settings_hold_under_auto_and_ours_win() {
     let engine = engine(home.path(), &[("DISABLE_AUTO_COMPACT", "1")], &settings);
     let opened = open(&engine, &session(home.path(), 20));
     let run = |profile: Profile, auto: bool| {
-        let wish = Ask { auto, window: Some(100_000), to: To::Plan, ..Ask::new(profile) };
+        let wish = with(Ask { to: To::Plan, ..Ask::new(profile) }, |it| {
+            it.options.auto = auto;
+            it.counting.window = Some(100_000);
+        });
         engine.compact(&opened, &wish).unwrap().answer()
     };
     let built_in = |name: &str| epitome::profiles::built_in(name).unwrap();
@@ -224,8 +235,10 @@ fn the_agents_own_settings_hold_under_auto_and_ours_win() {
         assert_eq!((found.status.name(), found.reason_code.as_str()), ("noop", "switched_off"), "{name}");
         assert_eq!(run(built_in(name), false).status.name(), "planned", "{name}");
     }
-    let triggers =
-        engine.estimate(&opened, &Ask { window: Some(100_000), ..ask("epitome") }, None).unwrap().triggers;
+    let triggers = engine
+        .estimate(&opened, &with(ask("epitome"), |it| it.counting.window = Some(100_000)), None)
+        .unwrap()
+        .triggers;
     assert_eq!(triggers["claude-code"].reason_code, "switched_off");
     assert_eq!(triggers["gemini-cli"].at, Some(90_000));
     assert_eq!(triggers.len(), BUILT_IN.len());
@@ -299,7 +312,11 @@ fn a_window_smaller_than_what_is_fixed_is_said_and_nothing_loops() {
     let opened = open(&engine, &session(home.path(), 20));
     for (name, _) in BUILT_IN {
         for auto in [true, false] {
-            let wish = Ask { window: Some(5_000), overhead: Some(8_000), auto, ..ask(name) };
+            let wish = with(ask(name), |it| {
+                it.counting.window = Some(5_000);
+                it.counting.overhead = Some(8_000);
+                it.options.auto = auto;
+            });
             let found = engine.compact(&opened, &wish).unwrap().answer();
             assert_eq!(found.status.name(), "noop", "{name}");
             assert!(
@@ -403,7 +420,7 @@ async fn scripted(
 /// By Gemini, which writes what it is told to.
 fn by_gemini(name: &str) -> Ask {
     let summarizer = Choice::Provider("gemini".to_owned());
-    Ask { summarizer, trusted: true, window: Some(20_000), ..ask(name) }
+    with(Ask { summarizer, trusted: true, ..ask(name) }, |it| it.counting.window = Some(20_000))
 }
 
 /// The turns of a request to Gemini: who, and what.
@@ -417,7 +434,8 @@ fn turns(request: &server::Request) -> Vec<(String, String)> {
 async fn a_model_is_asked_in_the_profiles_own_words_and_checks_its_draft() {
     let home = tempfile::tempdir().unwrap();
     let answer = |_| Does::Sends(server::stream(Api::Gemini, SNAPSHOT));
-    let wish = Ask { model: Some("gemini-3.5-flash".to_owned()), ..by_gemini("gemini-cli@0.61") };
+    let wish =
+        with(by_gemini("gemini-cli@0.61"), |it| it.counting.model = Some("gemini-3.5-flash".to_owned()));
     let messages = contents(0, 20);
     let (requests, made, _) = scripted(home.path(), "", wish.clone(), text(&messages), answer).await;
     assert_eq!(made.answer().status.name(), "compacted", "{}", made.answer().reason);
@@ -469,14 +487,14 @@ async fn after_an_overflow_the_oldest_are_not_shown_and_the_pass_for_it_is_asked
         ("claude-code", "Look at module 19.", "9. Optional Next Step"),
         ("learn-claude-code", "Look at module 0.", "Current goal"),
     ] {
-        let wish = Ask { cause: Cause::Overflow, ..by_gemini(name) };
+        let wish = with(by_gemini(name), |it| it.options.trigger = Some(Cause::Overflow));
         let (requests, _, _) = scripted(home().path(), "", wish, text(&messages), answer).await;
         let said = &turns(&requests[0])[0].1;
         assert!(said.contains(shown) && said.contains(words), "{name}: {said}");
         assert_eq!(said.contains("Look at module 0."), name == "learn-claude-code", "{name}");
     }
     // Its own step for an overflow: the five messages that stay are not summarised.
-    let wish = Ask { cause: Cause::Overflow, ..by_gemini("learn-claude-code") };
+    let wish = with(by_gemini("learn-claude-code"), |it| it.options.trigger = Some(Cause::Overflow));
     let (requests, _, _) = scripted(home().path(), "", wish, text(&messages), answer).await;
     assert!(!turns(&requests[0])[0].1.contains("Look at module 19."));
 }
@@ -577,7 +595,8 @@ fn in_plain_messages_a_summary_is_known_as_one() {
     for (name, _) in BUILT_IN {
         for api in Format::ALL.into_iter().filter(|it| it.is_wire()) {
             let place = format!("{name} as {}", api.name());
-            let wish = Ask { messages_as: Some(api), pins: vec![PIN.to_owned()], ..ask(name) };
+            let wish =
+                with(Ask { messages_as: Some(api), ..ask(name) }, |it| it.options.pin = vec![PIN.to_owned()]);
             let made = engine.compact(&opened, &wish).unwrap();
             assert_eq!(made.answer().status.name(), "compacted", "{place}: {}", made.answer().reason);
             let written: Vec<Value> = serde_json::from_slice(made.bytes().unwrap()).unwrap();
@@ -615,7 +634,7 @@ async fn a_model_reads_what_the_plan_shortens_and_opencodes_reads_the_beginning(
     let answer = |_| Does::Sends(server::stream(Api::Gemini, "nothing of use"));
     let asked = async |name: &str| {
         let home = tempfile::tempdir().unwrap();
-        let wish = Ask { window: Some(1_048_576), ..by_gemini(name) };
+        let wish = with(by_gemini(name), |it| it.counting.window = Some(1_048_576));
         let (requests, made, _) = scripted(home.path(), "", wish, text(&messages), answer).await;
         (turns(&requests[0])[0].1.clone(), made)
     };
@@ -655,7 +674,7 @@ async fn what_a_model_wrote_of_a_session_is_not_asked_for_twice() {
     assert!(made.answer().reason.contains("stored snapshot"), "{}", made.answer().reason);
     assert!(made.answer().summary.unwrap().contains("src/module_1.rs was changed"));
     assert!(!heard.iter().any(|it| matches!(it, Event::Asked { .. })));
-    let pinned = Ask { pins: vec!["the port is 4711".to_owned()], ..wish() };
+    let pinned = with(wish(), |it| it.options.pin = vec!["the port is 4711".to_owned()]);
     let (requests, made, _) = scripted(home.path(), "", pinned, session, answer).await;
     assert!(!requests.is_empty() && made.answer().summary.unwrap().contains("the port is 4711"));
 }
@@ -688,7 +707,12 @@ fn files_come_back_from_disk_only_when_asked_and_only_from_the_project() {
         engine
     };
     let said = |engine: &Engine, from_disk: bool| {
-        let made = engine.compact(&open(engine, &text), &Ask { from_disk, ..ask("claude-code") }).unwrap();
+        let made = engine
+            .compact(
+                &open(engine, &text),
+                &with(ask("claude-code"), |it| it.options.files_from_disk = from_disk),
+            )
+            .unwrap();
         let all = made.history().unwrap();
         all.messages().iter().map(|it| it.plain()).collect::<Vec<_>>().join("\n")
     };

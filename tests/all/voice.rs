@@ -155,12 +155,10 @@ impl Bench {
         out.insert("facts", voiced_facts(history));
         out.insert("score", voiced_probes(history));
         out.insert("handoff", voiced(&self.engine.brief(&opened, "go on").unwrap()));
-        let ask = Ask {
-            budget: Some(Amount::Tokens(1_500)),
-            keep: Some(Amount::Tokens(200)),
-            to: To::Bytes,
-            ..Ask::new(epitome::profiles::built_in("epitome").unwrap())
-        };
+        let mut ask =
+            Ask::new(epitome::profiles::built_in("epitome").unwrap()).with_budget(Amount::Tokens(1_500));
+        ask.options.keep = Some(Amount::Tokens(200));
+        ask.to = To::Bytes;
         let made = self.engine.compact(&opened, &ask).unwrap();
         assert_eq!(made.answer().status.name(), "compacted", "{}: {}", attack.name, made.answer().reason);
         out.insert("compact", voiced(&made.answer().summary.unwrap()));

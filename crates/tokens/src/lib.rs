@@ -15,6 +15,8 @@ pub use counter::MANY;
 pub use counter::TokenCounter;
 pub use window::{Window, at_least, gemini_cli_limit, gemini_cli_limit_0_20, window};
 
+use std::str::FromStr;
+
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -145,6 +147,14 @@ impl Tokenizer {
             Self::Auto => "auto",
             Self::Fixed(it) => it.name(),
         }
+    }
+}
+
+impl FromStr for Tokenizer {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Self::named(name)
     }
 }
 

@@ -1,10 +1,12 @@
 //! What a summary holds and how it looks.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
 use crate::facts::Topic;
+use history::error::{Error, Kind, Result};
 
 /// How the summary is written.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -132,4 +134,21 @@ pub enum Style {
     Detailed,
     /// Files, commands, errors and identifiers first.
     Technical,
+}
+
+impl FromStr for Style {
+    type Err = Error;
+
+    /// Reads the name that it has in JSON.
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "brief" => Ok(Self::Brief),
+            "detailed" => Ok(Self::Detailed),
+            "technical" => Ok(Self::Technical),
+            other => {
+                let what = format!("expected brief, detailed or technical, found {other:?}");
+                Err(Error::new(Kind::Arguments, what))
+            }
+        }
+    }
 }
