@@ -4,8 +4,8 @@ use std::cell::OnceCell;
 use std::time::Duration;
 
 use super::compacted::{About, Checked, CompactOutcome, Compacted, Output, Question, Rejection, Summarizer};
-use super::install::overhead_mark;
 use super::make::Attempt;
+use super::marks::overhead_mark;
 use super::spending::After;
 use super::summarize::{Drafted, Heard};
 use super::{Ask, Engine, Event, Known, Measured, Opened, To, method_info, session_info, warnings};

@@ -3,7 +3,7 @@
 //! context crosses the threshold.
 
 use super::estimate::SOON_IF_EXPIRED;
-use super::install::compacted_mark;
+use super::marks::compacted_mark;
 use super::{Ask, Engine, Opened, SessionRef};
 use crate::agents::hooks::{self, After, Event, Moment};
 use crate::answers::NextCost;

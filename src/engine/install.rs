@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::marks::compacted_mark;
 use super::open::open_path;
 use super::{Engine, Opened};
 use crate::agents::reach::{self, Job, Reach, Way};
@@ -283,16 +284,6 @@ impl Engine {
         };
         self.store.finish(scope, compaction, &applied)
     }
-}
-
-/// Under this name the store knows when a session was compacted.
-pub(crate) fn compacted_mark(session: &str) -> String {
-    format!("compacted/{session}")
-}
-
-/// Under this name the store knows what a session's system prompt and tools took when it was compacted, in tokens.
-pub(super) fn overhead_mark(session: &str) -> String {
-    format!("overhead/{session}")
 }
 
 /// The result with what the session grew by since it was read, and by how many messages.

@@ -14,6 +14,7 @@ mod gate;
 mod hook;
 mod install;
 mod make;
+mod marks;
 mod memories;
 mod open;
 mod options;
@@ -187,7 +188,7 @@ impl Engine {
         if !summarized || TokenCounter::is_reported(history) {
             return None;
         }
-        let name = install::overhead_mark(history.meta.session.as_deref()?);
+        let name = marks::overhead_mark(history.meta.session.as_deref()?);
         self.store.marked(&self.scope(history), &name).ok().flatten()?.value.parse().ok()
     }
 

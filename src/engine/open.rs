@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::Engine;
-use super::restore::undone_mark;
+use super::marks::undone_mark;
 use crate::agents::{self, AgentRef, Database, Found};
 use crate::files::File;
 use crate::store::{Handle, Scope};

@@ -6,7 +6,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::install::{Mark, Place, REPAIRED, agent_of, compacted_mark};
+use super::install::{Mark, Place, REPAIRED, agent_of};
+use super::marks::{compacted_mark, undone_mark};
 use super::open::{LOOKED_THROUGH, open_database, open_path};
 use super::{Engine, Opened};
 use crate::agents::reach::{self, Job, Way};
@@ -170,11 +171,6 @@ impl Engine {
             warnings: done.warnings,
         })
     }
-}
-
-/// Under this name the store knows in which session one goes on whose compaction was undone.
-pub(super) fn undone_mark(session: &str) -> String {
-    format!("undone/{session}")
 }
 
 fn never_applied(name: &str) -> Error {

@@ -5,8 +5,9 @@
 
 use std::time::Duration;
 
-use super::install::{Mark, agent_of, compacted_mark};
+use super::install::{Mark, agent_of};
 use super::make::header;
+use super::marks::compacted_mark;
 use super::{Amount, Ask, CompactOptions, Counting, Engine, Event, Measured, Opened};
 use crate::store::{Applied, Digest};
 use compaction::plan::{self, Cause, Plan};
