@@ -137,7 +137,7 @@ fn row(engine: &Engine, found: Found, continued: &BTreeMap<String, String>) -> R
     let ask = Ask::new(engine.config.profile(&engine.config.profile)?);
     let named = SessionRef::Named(found.address());
     // One that cannot be read is listed without a size; `estimate` says why.
-    let opened = engine.open_measured(&named, None, None, ask.tokenizer);
+    let opened = engine.open_measured(&named, None, None, ask.tokenizer());
     let estimate = opened.and_then(|it| engine.estimate(&it, &ask, None)).ok();
     let directory = found.cwd.as_ref().map(|it| it.display().to_string());
     let scope = Scope { owner: engine.config.owner.clone(), project: directory.clone().unwrap_or_default() };
