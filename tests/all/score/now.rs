@@ -1,7 +1,8 @@
 //! What the ledger says is true now, against what a person found who read the sessions to their end.
 //!
 //! `tests/labels/now/NAME.toml`, a session each: `open` and `rules` rows are message, hash of the text, and whether a
-//! person agrees: that the item is open at the end, that the rule is an order of the user which binds beyond one act.
+//! person agrees: that the item is open at the end, that the rule is an order of the user which binds beyond one act; it counts
+//! as found under what was asked for in the task, too.
 //! `goal` and `last` are the messages that ask for what is pursued at the end, and for something last. No text of a
 //! session is in them. Half of the repositories were looked at while the rules were written, the others only after.
 
@@ -57,6 +58,7 @@ struct Row {
 impl Row {
     fn judge<'a>(
         &mut self,
+        session: &str,
         told: impl Iterator<Item = &'a Fact>,
         also: impl Iterator<Item = &'a Fact>,
         judged: &[(usize, String, bool)],
@@ -68,14 +70,22 @@ impl Row {
                 Some(known) => {
                     self.told += 1;
                     self.right += usize::from(known.2);
+                    if !known.2 {
+                        eprintln!("{session} #{}: wrong: {}", fact.message, fact.text);
+                    }
                 }
                 None => self.unjudged += 1,
             }
         }
         let all: Vec<String> = told.into_iter().chain(also).map(|it| hash(&it.text)).collect();
-        let wanted = judged.iter().filter(|it| it.2);
-        self.wanted += wanted.clone().count();
-        self.found += wanted.filter(|it| all.contains(&it.1)).count();
+        for wanted in judged.iter().filter(|it| it.2) {
+            self.wanted += 1;
+            if all.contains(&wanted.1) {
+                self.found += 1;
+            } else {
+                eprintln!("{session} #{}: not told: {}", wanted.0, wanted.1);
+            }
+        }
     }
 }
 
@@ -108,9 +118,9 @@ fn what_is_told_as_true_now_is() {
         sessions += 1;
         let seen = ["cli", "agentv", "git-ai", "pi-mono"].contains(&repository(&label.session));
         let open = rows.entry(("open", seen)).or_default();
-        open.judge(steps(&ledger), ledger.about(Topic::Unconfirmed), &label.open);
+        open.judge(&label.session, steps(&ledger), ledger.about(Topic::Unconfirmed), &label.open);
         let rules = rows.entry(("rules", seen)).or_default();
-        rules.judge(ledger.about(Topic::Constraints), std::iter::empty(), &label.rules);
+        rules.judge(&label.session, ledger.about(Topic::Constraints), ledger.about(Topic::Directives), &label.rules);
         for (what, told, wanted) in [
             ("goal", pursued(history, &ledger), label.goal.as_slice()),
             ("last", last(&ledger), std::slice::from_ref(&label.last)),
@@ -148,7 +158,8 @@ fn what_is_told_as_true_now_is() {
         let (right, told) = (sum(|it| it.right), sum(|it| it.told));
         let (found, wanted) = (sum(|it| it.found), sum(|it| it.wanted));
         assert!(right * 100 >= told * 95, "{part}: {right} of {told} right");
-        assert!(found * 100 >= wanted * 90, "{part}: {found} of {wanted} found");
+        let least = if part == "open" { 90 } else { 95 };
+        assert!(found * 100 >= wanted * least, "{part}: {found} of {wanted} found");
     }
 }
 
@@ -206,7 +217,7 @@ fn outcomes_agree_with_reported_exit_codes() {
     assert!(all > 300 && agree * 1000 >= all * 995, "{agree} of {all}");
 }
 
-/// Prints what is to be judged, with text, for whoever labels a session: `LABEL=NAME cargo test --test all now::print --
+/// Prints what is to be judged, with text, for whoever labels a session: `EPITOME_CORPUS_WHOLE=1 LABEL=NAME cargo test --test all now::print --
 /// --ignored --nocapture`.
 #[test]
 #[ignore = "for labelling by hand"]

@@ -207,7 +207,7 @@ pub(super) fn expire(history: &History, facts: &mut Vec<Fact>) {
     });
 }
 
-/// Characters of the shortest report.
+/// Bytes of the shortest report: a character of Chinese says what three of English do, and has as many.
 const REPORT: usize = 200;
 
 /// Whether the model ends its turn with a message: it calls nothing, and says enough to be a report.
@@ -215,11 +215,11 @@ fn reports(message: &Message) -> bool {
     message.role == Role::Assistant
         && message.kind == Kind::Said
         && message.calls().next().is_none()
-        && message.plain().chars().nth(REPORT).is_some()
+        && message.plain().len() > REPORT
 }
 
-/// The last report of the model, or summary, after which the user asked for something else: what was planned before it
-/// was left.
+/// The last report of the model, or summary, after which the user asked for something else, or the last prompt of which
+/// that is known: what was planned before it was left.
 pub fn answered(history: &History) -> Option<usize> {
     let messages = history.messages();
     let mut asked = false;
@@ -238,7 +238,19 @@ pub fn answered(history: &History) -> Option<usize> {
             next = false;
         }
     }
-    None
+    unreplied(messages)
+}
+
+/// The last but one of the prompts that a session begins with up to a summary. A compaction took the replies away: each of
+/// them but the last was answered.
+fn unreplied(messages: &[Message]) -> Option<usize> {
+    let summary = messages.iter().position(|it| it.kind == Kind::Summary)?;
+    let begins = &messages[..summary];
+    if begins.iter().any(|it| it.role == Role::Assistant) {
+        return None;
+    }
+    let asks = |it: &(usize, &Message)| it.1.is_prompt() && !trivial(&it.1.plain());
+    begins.iter().enumerate().filter(asks).rev().nth(1).map(|it| it.0)
 }
 
 /// The last message by which the work came to an end or to something else: a report, or a request of the user.

@@ -187,7 +187,7 @@ fn told_kind(before: Option<&Message>, is_model: bool, parts: &[Part], summary: 
     let [Part::Text(text)] = parts else { return Kind::Said };
     match is_model {
         false if summary || super::super::is_our_summary(text.as_str()) => Kind::Summary,
-        false if text.as_str() == "Please continue." => Kind::Continue,
+        false if matches!(text.as_str(), "Please continue." | "System: Please continue.") => Kind::Continue,
         true if text.as_str() == ACK && before.is_some_and(|it| it.kind == Kind::Summary) => Kind::Ack,
         _ => Kind::Said,
     }
