@@ -155,7 +155,8 @@ impl Words {
             }
             for word in part.split_whitespace() {
                 let bare = word.trim_matches(|it: char| !it.is_alphanumeric()).to_lowercase();
-                let among = |lists: &[&str]| lists.iter().any(|it| it.split_whitespace().any(|it| it == bare));
+                let among =
+                    |lists: &[&str]| lists.iter().any(|it| it.split_whitespace().any(|it| it == bare));
                 match (among(&STOP_WORDS), among(&DECISION_WORDS)) {
                     (true, _) => empty.extend(term(word)),
                     (_, true) => decisions.extend(term(word)),

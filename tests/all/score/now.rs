@@ -120,7 +120,12 @@ fn what_is_told_as_true_now_is() {
         let open = rows.entry(("open", seen)).or_default();
         open.judge(&label.session, steps(&ledger), ledger.about(Topic::Unconfirmed), &label.open);
         let rules = rows.entry(("rules", seen)).or_default();
-        rules.judge(&label.session, ledger.about(Topic::Constraints), ledger.about(Topic::Directives), &label.rules);
+        rules.judge(
+            &label.session,
+            ledger.about(Topic::Constraints),
+            ledger.about(Topic::Directives),
+            &label.rules,
+        );
         for (what, told, wanted) in [
             ("goal", pursued(history, &ledger), label.goal.as_slice()),
             ("last", last(&ledger), std::slice::from_ref(&label.last)),

@@ -12,7 +12,7 @@ use history::{History, Kind, Part, Role};
 
 static KINDS: LazyLock<Vec<(Name, AsciiFirstRegex)>> = LazyLock::new(|| {
     [
-        (Name::Url, r"\bhttps?://[^\s<>)\]}'\x22`|\\，。）]+[^\s<>)\]}'\x22`|\\，。）.,;:!?*]"),
+        (Name::Url, r"\bhttps?://[^\s<>)\]{}'\x22`|\\，。）]+[^\s<>)\]{}'\x22`|\\，。）.,;:!?*]"),
         (Name::Id, r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"),
         (Name::Ticket, r"(?i)\b(?:PR|pull request|issue|MR|bug|ticket)s? ?#?\d{1,6}\b|(?-i)\b[A-Z][A-Z]{1,9}-\d{1,6}\b|(?:^|\s|\()#\d{2,5}\b"),
         (Name::Version, r"(?:[@\w./-]*[A-Za-z][@ :=^~v]{1,3}|\bv)\d+\.\d+(?:\.\d+)*(?:-[\w.]+)?\b"),
@@ -140,7 +140,7 @@ fn defined(number: usize, input: &str, freeform: bool, add: &mut impl FnMut(usiz
 
 /// A version without a word before it that only happens to stand there.
 fn trimmed(kind: Name, text: &str) -> &str {
-    const FILLERS: [&str; 27] = [
+    const FILLERS: [&str; 31] = [
         "already",
         "now",
         "now:",
@@ -168,8 +168,17 @@ fn trimmed(kind: Name, text: &str) -> &str {
         "showed",
         "using",
         "a",
+        "ref",
+        "ref:",
+        "run",
+        "runs",
     ];
-    let text = if kind == Name::Version { text.trim_start_matches(['-', '.', '/']) } else { text };
+    let text = match kind {
+        Name::Version => text.trim_start_matches(['-', '.', '/']),
+        // Who sent somebody there is no part of the address.
+        Name::Url => text.split_once("?utm_").or(text.split_once("&utm_")).map_or(text, |it| it.0),
+        _ => text,
+    };
     match text.split_once(' ') {
         Some((word, number)) if kind == Name::Version && FILLERS.contains(&word.to_lowercase().as_str()) => {
             number
@@ -188,6 +197,33 @@ fn is_file(name: &str) -> bool {
     })
 }
 
+/// Whether the word before a number says what was measured: `Wall time: 0.33` is no version.
+fn is_measured(text: &str) -> bool {
+    const MEASURES: [&str; 19] = [
+        "accuracy",
+        "average",
+        "avg",
+        "branches",
+        "coverage",
+        "current",
+        "cvss",
+        "duration",
+        "elapsed",
+        "lines",
+        "mean",
+        "median",
+        "rate",
+        "ratio",
+        "score",
+        "size",
+        "statements",
+        "time",
+        "took",
+    ];
+    let word = text.split([' ', ':', '=', '~']).next().unwrap_or_default();
+    word.len() < text.len() && MEASURES.contains(&word.to_lowercase().as_str())
+}
+
 /// Whether a find says something: a hash needs digits and letters, a branch is more than a word.
 fn telling(kind: Name, text: &str) -> bool {
     match kind {
@@ -203,7 +239,8 @@ fn telling(kind: Name, text: &str) -> bool {
                 || text == "dev"
         }
         Name::Version => {
-            !text.starts_with("at ")
+            !is_measured(text)
+                && !text.starts_with("at ")
                 && (text.contains(char::is_alphabetic) || text.matches('.').count() > 1)
                 && !text.starts_with("0.0.0.0")
                 && !text.starts_with("127.")
@@ -213,7 +250,12 @@ fn telling(kind: Name, text: &str) -> bool {
             !["UTF-8", "UTF-16", "SHA-1", "SHA-256", "ISO-8601", "GPT-4", "GPT-5"].contains(&text)
                 && !text.starts_with("UTF-")
         }
-        Name::Url => text.len() <= 300 && !text.contains("example.com"),
+        Name::Url => {
+            let host = text.split('/').nth(2).unwrap_or_default();
+            text.len() <= 300
+                && !text.contains("example.com")
+                && ![".example", ".test", ".invalid"].iter().any(|it| host.ends_with(it))
+        }
         Name::Port | Name::Id | Name::Setting | Name::Symbol => true,
     }
 }

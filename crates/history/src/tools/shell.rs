@@ -83,6 +83,13 @@ fn collect(command: &str, dir: &mut Option<Arc<str>>, out: &mut Vec<Action>, dep
                 }
                 continue;
             }
+            // A folder that is made again was emptied, not deleted.
+            [head, made @ ..] if head == "mkdir" => {
+                let again =
+                    |it: &Action| it.path.as_ref().is_some_and(|it| made.contains(it)) && it.dir == *dir;
+                out.retain(|it| it.meaning != Meaning::Delete || !again(it));
+                continue;
+            }
             _ => {}
         }
         touched(words, &simple, out);
@@ -382,6 +389,7 @@ mod tests {
         for (command, expected) in [
             ("ls -la && cargo test 2>&1 | tail -20", ""),
             ("rm -f a.rs 'b c.rs' $X *.o", "Delete a.rs, Delete b c.rs"),
+            ("rm -rf out tmp && mkdir -p out", "Delete tmp"),
             ("cd sub && git mv a.rs b.rs; git rm c.rs", "Rename sub:a.rs->b.rs, Delete sub:c.rs"),
             ("git rm --cached x.rs", ""),
             ("cd /w && cd sub && rm x", "Delete /w/sub:x"),
