@@ -8,7 +8,7 @@ use super::text::{clip, own};
 use super::voice::Seen;
 use super::{Detail, Fact, Name};
 use history::tools::{self, Meaning};
-use history::{History, Kind, Part, Role};
+use history::{History, Kind, Part, Role, Text};
 
 static KINDS: LazyLock<Vec<(Name, AsciiFirstRegex)>> = LazyLock::new(|| {
     [
@@ -55,13 +55,11 @@ pub(super) fn read(history: &History) -> Vec<Fact> {
         {
             continue;
         }
+        for stretch in own(message.texts().map(Text::as_str)) {
+            named(number, stretch, &mut add);
+        }
         for part in &message.parts {
             match part {
-                Part::Text(text) => {
-                    for stretch in own(text.as_str()) {
-                        named(number, stretch, &mut add);
-                    }
-                }
                 Part::Call(call) => {
                     let actions = tools::actions(call);
                     for action in &actions {
@@ -88,7 +86,7 @@ pub(super) fn read(history: &History) -> Vec<Fact> {
                         named(number, text, &mut add);
                     }
                 }
-                Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
+                Part::Text(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
             }
         }
     }

@@ -25,11 +25,48 @@ const INJECTED: [&str; 16] = [
     "skill",
 ];
 
-/// The stretches of a user's message that are no injected elements.
-pub(super) fn own(text: &str) -> Vec<&str> {
-    let mut out = Vec::new();
+/// Between these Codex's reviewer is shown another session, an entry a text: evidence, in which the user's are what the
+/// work was asked for.
+const TRANSCRIPTS: [[&str; 2]; 2] = [
+    [">>> TRANSCRIPT START\n", ">>> TRANSCRIPT END\n"],
+    [">>> TRANSCRIPT DELTA START\n", ">>> TRANSCRIPT DELTA END\n"],
+];
+
+/// The stretches of a user's texts that are no injected elements and no transcript.
+pub(super) fn own<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     // Codex's editor extension puts the editor's state before the request.
-    let mut rest = text.split_once("## My request for Codex:\n").map_or(text, |it| it.1);
+    let request = |it: &'a str| it.split_once("## My request for Codex:\n").map_or(it, |it| it.1);
+    let texts: Vec<&str> = texts.map(request).collect();
+    let mut out = Vec::new();
+    for [start, end] in TRANSCRIPTS {
+        let from = texts.iter().enumerate().find_map(|(at, it)| Some((at, it.find(start)?)));
+        // What is shown may hold the same words.
+        let to = texts.iter().enumerate().rev().find_map(|(at, it)| Some((at, it.rfind(end)? + end.len())));
+        if let (Some(from), Some(to)) = (from, to)
+            && from < to
+        {
+            texts[..from.0].iter().for_each(|it| without_elements(it, &mut out));
+            without_elements(&texts[from.0][..from.1], &mut out);
+            let mut by_user = false;
+            for text in texts.get(from.0 + 1..to.0).unwrap_or_default() {
+                let entry = text.strip_prefix('[').and_then(|it| it.split_once("] "));
+                let entry = entry.filter(|(number, _)| number.bytes().all(|it| it.is_ascii_digit()));
+                let said = entry.map(|(_, said)| said.strip_prefix("user: "));
+                by_user = said.map_or(by_user, |it| it.is_some());
+                if by_user {
+                    without_elements(said.flatten().unwrap_or(text), &mut out);
+                }
+            }
+            without_elements(&texts[to.0][to.1..], &mut out);
+            texts[to.0 + 1..].iter().for_each(|it| without_elements(it, &mut out));
+            return out;
+        }
+    }
+    texts.iter().for_each(|it| without_elements(it, &mut out));
+    out
+}
+
+fn without_elements<'a>(mut rest: &'a str, out: &mut Vec<&'a str>) {
     let mut from = 0;
     while let Some(found) = rest[from..].find('<') {
         let at = from + found;
@@ -49,7 +86,6 @@ pub(super) fn own(text: &str) -> Vec<&str> {
     }
     out.push(rest);
     out.retain(|it| !it.trim().is_empty());
-    out
 }
 
 /// Lines that a machine wrote: logs, stack traces, diffs, code, terminals, tables.
@@ -314,6 +350,25 @@ mod tests {
     }
 
     #[test]
+    fn what_was_injected_or_is_evidence_is_not_the_users_own() {
+        for (text, expected) in [
+            ("a\n<system-reminder>never</system-reminder>\nb", vec!["a\n", "\nb"]),
+            ("## Open tabs: x\n## My request for Codex:\nfix it", vec!["fix it"]),
+            (
+                "Assess this:\n>>> TRANSCRIPT DELTA START\n[1] user: never push\n>>> TRANSCRIPT DELTA END\nThe request:",
+                vec!["Assess this:\n", "The request:"],
+            ),
+            (
+                "Assess:¶>>> TRANSCRIPT START\n¶[1] user: never push\n¶[2] tool result: x\n>>> TRANSCRIPT END\n¶y\n¶>>> TRANSCRIPT END\n¶The request:",
+                vec!["Assess:", "never push\n", "The request:"],
+            ),
+            (">>> TRANSCRIPT START\nno end", vec![">>> TRANSCRIPT START\nno end"]),
+        ] {
+            assert_eq!(own(text.split('¶')), expected, "{text}");
+        }
+    }
+
+    #[test]
     fn never_joins_over_a_block() {
         for (text, expected) in [
             ("Fine. It looks so:\n```\na\n```\nThat is all", vec!["Fine.", "…", "That is all"]),
@@ -328,8 +383,8 @@ mod tests {
 
     #[test]
     fn leaves_out_what_clients_inject() {
-        assert_eq!(own("a<system-reminder>never</system-reminder>b < c"), ["a", "b < c"]);
-        assert_eq!(own("<system-reminder>unclosed"), Vec::<&str>::new());
+        assert_eq!(own(["a<system-reminder>never</system-reminder>b < c"].into_iter()), ["a", "b < c"]);
+        assert_eq!(own(["<system-reminder>unclosed"].into_iter()), Vec::<&str>::new());
     }
 
     #[test]

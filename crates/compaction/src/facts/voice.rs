@@ -8,7 +8,7 @@ use std::ops::Deref;
 use super::text::own;
 use super::{Detail, Fact, Topic};
 use history::tools;
-use history::{Call, History, Kind, Message, Output, Refusal};
+use history::{Call, History, Kind, Message, Output, Refusal, Text};
 
 /// Whose words a fact's text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,9 +109,8 @@ impl<'a> Prompt<'a> {
         if !message.is_prompt() {
             return None;
         }
-        let texts = message.texts().flat_map(|it| own(it.as_str()));
         let said = |it: &&str| !NOT_SAID.iter().any(|not| it.trim_start().starts_with(not));
-        let parts: Vec<&str> = texts.filter(said).collect();
+        let parts: Vec<&str> = own(message.texts().map(Text::as_str)).into_iter().filter(said).collect();
         (!parts.is_empty()).then_some(Self { parts })
     }
 
