@@ -671,6 +671,60 @@ pub struct ScoreAnswer {
     pub invalid: Vec<BrokenInfo>,
 }
 
+/// Sessions put into the archive.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct KeepAnswer {
+    /// Version of the contract.
+    pub contract: u32,
+    /// Sessions that were archived.
+    pub kept: usize,
+    /// Sessions that are in the archive as they are.
+    pub unchanged: usize,
+    /// Bytes of those that were archived.
+    pub bytes: u64,
+    /// Sessions that could not be, and why.
+    pub failed: Vec<String>,
+}
+
+/// A session in one file.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ExportAnswer {
+    /// Version of the contract.
+    pub contract: u32,
+    pub agent: String,
+    pub session_id: String,
+    pub output: String,
+    /// Of the file that was written.
+    pub bytes: u64,
+    /// The session's own, and those that belong to it.
+    pub files: usize,
+    /// Compactions of it in the archive.
+    pub compactions: usize,
+    /// What they took.
+    pub originals: usize,
+}
+
+/// A session put where its agent finds it.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ImportAnswer {
+    /// Version of the contract.
+    pub contract: u32,
+    pub agent: String,
+    pub session_id: String,
+    pub output: String,
+    /// Where the session goes on.
+    pub directory: String,
+    /// Fields of its records that name another directory now.
+    pub directories_changed: u64,
+    /// What came with it into the archive.
+    pub originals: usize,
+    /// One shell command that resumes it, from any directory.
+    pub resume: String,
+    /// Who should do what next.
+    pub next: Next,
+    pub warnings: Vec<String>,
+}
+
 /// A brief for a new session.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct HandoffAnswer {

@@ -57,6 +57,8 @@ struct StoreWritten {
     persistence: Option<String>,
     /// Regular expressions of what is cut from memories and summaries that are kept.
     private: Vec<String>,
+    /// Archive sessions when another one begins or ends; on unless switched off.
+    keep_sessions: Option<bool>,
 }
 
 /// What stands under `[cost]`.
@@ -163,6 +165,8 @@ pub struct Config {
     pub prices: Prices,
     /// The user's own profiles: name → TOML.
     pub profiles: BTreeMap<String, String>,
+    /// Whether hooks have sessions archived.
+    pub keep_sessions: bool,
     /// Whether hooks say that the context is nearly full.
     pub reminder: bool,
     /// Whether the hook blocks the agent's own compaction.
@@ -310,6 +314,7 @@ fn resolve(written: Written, environment: Environment, config_dir: PathBuf) -> R
         tokenizer,
         windows: written.windows,
         profiles,
+        keep_sessions: written.store.keep_sessions.unwrap_or(true),
         reminder: written.hooks.reminder.unwrap_or(true),
         block_compaction: written.hooks.block_compaction,
         hooks,

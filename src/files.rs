@@ -185,6 +185,48 @@ pub fn create(path: &Path, bytes: &[u8], like: &Path) -> Result<()> {
     }
 }
 
+/// The same for bytes that are not in memory, for the owner's eyes only; how many there were.
+pub fn create_from(path: &Path, content: &mut dyn Read) -> Result<u64> {
+    let (beside, len) = beside_from(path, content, path)?;
+    let placed = match fs::hard_link(&beside, path) {
+        Ok(()) => sync_folder(path),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && same(&beside, path) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let what = "expected no file of that name, found another one; nothing was written";
+            Err(Error::new(Kind::Refused, what).at(path.display().to_string(), None))
+        }
+        // Not every file system has links.
+        Err(_) => return renamed(&beside, path).map(|()| len),
+    };
+    let _ = fs::remove_file(&beside);
+    placed.map(|()| len)
+}
+
+/// Whether two files hold the same bytes.
+fn same(one: &Path, other: &Path) -> bool {
+    let compare = || -> std::io::Result<bool> {
+        let (mut one, mut other) = (open(one)?, open(other)?);
+        if one.metadata()?.len() != other.metadata()?.len() {
+            return Ok(false);
+        }
+        let (mut left, mut right) = (vec![0; 1 << 16], vec![0; 1 << 16]);
+        loop {
+            let read = one.read(&mut left)?;
+            let (Some(left), Some(right)) = (left.get(..read), right.get_mut(..read)) else {
+                return Ok(false);
+            };
+            other.read_exact(right)?;
+            if left != right {
+                return Ok(false);
+            }
+            if read == 0 {
+                return Ok(true);
+            }
+        }
+    };
+    compare().unwrap_or(false)
+}
+
 /// Replaces a file of `len` bytes that somebody may be appending to: what was appended while it was replaced is
 /// appended to the new one.
 ///

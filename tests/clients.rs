@@ -133,7 +133,7 @@ fn all(client: &str, profile: &str) {
         // Its plugin has no moment of each turn at which anything could be said.
         kit.more(client, "remind", &EPITOME, None, &mut failed);
     }
-    for flow in ["install", "undo", "prune", "nested", "limit", "carry", "kill"] {
+    for flow in ["install", "undo", "prune", "nested", "limit", "carry", "move", "kill"] {
         kit.more(client, flow, &EPITOME, None, &mut failed);
     }
     for flow in ["undo", "nested", "limit"] {

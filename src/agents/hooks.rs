@@ -26,6 +26,8 @@ pub enum Moment {
     AfterCompaction,
     /// The user has said something, or a tool has answered: once or more a turn.
     Turn,
+    /// A session ends.
+    End,
     Other,
 }
 
@@ -111,6 +113,7 @@ pub fn read(text: &str, inside: Option<AgentRef>) -> Option<Event> {
         ("PreCompress", _) => Moment::BeforeCheck,
         ("PostCompact", _) => Moment::AfterCompaction,
         ("UserPromptSubmit" | "PostToolUse" | "BeforeAgent", _) => Moment::Turn,
+        ("SessionEnd", _) => Moment::End,
         _ => Moment::Other,
     };
     let summary = field("compact_summary").map(|it| {

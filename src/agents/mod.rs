@@ -160,6 +160,26 @@ pub trait Agent: Sync {
         Ok(None)
     }
 
+    /// The fields of its records that name directories; none where its sessions cannot be moved to another machine.
+    fn directory_fields(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// By what its records name a directory, besides its path.
+    fn directory_name(&self, _directory: &Path) -> Option<String> {
+        None
+    }
+
+    /// The name that a session's file has to have. `name`: the one it has.
+    fn file_name(&self, _session: &Session, name: &str) -> String {
+        name.to_owned()
+    }
+
+    /// The files that belong to a session's.
+    fn beside(&self, _path: &Path) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
     /// The shell command that resumes a session from its directory; `id` is quoted.
     fn resume(&self, env: &Env, id: &str) -> String;
 

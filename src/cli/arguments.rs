@@ -25,6 +25,7 @@ use super::seat::SeatArgs;
 use super::serve::ServeArgs;
 use super::sessions::SessionsArgs;
 use super::split::SplitArgs;
+use super::transfer::{ExportArgs, ImportArgs};
 use super::watch::WatchArgs;
 use history::error::{Error, Kind, Result};
 
@@ -53,8 +54,20 @@ pub struct Arguments {
 }
 
 /// Commands that `--help` lists below the others.
-const MORE: [&str; 10] =
-    ["cost", "split", "compare", "score", "report", "handoff", "memory", "profiles", "watch", "statusline"];
+const MORE: [&str; 12] = [
+    "cost",
+    "split",
+    "compare",
+    "score",
+    "report",
+    "handoff",
+    "export",
+    "import",
+    "memory",
+    "profiles",
+    "watch",
+    "statusline",
+];
 
 impl Arguments {
     /// Reads the command line of this process.
@@ -151,6 +164,10 @@ pub enum Command {
     Report(ReportArgs),
     /// Write a brief for a goal, ready as the first prompt of a new session
     Handoff(HandoffArgs),
+    /// Write a session into one file, with what was archived of it, to be moved
+    Export(ExportArgs),
+    /// Put an exported session, or a session file from elsewhere, where its agent resumes it
+    Import(ImportArgs),
     /// List, add, search or forget memories
     Memory(MemoryArgs),
     /// The profiles as a table, or one as TOML

@@ -1,6 +1,7 @@
 //! `epitome hook`: what the agents' hooks call.
 
 use std::io::Read;
+use std::path::Path;
 use std::time::Duration;
 
 use super::Screen;
@@ -31,7 +32,7 @@ pub fn end_in_time() {
 }
 
 /// Never fails: what an agent does must not depend on us. What went wrong is said on standard error.
-pub(super) fn run(config: Config, now: i64, screen: &mut Screen<'_>) -> Result<u8> {
+pub(super) fn run(config: Config, now: i64, store: Option<&Path>, screen: &mut Screen<'_>) -> Result<u8> {
     let mut bytes = Vec::new();
     let read = std::io::stdin().lock().take(MOST).read_to_end(&mut bytes);
     let Some(event) = read.ok().and_then(|_| hooks::read(&history::json::mend(&bytes), config.agents.inside))
@@ -44,7 +45,14 @@ pub(super) fn run(config: Config, now: i64, screen: &mut Screen<'_>) -> Result<u
         // Exit code 2 blocks, and shows this.
         return Err(Error::new(Kind::Refused, what));
     }
-    let said = Engine::new(config, now).and_then(|engine| engine.hook(&event));
+    let said = Engine::new(config.clone(), now).and_then(|engine| {
+        if matches!(event.moment, Moment::Start | Moment::End)
+            && let Err(error) = super::keep::later(&engine, &config, store)
+        {
+            tracing::warn!("hook {}: {}", event.name, error.full());
+        }
+        engine.hook(&event)
+    });
     match said {
         Ok(text) => {
             let answer = event.answer(&text);

@@ -13,6 +13,7 @@ mod gateway;
 mod handoff;
 mod hook;
 mod install;
+mod keep;
 mod memory;
 mod paint;
 mod profiles;
@@ -29,10 +30,12 @@ mod serve;
 mod sessions;
 mod split;
 mod statusline;
+mod transfer;
 mod watch;
 
 use std::io::Write;
 
+use self::sessions::SessionsArgs;
 use crate::config::Config;
 use crate::engine::Engine;
 use compaction::facts;
@@ -59,7 +62,7 @@ pub fn run(arguments: Arguments, mut config: Config, paint: Paint, out: &mut dyn
     }
     // These do their work without an archive, or with one that is broken.
     match &arguments.command {
-        Some(Command::Hook) => return hook::run(config, now, &mut screen),
+        Some(Command::Hook) => return hook::run(config, now, arguments.store.as_deref(), &mut screen),
         Some(Command::Statusline) => return statusline::run(&config, now, &mut screen),
         Some(Command::Seat(command)) => return seat::run(config, now, command, &mut screen),
         Some(Command::Doctor(command)) => return doctor::run(config, now, command, &mut screen),
@@ -76,10 +79,12 @@ pub fn run(arguments: Arguments, mut config: Config, paint: Paint, out: &mut dyn
     let engine = match &arguments.command {
         Some(
             Command::Apply(_)
+            | Command::Import(_)
             | Command::Undo(_)
             | Command::Restore(_)
             | Command::Recall(_)
-            | Command::Memory(_),
+            | Command::Memory(_)
+            | Command::Sessions(SessionsArgs { keep: true, .. }),
         ) => Engine::new(config, now)?,
         _ => Engine::even_without_store(config, now)?,
     };
@@ -102,6 +107,8 @@ pub fn run(arguments: Arguments, mut config: Config, paint: Paint, out: &mut dyn
         Some(Command::Sessions(command)) => sessions::run(&engine, command, &mut screen),
         Some(Command::Memory(command)) => memory::run(&engine, command, &mut screen),
         Some(Command::Handoff(command)) => handoff::run(&engine, command, &mut screen),
+        Some(Command::Export(command)) => transfer::run_export(&engine, command, &mut screen),
+        Some(Command::Import(command)) => transfer::run_import(&engine, command, &mut screen),
         Some(Command::Watch(command)) => watch::run(&engine, command, &mut screen),
         Some(
             Command::Serve(_)

@@ -2,8 +2,8 @@
 
 use super::Screen;
 use crate::answers::{
-    CompactAnswer, CompareAnswer, CostAnswer, EstimateAnswer, HandoffAnswer, PruneAnswer, RepairAnswer,
-    RestoreAnswer, ScoreAnswer, SplitAnswer,
+    CompactAnswer, CompareAnswer, CostAnswer, EstimateAnswer, ExportAnswer, HandoffAnswer, ImportAnswer,
+    PruneAnswer, RepairAnswer, RestoreAnswer, ScoreAnswer, SplitAnswer,
 };
 use crate::engine::statusline::StatusLine;
 use clap::Args;
@@ -27,11 +27,13 @@ pub(super) fn run(arguments: &SchemaArgs, screen: &mut Screen<'_>) -> Result<u8>
         "repair" => schemars::schema_for!(RepairAnswer),
         "restore" => schemars::schema_for!(RestoreAnswer),
         "handoff" => schemars::schema_for!(HandoffAnswer),
+        "export" => schemars::schema_for!(ExportAnswer),
+        "import" => schemars::schema_for!(ImportAnswer),
         "score" => schemars::schema_for!(ScoreAnswer),
         "statusline" => schemars::schema_for!(StatusLine),
         other => {
             let what = format!(
-                "expected a command with --json (estimate, cost, split, prune, compact, compare, repair, restore, handoff, score, statusline), found {other:?}"
+                "expected a command with --json (estimate, cost, split, prune, compact, compare, repair, restore, handoff, export, import, score, statusline), found {other:?}"
             );
             return Err(Error::new(Kind::Arguments, what));
         }

@@ -39,6 +39,9 @@ pub struct SessionsArgs {
     /// Maximum number of sessions
     #[arg(long, default_value_t = 30)]
     limit: usize,
+    /// Put those that changed into the archive instead of listing them
+    #[arg(long, conflicts_with = "limit")]
+    pub(super) keep: bool,
 }
 
 #[derive(Serialize)]
@@ -113,6 +116,9 @@ pub(super) fn here(engine: &Engine, screen: &mut Screen<'_>) -> Result<u8> {
 
 pub(super) fn run(engine: &Engine, arguments: &SessionsArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut found = engine.sessions(arguments.agent.as_deref(), arguments.here)?;
+    if arguments.keep {
+        return super::keep::run(engine, &found, screen);
+    }
     let all = found.len();
     let continued = engine.continued(&found);
     found.truncate(arguments.limit);

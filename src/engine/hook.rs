@@ -59,7 +59,7 @@ impl Engine {
                 Ok(String::new())
             }
             Moment::Turn => self.turn(event, &scope),
-            Moment::Other => Ok(String::new()),
+            Moment::End | Moment::Other => Ok(String::new()),
         }
     }
 

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
 
 use super::chunks::{corrupted, open};
-use super::content::{BodyReader, Packer, Prepared, put_content, put_packs};
+use super::content::{Packer, Prepared, put_content, put_packs};
 use super::handle::identity;
 use super::item::{ENTRY, NewItem, Place, chosen, entry_of, item, missing, put_item, put_place};
 use super::schema::{failed, locked, write};
@@ -71,7 +71,7 @@ fn ready<'a>(
     original: &'a Original<'a>,
     left: &mut u64,
 ) -> Result<Ready<'a>> {
-    let content = packer.add(&mut BodyReader::new(original.body))?;
+    let content = packer.add(&mut original.body.reader())?;
     let identity = identity("original", scope, &[&content.digest.0]);
     let words = if original.what == What::Session || is_known(&locked(connection), &identity)? {
         Words::None

@@ -5,8 +5,8 @@ use std::sync::Mutex;
 
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
-use super::chunks::open;
-use super::content::{LARGEST_CHUNK, Packer, put_content, put_packs, sweep};
+use super::chunks::{LARGEST_CHUNK, open};
+use super::content::{Packer, put_content, put_packs, sweep};
 use super::item::delete_item;
 use super::remembered::LINE;
 use super::schema::{VERSION, failed, locked, write};

@@ -6,10 +6,18 @@ use std::sync::Mutex;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use sha2::{Digest as _, Sha256};
 
-use super::content::{LARGEST_CHUNK, PACK, SEARCHED};
 use super::schema::{failed, locked};
 use super::{Digest, Handle};
 use history::error::{Error, Kind, Result};
+
+/// Bytes of a content that are searched: its beginning. Bounds what one giant log can cost.
+pub(super) const SEARCHED: usize = 4 << 20;
+
+/// Bytes of a chunk, at most.
+pub(super) const LARGEST_CHUNK: usize = 128 << 10;
+
+/// Bytes of chunks in a pack; the last of them may go beyond.
+pub(super) const PACK: usize = 1 << 20;
 
 /// Packs that are kept unpacked while a content is read: chunks that repeat are found in earlier ones.
 const UNPACKED: usize = 8;

@@ -14,23 +14,16 @@ use fastcdc::v2020::StreamCDC;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 use sha2::{Digest as _, Sha256};
 
-use super::chunks::{Packs, find};
+use super::chunks::{LARGEST_CHUNK, PACK, Packs, SEARCHED, find};
 use super::handle::identity;
 use super::item::signed;
 use super::schema::{failed, locked, write};
 use super::{Body, Digest, Scope, unwrapped};
 use history::error::{Error, Kind, Result};
 
-/// Bytes of a content that are searched: its beginning. Bounds what one giant log can cost.
-pub(super) const SEARCHED: usize = 4 << 20;
-
-/// Bytes of a chunk: the least, the usual and the most.
+/// Bytes of a chunk: the least, and the usual.
 const SMALLEST_CHUNK: usize = 8 << 10;
 const CHUNK: usize = 32 << 10;
-pub(super) const LARGEST_CHUNK: usize = 128 << 10;
-
-/// Bytes of chunks in a pack; the last of them may go beyond.
-pub(super) const PACK: usize = 1 << 20;
 
 /// Compressed bytes that wait to be written. A content with more writes them ahead of the step that stores it, so that
 /// memory is bounded; a process that ends in between leaves chunks that nothing names, for [`sweep`].
@@ -86,16 +79,18 @@ impl Body<'_> {
     }
 }
 
-/// A body from its beginning to its end.
-pub(super) struct BodyReader<'a> {
-    body: Body<'a>,
-    at: u64,
+impl<'a> Body<'a> {
+    /// It from its beginning to its end.
+    pub fn reader(self) -> BodyReader<'a> {
+        BodyReader { body: self, at: 0 }
+    }
 }
 
-impl<'a> BodyReader<'a> {
-    pub(super) fn new(body: Body<'a>) -> Self {
-        Self { body, at: 0 }
-    }
+/// A body from its beginning to its end.
+#[derive(Debug)]
+pub struct BodyReader<'a> {
+    body: Body<'a>,
+    at: u64,
 }
 
 impl Read for BodyReader<'_> {

@@ -32,6 +32,7 @@ mod schema;
 mod search;
 mod sqlite;
 
+pub use content::BodyReader;
 pub use counts::Counts;
 pub use handle::{Digest, Handle};
 pub use memory::{Memory, MemoryKind, MemoryScope, Note};

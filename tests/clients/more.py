@@ -9,6 +9,8 @@ more.py CLIENT FLOW EPITOME [PROFILE]   CLIENT: codex claude gemini opencode; EP
   kill    killed at random moments while it applies, EPITOME_ROUNDS times (3): each time the client resumes the session
           either as it was or as compacted
   carry   a session of another agent is carried over, and a brief handed off
+  move    exported, compacted, in one home; imported in another with another project, and resumed there; the same with the
+          bare session file in a third
   remind  the reported context passes 80 % of the window: the reminder reaches the model, once
   install `epitome install`: the client lists the server as connected, the hooks run and what they say reaches the
           model; before that, install, install again and uninstall leave every byte as it was, and what the client's own
@@ -377,6 +379,60 @@ class More(flows.Flow):
                 h, _ = self.resumed(what, "AFTER-U4 continue")
             self.check(f"{what}: the model is sent it, and the new prompt", words in h and "AFTER-U4" in h)
             self.check(f"{what}: what matters is in it", "cargo test --lib" in h and "idempotency" in h)
+
+    def elsewhere(self, name):
+        """From now on another home and project."""
+        a = self.a
+        a.home, a.cwd = f"{self.W}/{name}/home", f"{self.W}/{name}/project of {name}"
+        for folder in (a.home, a.cwd):
+            os.makedirs(folder)
+        with open(a.cwd + "/notes.txt", "w") as f:
+            f.write("alpha secret line 1\nbeta line 2\n")
+        a.setup()
+
+    def goes_on(self, what, answer, prompt):
+        """Resumes what was imported; the history that the model received."""
+        a = self.a
+        here = os.path.realpath(a.cwd)
+        self.check(f"{what}: the command begins in the new directory", here in answer.get("resume", ""))
+        if a.name == "opencode":
+            rc, out = a.exec(["import", answer["output"]])
+            self.check(f"{what}: opencode import", rc == 0)
+        if a.name == "gemini":
+            self.start(what)
+            a.exec(["-m", "gemini-2.5-flash", "--yolo", "--session-file", answer["output"], "-p", prompt])
+            m = self.main()
+            h = report.conversation(m[-1]) if m else ""
+        else:
+            h, _ = self.resumed(what, prompt)
+        self.check(f"{what}: the model is sent it, and the new prompt", "BASE-U2" in h and prompt in h)
+        self.stop()
+        return h
+
+    def flow_move(self):
+        a = self.a
+        a.setup()
+        self.base()
+        self.stop()
+        os.makedirs(self.W + "/bare")
+        bare = shutil.copy(a.export(), self.W + "/bare")
+        self.compact()
+        file = self.W + "/moved.epitome"
+        self.call("export", "export", self.address(), "-o", file, "--json")
+        self.elsewhere("second")
+        answer = self.call("import", "import", file, "--here", "--json")
+        h = self.goes_on("moved", answer, "AFTER-U4 continue")
+        self.check("moved: the summary is sent, the old output is not", SUMMARY in h and not re.search(OLD, h))
+        handle = re.search(r"epitome restore (\w{10})", h)
+        if self.check("moved: the summary names the original", handle):
+            restored = subprocess.run(
+                [self.epitome, "restore", handle[1], "--out", "-"], cwd=a.cwd, env={"HOME": a.home, "PATH": PATH}, capture_output=True, text=True
+            )
+            self.check("moved: the original came along", restored.returncode == 0 and re.search(r"1001(\\\\n|\\n|\s)+1002", restored.stdout))
+        self.elsewhere("third")
+        answer = self.call("import a file", "import", bare, "--here", "--json")
+        h = self.goes_on("moved as a file", answer, "AFTER-U5 go on")
+        self.check("moved as a file: the old output is sent", re.search(OLD, h))
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ pub(super) static REGISTRATION: Registration = Registration {
         ("PostCompact", "remembers the summary (no tokens)"),
         ("UserPromptSubmit", REMINDER),
         ("PostToolUse", "the same, within a turn"),
+        ("SessionEnd", "has sessions archived that changed, by a process of its own (no tokens)"),
     ],
     seat_explained: Some([
         "/compact and automatic compaction are answered by Epitome, at once, from the next start of Claude Code; no model is asked",

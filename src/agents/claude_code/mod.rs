@@ -77,6 +77,19 @@ impl Agent for ClaudeCode {
         Ok(Some(projects(env).join(slug).join(file_name)))
     }
 
+    fn directory_fields(&self) -> &'static [&'static str] {
+        &["cwd", "workingDirectory"]
+    }
+
+    fn file_name(&self, session: &Session, name: &str) -> String {
+        session.history.meta.session.as_deref().map_or(name.to_owned(), |it| format!("{it}.jsonl"))
+    }
+
+    /// Sub-agents and large outputs.
+    fn beside(&self, path: &Path) -> Vec<PathBuf> {
+        files(&path.with_extension(""), 3).into_iter().map(|it| it.path).collect()
+    }
+
     fn resume(&self, env: &Env, id: &str) -> String {
         format!("{}claude --resume {id}", env.assigned(FOLDER))
     }

@@ -78,6 +78,22 @@ impl Agent for Codex {
         Ok(Some(home(env).join("sessions").join(folder).join(file_name)))
     }
 
+    fn directory_fields(&self) -> &'static [&'static str] {
+        &["cwd", "runtime_workspace_roots", "writable_roots"]
+    }
+
+    /// It finds a thread by the date and the id in the name.
+    fn file_name(&self, session: &Session, name: &str) -> String {
+        let meta = &session.history.meta;
+        let (Some(id), Some((begun, _))) = (meta.session.as_deref(), meta.times) else {
+            return name.to_owned();
+        };
+        let fits = name.starts_with("rollout-") && name.contains(id);
+        let time = sessions::derive::time(begun);
+        let time = time.get(..19).unwrap_or_default().replace(':', "-");
+        if fits { name.to_owned() } else { format!("rollout-{time}-{id}.jsonl") }
+    }
+
     fn resume(&self, env: &Env, id: &str) -> String {
         format!("{}codex resume {id}", env.assigned(FOLDER))
     }

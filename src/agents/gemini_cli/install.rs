@@ -22,6 +22,7 @@ pub(super) static REGISTRATION: Registration = Registration {
         ("SessionStart", "notes which session it is (prints nothing)"),
         ("PreCompress", "archives the session (no tokens; runs every turn, nothing is stored twice)"),
         ("BeforeAgent", REMINDER),
+        ("SessionEnd", "has sessions archived that changed, by a process of its own (no tokens)"),
     ],
     seat_explained: Some([
         "Epitome compacts at the end of a turn above the threshold, or with /epitome:compact; /compress stays Gemini CLI's own",

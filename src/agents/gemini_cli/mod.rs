@@ -64,6 +64,14 @@ impl Agent for GeminiCli {
         Ok(reach::at_rest(live))
     }
 
+    fn directory_fields(&self) -> &'static [&'static str] {
+        &["projectHash"]
+    }
+
+    fn directory_name(&self, directory: &Path) -> Option<String> {
+        Some(hash(directory))
+    }
+
     fn resume(&self, _env: &Env, id: &str) -> String {
         format!("gemini --resume {id}")
     }

@@ -77,6 +77,10 @@ impl Agent for OpenCode {
         })
     }
 
+    fn directory_fields(&self) -> &'static [&'static str] {
+        &["directory", "cwd", "root"]
+    }
+
     fn resume(&self, env: &Env, id: &str) -> String {
         format!("{}opencode --session {id}", env.assigned(DATA))
     }

@@ -1,0 +1,61 @@
+//! `epitome sessions --keep`, and the process that the hooks leave it to.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::Screen;
+use super::paint::size;
+use crate::agents::Found;
+use crate::config::Config;
+use crate::engine::{Engine, keep};
+use history::error::{Error, Kind, Result};
+
+/// Hooks leave it to a process once in so long: OpenCode tells of each message as of a start; ms.
+const SELDOM: i64 = 60_000;
+
+/// Puts these sessions into the archive.
+pub(super) fn run(engine: &Engine, found: &[Found], screen: &mut Screen<'_>) -> Result<u8> {
+    if !engine.store.keeps() {
+        let what = "the configuration says that nothing is archived (persistence = \"none\")";
+        return Err(Error::new(Kind::Refused, what));
+    }
+    let answer = keep::keep(engine, found);
+    if !screen.json(&answer)? {
+        screen.note(&format!(
+            "{} sessions archived ({} B), {} unchanged",
+            answer.kept,
+            size(answer.bytes),
+            answer.unchanged
+        ))?;
+        for it in &answer.failed {
+            screen.line(&format!("{} {it}", screen.paint.warn("!")))?;
+        }
+    }
+    Ok(u8::from(!answer.failed.is_empty()))
+}
+
+/// Leaves it to a process of its own: the agent waits for its hook, and a session may be large. Whatever it cannot do is
+/// done the next time.
+pub(super) fn later(engine: &Engine, config: &Config, store: Option<&Path>) -> Result<()> {
+    const MARK: &str = "keeping";
+    let scope = crate::store::Scope { owner: config.owner.clone(), project: String::new() };
+    let lately = |it: &crate::store::Mark| engine.now.saturating_sub(it.at) < SELDOM;
+    if !config.keep_sessions
+        || !engine.store.keeps()
+        || engine.store.marked(&scope, MARK)?.is_some_and(|it| lately(&it))
+    {
+        return Ok(());
+    }
+    engine.store.mark(&scope, MARK, "", engine.now)?;
+    let program = std::env::current_exe()
+        .map_err(|error| Error::new(Kind::Io, "looking for this program").because(error))?;
+    let mut command = Command::new(program);
+    command
+        .args(["sessions", "--keep", "--quiet"])
+        .args(store.map(|it| ["--store".as_ref(), it.as_os_str()]).into_iter().flatten());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // What ends the agent's processes is not to end this one.
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    command.spawn().map(drop).map_err(|error| Error::new(Kind::Io, "starting this program").because(error))
+}

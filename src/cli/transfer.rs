@@ -1,0 +1,81 @@
+//! `epitome export` and `epitome import`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::Screen;
+use super::handoff::agent;
+use super::paint::size;
+use crate::agents::reach::quoted;
+use crate::engine::transfer::{ImportTo, export, import};
+use crate::engine::{Engine, SessionRef};
+use history::error::Result;
+
+/// Arguments of `export`.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// A session file, a session id, `current` or `latest`
+    session: String,
+    /// The file to write, by custom with the ending .epitome
+    #[arg(long, short, value_name = "FILE")]
+    out: PathBuf,
+    /// Only sessions of this agent
+    #[arg(long)]
+    agent: Option<String>,
+}
+
+/// Arguments of `import`.
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// What `export` wrote, or a session file of an agent
+    file: PathBuf,
+    /// For which agent [default: the session's own]
+    #[arg(long)]
+    agent: Option<String>,
+    /// Into this directory, instead of the one that the session was started in
+    #[arg(long)]
+    here: bool,
+}
+
+pub(super) fn run_export(engine: &Engine, arguments: &ExportArgs, screen: &mut Screen<'_>) -> Result<u8> {
+    let named = SessionRef::Named(arguments.session.clone());
+    let opened = engine.open(&named, None, arguments.agent.as_deref())?;
+    let answer = export(engine, &opened, &arguments.out)?;
+    if screen.json(&answer)? {
+        return Ok(0);
+    }
+    let archived = match answer.compactions {
+        0 => String::new(),
+        1 => format!(", 1 compaction with {} originals", answer.originals),
+        many => format!(", {many} compactions with {} originals", answer.originals),
+    };
+    screen.line(&format!(
+        "{} {}: {} B, session {}{archived}",
+        screen.paint.good("exported"),
+        answer.output,
+        size(answer.bytes),
+        answer.session_id
+    ))?;
+    let import = format!("epitome import {} --here", quoted(&answer.output));
+    screen.note(&format!(
+        "import   {}  {}",
+        screen.paint.strong(&import),
+        screen.paint.faint("# in its new directory")
+    ))?;
+    Ok(0)
+}
+
+pub(super) fn run_import(engine: &Engine, arguments: &ImportArgs, screen: &mut Screen<'_>) -> Result<u8> {
+    let to = ImportTo { agent: arguments.agent.as_deref().map(agent).transpose()?, here: arguments.here };
+    let answer = import(engine, &arguments.file, &to)?;
+    if screen.json(&answer)? {
+        return Ok(0);
+    }
+    screen.line(&format!("{} {}", screen.paint.good("imported"), answer.output))?;
+    for warning in &answer.warnings {
+        screen.line(&screen.paint.faint(&format!("note: {warning}")))?;
+    }
+    screen.line(&format!("resume   {}", screen.paint.strong(&answer.resume)))?;
+    Ok(0)
+}
