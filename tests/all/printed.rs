@@ -201,6 +201,7 @@ fn what_readme_and_docs_print_runs() {
         "docs/cost.md",
         "docs/why.md",
         "docs/security.md",
+        "docs/archive.md",
     ] {
         let text = std::fs::read_to_string(root.join(page)).unwrap();
         for line in blocks(&text).iter().filter(|it| !it.contains(" serve ")) {
