@@ -551,8 +551,9 @@ pub struct RepairAnswer {
     pub bytes_before: u64,
     /// Without damage.
     pub bytes_after: u64,
-    /// Messages that the agent sends, without damage.
-    pub messages: usize,
+    /// Messages that the agent sends, without damage; absent for a session of more than 64 MB, which is not read as a whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub messages: Option<usize>,
     /// What is not understood all the same, or breaks a rule of the agent's API.
     pub left: Vec<String>,
     /// Of the archived original.

@@ -15,7 +15,7 @@ use crate::files::{File, Reading};
 use crate::store::{Applied, Batch, Body, Compaction, Digest, Handle, NewCompaction, Original, Scope, What};
 use history::error::{Error, Kind, Result};
 use sessions::repair::{Repair, repair};
-use sessions::{self, Format, Memory, Source};
+use sessions::{self, Format, Memory, Session, Source};
 
 /// Up to this size the mended session is also read as a whole, and judged as its API would.
 const JUDGED: u64 = 64 << 20;
@@ -67,8 +67,7 @@ impl Engine {
         let (format, source) = (unread.session.format, &*unread.source);
         // What a handle is depends on the project, which the mended session says.
         let first = repair(source, format, &|_| String::new())?;
-        let session =
-            sessions::scan(&first.mended(source), Some(format), &|text, _| Some(tokens::light(text)))?;
+        let session = told(&first.mended(source), format)?;
         let opened = unread.read_as(session);
         let scope = self.scope(&opened.session.history);
         let source = &*opened.source;
@@ -88,7 +87,7 @@ impl Engine {
             counts: found.counts.iter().map(|(damage, count)| (damage.name().to_owned(), *count)).collect(),
             bytes_before: source.len(),
             bytes_after: mended.len(),
-            messages: opened.session.history.messages().len(),
+            messages: (mended.len() <= JUDGED).then(|| opened.session.history.messages().len()),
             left,
             handle: None,
             output: None,
@@ -290,6 +289,24 @@ fn finding(it: &sessions::repair::Finding) -> FindingInfo {
         why: it.damage.why().to_owned(),
         mend: it.damage.mend().to_owned(),
     }
+}
+
+/// What a mended session says of itself: its id, its directory, and of one that is not huge how many messages it has.
+fn told(mended: &dyn Source, format: Format) -> Result<Session> {
+    let scan =
+        |source: &dyn Source| sessions::scan(source, Some(format), &|text, _| Some(tokens::light(text)));
+    if mended.len() <= JUDGED {
+        return scan(mended);
+    }
+    const END: u64 = 8 << 20;
+    let head = mended.bytes(0..END)?;
+    let tail = mended.bytes(mended.len() - END..mended.len())?;
+    let whole = |it: &[u8]| it.iter().rposition(|it| *it == b'\n').map_or(0, |it| it + 1);
+    let begin = tail.iter().position(|it| *it == b'\n').map_or(tail.len(), |it| it + 1);
+    let ends = [&head[..whole(&head)], &tail[begin..]].concat();
+    let mut session = scan(&Memory::new(mended.name(), ends)).or_else(|_| scan(mended))?;
+    session.notes.clear();
+    Ok(session)
 }
 
 /// What is still not understood in the mended session, or breaks a rule of its API.

@@ -49,7 +49,7 @@ damages! {
         "NUL bytes stand among the records, as a crash of the system leaves them: the agent skips the line"
         "they are removed"
     BadUtf8 "bad_utf8"
-        "bytes are no UTF-8: Codex cannot open the session, other agents show replacement characters"
+        "bytes are no UTF-8: Codex skips the record, other agents show replacement characters"
         "each such byte becomes `?`"
     LoneSurrogate "lone_surrogate"
         "half an emoji stands escaped: APIs refuse the request as no JSON, Codex skips the record"
