@@ -71,7 +71,7 @@ pub(super) fn show(answer: &RepairAnswer, screen: &mut Screen<'_>) -> Result<()>
     }
     let file = answer.output.as_deref();
     match (answer.status.as_str(), &answer.resume) {
-        ("sound", _) => return screen.line("nothing to repair"),
+        ("sound", _) => screen.line("nothing to repair"),
         (_, Some(resume)) => {
             let handle = answer.handle.as_deref().unwrap_or("last");
             screen.note(&format!("repaired {}; the original is archived", file.unwrap_or_default()))?;

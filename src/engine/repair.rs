@@ -2,6 +2,7 @@
 //!
 //! The session is never read whole: it is looked through, and written, piece by piece.
 
+use std::io::Read;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -206,7 +207,7 @@ impl Engine {
         let original = compaction.original.as_ref().ok_or_else(|| {
             Error::new(Kind::Store, "undoing: expected the original in the archive, found none")
         })?;
-        let bytes = self.store.restore(scope, original.as_str())?;
+        let original = original.as_str();
         let output = compaction.applied.as_ref().and_then(|it| it.path.clone()).unwrap_or_default();
         let path = PathBuf::from(&output);
         let done = |status, later| Done {
@@ -219,22 +220,25 @@ impl Engine {
         match Place::of(Some(&path))? {
             Place::File(path) => {
                 let now = File::open(&path)?;
-                if Digest::of_source(&now, now.len())? == Digest::of(&bytes) {
-                    return Ok(done(RestoreStatus::Unchanged, 0));
-                }
-                if now.len() < mark.len || Digest::of_source(&now, mark.len)?.to_string() != mark.digest {
-                    return Err(changed(&path));
+                let as_written =
+                    now.len() >= mark.len && Digest::of_source(&now, mark.len)?.to_string() == mark.digest;
+                if !as_written {
+                    let (same, _) = compared(&now, &mut *self.store.reader(scope, original)?)?;
+                    return if same { Ok(done(RestoreStatus::Unchanged, 0)) } else { Err(changed(&path)) };
                 }
                 let since = now.bytes(mark.len..now.len())?;
                 let agent = agent_of(Format::named(&compaction.session.format)?)?;
                 let _claim = reach::claim(&self.config.agents, agent, &compaction.session.id)?;
-                let cut = if since.is_empty() || bytes.ends_with(b"\n") { "" } else { "\n" };
-                let all = [bytes.as_slice(), cut.as_bytes(), &since].concat();
-                crate::files::replace(&path, now.len(), &all)?;
+                // What came since begins on a line of its own.
+                let (_, last) = compared(&now, &mut *self.store.reader(scope, original)?)?;
+                let between: &[u8] = if since.is_empty() || last == Some(b'\n') { b"" } else { b"\n" };
+                let mut all = self.store.reader(scope, original)?.chain(between).chain(&*since);
+                crate::files::replace_from(&path, now.len(), &mut all)?;
                 Ok(done(RestoreStatus::Restored, since.iter().filter(|it| **it == b'\n').count()))
             }
             Place::Rows(database, path, id) => {
                 let format = Format::named(&compaction.session.format)?;
+                let bytes = self.store.restore(scope, original)?;
                 self.rows_unmended(database, &path, &id, &bytes, format, scope, mark)?;
                 Ok(done(RestoreStatus::Restored, 0))
             }
@@ -261,6 +265,20 @@ impl Engine {
             return Err(changed(path));
         }
         database.change(path, &mended, original)
+    }
+}
+
+/// Whether a file holds what an original does, and the original's last byte.
+fn compared(file: &File, original: &mut dyn Read) -> Result<(bool, Option<u8>)> {
+    let (mut block, mut at, mut same, mut last) = (vec![0; 1 << 20], 0, true, None);
+    loop {
+        let many = original.read(&mut block).map_err(crate::store::unwrapped)?;
+        if many == 0 {
+            return Ok((same && at == file.len(), last));
+        }
+        let end = at + many as u64;
+        same = same && end <= file.len() && file.bytes(at..end)? == block[..many];
+        (at, last) = (end, block.get(many - 1).copied());
     }
 }
 

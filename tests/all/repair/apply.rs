@@ -1,6 +1,7 @@
 //! `epitome repair` itself: a preview changes nothing, `--apply` archives first, `undo` brings the damage back.
 
 use std::fs;
+use std::io::Write as _;
 
 use epitome::sessions::repair::Damage;
 use serde_json::Value;
@@ -112,4 +113,58 @@ fn doctor_names_the_command_for_a_damaged_session() {
     let there = home("claude-code");
     let said = epitome(there.path(), &["doctor", &there.session]);
     assert_eq!(String::from_utf8(said.stdout).unwrap(), "nothing to repair\n");
+}
+
+/// Memory of a repair, a measurement and a compaction of a rollout of 1 GB (`EPITOME_ROLLOUT_MB`), for the figures that are
+/// reported: `cargo test --test all repair::apply::huge -- --ignored --nocapture`.
+#[cfg(target_os = "linux")]
+#[test]
+#[ignore = "writes 1 GB"]
+fn huge_rollouts_are_repaired_in_little_memory() {
+    let mb: usize = std::env::var("EPITOME_ROLLOUT_MB").ok().and_then(|it| it.parse().ok()).unwrap_or(1024);
+    let there = home("codex");
+    let mut out = std::io::BufWriter::new(fs::File::create(&there.file).unwrap());
+    let example = String::from_utf8(crate::apply::example("codex.jsonl")).unwrap();
+    let (first, rest) = example.split_once('\n').unwrap();
+    let mut written = 0;
+    writeln!(out, "{first}").unwrap();
+    for round in 0.. {
+        // Each call is one of its own.
+        let again = rest.replace("call_0", &format!("call_{round}_"));
+        written += again.len();
+        out.write_all(again.as_bytes()).unwrap();
+        if written >= mb << 20 {
+            break;
+        }
+    }
+    out.write_all(b"{\"timestamp\":\"2026").unwrap();
+    drop(out);
+    for arguments in [
+        &["repair", &there.session] as &[&str],
+        &["repair", &there.session, "--apply"],
+        &["estimate", &there.session],
+    ] {
+        let began = std::time::Instant::now();
+        let mut child = crate::apply::command(there.path(), arguments)
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let status = format!("/proc/{}/status", child.id());
+        let mut peak = 0;
+        while child.try_wait().unwrap().is_none() {
+            let text = fs::read_to_string(&status).unwrap_or_default();
+            let line = text.lines().find_map(|it| it.strip_prefix("VmHWM:")).unwrap_or_default();
+            let kb = line.trim().trim_end_matches(" kB").parse().unwrap_or(0);
+            peak = std::cmp::max(peak, kb);
+            std::thread::yield_now();
+        }
+        println!(
+            "{} {:?}: {} MB at most, {:.1} s",
+            arguments[0],
+            &arguments[2..],
+            peak >> 10,
+            began.elapsed().as_secs_f64()
+        );
+        assert!(arguments[0] != "repair" || peak >> 10 <= 200, "{arguments:?}: {} MB", peak >> 10);
+    }
 }

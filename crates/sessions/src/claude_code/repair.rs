@@ -351,12 +351,10 @@ impl Rows<'_, '_> {
         for (number, raw) in blocks.iter().enumerate() {
             let Some(block) = Fields::of(raw) else { continue };
             match block.text("type").as_deref() {
-                Some("text") if block.text("text").is_none_or(|it| it.trim().is_empty()) => {
-                    // Of the model's the client leaves out blank ones by itself.
-                    if !assistant {
-                        self.found.note(Damage::EmptyText, at.record.at, "a text block");
-                        gone.insert(number);
-                    }
+                // Of the model's the client leaves out blank ones by itself.
+                Some("text") if !assistant && block.text("text").is_none_or(|it| it.trim().is_empty()) => {
+                    self.found.note(Damage::EmptyText, at.record.at, "a text block");
+                    gone.insert(number);
                 }
                 Some("thinking") if block.text("signature").is_some_and(|it| is_spoilt(&it)) => {
                     self.found.note(Damage::SpoiltSignature, at.record.at, "a thinking block");
@@ -417,7 +415,7 @@ impl Rows<'_, '_> {
             }
         }
         if !is_plain(&tool, 128) {
-            self.found.note(Damage::BadToolName, at.record.at, format!("{:.60}", tool));
+            self.found.note(Damage::BadToolName, at.record.at, format!("{tool:.60}"));
             if let Some(raw) = block.get("name") {
                 self.found.replace(at.range(raw), quoted(&plain_name(&tool, 128)));
             }

@@ -224,10 +224,8 @@ impl Items<'_, '_> {
         match &*kind {
             "message" => self.parts(at, fields.get("content")),
             "function_call" | "custom_tool_call" => self.call(at, &kind, &fields),
-            "function_call_output" | "custom_tool_call_output" => {
-                if self.output(at, raw, &fields) && alone {
-                    self.found.replace(whole_line(self.source, at.record)?, "");
-                }
+            "function_call_output" | "custom_tool_call_output" if self.output(at, raw, &fields) && alone => {
+                self.found.replace(whole_line(self.source, at.record)?, "");
             }
             "reasoning" if alone && fields.text("encrypted_content").is_some_and(|it| is_spoilt(&it)) => {
                 self.found.note(Damage::SpoiltSignature, at.record.at, fields.text("id").unwrap_or_default());

@@ -55,12 +55,13 @@ impl Look<'_, '_> {
         range_in(Record { at: 0, len: self.whole.len() as u64 }, self.whole, part)
     }
 
-    /// Takes elements out of a list; one of which nothing would be left is not touched.
+    /// Takes elements out of a list.
     fn remove(&mut self, elements: &[&str], gone: &BTreeSet<usize>) {
         let places: Vec<_> = elements.iter().map(|it| self.range(it)).collect();
-        let all = || places.first().zip(places.last()).map(|(first, last)| vec![first.start..last.end]);
-        for it in removals(&places, gone).or_else(all).unwrap_or_default() {
-            self.found.replace(it, "");
+        match (removals(&places, gone), places.first().zip(places.last())) {
+            (Some(ranges), _) => ranges.into_iter().for_each(|it| self.found.replace(it, "")),
+            (None, Some((first, last))) => self.found.replace(first.start..last.end, ""),
+            (None, None) => {}
         }
     }
 
@@ -124,8 +125,7 @@ impl Look<'_, '_> {
             return None;
         }
         self.found.note(Damage::DuplicateId, place, format!("{what} {id}"));
-        let new = (2..).map(|it: u32| format!("{id}{it}")).find(|it| self.ids.insert(hash(it.as_bytes())));
-        new
+        (2..).map(|it: u32| format!("{id}{it}")).find(|it| self.ids.insert(hash(it.as_bytes())))
     }
 
     fn tool(&mut self, part: &Fields, place: u64, limits: &Limits) {
