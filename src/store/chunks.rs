@@ -1,5 +1,6 @@
 //! Reading contents: chunks taken out of their packs, each checked before it is delivered.
 
+use std::collections::HashSet;
 use std::io::Read;
 use std::sync::Mutex;
 
@@ -119,6 +120,47 @@ fn parts(connection: &Connection, handle: Handle, content: i64) -> Result<(Vec<P
         return Err(corrupted(handle, "a row of its list of chunks missing or altered"));
     }
     Ok((parts, Digest(digest)))
+}
+
+/// The chunks that are what they were, each pack unpacked once.
+pub(super) fn sound(store: &Mutex<Connection>) -> Result<HashSet<i64>> {
+    let packs: Vec<i64> = locked(store)
+        .prepare("SELECT id FROM pack ORDER BY id")
+        .and_then(|mut it| it.query_map([], |row| row.get(0))?.collect())
+        .map_err(failed(READING))?;
+    let mut sound = HashSet::new();
+    for pack in packs {
+        // Others go on in between.
+        let connection = locked(store);
+        let chunks: Vec<(i64, Digest, Place)> = connection
+            .prepare_cached("SELECT id, sha, start, size FROM chunk WHERE pack = ?1")
+            .and_then(|mut it| {
+                it.query_map([pack], |row| {
+                    let place = Place { pack, start: row.get(2)?, size: row.get(3)? };
+                    Ok((row.get(0)?, Digest(row.get(1)?), place))
+                })?
+                .collect()
+            })
+            .map_err(failed(READING))?;
+        let mut unpacked = Packs::default();
+        for (chunk, digest, place) in chunks {
+            if unpacked.chunk(&connection, place, &digest)?.is_some() {
+                sound.insert(chunk);
+            }
+        }
+    }
+    Ok(sound)
+}
+
+/// Whether a content consists of these chunks and lacks none.
+pub(super) fn consists_of(
+    connection: &Connection,
+    handle: Handle,
+    content: i64,
+    sound: &HashSet<i64>,
+) -> bool {
+    parts(connection, handle, content)
+        .is_ok_and(|(parts, _)| parts.iter().all(|it| sound.contains(&it.chunk)))
 }
 
 /// Where a part's chunk is now.

@@ -403,7 +403,7 @@ pub struct Collected {
 /// What an integrity check found.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Checked {
-    /// Originals whose bytes were read and compared with their digest.
+    /// Originals all of whose bytes were read and compared with their digests.
     pub originals: u64,
     /// What is wrong, a sentence each; empty when all is well.
     pub problems: Vec<String>,
