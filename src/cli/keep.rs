@@ -22,8 +22,9 @@ pub(super) fn run(engine: &Engine, found: &[Found], screen: &mut Screen<'_>) -> 
     let answer = keep::keep(engine, found);
     if !screen.json(&answer)? {
         screen.note(&format!(
-            "{} sessions archived ({} B), {} unchanged",
+            "{} {} archived ({} B), {} unchanged",
             answer.kept,
+            if answer.kept == 1 { "session" } else { "sessions" },
             size(answer.bytes),
             answer.unchanged
         ))?;
