@@ -11,7 +11,7 @@
 )]
 
 use epitome::config::{Config, Environment};
-use epitome::engine::{Amount, Ask, Engine, SessionRef};
+use epitome::engine::{self, Amount, Ask, Engine, SessionRef};
 use epitome::sessions::{self, Format};
 use serde_json::{Value, json};
 
@@ -34,14 +34,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         );
         messages.push(json!({"role": "assistant", "content": format!("Step {turn} is done.")}));
 
-        let session = engine.open(
+        let session = engine::open(
+            &engine,
             &SessionRef::Inline(serde_json::to_vec(&messages)?),
             Some(Format::ANTHROPIC),
             None,
         )?;
-        let before = engine.estimate(&session, &ask, None)?.tokens;
+        let before = engine::estimate(&engine, &session, &ask, None)?.tokens;
         if before > 6_000 {
-            let compacted = engine.compact(&session, &ask)?;
+            let compacted = engine::compact(&engine, &session, &ask)?;
             if let Some(history) = compacted.history() {
                 messages = serde_json::from_slice(&sessions::messages(history, Format::ANTHROPIC).0)?;
             }

@@ -11,7 +11,7 @@
 )]
 
 use epitome::config::{Config, Environment};
-use epitome::engine::{Amount, Ask, Engine, SessionRef, To};
+use epitome::engine::{self, Amount, Ask, Engine, SessionRef, To};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -21,8 +21,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     ask.options.budget = Some(Amount::Share(0.25));
     ask.to = To::File(to.into());
     let engine = Engine::new(config, 0)?;
-    let session = engine.open(&SessionRef::Named(from), None, None)?;
-    let answer = engine.compact(&session, &ask)?.answer();
+    let session = engine::open(&engine, &SessionRef::Named(from), None, None)?;
+    let answer = engine::compact(&engine, &session, &ask)?.answer();
     println!(
         "{}: {} → {} tokens; {}",
         answer.status.name(),

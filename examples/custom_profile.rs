@@ -11,7 +11,7 @@
 )]
 
 use epitome::config::{Config, Environment};
-use epitome::engine::{Ask, Engine, SessionRef};
+use epitome::engine::{self, Ask, Engine, SessionRef};
 
 const PROFILE: &str = r#"
 name = "mine"
@@ -40,8 +40,10 @@ summary = { max-tokens = 600, sections = [
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let engine = Engine::new(Config::load(Environment::of_process())?, 0)?;
-    let session = engine.open(&SessionRef::Named("examples/sessions/gemini-cli.jsonl".into()), None, None)?;
-    let answer = engine.compact(&session, &Ask::new(epitome::profiles::parse(PROFILE, "mine")?))?.answer();
+    let session =
+        engine::open(&engine, &SessionRef::Named("examples/sessions/gemini-cli.jsonl".into()), None, None)?;
+    let answer =
+        engine::compact(&engine, &session, &Ask::new(epitome::profiles::parse(PROFILE, "mine")?))?.answer();
     println!("{} → {} tokens", answer.tokens_before, answer.tokens_after);
     println!("{}", answer.summary.unwrap_or(answer.reason));
     Ok(())

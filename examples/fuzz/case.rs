@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use epitome::config::{Config, Environment, StoreAt};
-use epitome::engine::{Amount, Ask, Engine, SessionRef, To};
+use epitome::engine::{self, Amount, Ask, Engine, SessionRef, To};
 use epitome::history::History;
 use epitome::history::error::Kind;
 use epitome::sessions::{self, Format, Memory, Mode, Session, validate};
@@ -52,7 +52,8 @@ impl Bench {
     }
 
     fn checked(&self, format: Format, bytes: &[u8], number: u64) -> Result<Seen, String> {
-        let opened = match self.engine.open(&SessionRef::Inline(bytes.to_vec()), Some(format), None) {
+        let opened = match engine::open(&self.engine, &SessionRef::Inline(bytes.to_vec()), Some(format), None)
+        {
             Ok(opened) => opened,
             Err(error) if error.kind() == Kind::Bug => return Err(format!("read: {}", error.full())),
             Err(_) => return Ok(Seen::Unread),
@@ -63,9 +64,9 @@ impl Bench {
             Kind::Bug => Err(format!("{what}: {}", error.full())),
             _ => Ok(()),
         };
-        self.engine.estimate(&opened, ask, None).map(drop).or_else(|it| bug("estimate", it))?;
-        self.engine.prune(&opened, ask).map(drop).or_else(|it| bug("prune", it))?;
-        let compacted = match self.engine.compact(&opened, ask) {
+        engine::estimate(&self.engine, &opened, ask, None).map(drop).or_else(|it| bug("estimate", it))?;
+        engine::prune(&self.engine, &opened, ask).map(drop).or_else(|it| bug("prune", it))?;
+        let compacted = match engine::compact(&self.engine, &opened, ask) {
             Ok(compacted) => compacted,
             Err(error) => return bug("compact", error).map(|()| Seen::Written(0)),
         };

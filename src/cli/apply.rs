@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::Screen;
-use crate::engine::{Engine, To};
+use crate::engine::{self, Engine, To};
 use history::error::Result;
 
 /// Arguments of `apply`.
@@ -20,6 +20,6 @@ pub struct ApplyArgs {
 
 pub(super) fn run(engine: &Engine, arguments: &ApplyArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let to = arguments.out.clone().map_or(To::Session, To::File);
-    let (compacted, _) = engine.apply_preview(&arguments.handle, to)?;
+    let (compacted, _) = engine::apply_preview(engine, &arguments.handle, to)?;
     super::compact::report(&compacted.answer(), screen)
 }

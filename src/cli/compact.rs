@@ -13,7 +13,7 @@ use super::paint::size;
 use crate::agents::reach::quoted;
 use crate::answers::{CompactAnswer, LostInfo, Next, Status};
 use crate::config::{Choice, Said};
-use crate::engine::{Ask, CompactOptions, CompactOutcome, Compacted, Edit, Engine, Opened, To, words};
+use crate::engine::{self, Ask, CompactOptions, CompactOutcome, Compacted, Edit, Engine, Opened, To, words};
 use crate::llm::run::{Progress, Watch};
 use crate::terminal::{Form, visible};
 use history::error::{Error, Kind, Result};
@@ -76,7 +76,7 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
     if let (Some(handle), Some(file)) = (&arguments.handle, &arguments.answer) {
         said_before(arguments)?;
         // Where it goes was said in the first call, unless it is said again.
-        let (compacted, _) = engine.answered(handle, &read(file)?, to)?;
+        let (compacted, _) = engine::answered(engine, handle, &read(file)?, to)?;
         return finish(compacted, arguments, screen, None, None);
     }
     let unsaid = if screen.json && !arguments.dry_run { To::Bytes } else { To::Plan };
@@ -93,7 +93,8 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
         }
         ask.edit = Some(editor(engine)?);
     }
-    let opened = engine.open(
+    let opened = engine::open(
+        engine,
         &arguments.common.session(),
         arguments.common.format()?,
         arguments.common.agent.as_deref(),
@@ -102,7 +103,7 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
     if ask.to == To::Bytes && format.is_read_only() {
         ask.messages_as = ask.messages_as.or(Some(format.api()));
     }
-    let compacted = engine.compact(&opened, &ask);
+    let compacted = engine::compact(engine, &opened, &ask);
     if !screen.quiet && std::io::stderr().is_terminal() {
         // The line of the progress has done its work.
         let _ = write!(std::io::stderr().lock(), "\r\x1b[K");
@@ -286,7 +287,7 @@ fn installing(engine: &Engine, opened: &Opened, ask: &Ask, preview: &Compacted) 
     let wire = ask.messages_as.or(format.is_read_only().then_some(format.api()));
     let ask = Ask { messages_as: wire.filter(|_| !format.is_wire()), ..ask.clone() };
     // A preview, which a model may have been paid for, is shown even where it cannot be kept.
-    let kept = engine.keep_preview(opened, &ask, preview).unwrap_or_else(|error| {
+    let kept = engine::keep_preview(engine, opened, &ask, preview).unwrap_or_else(|error| {
         tracing::warn!("the preview could not be kept for `epitome apply`: {}", error.full());
         None
     });
@@ -297,7 +298,7 @@ fn installing(engine: &Engine, opened: &Opened, ask: &Ask, preview: &Compacted) 
             format!("epitome {typed}")
         }
     };
-    if ask.messages_as.is_none() && engine.can_apply(opened) {
+    if ask.messages_as.is_none() && engine::can_apply(engine, opened) {
         return if command.starts_with("epitome apply") { command } else { format!("{command} --apply") };
     }
     let path = opened.path.as_deref().and_then(|it| it.file_name()).map(|it| it.to_string_lossy());

@@ -4,7 +4,7 @@ use super::Screen;
 use super::common::Common;
 use super::paint::{fitted, size, wrapped};
 use crate::answers::Status;
-use crate::engine::Engine;
+use crate::engine::{self, Engine};
 use clap::Args;
 use history::error::Result;
 
@@ -17,12 +17,13 @@ pub struct CompareArgs {
 
 pub(super) fn run(engine: &Engine, arguments: &CompareArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let ask = arguments.common.ask(&engine.config)?;
-    let opened = engine.open(
+    let opened = engine::open(
+        engine,
         &arguments.common.session(),
         arguments.common.format()?,
         arguments.common.agent.as_deref(),
     )?;
-    let answer = engine.compare(&opened, &ask)?;
+    let answer = engine::compare(engine, &opened, &ask)?;
     if screen.json(&answer)? {
         return Ok(0);
     }

@@ -6,7 +6,7 @@ use super::Screen;
 use super::common::Common;
 use super::paint::{size, table};
 use crate::answers::{CostAnswer, MomentInfo, Spent};
-use crate::engine::Engine;
+use crate::engine::{self, Engine};
 use history::error::Result;
 
 /// Arguments of `cost`.
@@ -18,12 +18,13 @@ pub struct CostArgs {
 
 pub(super) fn run(engine: &Engine, arguments: &CostArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let ask = arguments.common.ask(&engine.config)?;
-    let opened = engine.open(
+    let opened = engine::open(
+        engine,
         &arguments.common.session(),
         arguments.common.format()?,
         arguments.common.agent.as_deref(),
     )?;
-    let answer = engine.cost_of(&opened, &ask)?;
+    let answer = engine::cost_of(engine, &opened, &ask)?;
     if !screen.json(&answer)? {
         show(&answer, screen)?;
     }

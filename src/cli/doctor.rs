@@ -11,7 +11,7 @@ use crate::agents::reach::quoted;
 use crate::agents::{self, AgentRef, Problem, install};
 use crate::answers::{CONTRACT, Next};
 use crate::config::{Config, Origin, StoreAt};
-use crate::engine::{Engine, RepairTo, SeatEntry, SessionRef, seat_log};
+use crate::engine::{self, Engine, RepairTo, SeatEntry, SessionRef, seat_log};
 use history::error::Result;
 
 /// Arguments of `doctor`.
@@ -75,7 +75,8 @@ const KEYS: [&str; 4] = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"
 /// What is wrong with one session, and the command that mends it.
 fn of_session(config: Config, now: i64, session: &str, screen: &mut Screen<'_>) -> Result<u8> {
     let engine = Engine::even_without_store(config, now)?;
-    let mut answer = engine.repair(&SessionRef::Named(session.to_owned()), None, None, &RepairTo::Preview)?;
+    let mut answer =
+        engine::repair(&engine, &SessionRef::Named(session.to_owned()), None, None, &RepairTo::Preview)?;
     if answer.status != "sound" {
         let command = format!("epitome repair {} --apply", quoted(session));
         answer.next = Next { who: "user".to_owned(), what: format!("Mend it with: {command}") };

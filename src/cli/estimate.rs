@@ -8,8 +8,8 @@ use super::Screen;
 use super::paint::{size, table};
 use crate::answers::EstimateAnswer;
 use crate::config::{Choice, Said};
-use crate::engine::Engine;
 use crate::engine::values::tokens;
+use crate::engine::{self, Engine};
 use history::error::{Error, Kind, Result};
 use tokens::Estimator;
 
@@ -35,24 +35,25 @@ pub struct EstimateArgs {
 pub(super) fn run(engine: &Engine, arguments: &EstimateArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let ask = arguments.common.ask(&engine.config)?;
     let next = arguments.next.as_deref().map(next).transpose()?;
-    let opened = engine.open_measured(
+    let opened = engine::open_measured(
+        engine,
         &arguments.common.session(),
         arguments.common.format()?,
         arguments.common.agent.as_deref(),
         ask.tokenizer(),
     )?;
     let answer = match arguments.method.as_deref() {
-        None | Some("auto") => engine.estimate(&opened, &ask, next)?,
+        None | Some("auto") => engine::estimate(engine, &opened, &ask, next)?,
         Some(how) => {
             let (choice, model) = counter(how)?;
             let said = Said { model, base_url: arguments.base_url.clone() };
-            engine.estimate_by_provider(&opened, &ask, next, choice, &said)?
+            engine::estimate_by_provider(engine, &opened, &ask, next, choice, &said)?
         }
     };
     if !screen.json(&answer)? {
         show(&answer, screen)?;
     }
-    let verdict = arguments.check.then(|| engine.due(&opened, &ask));
+    let verdict = arguments.check.then(|| engine::due(engine, &opened, &ask));
     if let Some(it) = verdict.as_ref().filter(|_| !screen.json) {
         let due = if it.due { "due" } else { "not yet due" };
         screen.line(&format!("{}: {due}: {}", ask.profile.name, it.reason))?;

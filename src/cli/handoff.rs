@@ -6,7 +6,7 @@ use super::Screen;
 use super::common::Common;
 use crate::agents::{self, AgentRef};
 use crate::answers::{CONTRACT, HandoffAnswer};
-use crate::engine::Engine;
+use crate::engine::{self, Engine};
 use history::error::{Error, Kind, Result};
 use tokens::Estimator;
 
@@ -31,12 +31,12 @@ pub struct HandoffArgs {
 
 pub(super) fn run(engine: &Engine, arguments: &HandoffArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let common = &arguments.common;
-    let opened = engine.open(&common.session(), common.format()?, common.agent.as_deref())?;
-    let brief = engine.brief(&opened, &arguments.goal)?;
+    let opened = engine::open(engine, &common.session(), common.format()?, common.agent.as_deref())?;
+    let brief = engine::brief(engine, &opened, &arguments.goal)?;
     let answer = match arguments.apply {
         true => {
             let to = arguments.to.as_deref().map(agent).transpose()?;
-            engine.hand_off(&opened, &brief, to)?
+            engine::hand_off(engine, &opened, &brief, to)?
         }
         false => HandoffAnswer {
             contract: CONTRACT,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::Screen;
 use crate::agents::hooks::{self, Moment};
 use crate::config::Config;
-use crate::engine::Engine;
+use crate::engine::{self, Engine};
 use history::error::{Error, Kind, Result};
 
 /// More than this an agent never says.
@@ -51,7 +51,7 @@ pub(super) fn run(config: Config, now: i64, store: Option<&Path>, screen: &mut S
         {
             tracing::warn!("hook {}: {}", event.name, error.full());
         }
-        engine.hook(&event)
+        engine::hook(&engine, &event)
     });
     match said {
         Ok(text) => {

@@ -3,7 +3,7 @@
 use super::Screen;
 use super::common::{Common, wire};
 use super::paint::{size, table};
-use crate::engine::{Engine, PruneOptions, To};
+use crate::engine::{self, Engine, PruneOptions, To};
 use clap::Args;
 use history::error::Result;
 use std::path::PathBuf;
@@ -40,12 +40,13 @@ pub(super) fn run(engine: &Engine, arguments: &PruneArgs, screen: &mut Screen<'_
     if arguments.apply {
         ask.to = To::Session;
     }
-    let opened = engine.open(
+    let opened = engine::open(
+        engine,
         &arguments.common.session(),
         arguments.common.format()?,
         arguments.common.agent.as_deref(),
     )?;
-    let answer = engine.prune(&opened, &ask)?;
+    let answer = engine::prune(engine, &opened, &ask)?;
     if screen.json(&answer)? {
         return Ok(0);
     }

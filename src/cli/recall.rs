@@ -6,7 +6,7 @@ use serde_json::json;
 use super::Screen;
 use super::paint::{size, table};
 use crate::answers::CONTRACT;
-use crate::engine::{Engine, SessionRef};
+use crate::engine::{self, Engine, SessionRef};
 use crate::store::{Entry, Handle, Hit, Query, Range, Reach, Typed};
 use history::error::{Error, Kind, Result};
 use sessions::derive;
@@ -69,7 +69,7 @@ fn is_known(engine: &Engine, handle: &str) -> Result<bool> {
 
 /// An original, or a part of it.
 fn read(engine: &Engine, arguments: &RecallArgs, handle: &str, screen: &mut Screen<'_>) -> Result<()> {
-    let scope = engine.readable(handle, arguments.scope.as_deref())?;
+    let scope = engine::readable(engine, handle, arguments.scope.as_deref())?;
     if arguments.range.is_none() && arguments.limit.is_none() && !screen.json {
         // All of it, byte for byte.
         let mut reader = engine.store.reader(&scope, handle)?;
@@ -77,7 +77,7 @@ fn read(engine: &Engine, arguments: &RecallArgs, handle: &str, screen: &mut Scre
     }
     let range = arguments.range.as_deref().map_or(Ok(Range::WHOLE), Range::parse)?;
     let limit = arguments.limit.unwrap_or(u64::MAX / 2);
-    let slice = engine.read(&scope, handle, &range, limit, &|text| Estimator::O200k.text(text))?;
+    let slice = engine::read(engine, &scope, handle, &range, limit, &|text| Estimator::O200k.text(text))?;
     let entry = engine.store.entry(&scope, handle)?;
     if screen
         .json(&json!({ "contract": CONTRACT, "entry": entry, "text": slice.text, "next": slice.next }))?
@@ -97,7 +97,7 @@ fn read(engine: &Engine, arguments: &RecallArgs, handle: &str, screen: &mut Scre
 /// The newest originals of this session, or of this project.
 fn newest(engine: &Engine, arguments: &RecallArgs, screen: &mut Screen<'_>) -> Result<()> {
     let limit = arguments.results();
-    let mut found = engine.newest(arguments.session.as_deref(), limit + 1, arguments.offset)?;
+    let mut found = engine::newest(engine, arguments.session.as_deref(), limit + 1, arguments.offset)?;
     let more = found.len() > limit as usize;
     found.truncate(limit as usize);
     let next = more.then(|| arguments.offset + limit);
@@ -138,7 +138,7 @@ fn search(engine: &Engine, arguments: &RecallArgs, query: &str, screen: &mut Scr
         offset: arguments.offset,
     };
     let session = arguments.session.clone().map_or(SessionRef::Unsaid, SessionRef::Named);
-    let recalled = engine.recall(&query, arguments.scope.as_deref(), session)?;
+    let recalled = engine::recall(engine, &query, arguments.scope.as_deref(), session)?;
     let found = &recalled.found;
     if screen.json(&json!({
         "contract": CONTRACT,

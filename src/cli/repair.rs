@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::Screen;
 use crate::answers::RepairAnswer;
-use crate::engine::{Engine, RepairTo, SessionRef};
+use crate::engine::{self, Engine, RepairTo, SessionRef};
 use history::error::Result;
 use sessions::Format;
 
@@ -41,7 +41,7 @@ pub(super) fn run(engine: &Engine, arguments: &RepairArgs, screen: &mut Screen<'
         (None, true) => RepairTo::Session,
         (None, false) => RepairTo::Preview,
     };
-    let answer = engine.repair(&session, format, arguments.agent.as_deref(), &to)?;
+    let answer = engine::repair(engine, &session, format, arguments.agent.as_deref(), &to)?;
     if !screen.json(&answer)? {
         show(&answer, screen)?;
     }

@@ -2,7 +2,7 @@
 
 use super::Screen;
 use super::common::Common;
-use crate::engine::{Amount, Engine};
+use crate::engine::{self, Amount, Engine};
 use clap::Args;
 use history::error::Result;
 use std::path::PathBuf;
@@ -23,12 +23,13 @@ pub struct ReportArgs {
 pub(super) fn run(engine: &Engine, arguments: &ReportArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut ask = arguments.common.ask(&engine.config)?;
     ask.options.budget = arguments.budget;
-    let opened = engine.open(
+    let opened = engine::open(
+        engine,
         &arguments.common.session(),
         arguments.common.format()?,
         arguments.common.agent.as_deref(),
     )?;
-    let html = engine.report(&opened, &ask)?.html();
+    let html = engine::report(engine, &opened, &ask)?.html();
     if arguments.out.as_os_str() == "-" {
         return screen.exact(&mut html.as_bytes()).map(|()| 0);
     }

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::Screen;
 use crate::answers::{RestoreAnswer, RestoreStatus};
-use crate::engine::Engine;
+use crate::engine::{self, Engine};
 use crate::store::What;
 use history::error::{Error, Kind, Result};
 
@@ -34,7 +34,7 @@ pub(super) fn undo(engine: &Engine, arguments: &UndoArgs, screen: &mut Screen<'_
 }
 
 fn put_back(engine: &Engine, handle: &str, screen: &mut Screen<'_>) -> Result<u8> {
-    let answer = engine.undo(handle)?;
+    let answer = engine::undo(engine, handle)?;
     if !screen.json(&answer)? {
         show(&answer, screen)?;
     }
@@ -45,7 +45,7 @@ pub(super) fn run(engine: &Engine, arguments: &RestoreArgs, screen: &mut Screen<
     if arguments.apply {
         return put_back(engine, &arguments.handle, screen);
     }
-    let kept = engine.kept(&arguments.handle)?;
+    let kept = engine::kept(engine, &arguments.handle)?;
     let handle = kept.entry.handle.as_str();
     match arguments.out.as_deref() {
         None | Some("-")

@@ -5,7 +5,7 @@ use super::common::Common;
 use super::compact::lost_line;
 use super::paint::{size, table};
 use crate::answers::ScoreAnswer;
-use crate::engine::{Engine, SessionRef};
+use crate::engine::{self, Engine, SessionRef};
 use clap::Args;
 use history::error::{Error, Kind, Result};
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub struct ScoreArgs {
 pub(super) fn run(engine: &Engine, arguments: &ScoreArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let ask = arguments.common.ask(&engine.config)?;
     if let Some(directory) = &arguments.corpus {
-        let card = engine.scorecard(directory, &ask, &mut |what| tracing::info!("{what}"))?;
+        let card = engine::scorecard(engine, directory, &ask, &mut |what| tracing::info!("{what}"))?;
         if !screen.json(&card)? {
             crate::files::install(&arguments.out, card.markdown().as_bytes())?;
             screen.line(&format!(
@@ -43,10 +43,11 @@ pub(super) fn run(engine: &Engine, arguments: &ScoreArgs, screen: &mut Screen<'_
         return Err(Error::new(Kind::Arguments, "expected SESSION COMPACTED, or --corpus DIR"));
     };
     let format = arguments.common.format()?;
-    let before = engine.open(&arguments.common.session(), format, arguments.common.agent.as_deref())?;
+    let before =
+        engine::open(engine, &arguments.common.session(), format, arguments.common.agent.as_deref())?;
     // What was made of it may be written down otherwise than the original.
-    let after = engine.open(&SessionRef::Named(compacted.clone()), None, None)?;
-    let answer = engine.score(&before, &after, &ask);
+    let after = engine::open(engine, &SessionRef::Named(compacted.clone()), None, None)?;
+    let answer = engine::score(engine, &before, &after, &ask);
     if !screen.json(&answer)? {
         show(&answer, screen)?;
     }

@@ -10,7 +10,7 @@ use clap::Args;
 use super::Screen;
 use crate::agents::seat::{self, Seat};
 use crate::config::Config;
-use crate::engine::{Engine, SeatAnswer, SeatEntry, seat_log};
+use crate::engine::{self, Engine, SeatAnswer, SeatEntry, seat_log};
 use history::error::{Error, Kind, Result};
 
 /// More than this no event has: 900,000 tokens are about 4 MB.
@@ -81,5 +81,5 @@ fn answer(config: Config, now: i64, client: &dyn Seat) -> Result<Option<SeatAnsw
     }
     let event = seat::event(&bytes)?;
     drop(bytes);
-    Engine::new(config, now)?.seat_event(client, &event)
+    engine::seat_event(&Engine::new(config, now)?, client, &event)
 }

@@ -12,7 +12,7 @@ use super::paint::{Paint, fitted, short_ids, size};
 use crate::agents::Found;
 use crate::agents::reach::quoted;
 use crate::answers::CONTRACT;
-use crate::engine::{Ask, Engine, SessionRef};
+use crate::engine::{self, Ask, Engine, SessionRef};
 use crate::store::Scope;
 use history::error::Result;
 use sessions::derive;
@@ -93,9 +93,9 @@ struct Made {
 
 /// `epitome` alone: the sessions of this directory that the user is in.
 pub(super) fn here(engine: &Engine, screen: &mut Screen<'_>) -> Result<u8> {
-    let mut found = engine.sessions(None, true)?;
+    let mut found = engine::sessions(engine, None, true)?;
     found.retain(|it| it.parent.is_none());
-    let continued = engine.continued(&found);
+    let continued = engine::continued(engine, &found);
     let mut sessions = Vec::new();
     for it in found.into_iter().take(MEASURED) {
         if sessions.len() >= SHOWN && it.changed_ms < engine.now - RECENT {
@@ -115,12 +115,12 @@ pub(super) fn here(engine: &Engine, screen: &mut Screen<'_>) -> Result<u8> {
 }
 
 pub(super) fn run(engine: &Engine, arguments: &SessionsArgs, screen: &mut Screen<'_>) -> Result<u8> {
-    let mut found = engine.sessions(arguments.agent.as_deref(), arguments.here)?;
+    let mut found = engine::sessions(engine, arguments.agent.as_deref(), arguments.here)?;
     if arguments.keep {
         return super::keep::run(engine, &found, screen);
     }
     let all = found.len();
-    let continued = engine.continued(&found);
+    let continued = engine::continued(engine, &found);
     found.truncate(arguments.limit);
     let sessions: Vec<Row> =
         found.into_iter().map(|it| row(engine, it, &continued)).collect::<Result<_>>()?;
@@ -143,8 +143,8 @@ fn row(engine: &Engine, found: Found, continued: &BTreeMap<String, String>) -> R
     let ask = Ask::new(engine.config.profile(&engine.config.profile)?);
     let named = SessionRef::Named(found.address());
     // One that cannot be read is listed without a size; `estimate` says why.
-    let opened = engine.open_measured(&named, None, None, ask.tokenizer());
-    let estimate = opened.and_then(|it| engine.estimate(&it, &ask, None)).ok();
+    let opened = engine::open_measured(engine, &named, None, None, ask.tokenizer());
+    let estimate = opened.and_then(|it| engine::estimate(engine, &it, &ask, None)).ok();
     let directory = found.cwd.as_ref().map(|it| it.display().to_string());
     let scope = Scope { owner: engine.config.owner.clone(), project: directory.clone().unwrap_or_default() };
     let made = engine.store.compactions(&scope, Some(&found.id), COMPACTIONS)?;

@@ -3,7 +3,7 @@
 use super::Screen;
 use super::common::Common;
 use super::paint::size;
-use crate::engine::{Amount, Engine};
+use crate::engine::{self, Amount, Engine};
 use clap::Args;
 use history::error::Result;
 
@@ -20,12 +20,13 @@ pub struct SplitArgs {
 pub(super) fn run(engine: &Engine, arguments: &SplitArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut ask = arguments.common.ask(&engine.config)?;
     ask.options.keep = arguments.keep;
-    let opened = engine.open(
+    let opened = engine::open(
+        engine,
         &arguments.common.session(),
         arguments.common.format()?,
         arguments.common.agent.as_deref(),
     )?;
-    let answer = engine.split(&opened, &ask)?;
+    let answer = engine::split(engine, &opened, &ask)?;
     if screen.json(&answer)? {
         return Ok(0);
     }

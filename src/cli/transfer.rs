@@ -40,7 +40,7 @@ pub struct ImportArgs {
 
 pub(super) fn run_export(engine: &Engine, arguments: &ExportArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let named = SessionRef::Named(arguments.session.clone());
-    let opened = engine.open(&named, None, arguments.agent.as_deref())?;
+    let opened = engine::open(engine, &named, None, arguments.agent.as_deref())?;
     let answer = export(engine, &opened, &arguments.out)?;
     if screen.json(&answer)? {
         return Ok(0);

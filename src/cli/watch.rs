@@ -12,7 +12,7 @@ use super::common::Common;
 use super::paint::size;
 use crate::agents::reach::quoted;
 use crate::answers::CONTRACT;
-use crate::engine::{Ask, Engine, Opened, SessionRef, To};
+use crate::engine::{self, Ask, Engine, Opened, SessionRef, To};
 use crate::terminal::{Form, visible};
 use compaction::plan::Gate;
 use history::error::{Error, Kind, Result};
@@ -50,14 +50,14 @@ pub(super) fn run(engine: &Engine, arguments: &WatchArgs, screen: &mut Screen<'_
         // What comes from standard input comes once.
         let once = named == SessionRef::Named("-".to_owned());
         let opened = match once {
-            true => engine.open(&named, format, agent)?,
-            false => engine.open_measured(&named, format, agent, ask.tokenizer())?,
+            true => engine::open(engine, &named, format, agent)?,
+            false => engine::open_measured(engine, &named, format, agent, ask.tokenizer())?,
         };
         let id = opened.session.history.meta.session.as_deref().unwrap_or_default().to_owned();
         let state = (id.clone(), opened.source.len());
         if seen.as_ref() != Some(&state) {
             seen = Some(state);
-            let verdict = engine.due(&opened, &ask);
+            let verdict = engine::due(engine, &opened, &ask);
             if verdict.gate == Gate::CoolDown {
                 // That passes, even if nothing is said meanwhile.
                 seen = None;
@@ -77,7 +77,7 @@ pub(super) fn run(engine: &Engine, arguments: &WatchArgs, screen: &mut Screen<'_
                 // What is compacted is read whole, and is the one that was measured.
                 let place = opened.path.as_ref().map(|it| SessionRef::Named(it.display().to_string()));
                 let opened =
-                    if once { opened } else { engine.open(&place.unwrap_or(named), format, agent)? };
+                    if once { opened } else { engine::open(engine, &place.unwrap_or(named), format, agent)? };
                 say(engine, &opened, &mut ask, &id, &verdict.reason, arguments, screen)?;
                 told = Some(id);
             }
@@ -122,7 +122,7 @@ fn say(
     };
     std::fs::create_dir_all(&folder).map_err(fail)?;
     ask.to = To::File(copy);
-    let answer = engine.compact(opened, ask)?.answer();
+    let answer = engine::compact(engine, opened, ask)?.answer();
     // By its place: it works from any directory, whatever the file says of itself.
     let place = opened.path.as_ref().map_or_else(|| id.to_owned(), |it| it.display().to_string());
     let command = format!("epitome compact {}{} --apply", quoted(&place), arguments.common.typed());

@@ -13,109 +13,103 @@ pub(super) struct Archived {
     pub(super) compaction: String,
 }
 
-impl Engine {
-    /// Stores the whole session and every output that a plan replaces; synced when this returns.
-    pub(super) fn archive(
-        &self,
-        opened: &Opened,
-        plan: &Plan,
-        ask: &Ask,
-        tokens_after: u64,
-        summary: Option<&str>,
-    ) -> Result<Archived> {
-        self.archive_of(opened, &opened.session.history, plan, ask, tokens_after, summary)
-    }
+/// Stores the whole session and every output that a plan replaces; synced when this returns.
+pub(super) fn archive(
+    engine: &Engine,
+    opened: &Opened,
+    plan: &Plan,
+    ask: &Ask,
+    tokens_after: u64,
+    summary: Option<&str>,
+) -> Result<Archived> {
+    archive_of(engine, opened, &opened.session.history, plan, ask, tokens_after, summary)
+}
 
-    /// The same for a plan that was made on `history`, where that is not the session's own reading of its file.
-    pub(super) fn archive_of(
-        &self,
-        opened: &Opened,
-        history: &History,
-        plan: &Plan,
-        ask: &Ask,
-        tokens_after: u64,
-        summary: Option<&str>,
-    ) -> Result<Archived> {
-        let scope = self.scope(history);
-        let texts: Vec<(&OutputOp, String)> = plan
-            .ops
-            .iter()
-            .filter_map(|op| if let Op::Clear(op) | Op::Shorten(op) = op { Some(op) } else { None })
-            .map(|op| {
-                let is_its =
-                    |text: &str| *Handle::of(&scope, &Digest::of(text.as_bytes())).as_str() == *op.handle;
-                (op, original_text(&history.messages()[op.message], op, is_its))
-            })
-            .collect();
-        let turns: Vec<(usize, u64, String)> = plan
-            .ops
-            .iter()
-            .filter_map(|op| match op {
-                Op::Collapse { from, to, tokens, .. } => {
-                    Some((*from, *tokens, plan::transcript(&history.messages()[*from..*to])))
-                }
-                Op::Clear(_)
-                | Op::Shorten(_)
-                | Op::Drop { .. }
-                | Op::Summarize { .. }
-                | Op::Skip { .. }
-                | Op::Move { .. } => None,
-            })
-            .collect();
-        let whole = whole(opened, plan.tokens_before);
-        let parts = texts.iter().map(|(op, text)| Original {
-            what: if op.call_id.is_empty() { What::Message } else { What::Output },
-            body: Body::Bytes(text.as_bytes()),
-            message: Some(op.message as u32),
-            call_id: Some(op.call_id.as_str()).filter(|it| !it.is_empty()),
-            tool: Some(op.tool.as_str()).filter(|it| !it.is_empty()),
-            tokens: op.tokens_before,
-        });
-        let turns = turns.iter().map(|(from, tokens, text)| Original {
-            what: What::Message,
-            body: Body::Bytes(text.as_bytes()),
-            message: Some(*from as u32),
-            call_id: None,
-            tool: None,
-            tokens: *tokens,
-        });
-        let batch = Batch {
-            session: named(opened),
-            at: self.now,
-            originals: std::iter::once(whole).chain(parts).chain(turns).collect(),
-            compaction: Some(NewCompaction {
-                profile: ask.profile.name.clone(),
-                trigger: ask.cause().name().to_owned(),
-                tokens_before: plan.tokens_before,
-                tokens_after,
-                summary: summary.unwrap_or_default().to_owned(),
-            }),
-        };
-        let stored = self.store.put_all(&scope, &batch)?;
-        let (Some(session), Some(compaction)) = (stored.handles.first(), stored.compaction) else {
-            return Err(Error::new(Kind::Bug, "archiving a session: expected its handle, found none"));
-        };
-        Ok(Archived { session: session.as_str().to_owned(), compaction: compaction.as_str().to_owned() })
-    }
+/// The same for a plan that was made on `history`, where that is not the session's own reading of its file.
+pub(super) fn archive_of(
+    engine: &Engine,
+    opened: &Opened,
+    history: &History,
+    plan: &Plan,
+    ask: &Ask,
+    tokens_after: u64,
+    summary: Option<&str>,
+) -> Result<Archived> {
+    let scope = engine.scope(history);
+    let texts: Vec<(&OutputOp, String)> = plan
+        .ops
+        .iter()
+        .filter_map(|op| if let Op::Clear(op) | Op::Shorten(op) = op { Some(op) } else { None })
+        .map(|op| {
+            let is_its =
+                |text: &str| *Handle::of(&scope, &Digest::of(text.as_bytes())).as_str() == *op.handle;
+            (op, original_text(&history.messages()[op.message], op, is_its))
+        })
+        .collect();
+    let turns: Vec<(usize, u64, String)> = plan
+        .ops
+        .iter()
+        .filter_map(|op| match op {
+            Op::Collapse { from, to, tokens, .. } => {
+                Some((*from, *tokens, plan::transcript(&history.messages()[*from..*to])))
+            }
+            Op::Clear(_)
+            | Op::Shorten(_)
+            | Op::Drop { .. }
+            | Op::Summarize { .. }
+            | Op::Skip { .. }
+            | Op::Move { .. } => None,
+        })
+        .collect();
+    let whole = whole(opened, plan.tokens_before);
+    let parts = texts.iter().map(|(op, text)| Original {
+        what: if op.call_id.is_empty() { What::Message } else { What::Output },
+        body: Body::Bytes(text.as_bytes()),
+        message: Some(op.message as u32),
+        call_id: Some(op.call_id.as_str()).filter(|it| !it.is_empty()),
+        tool: Some(op.tool.as_str()).filter(|it| !it.is_empty()),
+        tokens: op.tokens_before,
+    });
+    let turns = turns.iter().map(|(from, tokens, text)| Original {
+        what: What::Message,
+        body: Body::Bytes(text.as_bytes()),
+        message: Some(*from as u32),
+        call_id: None,
+        tool: None,
+        tokens: *tokens,
+    });
+    let batch = Batch {
+        session: named(opened),
+        at: engine.now,
+        originals: std::iter::once(whole).chain(parts).chain(turns).collect(),
+        compaction: Some(NewCompaction {
+            profile: ask.profile.name.clone(),
+            trigger: ask.cause().name().to_owned(),
+            tokens_before: plan.tokens_before,
+            tokens_after,
+            summary: summary.unwrap_or_default().to_owned(),
+        }),
+    };
+    let stored = engine.store.put_all(&scope, &batch)?;
+    let (Some(session), Some(compaction)) = (stored.handles.first(), stored.compaction) else {
+        return Err(Error::new(Kind::Bug, "archiving a session: expected its handle, found none"));
+    };
+    Ok(Archived { session: session.as_str().to_owned(), compaction: compaction.as_str().to_owned() })
+}
 
-    /// Stores the whole session as it is; the same again is stored once.
-    pub(super) fn keep(&self, opened: &Opened) -> Result<Handle> {
-        let batch = Batch {
-            session: named(opened),
-            at: self.now,
-            originals: vec![whole(opened, 0)],
-            compaction: None,
-        };
-        let stored = self.store.put_all(&self.scope(&opened.session.history), &batch)?;
-        let handle = stored.handles.into_iter().next();
-        handle.ok_or_else(|| Error::new(Kind::Bug, "keeping a session: expected its handle, found none"))
-    }
+/// Stores the whole session as it is; the same again is stored once.
+pub(super) fn keep(engine: &Engine, opened: &Opened) -> Result<Handle> {
+    let batch =
+        Batch { session: named(opened), at: engine.now, originals: vec![whole(opened, 0)], compaction: None };
+    let stored = engine.store.put_all(&engine.scope(&opened.session.history), &batch)?;
+    let handle = stored.handles.into_iter().next();
+    handle.ok_or_else(|| Error::new(Kind::Bug, "keeping a session: expected its handle, found none"))
+}
 
-    /// The handle under which the whole session is archived, or will be.
-    pub(super) fn session_handle(&self, opened: &Opened) -> Result<String> {
-        let bytes = opened.source.bytes(0..opened.source.len())?;
-        Ok(Handle::of(&self.scope(&opened.session.history), &Digest::of(&bytes)).as_str().to_owned())
-    }
+/// The handle under which the whole session is archived, or will be.
+pub(super) fn session_handle(engine: &Engine, opened: &Opened) -> Result<String> {
+    let bytes = opened.source.bytes(0..opened.source.len())?;
+    Ok(Handle::of(&engine.scope(&opened.session.history), &Digest::of(&bytes)).as_str().to_owned())
 }
 
 pub(super) fn whole(opened: &Opened, tokens: u64) -> Original<'_> {

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::compacted::percent;
-use super::{Ask, Engine, Measured, Opened, method_info, session_info, warnings};
+use super::measured::{Measured, warnings};
+use super::{Ask, Engine, Opened, measured, method_info, request, session_info, spending};
 use crate::answers::{
     Advice, CONTRACT, CategoryInfo, Counts, EstimateAnswer, Large, NextCost, NextInfo, PastInfo, Reported,
     TriggerInfo,
@@ -22,65 +23,60 @@ pub(super) const SOON_IF_EXPIRED: f64 = 50.0;
 /// From this share on, now; percent.
 const NOW: f64 = 80.0;
 
-impl Engine {
-    /// Whether the profile would compact a session by itself now.
-    pub fn due(&self, opened: &Opened, ask: &Ask) -> plan::Verdict {
-        let measured = self.measure(&opened.session, ask);
-        let moment = self.moment(measured.history, ask);
-        plan::verdict(measured.history, measured.filled(), &ask.profile, &measured.limits, &moment)
-    }
+/// Whether the profile would compact a session by itself now.
+pub fn due(engine: &Engine, opened: &Opened, ask: &Ask) -> plan::Verdict {
+    let measured = measured::measure(engine, &opened.session, ask);
+    let moment = request::moment(engine, measured.history, ask);
+    plan::verdict(measured.history, measured.filled(), &ask.profile, &measured.limits, &moment)
+}
 
-    /// How full the context of a session is. `next`: tokens that are about to come.
-    pub fn estimate(&self, opened: &Opened, ask: &Ask, next: Option<u64>) -> Result<EstimateAnswer> {
-        let measured = self.measure(&opened.session, ask);
-        let history = measured.history;
-        let counter = &measured.counter;
-        let overhead = measured.overhead;
-        let context = measured.context();
-        let usable = measured
-            .limits
-            .window
-            .map(|it| it.saturating_sub(measured.limits.output.unwrap_or(0).min(20_000)));
-        let used = percent(context, measured.limits.window);
-        let (moment, limits) = (self.moment(history, ask), plan::Limits { next, ..measured.limits });
-        let mut triggers = BTreeMap::new();
-        for (name, _) in BUILT_IN {
-            let profile = profiles::built_in(name)?.honouring(&|from| self.config.agent_setting(from));
-            let it = plan::verdict(history, measured.filled(), &profile, &limits, &moment);
-            let info =
-                TriggerInfo { due: it.due, at: it.at, reason_code: it.code.to_owned(), reason: it.reason };
-            triggers.insert((*name).to_owned(), info);
-        }
-        let cost = self.config.costs.then(|| self.next_cost(&measured, ask, None));
-        Ok(EstimateAnswer {
-            contract: CONTRACT,
-            session: session_info(opened),
-            tokens: measured.tokens,
-            overhead,
-            context,
-            method: method_info(counter),
-            by_category: categories(counter, history),
-            counts: Counts {
-                messages: history.messages().len(),
-                turns: history.messages().iter().filter(|it| it.is_prompt()).count(),
-                tool_calls: history.messages().iter().map(|it| it.calls().count()).sum(),
-            },
-            window: measured.limits.window,
-            usable,
-            used_percent: used,
-            reported: counter.reported().map(|(message, tokens)| Reported { tokens, message }),
-            largest: largest(&measured),
-            compactions: opened.session.past.iter().map(past).collect(),
-            triggers,
-            advice: advice(&measured, used, cost.as_ref(), self.now),
-            cost,
-            next: next.map(|tokens| NextInfo {
-                tokens,
-                fits: usable.is_none_or(|it| context.saturating_add(tokens) <= it),
-            }),
-            warnings: warnings(opened, &measured),
-        })
+/// How full the context of a session is. `next`: tokens that are about to come.
+pub fn estimate(engine: &Engine, opened: &Opened, ask: &Ask, next: Option<u64>) -> Result<EstimateAnswer> {
+    let measured = measured::measure(engine, &opened.session, ask);
+    let history = measured.history;
+    let counter = &measured.counter;
+    let overhead = measured.overhead;
+    let context = measured.context();
+    let usable =
+        measured.limits.window.map(|it| it.saturating_sub(measured.limits.output.unwrap_or(0).min(20_000)));
+    let used = percent(context, measured.limits.window);
+    let (moment, limits) = (request::moment(engine, history, ask), plan::Limits { next, ..measured.limits });
+    let mut triggers = BTreeMap::new();
+    for (name, _) in BUILT_IN {
+        let profile = profiles::built_in(name)?.honouring(&|from| engine.config.agent_setting(from));
+        let it = plan::verdict(history, measured.filled(), &profile, &limits, &moment);
+        let info = TriggerInfo { due: it.due, at: it.at, reason_code: it.code.to_owned(), reason: it.reason };
+        triggers.insert((*name).to_owned(), info);
     }
+    let cost = engine.config.costs.then(|| spending::next_cost(engine, &measured, ask, None));
+    Ok(EstimateAnswer {
+        contract: CONTRACT,
+        session: session_info(opened),
+        tokens: measured.tokens,
+        overhead,
+        context,
+        method: method_info(counter),
+        by_category: categories(counter, history),
+        counts: Counts {
+            messages: history.messages().len(),
+            turns: history.messages().iter().filter(|it| it.is_prompt()).count(),
+            tool_calls: history.messages().iter().map(|it| it.calls().count()).sum(),
+        },
+        window: measured.limits.window,
+        usable,
+        used_percent: used,
+        reported: counter.reported().map(|(message, tokens)| Reported { tokens, message }),
+        largest: largest(&measured),
+        compactions: opened.session.past.iter().map(past).collect(),
+        triggers,
+        advice: advice(&measured, used, cost.as_ref(), engine.now),
+        cost,
+        next: next.map(|tokens| NextInfo {
+            tokens,
+            fits: usable.is_none_or(|it| context.saturating_add(tokens) <= it),
+        }),
+        warnings: warnings(opened, &measured),
+    })
 }
 
 fn categories(counter: &tokens::TokenCounter, history: &history::History) -> CategoryInfo {

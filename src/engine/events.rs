@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::compacted::{CompactOutcome, Compacted, Output};
-use super::{Ask, Engine, Measured, Opened, session_info};
+use super::measured::Measured;
+use super::{Ask, Engine, Opened, session_info};
 
 /// Something that happens during a compaction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -85,77 +85,43 @@ impl Event {
 /// Who is told. Called while the compaction goes on: it must not block.
 pub type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
 
-impl Engine {
-    /// Tells the listener and the log.
-    pub(super) fn tell(&self, event: &Event) {
-        tracing::info!(target: "epitome::compaction", "{}", history::json::compact(event));
-        if let Some(listener) = &self.listener {
-            listener(event);
-        }
-    }
-
-    pub(super) fn started(&self, opened: &Opened, ask: &Ask, measured: &Measured<'_>) -> Event {
-        let context = measured.context();
-        let percent = measured.limits.window.map(|it| context * 100 / it.max(1));
-        let info = session_info(opened);
-        Event::Started {
-            profile: ask.profile.name.clone(),
-            trigger: ask.cause().name().to_owned(),
-            session: info.id.or(info.path),
-            tokens: measured.tokens,
-            percent,
-            notice: notice(&ask.profile.notices.started, percent),
-        }
-    }
-
-    /// Runs the command that the user wants run before, for at most `limit`. `Err` says why nothing may be done.
-    pub(super) fn before(&self, event: &Event, limit: Duration) -> Result<(), String> {
-        let Some(command) = &self.config.hooks.before else { return Ok(()) };
-        run(command, event, limit.min(self.config.hooks.limit))
-            .map_err(|why| format!("the command in hooks.before refused: {why}"))
-    }
-
-    /// Runs the command that the user wants run after, for at most `limit`. What it could not do is a warning.
-    pub(super) fn after(&self, event: &Event, limit: Duration) -> Option<String> {
-        let command = self.config.hooks.after.as_ref()?;
-        run(command, event, limit.min(self.config.hooks.limit)).err().map(|why| format!("hooks.after: {why}"))
+/// Tells the listener and the log.
+pub(super) fn tell(engine: &Engine, event: &Event) {
+    tracing::info!(target: "epitome::compaction", "{}", history::json::compact(event));
+    if let Some(listener) = &engine.listener {
+        listener(event);
     }
 }
 
-impl Compacted {
-    /// What became of a compaction that was begun. `percent`: what it began at, of the window.
-    pub(super) fn event(&self, ask: &Ask, percent: Option<u64>) -> Event {
-        let before = self.about.tokens;
-        let compacted = |tokens_after, handle: Option<&String>, output| Event::Compacted {
-            tokens_before: before,
-            tokens_after,
-            handle: handle.cloned(),
-            output,
-            notice: notice(&ask.profile.notices.compacted, percent),
-        };
-        match &self.outcome {
-            CompactOutcome::Planned(it) => compacted(it.attempt.outcome.tokens, None, None),
-            CompactOutcome::Compacted { checked, handle, output } => {
-                let output = match output {
-                    Output::Bytes(_) => None,
-                    Output::File(path) => Some(path.clone()),
-                    Output::Session(it) => Some(it.output.clone()),
-                };
-                compacted(checked.attempt.outcome.tokens, Some(handle), output)
-            }
-            CompactOutcome::NeedsAnswer(question) => compacted(before, Some(&question.handle), None),
-            CompactOutcome::Noop { code, reason, .. } => {
-                Event::Failed { reason_code: (*code).to_owned(), reason: reason.clone() }
-            }
-            CompactOutcome::Rejected(it) => {
-                Event::Failed { reason_code: it.code().to_owned(), reason: it.reason().to_owned() }
-            }
-        }
+pub(super) fn started(opened: &Opened, ask: &Ask, measured: &Measured<'_>) -> Event {
+    let context = measured.context();
+    let percent = measured.limits.window.map(|it| context * 100 / it.max(1));
+    let info = session_info(opened);
+    Event::Started {
+        profile: ask.profile.name.clone(),
+        trigger: ask.cause().name().to_owned(),
+        session: info.id.or(info.path),
+        tokens: measured.tokens,
+        percent,
+        notice: notice(&ask.profile.notices.started, percent),
     }
+}
+
+/// Runs the command that the user wants run before, for at most `limit`. `Err` says why nothing may be done.
+pub(super) fn before(engine: &Engine, event: &Event, limit: Duration) -> Result<(), String> {
+    let Some(command) = &engine.config.hooks.before else { return Ok(()) };
+    run(command, event, limit.min(engine.config.hooks.limit))
+        .map_err(|why| format!("the command in hooks.before refused: {why}"))
+}
+
+/// Runs the command that the user wants run after, for at most `limit`. What it could not do is a warning.
+pub(super) fn after(engine: &Engine, event: &Event, limit: Duration) -> Option<String> {
+    let command = engine.config.hooks.after.as_ref()?;
+    run(command, event, limit.min(engine.config.hooks.limit)).err().map(|why| format!("hooks.after: {why}"))
 }
 
 /// A notice with the percentage filled in.
-fn notice(text: &str, percent: Option<u64>) -> String {
+pub(super) fn notice(text: &str, percent: Option<u64>) -> String {
     text.replace("{percent}", &percent.map_or("?".to_owned(), |it| it.to_string()))
 }
 

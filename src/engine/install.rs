@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::marks::compacted_mark;
 use super::open::open_path;
-use super::{Engine, Opened};
+use super::{Engine, Opened, readback};
 use crate::agents::reach::{self, Job, Reach, Way};
 use crate::agents::{self, AgentRef, Database};
 use crate::answers::Next;
@@ -102,188 +102,181 @@ pub(super) fn agent_of(format: Format) -> Result<AgentRef> {
     })
 }
 
-impl Engine {
-    /// Whether the session is in use, as far as it can be told.
-    pub(super) fn is_live(&self, opened: &Opened) -> bool {
-        let (Ok(agent), Ok(place)) = (agent_of(opened.session.format), Place::of(opened.path.as_deref()))
-        else {
-            return false;
-        };
-        let id = opened.session.history.meta.session.as_deref().unwrap_or_default();
-        opened.live || reach::is_live(&self.config.agents, agent, id, place.path())
-    }
+/// Whether the session is in use, as far as it can be told.
+pub(super) fn is_live(engine: &Engine, opened: &Opened) -> bool {
+    let (Ok(agent), Ok(place)) = (agent_of(opened.session.format), Place::of(opened.path.as_deref())) else {
+        return false;
+    };
+    let id = opened.session.history.meta.session.as_deref().unwrap_or_default();
+    opened.live || reach::is_live(&engine.config.agents, agent, id, place.path())
+}
 
-    /// When a session was last compacted by us or, as a hook told, by its agent; ms since 1970.
-    pub(super) fn last_compaction(&self, history: &History) -> Option<i64> {
-        self.compaction_mark(history).map(|it| it.at)
-    }
+/// When a session was last compacted by us or, as a hook told, by its agent; ms since 1970.
+pub(super) fn last_compaction(engine: &Engine, history: &History) -> Option<i64> {
+    compaction_mark(engine, history).map(|it| it.at)
+}
 
-    fn compaction_mark(&self, history: &History) -> Option<crate::store::Mark> {
-        let name = compacted_mark(history.meta.session.as_deref()?);
-        self.store.marked(&self.scope(history), &name).ok().flatten()
-    }
+fn compaction_mark(engine: &Engine, history: &History) -> Option<crate::store::Mark> {
+    let name = compacted_mark(history.meta.session.as_deref()?);
+    engine.store.marked(&engine.scope(history), &name).ok().flatten()
+}
 
-    /// Why a session may not be compacted again yet, if so.
-    pub(super) fn cooling_down(&self, history: &History, profile_seconds: u64) -> Option<String> {
-        let wait = COOL_DOWN_MS.max(i64::try_from(profile_seconds).unwrap_or(i64::MAX).saturating_mul(1000));
-        let mark = self.compaction_mark(history)?;
-        let since = self.now.saturating_sub(mark.at);
-        // What its agent did by itself is not for us to take back.
-        let undo = Handle::parse(&mark.value)
-            .map(|it| format!("; `epitome undo {}` takes it back", it.as_str()))
-            .unwrap_or_default();
-        (0..wait).contains(&since).then(|| {
-            let (since, wait) = (since / 1000, wait / 1000);
-            format!("this session was compacted {since} s ago; not again before {wait} s{undo}")
-        })
-    }
+/// Why a session may not be compacted again yet, if so.
+pub(super) fn cooling_down(engine: &Engine, history: &History, profile_seconds: u64) -> Option<String> {
+    let wait = COOL_DOWN_MS.max(i64::try_from(profile_seconds).unwrap_or(i64::MAX).saturating_mul(1000));
+    let mark = compaction_mark(engine, history)?;
+    let since = engine.now.saturating_sub(mark.at);
+    // What its agent did by itself is not for us to take back.
+    let undo = Handle::parse(&mark.value)
+        .map(|it| format!("; `epitome undo {}` takes it back", it.as_str()))
+        .unwrap_or_default();
+    (0..wait).contains(&since).then(|| {
+        let (since, wait) = (since / 1000, wait / 1000);
+        format!("this session was compacted {since} s ago; not again before {wait} s{undo}")
+    })
+}
 
-    /// Puts `after` in the place of `opened`. `compaction`: the handle under which it was archived.
-    pub(super) fn install(
-        &self,
-        opened: &Opened,
-        after: &History,
-        job: Job,
-        compaction: &str,
-        warnings: &mut Vec<String>,
-    ) -> Result<Installed> {
-        let agent = agent_of(opened.session.format)?;
-        let place = Place::of(opened.path.as_deref())?;
-        let export = agent.database().is_some() && matches!(place, Place::File(_));
-        let live = self.is_live(opened);
-        let reach = agent.reach(job, live, export)?;
-        if !self.store.keeps() {
-            let what = "applying: the configuration says that nothing is archived (persistence = \"none\"), and nothing is \
-                        replaced without its original; use --out";
-            return Err(Error::new(Kind::Refused, what));
-        }
-        if !export {
-            self.in_reach(agent, &place)?;
-        }
-        let id = opened.session.history.meta.session.as_deref().unwrap_or_default().to_owned();
-        let _claim = match reach.way {
-            Way::Replace if !live => Some(reach::claim(&self.config.agents, agent, &id)?),
-            Way::Replace | Way::InPlace | Way::Beside | Way::Rows => None,
-        };
-        let fresh = match &place {
-            Place::File(path) => open_path(path, Some(opened.session.format))?,
-            Place::Rows(database, path, id) => super::open::open_database(*database, path, id)?,
-        };
-        if let Some(version) =
-            reach::newer(agent, &fresh.source.bytes(0..fresh.source.len().min(VERSION_IN))?)
-        {
-            let what = format!(
-                "applying: {} {version} wrote this session, which is newer than what its form is known of; write the result \
-                 with --out, or look for a newer epitome",
-                agent.title()
-            );
-            return Err(Error::new(Kind::Refused, what).at(place.path().display().to_string(), None));
-        }
-        let (after, grown) = rebased(&opened.session.history, &fresh.session.history, after)?;
-        let (bytes, written) = self.written(&fresh, &after, reach.mode, warnings)?;
-        let new_id = written.session.clone().unwrap_or(id);
-        let target = match (&place, reach.way, &written.file_name) {
-            (Place::File(path), Way::Beside, Some(name)) => path.with_file_name(name),
-            _ => place.path().to_owned(),
-        };
-        let scope = self.scope(&opened.session.history);
-        let mark = Mark {
-            len: bytes.len() as u64,
-            digest: Digest::of(&bytes).to_string(),
-            messages: after.messages().len(),
-            grown,
-            rows: match &place {
-                Place::Rows(database, ..) => {
-                    database.differing(&fresh.source.bytes(0..fresh.source.len())?, &bytes)
-                }
-                Place::File(_) => Vec::new(),
-            },
-            over: match reach.way {
-                Way::InPlace => {
-                    edits(&written, &fresh)?.iter().map(|(at, it)| (*at, at + it.len() as u64)).collect()
-                }
-                Way::Replace | Way::Beside | Way::Rows => Vec::new(),
-            },
-        };
-        let output = match (&place, reach.way) {
-            (_, Way::Rows) => format!("{}#{new_id}", target.display()),
-            _ => target.display().to_string(),
-        };
-        self.note_applied(&scope, compaction, &reach, &output, written.session.as_deref(), &mark)?;
-        put(&place, &target, reach.way, &fresh, &written, &bytes)?;
-        if job == Job::Compact {
-            for id in [Some(&*new_id), opened.session.history.meta.session.as_deref()].into_iter().flatten() {
-                self.store.mark(&scope, &compacted_mark(id), compaction, self.now)?;
+/// Puts `after` in the place of `opened`. `compaction`: the handle under which it was archived.
+pub(super) fn install(
+    engine: &Engine,
+    opened: &Opened,
+    after: &History,
+    job: Job,
+    compaction: &str,
+    warnings: &mut Vec<String>,
+) -> Result<Installed> {
+    let agent = agent_of(opened.session.format)?;
+    let place = Place::of(opened.path.as_deref())?;
+    let export = agent.database().is_some() && matches!(place, Place::File(_));
+    let live = is_live(engine, opened);
+    let reach = agent.reach(job, live, export)?;
+    if !engine.store.keeps() {
+        let what = "applying: the configuration says that nothing is archived (persistence = \"none\"), and nothing is \
+                    replaced without its original; use --out";
+        return Err(Error::new(Kind::Refused, what));
+    }
+    if !export {
+        in_reach(engine, agent, &place)?;
+    }
+    let id = opened.session.history.meta.session.as_deref().unwrap_or_default().to_owned();
+    let _claim = match reach.way {
+        Way::Replace if !live => Some(reach::claim(&engine.config.agents, agent, &id)?),
+        Way::Replace | Way::InPlace | Way::Beside | Way::Rows => None,
+    };
+    let fresh = match &place {
+        Place::File(path) => open_path(path, Some(opened.session.format))?,
+        Place::Rows(database, path, id) => super::open::open_database(*database, path, id)?,
+    };
+    if let Some(version) = reach::newer(agent, &fresh.source.bytes(0..fresh.source.len().min(VERSION_IN))?) {
+        let what = format!(
+            "applying: {} {version} wrote this session, which is newer than what its form is known of; write the result \
+             with --out, or look for a newer epitome",
+            agent.title()
+        );
+        return Err(Error::new(Kind::Refused, what).at(place.path().display().to_string(), None));
+    }
+    let (after, grown) = rebased(&opened.session.history, &fresh.session.history, after)?;
+    let (bytes, written) = readback::written(&fresh, &after, reach.mode, warnings)?;
+    let new_id = written.session.clone().unwrap_or(id);
+    let target = match (&place, reach.way, &written.file_name) {
+        (Place::File(path), Way::Beside, Some(name)) => path.with_file_name(name),
+        _ => place.path().to_owned(),
+    };
+    let scope = engine.scope(&opened.session.history);
+    let mark = Mark {
+        len: bytes.len() as u64,
+        digest: Digest::of(&bytes).to_string(),
+        messages: after.messages().len(),
+        grown,
+        rows: match &place {
+            Place::Rows(database, ..) => {
+                database.differing(&fresh.source.bytes(0..fresh.source.len())?, &bytes)
             }
+            Place::File(_) => Vec::new(),
+        },
+        over: match reach.way {
+            Way::InPlace => {
+                edits(&written, &fresh)?.iter().map(|(at, it)| (*at, at + it.len() as u64)).collect()
+            }
+            Way::Replace | Way::Beside | Way::Rows => Vec::new(),
+        },
+    };
+    let output = match (&place, reach.way) {
+        (_, Way::Rows) => format!("{}#{new_id}", target.display()),
+        _ => target.display().to_string(),
+    };
+    note_applied(engine, &scope, compaction, &reach, &output, written.session.as_deref(), &mark)?;
+    put(&place, &target, reach.way, &fresh, &written, &bytes)?;
+    if job == Job::Compact {
+        for id in [Some(&*new_id), opened.session.history.meta.session.as_deref()].into_iter().flatten() {
+            engine.store.mark(&scope, &compacted_mark(id), compaction, engine.now)?;
         }
-        let cwd =
-            opened.cwd.clone().or_else(|| opened.session.history.meta.cwd.as_deref().map(PathBuf::from));
-        if cwd.is_none() {
-            warnings.push("the session does not say its directory: resume it from there".to_owned());
-        }
-        let env = &self.config.agents;
-        let resume = match export {
-            true => reach::resume_file(env, agent, &target, &new_id, cwd.as_deref()),
-            false => reach::resume(env, agent, &new_id, cwd.as_deref()),
-        };
-        let next = next(reach.takes_effect, live, written.session.is_some(), &resume);
-        Ok(Installed { output, session_id: new_id, resume, takes_effect: reach.takes_effect, next })
     }
+    let cwd = opened.cwd.clone().or_else(|| opened.session.history.meta.cwd.as_deref().map(PathBuf::from));
+    if cwd.is_none() {
+        warnings.push("the session does not say its directory: resume it from there".to_owned());
+    }
+    let env = &engine.config.agents;
+    let resume = match export {
+        true => reach::resume_file(env, agent, &target, &new_id, cwd.as_deref()),
+        false => reach::resume(env, agent, &new_id, cwd.as_deref()),
+    };
+    let next = next(reach.takes_effect, live, written.session.is_some(), &resume);
+    Ok(Installed { output, session_id: new_id, resume, takes_effect: reach.takes_effect, next })
+}
 
-    /// Only sessions that the agent itself would find, in files that may be replaced.
-    pub(super) fn in_reach(&self, agent: AgentRef, place: &Place) -> Result<()> {
-        let path = place.path();
-        let refuse = |what: String| Err(Error::new(Kind::Refused, what).at(path.display().to_string(), None));
-        let about = std::fs::symlink_metadata(path).map_err(|error| {
-            Error::new(Kind::Input, "applying").at(path.display().to_string(), None).because(error)
-        })?;
-        if about.is_symlink() {
-            let target = std::fs::read_link(path).unwrap_or_default();
-            return refuse(format!(
-                "applying to a symbolic link would cut it; name its target: {}",
-                target.display()
-            ));
-        }
-        if about.permissions().readonly() {
-            return refuse(
-                "applying: the file may not be written (chmod u+w), or write the result with --out"
-                    .to_owned(),
-            );
-        }
-        let env = &self.config.agents;
-        if !reach::is_found(env, agent, path) {
-            return refuse(format!(
-                "applying: {} would not find it there; expected it below {}; write the result with --out",
-                agent.title(),
-                agent.home(env).display()
-            ));
-        }
-        Ok(())
+/// Only sessions that the agent itself would find, in files that may be replaced.
+pub(super) fn in_reach(engine: &Engine, agent: AgentRef, place: &Place) -> Result<()> {
+    let path = place.path();
+    let refuse = |what: String| Err(Error::new(Kind::Refused, what).at(path.display().to_string(), None));
+    let about = std::fs::symlink_metadata(path).map_err(|error| {
+        Error::new(Kind::Input, "applying").at(path.display().to_string(), None).because(error)
+    })?;
+    if about.is_symlink() {
+        let target = std::fs::read_link(path).unwrap_or_default();
+        return refuse(format!(
+            "applying to a symbolic link would cut it; name its target: {}",
+            target.display()
+        ));
     }
+    if about.permissions().readonly() {
+        return refuse(
+            "applying: the file may not be written (chmod u+w), or write the result with --out".to_owned(),
+        );
+    }
+    let env = &engine.config.agents;
+    if !reach::is_found(env, agent, path) {
+        return refuse(format!(
+            "applying: {} would not find it there; expected it below {}; write the result with --out",
+            agent.title(),
+            agent.home(env).display()
+        ));
+    }
+    Ok(())
+}
 
-    fn note_applied(
-        &self,
-        scope: &Scope,
-        compaction: &str,
-        reach: &Reach,
-        output: &str,
-        session: Option<&str>,
-        mark: &Mark,
-    ) -> Result<()> {
-        let mode = match reach.mode {
-            Mode::Patch => "patch",
-            Mode::Append => "append",
-            Mode::New => "new",
-        };
-        let fingerprint = serde_json::to_string(mark).unwrap_or_default();
-        let applied = Applied {
-            path: Some(output.to_owned()),
-            session: session.map(str::to_owned),
-            mode: mode.to_owned(),
-            fingerprint,
-        };
-        self.store.finish(scope, compaction, &applied)
-    }
+fn note_applied(
+    engine: &Engine,
+    scope: &Scope,
+    compaction: &str,
+    reach: &Reach,
+    output: &str,
+    session: Option<&str>,
+    mark: &Mark,
+) -> Result<()> {
+    let mode = match reach.mode {
+        Mode::Patch => "patch",
+        Mode::Append => "append",
+        Mode::New => "new",
+    };
+    let fingerprint = serde_json::to_string(mark).unwrap_or_default();
+    let applied = Applied {
+        path: Some(output.to_owned()),
+        session: session.map(str::to_owned),
+        mode: mode.to_owned(),
+        fingerprint,
+    };
+    engine.store.finish(scope, compaction, &applied)
 }
 
 /// The result with what the session grew by since it was read, and by how many messages.

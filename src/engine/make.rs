@@ -1,6 +1,7 @@
 //! An outcome: the plan, the summary written for it, what survived.
 
-use super::{Amount, Ask, Engine, Event, Known, Measured};
+use super::measured::Measured;
+use super::{Amount, Ask, Engine, Event, Known, events, memories, request};
 use compaction::facts::Ledger;
 use compaction::plan::{self, Cause, Item, Op, Outcome, Plan};
 use compaction::profile::{Keep, Summarize};
@@ -24,134 +25,142 @@ impl Attempt {
     }
 }
 
-impl Engine {
-    /// The smallest of some larger budgets at which the gate lets a compaction pass; each is tried.
-    pub(super) fn budget_that_keeps(
-        &self,
-        measured: &Measured<'_>,
-        ask: &Ask,
-        refused: u64,
-        handle: &str,
-        known: &Known,
-    ) -> Option<u64> {
-        let budgets = [5, 10, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90].map(|it| measured.tokens * it / 100);
-        budgets.into_iter().filter(|it| *it > refused).find(|budget| {
-            let ask = ask.with_budget(Amount::Tokens(*budget));
-            let plan = self.plan(measured, &ask, None);
-            plan.act
-                && self.make(measured, &ask, plan, handle, known).is_ok_and(|it| {
-                    ask.options.min_kept.as_ref().is_none_or(|least| least.missed(&it.score).is_none())
-                })
-        })
-    }
-
-    pub(super) fn plan(&self, measured: &Measured<'_>, ask: &Ask, summary_tokens: Option<u64>) -> Plan {
-        self.with_request(measured, ask, false, summary_tokens, |request| {
-            plan::plan(measured.history, &measured.counter, request, &self.moment(measured.history, ask))
-        })
-    }
-
-    /// Writes the summary and carries the plan out. Where the summary needs less than was reserved, the kept end
-    /// grows; then the first line is written again with what it came to.
-    pub(super) fn make(
-        &self,
-        measured: &Measured<'_>,
-        ask: &Ask,
-        mut plan: Plan,
-        handle: &str,
-        known: &Known,
-    ) -> Result<Attempt, plan::Rejected> {
-        let apply = |plan: &Plan, summary: Option<&str>| {
-            let applied = plan::apply(measured.whole(), &measured.counter, &ask.profile, plan, summary);
-            applied.map(|mut it| {
-                it.history.meta.automatic = ask.cause() != Cause::Manual;
-                it
+/// The smallest of some larger budgets at which the gate lets a compaction pass; each is tried.
+pub(super) fn budget_that_keeps(
+    engine: &Engine,
+    measured: &Measured<'_>,
+    ask: &Ask,
+    refused: u64,
+    handle: &str,
+    known: &Known,
+) -> Option<u64> {
+    let budgets = [5, 10, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90].map(|it| measured.tokens * it / 100);
+    budgets.into_iter().filter(|it| *it > refused).find(|budget| {
+        let ask = ask.with_budget(Amount::Tokens(*budget));
+        let plan = plan_for(engine, measured, &ask, None);
+        plan.act
+            && make(engine, measured, &ask, plan, handle, known).is_ok_and(|it| {
+                ask.options.min_kept.as_ref().is_none_or(|least| least.missed(&it.score).is_none())
             })
-        };
-        let score = |outcome: &Outcome| {
-            let probes = known.probes(measured.whole());
-            let count = |it: &Message| measured.counter.message(it);
-            score::score_probes(measured.whole(), probes, &outcome.history, &|_| true, &count)
-        };
-        let Some(step) = plan.need.as_ref().and_then(|it| ask.profile.summarizing(it.pass)) else {
-            let outcome = apply(&plan, None)?;
-            let score = score(&outcome);
-            let summary = used_snapshot(&plan);
-            return Ok(Attempt { plan, outcome, summary, score });
-        };
-        let ledger = known.read(measured.history, measured.whole());
-        let write = |plan: &Plan, header: &str| match &known.summary {
-            Some(text) => format!("{header}\n{text}"),
-            None => self.summary(measured, ask, step, ledger, plan, Some(header)),
-        };
-        // As long as the real one will be.
-        let blank = header(
-            measured.tokens,
-            measured.tokens / 5,
-            1.0,
-            measured.history,
-            handle,
-            plan_end(measured, &plan),
-        );
-        let reserved = plan.need.as_ref().map_or(0, |it| it.budget);
-        if known.summary.is_none() {
-            self.tell(&Event::Asked { summarizer: "offline".to_owned(), budget: reserved });
-        }
-        let mut summary = write(&plan, &blank);
-        let used = measured.counter.text(&Text::new(format!("{}{summary}{}", step.before, step.after))) + 8;
-        if used < reserved && matches!(step.keep, Keep::Budget(_)) {
-            let wider = self.plan(measured, ask, Some(used));
-            if wider.act && wider.need.is_some() {
-                plan = wider;
-                summary = write(&plan, &blank);
-            }
-        }
-        let outcome = apply(&plan, Some(&summary))?;
-        let found = score(&outcome);
-        let header = header(
-            measured.tokens,
-            outcome.tokens,
-            found.kept.unwrap_or(1.0),
-            measured.history,
-            handle,
-            plan_end(measured, &plan),
-        );
-        let summary = summary.replacen(&blank, &header, 1);
-        let outcome = apply(&plan, Some(&summary))?;
-        Ok(Attempt { plan, outcome, summary: Some(summary), score: found })
-    }
+    })
+}
 
-    pub(super) fn summary(
-        &self,
-        measured: &Measured<'_>,
-        ask: &Ask,
-        step: &Summarize,
-        ledger: &Ledger,
-        plan: &Plan,
-        header: Option<&str>,
-    ) -> String {
-        let Some(need) = &plan.need else { return String::new() };
-        let frame = measured.counter.text(&Text::new(format!("{}{}", step.before, step.after)));
-        let known = self.recalled(measured.history, ask);
-        let known = known.iter().filter(|it| !ask.options.pin.contains(it));
-        let pins: Vec<String> = ask.options.pin.iter().chain(known).cloned().collect();
-        let cleared: Vec<usize> = plan
-            .ops
-            .iter()
-            .filter_map(|op| if let Op::Clear(op) | Op::Shorten(op) = op { Some(op.message) } else { None })
-            .collect();
-        let asked = offline::Ask {
-            region: need.from..need.to,
-            cleared: &cleared,
-            spec: &step.summary,
-            budget: need.budget.saturating_sub(frame + 8),
-            style: ask.options.style,
-            focus: ask.options.focus.as_deref(),
-            pins: &pins,
-            header,
-        };
-        offline::write(measured.history, ledger, &asked, &|text| measured.counter.text(&Text::new(text)))
+pub(super) fn plan_for(
+    engine: &Engine,
+    measured: &Measured<'_>,
+    ask: &Ask,
+    summary_tokens: Option<u64>,
+) -> Plan {
+    request::with_request(engine, measured, ask, false, summary_tokens, |request| {
+        plan::plan(
+            measured.history,
+            &measured.counter,
+            request,
+            &request::moment(engine, measured.history, ask),
+        )
+    })
+}
+
+/// Writes the summary and carries the plan out. Where the summary needs less than was reserved, the kept end
+/// grows; then the first line is written again with what it came to.
+pub(super) fn make(
+    engine: &Engine,
+    measured: &Measured<'_>,
+    ask: &Ask,
+    mut plan: Plan,
+    handle: &str,
+    known: &Known,
+) -> Result<Attempt, plan::Rejected> {
+    let apply = |plan: &Plan, summary: Option<&str>| {
+        let applied = plan::apply(measured.whole(), &measured.counter, &ask.profile, plan, summary);
+        applied.map(|mut it| {
+            it.history.meta.automatic = ask.cause() != Cause::Manual;
+            it
+        })
+    };
+    let score = |outcome: &Outcome| {
+        let probes = known.probes(measured.whole());
+        let count = |it: &Message| measured.counter.message(it);
+        score::score_probes(measured.whole(), probes, &outcome.history, &|_| true, &count)
+    };
+    let Some(step) = plan.need.as_ref().and_then(|it| ask.profile.summarizing(it.pass)) else {
+        let outcome = apply(&plan, None)?;
+        let score = score(&outcome);
+        let summary = used_snapshot(&plan);
+        return Ok(Attempt { plan, outcome, summary, score });
+    };
+    let ledger = known.read(measured.history, measured.whole());
+    let write = |plan: &Plan, header: &str| match &known.summary {
+        Some(text) => format!("{header}\n{text}"),
+        None => summary(engine, measured, ask, step, ledger, plan, Some(header)),
+    };
+    // As long as the real one will be.
+    let blank = header(
+        measured.tokens,
+        measured.tokens / 5,
+        1.0,
+        measured.history,
+        handle,
+        plan_end(measured, &plan),
+    );
+    let reserved = plan.need.as_ref().map_or(0, |it| it.budget);
+    if known.summary.is_none() {
+        events::tell(engine, &Event::Asked { summarizer: "offline".to_owned(), budget: reserved });
     }
+    let mut summary = write(&plan, &blank);
+    let used = measured.counter.text(&Text::new(format!("{}{summary}{}", step.before, step.after))) + 8;
+    if used < reserved && matches!(step.keep, Keep::Budget(_)) {
+        let wider = plan_for(engine, measured, ask, Some(used));
+        if wider.act && wider.need.is_some() {
+            plan = wider;
+            summary = write(&plan, &blank);
+        }
+    }
+    let outcome = apply(&plan, Some(&summary))?;
+    let found = score(&outcome);
+    let header = header(
+        measured.tokens,
+        outcome.tokens,
+        found.kept.unwrap_or(1.0),
+        measured.history,
+        handle,
+        plan_end(measured, &plan),
+    );
+    let summary = summary.replacen(&blank, &header, 1);
+    let outcome = apply(&plan, Some(&summary))?;
+    Ok(Attempt { plan, outcome, summary: Some(summary), score: found })
+}
+
+pub(super) fn summary(
+    engine: &Engine,
+    measured: &Measured<'_>,
+    ask: &Ask,
+    step: &Summarize,
+    ledger: &Ledger,
+    plan: &Plan,
+    header: Option<&str>,
+) -> String {
+    let Some(need) = &plan.need else { return String::new() };
+    let frame = measured.counter.text(&Text::new(format!("{}{}", step.before, step.after)));
+    let known = memories::recalled(engine, measured.history, ask);
+    let known = known.iter().filter(|it| !ask.options.pin.contains(it));
+    let pins: Vec<String> = ask.options.pin.iter().chain(known).cloned().collect();
+    let cleared: Vec<usize> = plan
+        .ops
+        .iter()
+        .filter_map(|op| if let Op::Clear(op) | Op::Shorten(op) = op { Some(op.message) } else { None })
+        .collect();
+    let asked = offline::Ask {
+        region: need.from..need.to,
+        cleared: &cleared,
+        spec: &step.summary,
+        budget: need.budget.saturating_sub(frame + 8),
+        style: ask.options.style,
+        focus: ask.options.focus.as_deref(),
+        pins: &pins,
+        header,
+    };
+    offline::write(measured.history, ledger, &asked, &|text| measured.counter.text(&Text::new(text)))
 }
 
 /// The summary of a plan that needs none because a stored one takes its place.

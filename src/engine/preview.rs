@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::install::{Place, agent_of};
-use super::{Ask, Compacted, Engine, Opened, SessionRef, To};
+use super::{Ask, Compacted, Engine, Opened, SessionRef, To, compact, install, open};
 use compaction::plan;
 use history::History;
 use history::error::{Error, Kind, Result};
@@ -32,66 +32,69 @@ impl Fingerprint {
     }
 }
 
-impl Engine {
-    /// Keeps a preview; `None` where the store keeps nothing, or where the session stands in no file.
-    pub fn keep_preview(&self, opened: &Opened, ask: &Ask, preview: &Compacted) -> Result<Option<String>> {
-        let (Some(path), Some(after)) = (&opened.path, preview.history()) else { return Ok(None) };
-        if !self.store.keeps() {
-            return Ok(None);
-        }
-        let state = Preview {
-            session: path.display().to_string(),
-            format: opened.session.format.name().to_owned(),
-            before: Fingerprint::of(&opened.session.history),
-            after: Fingerprint::of(after),
-            summary: preview.checked().and_then(|it| it.written.clone()),
-            ask: ask.clone(),
-        };
-        let state = serde_json::to_string(&state)
-            .map_err(|error| Error::new(Kind::Bug, "keeping a preview").because(error))?;
-        let scope = self.scope(&opened.session.history);
-        Ok(Some(self.store.put_preview(&scope, &state, self.now)?.as_str().to_owned()))
+/// Keeps a preview; `None` where the store keeps nothing, or where the session stands in no file.
+pub fn keep_preview(
+    engine: &Engine,
+    opened: &Opened,
+    ask: &Ask,
+    preview: &Compacted,
+) -> Result<Option<String>> {
+    let (Some(path), Some(after)) = (&opened.path, preview.history()) else { return Ok(None) };
+    if !engine.store.keeps() {
+        return Ok(None);
     }
+    let state = Preview {
+        session: path.display().to_string(),
+        format: opened.session.format.name().to_owned(),
+        before: Fingerprint::of(&opened.session.history),
+        after: Fingerprint::of(after),
+        summary: preview.checked().and_then(|it| it.written.clone()),
+        ask: ask.clone(),
+    };
+    let state = serde_json::to_string(&state)
+        .map_err(|error| Error::new(Kind::Bug, "keeping a preview").because(error))?;
+    let scope = engine.scope(&opened.session.history);
+    Ok(Some(engine.store.put_preview(&scope, &state, engine.now)?.as_str().to_owned()))
+}
 
-    /// Whether `--apply` would find the session where its agent keeps sessions.
-    pub fn can_apply(&self, opened: &Opened) -> bool {
-        let agent = agent_of(opened.session.format);
-        let place = Place::of(opened.path.as_deref());
-        matches!((agent, place), (Ok(agent), Ok(place)) if self.in_reach(agent, &place).is_ok())
-    }
+/// Whether `--apply` would find the session where its agent keeps sessions.
+pub fn can_apply(engine: &Engine, opened: &Opened) -> bool {
+    let agent = agent_of(opened.session.format);
+    let place = Place::of(opened.path.as_deref());
+    matches!((agent, place), (Ok(agent), Ok(place)) if install::in_reach(engine, agent, &place).is_ok())
+}
 
-    /// Does what a preview showed. The session must be the one that was previewed, to the last message.
-    pub fn apply_preview(&self, handle: &str, to: To) -> Result<(Compacted, Opened)> {
-        let scope = self.store.locate(handle, &self.config.owner)?;
-        let kept = self.store.ask(&scope, handle, self.now)?;
-        let state: Preview = serde_json::from_str(&kept).map_err(|error| {
-            let what = format!(
-                "applying {handle}: expected the handle that a preview printed, found another; run the preview again"
-            );
-            Error::new(Kind::Arguments, what).because(error)
-        })?;
-        let changed = |what: &str| {
-            let what =
-                format!("applying {handle}: {what}; run `epitome compact` again to see what it would do now");
-            Error::new(Kind::Changed, what).at(state.session.clone(), None)
-        };
-        let format = Format::named(&state.format)?;
-        let opened = self.open(&SessionRef::Named(state.session.clone()), Some(format), None)?;
-        if Fingerprint::of(&opened.session.history) != state.before {
-            let now = opened.session.history.messages().len();
-            return Err(changed(&format!(
-                "expected the {} messages that were previewed, found {now}, not all of them the same",
-                state.before.messages
-            )));
-        }
-        let ask = Ask { written: state.summary.clone(), to: To::Plan, ..state.ask.clone() };
-        let again = self.compact(&opened, &ask)?;
-        if again.history().map(Fingerprint::of) != Some(state.after) {
-            return Err(changed(
-                "expected the result that was shown, found another (a profile that goes by the clock, or another version)",
-            ));
-        }
-        let done = self.compact(&opened, &Ask { to, ..ask })?;
-        Ok((done, opened))
+/// Does what a preview showed. The session must be the one that was previewed, to the last message.
+pub fn apply_preview(engine: &Engine, handle: &str, to: To) -> Result<(Compacted, Opened)> {
+    let scope = engine.store.locate(handle, &engine.config.owner)?;
+    let kept = engine.store.ask(&scope, handle, engine.now)?;
+    let state: Preview = serde_json::from_str(&kept).map_err(|error| {
+        let what = format!(
+            "applying {handle}: expected the handle that a preview printed, found another; run the preview again"
+        );
+        Error::new(Kind::Arguments, what).because(error)
+    })?;
+    let changed = |what: &str| {
+        let what =
+            format!("applying {handle}: {what}; run `epitome compact` again to see what it would do now");
+        Error::new(Kind::Changed, what).at(state.session.clone(), None)
+    };
+    let format = Format::named(&state.format)?;
+    let opened = open::open(engine, &SessionRef::Named(state.session.clone()), Some(format), None)?;
+    if Fingerprint::of(&opened.session.history) != state.before {
+        let now = opened.session.history.messages().len();
+        return Err(changed(&format!(
+            "expected the {} messages that were previewed, found {now}, not all of them the same",
+            state.before.messages
+        )));
     }
+    let ask = Ask { written: state.summary.clone(), to: To::Plan, ..state.ask.clone() };
+    let again = compact::compact(engine, &opened, &ask)?;
+    if again.history().map(Fingerprint::of) != Some(state.after) {
+        return Err(changed(
+            "expected the result that was shown, found another (a profile that goes by the clock, or another version)",
+        ));
+    }
+    let done = compact::compact(engine, &opened, &Ask { to, ..ask })?;
+    Ok((done, opened))
 }

@@ -1,94 +1,94 @@
 //! Which tool outputs a profile clears.
 
+use super::measured::warnings;
 use super::spending::After;
-use super::{Ask, Engine, Opened, To, pruned, session_info, warnings};
+use super::{
+    Ask, Engine, Opened, To, archive, install, measured, pruned, readback, request, session_info, spending,
+};
 use crate::agents::reach::Job;
 use crate::answers::{CONTRACT, Next, NextCost, PruneAnswer, Status};
 use compaction::plan;
 use history::error::Result;
 use sessions::Mode;
 
-impl Engine {
-    /// Clears, shortens or moves away tool outputs as `ask.profile` does.
-    pub fn prune(&self, opened: &Opened, ask: &Ask) -> Result<PruneAnswer> {
-        let ask = &self.honoured(ask);
-        let measured = self.measure(&opened.session, ask);
-        let moment = self.moment(measured.history, ask);
-        let plan = self.with_request(&measured, ask, true, None, |request| {
-            plan::plan(measured.history, &measured.counter, request, &moment)
-        });
-        let mut answer = PruneAnswer {
-            contract: CONTRACT,
-            session: session_info(opened),
-            profile: ask.profile.name.clone(),
-            status: Status::Noop,
-            tokens_before: plan.tokens_before,
-            tokens_after: plan.tokens_before,
-            pruned: Vec::new(),
-            reason_code: plan.reason.code.to_owned(),
-            reason: plan.reason.text.clone(),
-            first_changed: None,
-            prefix_tokens: plan.tokens_before,
-            pays_after_requests: None,
-            handle: None,
-            output: None,
-            session_id: None,
-            resume: None,
-            takes_effect: None,
-            next: Next { who: "nobody".to_owned(), what: String::new() },
-            warnings: warnings(opened, &measured),
-        };
-        if !plan.act {
+/// Clears, shortens or moves away tool outputs as `ask.profile` does.
+pub fn prune(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<PruneAnswer> {
+    let ask = &request::honoured(engine, ask);
+    let measured = measured::measure(engine, &opened.session, ask);
+    let moment = request::moment(engine, measured.history, ask);
+    let plan = request::with_request(engine, &measured, ask, true, None, |request| {
+        plan::plan(measured.history, &measured.counter, request, &moment)
+    });
+    let mut answer = PruneAnswer {
+        contract: CONTRACT,
+        session: session_info(opened),
+        profile: ask.profile.name.clone(),
+        status: Status::Noop,
+        tokens_before: plan.tokens_before,
+        tokens_after: plan.tokens_before,
+        pruned: Vec::new(),
+        reason_code: plan.reason.code.to_owned(),
+        reason: plan.reason.text.clone(),
+        first_changed: None,
+        prefix_tokens: plan.tokens_before,
+        pays_after_requests: None,
+        handle: None,
+        output: None,
+        session_id: None,
+        resume: None,
+        takes_effect: None,
+        next: Next { who: "nobody".to_owned(), what: String::new() },
+        warnings: warnings(opened, &measured),
+    };
+    if !plan.act {
+        return Ok(answer);
+    }
+    let outcome = match plan::apply(measured.history, &measured.counter, &ask.profile, &plan, None) {
+        Ok(outcome) => outcome,
+        Err(rejected) => {
+            answer.reason_code = rejected.code.to_owned();
+            answer.reason = rejected.reason;
             return Ok(answer);
         }
-        let outcome = match plan::apply(measured.history, &measured.counter, &ask.profile, &plan, None) {
-            Ok(outcome) => outcome,
-            Err(rejected) => {
-                answer.reason_code = rejected.code.to_owned();
-                answer.reason = rejected.reason;
-                return Ok(answer);
-            }
-        };
-        answer.pruned = pruned(&plan.ops);
-        answer.tokens_after = outcome.tokens;
-        answer.first_changed = Some(outcome.first_changed);
-        answer.prefix_tokens = outcome.prefix_tokens;
-        answer.status = Status::Planned;
-        if self.config.costs {
-            let after = After { tokens: outcome.tokens, prefix: outcome.prefix_tokens, asked: 0.0 };
-            let cost = self.next_cost(&measured, ask, Some(after));
-            answer.pays_after_requests = cost.pays_after_requests;
-            answer.warnings.extend(lost_cache(&cost));
-        }
-        if ask.to == To::Session {
-            let archived = self.archive(opened, &plan, ask, outcome.tokens, None)?;
-            let after = &outcome.history;
-            let it = self.install(opened, after, Job::Prune, &archived.compaction, &mut answer.warnings)?;
-            answer.handle = Some(archived.session);
-            answer.status = Status::Pruned;
-            answer.output = Some(it.output);
-            answer.session_id = Some(it.session_id);
-            answer.resume = Some(it.resume);
-            answer.takes_effect = Some(it.takes_effect.to_owned());
-            answer.next = it.next;
-        }
-        // Whoever gets the edits will make them: the originals must be there then.
-        if matches!(ask.to, To::File(_) | To::Bytes) {
-            answer.handle = Some(self.archive(opened, &plan, ask, outcome.tokens, None)?.session);
-        }
-        if let To::File(path) = &ask.to {
-            let bytes = match ask.messages_as {
-                Some(api) => {
-                    sessions::wire::messages_of(&outcome.history, Some(opened.session.format), api).0
-                }
-                None => self.written(opened, &outcome.history, Mode::Patch, &mut answer.warnings)?.0,
-            };
-            crate::files::install(path, &bytes)?;
-            answer.status = Status::Pruned;
-            answer.output = Some(path.display().to_string());
-        }
-        Ok(answer)
+    };
+    answer.pruned = pruned(&plan.ops);
+    answer.tokens_after = outcome.tokens;
+    answer.first_changed = Some(outcome.first_changed);
+    answer.prefix_tokens = outcome.prefix_tokens;
+    answer.status = Status::Planned;
+    if engine.config.costs {
+        let after = After { tokens: outcome.tokens, prefix: outcome.prefix_tokens, asked: 0.0 };
+        let cost = spending::next_cost(engine, &measured, ask, Some(after));
+        answer.pays_after_requests = cost.pays_after_requests;
+        answer.warnings.extend(lost_cache(&cost));
     }
+    if ask.to == To::Session {
+        let archived = archive::archive(engine, opened, &plan, ask, outcome.tokens, None)?;
+        let after = &outcome.history;
+        let it =
+            install::install(engine, opened, after, Job::Prune, &archived.compaction, &mut answer.warnings)?;
+        answer.handle = Some(archived.session);
+        answer.status = Status::Pruned;
+        answer.output = Some(it.output);
+        answer.session_id = Some(it.session_id);
+        answer.resume = Some(it.resume);
+        answer.takes_effect = Some(it.takes_effect.to_owned());
+        answer.next = it.next;
+    }
+    // Whoever gets the edits will make them: the originals must be there then.
+    if matches!(ask.to, To::File(_) | To::Bytes) {
+        answer.handle = Some(archive::archive(engine, opened, &plan, ask, outcome.tokens, None)?.session);
+    }
+    if let To::File(path) = &ask.to {
+        let bytes = match ask.messages_as {
+            Some(api) => sessions::wire::messages_of(&outcome.history, Some(opened.session.format), api).0,
+            None => readback::written(opened, &outcome.history, Mode::Patch, &mut answer.warnings)?.0,
+        };
+        crate::files::install(path, &bytes)?;
+        answer.status = Status::Pruned;
+        answer.output = Some(path.display().to_string());
+    }
+    Ok(answer)
 }
 
 /// Requests up to which the loss of a cache is not worth a word.

@@ -2,34 +2,31 @@
 
 use std::collections::BTreeSet;
 
-use super::{Engine, Opened};
+use super::Opened;
 use compaction::plan;
 use history::error::{Error, Kind, Result};
 use history::{History, Kind as Why, Message, Part};
 use sessions::{self, Mode};
 
-impl Engine {
-    /// The bytes of `after` in the session's own format, read back before anybody gets them.
-    pub(super) fn written(
-        &self,
-        opened: &Opened,
-        after: &History,
-        mode: Mode,
-        warnings: &mut Vec<String>,
-    ) -> Result<(Vec<u8>, sessions::Written)> {
-        let written = sessions::write(&*opened.source, &opened.session, after, mode)?;
-        let bytes = written.bytes(&*opened.source)?;
-        let again = sessions::read(
-            &sessions::Memory::new("what was written", bytes.as_slice()),
-            Some(opened.session.format),
-        )?;
-        check_read_back(after, &again.history)?;
-        if let Some(bytes) = mended(opened, after, &bytes, warnings)? {
-            return Ok((bytes, written));
-        }
-        warnings.extend(written.warnings.iter().cloned());
-        Ok((bytes, written))
+/// The bytes of `after` in the session's own format, read back before anybody gets them.
+pub(super) fn written(
+    opened: &Opened,
+    after: &History,
+    mode: Mode,
+    warnings: &mut Vec<String>,
+) -> Result<(Vec<u8>, sessions::Written)> {
+    let written = sessions::write(&*opened.source, &opened.session, after, mode)?;
+    let bytes = written.bytes(&*opened.source)?;
+    let again = sessions::read(
+        &sessions::Memory::new("what was written", bytes.as_slice()),
+        Some(opened.session.format),
+    )?;
+    check_read_back(after, &again.history)?;
+    if let Some(bytes) = mended(opened, after, &bytes, warnings)? {
+        return Ok((bytes, written));
     }
+    warnings.extend(written.warnings.iter().cloned());
+    Ok((bytes, written))
 }
 
 /// Plain messages are written as they stood in the session. Where that breaks a rule of their API that the session did

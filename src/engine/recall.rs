@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use twox_hash::XxHash3_128;
 
-use super::{Engine, SessionRef};
+use super::{Engine, SessionRef, open, readable};
 use crate::agents;
 use crate::store::words::Words;
 use crate::store::{
@@ -83,269 +83,235 @@ fn is_ours(call: &Call) -> bool {
     call.name.contains("epitome") || call.input.as_str().contains("epitome recall")
 }
 
-impl Engine {
-    /// The scope of a handle that is to be read. The user reads their own from anywhere. An agent, and whoever says
-    /// `project` or `session`, reads only what is of this directory, one above or one below, unless they say `all`.
-    pub fn readable(&self, handle: &str, said: Option<&str>) -> Result<Scope> {
-        let found = self.store.locate(handle, &self.config.owner)?;
-        let near = |here: &str| {
-            let (here, there) = (std::path::Path::new(here), std::path::Path::new(&found.project));
-            here.starts_with(there) || there.starts_with(here)
-        };
-        let ours = found.project.is_empty() || self.projects().iter().any(|it| near(&it.project));
-        let anywhere = match said {
-            Some("all") => true,
-            None => self.config.agents.inside.is_none(),
-            Some("project" | "session") => false,
-            Some(other) => return Err(unknown_scope(other)),
-        };
-        if ours || anywhere {
-            return Ok(found);
+/// Searches as far as `said` (session, project, all; unsaid: the project, and all if that finds nothing). `session`
+/// names one for `session`.
+pub fn recall(engine: &Engine, query: &Query, said: Option<&str>, session: SessionRef) -> Result<Recalled> {
+    let here = engine.project();
+    let search = |scope: &Scope, reach: Reach| -> Result<Recalled> {
+        let query = Query { reach, ..query.clone() };
+        let recalled = search(engine, scope, &query)?;
+        let room = query.limit.saturating_sub(recalled.found.hits.len() as u32);
+        let typed = if query.offset == 0 { typed(engine, &query, room)? } else { Vec::new() };
+        Ok(Recalled { typed, ..recalled })
+    };
+    match said {
+        Some("all") => search(&here, Reach::All),
+        Some("project") => search(&here, Reach::Project),
+        Some("session") => {
+            let opened = open::open(engine, &session, None, None)?;
+            let history = &opened.session.history;
+            let id = history.meta.session.as_deref().unwrap_or_default().to_owned();
+            search(&engine.scope(history), Reach::Session(id))
         }
-        let what = format!(
-            "reading {handle}: expected a handle of this project, found one of {}; with --scope all it is read all the same",
-            found.project
-        );
-        Err(Error::new(Kind::Refused, what))
-    }
-
-    /// Searches as far as `said` (session, project, all; unsaid: the project, and all if that finds nothing). `session`
-    /// names one for `session`.
-    pub fn recall(&self, query: &Query, said: Option<&str>, session: SessionRef) -> Result<Recalled> {
-        let here = self.project();
-        let search = |scope: &Scope, reach: Reach| -> Result<Recalled> {
-            let query = Query { reach, ..query.clone() };
-            let recalled = self.search(scope, &query)?;
-            let room = query.limit.saturating_sub(recalled.found.hits.len() as u32);
-            let typed = if query.offset == 0 { self.typed(&query, room)? } else { Vec::new() };
-            Ok(Recalled { typed, ..recalled })
-        };
-        match said {
-            Some("all") => search(&here, Reach::All),
-            Some("project") => search(&here, Reach::Project),
-            Some("session") => {
-                let opened = self.open(&session, None, None)?;
-                let history = &opened.session.history;
-                let id = history.meta.session.as_deref().unwrap_or_default().to_owned();
-                search(&self.scope(history), Reach::Session(id))
-            }
-            None => {
-                let near = search(&here, Reach::Project)?;
-                let nothing = near.found.hits.is_empty() && near.typed.is_empty() && query.offset == 0;
-                if nothing { search(&here, Reach::All) } else { Ok(near) }
-            }
-            Some(other) => Err(unknown_scope(other)),
+        None => {
+            let near = search(&here, Reach::Project)?;
+            let nothing = near.found.hits.is_empty() && near.typed.is_empty() && query.offset == 0;
+            if nothing { search(&here, Reach::All) } else { Ok(near) }
         }
-    }
-
-    /// Searches the index of outputs, summaries and memories, and the messages of the sessions in the archive, as they lie
-    /// there. First what holds most of the words; of that the user's words and decisions, then other messages and outputs,
-    /// and summaries last: they only repeat.
-    pub fn search(&self, scope: &Scope, query: &Query) -> Result<Recalled> {
-        let words = Words::parse(&query.text)?;
-        let (from, limit) = (query.offset as usize, query.limit.clamp(1, MOST) as usize);
-        let mut indexed = self.indexed(scope, query, from + limit + 1)?;
-        let wanted = query.only.is_empty() || query.only.contains(&What::Message);
-        let enough = !indexed.partial && indexed.hits.len() > from + limit;
-        let most = if enough { LOOKED_THROUGH_BESIDE } else { LOOKED_THROUGH };
-        let (mut said, passed) =
-            if wanted { self.said(scope, query, &words, most)? } else { Default::default() };
-        let all_words = |it: &(Rank, Hit)| it.0.missing == 0;
-        let says_more = |it: &Hit| class_of(&it.entry) != Class::Summary;
-        let whole = said.iter().any(all_words) || !indexed.partial && indexed.hits.iter().any(says_more);
-        let partial = !whole && (indexed.partial || indexed.hits.is_empty());
-        if whole {
-            said.retain(all_words);
-            indexed.hits.retain(|_| !indexed.partial);
-        }
-        let missing = if whole { 0 } else { words.count() };
-        said.extend(indexed.hits.into_iter().map(|it| (Rank { missing, class: class_of(&it.entry) }, it)));
-        // Within a rank the newest messages and the best matches of the index stay first.
-        said.sort_by_key(|it| it.0);
-        let next = (said.len() > from + limit).then(|| query.offset + limit as u32);
-        let hits: Vec<Hit> = said.into_iter().skip(from).take(limit).map(|it| it.1).collect();
-        let partial = partial && !hits.is_empty();
-        Ok(Recalled {
-            found: Found { hits, next, partial },
-            typed: Vec::new(),
-            reach: query.reach.name(),
-            passed,
-        })
-    }
-
-    /// The first `most` matches of the index, or some more.
-    fn indexed(&self, scope: &Scope, query: &Query, most: usize) -> Result<Found> {
-        let mut out = self.store.search(scope, &Query { offset: 0, limit: MOST, ..query.clone() })?;
-        while let Some(offset) = out.next.filter(|_| out.hits.len() < most) {
-            let more = self.store.search(scope, &Query { offset, limit: MOST, ..query.clone() })?;
-            out.hits.extend(more.hits);
-            out.next = more.next;
-        }
-        Ok(out)
-    }
-
-    /// Messages in archived sessions that hold more than half of the words, the newest first, and how many sessions were not
-    /// looked through once those before them had `most` bytes.
-    fn said(
-        &self,
-        scope: &Scope,
-        query: &Query,
-        words: &Words,
-        most: u64,
-    ) -> Result<(Vec<(Rank, Hit)>, usize)> {
-        let sessions = self.store.sessions(scope, &query.reach, SESSIONS)?;
-        let (mut out, mut bytes, mut known) = (Vec::new(), 0, HashSet::new());
-        for (looked, entry) in sessions.iter().enumerate() {
-            bytes += entry.bytes;
-            if looked > 0 && bytes > most || out.len() >= SAID {
-                return Ok((out, sessions.len() - looked));
-            }
-            let at = Scope { owner: scope.owner.clone(), project: entry.project.clone() };
-            // Whoever may search here wants what can be found; what cannot be read, `doctor` tells.
-            let Ok(messages) = self.messages(&at, entry.handle.as_str()) else { continue };
-            // Outputs that were cleared have handles of their own, and are in the index.
-            let cleared = self.store.newest(&at, entry.session.as_deref(), CLEARED, 0)?;
-            let cleared: HashSet<u32> = cleared.into_iter().filter_map(|it| it.message).collect();
-            let calls: HashMap<&str, &Call> =
-                messages.iter().flat_map(Message::calls).map(|it| (&*it.id, it)).collect();
-            for (number, message) in messages.iter().enumerate().rev() {
-                let number = number as u32;
-                // Instructions, reminders and summaries are nobody's words.
-                if message.kind != Said::Said {
-                    continue;
-                }
-                let mut told = message.clone();
-                told.parts.retain(|it| match it {
-                    Part::Call(it) => !is_ours(it),
-                    Part::Output(it) => {
-                        !cleared.contains(&number) && !calls.get(&*it.id).is_some_and(|it| is_ours(it))
-                    }
-                    Part::Text(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => true,
-                });
-                let answers = told
-                    .outputs()
-                    .any(|it| calls.get(&*it.id).is_some_and(|it| tools::meaning(&it.name) == Meaning::Ask));
-                let text = plan::transcript(&[told]);
-                let missing = words.count() - words.found_in(&text);
-                // Stored again and again, a session says the same again.
-                if missing > 0 && missing * 2 >= words.count()
-                    || !known.insert(XxHash3_128::oneshot(text.as_bytes()))
-                {
-                    continue;
-                }
-                let by_user = answers || message.is_prompt();
-                let class = class_of_message(by_user, is_decision(&text), words.asks_for_decision());
-                let snippet = words.snippet(&text);
-                let range = Range::Messages { from: number.into(), to: number.into() }.to_string();
-                let entry =
-                    Entry { what: What::Message, message: Some(number), tokens: None, ..entry.clone() };
-                let hit = Hit { entry, score: 0.0, snippet, range: Some(range) };
-                out.push((Rank { missing, class }, hit));
-            }
-        }
-        Ok((out, 0))
-    }
-
-    /// The messages of a session in the archive.
-    fn messages(&self, scope: &Scope, handle: &str) -> Result<Vec<Message>> {
-        let source = Memory::new(handle, self.store.restore(scope, handle)?);
-        Ok(sessions::read(&source, None)?.history.into_messages())
-    }
-
-    /// A part of what a handle names, at most `limit` tokens as `count` counts them: what the store can tell, and
-    /// messages of a session.
-    pub fn read(
-        &self,
-        scope: &Scope,
-        handle: &str,
-        range: &Range,
-        limit: u64,
-        count: &dyn Fn(&str) -> u64,
-    ) -> Result<Slice> {
-        let Range::Messages { from, to } = *range else {
-            return self.store.recall(scope, handle, range, limit, count);
-        };
-        let what = self.store.entry(scope, handle)?.what;
-        if !matches!(what, What::Session | What::Compaction) {
-            let what =
-                format!("range {range}: expected the handle of a session, found that of a {}", what.name());
-            return Err(Error::new(Kind::Arguments, what));
-        }
-        let messages = self.messages(scope, handle)?;
-        let last = messages.len().saturating_sub(1) as u64;
-        if from > last {
-            let what = format!("range {range}: expected messages from m0 to m{last}, found none there");
-            return Err(Error::new(Kind::Arguments, what));
-        }
-        let (mut out, mut left) = (String::new(), limit);
-        for number in from..=to.min(last) {
-            let text = plan::transcript(&messages[number as usize..=number as usize]);
-            let tokens = count(&text);
-            if tokens > left {
-                let rest = if out.is_empty() { number + 1 } else { number };
-                if out.is_empty() {
-                    let all = Range::WHOLE;
-                    let head = range::slice(&mut text.as_bytes(), &all, left, count).map_err(unwrapped)?;
-                    out = format!(
-                        "{}\n[… of {tokens} tokens; the range /word/±2 reads around a word]\n",
-                        head.text
-                    );
-                }
-                let next = (rest <= to.min(last)).then(|| Range::Messages { from: rest, to }.to_string());
-                return Ok(Slice { text: out, next });
-            }
-            left -= tokens;
-            out.push_str(&text);
-        }
-        Ok(Slice { text: out, next: None })
-    }
-
-    /// The prompts in the agents' own logs that hold all words, the newest first.
-    fn typed(&self, query: &Query, limit: u32) -> Result<Vec<Typed>> {
-        let words = Words::parse(&query.text)?;
-        let env = &self.config.agents;
-        let of_project: Option<Vec<String>> = match &query.reach {
-            Reach::All => None,
-            Reach::Session(id) => Some(vec![id.clone()]),
-            Reach::Project => {
-                Some(agents::list(env, None, Some(&env.cwd)).into_iter().map(|it| it.id).collect())
-            }
-        };
-        let wanted = |it: &agents::Typed| of_project.as_ref().is_none_or(|ids| ids.contains(&it.session));
-        let found = agents::typed(env).into_iter().rev().filter(wanted).filter_map(|it| {
-            let snippet = words.find(&it.text)?;
-            Some(Typed { kind: "prompt", agent: it.agent.name(), session: it.session, at: it.at, snippet })
-        });
-        Ok(found.take(limit as usize).collect())
-    }
-
-    /// The newest originals: of the session that is named, else of the one that calls or the newest here, else of this
-    /// project.
-    pub fn newest(&self, session: Option<&str>, limit: u32, offset: u32) -> Result<Vec<Entry>> {
-        let mut scopes = self.projects();
-        let id = match session {
-            // Not only sessions that are still there have something in the archive.
-            Some(name) => match self.open(&SessionRef::Named(name.to_owned()), None, None) {
-                Ok(opened) => {
-                    scopes.insert(0, self.scope(&opened.session.history));
-                    opened.session.history.meta.session.as_deref().map(str::to_owned)
-                }
-                Err(_) => Some(name.to_owned()),
-            },
-            None => self.default_session(None).ok().map(|it| it.id),
-        };
-        let wider = (session.is_none() && id.is_some()).then_some(None);
-        for id in std::iter::once(id.as_deref()).chain(wider) {
-            for scope in &scopes {
-                if !self.store.newest(scope, id, 1, 0)?.is_empty() {
-                    return self.store.newest(scope, id, limit, offset);
-                }
-            }
-        }
-        Ok(Vec::new())
+        Some(other) => Err(readable::unknown_scope(other)),
     }
 }
 
-fn unknown_scope(found: &str) -> Error {
-    Error::new(Kind::Arguments, format!("scope: expected session, project or all, found {found:?}"))
+/// Searches the index of outputs, summaries and memories, and the messages of the sessions in the archive, as they lie
+/// there. First what holds most of the words; of that the user's words and decisions, then other messages and outputs,
+/// and summaries last: they only repeat.
+pub fn search(engine: &Engine, scope: &Scope, query: &Query) -> Result<Recalled> {
+    let words = Words::parse(&query.text)?;
+    let (from, limit) = (query.offset as usize, query.limit.clamp(1, MOST) as usize);
+    let mut indexed = indexed(engine, scope, query, from + limit + 1)?;
+    let wanted = query.only.is_empty() || query.only.contains(&What::Message);
+    let enough = !indexed.partial && indexed.hits.len() > from + limit;
+    let most = if enough { LOOKED_THROUGH_BESIDE } else { LOOKED_THROUGH };
+    let (mut said, passed) =
+        if wanted { said(engine, scope, query, &words, most)? } else { Default::default() };
+    let all_words = |it: &(Rank, Hit)| it.0.missing == 0;
+    let says_more = |it: &Hit| class_of(&it.entry) != Class::Summary;
+    let whole = said.iter().any(all_words) || !indexed.partial && indexed.hits.iter().any(says_more);
+    let partial = !whole && (indexed.partial || indexed.hits.is_empty());
+    if whole {
+        said.retain(all_words);
+        indexed.hits.retain(|_| !indexed.partial);
+    }
+    let missing = if whole { 0 } else { words.count() };
+    said.extend(indexed.hits.into_iter().map(|it| (Rank { missing, class: class_of(&it.entry) }, it)));
+    // Within a rank the newest messages and the best matches of the index stay first.
+    said.sort_by_key(|it| it.0);
+    let next = (said.len() > from + limit).then(|| query.offset + limit as u32);
+    let hits: Vec<Hit> = said.into_iter().skip(from).take(limit).map(|it| it.1).collect();
+    let partial = partial && !hits.is_empty();
+    Ok(Recalled {
+        found: Found { hits, next, partial },
+        typed: Vec::new(),
+        reach: query.reach.name(),
+        passed,
+    })
+}
+
+/// The first `most` matches of the index, or some more.
+fn indexed(engine: &Engine, scope: &Scope, query: &Query, most: usize) -> Result<Found> {
+    let mut out = engine.store.search(scope, &Query { offset: 0, limit: MOST, ..query.clone() })?;
+    while let Some(offset) = out.next.filter(|_| out.hits.len() < most) {
+        let more = engine.store.search(scope, &Query { offset, limit: MOST, ..query.clone() })?;
+        out.hits.extend(more.hits);
+        out.next = more.next;
+    }
+    Ok(out)
+}
+
+/// Messages in archived sessions that hold more than half of the words, the newest first, and how many sessions were not
+/// looked through once those before them had `most` bytes.
+fn said(
+    engine: &Engine,
+    scope: &Scope,
+    query: &Query,
+    words: &Words,
+    most: u64,
+) -> Result<(Vec<(Rank, Hit)>, usize)> {
+    let sessions = engine.store.sessions(scope, &query.reach, SESSIONS)?;
+    let (mut out, mut bytes, mut known) = (Vec::new(), 0, HashSet::new());
+    for (looked, entry) in sessions.iter().enumerate() {
+        bytes += entry.bytes;
+        if looked > 0 && bytes > most || out.len() >= SAID {
+            return Ok((out, sessions.len() - looked));
+        }
+        let at = Scope { owner: scope.owner.clone(), project: entry.project.clone() };
+        // Whoever may search here wants what can be found; what cannot be read, `doctor` tells.
+        let Ok(messages) = messages(engine, &at, entry.handle.as_str()) else { continue };
+        // Outputs that were cleared have handles of their own, and are in the index.
+        let cleared = engine.store.newest(&at, entry.session.as_deref(), CLEARED, 0)?;
+        let cleared: HashSet<u32> = cleared.into_iter().filter_map(|it| it.message).collect();
+        let calls: HashMap<&str, &Call> =
+            messages.iter().flat_map(Message::calls).map(|it| (&*it.id, it)).collect();
+        for (number, message) in messages.iter().enumerate().rev() {
+            let number = number as u32;
+            // Instructions, reminders and summaries are nobody's words.
+            if message.kind != Said::Said {
+                continue;
+            }
+            let mut told = message.clone();
+            told.parts.retain(|it| match it {
+                Part::Call(it) => !is_ours(it),
+                Part::Output(it) => {
+                    !cleared.contains(&number) && !calls.get(&*it.id).is_some_and(|it| is_ours(it))
+                }
+                Part::Text(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => true,
+            });
+            let answers = told
+                .outputs()
+                .any(|it| calls.get(&*it.id).is_some_and(|it| tools::meaning(&it.name) == Meaning::Ask));
+            let text = plan::transcript(&[told]);
+            let missing = words.count() - words.found_in(&text);
+            // Stored again and again, a session says the same again.
+            if missing > 0 && missing * 2 >= words.count()
+                || !known.insert(XxHash3_128::oneshot(text.as_bytes()))
+            {
+                continue;
+            }
+            let by_user = answers || message.is_prompt();
+            let class = class_of_message(by_user, is_decision(&text), words.asks_for_decision());
+            let snippet = words.snippet(&text);
+            let range = Range::Messages { from: number.into(), to: number.into() }.to_string();
+            let entry = Entry { what: What::Message, message: Some(number), tokens: None, ..entry.clone() };
+            let hit = Hit { entry, score: 0.0, snippet, range: Some(range) };
+            out.push((Rank { missing, class }, hit));
+        }
+    }
+    Ok((out, 0))
+}
+
+/// The messages of a session in the archive.
+fn messages(engine: &Engine, scope: &Scope, handle: &str) -> Result<Vec<Message>> {
+    let source = Memory::new(handle, engine.store.restore(scope, handle)?);
+    Ok(sessions::read(&source, None)?.history.into_messages())
+}
+
+/// A part of what a handle names, at most `limit` tokens as `count` counts them: what the store can tell, and
+/// messages of a session.
+pub fn read(
+    engine: &Engine,
+    scope: &Scope,
+    handle: &str,
+    range: &Range,
+    limit: u64,
+    count: &dyn Fn(&str) -> u64,
+) -> Result<Slice> {
+    let Range::Messages { from, to } = *range else {
+        return engine.store.recall(scope, handle, range, limit, count);
+    };
+    let what = engine.store.entry(scope, handle)?.what;
+    if !matches!(what, What::Session | What::Compaction) {
+        let what =
+            format!("range {range}: expected the handle of a session, found that of a {}", what.name());
+        return Err(Error::new(Kind::Arguments, what));
+    }
+    let messages = messages(engine, scope, handle)?;
+    let last = messages.len().saturating_sub(1) as u64;
+    if from > last {
+        let what = format!("range {range}: expected messages from m0 to m{last}, found none there");
+        return Err(Error::new(Kind::Arguments, what));
+    }
+    let (mut out, mut left) = (String::new(), limit);
+    for number in from..=to.min(last) {
+        let text = plan::transcript(&messages[number as usize..=number as usize]);
+        let tokens = count(&text);
+        if tokens > left {
+            let rest = if out.is_empty() { number + 1 } else { number };
+            if out.is_empty() {
+                let all = Range::WHOLE;
+                let head = range::slice(&mut text.as_bytes(), &all, left, count).map_err(unwrapped)?;
+                out = format!(
+                    "{}\n[… of {tokens} tokens; the range /word/±2 reads around a word]\n",
+                    head.text
+                );
+            }
+            let next = (rest <= to.min(last)).then(|| Range::Messages { from: rest, to }.to_string());
+            return Ok(Slice { text: out, next });
+        }
+        left -= tokens;
+        out.push_str(&text);
+    }
+    Ok(Slice { text: out, next: None })
+}
+
+/// The prompts in the agents' own logs that hold all words, the newest first.
+fn typed(engine: &Engine, query: &Query, limit: u32) -> Result<Vec<Typed>> {
+    let words = Words::parse(&query.text)?;
+    let env = &engine.config.agents;
+    let of_project: Option<Vec<String>> = match &query.reach {
+        Reach::All => None,
+        Reach::Session(id) => Some(vec![id.clone()]),
+        Reach::Project => Some(agents::list(env, None, Some(&env.cwd)).into_iter().map(|it| it.id).collect()),
+    };
+    let wanted = |it: &agents::Typed| of_project.as_ref().is_none_or(|ids| ids.contains(&it.session));
+    let found = agents::typed(env).into_iter().rev().filter(wanted).filter_map(|it| {
+        let snippet = words.find(&it.text)?;
+        Some(Typed { kind: "prompt", agent: it.agent.name(), session: it.session, at: it.at, snippet })
+    });
+    Ok(found.take(limit as usize).collect())
+}
+
+/// The newest originals: of the session that is named, else of the one that calls or the newest here, else of this
+/// project.
+pub fn newest(engine: &Engine, session: Option<&str>, limit: u32, offset: u32) -> Result<Vec<Entry>> {
+    let mut scopes = engine.projects();
+    let id = match session {
+        // Not only sessions that are still there have something in the archive.
+        Some(name) => match open::open(engine, &SessionRef::Named(name.to_owned()), None, None) {
+            Ok(opened) => {
+                scopes.insert(0, engine.scope(&opened.session.history));
+                opened.session.history.meta.session.as_deref().map(str::to_owned)
+            }
+            Err(_) => Some(name.to_owned()),
+        },
+        None => open::default_session(engine, None).ok().map(|it| it.id),
+    };
+    let wider = (session.is_none() && id.is_some()).then_some(None);
+    for id in std::iter::once(id.as_deref()).chain(wider) {
+        for scope in &scopes {
+            if !engine.store.newest(scope, id, 1, 0)?.is_empty() {
+                return engine.store.newest(scope, id, limit, offset);
+            }
+        }
+    }
+    Ok(Vec::new())
 }

@@ -7,15 +7,15 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use super::install::{Mark, Place, REPAIRED, agent_of};
-use super::restore::{Done, changed};
-use super::{Engine, Opened, SessionRef, archive, session_info};
+use super::undone::{Done, changed};
+use super::{Engine, Opened, SessionRef, archive, install, open, session_info};
 use crate::agents::Database;
 use crate::agents::reach;
 use crate::answers::{CONTRACT, FindingInfo, Next, RepairAnswer, RestoreStatus};
 use crate::files::{File, Reading};
 use crate::store::{Applied, Batch, Body, Compaction, Digest, Handle, NewCompaction, Original, Scope, What};
 use history::error::{Error, Kind, Result};
-use sessions::repair::{Repair, repair};
+use sessions::repair::Repair;
 use sessions::{self, Format, Memory, Session, Source};
 
 /// Up to this size the mended session is also read as a whole, and judged as its API would.
@@ -51,221 +51,217 @@ impl Source for Slice<'_> {
     }
 }
 
-impl Engine {
-    /// Finds what is wrong with a session and mends that, at full size.
-    ///
-    /// # Errors
-    /// [`Kind::Live`] for a session in use, [`Kind::Refused`] for one that may not be written or archived,
-    /// [`Kind::Changed`] if it was written to meanwhile: nothing was replaced then.
-    pub fn repair(
-        &self,
-        what: &SessionRef,
-        format: Option<Format>,
-        agent: Option<&str>,
-        to: &RepairTo,
-    ) -> Result<RepairAnswer> {
-        let unread = self.open_unread(what, format, agent)?;
-        let (format, source) = (unread.session.format, &*unread.source);
-        // What a handle is depends on the project, which the mended session says.
-        let first = repair(source, format, &|_| String::new())?;
-        let session = told(&first.mended(source), format)?;
-        let opened = unread.read_as(session);
-        let scope = self.scope(&opened.session.history);
-        let source = &*opened.source;
-        let found = match first.taken.is_empty() {
-            true => first,
-            false => {
-                repair(source, format, &|data| Handle::of(&scope, &Digest::of(data)).as_str().to_owned())?
-            }
-        };
-        let mended = found.mended(source);
-        let left = left(&opened, &mended)?;
-        let mut answer = RepairAnswer {
-            contract: CONTRACT,
-            session: session_info(&opened),
-            status: if found.counts.is_empty() { "sound" } else { "damaged" }.to_owned(),
-            findings: found.findings.iter().map(finding).collect(),
-            counts: found.counts.iter().map(|(damage, count)| (damage.name().to_owned(), *count)).collect(),
-            bytes_before: source.len(),
-            bytes_after: mended.len(),
-            messages: (mended.len() <= JUDGED).then(|| opened.session.history.messages().len()),
-            left,
-            handle: None,
-            output: None,
-            resume: None,
-            takes_effect: None,
-            next: Next { who: "nobody".to_owned(), what: String::new() },
-        };
-        match to {
-            RepairTo::Preview => {}
-            RepairTo::File(path) => {
-                if !found.taken.is_empty() {
-                    answer.handle = Some(self.archived(&opened, &scope, &found)?.0);
-                }
-                crate::files::install_from(path, &mut Reading::of(&mended))?;
-                answer.output = Some(path.display().to_string());
-            }
-            RepairTo::Session if found.is_needed() => {
-                self.put_mended(&opened, &scope, &found, &mut answer)?
-            }
-            RepairTo::Session => {}
+/// Finds what is wrong with a session and mends that, at full size.
+///
+/// # Errors
+/// [`Kind::Live`] for a session in use, [`Kind::Refused`] for one that may not be written or archived,
+/// [`Kind::Changed`] if it was written to meanwhile: nothing was replaced then.
+pub fn repair(
+    engine: &Engine,
+    what: &SessionRef,
+    format: Option<Format>,
+    agent: Option<&str>,
+    to: &RepairTo,
+) -> Result<RepairAnswer> {
+    let unread = open::open_unread(engine, what, format, agent)?;
+    let (format, source) = (unread.session.format, &*unread.source);
+    // What a handle is depends on the project, which the mended session says.
+    let first = sessions::repair::repair(source, format, &|_| String::new())?;
+    let session = told(&first.mended(source), format)?;
+    let opened = unread.read_as(session);
+    let scope = engine.scope(&opened.session.history);
+    let source = &*opened.source;
+    let found = match first.taken.is_empty() {
+        true => first,
+        false => {
+            sessions::repair::repair(source, format, &|data| Handle::of(&scope, &Digest::of(data)).as_str().to_owned())?
         }
-        Ok(answer)
+    };
+    let mended = found.mended(source);
+    let left = left(&opened, &mended)?;
+    let mut answer = RepairAnswer {
+        contract: CONTRACT,
+        session: session_info(&opened),
+        status: if found.counts.is_empty() { "sound" } else { "damaged" }.to_owned(),
+        findings: found.findings.iter().map(finding).collect(),
+        counts: found.counts.iter().map(|(damage, count)| (damage.name().to_owned(), *count)).collect(),
+        bytes_before: source.len(),
+        bytes_after: mended.len(),
+        messages: (mended.len() <= JUDGED).then(|| opened.session.history.messages().len()),
+        left,
+        handle: None,
+        output: None,
+        resume: None,
+        takes_effect: None,
+        next: Next { who: "nobody".to_owned(), what: String::new() },
+    };
+    match to {
+        RepairTo::Preview => {}
+        RepairTo::File(path) => {
+            if !found.taken.is_empty() {
+                answer.handle = Some(archived(engine, &opened, &scope, &found)?.0);
+            }
+            crate::files::install_from(path, &mut Reading::of(&mended))?;
+            answer.output = Some(path.display().to_string());
+        }
+        RepairTo::Session if found.is_needed() => {
+            put_mended(engine, &opened, &scope, &found, &mut answer)?
+        }
+        RepairTo::Session => {}
     }
+    Ok(answer)
+}
 
-    /// Puts the mended session in the place of the damaged one.
-    fn put_mended(
-        &self,
-        opened: &Opened,
-        scope: &Scope,
-        found: &Repair,
-        answer: &mut RepairAnswer,
-    ) -> Result<()> {
-        let agent = agent_of(opened.session.format)?;
-        let place = Place::of(opened.path.as_deref())?;
-        let env = &self.config.agents;
-        let id = opened.session.history.meta.session.as_deref().unwrap_or_default().to_owned();
-        if reach::is_in_use(env, agent, &id, place.path(), self.now) {
-            let what = "repairing: the session is in use; end it in its agent first";
-            return Err(Error::new(Kind::Live, what).at(place.path().display().to_string(), None));
-        }
-        if !self.store.keeps() {
-            let what = "repairing: the configuration says that nothing is archived (persistence = \"none\"), and nothing is \
-                        replaced without its original; use --out";
-            return Err(Error::new(Kind::Refused, what));
-        }
-        let export = agent.database().is_some() && matches!(place, Place::File(_));
-        if !export {
-            self.in_reach(agent, &place)?;
-        }
-        let _claim = reach::claim(env, agent, &id)?;
-        let (handle, compaction) = self.archived(opened, scope, found)?;
-        let source = &*opened.source;
-        let mended = found.mended(source);
-        let (digest, len) = (Digest::of_source(&mended, mended.len())?, mended.len());
-        let output = opened.path.as_ref().map(|it| it.display().to_string()).unwrap_or_default();
-        let mark = Mark { len, digest: digest.to_string(), ..Mark::default() };
-        let applied = Applied {
-            path: Some(output.clone()),
-            session: None,
-            mode: REPAIRED.to_owned(),
-            fingerprint: serde_json::to_string(&mark).unwrap_or_default(),
-        };
-        self.store.finish(scope, &compaction, &applied)?;
-        match &place {
-            Place::File(path) => crate::files::replace_from(path, source.len(), &mut Reading::of(&mended))?,
-            Place::Rows(database, path, _) => {
-                database.change(path, &source.bytes(0..source.len())?, &mended.bytes(0..len)?)?;
-            }
-        }
-        let cwd = opened.session.history.meta.cwd.as_deref().map(PathBuf::from);
-        let resume = match (&place, export) {
-            (Place::File(path), true) => reach::resume_file(env, agent, path, &id, cwd.as_deref()),
-            _ => reach::resume(env, agent, &id, cwd.as_deref()),
-        };
-        answer.status = "repaired".to_owned();
-        answer.handle = Some(handle);
-        answer.output = Some(output);
-        answer.takes_effect = Some("on_resume".to_owned());
-        answer.next = Next { who: "user".to_owned(), what: format!("Go on with: {resume}") };
-        answer.resume = Some(resume);
-        Ok(())
+/// Puts the mended session in the place of the damaged one.
+fn put_mended(
+    engine: &Engine,
+    opened: &Opened,
+    scope: &Scope,
+    found: &Repair,
+    answer: &mut RepairAnswer,
+) -> Result<()> {
+    let agent = agent_of(opened.session.format)?;
+    let place = Place::of(opened.path.as_deref())?;
+    let env = &engine.config.agents;
+    let id = opened.session.history.meta.session.as_deref().unwrap_or_default().to_owned();
+    if reach::is_in_use(env, agent, &id, place.path(), engine.now) {
+        let what = "repairing: the session is in use; end it in its agent first";
+        return Err(Error::new(Kind::Live, what).at(place.path().display().to_string(), None));
     }
+    if !engine.store.keeps() {
+        let what = "repairing: the configuration says that nothing is archived (persistence = \"none\"), and nothing is \
+                    replaced without its original; use --out";
+        return Err(Error::new(Kind::Refused, what));
+    }
+    let export = agent.database().is_some() && matches!(place, Place::File(_));
+    if !export {
+        install::in_reach(engine, agent, &place)?;
+    }
+    let _claim = reach::claim(env, agent, &id)?;
+    let (handle, compaction) = archived(engine, opened, scope, found)?;
+    let source = &*opened.source;
+    let mended = found.mended(source);
+    let (digest, len) = (Digest::of_source(&mended, mended.len())?, mended.len());
+    let output = opened.path.as_ref().map(|it| it.display().to_string()).unwrap_or_default();
+    let mark = Mark { len, digest: digest.to_string(), ..Mark::default() };
+    let applied = Applied {
+        path: Some(output.clone()),
+        session: None,
+        mode: REPAIRED.to_owned(),
+        fingerprint: serde_json::to_string(&mark).unwrap_or_default(),
+    };
+    engine.store.finish(scope, &compaction, &applied)?;
+    match &place {
+        Place::File(path) => crate::files::replace_from(path, source.len(), &mut Reading::of(&mended))?,
+        Place::Rows(database, path, _) => {
+            database.change(path, &source.bytes(0..source.len())?, &mended.bytes(0..len)?)?;
+        }
+    }
+    let cwd = opened.session.history.meta.cwd.as_deref().map(PathBuf::from);
+    let resume = match (&place, export) {
+        (Place::File(path), true) => reach::resume_file(env, agent, path, &id, cwd.as_deref()),
+        _ => reach::resume(env, agent, &id, cwd.as_deref()),
+    };
+    answer.status = "repaired".to_owned();
+    answer.handle = Some(handle);
+    answer.output = Some(output);
+    answer.takes_effect = Some("on_resume".to_owned());
+    answer.next = Next { who: "user".to_owned(), what: format!("Go on with: {resume}") };
+    answer.resume = Some(resume);
+    Ok(())
+}
 
-    /// Archives the session as it is and what notes took the place of: the handle of the session, and the one that undoes.
-    fn archived(&self, opened: &Opened, scope: &Scope, found: &Repair) -> Result<(String, String)> {
-        let source = &*opened.source;
-        let slices: Vec<Slice<'_>> =
-            found.taken.iter().map(|range| Slice { source, range: range.clone() }).collect();
-        let taken = slices.iter().map(|it| Original {
-            what: What::Output,
-            body: Body::Source(it),
-            message: None,
-            call_id: None,
-            tool: None,
-            tokens: 0,
-        });
-        let batch = Batch {
-            session: archive::named(opened),
-            at: self.now,
-            originals: std::iter::once(archive::whole(opened, 0)).chain(taken).collect(),
-            compaction: Some(NewCompaction {
-                profile: REPAIRED.to_owned(),
-                trigger: "manual".to_owned(),
-                ..NewCompaction::default()
-            }),
-        };
-        let stored = self.store.put_all(scope, &batch)?;
-        let (Some(session), Some(compaction)) = (stored.handles.first(), stored.compaction) else {
-            return Err(Error::new(Kind::Bug, "archiving a session: expected its handle, found none"));
-        };
-        Ok((session.as_str().to_owned(), compaction.as_str().to_owned()))
-    }
+/// Archives the session as it is and what notes took the place of: the handle of the session, and the one that undoes.
+fn archived(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -> Result<(String, String)> {
+    let source = &*opened.source;
+    let slices: Vec<Slice<'_>> =
+        found.taken.iter().map(|range| Slice { source, range: range.clone() }).collect();
+    let taken = slices.iter().map(|it| Original {
+        what: What::Output,
+        body: Body::Source(it),
+        message: None,
+        call_id: None,
+        tool: None,
+        tokens: 0,
+    });
+    let batch = Batch {
+        session: archive::named(opened),
+        at: engine.now,
+        originals: std::iter::once(archive::whole(opened, 0)).chain(taken).collect(),
+        compaction: Some(NewCompaction {
+            profile: REPAIRED.to_owned(),
+            trigger: "manual".to_owned(),
+            ..NewCompaction::default()
+        }),
+    };
+    let stored = engine.store.put_all(scope, &batch)?;
+    let (Some(session), Some(compaction)) = (stored.handles.first(), stored.compaction) else {
+        return Err(Error::new(Kind::Bug, "archiving a session: expected its handle, found none"));
+    };
+    Ok((session.as_str().to_owned(), compaction.as_str().to_owned()))
+}
 
-    /// Puts the session back as it was before it was mended; what was written since stays behind it.
-    pub(super) fn undo_repair(&self, scope: &Scope, compaction: &Compaction, mark: &Mark) -> Result<Done> {
-        let original = compaction.original.as_ref().ok_or_else(|| {
-            Error::new(Kind::Store, "undoing: expected the original in the archive, found none")
-        })?;
-        let original = original.as_str();
-        let output = compaction.applied.as_ref().and_then(|it| it.path.clone()).unwrap_or_default();
-        let path = PathBuf::from(&output);
-        let done = |status, later| Done {
-            status,
-            id: compaction.session.id.clone(),
-            output: output.clone(),
-            later,
-            warnings: Vec::new(),
-        };
-        match Place::of(Some(&path))? {
-            Place::File(path) => {
-                let now = File::open(&path)?;
-                let as_written =
-                    now.len() >= mark.len && Digest::of_source(&now, mark.len)?.to_string() == mark.digest;
-                if !as_written {
-                    let (same, _) = compared(&now, &mut *self.store.reader(scope, original)?)?;
-                    return if same { Ok(done(RestoreStatus::Unchanged, 0)) } else { Err(changed(&path)) };
-                }
-                let since = now.bytes(mark.len..now.len())?;
-                let agent = agent_of(Format::named(&compaction.session.format)?)?;
-                let _claim = reach::claim(&self.config.agents, agent, &compaction.session.id)?;
-                // What came since begins on a line of its own.
-                let (_, last) = compared(&now, &mut *self.store.reader(scope, original)?)?;
-                let between: &[u8] = if since.is_empty() || last == Some(b'\n') { b"" } else { b"\n" };
-                let mut all = self.store.reader(scope, original)?.chain(between).chain(&*since);
-                crate::files::replace_from(&path, now.len(), &mut all)?;
-                Ok(done(RestoreStatus::Restored, since.iter().filter(|it| **it == b'\n').count()))
+/// Puts the session back as it was before it was mended; what was written since stays behind it.
+pub(super) fn undo_repair(engine: &Engine, scope: &Scope, compaction: &Compaction, mark: &Mark) -> Result<Done> {
+    let original = compaction.original.as_ref().ok_or_else(|| {
+        Error::new(Kind::Store, "undoing: expected the original in the archive, found none")
+    })?;
+    let original = original.as_str();
+    let output = compaction.applied.as_ref().and_then(|it| it.path.clone()).unwrap_or_default();
+    let path = PathBuf::from(&output);
+    let done = |status, later| Done {
+        status,
+        id: compaction.session.id.clone(),
+        output: output.clone(),
+        later,
+        warnings: Vec::new(),
+    };
+    match Place::of(Some(&path))? {
+        Place::File(path) => {
+            let now = File::open(&path)?;
+            let as_written =
+                now.len() >= mark.len && Digest::of_source(&now, mark.len)?.to_string() == mark.digest;
+            if !as_written {
+                let (same, _) = compared(&now, &mut *engine.store.reader(scope, original)?)?;
+                return if same { Ok(done(RestoreStatus::Unchanged, 0)) } else { Err(changed(&path)) };
             }
-            Place::Rows(database, path, id) => {
-                let format = Format::named(&compaction.session.format)?;
-                let bytes = self.store.restore(scope, original)?;
-                self.rows_unmended(database, &path, &id, &bytes, format, scope, mark)?;
-                Ok(done(RestoreStatus::Restored, 0))
-            }
+            let since = now.bytes(mark.len..now.len())?;
+            let agent = agent_of(Format::named(&compaction.session.format)?)?;
+            let _claim = reach::claim(&engine.config.agents, agent, &compaction.session.id)?;
+            // What came since begins on a line of its own.
+            let (_, last) = compared(&now, &mut *engine.store.reader(scope, original)?)?;
+            let between: &[u8] = if since.is_empty() || last == Some(b'\n') { b"" } else { b"\n" };
+            let mut all = engine.store.reader(scope, original)?.chain(between).chain(&*since);
+            crate::files::replace_from(&path, now.len(), &mut all)?;
+            Ok(done(RestoreStatus::Restored, since.iter().filter(|it| **it == b'\n').count()))
+        }
+        Place::Rows(database, path, id) => {
+            let format = Format::named(&compaction.session.format)?;
+            let bytes = engine.store.restore(scope, original)?;
+            rows_unmended(database, &path, &id, &bytes, format, scope, mark)?;
+            Ok(done(RestoreStatus::Restored, 0))
         }
     }
+}
 
-    #[expect(clippy::too_many_arguments, reason = "a database, a session in it, and what was done to that")]
-    fn rows_unmended(
-        &self,
-        database: &dyn Database,
-        path: &std::path::Path,
-        id: &str,
-        original: &[u8],
-        format: Format,
-        scope: &Scope,
-        mark: &Mark,
-    ) -> Result<()> {
-        let source = Memory::new(format!("{}#{id}", path.display()), original);
-        let found =
-            repair(&source, format, &|data| Handle::of(scope, &Digest::of(data)).as_str().to_owned())?;
-        let mended = found.mended(&source);
-        let mended = mended.bytes(0..mended.len())?;
-        if Digest::of(&mended).to_string() != mark.digest {
-            return Err(changed(path));
-        }
-        database.change(path, &mended, original)
+fn rows_unmended(
+    database: &dyn Database,
+    path: &std::path::Path,
+    id: &str,
+    original: &[u8],
+    format: Format,
+    scope: &Scope,
+    mark: &Mark,
+) -> Result<()> {
+    let source = Memory::new(format!("{}#{id}", path.display()), original);
+    let found =
+        sessions::repair::repair(&source, format, &|data| Handle::of(scope, &Digest::of(data)).as_str().to_owned())?;
+    let mended = found.mended(&source);
+    let mended = mended.bytes(0..mended.len())?;
+    if Digest::of(&mended).to_string() != mark.digest {
+        return Err(changed(path));
     }
+    database.change(path, &mended, original)
 }
 
 /// Whether a file holds what an original does, and the original's last byte.
@@ -288,7 +284,7 @@ pub(super) fn left_behind(opened: &Opened) -> Result<Option<String>> {
     if !format.is_repaired() || opened.source.len() > JUDGED {
         return Ok(None);
     }
-    let found = repair(&*opened.source, format, &|_| String::new())?;
+    let found = sessions::repair::repair(&*opened.source, format, &|_| String::new())?;
     let kinds: Vec<String> =
         found.counts.iter().map(|(damage, count)| format!("{count} {}", damage.name())).collect();
     Ok((!kinds.is_empty()).then(|| {

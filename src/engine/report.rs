@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::{Ask, Compacted, Engine, Measured, Opened, To, method_info};
+use super::measured::Measured;
+use super::{Ask, Compacted, Engine, Opened, To, compact, measured, method_info};
 use crate::report::{Category, Entry, Fact, Fate, Mark, Page, Remains, Tokens};
 use history::error::Result;
 use history::secrets;
@@ -13,58 +14,53 @@ use tokens::TokenCounter;
 /// Characters of a message that are given to the page.
 const LONG: usize = 4_000;
 
-impl Engine {
-    /// What a page of a session shows: its context now, and what a compaction would make of it. Nothing is changed.
-    pub fn report(&self, opened: &Opened, ask: &Ask) -> Result<Page> {
-        let made = self.compact(opened, &Ask { to: To::Plan, ..ask.clone() })?;
-        let measured = self.measure(&opened.session, ask);
-        let history = measured.history;
-        let after = made.history().map_or(&[][..], History::messages);
-        let stays: HashMap<u32, &Message> = after.iter().filter_map(|it| Some((it.from?, it))).collect();
-        let fates: Vec<Fate> = history
-            .messages()
-            .iter()
-            .enumerate()
-            .map(|(at, message)| match stays.get(&(at as u32)) {
-                Some(it) if it.parts == message.parts => Fate::Kept,
-                Some(_) => Fate::Cleared,
-                None => Fate::Summarized,
-            })
-            .collect();
-        let tools = tool_names(history);
-        let entry = |(message, fate): (&Message, Fate)| entry(&measured.counter, &tools, message, fate);
-        let before = history.messages().iter().zip(fates.iter().copied()).map(entry).collect();
-        let after = after
-            .iter()
-            .map(|it| {
-                let fate = it.from.and_then(|at| fates.get(at as usize)).copied().unwrap_or(Fate::Kept);
-                entry((it, fate))
-            })
-            .collect();
-        let mut marks: Vec<Mark> = opened.session.past.iter().map(mark).collect();
-        marks.extend(prunes(history));
-        let method = method_info(&measured.counter);
-        Ok(Page {
-            title: title(opened),
-            about: about(opened, &measured)
-                .into_iter()
-                .chain(made.checked().and_then(|it| Some(it.next_cost.as_ref()?.why.clone())))
-                .collect(),
-            profile: ask.profile.name.clone(),
-            window: measured.limits.window,
-            overhead: measured.counter.overhead(),
-            counted: format!(
-                "Tokens: {} ({}, ±{:.0} %).",
-                method.kind, method.estimator, method.margin_percent
-            ),
-            marks,
-            before,
-            after,
-            kept: made.score().and_then(|it| it.kept),
-            facts: facts(history, &made),
-            reason: made.answer().reason,
+/// What a page of a session shows: its context now, and what a compaction would make of it. Nothing is changed.
+pub fn report(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<Page> {
+    let made = compact::compact(engine, opened, &Ask { to: To::Plan, ..ask.clone() })?;
+    let measured = measured::measure(engine, &opened.session, ask);
+    let history = measured.history;
+    let after = made.history().map_or(&[][..], History::messages);
+    let stays: HashMap<u32, &Message> = after.iter().filter_map(|it| Some((it.from?, it))).collect();
+    let fates: Vec<Fate> = history
+        .messages()
+        .iter()
+        .enumerate()
+        .map(|(at, message)| match stays.get(&(at as u32)) {
+            Some(it) if it.parts == message.parts => Fate::Kept,
+            Some(_) => Fate::Cleared,
+            None => Fate::Summarized,
         })
-    }
+        .collect();
+    let tools = tool_names(history);
+    let entry = |(message, fate): (&Message, Fate)| entry(&measured.counter, &tools, message, fate);
+    let before = history.messages().iter().zip(fates.iter().copied()).map(entry).collect();
+    let after = after
+        .iter()
+        .map(|it| {
+            let fate = it.from.and_then(|at| fates.get(at as usize)).copied().unwrap_or(Fate::Kept);
+            entry((it, fate))
+        })
+        .collect();
+    let mut marks: Vec<Mark> = opened.session.past.iter().map(mark).collect();
+    marks.extend(prunes(history));
+    let method = method_info(&measured.counter);
+    Ok(Page {
+        title: title(opened),
+        about: about(opened, &measured)
+            .into_iter()
+            .chain(made.checked().and_then(|it| Some(it.next_cost.as_ref()?.why.clone())))
+            .collect(),
+        profile: ask.profile.name.clone(),
+        window: measured.limits.window,
+        overhead: measured.counter.overhead(),
+        counted: format!("Tokens: {} ({}, ±{:.0} %).", method.kind, method.estimator, method.margin_percent),
+        marks,
+        before,
+        after,
+        kept: made.score().and_then(|it| it.kept),
+        facts: facts(history, &made),
+        reason: made.answer().reason,
+    })
 }
 
 fn title(opened: &Opened) -> String {

@@ -4,12 +4,13 @@
 //! bytes come back. Where it went on, the original's messages and the later turns are written as the agent itself
 //! would go on. Where a new session was made, the old one was never touched.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::install::{Mark, Place, REPAIRED, agent_of};
 use super::marks::{compacted_mark, undone_mark};
 use super::open::{LOOKED_THROUGH, open_database, open_path};
-use super::{Engine, Opened};
+use super::undone::{Done, changed};
+use super::{Engine, Opened, readback, repair};
 use crate::agents::reach::{self, Job, Way};
 use crate::agents::{self, Database};
 use crate::answers::{CONTRACT, Next, RestoreAnswer, RestoreStatus};
@@ -25,152 +26,130 @@ pub struct Kept {
     pub entry: Entry,
 }
 
-impl Engine {
-    /// What a handle, or `last`, names: `last` is the newest compaction of this directory.
-    pub fn kept(&self, name: &str) -> Result<Kept> {
-        if name == "last" {
-            let (scope, compaction) = self.last(|_| true)?;
-            let entry = self.store.entry(&scope, compaction.handle.as_str())?;
-            return Ok(Kept { scope, entry });
+/// What a handle, or `last`, names: `last` is the newest compaction of this directory.
+pub fn kept(engine: &Engine, name: &str) -> Result<Kept> {
+    if name == "last" {
+        let (scope, compaction) = last(engine, |_| true)?;
+        let entry = engine.store.entry(&scope, compaction.handle.as_str())?;
+        return Ok(Kept { scope, entry });
+    }
+    let scope = engine.store.locate(name, &engine.config.owner)?;
+    let entry = engine.store.entry(&scope, name)?;
+    Ok(Kept { scope, entry })
+}
+
+/// The newest compaction of this directory that is wanted. Nobody is in a sub-agent's session: its compactions are
+/// undone by their handles alone.
+fn last(engine: &Engine, wanted: impl Fn(&Compaction) -> bool) -> Result<(Scope, Compaction)> {
+    let wanted = |it: &Compaction| {
+        if !wanted(it) {
+            return false;
         }
-        let scope = self.store.locate(name, &self.config.owner)?;
-        let entry = self.store.entry(&scope, name)?;
-        Ok(Kept { scope, entry })
-    }
-
-    /// The projects that this directory may be the one of: itself and what it is a link to.
-    pub(crate) fn projects(&self) -> Vec<Scope> {
-        let cwd = self.config.agents.cwd.clone();
-        let real = std::fs::canonicalize(&cwd).ok().filter(|it| *it != cwd);
-        let scope =
-            |it: PathBuf| Scope { owner: self.config.owner.clone(), project: it.display().to_string() };
-        std::iter::once(cwd).chain(real).map(scope).collect()
-    }
-
-    /// The project of this directory, under the name by which agents record it: symbolic links followed.
-    pub(crate) fn project(&self) -> Scope {
-        let cwd = &self.config.agents.cwd;
-        let real = std::fs::canonicalize(cwd).unwrap_or_else(|_| cwd.clone());
-        Scope { owner: self.config.owner.clone(), project: real.display().to_string() }
-    }
-
-    /// The newest compaction of this directory that is wanted. Nobody is in a sub-agent's session: its compactions are
-    /// undone by their handles alone.
-    fn last(&self, wanted: impl Fn(&Compaction) -> bool) -> Result<(Scope, Compaction)> {
-        let wanted = |it: &Compaction| {
-            if !wanted(it) {
-                return false;
-            }
-            let of_sub_agent = self.is_sub_agent(&it.session.id);
-            if of_sub_agent {
-                tracing::warn!("{} is of a sub-agent: left as it is; name it to undo it", it.handle.as_str());
-            }
-            !of_sub_agent
-        };
-        let mut found: Option<(Scope, Compaction)> = None;
-        for scope in self.projects() {
-            let newest = self.store.compactions(&scope, None, LOOKED_THROUGH)?.into_iter().find(&wanted);
-            if let Some(newest) = newest
-                && found.as_ref().is_none_or(|(_, it)| it.at < newest.at)
-            {
-                found = Some((scope, newest));
-            }
+        let of_sub_agent = is_sub_agent(engine, &it.session.id);
+        if of_sub_agent {
+            tracing::warn!("{} is of a sub-agent: left as it is; name it to undo it", it.handle.as_str());
         }
-        found.ok_or_else(|| {
-            let what = "expected a compaction of this directory, found none; name one by its handle (`epitome sessions` \
-                        lists them), or go to the session's directory";
-            Error::new(Kind::Arguments, what)
-        })
-    }
-
-    /// Whether another session started this one.
-    fn is_sub_agent(&self, session: &str) -> bool {
-        let found = agents::find(&self.config.agents, session);
-        !found.is_empty() && found.iter().all(|it| it.parent.is_some())
-    }
-
-    /// The compaction that is to be undone: `last`, its own handle, or that of the session it replaced.
-    fn applied(&self, name: &str) -> Result<(Scope, Compaction, Applied)> {
-        let (scope, compaction) = if name == "last" {
-            self.last(|it| it.applied.is_some())?
-        } else {
-            let Kept { scope, entry } = self.kept(name)?;
-            let compaction = match entry.what {
-                What::Compaction => self.store.compaction(&scope, name)?,
-                What::Session => {
-                    let all = self.store.compactions(&scope, None, LOOKED_THROUGH)?;
-                    let of =
-                        |it: &Compaction| it.original.as_ref() == Some(&entry.handle) && it.applied.is_some();
-                    all.into_iter().find(of).ok_or_else(|| never_applied(name))?
-                }
-                What::Message | What::Output | What::Memory => {
-                    let what = format!(
-                        "{name}: expected a compaction to undo, found a {}; read it with recall",
-                        entry.what.name()
-                    );
-                    return Err(Error::new(Kind::Arguments, what));
-                }
-            };
-            (scope, compaction)
-        };
-        let applied = compaction.applied.clone().ok_or_else(|| never_applied(name))?;
-        Ok((scope, compaction, applied))
-    }
-
-    /// Puts a session back as it was before a compaction or a prune; later turns stay.
-    pub fn undo(&self, name: &str) -> Result<RestoreAnswer> {
-        let (scope, compaction, applied) = self.applied(name)?;
-        let mark: Mark = serde_json::from_str(&applied.fingerprint).map_err(|error| {
-            Error::new(
-                Kind::Store,
-                "undoing: expected to know what was written, found it unreadable; use --out",
-            )
-            .because(error)
-        })?;
-        let format = Format::named(&compaction.session.format)?;
-        let done = match applied.mode.as_str() {
-            // The original may be one that cannot be read.
-            REPAIRED => self.undo_repair(&scope, &compaction, &mark)?,
-            _ => {
-                let original = compaction.original.as_ref().ok_or_else(|| {
-                    Error::new(Kind::Store, "undoing: expected the original in the archive, found none")
-                })?;
-                let bytes = self.store.restore(&scope, original.as_str())?;
-                let source = Memory::new("the archived original", bytes);
-                let session = sessions::read(&source, Some(format))?;
-                Undo { engine: self, compaction: &compaction, applied: &applied, mark, source, session }
-                    .run()?
-            }
-        };
-        for id in [Some(compaction.session.id.as_str()), applied.session.as_deref(), Some(&done.id)]
-            .into_iter()
-            .flatten()
+        !of_sub_agent
+    };
+    let mut found: Option<(Scope, Compaction)> = None;
+    for scope in engine.projects() {
+        let newest = engine.store.compactions(&scope, None, LOOKED_THROUGH)?.into_iter().find(&wanted);
+        if let Some(newest) = newest
+            && found.as_ref().is_none_or(|(_, it)| it.at < newest.at)
         {
-            self.store.unmark(&scope, &compacted_mark(id))?;
+            found = Some((scope, newest));
         }
-        if let Some(left) = applied.session.as_deref().filter(|it| *it != done.id) {
-            self.store.mark(&scope, &undone_mark(left), &done.id, self.now)?;
-        }
-        let agent = agent_of(format)?;
-        let cwd = Some(scope.project.as_str()).filter(|it| !it.is_empty()).map(Path::new);
-        let export = agent.database().is_some() && !done.output.contains('#');
-        let env = &self.config.agents;
-        let resume = match export {
-            true => reach::resume_file(env, agent, Path::new(&done.output), &done.id, cwd),
-            false => reach::resume(env, agent, &done.id, cwd),
-        };
-        Ok(RestoreAnswer {
-            contract: CONTRACT,
-            handle: compaction.handle.as_str().to_owned(),
-            status: done.status,
-            session_id: done.id,
-            output: done.output,
-            later_messages: done.later,
-            next: Next { who: "user".to_owned(), what: format!("Go on with: {resume}") },
-            resume,
-            warnings: done.warnings,
-        })
     }
+    found.ok_or_else(|| {
+        let what = "expected a compaction of this directory, found none; name one by its handle (`epitome sessions` \
+                    lists them), or go to the session's directory";
+        Error::new(Kind::Arguments, what)
+    })
+}
+
+/// Whether another session started this one.
+fn is_sub_agent(engine: &Engine, session: &str) -> bool {
+    let found = agents::find(&engine.config.agents, session);
+    !found.is_empty() && found.iter().all(|it| it.parent.is_some())
+}
+
+/// The compaction that is to be undone: `last`, its own handle, or that of the session it replaced.
+fn applied(engine: &Engine, name: &str) -> Result<(Scope, Compaction, Applied)> {
+    let (scope, compaction) = if name == "last" {
+        last(engine, |it| it.applied.is_some())?
+    } else {
+        let Kept { scope, entry } = kept(engine, name)?;
+        let compaction = match entry.what {
+            What::Compaction => engine.store.compaction(&scope, name)?,
+            What::Session => {
+                let all = engine.store.compactions(&scope, None, LOOKED_THROUGH)?;
+                let of =
+                    |it: &Compaction| it.original.as_ref() == Some(&entry.handle) && it.applied.is_some();
+                all.into_iter().find(of).ok_or_else(|| never_applied(name))?
+            }
+            What::Message | What::Output | What::Memory => {
+                let what = format!(
+                    "{name}: expected a compaction to undo, found a {}; read it with recall",
+                    entry.what.name()
+                );
+                return Err(Error::new(Kind::Arguments, what));
+            }
+        };
+        (scope, compaction)
+    };
+    let applied = compaction.applied.clone().ok_or_else(|| never_applied(name))?;
+    Ok((scope, compaction, applied))
+}
+
+/// Puts a session back as it was before a compaction or a prune; later turns stay.
+pub fn undo(engine: &Engine, name: &str) -> Result<RestoreAnswer> {
+    let (scope, compaction, applied) = applied(engine, name)?;
+    let mark: Mark = serde_json::from_str(&applied.fingerprint).map_err(|error| {
+        Error::new(Kind::Store, "undoing: expected to know what was written, found it unreadable; use --out")
+            .because(error)
+    })?;
+    let format = Format::named(&compaction.session.format)?;
+    let done = match applied.mode.as_str() {
+        // The original may be one that cannot be read.
+        REPAIRED => repair::undo_repair(engine, &scope, &compaction, &mark)?,
+        _ => {
+            let original = compaction.original.as_ref().ok_or_else(|| {
+                Error::new(Kind::Store, "undoing: expected the original in the archive, found none")
+            })?;
+            let bytes = engine.store.restore(&scope, original.as_str())?;
+            let source = Memory::new("the archived original", bytes);
+            let session = sessions::read(&source, Some(format))?;
+            Undo { engine, compaction: &compaction, applied: &applied, mark, source, session }.run()?
+        }
+    };
+    for id in [Some(compaction.session.id.as_str()), applied.session.as_deref(), Some(&done.id)]
+        .into_iter()
+        .flatten()
+    {
+        engine.store.unmark(&scope, &compacted_mark(id))?;
+    }
+    if let Some(left) = applied.session.as_deref().filter(|it| *it != done.id) {
+        engine.store.mark(&scope, &undone_mark(left), &done.id, engine.now)?;
+    }
+    let agent = agent_of(format)?;
+    let cwd = Some(scope.project.as_str()).filter(|it| !it.is_empty()).map(Path::new);
+    let export = agent.database().is_some() && !done.output.contains('#');
+    let env = &engine.config.agents;
+    let resume = match export {
+        true => reach::resume_file(env, agent, Path::new(&done.output), &done.id, cwd),
+        false => reach::resume(env, agent, &done.id, cwd),
+    };
+    Ok(RestoreAnswer {
+        contract: CONTRACT,
+        handle: compaction.handle.as_str().to_owned(),
+        status: done.status,
+        session_id: done.id,
+        output: done.output,
+        later_messages: done.later,
+        next: Next { who: "user".to_owned(), what: format!("Go on with: {resume}") },
+        resume,
+        warnings: done.warnings,
+    })
 }
 
 fn never_applied(name: &str) -> Error {
@@ -188,14 +167,6 @@ pub(super) struct Undo<'a> {
     mark: Mark,
     pub(super) source: Memory,
     pub(super) session: Session,
-}
-
-pub(super) struct Done {
-    pub(super) status: RestoreStatus,
-    pub(super) id: String,
-    pub(super) output: String,
-    pub(super) later: usize,
-    pub(super) warnings: Vec<String>,
 }
 
 impl Undo<'_> {
@@ -275,7 +246,7 @@ impl Undo<'_> {
         }
         let (after, later) = self.after(&now.session)?;
         let mut warnings = Vec::new();
-        let (made, written) = self.engine.written(&now, &after, reach.mode, &mut warnings)?;
+        let (made, written) = readback::written(&now, &after, reach.mode, &mut warnings)?;
         let mut done = self.done(RestoreStatus::Restored, path);
         match (reach.way, &written.file_name) {
             (Way::Beside, Some(name)) => {
@@ -377,7 +348,7 @@ impl Undo<'_> {
         let source: Box<dyn Source + Send> = Box::new(self.source.clone());
         let opened = Opened { source, session: self.session.clone(), path: None, cwd: None, live: false };
         let mut warnings = Vec::new();
-        let (bytes, written) = self.engine.written(&opened, &after, Mode::New, &mut warnings)?;
+        let (bytes, written) = readback::written(&opened, &after, Mode::New, &mut warnings)?;
         let id = written.session.unwrap_or_default();
         let output = match (&old, &written.file_name) {
             (Place::Rows(database, path, _), _) => {
@@ -407,10 +378,4 @@ impl Undo<'_> {
             }
         }
     }
-}
-
-pub(super) fn changed(path: &Path) -> Error {
-    let what = "undoing: the session was changed since in other ways than by later turns; undo those first (newest first), or \
-                restore the original with --out";
-    Error::new(Kind::Changed, what).at(path.display().to_string(), None)
 }

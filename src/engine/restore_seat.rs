@@ -5,13 +5,15 @@
 use std::path::Path;
 
 use super::open::open_path;
-use super::restore::{Done, Undo, changed};
+use super::readback;
+use super::restore::Undo;
+use super::undone::{Done, changed};
 use crate::agents::Database;
 use crate::agents::gateway::names;
 use crate::agents::reach::{self, Job, Way};
 use crate::answers::RestoreStatus;
+use crate::engine::Opened;
 use crate::engine::install::agent_of;
-use crate::engine::{Engine, Opened};
 use compaction::plan;
 use history::error::{Error, Kind, Result};
 use history::{History, Kind as Why, Message, Role, Text};
@@ -68,12 +70,11 @@ impl Undo<'_> {
             Mode::New => Opened { source: Box::new(source), session, path: None, cwd: None, live: false },
             Mode::Append | Mode::Patch => now,
         };
-        self.put_back(self.engine, &opened, &after, &reach, path, later.len())
+        self.put_back(&opened, &after, &reach, path, later.len())
     }
 
     fn put_back(
         &self,
-        engine: &Engine,
         opened: &Opened,
         after: &History,
         reach: &reach::Reach,
@@ -81,7 +82,7 @@ impl Undo<'_> {
         later: usize,
     ) -> Result<Done> {
         let mut warnings = Vec::new();
-        let (bytes, written) = engine.written(opened, after, reach.mode, &mut warnings)?;
+        let (bytes, written) = readback::written(opened, after, reach.mode, &mut warnings)?;
         let mut done = self.done(RestoreStatus::Restored, path);
         match (reach.way, &written.file_name) {
             (Way::Beside, Some(name)) => {

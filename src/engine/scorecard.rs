@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 use super::gate::Known;
-use super::{Amount, Ask, Engine, open};
+use super::{Amount, Ask, Engine, make, measured, open};
 use crate::profiles::{self, BUILT_IN};
 use crate::scorecard::{Card, Chain, Link, Row, Trial};
 use compaction::plan;
@@ -33,156 +33,152 @@ pub struct Subject {
     known: Known,
 }
 
-impl Engine {
-    /// Scores all built-in profiles and the baselines on every session below a directory.
-    pub fn scorecard(&self, directory: &Path, ask: &Ask, said: &mut dyn FnMut(&str)) -> Result<Card> {
-        let mut card = Card::default();
-        let mut subjects = Vec::new();
-        for path in files(directory)? {
-            let name = path.strip_prefix(directory).unwrap_or(&path).display().to_string();
-            let subject = open::open_path(&path, None)
-                .ok()
-                .map(|it| self.subject(name.replace('\\', "/"), it.session, ask));
-            match subject.filter(|it| it.tokens >= SMALL) {
-                Some(it) => subjects.push(it),
-                None => card.left_out += 1,
-            }
+/// Scores all built-in profiles and the baselines on every session below a directory.
+pub fn scorecard(engine: &Engine, directory: &Path, ask: &Ask, said: &mut dyn FnMut(&str)) -> Result<Card> {
+    let mut card = Card::default();
+    let mut subjects = Vec::new();
+    for path in files(directory)? {
+        let name = path.strip_prefix(directory).unwrap_or(&path).display().to_string();
+        let subject = open::open_path(&path, None)
+            .ok()
+            .map(|it| subject(engine, name.replace('\\', "/"), it.session, ask));
+        match subject.filter(|it| it.tokens >= SMALL) {
+            Some(it) => subjects.push(it),
+            None => card.left_out += 1,
         }
-        card.sessions = subjects.iter().map(|it| (it.name.clone(), it.tokens)).collect();
-        let mut profiles = Vec::new();
-        for (name, _) in BUILT_IN {
-            profiles.push(profiles::built_in(name)?);
-        }
-        let planted: Vec<Subject> = (1..=8).map(|seed| self.planted(seed, ask)).collect();
-        for percent in PERCENTS {
-            for profile in &profiles {
-                said(&format!("{} at {percent} %", profile.name));
-                let ask = Ask { profile: profile.clone(), ..ask.clone() };
-                let row = |subjects: &[Subject]| Row {
-                    way: profile.name.clone(),
-                    percent,
-                    trials: subjects.iter().map(|it| self.trial(it, &ask, percent)).collect(),
-                };
-                card.rows.push(row(&subjects));
-                card.planted.push(row(&planted));
-            }
-            for baseline in Baseline::ALL {
-                said(&format!("{} at {percent} %", baseline.name()));
-                let row = |subjects: &[Subject]| Row {
-                    way: baseline.name().to_owned(),
-                    percent,
-                    trials: subjects.iter().map(|it| self.baseline(it, baseline, ask, percent)).collect(),
-                };
-                card.rows.push(row(&subjects));
-                card.planted.push(row(&planted));
-            }
-        }
-        for percent in PERCENTS {
-            for profile in &profiles {
-                said(&format!("{}, five times at {percent} %", profile.name));
-                let ask = Ask { profile: profile.clone(), ..ask.clone() };
-                let links = subjects.iter().filter_map(|it| self.chained(it, &ask, percent)).collect();
-                card.chains.push(Chain { way: profile.name.clone(), percent, links });
-            }
-        }
-        Ok(card)
     }
-
-    /// A session to try ways on.
-    pub fn subject(&self, name: impl Into<String>, session: Session, ask: &Ask) -> Subject {
-        let tokens = self.measure(&session, ask).tokens;
-        Subject { name: name.into(), tokens, session, known: Known::default() }
+    card.sessions = subjects.iter().map(|it| (it.name.clone(), it.tokens)).collect();
+    let mut profiles = Vec::new();
+    for (name, _) in BUILT_IN {
+        profiles.push(profiles::built_in(name)?);
     }
-
-    /// A made-up session of 40 turns with the facts that were planted in it.
-    pub fn planted(&self, seed: u64, ask: &Ask) -> Subject {
-        let it = synthetic::planted(seed, 40);
-        let known = Known { probes: OnceLock::from(it.probes), ..Known::default() };
-        Subject { known, ..self.subject(format!("planted {seed}"), session(it.history), ask) }
-    }
-
-    /// Compacts a session to a percentage of its tokens and scores the outcome.
-    pub fn trial(&self, subject: &Subject, ask: &Ask, percent: u64) -> Trial {
-        let ask = ask.with_budget(Amount::Share(percent as f64 / 100.0));
-        let budget = subject.tokens * percent / 100;
-        let measured = self.measure(&subject.session, &ask);
-        subject.known.read(measured.history, measured.history);
-        let start = Instant::now();
-        let plan = self.plan(&measured, &ask, None);
-        if !plan.act {
-            return Trial::refused(&subject.name, plan.reason.text, subject.tokens, budget);
-        }
-        let made = match self.make(&measured, &ask, plan, HANDLE, &subject.known) {
-            Ok(made) => made,
-            Err(it) => return Trial::refused(&subject.name, it.reason, subject.tokens, budget),
-        };
-        let millis = start.elapsed().as_secs_f64() * 1000.0;
-        let format = subject.session.format;
-        let (messages, _) = sessions::wire::messages_of(&made.outcome.history, Some(format), format.api());
-        let invalid = validate::check(format.api(), &messages).len();
-        let tokens = (subject.tokens, made.outcome.tokens);
-        Trial::new(&subject.name, &made.score, tokens, budget, invalid, millis)
-    }
-
-    /// The same by a baseline.
-    pub fn baseline(&self, subject: &Subject, way: Baseline, ask: &Ask, percent: u64) -> Trial {
-        let measured = self.measure(&subject.session, ask);
-        let budget = subject.tokens * percent / 100;
-        // Instructions in the system's role are overhead.
-        let count = |it: &Message| if plan::counts(it) { measured.counter.message(it) } else { 0 };
-        let start = Instant::now();
-        let after = way.compact(measured.history, budget, &count);
-        let millis = start.elapsed().as_secs_f64() * 1000.0;
-        let probes = subject.known.probes(measured.history);
-        let score = score::score_probes(measured.history, probes, &after, &|_| false, &count);
-        // As it is, unmended: our own writers would put calls and outputs right.
-        let invalid = usize::from(after.messages().first().is_some_and(|it| it.outputs().next().is_some()));
-        let tokens = (subject.tokens, score.tokens.after);
-        Trial::new(&subject.name, &score, tokens, budget, invalid, millis)
-    }
-
-    /// Five compactions in a row, each to `percent` of the whole session's tokens. Nothing if no fact of the first part
-    /// still holds at the end, or nothing was compacted.
-    pub fn chained(&self, subject: &Subject, ask: &Ask, percent: u64) -> Option<Link> {
-        let source = &subject.session.history;
-        let ask = ask.with_budget(Amount::Tokens(subject.tokens * percent / 100));
-        let cuts: Vec<usize> =
-            (0..=CYCLES).map(|it| source.cut_at_or_before(source.messages().len() * it / CYCLES)).collect();
-        let first: Vec<Probe> =
-            subject.known.probes(source).iter().filter(|it| it.message() < cuts[1]).cloned().collect();
-        let measured = self.measure(&subject.session, &ask);
-        let count = |it: &Message| measured.counter.message(it);
-        let mut messages: Vec<Message> = Vec::new();
-        let mut kept_first: Vec<Probe> = Vec::new();
-        let mut share = None;
-        for cycle in 0..CYCLES {
-            messages.extend(source.messages()[cuts[cycle]..cuts[cycle + 1]].iter().cloned());
-            let so_far = Session {
-                history: History::new(numbered(std::mem::take(&mut messages)), source.meta.clone()),
-                format: subject.session.format,
-                ..session(History::default())
+    let planted: Vec<Subject> = (1..=8).map(|seed| planted(engine, seed, ask)).collect();
+    for percent in PERCENTS {
+        for profile in &profiles {
+            said(&format!("{} at {percent} %", profile.name));
+            let ask = Ask { profile: profile.clone(), ..ask.clone() };
+            let row = |subjects: &[Subject]| Row {
+                way: profile.name.clone(),
+                percent,
+                trials: subjects.iter().map(|it| trial(engine, it, &ask, percent)).collect(),
             };
-            let measured = self.measure(&so_far, &ask);
-            let plan = self.plan(&measured, &ask, None);
-            let known = Known::default();
-            let made = plan.act.then(|| self.make(&measured, &ask, plan, HANDLE, &known).ok()).flatten();
-            messages = made.map_or_else(
-                || so_far.history.messages().to_vec(),
-                |it| it.outcome.history.messages().to_vec(),
-            );
-            if cycle == 0 {
-                let source = History::new(source.messages()[..cuts[1]].to_vec(), source.meta.clone());
-                let after = History::new(messages.clone(), source.meta.clone());
-                let score = score::score_probes(&source, &first, &after, &|_| false, &count);
-                let lost: Vec<&str> = score.lost.iter().map(|it| it.text.as_str()).collect();
-                kept_first = first.iter().filter(|it| !lost.contains(&it.text().as_str())).cloned().collect();
-                share = score.kept;
-            }
+            card.rows.push(row(&subjects));
+            card.planted.push(row(&planted));
         }
-        let after = History::new(messages, source.meta.clone());
-        let last = score::score_probes(source, &kept_first, &after, &|_| false, &count);
-        Some(Link { first: share?, left: last.kept? })
+        for way in Baseline::ALL {
+            said(&format!("{} at {percent} %", way.name()));
+            let row = |subjects: &[Subject]| Row {
+                way: way.name().to_owned(),
+                percent,
+                trials: subjects.iter().map(|it| baseline(engine, it, way, ask, percent)).collect(),
+            };
+            card.rows.push(row(&subjects));
+            card.planted.push(row(&planted));
+        }
     }
+    for percent in PERCENTS {
+        for profile in &profiles {
+            said(&format!("{}, five times at {percent} %", profile.name));
+            let ask = Ask { profile: profile.clone(), ..ask.clone() };
+            let links = subjects.iter().filter_map(|it| chained(engine, it, &ask, percent)).collect();
+            card.chains.push(Chain { way: profile.name.clone(), percent, links });
+        }
+    }
+    Ok(card)
+}
+
+/// A session to try ways on.
+pub fn subject(engine: &Engine, name: impl Into<String>, session: Session, ask: &Ask) -> Subject {
+    let tokens = measured::measure(engine, &session, ask).tokens;
+    Subject { name: name.into(), tokens, session, known: Known::default() }
+}
+
+/// A made-up session of 40 turns with the facts that were planted in it.
+pub fn planted(engine: &Engine, seed: u64, ask: &Ask) -> Subject {
+    let it = synthetic::planted(seed, 40);
+    let known = Known { probes: OnceLock::from(it.probes), ..Known::default() };
+    Subject { known, ..subject(engine, format!("planted {seed}"), session(it.history), ask) }
+}
+
+/// Compacts a session to a percentage of its tokens and scores the outcome.
+pub fn trial(engine: &Engine, subject: &Subject, ask: &Ask, percent: u64) -> Trial {
+    let ask = ask.with_budget(Amount::Share(percent as f64 / 100.0));
+    let budget = subject.tokens * percent / 100;
+    let measured = measured::measure(engine, &subject.session, &ask);
+    subject.known.read(measured.history, measured.history);
+    let start = Instant::now();
+    let plan = make::plan_for(engine, &measured, &ask, None);
+    if !plan.act {
+        return Trial::refused(&subject.name, plan.reason.text, subject.tokens, budget);
+    }
+    let made = match make::make(engine, &measured, &ask, plan, HANDLE, &subject.known) {
+        Ok(made) => made,
+        Err(it) => return Trial::refused(&subject.name, it.reason, subject.tokens, budget),
+    };
+    let millis = start.elapsed().as_secs_f64() * 1000.0;
+    let format = subject.session.format;
+    let (messages, _) = sessions::wire::messages_of(&made.outcome.history, Some(format), format.api());
+    let invalid = validate::check(format.api(), &messages).len();
+    let tokens = (subject.tokens, made.outcome.tokens);
+    Trial::new(&subject.name, &made.score, tokens, budget, invalid, millis)
+}
+
+/// The same by a baseline.
+pub fn baseline(engine: &Engine, subject: &Subject, way: Baseline, ask: &Ask, percent: u64) -> Trial {
+    let measured = measured::measure(engine, &subject.session, ask);
+    let budget = subject.tokens * percent / 100;
+    // Instructions in the system's role are overhead.
+    let count = |it: &Message| if plan::counts(it) { measured.counter.message(it) } else { 0 };
+    let start = Instant::now();
+    let after = way.compact(measured.history, budget, &count);
+    let millis = start.elapsed().as_secs_f64() * 1000.0;
+    let probes = subject.known.probes(measured.history);
+    let score = score::score_probes(measured.history, probes, &after, &|_| false, &count);
+    // As it is, unmended: our own writers would put calls and outputs right.
+    let invalid = usize::from(after.messages().first().is_some_and(|it| it.outputs().next().is_some()));
+    let tokens = (subject.tokens, score.tokens.after);
+    Trial::new(&subject.name, &score, tokens, budget, invalid, millis)
+}
+
+/// Five compactions in a row, each to `percent` of the whole session's tokens. Nothing if no fact of the first part
+/// still holds at the end, or nothing was compacted.
+pub fn chained(engine: &Engine, subject: &Subject, ask: &Ask, percent: u64) -> Option<Link> {
+    let source = &subject.session.history;
+    let ask = ask.with_budget(Amount::Tokens(subject.tokens * percent / 100));
+    let cuts: Vec<usize> =
+        (0..=CYCLES).map(|it| source.cut_at_or_before(source.messages().len() * it / CYCLES)).collect();
+    let first: Vec<Probe> =
+        subject.known.probes(source).iter().filter(|it| it.message() < cuts[1]).cloned().collect();
+    let measured = measured::measure(engine, &subject.session, &ask);
+    let count = |it: &Message| measured.counter.message(it);
+    let mut messages: Vec<Message> = Vec::new();
+    let mut kept_first: Vec<Probe> = Vec::new();
+    let mut share = None;
+    for cycle in 0..CYCLES {
+        messages.extend(source.messages()[cuts[cycle]..cuts[cycle + 1]].iter().cloned());
+        let so_far = Session {
+            history: History::new(numbered(std::mem::take(&mut messages)), source.meta.clone()),
+            format: subject.session.format,
+            ..session(History::default())
+        };
+        let measured = measured::measure(engine, &so_far, &ask);
+        let plan = make::plan_for(engine, &measured, &ask, None);
+        let known = Known::default();
+        let made = plan.act.then(|| make::make(engine, &measured, &ask, plan, HANDLE, &known).ok()).flatten();
+        messages = made
+            .map_or_else(|| so_far.history.messages().to_vec(), |it| it.outcome.history.messages().to_vec());
+        if cycle == 0 {
+            let source = History::new(source.messages()[..cuts[1]].to_vec(), source.meta.clone());
+            let after = History::new(messages.clone(), source.meta.clone());
+            let score = score::score_probes(&source, &first, &after, &|_| false, &count);
+            let lost: Vec<&str> = score.lost.iter().map(|it| it.text.as_str()).collect();
+            kept_first = first.iter().filter(|it| !lost.contains(&it.text().as_str())).cloned().collect();
+            share = score.kept;
+        }
+    }
+    let after = History::new(messages, source.meta.clone());
+    let last = score::score_probes(source, &kept_first, &after, &|_| false, &count);
+    Some(Link { first: share?, left: last.kept? })
 }
 
 /// A history without a file.

@@ -8,7 +8,10 @@ use std::time::Duration;
 use super::install::{Mark, agent_of};
 use super::make::header;
 use super::marks::compacted_mark;
-use super::{Amount, Ask, CompactOptions, Counting, Engine, Event, Measured, Opened};
+use super::measured::Measured;
+use super::{
+    Amount, Ask, CompactOptions, Counting, Engine, Event, Opened, archive, events, make, measured, memories,
+};
 use crate::store::{Applied, Digest};
 use compaction::plan::{self, Cause, Plan};
 use compaction::profile::{Keep, Pass, Profile};
@@ -59,177 +62,176 @@ impl Seated {
     }
 }
 
-impl Engine {
-    /// Compacts what a running agent is about to replace. `original` is archived in the place of `opened`, where the
-    /// agent's own file holds more than what it handed over.
-    ///
-    /// The user's own commands run before and after, as for any compaction that writes something.
-    ///
-    /// # Errors
-    /// Where nothing was said, the user's command refused, or the original cannot be archived: the agent's own compaction
-    /// should go on.
-    pub fn seat(&self, opened: Opened, original: Option<&Opened>, ask: &SeatAsk) -> Result<Seated> {
-        let history = without_request(opened.session.history);
-        let unchanged = nothing_new(&history);
-        let history = numbered(history);
-        let opened = Opened { session: Session { history, ..opened.session }, ..opened };
-        let history = &opened.session.history;
-        let original = original.unwrap_or(&opened);
-        if !history.messages().iter().any(|it| it.kind == Why::Said) {
-            return Err(Error::new(
-                Kind::Refused,
-                "the agent asks to compact a conversation in which nothing was said",
-            ));
-        }
-        if !self.store.keeps() {
-            return Err(Error::new(Kind::Refused, "nothing is archived (persistence = \"none\")"));
-        }
-        let options = CompactOptions {
-            trigger: Some(ask.cause),
-            focus: ask.focus.clone(),
-            pin: self.pins(history, &[])?,
-            ..CompactOptions::default()
-        };
-        let counting = Counting { window: ask.window, ..Counting::default() };
-        let profile = self.config.profile(&self.config.profile)?;
-        let mut ask = Ask { counting, options, ..Ask::new(profile) };
-        let (tokens, window) = {
-            let measured = self.measure_history(history, &ask, None);
-            (measured.tokens, measured.limits.window)
-        };
-        if unchanged {
-            return Ok(Seated {
-                history: history.clone(),
-                handle: None,
-                tokens_before: tokens,
-                tokens_after: tokens,
-            });
-        }
-        ask.profile = within_window(ask.profile, window, tokens);
-        let ask = ask;
-        let measured = self.measure_history(history, &ask, None);
-        let started = self.started(&opened, &ask, &measured);
-        self.tell(&started);
-        self.before(&started, HOOK_LIMIT).map_err(|why| Error::new(Kind::Refused, why))?;
-        let made = self.seat_made(original, &measured, &ask);
-        let ended = match &made {
-            Ok(made) => Event::Compacted {
-                tokens_before: made.tokens_before,
-                tokens_after: made.tokens_after,
-                handle: made.handle.clone(),
-                output: None,
-                notice: String::new(),
-            },
-            Err(error) => Event::Failed { reason_code: "failed".to_owned(), reason: error.to_string() },
-        };
-        self.tell(&ended);
-        if let Some(why) = self.after(&ended, HOOK_LIMIT) {
-            tracing::warn!("{why}");
-        }
-        made
+/// Compacts what a running agent is about to replace. `original` is archived in the place of `opened`, where the
+/// agent's own file holds more than what it handed over.
+///
+/// The user's own commands run before and after, as for any compaction that writes something.
+///
+/// # Errors
+/// Where nothing was said, the user's command refused, or the original cannot be archived: the agent's own compaction
+/// should go on.
+pub fn seat(engine: &Engine, opened: Opened, original: Option<&Opened>, ask: &SeatAsk) -> Result<Seated> {
+    let history = without_request(opened.session.history);
+    let unchanged = nothing_new(&history);
+    let history = numbered(history);
+    let opened = Opened { session: Session { history, ..opened.session }, ..opened };
+    let history = &opened.session.history;
+    let original = original.unwrap_or(&opened);
+    if !history.messages().iter().any(|it| it.kind == Why::Said) {
+        return Err(Error::new(
+            Kind::Refused,
+            "the agent asks to compact a conversation in which nothing was said",
+        ));
     }
-
-    /// The new history, archived and noted.
-    fn seat_made(&self, original: &Opened, measured: &Measured<'_>, ask: &Ask) -> Result<Seated> {
-        let history = measured.history;
-        let handle = self.session_handle(original)?;
-        let plan = self.plan(measured, ask, None);
-        tracing::info!(
-            "{} messages, {} tokens; {}",
-            history.messages().len(),
-            measured.tokens,
-            plan.reason.text
-        );
-        let (plan, after, tokens_after) = self.seated(measured, ask, plan, &handle);
-        let after = with_undo(after, &handle);
-        let summary = after.messages().iter().find(|it| it.kind == Why::Summary).map(Message::plain);
-        let archived = self.archive_of(original, history, &plan, ask, tokens_after, summary.as_deref())?;
-        self.note_seat(original, &archived.compaction)?;
-        Ok(Seated { history: after, handle: Some(handle), tokens_before: measured.tokens, tokens_after })
+    if !engine.store.keeps() {
+        return Err(Error::new(Kind::Refused, "nothing is archived (persistence = \"none\")"));
     }
-
-    /// The new history: by the profile, or by it within three quarters of what there is, or as plainly as can be.
-    fn seated(&self, measured: &Measured<'_>, ask: &Ask, plan: Plan, handle: &str) -> (Plan, History, u64) {
-        if measured.tokens <= SMALL {
-            return self.small(measured, ask, handle);
-        }
-        let less = ask.with_budget(Amount::Tokens(measured.tokens * 3 / 4));
-        let second = self.plan(measured, &less, None);
-        for (plan, ask) in [(plan, ask), (second, &less)].into_iter().filter(|it| it.0.act) {
-            if let Ok(made) = self.make(measured, ask, plan, handle, &super::Known::default())
-                && summarized(&made.outcome.history)
-            {
-                return (made.plan, made.outcome.history, made.outcome.tokens);
-            }
-        }
-        self.small(measured, ask, handle)
+    let options = CompactOptions {
+        trigger: Some(ask.cause),
+        focus: ask.focus.clone(),
+        pin: memories::pins(engine, history, &[])?,
+        ..CompactOptions::default()
+    };
+    let counting = Counting { window: ask.window, ..Counting::default() };
+    let profile = engine.config.profile(&engine.config.profile)?;
+    let mut ask = Ask { counting, options, ..Ask::new(profile) };
+    let (tokens, window) = {
+        let measured = measured::measure_history(engine, history, &ask, None);
+        (measured.tokens, measured.limits.window)
+    };
+    if unchanged {
+        return Ok(Seated {
+            history: history.clone(),
+            handle: None,
+            tokens_before: tokens,
+            tokens_after: tokens,
+        });
     }
-
-    /// A context that no plan makes smaller: the summary's first line, what goes in it if anything goes, and the newest
-    /// units word for word.
-    fn small(&self, measured: &Measured<'_>, ask: &Ask, handle: &str) -> (Plan, History, u64) {
-        let history = measured.history;
-        let messages = history.messages();
-        let size = |it: &Message| measured.counter.message(it);
-        let (mut tail, mut left) = (messages.len(), (measured.tokens * 3 / 4).clamp(SMALL_END, SMALL));
-        for unit in history.units().iter().rev() {
-            let tokens: u64 = messages[unit.clone()].iter().map(size).sum();
-            if tokens > left || messages[unit.clone()].iter().any(|it| it.kind == Why::Summary) {
-                break;
-            }
-            (tail, left) = (unit.start, left - tokens);
-        }
-        let mut plan = self.plan(measured, ask, None);
-        (plan.ops, plan.act, plan.split) = (Vec::new(), true, Some(tail));
-        plan.need = ask
-            .profile
-            .passes
-            .iter()
-            .position(|it| matches!(it, Pass::Summarize(_)))
-            .map(|pass| plan::Need { from: 0, to: tail, budget: SMALL, shown_from: 0, pass });
-        let after = messages[tail..].iter().map(size).sum::<u64>();
-        let first = header(measured.tokens, after, 1.0, history, handle, plan::end_mark(&messages[tail..]));
-        let (before, text, behind) = match ask.profile.summarize() {
-            Some(step) => {
-                let known = super::Known::default();
-                let ledger = known.read(history, history);
-                let text = self.summary(measured, ask, step, ledger, &plan, Some(&first));
-                (step.before.replace("{user-messages}", ""), text, step.after.as_str())
-            }
-            None => (String::new(), first.clone(), ""),
-        };
-        let text = if text.is_empty() { first } else { text };
-        let summary = Message::text(Role::User, Why::Summary, format!("{before}{text}{behind}"));
-        let tokens = after + size(&summary);
-        let new = std::iter::once(summary).chain(messages[tail..].iter().cloned()).collect();
-        (plan, History::new(new, history.meta.clone()), tokens)
+    ask.profile = within_window(ask.profile, window, tokens);
+    let ask = ask;
+    let measured = measured::measure_history(engine, history, &ask, None);
+    let started = events::started(&opened, &ask, &measured);
+    events::tell(engine, &started);
+    events::before(engine, &started, HOOK_LIMIT).map_err(|why| Error::new(Kind::Refused, why))?;
+    let made = seat_made(engine, original, &measured, &ask);
+    let ended = match &made {
+        Ok(made) => Event::Compacted {
+            tokens_before: made.tokens_before,
+            tokens_after: made.tokens_after,
+            handle: made.handle.clone(),
+            output: None,
+            notice: String::new(),
+        },
+        Err(error) => Event::Failed { reason_code: "failed".to_owned(), reason: error.to_string() },
+    };
+    events::tell(engine, &ended);
+    if let Some(why) = events::after(engine, &ended, HOOK_LIMIT) {
+        tracing::warn!("{why}");
     }
+    made
+}
 
-    /// Notes that the agent writes our answer into its session, so that it can be undone.
-    fn note_seat(&self, original: &Opened, compaction: &str) -> Result<()> {
-        let history = &original.session.history;
-        let Some(path) = original.path.as_deref().filter(|_| agent_of(original.session.format).is_ok())
-        else {
-            return Ok(());
-        };
-        let scope = self.scope(history);
-        let mark = Mark {
-            len: original.source.len(),
-            digest: Digest::of(&original.source.bytes(0..original.source.len())?).to_string(),
-            messages: history.messages().len(),
-            ..Mark::default()
-        };
-        let applied = Applied {
-            path: Some(path.display().to_string()),
-            session: history.meta.session.as_deref().map(str::to_owned),
-            mode: MODE.to_owned(),
-            fingerprint: history::json::compact(&mark),
-        };
-        self.store.finish(&scope, compaction, &applied)?;
-        match history.meta.session.as_deref() {
-            Some(id) => self.store.mark(&scope, &compacted_mark(id), compaction, self.now),
-            None => Ok(()),
+/// The new history, archived and noted.
+fn seat_made(engine: &Engine, original: &Opened, measured: &Measured<'_>, ask: &Ask) -> Result<Seated> {
+    let history = measured.history;
+    let handle = archive::session_handle(engine, original)?;
+    let plan = make::plan_for(engine, measured, ask, None);
+    tracing::info!("{} messages, {} tokens; {}", history.messages().len(), measured.tokens, plan.reason.text);
+    let (plan, after, tokens_after) = seated(engine, measured, ask, plan, &handle);
+    let after = with_undo(after, &handle);
+    let summary = after.messages().iter().find(|it| it.kind == Why::Summary).map(Message::plain);
+    let archived =
+        archive::archive_of(engine, original, history, &plan, ask, tokens_after, summary.as_deref())?;
+    note_seat(engine, original, &archived.compaction)?;
+    Ok(Seated { history: after, handle: Some(handle), tokens_before: measured.tokens, tokens_after })
+}
+
+/// The new history: by the profile, or by it within three quarters of what there is, or as plainly as can be.
+fn seated(
+    engine: &Engine,
+    measured: &Measured<'_>,
+    ask: &Ask,
+    plan: Plan,
+    handle: &str,
+) -> (Plan, History, u64) {
+    if measured.tokens <= SMALL {
+        return small(engine, measured, ask, handle);
+    }
+    let less = ask.with_budget(Amount::Tokens(measured.tokens * 3 / 4));
+    let second = make::plan_for(engine, measured, &less, None);
+    for (plan, ask) in [(plan, ask), (second, &less)].into_iter().filter(|it| it.0.act) {
+        if let Ok(made) = make::make(engine, measured, ask, plan, handle, &super::Known::default())
+            && summarized(&made.outcome.history)
+        {
+            return (made.plan, made.outcome.history, made.outcome.tokens);
         }
+    }
+    small(engine, measured, ask, handle)
+}
+
+/// A context that no plan makes smaller: the summary's first line, what goes in it if anything goes, and the newest
+/// units word for word.
+fn small(engine: &Engine, measured: &Measured<'_>, ask: &Ask, handle: &str) -> (Plan, History, u64) {
+    let history = measured.history;
+    let messages = history.messages();
+    let size = |it: &Message| measured.counter.message(it);
+    let (mut tail, mut left) = (messages.len(), (measured.tokens * 3 / 4).clamp(SMALL_END, SMALL));
+    for unit in history.units().iter().rev() {
+        let tokens: u64 = messages[unit.clone()].iter().map(size).sum();
+        if tokens > left || messages[unit.clone()].iter().any(|it| it.kind == Why::Summary) {
+            break;
+        }
+        (tail, left) = (unit.start, left - tokens);
+    }
+    let mut plan = make::plan_for(engine, measured, ask, None);
+    (plan.ops, plan.act, plan.split) = (Vec::new(), true, Some(tail));
+    plan.need = ask
+        .profile
+        .passes
+        .iter()
+        .position(|it| matches!(it, Pass::Summarize(_)))
+        .map(|pass| plan::Need { from: 0, to: tail, budget: SMALL, shown_from: 0, pass });
+    let after = messages[tail..].iter().map(size).sum::<u64>();
+    let first = header(measured.tokens, after, 1.0, history, handle, plan::end_mark(&messages[tail..]));
+    let (before, text, behind) = match ask.profile.summarize() {
+        Some(step) => {
+            let known = super::Known::default();
+            let ledger = known.read(history, history);
+            let text = make::summary(engine, measured, ask, step, ledger, &plan, Some(&first));
+            (step.before.replace("{user-messages}", ""), text, step.after.as_str())
+        }
+        None => (String::new(), first.clone(), ""),
+    };
+    let text = if text.is_empty() { first } else { text };
+    let summary = Message::text(Role::User, Why::Summary, format!("{before}{text}{behind}"));
+    let tokens = after + size(&summary);
+    let new = std::iter::once(summary).chain(messages[tail..].iter().cloned()).collect();
+    (plan, History::new(new, history.meta.clone()), tokens)
+}
+
+/// Notes that the agent writes our answer into its session, so that it can be undone.
+fn note_seat(engine: &Engine, original: &Opened, compaction: &str) -> Result<()> {
+    let history = &original.session.history;
+    let Some(path) = original.path.as_deref().filter(|_| agent_of(original.session.format).is_ok()) else {
+        return Ok(());
+    };
+    let scope = engine.scope(history);
+    let mark = Mark {
+        len: original.source.len(),
+        digest: Digest::of(&original.source.bytes(0..original.source.len())?).to_string(),
+        messages: history.messages().len(),
+        ..Mark::default()
+    };
+    let applied = Applied {
+        path: Some(path.display().to_string()),
+        session: history.meta.session.as_deref().map(str::to_owned),
+        mode: MODE.to_owned(),
+        fingerprint: history::json::compact(&mark),
+    };
+    engine.store.finish(&scope, compaction, &applied)?;
+    match history.meta.session.as_deref() {
+        Some(id) => engine.store.mark(&scope, &compacted_mark(id), compaction, engine.now),
+        None => Ok(()),
     }
 }
 

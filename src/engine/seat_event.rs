@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::{Engine, Opened, SeatAsk, SessionRef};
-use crate::agents::seat::{self, Around, Conversation, Seat};
+use super::{Engine, Opened, SeatAsk, SessionRef, archive, caller, open, seat};
+use crate::agents::seat::{Around, Conversation, Given, Opened as Handed, Seat};
 use history::error::Result;
 use history::verbatim::Prompts;
 
@@ -19,45 +19,41 @@ pub struct SeatAnswer {
     pub handle: Option<String>,
 }
 
-impl Engine {
-    /// Answers an agent that compacts. Nothing if it did not ask for it.
-    pub fn seat_event(&self, client: &dyn Seat, event: &Value) -> Result<Option<SeatAnswer>> {
-        let config = &self.config;
-        let around = Around {
-            env: &config.agents,
-            project: &self.project().project,
-            setting: &|from| config.agent_setting(from),
-            window: &|model| {
-                config.windows.get(model).copied().or(tokens::window(model).map(|it| it.context))
-            },
-            caller: &|| self.noted_caller(client.name()),
-        };
-        let Some(asked) = client.asked(event, &around)? else { return Ok(None) };
-        let ask = SeatAsk { cause: asked.cause, focus: asked.focus, window: asked.window };
-        let (opened, original) = match asked.conversation {
-            Conversation::Session(format, id) => {
-                (self.open(&SessionRef::Named(id), Some(format), Some(format.name()))?, None)
+/// Answers an agent that compacts. Nothing if it did not ask for it.
+pub fn seat_event(engine: &Engine, client: &dyn Seat, event: &Value) -> Result<Option<SeatAnswer>> {
+    let config = &engine.config;
+    let around = Around {
+        env: &config.agents,
+        project: &engine.project().project,
+        setting: &|from| config.agent_setting(from),
+        window: &|model| config.windows.get(model).copied().or(tokens::window(model).map(|it| it.context)),
+        caller: &|| caller::noted(engine, client.name()),
+    };
+    let Some(asked) = client.asked(event, &around)? else { return Ok(None) };
+    let ask = SeatAsk { cause: asked.cause, focus: asked.focus, window: asked.window };
+    let (opened, original) = match asked.conversation {
+        Conversation::Session(format, id) => {
+            (open::open(engine, &SessionRef::Named(id), Some(format), Some(format.name()))?, None)
+        }
+        Conversation::Given(given) => {
+            let Given { now, original, archive } = *given;
+            let now = Opened::from(now);
+            if archive {
+                archive::keep(engine, &now)?;
             }
-            Conversation::Given(given) => {
-                let seat::Given { now, original, archive } = *given;
-                let now = Opened::from(now);
-                if archive {
-                    self.keep(&now)?;
-                }
-                (now, original.map(Opened::from))
-            }
-        };
-        let session =
-            original.as_ref().unwrap_or(&opened).session.history.meta.session.as_deref().map(str::to_owned);
-        let seated = self.seat(opened, original.as_ref(), &ask)?;
-        let reply = client.reply(seated.history.messages(), &|| seated.one_text(Prompts::Dropped));
-        let tokens = (seated.tokens_before, seated.tokens_after);
-        Ok(Some(SeatAnswer { reply, session, tokens, handle: seated.handle }))
-    }
+            (now, original.map(Opened::from))
+        }
+    };
+    let session =
+        original.as_ref().unwrap_or(&opened).session.history.meta.session.as_deref().map(str::to_owned);
+    let seated = seat::seat(engine, opened, original.as_ref(), &ask)?;
+    let reply = client.reply(seated.history.messages(), &|| seated.one_text(Prompts::Dropped));
+    let tokens = (seated.tokens_before, seated.tokens_after);
+    Ok(Some(SeatAnswer { reply, session, tokens, handle: seated.handle }))
 }
 
-impl From<seat::Opened> for Opened {
-    fn from(it: seat::Opened) -> Self {
+impl From<Handed> for Opened {
+    fn from(it: Handed) -> Self {
         Self { source: it.source, session: it.session, path: it.path, cwd: None, live: false }
     }
 }

@@ -1,7 +1,7 @@
 //! Compaction of the items or messages of a request, as a gateway sees them pass.
 
 use super::open::{open_path, read};
-use super::{Engine, Opened, SeatAsk};
+use super::{Engine, Opened, SeatAsk, seat};
 use crate::agents::{self, gateway};
 use compaction::plan::Cause;
 use history::error::{Error, Kind, Result};
@@ -34,51 +34,49 @@ pub struct ItemsDone {
     pub handle: Option<String>,
 }
 
-impl Engine {
-    /// Compacts items into one text. Archived is the client's own file where it is known, else what came.
-    ///
-    /// # Errors
-    /// As [`Engine::seat`], and [`Kind::Input`] for what are no items.
-    pub fn seat_items(&self, ask: ItemsAsk) -> Result<ItemsDone> {
-        let source = Memory::new("request", ask.items);
-        let mut opened = read(Box::new(source), Some(ask.format), None)?;
-        let rollout = ask.thread.as_deref().and_then(|it| self.rollout(it));
-        let meta = match &rollout {
-            Some(it) => Meta { agent: None, ..it.session.history.meta.clone() },
-            None => Meta::default(),
-        };
-        let model = ask.model.map(Into::into).or(meta.model.clone());
-        let mut messages = std::mem::take(&mut opened.session.history).into_messages();
-        for it in &mut messages {
-            told_apart(it);
-        }
-        opened.session.history = History::new(messages, Meta { model, ..meta });
-        // The client does not say whether the user or the limit asked.
-        let seated =
-            self.seat(opened, rollout.as_ref(), &SeatAsk { cause: Cause::Auto, ..SeatAsk::default() })?;
-        let text = seated.one_text(ask.prompts);
-        if text.is_empty() {
-            return Err(Error::new(Kind::Rejected, "expected a summary, found none"));
-        }
-        let messages = match ask.format == Format::OPENAI_RESPONSES {
-            true => None,
-            false => Some(valid_messages(&seated.history, ask.format)?),
-        };
-        Ok(ItemsDone {
-            text,
-            messages,
-            tokens: (seated.tokens_before, seated.tokens_after),
-            handle: seated.handle,
-        })
+/// Compacts items into one text. Archived is the client's own file where it is known, else what came.
+///
+/// # Errors
+/// As [`Engine::seat`], and [`Kind::Input`] for what are no items.
+pub fn seat_items(engine: &Engine, ask: ItemsAsk) -> Result<ItemsDone> {
+    let source = Memory::new("request", ask.items);
+    let mut opened = read(Box::new(source), Some(ask.format), None)?;
+    let rollout = ask.thread.as_deref().and_then(|it| rollout(engine, it));
+    let meta = match &rollout {
+        Some(it) => Meta { agent: None, ..it.session.history.meta.clone() },
+        None => Meta::default(),
+    };
+    let model = ask.model.map(Into::into).or(meta.model.clone());
+    let mut messages = std::mem::take(&mut opened.session.history).into_messages();
+    for it in &mut messages {
+        told_apart(it);
     }
+    opened.session.history = History::new(messages, Meta { model, ..meta });
+    // The client does not say whether the user or the limit asked.
+    let seated =
+        seat::seat(engine, opened, rollout.as_ref(), &SeatAsk { cause: Cause::Auto, ..SeatAsk::default() })?;
+    let text = seated.one_text(ask.prompts);
+    if text.is_empty() {
+        return Err(Error::new(Kind::Rejected, "expected a summary, found none"));
+    }
+    let messages = match ask.format == Format::OPENAI_RESPONSES {
+        true => None,
+        false => Some(valid_messages(&seated.history, ask.format)?),
+    };
+    Ok(ItemsDone {
+        text,
+        messages,
+        tokens: (seated.tokens_before, seated.tokens_after),
+        handle: seated.handle,
+    })
+}
 
-    /// The file of a thread on this machine, if there is exactly one.
-    fn rollout(&self, thread: &str) -> Option<Opened> {
-        let mut found = agents::find(&self.config.agents, thread);
-        found.retain(|it| it.agent == gateway::AGENT && it.id == thread);
-        let [one] = found.as_slice() else { return None };
-        open_path(&one.path, Some(gateway::AGENT.format())).ok()
-    }
+/// The file of a thread on this machine, if there is exactly one.
+fn rollout(engine: &Engine, thread: &str) -> Option<Opened> {
+    let mut found = agents::find(&engine.config.agents, thread);
+    found.retain(|it| it.agent == gateway::AGENT && it.id == thread);
+    let [one] = found.as_slice() else { return None };
+    open_path(&one.path, Some(gateway::AGENT.format())).ok()
 }
 
 /// The history as messages of an API that would accept them.

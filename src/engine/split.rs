@@ -1,93 +1,89 @@
 //! Where a profile would cut.
 
-use super::{Ask, Engine, Opened, session_info};
+use super::{Ask, Engine, Opened, measured, request, session_info};
 use crate::answers::{Alternative, CONTRACT, RangeInfo, Side, SplitAnswer};
 use compaction::plan::{self, Item, Op};
 use history::error::Result;
 
-impl Engine {
-    /// Where `ask.profile` would cut, why, and where else it could be cut.
-    pub fn split(&self, opened: &Opened, ask: &Ask) -> Result<SplitAnswer> {
-        let measured = self.measure(&opened.session, ask);
-        let messages = measured.history.messages();
-        let sizes: Vec<u64> = messages
-            .iter()
-            .map(|it| if plan::counts(it) { measured.counter.message(it) } else { 0 })
-            .collect();
-        let found = self.with_request(&measured, ask, false, None, |request| {
-            plan::find_split(
-                measured.history,
-                &measured.counter,
-                request,
-                &self.moment(measured.history, ask),
-            )
-        });
-        let mut kept = vec![!found.plan.act; messages.len()];
-        for item in &found.plan.layout {
-            if let Item::Old(index) = item {
-                kept[*index] = true;
-            }
+/// Where `ask.profile` would cut, why, and where else it could be cut.
+pub fn split(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<SplitAnswer> {
+    let measured = measured::measure(engine, &opened.session, ask);
+    let messages = measured.history.messages();
+    let sizes: Vec<u64> =
+        messages.iter().map(|it| if plan::counts(it) { measured.counter.message(it) } else { 0 }).collect();
+    let found = request::with_request(engine, &measured, ask, false, None, |request| {
+        plan::find_split(
+            measured.history,
+            &measured.counter,
+            request,
+            &request::moment(engine, measured.history, ask),
+        )
+    });
+    let mut kept = vec![!found.plan.act; messages.len()];
+    for item in &found.plan.layout {
+        if let Item::Old(index) = item {
+            kept[*index] = true;
         }
-        let summarized = found.plan.ops.iter().find_map(|op| match op {
-            Op::Summarize { from, to, .. } => Some(*from..*to),
-            Op::Clear(_)
-            | Op::Shorten(_)
-            | Op::Drop { .. }
-            | Op::Collapse { .. }
-            | Op::Skip { .. }
-            | Op::Move { .. } => None,
-        });
-        let fate = |index: usize| {
-            if kept[index] {
-                "kept"
-            } else if summarized.as_ref().is_some_and(|it| it.contains(&index)) {
-                "summarized"
-            } else {
-                "dropped"
-            }
-        };
-        let mut ranges: Vec<RangeInfo> = Vec::new();
-        for index in 0..messages.len() {
-            match ranges.last_mut() {
-                Some(last) if last.fate == fate(index) => last.to = index + 1,
-                _ => ranges.push(RangeInfo { from: index, to: index + 1, fate: fate(index).to_owned() }),
-            }
-        }
-        let side = |which: bool| Side {
-            messages: kept.iter().filter(|it| **it == which).count(),
-            tokens: kept.iter().zip(&sizes).filter(|(it, _)| **it == which).map(|(_, size)| size).sum(),
-        };
-        let alternative = |split: &usize| Alternative {
-            split: *split,
-            compacted_tokens: sizes[..*split].iter().sum(),
-            what: messages.get(*split).map(|it| super::estimate::words(&it.plain(), 60)).unwrap_or_default(),
-        };
-        let why = found.plan.ops.iter().find_map(|op| match op {
-            Op::Summarize { why, .. } => Some(why.clone()),
-            Op::Clear(_)
-            | Op::Shorten(_)
-            | Op::Drop { .. }
-            | Op::Collapse { .. }
-            | Op::Skip { .. }
-            | Op::Move { .. } => None,
-        });
-        Ok(SplitAnswer {
-            contract: CONTRACT,
-            session: session_info(opened),
-            profile: ask.profile.name.clone(),
-            split: found.split,
-            split_id: found
-                .split
-                .and_then(|it| messages.get(it))
-                .and_then(|it| it.id.as_deref())
-                .map(str::to_owned),
-            compacted: side(false),
-            kept: side(true),
-            ranges,
-            boundary: found.boundary.to_owned(),
-            reason_code: found.plan.reason.code.to_owned(),
-            reason: why.unwrap_or(found.plan.reason.text),
-            alternatives: found.alternatives.iter().map(alternative).collect(),
-        })
     }
+    let summarized = found.plan.ops.iter().find_map(|op| match op {
+        Op::Summarize { from, to, .. } => Some(*from..*to),
+        Op::Clear(_)
+        | Op::Shorten(_)
+        | Op::Drop { .. }
+        | Op::Collapse { .. }
+        | Op::Skip { .. }
+        | Op::Move { .. } => None,
+    });
+    let fate = |index: usize| {
+        if kept[index] {
+            "kept"
+        } else if summarized.as_ref().is_some_and(|it| it.contains(&index)) {
+            "summarized"
+        } else {
+            "dropped"
+        }
+    };
+    let mut ranges: Vec<RangeInfo> = Vec::new();
+    for index in 0..messages.len() {
+        match ranges.last_mut() {
+            Some(last) if last.fate == fate(index) => last.to = index + 1,
+            _ => ranges.push(RangeInfo { from: index, to: index + 1, fate: fate(index).to_owned() }),
+        }
+    }
+    let side = |which: bool| Side {
+        messages: kept.iter().filter(|it| **it == which).count(),
+        tokens: kept.iter().zip(&sizes).filter(|(it, _)| **it == which).map(|(_, size)| size).sum(),
+    };
+    let alternative = |split: &usize| Alternative {
+        split: *split,
+        compacted_tokens: sizes[..*split].iter().sum(),
+        what: messages.get(*split).map(|it| super::estimate::words(&it.plain(), 60)).unwrap_or_default(),
+    };
+    let why = found.plan.ops.iter().find_map(|op| match op {
+        Op::Summarize { why, .. } => Some(why.clone()),
+        Op::Clear(_)
+        | Op::Shorten(_)
+        | Op::Drop { .. }
+        | Op::Collapse { .. }
+        | Op::Skip { .. }
+        | Op::Move { .. } => None,
+    });
+    Ok(SplitAnswer {
+        contract: CONTRACT,
+        session: session_info(opened),
+        profile: ask.profile.name.clone(),
+        split: found.split,
+        split_id: found
+            .split
+            .and_then(|it| messages.get(it))
+            .and_then(|it| it.id.as_deref())
+            .map(str::to_owned),
+        compacted: side(false),
+        kept: side(true),
+        ranges,
+        boundary: found.boundary.to_owned(),
+        reason_code: found.plan.reason.code.to_owned(),
+        reason: why.unwrap_or(found.plan.reason.text),
+        alternatives: found.alternatives.iter().map(alternative).collect(),
+    })
 }

@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-use super::compacted::{Compacted, Question, Summarizer};
+use super::compacted::{Question, Summarizer};
 use super::cost::{affordable, failures, told};
-use super::{Ask, Edit, Engine, Event, Known, Measured, Opened, SessionRef, To};
+use super::measured::Measured;
+use super::{Ask, Edit, Engine, Event, Known, Opened, archive, cost, events, make, memories};
 use crate::answers::{CostInfo, Next, UsageInfo};
 use crate::config::Choice;
 use crate::llm::run::{self, Progress, Sampling, Watch};
 use crate::profiles;
-use crate::store::Scope;
-use compaction::plan::{self, Plan};
+use compaction::plan::Plan;
 use compaction::profile::{Shape, Summarize, TooLong};
 use compaction::summary::model::{Endpoint, Reply};
 use compaction::summary::prompt::Own;
@@ -21,7 +21,6 @@ use compaction::summary::render;
 use compaction::summary::talk::{self, Bounds, GaveUp, Material, RUNGS, Rung, Step, Talk};
 use history::Text;
 use history::error::{Error, Kind, Result};
-use sessions::Format;
 
 /// What came of asking for a summary.
 pub(super) enum Drafted {
@@ -40,8 +39,8 @@ pub(super) enum Drafted {
 
 /// The answer of the calling agent's model, and what it answers.
 pub(super) struct Heard {
-    state: State,
-    answer: String,
+    pub(super) state: State,
+    pub(super) answer: String,
 }
 
 impl Heard {
@@ -53,358 +52,323 @@ impl Heard {
 
 /// What is kept between the two calls of a host-run summary.
 #[derive(Serialize, Deserialize)]
-struct State {
-    session: String,
-    format: Option<String>,
-    count: usize,
-    digest: u64,
+pub(super) struct State {
+    pub(super) session: String,
+    pub(super) format: Option<String>,
+    pub(super) count: usize,
+    pub(super) digest: u64,
     region: (usize, usize),
     talk: Talk,
-    ask: Ask,
+    pub(super) ask: Ask,
 }
 
 /// Tokens of the first line, which stands above every summary.
 const HEADER: u64 = 80;
 
-impl Engine {
-    /// The second call of a host-run summary: what the model wrote, under the handle that the first call gave.
-    pub fn answered(&self, handle: &str, answer: &str, to: Option<To>) -> Result<(Compacted, Opened)> {
-        let scope = self.store.locate(handle, &self.config.owner)?;
-        let kept = self.store.ask(&scope, handle, self.now)?;
-        let state: State = serde_json::from_str(&kept).map_err(|error| {
-            let what =
-                format!("answering {handle}: expected an ask of this version, found another; ask again");
-            Error::new(Kind::Store, what).because(error)
-        })?;
-        let format = state.format.as_deref().map(Format::named).transpose()?;
-        let opened = self.open(&SessionRef::Named(state.session.clone()), format, None)?;
-        let mut ask = Ask { summarizer: Choice::Host, ..state.ask.clone() };
-        ask.to = to.unwrap_or(ask.to);
-        let messages = opened.session.history.messages();
-        let same = messages.len() >= state.count && {
-            let some =
-                history::History::new(messages[..state.count].to_vec(), opened.session.history.meta.clone());
-            plan::prefix(&some).digest == state.digest
-        };
-        if !same {
-            let what = format!(
-                "answering {handle}: expected a session that begins with the {} messages the summary was asked for, found another; ask again",
-                state.count
-            );
-            return Err(Error::new(Kind::Changed, what));
-        }
-        let compacted =
-            self.compact_heard(&opened, &ask, Some(&Heard { state, answer: answer.to_owned() }))?;
-        Ok((compacted, opened))
+/// Has the summary of a plan written as `ask` says.
+pub(super) fn written_summary(
+    engine: &Engine,
+    opened: &Opened,
+    measured: &Measured<'_>,
+    ask: &Ask,
+    plan: &Plan,
+    known: &Known,
+    heard: Option<&Heard>,
+) -> Result<Drafted> {
+    let Some(need) = &plan.need else { return Ok(Drafted::Offline(Vec::new())) };
+    let Some(step) = ask.profile.summarizing(need.pass) else {
+        return Ok(Drafted::Offline(Vec::new()));
+    };
+    if ask.summarizer == Choice::Offline {
+        return Ok(Drafted::Offline(Vec::new()));
     }
+    let redactor = &engine.config.redactor;
+    let shown = need.shown_from..need.to;
+    let mut passages = render::passages(measured.history, shown, &|text| redactor.redact(text));
+    if let Some(chars) = step.prompts.output_chars {
+        for it in passages.iter_mut().filter(|it| it.output) {
+            shorten(&mut it.text, chars);
+        }
+    }
+    let frame = measured.counter.text(&Text::new(format!("{}{}", step.before, step.after)));
+    let prompt = |name: &Option<String>| name.as_deref().map(|it| profiles::prompt(it).to_owned());
+    let own = Own {
+        system: prompt(&step.prompts.system),
+        ask: prompt(&step.prompts.ask),
+        again: prompt(&step.prompts.again),
+        verify: prompt(&step.prompts.verify),
+    };
+    let summarizers = &engine.config.summarizers;
+    let tries = summarizers.tries.or(step.prompts.retries.map(|it| it + 1));
+    let language =
+        engine.config.summarizers.language.as_deref().or_else(|| talk::language_of(measured.history));
+    let recalled = memories::recalled(engine, measured.history, ask);
+    let pins: Vec<String> = ask.options.pin.iter().cloned().chain(recalled).collect();
+    let pinned: u64 = pins.iter().map(|it| measured.counter.str(it) + 6).sum();
+    let material = Material {
+        texts: &profiles::TEXTS,
+        history: measured.history,
+        ledger: known.ledger(measured.history),
+        region: need.from..need.to,
+        spec: &step.summary,
+        budget: need.budget.saturating_sub(frame + HEADER + pinned),
+        style: ask.options.style,
+        focus: ask.options.focus.as_deref(),
+        pins: &pins,
+        language,
+        own: &own,
+        rungs: rungs(step),
+        window: None,
+        thinking: 0,
+        prefix: None,
+        host: ask.summarizer == Choice::Host,
+        count: &|text| measured.counter.str(text),
+        passages: &passages,
+        bounds: Bounds { tries: tries.unwrap_or(summarizers.bounds.tries), ..summarizers.bounds },
+    };
+    if let (Choice::Host, Some(sampling)) = (&ask.summarizer, &ask.sampling) {
+        return by_sampling(engine, &Material { host: false, ..material }, sampling, ask);
+    }
+    if material.host {
+        return by_host(engine, opened, measured, ask, plan, &material, heard);
+    }
+    let summarizers = &engine.config.summarizers;
+    let chosen =
+        summarizers.endpoint(&ask.summarizer, &engine.config.environment, ask.trusted, &ask.endpoint);
+    let (endpoint, thinking) = match chosen {
+        Ok(Some(it)) => it,
+        Ok(None) => {
+            let what = "no provider's key is present; the offline summary was written";
+            return Ok(Drafted::Offline(vec![what.to_owned()]));
+        }
+        // Without a key there still is a summary.
+        Err(error) if error.kind() == Kind::Provider => {
+            return Ok(Drafted::Offline(vec![offline_instead(&error.full())]));
+        }
+        Err(error) => return Err(error),
+    };
+    let (endpoint, thinking) = as_profiled(engine, step, measured, endpoint, thinking, ask);
+    if let (Some(why), false) = (cost::left_alone(engine, &endpoint)?, ask.dry) {
+        return Ok(Drafted::Offline(vec![offline_instead(&why)]));
+    }
+    let mut material = Material { window: endpoint.window, thinking, ..material };
+    let (cost, prefix) = cost::cost(engine, opened, measured, need, &material, &endpoint);
+    if ask.dry {
+        return Ok(Drafted::Priced(cost));
+    }
+    material.prefix = prefix.as_ref();
+    if let Some(most) = summarizers.dollars_per_call {
+        material.bounds.tokens = material.bounds.tokens.min(affordable(
+            most,
+            engine.config.prices.of(&endpoint.model).ok(),
+            material.budget,
+        ));
+    }
+    by_provider(engine, &material, &endpoint, ask, cost)
+}
 
-    /// Has the summary of a plan written as `ask` says.
-    pub(super) fn written_summary(
-        &self,
-        opened: &Opened,
-        measured: &Measured<'_>,
-        ask: &Ask,
-        plan: &Plan,
-        known: &Known,
-        heard: Option<&Heard>,
-    ) -> Result<Drafted> {
-        let Some(need) = &plan.need else { return Ok(Drafted::Offline(Vec::new())) };
-        let Some(step) = ask.profile.summarizing(need.pass) else {
-            return Ok(Drafted::Offline(Vec::new()));
-        };
-        if ask.summarizer == Choice::Offline {
-            return Ok(Drafted::Offline(Vec::new()));
-        }
-        let redactor = &self.config.redactor;
-        let shown = need.shown_from..need.to;
-        let mut passages = render::passages(measured.history, shown, &|text| redactor.redact(text));
-        if let Some(chars) = step.prompts.output_chars {
-            for it in passages.iter_mut().filter(|it| it.output) {
-                shorten(&mut it.text, chars);
-            }
-        }
-        let frame = measured.counter.text(&Text::new(format!("{}{}", step.before, step.after)));
-        let prompt = |name: &Option<String>| name.as_deref().map(|it| profiles::prompt(it).to_owned());
-        let own = Own {
-            system: prompt(&step.prompts.system),
-            ask: prompt(&step.prompts.ask),
-            again: prompt(&step.prompts.again),
-            verify: prompt(&step.prompts.verify),
-        };
-        let summarizers = &self.config.summarizers;
-        let tries = summarizers.tries.or(step.prompts.retries.map(|it| it + 1));
-        let language =
-            self.config.summarizers.language.as_deref().or_else(|| talk::language_of(measured.history));
-        let recalled = self.recalled(measured.history, ask);
-        let pins: Vec<String> = ask.options.pin.iter().cloned().chain(recalled).collect();
-        let pinned: u64 = pins.iter().map(|it| measured.counter.str(it) + 6).sum();
-        let material = Material {
-            texts: &profiles::TEXTS,
-            history: measured.history,
-            ledger: known.ledger(measured.history),
-            region: need.from..need.to,
-            spec: &step.summary,
-            budget: need.budget.saturating_sub(frame + HEADER + pinned),
-            style: ask.options.style,
-            focus: ask.options.focus.as_deref(),
-            pins: &pins,
-            language,
-            own: &own,
-            rungs: rungs(step),
-            window: None,
-            thinking: 0,
-            prefix: None,
-            host: ask.summarizer == Choice::Host,
-            count: &|text| measured.counter.str(text),
-            passages: &passages,
-            bounds: Bounds { tries: tries.unwrap_or(summarizers.bounds.tries), ..summarizers.bounds },
-        };
-        if let (Choice::Host, Some(sampling)) = (&ask.summarizer, &ask.sampling) {
-            return self.by_sampling(&Material { host: false, ..material }, sampling, ask);
-        }
-        if material.host {
-            return self.by_host(opened, measured, ask, plan, &material, heard);
-        }
-        let summarizers = &self.config.summarizers;
-        let chosen =
-            summarizers.endpoint(&ask.summarizer, &self.config.environment, ask.trusted, &ask.endpoint);
-        let (endpoint, thinking) = match chosen {
-            Ok(Some(it)) => it,
-            Ok(None) => {
-                let what = "no provider's key is present; the offline summary was written";
-                return Ok(Drafted::Offline(vec![what.to_owned()]));
-            }
-            // Without a key there still is a summary.
-            Err(error) if error.kind() == Kind::Provider => {
-                return Ok(Drafted::Offline(vec![offline_instead(&error.full())]));
-            }
-            Err(error) => return Err(error),
-        };
-        let (endpoint, thinking) = self.as_profiled(step, measured, endpoint, thinking, ask);
-        if let (Some(why), false) = (self.left_alone(&endpoint)?, ask.dry) {
-            return Ok(Drafted::Offline(vec![offline_instead(&why)]));
-        }
-        let mut material = Material { window: endpoint.window, thinking, ..material };
-        let (cost, prefix) = self.cost(opened, measured, need, &material, &endpoint);
-        if ask.dry {
-            return Ok(Drafted::Priced(cost));
-        }
-        material.prefix = prefix.as_ref();
-        if let Some(most) = summarizers.dollars_per_call {
-            material.bounds.tokens = material.bounds.tokens.min(affordable(
-                most,
-                self.config.prices.of(&endpoint.model).ok(),
-                material.budget,
-            ));
-        }
-        self.by_provider(&material, &endpoint, ask, cost)
+/// The endpoint with the model that the profile asks there, unless the user names one.
+fn as_profiled(
+    engine: &Engine,
+    step: &Summarize,
+    measured: &Measured<'_>,
+    endpoint: Endpoint,
+    thinking: u64,
+    ask: &Ask,
+) -> (Endpoint, u64) {
+    let prompts = &step.prompts;
+    if prompts.provider.as_ref() != Some(&endpoint.provider)
+        || ask.endpoint.model.is_some()
+        || engine.config.summarizers.names_model(&endpoint.provider)
+    {
+        return (endpoint, thinking);
     }
+    let session = measured.limits.model.unwrap_or_default();
+    match prompts.asked_model(session) {
+        Some(model) => engine.config.summarizers.with_model(endpoint, model),
+        None => (endpoint, thinking),
+    }
+}
 
-    /// The endpoint with the model that the profile asks there, unless the user names one.
-    fn as_profiled(
-        &self,
-        step: &Summarize,
-        measured: &Measured<'_>,
-        endpoint: Endpoint,
-        thinking: u64,
-        ask: &Ask,
-    ) -> (Endpoint, u64) {
-        let prompts = &step.prompts;
-        if prompts.provider.as_ref() != Some(&endpoint.provider)
-            || ask.endpoint.model.is_some()
-            || self.config.summarizers.names_model(&endpoint.provider)
-        {
-            return (endpoint, thinking);
+fn by_provider(
+    engine: &Engine,
+    material: &Material<'_>,
+    endpoint: &Endpoint,
+    ask: &Ask,
+    cost: CostInfo,
+) -> Result<Drafted> {
+    let mut talk = Talk::new(engine.now.unsigned_abs());
+    let limits = engine.config.summarizers.limits;
+    events::tell(engine, &Event::Asked { summarizer: endpoint.label(), budget: material.budget });
+    let watch = watching(engine, &ask.watch, material.bounds.tries);
+    let began = std::time::Instant::now();
+    let result = run::with_provider(&mut talk, material, endpoint, limits, &watch)?;
+    // What is written is paid for: a store that is locked must not lose it.
+    let uncounted = cost::count(engine, endpoint, &talk, began.elapsed()).err().map(|error| {
+        format!("what was sent could not be counted towards the limits of the hour: {}", error.full())
+    });
+    let usage = usage(&talk);
+    match result {
+        None => {
+            if let Some(why) = uncounted {
+                tracing::warn!("{why}");
+            }
+            Err(called_off())
         }
-        let session = measured.limits.model.unwrap_or_default();
-        match prompts.asked_model(session) {
-            Some(model) => self.config.summarizers.with_model(endpoint, model),
-            None => (endpoint, thinking),
+        Some(Ok((text, notes))) => {
+            let unnoted = engine.store.unmark(&engine.shared(), &failures(endpoint)).err().map(unnoted);
+            let who = talk
+                .model
+                .as_deref()
+                .map_or_else(|| endpoint.label(), |it| format!("{}/{it}", endpoint.provider));
+            let mut notes = notes;
+            notes.extend(told(endpoint, &talk));
+            notes.extend(uncounted.into_iter().chain(unnoted));
+            let cost = Some(cost.spent(cost::spent(engine, endpoint, &talk)));
+            let by = Summarizer { name: who, usage, cost };
+            Ok(Drafted::Text { text: pinned(text, material), by, notes })
         }
-    }
-
-    fn by_provider(
-        &self,
-        material: &Material<'_>,
-        endpoint: &Endpoint,
-        ask: &Ask,
-        cost: CostInfo,
-    ) -> Result<Drafted> {
-        let mut talk = Talk::new(self.now.unsigned_abs());
-        let limits = self.config.summarizers.limits;
-        self.tell(&Event::Asked { summarizer: endpoint.label(), budget: material.budget });
-        let watch = self.watching(&ask.watch, material.bounds.tries);
-        let began = std::time::Instant::now();
-        let result = run::with_provider(&mut talk, material, endpoint, limits, &watch)?;
-        // What is written is paid for: a store that is locked must not lose it.
-        let uncounted = self.count(endpoint, &talk, began.elapsed()).err().map(|error| {
-            format!("what was sent could not be counted towards the limits of the hour: {}", error.full())
-        });
-        let usage = usage(&talk);
-        match result {
-            None => {
-                if let Some(why) = uncounted {
-                    tracing::warn!("{why}");
-                }
-                Err(called_off())
-            }
-            Some(Ok((text, notes))) => {
-                let unnoted = self.store.unmark(&self.shared(), &failures(endpoint)).err().map(unnoted);
-                let who = talk
-                    .model
-                    .as_deref()
-                    .map_or_else(|| endpoint.label(), |it| format!("{}/{it}", endpoint.provider));
-                let mut notes = notes;
-                notes.extend(told(endpoint, &talk));
-                notes.extend(uncounted.into_iter().chain(unnoted));
-                let cost = Some(cost.spent(self.spent(endpoint, &talk)));
-                let by = Summarizer { name: who, usage, cost };
-                Ok(Drafted::Text { text: pinned(text, material), by, notes })
-            }
-            Some(Err(why)) => {
-                // A limit of the user's own is no failure of the provider's.
-                let failed = !matches!(why, GaveUp::Bound(_)) || (talk.requests > 0 && talk.model.is_none());
-                let noted = if failed { self.note_failure(endpoint) } else { Ok(()) };
-                let mut notes = vec![offline_instead(&why.sentence(Some(endpoint)))];
-                notes.extend(told(endpoint, &talk));
-                notes.extend(uncounted.into_iter().chain(noted.err().map(unnoted)));
-                Ok(Drafted::Offline(notes))
-            }
+        Some(Err(why)) => {
+            // A limit of the user's own is no failure of the provider's.
+            let failed = !matches!(why, GaveUp::Bound(_)) || (talk.requests > 0 && talk.model.is_none());
+            let noted = if failed { note_failure(engine, endpoint) } else { Ok(()) };
+            let mut notes = vec![offline_instead(&why.sentence(Some(endpoint)))];
+            notes.extend(told(endpoint, &talk));
+            notes.extend(uncounted.into_iter().chain(noted.err().map(unnoted)));
+            Ok(Drafted::Offline(notes))
         }
     }
+}
 
-    /// One failure more of a provider's, in a row.
-    fn note_failure(&self, endpoint: &Endpoint) -> Result<()> {
-        let before = self.store.marked(&self.shared(), &failures(endpoint))?;
-        let count = before.and_then(|it| it.value.parse::<u32>().ok()).unwrap_or(0).saturating_add(1);
-        self.store.mark(&self.shared(), &failures(endpoint), &count.to_string(), self.now)
+/// One failure more of a provider's, in a row.
+fn note_failure(engine: &Engine, endpoint: &Endpoint) -> Result<()> {
+    let before = engine.store.marked(&engine.shared(), &failures(endpoint))?;
+    let count = before.and_then(|it| it.value.parse::<u32>().ok()).unwrap_or(0).saturating_add(1);
+    engine.store.mark(&engine.shared(), &failures(endpoint), &count.to_string(), engine.now)
+}
+
+/// The caller's watch, which also tells the listener of each retry.
+fn watching(engine: &Engine, watch: &Watch, tries: u32) -> Watch {
+    let Some(listener) = engine.listener.clone() else { return watch.clone() };
+    let (progress, number) = (watch.progress.clone(), AtomicU32::new(0));
+    let tell = move |it: &Progress| {
+        match it {
+            Progress::Waiting(why) => {
+                let number = number.fetch_add(1, Ordering::Relaxed) + 1;
+                listener(&Event::Retry { number, of: tries.saturating_sub(1), why: why.clone() });
+            }
+            // It answers: the next failure is another request's first.
+            Progress::Writing(..) => number.store(0, Ordering::Relaxed),
+            Progress::Asking(_) => {}
+        }
+        if let Some(progress) = &progress {
+            progress(it);
+        }
+    };
+    Watch { progress: Some(Arc::new(tell)), cancel: watch.cancel.clone() }
+}
+
+/// The calling client asks its own model for us.
+fn by_sampling(engine: &Engine, material: &Material<'_>, sampling: &Sampling, ask: &Ask) -> Result<Drafted> {
+    let mut talk = Talk::new(engine.now.unsigned_abs());
+    events::tell(engine, &Event::Asked { summarizer: "host".to_owned(), budget: material.budget });
+    let watch = watching(engine, &ask.watch, material.bounds.tries);
+    match run::with_line(&mut talk, material, sampling, &watch)? {
+        None => Err(called_off()),
+        Some(Ok((text, notes))) => {
+            let who = talk.model.as_deref().map_or_else(|| "host".to_owned(), |it| format!("host/{it}"));
+            let by = Summarizer { name: who, usage: usage(&talk), cost: None };
+            Ok(Drafted::Text { text: pinned(text, material), by, notes })
+        }
+        Some(Err(why)) => Ok(Drafted::Offline(vec![offline_instead(&why.sentence(None))])),
     }
+}
 
-    /// The caller's watch, which also tells the listener of each retry.
-    fn watching(&self, watch: &Watch, tries: u32) -> Watch {
-        let Some(listener) = self.listener.clone() else { return watch.clone() };
-        let (progress, number) = (watch.progress.clone(), AtomicU32::new(0));
-        let tell = move |it: &Progress| {
-            match it {
-                Progress::Waiting(why) => {
-                    let number = number.fetch_add(1, Ordering::Relaxed) + 1;
-                    listener(&Event::Retry { number, of: tries.saturating_sub(1), why: why.clone() });
-                }
-                // It answers: the next failure is another request's first.
-                Progress::Writing(..) => number.store(0, Ordering::Relaxed),
-                Progress::Asking(_) => {}
-            }
-            if let Some(progress) = &progress {
-                progress(it);
-            }
-        };
-        Watch { progress: Some(Arc::new(tell)), cancel: watch.cancel.clone() }
+fn by_host(
+    engine: &Engine,
+    opened: &Opened,
+    measured: &Measured<'_>,
+    ask: &Ask,
+    plan: &Plan,
+    material: &Material<'_>,
+    heard: Option<&Heard>,
+) -> Result<Drafted> {
+    let mut talk = heard.map_or_else(|| Talk::new(engine.now.unsigned_abs()), |it| it.state.talk.clone());
+    if let Some(heard) = heard {
+        if heard.state.region != (material.region.start, material.region.end) {
+            return Ok(Drafted::Offline(vec![
+                "the plan changed since the summary was asked for; the offline summary was written"
+                    .to_owned(),
+            ]));
+        }
+        talk.heard(material, Ok(Reply { text: heard.answer.clone(), ..Reply::default() }), 0);
     }
-
-    /// The calling client asks its own model for us.
-    fn by_sampling(&self, material: &Material<'_>, sampling: &Sampling, ask: &Ask) -> Result<Drafted> {
-        let mut talk = Talk::new(self.now.unsigned_abs());
-        self.tell(&Event::Asked { summarizer: "host".to_owned(), budget: material.budget });
-        let watch = self.watching(&ask.watch, material.bounds.tries);
-        match run::with_line(&mut talk, material, sampling, &watch)? {
-            None => Err(called_off()),
-            Some(Ok((text, notes))) => {
-                let who = talk.model.as_deref().map_or_else(|| "host".to_owned(), |it| format!("host/{it}"));
-                let by = Summarizer { name: who, usage: usage(&talk), cost: None };
-                Ok(Drafted::Text { text: pinned(text, material), by, notes })
-            }
-            Some(Err(why)) => Ok(Drafted::Offline(vec![offline_instead(&why.sentence(None))])),
+    match talk.next(material) {
+        Step::Done(text, notes) => {
+            let by = Summarizer { name: "host".to_owned(), usage: usage(&talk), cost: None };
+            Ok(Drafted::Text { text: pinned(text, material), by, notes })
+        }
+        Step::GaveUp(why) => Ok(Drafted::Offline(vec![offline_instead(&why.sentence(None))])),
+        // A host is not waited for.
+        Step::Wait(..) => Ok(Drafted::Offline(Vec::new())),
+        Step::Ask(asked) => {
+            let state = State {
+                session: again(engine, opened)?,
+                format: Some(opened.session.format.name().to_owned()),
+                count: measured.history.messages().len(),
+                digest: plan.made_for.digest,
+                region: (material.region.start, material.region.end),
+                talk,
+                ask: ask.clone(),
+            };
+            let state = serde_json::to_string(&state)
+                .map_err(|error| Error::new(Kind::Bug, "keeping an ask").because(error))?;
+            let handle = engine
+                .store
+                .put_ask(&engine.scope(measured.history), &state, engine.now)?
+                .as_str()
+                .to_owned();
+            let next = Next {
+                who: "model".to_owned(),
+                what: format!(
+                    "write what `ask` says, then call again with handle {handle} and what you wrote as answer"
+                ),
+            };
+            // What was answered before stands in the caller's own context.
+            let mut turns =
+                asked.turns.iter().filter(|it| it.speaker == compaction::summary::model::Speaker::Us);
+            let text = if heard.is_some() { turns.next_back() } else { turns.next() };
+            let ask = text.map(|it| it.text.clone()).unwrap_or_default();
+            let reason = plan.reason.text.clone();
+            Ok(Drafted::Asked(Question { handle, ask, next, reason }))
         }
     }
+}
 
-    fn by_host(
-        &self,
-        opened: &Opened,
-        measured: &Measured<'_>,
-        ask: &Ask,
-        plan: &Plan,
-        material: &Material<'_>,
-        heard: Option<&Heard>,
-    ) -> Result<Drafted> {
-        let mut talk = heard.map_or_else(|| Talk::new(self.now.unsigned_abs()), |it| it.state.talk.clone());
-        if let Some(heard) = heard {
-            if heard.state.region != (material.region.start, material.region.end) {
-                return Ok(Drafted::Offline(vec![
-                    "the plan changed since the summary was asked for; the offline summary was written"
-                        .to_owned(),
-                ]));
-            }
-            talk.heard(material, Ok(Reply { text: heard.answer.clone(), ..Reply::default() }), 0);
-        }
-        match talk.next(material) {
-            Step::Done(text, notes) => {
-                let by = Summarizer { name: "host".to_owned(), usage: usage(&talk), cost: None };
-                Ok(Drafted::Text { text: pinned(text, material), by, notes })
-            }
-            Step::GaveUp(why) => Ok(Drafted::Offline(vec![offline_instead(&why.sentence(None))])),
-            // A host is not waited for.
-            Step::Wait(..) => Ok(Drafted::Offline(Vec::new())),
-            Step::Ask(asked) => {
-                let state = State {
-                    session: self.again(opened)?,
-                    format: Some(opened.session.format.name().to_owned()),
-                    count: measured.history.messages().len(),
-                    digest: plan.made_for.digest,
-                    region: (material.region.start, material.region.end),
-                    talk,
-                    ask: ask.clone(),
-                };
-                let state = serde_json::to_string(&state)
-                    .map_err(|error| Error::new(Kind::Bug, "keeping an ask").because(error))?;
-                let handle =
-                    self.store.put_ask(&self.scope(measured.history), &state, self.now)?.as_str().to_owned();
-                let next = Next {
-                    who: "model".to_owned(),
-                    what: format!(
-                        "write what `ask` says, then call again with handle {handle} and what you wrote as answer"
-                    ),
-                };
-                // What was answered before stands in the caller's own context.
-                let mut turns =
-                    asked.turns.iter().filter(|it| it.speaker == compaction::summary::model::Speaker::Us);
-                let text = if heard.is_some() { turns.next_back() } else { turns.next() };
-                let ask = text.map(|it| it.text.clone()).unwrap_or_default();
-                let reason = plan.reason.text.clone();
-                Ok(Drafted::Asked(Question { handle, ask, next, reason }))
-            }
-        }
+/// What the session can be opened by in the second call: its path, or the handle of a copy.
+fn again(engine: &Engine, opened: &Opened) -> Result<String> {
+    if let Some(path) = &opened.path {
+        return Ok(path.display().to_string());
     }
+    Ok(archive::keep(engine, opened)?.as_str().to_owned())
+}
 
-    /// What the session can be opened by in the second call: its path, or the handle of a copy.
-    fn again(&self, opened: &Opened) -> Result<String> {
-        if let Some(path) = &opened.path {
-            return Ok(path.display().to_string());
-        }
-        Ok(self.keep(opened)?.as_str().to_owned())
-    }
-
-    /// Marks that belong to no project.
-    pub(super) fn shared(&self) -> Scope {
-        Scope { owner: self.config.owner.clone(), project: String::new() }
-    }
-
-    /// What the user made of the summary, their lines marked.
-    pub(super) fn edited(
-        &self,
-        measured: &Measured<'_>,
-        ask: &Ask,
-        plan: &Plan,
-        known: &Known,
-        edit: &Edit,
-    ) -> Result<Option<String>> {
-        let Some(step) = plan.need.as_ref().and_then(|it| ask.profile.summarizing(it.pass)) else {
-            return Ok(None);
-        };
-        let offline = || self.summary(measured, ask, step, known.ledger(measured.history), plan, None);
-        let before = known.summary.clone().unwrap_or_else(offline);
-        let after = (edit.0)(&before)?;
-        Ok(Some(marked(&before, &after, step.summary.shape)))
-    }
+/// What the user made of the summary, their lines marked.
+pub(super) fn edited(
+    engine: &Engine,
+    measured: &Measured<'_>,
+    ask: &Ask,
+    plan: &Plan,
+    known: &Known,
+    edit: &Edit,
+) -> Result<Option<String>> {
+    let Some(step) = plan.need.as_ref().and_then(|it| ask.profile.summarizing(it.pass)) else {
+        return Ok(None);
+    };
+    let offline = || make::summary(engine, measured, ask, step, known.ledger(measured.history), plan, None);
+    let before = known.summary.clone().unwrap_or_else(offline);
+    let after = (edit.0)(&before)?;
+    Ok(Some(marked(&before, &after, step.summary.shape)))
 }
 
 /// Leaves so many characters of the beginning, and says so (OpenCode 1.18).

@@ -8,7 +8,7 @@ use super::container::{self, Body, Compacted, Manifest, Names, Open, Original, U
 use super::install::Installed;
 use super::moved::{Directories, Moved};
 use super::open::{LOOKED_THROUGH, read};
-use super::{Engine, Opened};
+use super::{Engine, Opened, carry};
 use crate::agents::{self, AgentRef, reach};
 use crate::answers::{CONTRACT, ExportAnswer, ImportAnswer};
 use crate::files::File;
@@ -259,7 +259,7 @@ fn put(
         let source = Box::new(sessions::Memory::new(arrived.file.as_str(), bytes));
         let opened = Opened { cwd: Some(cwd.clone()), ..read(source, Some(arrived.agent.format()), None)? };
         let originals = archive(engine, &scope, &arrived, Path::new(&arrived.file), unpacked)?;
-        let installed = engine.carry(&opened, &opened.session.history, agent, &mut warnings)?;
+        let installed = carry::carry(engine, &opened, &opened.session.history, agent, &mut warnings)?;
         (installed, fields, originals)
     };
     Ok(ImportAnswer {

@@ -29,7 +29,7 @@ use axum::http::{HeaderMap, Method, Request, Response, StatusCode};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use crate::engine::{Engine, ItemsAsk, SeatEntry, seat_log};
+use crate::engine::{self, Engine, ItemsAsk, SeatEntry, seat_log};
 use answer::Made;
 use body::{Coding, Gathered, Room};
 use capsule::Key;
@@ -266,7 +266,7 @@ impl Gateway {
         };
         let at = engine.now / 1000;
         let items = ItemsAsk { items: ask.conversation, format, thread, model: ask.model.clone(), prompts };
-        let done = engine.seat_items(items)?;
+        let done = engine::seat_items(&engine, items)?;
         let capsule = match (ask.asked, &self.key) {
             (Asked::Trigger, Some(key)) => Some(key.seal(owner, &done.text)?),
             (Asked::Trigger, None) => return Err(Error::new(Kind::Bug, "a gateway without a key")),

@@ -10,7 +10,7 @@ use super::arguments::{Arguments, of};
 use super::metrics::Metrics;
 use crate::agents::{self, AgentRef};
 use crate::config::{Config, StoreAt};
-use crate::engine::{Engine, Listener, Opened, SessionRef};
+use crate::engine::{self, Engine, Listener, Opened, SessionRef};
 use crate::store::{Handle, Scope, Store, Where};
 use history::error::{Error, Kind, Result};
 use sessions::Format;
@@ -88,7 +88,7 @@ impl Desk {
 
     /// The session that a call means.
     pub(crate) fn open(&self, engine: &Engine, arguments: &Arguments) -> Result<Opened> {
-        self.open_by(&|what, format| engine.open(what, format, None), engine, arguments)
+        self.open_by(&|what, format| engine::open(engine, what, format, None), engine, arguments)
     }
 
     /// The same, read no further than it takes to measure it with a counter of this kind.
@@ -98,7 +98,11 @@ impl Desk {
         arguments: &Arguments,
         tokenizer: Tokenizer,
     ) -> Result<Opened> {
-        self.open_by(&|what, format| engine.open_measured(what, format, None, tokenizer), engine, arguments)
+        self.open_by(
+            &|what, format| engine::open_measured(engine, what, format, None, tokenizer),
+            engine,
+            arguments,
+        )
     }
 
     fn open_by(&self, open: &Open<'_>, engine: &Engine, arguments: &Arguments) -> Result<Opened> {

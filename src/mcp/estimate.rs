@@ -10,7 +10,7 @@ use super::request::{ask, counting};
 use super::ways;
 use crate::agents::reach::Job;
 use crate::answers::{CONTRACT, EstimateAnswer, Next};
-use crate::engine::{Counting, Engine, Opened};
+use crate::engine::{self, Counting, Engine, Opened};
 use history::error::{Error, Kind, Result};
 use history::{History, Meta, Text};
 use tokens::{TokenCounter, Tokenizer};
@@ -45,7 +45,7 @@ pub(super) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Resul
     let engine = desk.engine(caller)?;
     let ask = ask(desk, NAME, arguments)?;
     let opened = desk.open_measured(&engine, arguments, ask.tokenizer())?;
-    let answer = engine.estimate(&opened, &ask, None)?;
+    let answer = engine::estimate(&engine, &opened, &ask, None)?;
     let mut out = fit::pick(&answer, &SHOWN)?;
     warn_of_ignored(&mut out, NAME, arguments);
     if !detailed {

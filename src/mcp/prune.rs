@@ -11,7 +11,7 @@ use super::remedy;
 use super::request::{add_undo, ask, carried_out, goal, messages_as, target, warn_of_format};
 use crate::agents::reach::Job;
 use crate::answers::{PruneAnswer, PrunedInfo, Status};
-use crate::engine::{Opened, To};
+use crate::engine::{self, Opened, To};
 use history::error::Result;
 
 const NAME: &str = "prune_tool_outputs";
@@ -34,7 +34,7 @@ pub(super) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Resul
     ask.messages_as = messages_as(&opened);
     let (exclude_tools, unknown) = tools_of(&opened, &ask.prune.exclude_tools);
     ask.prune.exclude_tools = exclude_tools;
-    let mut answer = engine.prune(&opened, &ask)?;
+    let mut answer = engine::prune(&engine, &opened, &ask)?;
     if answer.status == Status::Planned && ask.to == To::Plan {
         answer.next = carried_out(desk, &engine, &opened, NAME, Job::Prune);
     }

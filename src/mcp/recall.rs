@@ -8,7 +8,7 @@ use super::arguments::{Arguments, of};
 use super::desk::{Caller, Desk};
 use super::fit::{self, ANSWER};
 use crate::answers::CONTRACT;
-use crate::engine::{Engine, SessionRef};
+use crate::engine::{self, Engine, SessionRef};
 use crate::store::{Handle, Query, Range, Reach, Recalled, Scope};
 use history::error::{Error, Kind, Result};
 use tokens::Estimator;
@@ -29,7 +29,7 @@ pub(super) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Resul
             let session = arguments.text("session")?;
             let newest = match &desk.remote {
                 Some(_) => engine.store.newest(&desk.scope(caller), session.as_deref(), limit, 0)?,
-                None => engine.newest(session.as_deref(), limit, 0)?,
+                None => engine::newest(&engine, session.as_deref(), limit, 0)?,
             };
             let hits: Vec<Value> = newest.iter().map(hit).collect::<Result<_>>()?;
             let mut out = Answer::new();
@@ -72,13 +72,13 @@ fn by_handle(
 ) -> Result<Answer> {
     let scope = match desk.remote {
         Some(_) => engine.store.locate(handle, &caller.owner)?,
-        None => engine.readable(handle, arguments.text("scope")?.as_deref())?,
+        None => engine::readable(engine, handle, arguments.text("scope")?.as_deref())?,
     };
     let range = range(arguments)?.unwrap_or(Range::WHOLE);
     // Escaping and the other fields need room too.
     let limit = arguments.number("limit")?.unwrap_or(READ).clamp(50, ANSWER * 3 / 4);
     let count = |text: &str| Estimator::O200k.text(text);
-    let slice = engine.read(&scope, handle, &range, limit, &count)?;
+    let slice = engine::read(engine, &scope, handle, &range, limit, &count)?;
     let entry = engine.store.entry(&scope, handle)?;
     let mut out = Answer::new();
     out.insert("contract".to_owned(), json!(CONTRACT));
@@ -109,7 +109,7 @@ fn by_query(
     let search = |query: Query, said: Option<&str>| match &desk.remote {
         None => {
             let session = session.clone().map_or(SessionRef::Unsaid, SessionRef::Named);
-            engine.recall(&query, said, session)
+            engine::recall(engine, &query, said, session)
         }
         Some(_) => from_elsewhere(desk, engine, caller, arguments, query, said),
     };
@@ -187,7 +187,8 @@ fn from_elsewhere(
     query: Query,
     said: Option<&str>,
 ) -> Result<Recalled> {
-    let search = |reach: Reach, scope: &Scope| engine.search(scope, &Query { reach, ..query.clone() });
+    let search =
+        |reach: Reach, scope: &Scope| engine::search(engine, scope, &Query { reach, ..query.clone() });
     let scope = desk.scope(caller);
     match said {
         Some("all") => search(Reach::All, &scope),

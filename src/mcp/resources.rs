@@ -1,5 +1,6 @@
 //! Resources: sessions by their figures, summaries and originals by their handles, the profiles.
 
+use crate::engine;
 use crate::profiles::{self, BUILT_IN};
 use rmcp::model::{ErrorData, Resource, ResourceContents, ResourceTemplate};
 use serde_json::json;
@@ -40,7 +41,7 @@ pub(super) fn list(desk: &Desk, caller: &Caller) -> Vec<Resource> {
     ];
     let Ok(engine) = desk.engine(caller) else { return out };
     if desk.remote.is_none() {
-        let sessions = engine.sessions(None, true).unwrap_or_default();
+        let sessions = engine::sessions(&engine, None, true).unwrap_or_default();
         out.extend(sessions.iter().take(LISTED).map(|it| {
             Resource::new(format!("{SCHEME}session/{}", it.id), it.id.as_str())
                 .with_description(format!("{}: {}", it.agent.name(), it.first_words))
@@ -104,7 +105,7 @@ fn snapshot(desk: &Desk, caller: &Caller, handle: &str) -> Result<String> {
     let engine = desk.engine(caller)?;
     let scope = match desk.remote {
         Some(_) => engine.store.locate(handle, &caller.owner)?,
-        None => engine.readable(handle, None)?,
+        None => engine::readable(&engine, handle, None)?,
     };
     Ok(engine.store.compaction(&scope, handle)?.summary)
 }
@@ -122,7 +123,8 @@ fn profiles() -> Result<String> {
 pub(super) fn complete(desk: &Desk, caller: &Caller, argument: &str, typed: &str) -> Vec<String> {
     let all: Vec<String> = match argument {
         "id" | "session" if desk.remote.is_none() => {
-            let sessions = desk.engine(caller).and_then(|it| it.sessions(None, false)).unwrap_or_default();
+            let sessions =
+                desk.engine(caller).and_then(|it| engine::sessions(&it, None, false)).unwrap_or_default();
             sessions.into_iter().map(|it| it.id).collect()
         }
         "handle" => {

@@ -1,5 +1,6 @@
 //! `find_split_point`: where a profile would cut.
 
+use crate::engine;
 use serde_json::json;
 
 use super::answer::{Answer, name, names, warn, warn_of_ignored};
@@ -21,7 +22,7 @@ pub(super) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Resul
     let engine = desk.engine(caller)?;
     let opened = desk.open(&engine, arguments)?;
     let ask = ask(desk, NAME, arguments)?;
-    let mut out = fit::pick(&engine.split(&opened, &ask)?, &SHOWN)?;
+    let mut out = fit::pick(&engine::split(&engine, &opened, &ask)?, &SHOWN)?;
     out.entry(name!(SplitAnswer: reason)).or_insert(json!(""));
     warn(&mut out, meant(&[("keep", ask.options.keep)]));
     warn_of_ignored(&mut out, NAME, arguments);

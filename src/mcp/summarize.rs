@@ -15,7 +15,7 @@ use super::{remedy, splice};
 use crate::agents::reach::Job;
 use crate::answers::{CompactAnswer, Next, PrunedInfo, RestoreAnswer};
 use crate::config::Choice;
-use crate::engine::{Amount, Ask, CompactOutcome, Compacted, Engine, Opened, To};
+use crate::engine::{self, Amount, Ask, CompactOutcome, Compacted, Engine, Opened, To};
 use history::error::{Error, Kind, Result};
 use tokens::Estimator;
 
@@ -45,7 +45,7 @@ pub(super) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments, waiting:
     let engine = desk.engine(caller)?;
     let second = (arguments.text("handle")?, arguments.text("answer")?);
     if goal == Goal::Undo {
-        let undone = engine.undo(second.0.as_deref().unwrap_or("last"))?;
+        let undone = engine::undo(&engine, second.0.as_deref().unwrap_or("last"))?;
         let mut out = fit::pick(&undone, &UNDONE)?;
         fit::fit(&mut out, WRITTEN, &names!(RestoreAnswer: warnings), &[], "");
         return Ok(out);
@@ -58,7 +58,7 @@ pub(super) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments, waiting:
                 Goal::Session => Some(To::Session),
                 Goal::File => Some(To::File(desk.result_file(&handle, "json")?)),
             };
-            engine.answered(&handle, &answer, to)?
+            engine::answered(&engine, &handle, &answer, to)?
         }
         (Some(handle), None) => {
             // Not the session that calls: a handle says that another one is meant.
@@ -79,7 +79,7 @@ pub(super) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments, waiting:
             let opened = desk.open(&engine, arguments)?;
             ask.to = target(desk, &opened, goal, "replace")?;
             ask.messages_as = messages_as(&opened);
-            (engine.compact(&opened, &ask)?, opened)
+            (engine::compact(&engine, &opened, &ask)?, opened)
         }
     };
     let answer = answer(desk, &engine, &opened, &ask, goal, &made)?;
@@ -107,7 +107,7 @@ fn answer(
     match (&made.outcome, &ask.options.focus) {
         (CompactOutcome::Noop { .. }, Some(focus)) if goal == Goal::Plan => {
             // Who hands off wants a brief, however little there is to compact.
-            answer.summary = Some(engine.brief(opened, focus)?);
+            answer.summary = Some(engine::brief(engine, opened, focus)?);
             let what = "nothing is compacted; summary is a brief for a new session";
             answer.next = Next { who: "model".to_owned(), what: what.to_owned() };
         }

@@ -9,7 +9,7 @@ use epitome::compaction::plan::Cause;
 use epitome::compaction::profile::{Pass, Profile};
 use epitome::compaction::summary::model::Api;
 use epitome::config::{Choice, Config, Environment, StoreAt};
-use epitome::engine::{Ask, Engine, Event, Opened, SessionRef, To};
+use epitome::engine::{self, Ask, Engine, Event, Opened, SessionRef, To};
 use epitome::profiles::BUILT_IN;
 use epitome::store::{MemoryFilter, MemoryKind, Scope};
 use serde_json::{Value, json};
@@ -67,7 +67,7 @@ fn session(home: &Path, turns: usize) -> String {
 }
 
 fn open(engine: &Engine, text: &str) -> Opened {
-    engine.open(&SessionRef::Inline(text.as_bytes().to_vec()), None, None).unwrap()
+    engine::open(engine, &SessionRef::Inline(text.as_bytes().to_vec()), None, None).unwrap()
 }
 
 fn listening(engine: &mut Engine) -> Arc<Mutex<Vec<Event>>> {
@@ -101,8 +101,8 @@ fn what_happens_is_told_with_the_real_percentage() {
         it.counting.window = Some(100_000);
         it.options.trigger = Some(Cause::Auto);
     });
-    let context = engine.estimate(&opened, &wish, None).unwrap().context;
-    let made = engine.compact(&opened, &wish).unwrap();
+    let context = engine::estimate(&engine, &opened, &wish, None).unwrap().context;
+    let made = engine::compact(&engine, &opened, &wish).unwrap();
     assert_eq!(made.answer().status.name(), "compacted", "{}", made.answer().reason);
     assert_eq!(names(&heard), ["started", "asked", "compacted"]);
     let heard = heard.lock().unwrap();
@@ -125,7 +125,7 @@ fn a_preview_tells_nothing_but_asks() {
         engine(home.path(), &[], &[(".config/epitome/config.toml", "[hooks]\nbefore = \"exit 1\"\n")]);
     let heard = listening(&mut engine);
     let opened = open(&engine, &session(home.path(), 20));
-    let made = engine.compact(&opened, &Ask { to: To::Plan, ..ask("codex") }).unwrap();
+    let made = engine::compact(&engine, &opened, &Ask { to: To::Plan, ..ask("codex") }).unwrap();
     assert_eq!(made.answer().status.name(), "planned");
     assert_eq!(names(&heard), ["asked"]);
 }
@@ -139,7 +139,10 @@ fn the_users_commands_run_and_may_refuse() {
         format!("[hooks]\nbefore = \"cat > {}\"\nafter = \"cat > {}\"\n", before.display(), after.display());
     let mut engine = engine(home.path(), &[], &[(".config/epitome/config.toml", &config)]);
     let opened = open(&engine, &session(home.path(), 20));
-    assert_eq!(engine.compact(&opened, &ask("opencode")).unwrap().answer().status.name(), "compacted");
+    assert_eq!(
+        engine::compact(&engine, &opened, &ask("opencode")).unwrap().answer().status.name(),
+        "compacted"
+    );
     let read =
         |path: &Path| -> serde_json::Value { serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap() };
     assert_eq!(
@@ -150,7 +153,7 @@ fn the_users_commands_run_and_may_refuse() {
 
     engine.config.hooks.before = Some("echo not now >&2; exit 3".to_owned());
     let heard = listening(&mut engine);
-    let refused = engine.compact(&opened, &ask("opencode")).unwrap();
+    let refused = engine::compact(&engine, &opened, &ask("opencode")).unwrap();
     assert_eq!(
         (refused.answer().status.name(), refused.answer().reason_code.as_str()),
         ("rejected", "hook_refused")
@@ -164,7 +167,7 @@ fn the_users_commands_run_and_may_refuse() {
 
     engine.config.hooks.before = Some("exec sleep 60".to_owned());
     engine.config.hooks.limit = std::time::Duration::from_millis(50);
-    let refused = engine.compact(&opened, &ask("opencode")).unwrap();
+    let refused = engine::compact(&engine, &opened, &ask("opencode")).unwrap();
     assert!(refused.answer().reason.contains("took longer"), "{}", refused.answer().reason);
 }
 
@@ -180,23 +183,23 @@ fn the_users_commands_run_once_around_what_the_hosts_answer_writes() {
     let heard = listening(&mut engine);
     let opened = open(&engine, &session(home.path(), 20));
     let wish = Ask { summarizer: Choice::Host, ..ask("opencode") };
-    let asked = engine.compact(&opened, &wish).unwrap().answer();
+    let asked = engine::compact(&engine, &opened, &wish).unwrap().answer();
     assert_eq!(asked.status.name(), "needs_answer", "{}", asked.reason);
     // What does not do is asked for once more; what does not do twice is replaced by the offline summary.
-    let asked = engine.answered(&asked.handle.unwrap(), "Sure!", None).unwrap().0.answer();
+    let asked = engine::answered(&engine, &asked.handle.unwrap(), "Sure!", None).unwrap().0.answer();
     assert_eq!(asked.status.name(), "needs_answer", "{}", asked.reason);
     assert_eq!((runs(&before), runs(&after), names(&heard)), (0, 0, Vec::new()), "nothing is written yet");
     let handle = asked.handle.unwrap();
 
     let command = engine.config.hooks.before.replace("echo not now >&2; exit 1".to_owned());
-    let refused = engine.answered(&handle, "Sure!", None).unwrap().0;
+    let refused = engine::answered(&engine, &handle, "Sure!", None).unwrap().0;
     assert_eq!(refused.answer().reason_code, "hook_refused", "{}", refused.answer().reason);
     assert!(refused.bytes().is_none() && refused.answer().reason.contains("not now"));
     assert_eq!(names(&heard), ["started", "failed"]);
     assert_eq!(runs(&after), 0);
 
     engine.config.hooks.before = command;
-    let done = engine.answered(&handle, "Sure!", None).unwrap().0;
+    let done = engine::answered(&engine, &handle, "Sure!", None).unwrap().0;
     assert_eq!(done.answer().status.name(), "compacted", "{}", done.answer().reason);
     assert_eq!((runs(&before), runs(&after)), (1, 1));
     assert_eq!(names(&heard)[2..], ["started", "asked", "compacted"], "the offline one is asked for");
@@ -220,7 +223,7 @@ fn the_agents_own_settings_hold_under_auto_and_ours_win() {
             it.options.auto = auto;
             it.counting.window = Some(100_000);
         });
-        engine.compact(&opened, &wish).unwrap().answer()
+        engine::compact(&engine, &opened, &wish).unwrap().answer()
     };
     let built_in = |name: &str| epitome::profiles::built_in(name).unwrap();
     // Due at a half, not at nine tenths.
@@ -235,10 +238,14 @@ fn the_agents_own_settings_hold_under_auto_and_ours_win() {
         assert_eq!((found.status.name(), found.reason_code.as_str()), ("noop", "switched_off"), "{name}");
         assert_eq!(run(built_in(name), false).status.name(), "planned", "{name}");
     }
-    let triggers = engine
-        .estimate(&opened, &with(ask("epitome"), |it| it.counting.window = Some(100_000)), None)
-        .unwrap()
-        .triggers;
+    let triggers = engine::estimate(
+        &engine,
+        &opened,
+        &with(ask("epitome"), |it| it.counting.window = Some(100_000)),
+        None,
+    )
+    .unwrap()
+    .triggers;
     assert_eq!(triggers["claude-code"].reason_code, "switched_off");
     assert_eq!(triggers["gemini-cli"].at, Some(90_000));
     assert_eq!(triggers.len(), BUILT_IN.len());
@@ -251,7 +258,7 @@ fn a_summary_is_remembered_without_what_is_private() {
     let text = session(home.path(), 20)
         .replace("Please look at module 3.", "Please look <private>at my salary</private>.");
     let opened = open(&engine, &text);
-    let made = engine.compact(&opened, &ask("supermemory")).unwrap();
+    let made = engine::compact(&engine, &opened, &ask("supermemory")).unwrap();
     assert_eq!(made.answer().status.name(), "compacted", "{}", made.answer().reason);
     let project = home.path().join("project").display().to_string();
     let scope = Scope { owner: engine.config.owner.clone(), project };
@@ -263,7 +270,7 @@ fn a_summary_is_remembered_without_what_is_private() {
     // Another profile remembers nothing.
     let other = tempfile::tempdir().unwrap();
     let engine = self::engine(other.path(), &[], &[]);
-    engine.compact(&open(&engine, &session(other.path(), 20)), &ask("opencode")).unwrap();
+    engine::compact(&engine, &open(&engine, &session(other.path(), 20)), &ask("opencode")).unwrap();
     let scope = Scope { project: other.path().join("project").display().to_string(), ..scope };
     assert!(engine.store.memories(&scope, &MemoryFilter::default()).unwrap().is_empty());
 }
@@ -275,15 +282,15 @@ fn a_stored_snapshot_takes_the_place_of_a_summary() {
     let heard = listening(&mut engine);
     let opened = open(&engine, &session(home.path(), 20));
     let history = &opened.session.history;
-    engine.keep_snapshot(history, history.messages().len(), "All modules keep the clock.").unwrap();
-    let made = engine.compact(&opened, &ask("claude-code")).unwrap();
+    engine::keep_snapshot(&engine, history, history.messages().len(), "All modules keep the clock.").unwrap();
+    let made = engine::compact(&engine, &opened, &ask("claude-code")).unwrap();
     assert_eq!(made.answer().status.name(), "compacted", "{}", made.answer().reason);
     let first = made.history().unwrap().messages()[0].plain();
     assert!(first.ends_with("All modules keep the clock."), "{first}");
     assert_eq!(names(&heard), ["started", "compacted"], "no summary is asked for");
     // It does not cover what came after: then one is written.
     let longer = open(&engine, &session(home.path(), 21));
-    assert!(engine.compact(&longer, &ask("claude-code")).unwrap().answer().summary.is_some());
+    assert!(engine::compact(&engine, &longer, &ask("claude-code")).unwrap().answer().summary.is_some());
 }
 
 #[test]
@@ -294,14 +301,14 @@ fn a_stored_snapshot_holds_no_secret() {
     let opened = open(&engine, &session(home.path(), 20));
     let history = &opened.session.history;
     let text = format!("aws_access_key_id = {SECRET}. All modules keep the clock.");
-    engine.keep_snapshot(history, history.messages().len(), &text).unwrap();
+    engine::keep_snapshot(&engine, history, history.messages().len(), &text).unwrap();
     let project = home.path().join("project").display().to_string();
     let scope = Scope { owner: engine.config.owner.clone(), project };
     let name = format!("snapshot/{}", history.meta.session.as_deref().unwrap());
     let mark = engine.store.marked(&scope, &name).unwrap().unwrap();
     assert!(mark.value.contains("[REDACTED") && !mark.value.contains(SECRET), "{}", mark.value);
     // It is used all the same.
-    let made = engine.compact(&opened, &ask("claude-code")).unwrap();
+    let made = engine::compact(&engine, &opened, &ask("claude-code")).unwrap();
     assert!(made.history().unwrap().messages()[0].plain().ends_with("All modules keep the clock."));
 }
 
@@ -317,7 +324,7 @@ fn a_window_smaller_than_what_is_fixed_is_said_and_nothing_loops() {
                 it.counting.overhead = Some(8_000);
                 it.options.auto = auto;
             });
-            let found = engine.compact(&opened, &wish).unwrap().answer();
+            let found = engine::compact(&engine, &opened, &wish).unwrap().answer();
             assert_eq!(found.status.name(), "noop", "{name}");
             assert!(
                 found.reason.contains("system prompt and tools alone") || found.reason.contains("characters"),
@@ -337,7 +344,7 @@ fn collapsed_turns_are_archived_under_their_handles() {
     profile.passes.retain(|it| matches!(it, Pass::Collapse(_)));
     let Pass::Collapse(step) = &mut profile.passes[0] else { panic!() };
     step.on = true;
-    let made = engine.compact(&opened, &Ask { to: To::Bytes, ..Ask::new(profile) }).unwrap();
+    let made = engine::compact(&engine, &opened, &Ask { to: To::Bytes, ..Ask::new(profile) }).unwrap();
     assert_eq!(made.answer().status.name(), "compacted", "{}", made.answer().reason);
     let line = made.history().unwrap().messages()[0].plain();
     assert!(line.starts_with("[turn collapsed: Please look at module 0."), "{line}");
@@ -355,7 +362,7 @@ fn side_by_side_no_row_repeats_another_without_a_reason() {
     let home = tempfile::tempdir().unwrap();
     let engine = engine(home.path(), &[], &[]);
     let opened = open(&engine, &session(home.path(), 20));
-    let answer = engine.compare(&opened, &ask("epitome")).unwrap();
+    let answer = engine::compare(&engine, &opened, &ask("epitome")).unwrap();
     assert!(answer.tokens_before >= 50_000, "{}", answer.tokens_before);
     let names: Vec<&str> = answer.rows.iter().map(|it| it.profile.as_str()).collect();
     assert_eq!(names, BUILT_IN.iter().map(|it| it.0).collect::<Vec<_>>());
@@ -410,7 +417,8 @@ async fn scripted(
     let variables = [("GEMINI_API_KEY", server::KEY), ("GOOGLE_GEMINI_BASE_URL", base.as_str())];
     let mut engine = engine(home, &variables, &[(".config/epitome/config.toml", config)]);
     let heard = listening(&mut engine);
-    let made = tokio::task::spawn_blocking(move || engine.compact(&open(&engine, &text), &wish).unwrap());
+    let made =
+        tokio::task::spawn_blocking(move || engine::compact(&engine, &open(&engine, &text), &wish).unwrap());
     let made = made.await.unwrap();
     let requests = log.requests.lock().unwrap().clone();
     let heard = heard.lock().unwrap().clone();
@@ -536,7 +544,7 @@ async fn what_a_provider_wrote_is_used_even_if_it_cannot_be_counted() {
         )
         .unwrap();
     let made = tokio::task::spawn_blocking(move || {
-        engine.compact(&open(&engine, &text(&contents(0, 20))), &by_gemini("gemini-cli")).unwrap()
+        engine::compact(&engine, &open(&engine, &text(&contents(0, 20))), &by_gemini("gemini-cli")).unwrap()
     });
     let made = made.await.unwrap();
     assert_eq!(log.requests.lock().unwrap().len(), 1);
@@ -597,12 +605,12 @@ fn in_plain_messages_a_summary_is_known_as_one() {
             let place = format!("{name} as {}", api.name());
             let wish =
                 with(Ask { messages_as: Some(api), ..ask(name) }, |it| it.options.pin = vec![PIN.to_owned()]);
-            let made = engine.compact(&opened, &wish).unwrap();
+            let made = engine::compact(&engine, &opened, &wish).unwrap();
             assert_eq!(made.answer().status.name(), "compacted", "{place}: {}", made.answer().reason);
             let written: Vec<Value> = serde_json::from_slice(made.bytes().unwrap()).unwrap();
             let again = Format::named(api.name()).unwrap();
             let bytes = serde_json::to_vec(&written).unwrap();
-            let read = engine.open(&SessionRef::Inline(bytes), Some(again), None).unwrap();
+            let read = engine::open(&engine, &SessionRef::Inline(bytes), Some(again), None).unwrap();
             let messages = read.session.history.messages();
             let summaries = messages.iter().filter(|it| it.kind == Kind::Summary).count();
             assert_eq!(
@@ -707,12 +715,12 @@ fn files_come_back_from_disk_only_when_asked_and_only_from_the_project() {
         engine
     };
     let said = |engine: &Engine, from_disk: bool| {
-        let made = engine
-            .compact(
-                &open(engine, &text),
-                &with(ask("claude-code"), |it| it.options.files_from_disk = from_disk),
-            )
-            .unwrap();
+        let made = engine::compact(
+            engine,
+            &open(engine, &text),
+            &with(ask("claude-code"), |it| it.options.files_from_disk = from_disk),
+        )
+        .unwrap();
         let all = made.history().unwrap();
         all.messages().iter().map(|it| it.plain()).collect::<Vec<_>>().join("\n")
     };
@@ -740,7 +748,8 @@ fn the_profile_in_the_readme_works() {
     assert_eq!((profile.name.as_str(), profile.trigger.share), ("mine", Some(0.4)));
     assert_eq!(profile.native.compacted, "COMPRESSED", "what it does not say is as in the one it extends");
     let opened = open(&engine, &session(home.path(), 20));
-    let made = engine.compact(&opened, &Ask { to: To::Bytes, ..Ask::new(profile) }).unwrap().answer();
+    let made =
+        engine::compact(&engine, &opened, &Ask { to: To::Bytes, ..Ask::new(profile) }).unwrap().answer();
     assert_eq!(
         (made.status.name(), made.native_status.as_str()),
         ("compacted", "COMPRESSED"),
@@ -770,7 +779,7 @@ fn gemini_clis_hook_before_a_compression_keeps_the_original_and_says_nothing() {
         let said = json!({"session_id": id, "transcript_path": file, "cwd": home.path(),
             "hook_event_name": "PreCompress", "timestamp": "2026-05-28T20:40:00.000Z", "trigger": trigger});
         let event = epitome::agents::hooks::read(&said.to_string(), None).unwrap();
-        let text = engine.hook(&event).unwrap();
+        let text = engine::hook(&engine, &event).unwrap();
         // It is advisory, and fires at every check: no word of ours, and nothing that would block.
         assert_eq!((text.as_str(), event.answer(&text).as_str()), ("", ""), "{trigger}");
         let project = std::fs::canonicalize(home.path()).unwrap().display().to_string();
@@ -794,7 +803,8 @@ async fn what_is_remembered_of_the_project_goes_into_the_next_summary() {
             let note = Note { content: format!("The build wants flag number {number}."), ..Note::default() };
             engine.store.remember(&scope, &note, NOW + number).unwrap();
         }
-        let summary = engine.compact(&open(&engine, &session), &ask("supermemory")).unwrap().answer().summary;
+        let summary =
+            engine::compact(&engine, &open(&engine, &session), &ask("supermemory")).unwrap().answer().summary;
         let summary = summary.unwrap();
         let said = |it: i32| summary.contains(&format!("flag number {it}."));
         assert!((2..12).all(said) && !said(0) && !said(1), "the newest ten: {summary}");

@@ -11,7 +11,7 @@ use epitome::agents::hooks::{Event, Moment};
 use epitome::agents::{self, AgentRef};
 use epitome::compaction::facts::{self, Topic, Voice};
 use epitome::config::{Config, Environment, StoreAt};
-use epitome::engine::{Amount, Ask, Engine, Opened, SeatAsk, SessionRef, To};
+use epitome::engine::{self, Amount, Ask, Engine, Opened, SeatAsk, SessionRef, To};
 use epitome::history::verbatim::{self, Prompts};
 use epitome::history::{History, Kind, Message, Meta, Role};
 use epitome::score::{self, Class};
@@ -154,12 +154,12 @@ impl Bench {
         let mut out = Voices::new();
         out.insert("facts", voiced_facts(history));
         out.insert("score", voiced_probes(history));
-        out.insert("handoff", voiced(&self.engine.brief(&opened, "go on").unwrap()));
+        out.insert("handoff", voiced(&engine::brief(&self.engine, &opened, "go on").unwrap()));
         let mut ask =
             Ask::new(epitome::profiles::built_in("epitome").unwrap()).with_budget(Amount::Tokens(1_500));
         ask.options.keep = Some(Amount::Tokens(200));
         ask.to = To::Bytes;
-        let made = self.engine.compact(&opened, &ask).unwrap();
+        let made = engine::compact(&self.engine, &opened, &ask).unwrap();
         assert_eq!(made.answer().status.name(), "compacted", "{}: {}", attack.name, made.answer().reason);
         out.insert("compact", voiced(&made.answer().summary.unwrap()));
         let bytes = made.bytes().unwrap().to_vec();
@@ -167,8 +167,8 @@ impl Bench {
         let again = self.open(std::str::from_utf8(&bytes).unwrap());
         out.insert("facts of the compacted session", voiced_facts(&again.session.history));
         out.insert("score of the compacted session", voiced_probes(&again.session.history));
-        out.insert("second compaction", voiced(&self.engine.brief(&again, "go on").unwrap()));
-        let seated = self.engine.seat(opened, None, &SeatAsk::default()).unwrap();
+        out.insert("second compaction", voiced(&engine::brief(&self.engine, &again, "go on").unwrap()));
+        let seated = engine::seat(&self.engine, opened, None, &SeatAsk::default()).unwrap();
         // An agent that takes one text gives it back as the summary of the next compaction. How much of the end stands
         // in it word for word depends on sizes: what the user said may stand in either part, but nothing else may.
         let one_text = Message::text(Role::User, Kind::Summary, seated.one_text(Prompts::Dropped));
@@ -179,7 +179,7 @@ impl Bench {
 
     fn open(&self, text: &str) -> Opened {
         let inline = SessionRef::Inline(text.as_bytes().to_vec());
-        self.engine.open(&inline, Some(self.format), None).unwrap()
+        engine::open(&self.engine, &inline, Some(self.format), None).unwrap()
     }
 
     /// What the hooks say: before a compaction, after it, and once more with what the summary left out.
@@ -196,7 +196,8 @@ impl Bench {
             summary: summary.map(str::to_owned),
         };
         let hook = |moment: Moment, summary: Option<&str>| {
-            self.engine.hook(&event(moment, summary)).unwrap_or_else(|it| panic!("{moment:?}: {it}"))
+            engine::hook(&self.engine, &event(moment, summary))
+                .unwrap_or_else(|it| panic!("{moment:?}: {it}"))
         };
         std::fs::write(&path, before).unwrap();
         assert_eq!(hook(Moment::Start, None), "");

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use epitome::config::{Config, Environment, StoreAt};
-use epitome::engine::{Ask, Engine};
+use epitome::engine::{self, Ask, Engine};
 use epitome::score::Class;
 use epitome::scorecard::{Chain, Link, Row, Trial};
 
@@ -65,10 +65,10 @@ fn measure(folder: &std::path::Path, names: &[&String]) -> Vec<Measured> {
     let mut out = Vec::new();
     for name in names {
         let session = super::corpus::read(folder, name).unwrap();
-        let subject = engine.subject(name.as_str(), session, &ask);
+        let subject = engine::subject(&engine, name.as_str(), session, &ask);
         if subject.tokens >= 6_000 {
-            let trials = [10, 20].map(|percent| engine.trial(&subject, &ask, percent)).to_vec();
-            let chains = [10, 20].map(|percent| engine.chained(&subject, &ask, percent)).to_vec();
+            let trials = [10, 20].map(|percent| engine::trial(&engine, &subject, &ask, percent)).to_vec();
+            let chains = [10, 20].map(|percent| engine::chained(&engine, &subject, &ask, percent)).to_vec();
             out.push((trials, chains));
         }
     }
@@ -109,9 +109,9 @@ fn unseen_sessions_lose_no_more_than_today() {
     let names = super::corpus::names(&folder).into_iter().filter(|it| !TUNED.contains(&it.as_str()));
     let subjects = names.filter_map(|name| {
         let session = super::corpus::read(&folder, &name)?;
-        Some(engine.subject(&name, session, &ask)).filter(|it| it.tokens >= 6_000)
+        Some(engine::subject(&engine, &name, session, &ask)).filter(|it| it.tokens >= 6_000)
     });
-    let trials: Vec<Trial> = subjects.map(|it| engine.trial(&it, &ask, 10)).collect();
+    let trials: Vec<Trial> = subjects.map(|it| engine::trial(&engine, &it, &ask, 10)).collect();
     let row = Row { way: "epitome".into(), percent: 10, trials };
     print_all(&row, &Chain { way: "epitome".into(), percent: 10, links: Vec::new() });
     let (median, low) = (row.kept(0.5).unwrap(), row.kept(0.1).unwrap());
@@ -124,9 +124,9 @@ fn unseen_sessions_lose_no_more_than_today() {
 fn planted_facts_starve_no_class() {
     let engine = engine();
     let ask = Ask::new(epitome::profiles::built_in("epitome").unwrap());
-    let subjects: Vec<_> = (1..=4).map(|seed| engine.planted(seed, &ask)).collect();
+    let subjects: Vec<_> = (1..=4).map(|seed| engine::planted(&engine, seed, &ask)).collect();
     for (percent, least) in [(10, 0.4), (20, 0.85)] {
-        let trials = subjects.iter().map(|it| engine.trial(it, &ask, percent)).collect();
+        let trials = subjects.iter().map(|it| engine::trial(&engine, it, &ask, percent)).collect();
         let row = Row { way: "epitome".into(), percent, trials };
         let classes: Vec<String> = Class::ALL
             .iter()
