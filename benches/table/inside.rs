@@ -420,11 +420,11 @@ fn offline_summary(history: &History, ledger: &facts::Ledger, profile: &Profile)
         epitome::compaction::profile::Pass::Summarize(it) => Some(it.summary.clone()),
         _ => None,
     });
-    let ask = offline::Ask {
+    let ask = offline::OfflineRequest {
         region: 0..history.messages().len(),
         cleared: &[],
         spec: &spec.unwrap(),
-        budget: 4_000,
+        max_tokens: 4_000,
         style: Style::Detailed,
         focus: None,
         pins: &[],

@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::Environment;
 use crate::llm::http::Limits;
+use compaction::summary::dialogue::Bounds;
 use compaction::summary::model::{Api, Endpoint, Key};
-use compaction::summary::talk::Bounds;
 use history::error::{Error, Kind, Result};
 
 /// Who is to write a summary.

@@ -100,11 +100,11 @@ pub fn brief(engine: &Engine, opened: &Opened, goal: &str) -> Result<String> {
         Error::new(Kind::Arguments, format!("--goal: expected a goal of less than {BRIEF} tokens"))
     })?;
     let pins = memories::pins(engine, history, &[])?;
-    let ask = offline::Ask {
+    let ask = offline::OfflineRequest {
         region: 0..history.messages().len(),
         cleared: &[],
         spec: &spec,
-        budget,
+        max_tokens: budget,
         style: Style::Detailed,
         focus: Some(goal),
         pins: &pins,

@@ -3,7 +3,9 @@
 use std::cell::OnceCell;
 use std::time::Duration;
 
-use super::compacted::{About, Checked, CompactOutcome, Compacted, Output, Question, Rejection, Summarizer};
+use super::compacted::{
+    About, Accepted, CompactOutcome, Compacted, Delivered, Question, Rejection, Summarizer,
+};
 use super::make::Attempt;
 use super::marks::overhead_mark;
 use super::measured::{Measured, warnings};
@@ -186,13 +188,13 @@ fn outcome(
         let after = After { tokens: outcome.tokens, prefix: outcome.prefix_tokens, asked };
         spending::next_cost(engine, measured, ask, Some(after))
     });
-    let checked = Box::new(Checked { attempt, valid_for, next_cost, written: known.summary });
+    let accepted = Box::new(Accepted { attempt, valid_for, next_cost, written: known.summary });
     if ask.to == To::Plan {
-        return Ok(CompactOutcome::Planned(checked));
+        return Ok(CompactOutcome::Planned(accepted));
     }
-    let (handle, output) = put(engine, opened, ask, &checked.attempt, messages, warnings)?;
-    note(engine, call, &checked, &output, warnings);
-    Ok(CompactOutcome::Compacted { checked, handle, output })
+    let (handle, output) = put(engine, opened, ask, &accepted.attempt, messages, warnings)?;
+    note(engine, call, &accepted, &output, warnings);
+    Ok(CompactOutcome::Compacted { accepted, handle, output })
 }
 
 /// Where something is to be written, tells that it begins, and asks the user's command. `Err` says why nothing may
@@ -248,7 +250,7 @@ fn put(
     attempt: &Attempt,
     messages: Vec<u8>,
     warnings: &mut Vec<String>,
-) -> Result<(String, Output)> {
+) -> Result<(String, Delivered)> {
     let (after, summary) = (&attempt.outcome.history, attempt.summary.as_deref());
     let archived = archive::archive(engine, opened, &attempt.plan, ask, attempt.outcome.tokens, summary)?;
     if !engine.store.keeps() {
@@ -263,25 +265,31 @@ fn put(
     let output = match &ask.to {
         To::File(path) => {
             crate::files::install(path, &written(warnings)?)?;
-            Output::File(path.display().to_string())
+            Delivered::File(path.display().to_string())
         }
-        To::Plan | To::Bytes => Output::Bytes(written(warnings)?),
-        To::Agent(agent) => Output::Session(carry::carry(engine, opened, after, *agent, warnings)?),
+        To::Plan | To::Bytes => Delivered::Bytes(written(warnings)?),
+        To::Agent(agent) => Delivered::Session(carry::carry(engine, opened, after, *agent, warnings)?),
         To::Session => {
             let job = if attempt.only_outputs() { Job::Prune } else { Job::Compact };
             let it = install::install(engine, opened, after, job, &archived.compaction, warnings)?;
             warnings.extend(super::repair::left_behind(opened)?);
-            Output::Session(it)
+            Delivered::Session(it)
         }
     };
     Ok((archived.session, output))
 }
 
 /// Notes for later calls what a compaction that was written tells. What could not be noted is a warning.
-fn note(engine: &Engine, call: &Call<'_>, checked: &Checked, output: &Output, warnings: &mut Vec<String>) {
+fn note(
+    engine: &Engine,
+    call: &Call<'_>,
+    accepted: &Accepted,
+    output: &Delivered,
+    warnings: &mut Vec<String>,
+) {
     let Call { opened, ask, measured, .. } = *call;
-    let Checked { attempt, written, .. } = checked;
-    if let Output::Session(installed) = output {
+    let Accepted { attempt, written, .. } = accepted;
+    if let Delivered::Session(installed) = output {
         note_overhead(engine, measured.history, measured.counter.overhead(), &installed.session_id);
     }
     memories::remember(engine, opened, ask, attempt.summary.as_deref(), warnings);
@@ -343,13 +351,13 @@ fn ended(made: &Compacted, ask: &Ask, percent: Option<u64>) -> Event {
     };
     match &made.outcome {
         CompactOutcome::Planned(it) => compacted(it.attempt.outcome.tokens, None, None),
-        CompactOutcome::Compacted { checked, handle, output } => {
+        CompactOutcome::Compacted { accepted, handle, output } => {
             let output = match output {
-                Output::Bytes(_) => None,
-                Output::File(path) => Some(path.clone()),
-                Output::Session(it) => Some(it.output.clone()),
+                Delivered::Bytes(_) => None,
+                Delivered::File(path) => Some(path.clone()),
+                Delivered::Session(it) => Some(it.output.clone()),
             };
-            compacted(checked.attempt.outcome.tokens, Some(handle), output)
+            compacted(accepted.attempt.outcome.tokens, Some(handle), output)
         }
         CompactOutcome::NeedsAnswer(question) => compacted(before, Some(&question.handle), None),
         CompactOutcome::Noop { code, reason, .. } => {

@@ -60,13 +60,13 @@ impl Default for Summarizer {
 /// What a compaction did.
 pub enum CompactOutcome {
     /// Nothing is written: this would be.
-    Planned(Box<Checked>),
+    Planned(Box<Accepted>),
     /// Archived, and written where it was asked for.
     Compacted {
-        checked: Box<Checked>,
+        accepted: Box<Accepted>,
         /// Of the original session in the archive.
         handle: String,
-        output: Output,
+        output: Delivered,
     },
     /// The calling agent's model is to write the summary first.
     NeedsAnswer(Question),
@@ -82,7 +82,7 @@ pub enum CompactOutcome {
 }
 
 /// A result that passed the checks.
-pub struct Checked {
+pub struct Accepted {
     pub attempt: Attempt,
     /// The APIs whose rules it obeys.
     pub valid_for: Vec<String>,
@@ -93,7 +93,7 @@ pub struct Checked {
 }
 
 /// Where a result went.
-pub enum Output {
+pub enum Delivered {
     Bytes(Vec<u8>),
     File(String),
     Session(Installed),
@@ -176,9 +176,9 @@ impl Rejection {
 
 impl Compacted {
     /// The result, if it passed the checks.
-    pub fn checked(&self) -> Option<&Checked> {
+    pub fn accepted(&self) -> Option<&Accepted> {
         match &self.outcome {
-            CompactOutcome::Planned(checked) | CompactOutcome::Compacted { checked, .. } => Some(checked),
+            CompactOutcome::Planned(accepted) | CompactOutcome::Compacted { accepted, .. } => Some(accepted),
             CompactOutcome::NeedsAnswer(_) | CompactOutcome::Noop { .. } | CompactOutcome::Rejected(_) => {
                 None
             }
@@ -187,7 +187,7 @@ impl Compacted {
 
     /// The new history, if there is one.
     pub fn history(&self) -> Option<&History> {
-        self.checked().map(|it| &it.attempt.outcome.history)
+        self.accepted().map(|it| &it.attempt.outcome.history)
     }
 
     /// What survived, if there is something that it can have survived in: also of a result that was rejected.
@@ -196,13 +196,13 @@ impl Compacted {
             CompactOutcome::Rejected(it) => it.attempt(),
             _ => None,
         };
-        self.checked().map(|it| &it.attempt).or_else(rejected).map(|it| &it.score)
+        self.accepted().map(|it| &it.attempt).or_else(rejected).map(|it| &it.score)
     }
 
     /// The bytes, with [`To::Bytes`](super::To::Bytes).
     pub fn bytes(&self) -> Option<&[u8]> {
         match &self.outcome {
-            CompactOutcome::Compacted { output: Output::Bytes(bytes), .. } => Some(bytes),
+            CompactOutcome::Compacted { output: Delivered::Bytes(bytes), .. } => Some(bytes),
             _ => None,
         }
     }
@@ -211,18 +211,18 @@ impl Compacted {
     pub fn answer(&self) -> CompactAnswer {
         let mut answer = self.about.answer(&self.summarizer, &self.warnings);
         match &self.outcome {
-            CompactOutcome::Planned(checked) => {
+            CompactOutcome::Planned(accepted) => {
                 answer.status = Status::Planned;
-                answer.checked(checked, &self.about.native);
+                answer.accepted(accepted, &self.about.native);
             }
-            CompactOutcome::Compacted { checked, handle, output } => {
+            CompactOutcome::Compacted { accepted, handle, output } => {
                 answer.status = Status::Compacted;
-                answer.checked(checked, &self.about.native);
+                answer.accepted(accepted, &self.about.native);
                 answer.handle = Some(handle.clone());
                 match output {
-                    Output::Bytes(_) => {}
-                    Output::File(path) => answer.output = Some(path.clone()),
-                    Output::Session(it) => answer.installed(it),
+                    Delivered::Bytes(_) => {}
+                    Delivered::File(path) => answer.output = Some(path.clone()),
+                    Delivered::Session(it) => answer.installed(it),
                 }
             }
             CompactOutcome::NeedsAnswer(question) => {
@@ -324,12 +324,12 @@ impl CompactAnswer {
         self.reason.clone_from(&attempt.plan.reason.text);
     }
 
-    fn checked(&mut self, checked: &Checked, native: &NativeStatus) {
-        self.attempted(&checked.attempt);
-        self.native_status = done(native, &checked.attempt);
-        self.valid_for.clone_from(&checked.valid_for);
-        self.next_cost.clone_from(&checked.next_cost);
-        self.summary.clone_from(&checked.attempt.summary);
+    fn accepted(&mut self, accepted: &Accepted, native: &NativeStatus) {
+        self.attempted(&accepted.attempt);
+        self.native_status = done(native, &accepted.attempt);
+        self.valid_for.clone_from(&accepted.valid_for);
+        self.next_cost.clone_from(&accepted.next_cost);
+        self.summary.clone_from(&accepted.attempt.summary);
     }
 
     fn installed(&mut self, it: &Installed) {

@@ -12,8 +12,8 @@ use crate::cost::Price;
 use crate::llm::price::{self, Form, Sizes};
 use crate::llm::run;
 use compaction::plan::Need;
+use compaction::summary::dialogue::{Dialogue, SummaryRequest};
 use compaction::summary::model::{Api, Endpoint, Prefix};
-use compaction::summary::talk::{Material, Talk};
 use history::error::{Error, Kind, Result};
 use history::secrets::Redactor;
 use sessions::{self, Format};
@@ -39,7 +39,7 @@ pub(super) fn cost(
     opened: &Opened,
     measured: &Measured<'_>,
     need: &Need,
-    material: &Material<'_>,
+    material: &SummaryRequest<'_>,
     endpoint: &Endpoint,
 ) -> (CostInfo, Option<Prefix>) {
     let meta = &measured.history.meta;
@@ -55,15 +55,15 @@ pub(super) fn cost(
     let sizes = Sizes {
         own,
         prefix: why_not.is_none().then_some((measured.context(), warm)),
-        output: need.budget,
-        saved: measured.tokens.saturating_sub(need.budget),
-        rewritten: need.budget,
+        output: need.max_tokens,
+        saved: measured.tokens.saturating_sub(need.max_tokens),
+        rewritten: need.max_tokens,
     };
     let mut out = CostInfo {
         model: endpoint.label(),
         form: "own".to_owned(),
         input_tokens: own,
-        output_tokens: need.budget,
+        output_tokens: need.max_tokens,
         own_dollars: None,
         prefix_dollars: None,
         spent_dollars: None,
@@ -215,11 +215,11 @@ fn uncountable(engine: &Engine, endpoint: &Endpoint) -> Option<String> {
     ))
 }
 
-/// Counts what a talk took towards the limits of the hour.
-pub(super) fn count(engine: &Engine, endpoint: &Endpoint, talk: &Talk, took: Duration) -> Result<()> {
-    let spent = spent(engine, endpoint, talk).unwrap_or(0.0);
+/// Counts what a dialogue took towards the limits of the hour.
+pub(super) fn count(engine: &Engine, endpoint: &Endpoint, dialogue: &Dialogue, took: Duration) -> Result<()> {
+    let spent = spent(engine, endpoint, dialogue).unwrap_or(0.0);
     let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-    for (name, more) in [(SENT, talk.sent), (SPENT, millionths(spent)), (ASKED, took)] {
+    for (name, more) in [(SENT, dialogue.sent), (SPENT, millionths(spent)), (ASKED, took)] {
         let before = this_hour(engine, name)?;
         // The hour begins with the first request of it.
         let began = engine
@@ -232,9 +232,9 @@ pub(super) fn count(engine: &Engine, endpoint: &Endpoint, talk: &Talk, took: Dur
     Ok(())
 }
 
-/// US dollars that a talk took, where the price is known.
-pub(super) fn spent(engine: &Engine, endpoint: &Endpoint, talk: &Talk) -> Option<f64> {
-    engine.config.prices.of(&endpoint.model).ok()?.of(&talk.tokens.usage())
+/// US dollars that a dialogue took, where the price is known.
+pub(super) fn spent(engine: &Engine, endpoint: &Endpoint, dialogue: &Dialogue) -> Option<f64> {
+    engine.config.prices.of(&endpoint.model).ok()?.of(&dialogue.tokens.usage())
 }
 
 fn this_hour(engine: &Engine, name: &str) -> Result<u64> {
@@ -296,13 +296,13 @@ impl CostInfo {
 }
 
 /// What was sent where.
-pub(super) fn told(endpoint: &Endpoint, talk: &Talk) -> Option<String> {
-    if talk.sent == 0 {
+pub(super) fn told(endpoint: &Endpoint, dialogue: &Dialogue) -> Option<String> {
+    if dialogue.sent == 0 {
         return None;
     }
-    let reported = talk.tokens.input + talk.tokens.cache_read + talk.tokens.cache_write;
-    let sent = if reported > 0 { format!("{reported}") } else { format!("about {}", talk.sent) };
-    let (label, host, requests) = (endpoint.label(), endpoint.host(), talk.requests);
+    let reported = dialogue.tokens.input + dialogue.tokens.cache_read + dialogue.tokens.cache_write;
+    let sent = if reported > 0 { format!("{reported}") } else { format!("about {}", dialogue.sent) };
+    let (label, host, requests) = (endpoint.label(), endpoint.host(), dialogue.requests);
     let times = if requests == 1 { "1 request".to_owned() } else { format!("{requests} requests") };
     Some(format!("{sent} tokens were sent to {label} at {host} in {times}"))
 }

@@ -146,11 +146,11 @@ fn facts(engine: &Engine, history: &History, sections: &[(&str, Vec<Topic>)], bu
     });
     let spec = SummarySpec { sections: sections.collect(), max_tokens: budget, ..SummarySpec::default() };
     let ledger = facts::read(history);
-    let ask = offline::Ask {
+    let ask = offline::OfflineRequest {
         region: 0..history.messages().len(),
         cleared: &[],
         spec: &spec,
-        budget,
+        max_tokens: budget,
         style: Style::Detailed,
         focus: None,
         pins: &pins,

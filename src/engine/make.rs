@@ -103,7 +103,7 @@ pub(super) fn make(
         handle,
         plan_end(measured, &plan),
     );
-    let reserved = plan.need.as_ref().map_or(0, |it| it.budget);
+    let reserved = plan.need.as_ref().map_or(0, |it| it.max_tokens);
     if known.summary.is_none() {
         events::tell(engine, &Event::Asked { summarizer: "offline".to_owned(), budget: reserved });
     }
@@ -150,11 +150,11 @@ pub(super) fn summary(
         .iter()
         .filter_map(|op| if let Op::Clear(op) | Op::Shorten(op) = op { Some(op.message) } else { None })
         .collect();
-    let asked = offline::Ask {
+    let asked = offline::OfflineRequest {
         region: need.from..need.to,
         cleared: &cleared,
         spec: &step.summary,
-        budget: need.budget.saturating_sub(frame + 8),
+        max_tokens: need.max_tokens.saturating_sub(frame + 8),
         style: ask.options.style,
         focus: ask.options.focus.as_deref(),
         pins: &pins,

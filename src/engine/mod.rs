@@ -1,6 +1,7 @@
-//! The only sequence of effects: read → plan → archive → ask → apply → write → read back → install.
+//! The only sequence of effects: read → plan → ask → apply → check → archive → write → read back → install.
 //!
-//! Faces translate their arguments into an [`Ask`], call one of four verbs, and show the answer.
+//! Faces translate their arguments into an [`Ask`], call a verb, and show the answer. Each verb is a function in its file;
+//! [`Engine`] is what they share.
 
 mod answered;
 mod archive;
@@ -62,7 +63,7 @@ use tokens::TokenCounter;
 pub use answered::answered;
 pub use carry::{brief, hand_off};
 pub use compact::compact;
-pub use compacted::{About, Checked, CompactOutcome, Compacted, Output, Question, Rejection, Summarizer};
+pub use compacted::{About, Accepted, CompactOutcome, Compacted, Delivered, Question, Rejection, Summarizer};
 pub use compare::compare;
 pub use cost::estimate_by_provider;
 pub(crate) use estimate::words;
@@ -72,32 +73,26 @@ pub use gate::{Known, MinKept};
 pub use hook::hook;
 pub use install::Installed;
 pub use make::Attempt;
-pub use open::{Opened, SessionRef};
-pub use open::{continued, open, open_measured, sessions};
+pub use open::{Opened, SessionRef, continued, open, open_measured, sessions};
 pub use options::{Amount, Ask, CompactOptions, Counting, Edit, Editor, PruneOptions, To};
 pub use preview::{apply_preview, can_apply, keep_preview};
 pub use prune::prune;
 pub use readable::readable;
 pub use recall::{newest, read, recall, search};
-pub use repair::RepairTo;
-pub use repair::repair;
+pub use repair::{RepairTo, repair};
 pub use report::report;
 pub use request::keep_snapshot;
-pub use restore::Kept;
-pub use restore::{kept, undo};
+pub use restore::{Kept, kept, undo};
 pub use score::score;
-pub use scorecard::Subject;
-pub use scorecard::{baseline, chained, planted, scorecard, subject, trial};
-pub use seat::seat;
-pub use seat::{SeatAsk, Seated};
-pub use seat_event::SeatAnswer;
-pub use seat_event::seat_event;
-pub use seat_items::seat_items;
-pub use seat_items::{ItemsAsk, ItemsDone};
+pub use scorecard::{Subject, baseline, chained, planted, scorecard, subject, trial};
+pub use seat::{SeatAsk, Seated, seat};
+pub use seat_event::{SeatAnswer, seat_event};
+pub use seat_items::{ItemsAsk, ItemsDone, seat_items};
 pub use seat_log::SeatEntry;
 pub use spending::cost_of;
 pub use split::split;
 
+/// What the verbs share.
 pub struct Engine {
     /// What the user wants, resolved.
     pub config: Config,

@@ -48,7 +48,7 @@ pub fn keep_preview(
         format: opened.session.format.name().to_owned(),
         before: Fingerprint::of(&opened.session.history),
         after: Fingerprint::of(after),
-        summary: preview.checked().and_then(|it| it.written.clone()),
+        summary: preview.accepted().and_then(|it| it.written.clone()),
         ask: ask.clone(),
     };
     let state = serde_json::to_string(&state)

@@ -48,7 +48,7 @@ pub fn report(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<Page> {
         title: title(opened),
         about: about(opened, &measured)
             .into_iter()
-            .chain(made.checked().and_then(|it| Some(it.next_cost.as_ref()?.why.clone())))
+            .chain(made.accepted().and_then(|it| Some(it.next_cost.as_ref()?.why.clone())))
             .collect(),
         profile: ask.profile.name.clone(),
         window: measured.limits.window,

@@ -15,10 +15,12 @@ use crate::llm::run::{self, Progress, Sampling, Watch};
 use crate::profiles;
 use compaction::plan::Plan;
 use compaction::profile::{Shape, Summarize, TooLong};
+use compaction::summary::dialogue::{
+    self, Bounds, Dialogue, GaveUp, INPUT_REDUCTIONS, InputReduction, Step, SummaryRequest,
+};
 use compaction::summary::model::{Endpoint, Reply};
-use compaction::summary::prompt::Own;
+use compaction::summary::prompt::PromptOverrides;
 use compaction::summary::render;
-use compaction::summary::talk::{self, Bounds, GaveUp, Material, RUNGS, Rung, Step, Talk};
 use history::Text;
 use history::error::{Error, Kind, Result};
 
@@ -58,7 +60,7 @@ pub(super) struct State {
     pub(super) count: usize,
     pub(super) digest: u64,
     region: (usize, usize),
-    talk: Talk,
+    dialogue: Dialogue,
     pub(super) ask: Ask,
 }
 
@@ -92,7 +94,7 @@ pub(super) fn written_summary(
     }
     let frame = measured.counter.text(&Text::new(format!("{}{}", step.before, step.after)));
     let prompt = |name: &Option<String>| name.as_deref().map(|it| profiles::prompt(it).to_owned());
-    let own = Own {
+    let own = PromptOverrides {
         system: prompt(&step.prompts.system),
         ask: prompt(&step.prompts.ask),
         again: prompt(&step.prompts.again),
@@ -101,23 +103,23 @@ pub(super) fn written_summary(
     let summarizers = &engine.config.summarizers;
     let tries = summarizers.tries.or(step.prompts.retries.map(|it| it + 1));
     let language =
-        engine.config.summarizers.language.as_deref().or_else(|| talk::language_of(measured.history));
+        engine.config.summarizers.language.as_deref().or_else(|| dialogue::language_of(measured.history));
     let recalled = memories::recalled(engine, measured.history, ask);
     let pins: Vec<String> = ask.options.pin.iter().cloned().chain(recalled).collect();
     let pinned: u64 = pins.iter().map(|it| measured.counter.str(it) + 6).sum();
-    let material = Material {
+    let material = SummaryRequest {
         texts: &profiles::TEXTS,
         history: measured.history,
         ledger: known.ledger(measured.history),
         region: need.from..need.to,
         spec: &step.summary,
-        budget: need.budget.saturating_sub(frame + HEADER + pinned),
+        max_tokens: need.max_tokens.saturating_sub(frame + HEADER + pinned),
         style: ask.options.style,
         focus: ask.options.focus.as_deref(),
         pins: &pins,
         language,
         own: &own,
-        rungs: rungs(step),
+        reductions: reductions(step),
         window: None,
         thinking: 0,
         prefix: None,
@@ -127,7 +129,7 @@ pub(super) fn written_summary(
         bounds: Bounds { tries: tries.unwrap_or(summarizers.bounds.tries), ..summarizers.bounds },
     };
     if let (Choice::Host, Some(sampling)) = (&ask.summarizer, &ask.sampling) {
-        return by_sampling(engine, &Material { host: false, ..material }, sampling, ask);
+        return by_sampling(engine, &SummaryRequest { host: false, ..material }, sampling, ask);
     }
     if material.host {
         return by_host(engine, opened, measured, ask, plan, &material, heard);
@@ -151,7 +153,7 @@ pub(super) fn written_summary(
     if let (Some(why), false) = (cost::left_alone(engine, &endpoint)?, ask.dry) {
         return Ok(Drafted::Offline(vec![offline_instead(&why)]));
     }
-    let mut material = Material { window: endpoint.window, thinking, ..material };
+    let mut material = SummaryRequest { window: endpoint.window, thinking, ..material };
     let (cost, prefix) = cost::cost(engine, opened, measured, need, &material, &endpoint);
     if ask.dry {
         return Ok(Drafted::Priced(cost));
@@ -161,7 +163,7 @@ pub(super) fn written_summary(
         material.bounds.tokens = material.bounds.tokens.min(affordable(
             most,
             engine.config.prices.of(&endpoint.model).ok(),
-            material.budget,
+            material.max_tokens,
         ));
     }
     by_provider(engine, &material, &endpoint, ask, cost)
@@ -192,22 +194,22 @@ fn as_profiled(
 
 fn by_provider(
     engine: &Engine,
-    material: &Material<'_>,
+    material: &SummaryRequest<'_>,
     endpoint: &Endpoint,
     ask: &Ask,
     cost: CostInfo,
 ) -> Result<Drafted> {
-    let mut talk = Talk::new(engine.now.unsigned_abs());
+    let mut dialogue = Dialogue::new(engine.now.unsigned_abs());
     let limits = engine.config.summarizers.limits;
-    events::tell(engine, &Event::Asked { summarizer: endpoint.label(), budget: material.budget });
+    events::tell(engine, &Event::Asked { summarizer: endpoint.label(), budget: material.max_tokens });
     let watch = watching(engine, &ask.watch, material.bounds.tries);
     let began = std::time::Instant::now();
-    let result = run::with_provider(&mut talk, material, endpoint, limits, &watch)?;
+    let result = run::with_provider(&mut dialogue, material, endpoint, limits, &watch)?;
     // What is written is paid for: a store that is locked must not lose it.
-    let uncounted = cost::count(engine, endpoint, &talk, began.elapsed()).err().map(|error| {
+    let uncounted = cost::count(engine, endpoint, &dialogue, began.elapsed()).err().map(|error| {
         format!("what was sent could not be counted towards the limits of the hour: {}", error.full())
     });
-    let usage = usage(&talk);
+    let usage = usage(&dialogue);
     match result {
         None => {
             if let Some(why) = uncounted {
@@ -217,23 +219,24 @@ fn by_provider(
         }
         Some(Ok((text, notes))) => {
             let unnoted = engine.store.unmark(&engine.shared(), &failures(endpoint)).err().map(unnoted);
-            let who = talk
+            let who = dialogue
                 .model
                 .as_deref()
                 .map_or_else(|| endpoint.label(), |it| format!("{}/{it}", endpoint.provider));
             let mut notes = notes;
-            notes.extend(told(endpoint, &talk));
+            notes.extend(told(endpoint, &dialogue));
             notes.extend(uncounted.into_iter().chain(unnoted));
-            let cost = Some(cost.spent(cost::spent(engine, endpoint, &talk)));
+            let cost = Some(cost.spent(cost::spent(engine, endpoint, &dialogue)));
             let by = Summarizer { name: who, usage, cost };
             Ok(Drafted::Text { text: pinned(text, material), by, notes })
         }
         Some(Err(why)) => {
             // A limit of the user's own is no failure of the provider's.
-            let failed = !matches!(why, GaveUp::Bound(_)) || (talk.requests > 0 && talk.model.is_none());
+            let failed =
+                !matches!(why, GaveUp::Bound(_)) || (dialogue.requests > 0 && dialogue.model.is_none());
             let noted = if failed { note_failure(engine, endpoint) } else { Ok(()) };
             let mut notes = vec![offline_instead(&why.sentence(Some(endpoint)))];
-            notes.extend(told(endpoint, &talk));
+            notes.extend(told(endpoint, &dialogue));
             notes.extend(uncounted.into_iter().chain(noted.err().map(unnoted)));
             Ok(Drafted::Offline(notes))
         }
@@ -269,15 +272,20 @@ fn watching(engine: &Engine, watch: &Watch, tries: u32) -> Watch {
 }
 
 /// The calling client asks its own model for us.
-fn by_sampling(engine: &Engine, material: &Material<'_>, sampling: &Sampling, ask: &Ask) -> Result<Drafted> {
-    let mut talk = Talk::new(engine.now.unsigned_abs());
-    events::tell(engine, &Event::Asked { summarizer: "host".to_owned(), budget: material.budget });
+fn by_sampling(
+    engine: &Engine,
+    material: &SummaryRequest<'_>,
+    sampling: &Sampling,
+    ask: &Ask,
+) -> Result<Drafted> {
+    let mut dialogue = Dialogue::new(engine.now.unsigned_abs());
+    events::tell(engine, &Event::Asked { summarizer: "host".to_owned(), budget: material.max_tokens });
     let watch = watching(engine, &ask.watch, material.bounds.tries);
-    match run::with_line(&mut talk, material, sampling, &watch)? {
+    match run::with_line(&mut dialogue, material, sampling, &watch)? {
         None => Err(called_off()),
         Some(Ok((text, notes))) => {
-            let who = talk.model.as_deref().map_or_else(|| "host".to_owned(), |it| format!("host/{it}"));
-            let by = Summarizer { name: who, usage: usage(&talk), cost: None };
+            let who = dialogue.model.as_deref().map_or_else(|| "host".to_owned(), |it| format!("host/{it}"));
+            let by = Summarizer { name: who, usage: usage(&dialogue), cost: None };
             Ok(Drafted::Text { text: pinned(text, material), by, notes })
         }
         Some(Err(why)) => Ok(Drafted::Offline(vec![offline_instead(&why.sentence(None))])),
@@ -290,10 +298,11 @@ fn by_host(
     measured: &Measured<'_>,
     ask: &Ask,
     plan: &Plan,
-    material: &Material<'_>,
+    material: &SummaryRequest<'_>,
     heard: Option<&Heard>,
 ) -> Result<Drafted> {
-    let mut talk = heard.map_or_else(|| Talk::new(engine.now.unsigned_abs()), |it| it.state.talk.clone());
+    let mut dialogue =
+        heard.map_or_else(|| Dialogue::new(engine.now.unsigned_abs()), |it| it.state.dialogue.clone());
     if let Some(heard) = heard {
         if heard.state.region != (material.region.start, material.region.end) {
             return Ok(Drafted::Offline(vec![
@@ -301,11 +310,11 @@ fn by_host(
                     .to_owned(),
             ]));
         }
-        talk.heard(material, Ok(Reply { text: heard.answer.clone(), ..Reply::default() }), 0);
+        dialogue.on_reply(material, Ok(Reply { text: heard.answer.clone(), ..Reply::default() }), 0);
     }
-    match talk.next(material) {
+    match dialogue.next(material) {
         Step::Done(text, notes) => {
-            let by = Summarizer { name: "host".to_owned(), usage: usage(&talk), cost: None };
+            let by = Summarizer { name: "host".to_owned(), usage: usage(&dialogue), cost: None };
             Ok(Drafted::Text { text: pinned(text, material), by, notes })
         }
         Step::GaveUp(why) => Ok(Drafted::Offline(vec![offline_instead(&why.sentence(None))])),
@@ -318,7 +327,7 @@ fn by_host(
                 count: measured.history.messages().len(),
                 digest: plan.made_for.digest,
                 region: (material.region.start, material.region.end),
-                talk,
+                dialogue,
                 ask: ask.clone(),
             };
             let state = serde_json::to_string(&state)
@@ -391,27 +400,30 @@ fn offline_instead(why: &str) -> String {
     format!("{why}; the offline summary was written instead")
 }
 
-fn usage(talk: &Talk) -> UsageInfo {
+fn usage(dialogue: &Dialogue) -> UsageInfo {
     UsageInfo {
-        requests: talk.requests,
-        input: talk.tokens.input + talk.tokens.cache_read + talk.tokens.cache_write,
-        output: talk.tokens.output,
-        cache_read: talk.tokens.cache_read,
+        requests: dialogue.requests,
+        input: dialogue.tokens.input + dialogue.tokens.cache_read + dialogue.tokens.cache_write,
+        output: dialogue.tokens.output,
+        cache_read: dialogue.tokens.cache_read,
     }
 }
 
 /// The profile's ladder; in the end, parts.
-fn rungs(step: &Summarize) -> &'static [Rung] {
+fn reductions(step: &Summarize) -> &'static [InputReduction] {
     match step.too_long {
-        TooLong::Fails => &RUNGS,
-        TooLong::Oldest | TooLong::Rounds(_) => {
-            &[Rung::Whole, Rung::Oldest(99), Rung::Outputs(2_000), Rung::Chunks]
-        }
+        TooLong::Fails => &INPUT_REDUCTIONS,
+        TooLong::Oldest | TooLong::Rounds(_) => &[
+            InputReduction::Whole,
+            InputReduction::Oldest(99),
+            InputReduction::Outputs(2_000),
+            InputReduction::Chunks,
+        ],
     }
 }
 
 /// A summary with what the user pinned, word for word, above it.
-fn pinned(text: String, material: &Material<'_>) -> String {
+fn pinned(text: String, material: &SummaryRequest<'_>) -> String {
     let lines: String = material.pins.iter().map(|it| format!("- pinned: {it}\n")).collect();
     match material.spec.root.as_deref().filter(|_| material.spec.shape == Shape::Xml) {
         _ if lines.is_empty() => text,

@@ -1,4 +1,4 @@
-//! Models over HTTP: what the talk of [`compaction::summary`] asks for is sent, and what it cost.
+//! Models over HTTP: what the dialogue of [`compaction::summary`] asks for is sent, and what it cost.
 
 pub mod http;
 pub mod price;

@@ -1,4 +1,4 @@
-//! Carries a talk out: sends what it asks, waits as long as it says, tells whoever watches. The only place where a talk
+//! Carries a dialogue out: sends what it asks, waits as long as it says, tells whoever watches. The only place where a dialogue
 //! meets time.
 
 use std::future::Future;
@@ -10,9 +10,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
 use super::http::{Http, Limits};
+use compaction::summary::dialogue::{Dialogue, GaveUp, Step, SummaryRequest};
 use compaction::summary::failure::Failure;
 use compaction::summary::model::{Ask, Endpoint, Reply};
-use compaction::summary::talk::{GaveUp, Material, Step, Talk};
 use history::error::{Error, Kind, Result};
 
 /// A future that is not sent to another thread.
@@ -24,9 +24,9 @@ pub trait Line {
     fn send<'a>(&'a self, ask: &'a Ask, seen: &'a dyn Fn(usize)) -> Local<'a, Result<Reply, Failure>>;
 }
 
-/// Time, as far as a talk needs it.
+/// Time, as far as a dialogue needs it.
 pub trait Clock {
-    /// Milliseconds since the talk began.
+    /// Milliseconds since the dialogue began.
     fn elapsed(&self) -> u64;
     fn wait(&self, ms: u64) -> Local<'_, ()>;
 }
@@ -57,7 +57,7 @@ impl Progress {
 /// Hears what is going on.
 pub type Tell = dyn Fn(&Progress) + Send + Sync;
 
-/// What a talk came to: the summary with notes, or why there is none; nothing if it was called off.
+/// What a dialogue came to: the summary with notes, or why there is none; nothing if it was called off.
 pub type Ended = Option<Result<(String, Vec<String>), GaveUp>>;
 
 /// Whoever watches, and may call it off.
@@ -86,28 +86,28 @@ impl Watch {
 /// How often whoever watches hears something.
 const TICK: Duration = Duration::from_secs(2);
 
-/// Carries a talk to its end. Nothing if it was called off.
+/// Carries a dialogue to its end. Nothing if it was called off.
 pub async fn run(
-    talk: &mut Talk,
-    material: &Material<'_>,
+    dialogue: &mut Dialogue,
+    material: &SummaryRequest<'_>,
     line: &dyn Line,
     clock: &dyn Clock,
     watch: &Watch,
 ) -> Ended {
     let all = async {
         loop {
-            match talk.next(material) {
+            match dialogue.next(material) {
                 Step::Done(text, notes) => return Ok((text, notes)),
                 Step::GaveUp(why) => return Err(why),
                 Step::Wait(ms, why) => {
                     watch.tell(&Progress::Waiting(why));
                     clock.wait(ms).await;
-                    talk.waited();
+                    dialogue.waited();
                 }
                 Step::Ask(ask) => {
-                    watch.tell(&Progress::Asking(talk.part(material)));
+                    watch.tell(&Progress::Asking(dialogue.part(material)));
                     let heard = heard(line, &ask, watch).await;
-                    talk.heard(material, heard, clock.elapsed());
+                    dialogue.on_reply(material, heard, clock.elapsed());
                 }
             }
         }
@@ -176,20 +176,25 @@ impl Clock for Wall {
     }
 }
 
-/// Carries a talk with a provider out, from a thread that may block.
+/// Carries a dialogue with a provider out, from a thread that may block.
 pub fn with_provider(
-    talk: &mut Talk,
-    material: &Material<'_>,
+    dialogue: &mut Dialogue,
+    material: &SummaryRequest<'_>,
     endpoint: &Endpoint,
     limits: Limits,
     watch: &Watch,
 ) -> Result<Ended> {
     let line = Provider { http: Http::new(endpoint, limits)?, endpoint };
-    with_line(talk, material, &line, watch)
+    with_line(dialogue, material, &line, watch)
 }
 
-/// Carries a talk out, from a thread that may block. A line that says nothing is cut off with the talk's time.
-pub fn with_line(talk: &mut Talk, material: &Material<'_>, line: &dyn Line, watch: &Watch) -> Result<Ended> {
+/// Carries a dialogue out, from a thread that may block. A line that says nothing is cut off with the dialogue's time.
+pub fn with_line(
+    dialogue: &mut Dialogue,
+    material: &SummaryRequest<'_>,
+    line: &dyn Line,
+    watch: &Watch,
+) -> Result<Ended> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -197,7 +202,7 @@ pub fn with_line(talk: &mut Talk, material: &Material<'_>, line: &dyn Line, watc
     let most = Duration::from_millis(material.bounds.total_ms);
     let ended = runtime.block_on(async {
         let clock = Wall(Instant::now());
-        tokio::time::timeout(most, run(talk, material, line, &clock, watch)).await
+        tokio::time::timeout(most, run(dialogue, material, line, &clock, watch)).await
     });
     Ok(ended.unwrap_or_else(|_| {
         let why = format!("the limit of {} s for one summary was reached", most.as_secs());

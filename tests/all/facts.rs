@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use epitome::compaction::facts::{self, Detail, Fact, Ledger, Voice};
 use epitome::compaction::profile::{Shape, Style, SummarySpec};
-use epitome::compaction::summary::offline::{self, Ask};
+use epitome::compaction::summary::offline::{self, OfflineRequest};
 use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Refusal, Role, Text};
 use proptest::prelude::*;
 
@@ -94,11 +94,11 @@ pub(crate) fn summary(
     pins: &[String],
 ) -> String {
     let region = 0..history.messages().len();
-    let ask = Ask {
+    let ask = OfflineRequest {
         region,
         cleared: &[],
         spec,
-        budget,
+        max_tokens: budget,
         style: Style::Detailed,
         focus: None,
         pins,
@@ -149,11 +149,11 @@ fn styles_change_depth_but_not_what_is_pinned() {
     let pins = ["the pin".to_string()];
     let write = |style| {
         let region = 0..history.messages().len();
-        let ask = Ask {
+        let ask = OfflineRequest {
             region,
             cleared: &[],
             spec: &spec,
-            budget: 5_000,
+            max_tokens: 5_000,
             style,
             focus: Some("parser"),
             pins: &pins,
@@ -191,11 +191,11 @@ fn only_the_region_is_told() {
     let history = session("@user\nfirst request here\n@model\nfine\n@user\nsecond request here");
     let ledger = facts::read(&history);
     let spec = spec();
-    let ask = Ask {
+    let ask = OfflineRequest {
         region: 0..2,
         cleared: &[],
         spec: &spec,
-        budget: 1_000,
+        max_tokens: 1_000,
         style: Style::Detailed,
         focus: None,
         pins: &[],

@@ -43,7 +43,7 @@ fn check(history: &History, profile: &Profile, share: u64) -> Result<(), String>
         };
     }
     // A summary that fills what was allowed.
-    let words = plan.need.as_ref().map_or(0, |it| it.budget.saturating_sub(26) / 2);
+    let words = plan.need.as_ref().map_or(0, |it| it.max_tokens.saturating_sub(26) / 2);
     let end = plan::end_mark(&plan::behind(history, &plan));
     let touched = plan.ops.iter().any(|it| matches!(it, Op::Shorten(_) | Op::Clear(_)));
     let summary = format!(

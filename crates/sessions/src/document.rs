@@ -120,6 +120,9 @@ pub fn from_first_element<'a>(text: &'a str, key: &str) -> Option<&'a str> {
 }
 
 /// Parses a span. The sentence says what it was expected to be.
+///
+/// # Errors
+/// [`Kind::Input`] where it is no JSON.
 pub fn value(text: &str, span: Range<usize>, what: &str) -> Result<Value> {
     let text = text.get(span).unwrap_or_default();
     serde_json::from_str(text)

@@ -338,6 +338,9 @@ pub struct Written {
 
 impl Written {
     /// All bytes, read from `source` where they were kept.
+    ///
+    /// # Errors
+    /// Those of reading `source`.
     pub fn bytes(&self, source: &dyn Source) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         for piece in &self.pieces {
@@ -354,6 +357,9 @@ impl Written {
 const PREFIX: u64 = 64 * 1024;
 
 /// Finds out how a source is written down.
+///
+/// # Errors
+/// [`Kind::Input`] for what is no session that is known, with its beginning; those of reading `source`.
 pub fn sniff(source: &dyn Source) -> Result<Format> {
     let bytes = source.bytes(0..source.len().min(PREFIX))?;
     if bytes.starts_with(b"SQLite format 3\0") {
@@ -394,6 +400,21 @@ fn of_folder(path: &str, first_lines: &str) -> Option<Format> {
 }
 
 /// Reads a session in the named format, or the one it looks like.
+///
+/// ```
+/// use sessions::{Format, Memory};
+///
+/// let messages = br#"[{"role": "user", "content": "Fix the tests."}, {"role": "assistant", "content": "Done."}]"#;
+/// let session = sessions::read(&Memory::new("messages", messages.to_vec()), Some(Format::ANTHROPIC))?;
+/// assert_eq!(session.history.messages()[0].plain(), "Fix the tests.");
+/// // What was not understood is said, not refused.
+/// assert!(session.notes.is_empty());
+/// # Ok::<(), history::error::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Kind::Input`] for what is no session of that format, or of none that is known; those of reading `source`. A record
+/// that is broken or unknown is no error, but a [`Note`].
 pub fn read(source: &dyn Source, format: Option<Format>) -> Result<Session> {
     let format = match format {
         Some(format) => format,
@@ -433,6 +454,9 @@ const LOOKED_AT_WHOLE: u64 = if cfg!(test) { 1 } else { 8 << 20 };
 /// Reads a session that is only measured. Its history is that of [`read`], but for what `keep` does to parts; records
 /// that the history does not depend on are not looked at where the format allows it, so that compactions before the
 /// newest one may be missing in [`Session::past`]. It cannot be written.
+///
+/// # Errors
+/// As [`read`].
 pub fn scan(source: &dyn Source, format: Option<Format>, keep: &Keep) -> Result<Session> {
     let format = match format {
         Some(format) => format,
@@ -445,6 +469,9 @@ pub fn scan(source: &dyn Source, format: Option<Format>, keep: &Keep) -> Result<
 }
 
 /// What is to be written so that `session` becomes `after`.
+///
+/// # Errors
+/// [`Kind::Arguments`] for a format or a mode that is not written; [`Kind::Bug`] where the result would lose a message.
 pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
     match session.format.0.write {
         Some(write) => write(source, session, after, mode),

@@ -16,11 +16,17 @@ const CHUNK: usize = 256 << 10;
 
 /// Calls `each` with every line that is not blank: its 1-based number, where it stands, and its bytes without line
 /// break and without a byte order mark. A last line without a line break counts. `each` returns whether to go on.
+///
+/// # Errors
+/// Those of `each` and of reading `source`.
 pub fn each_line(source: &dyn Source, each: impl FnMut(u64, Record, &[u8]) -> Result<bool>) -> Result<()> {
     each_line_in(source, 0..source.len(), each).map(|_| ())
 }
 
 /// The same for the lines that begin in a range, numbered from its first; how many there were, blank ones too.
+///
+/// # Errors
+/// Those of `each` and of reading `source`.
 pub fn each_line_in(
     source: &dyn Source,
     range: Range<u64>,
@@ -90,6 +96,9 @@ const BLOCK: u64 = if cfg!(test) { 4 * 1024 } else { 512 * 1024 };
 /// Goes through a source from its end to its beginning, on all cores: `look` makes something of the lines that begin in
 /// a range, `take` is given that and where the range begins, the last range first, and says whether to go on. How far it
 /// got; a little more may have been looked at.
+///
+/// # Errors
+/// Those of `look`.
 pub fn backwards<T: Send>(
     source: &dyn Source,
     look: impl Fn(Range<u64>) -> Result<T> + Sync,

@@ -48,6 +48,9 @@ pub fn sniff(first_lines: &str) -> bool {
 }
 
 /// Reads a session. Lines that are broken become notes, as pi skips them.
+///
+/// # Errors
+/// As [`crate::read`].
 pub fn read(source: &dyn Source) -> Result<Session> {
     let mut records = Vec::new();
     let mut notes = Vec::new();

@@ -43,6 +43,9 @@ pub fn sniff(first_lines: &str) -> bool {
 }
 
 /// Reads a trajectory. An element that is broken becomes a note.
+///
+/// # Errors
+/// As [`crate::read`].
 pub fn read(source: &dyn Source) -> Result<Session> {
     let bytes = source.bytes(0..source.len())?;
     let text = history::json::mend(&bytes);

@@ -3,9 +3,9 @@
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
+use epitome::compaction::summary::dialogue::{Dialogue, GaveUp};
 use epitome::compaction::summary::failure::Failure;
 use epitome::compaction::summary::model::{Api, Ask, Endpoint, Reply};
-use epitome::compaction::summary::talk::{GaveUp, Talk};
 use epitome::llm::http::{Http, Limits};
 use epitome::llm::run::{self, Clock, Line, Local, Progress, Watch};
 
@@ -63,11 +63,16 @@ impl Clock for Counted {
 
 pub(crate) type Outcome = Option<Result<(String, Vec<String>), GaveUp>>;
 
-pub(crate) async fn talk(case: &Case, wire: &Wire, clock: &Counted, watch: &Watch) -> (Talk, Outcome) {
-    let mut talk = Talk::new(7);
+pub(crate) async fn dialogue(
+    case: &Case,
+    wire: &Wire,
+    clock: &Counted,
+    watch: &Watch,
+) -> (Dialogue, Outcome) {
+    let mut dialogue = Dialogue::new(7);
     let material = case.material();
-    let result = run::run(&mut talk, &material, wire, clock, watch).await;
-    (talk, result)
+    let result = run::run(&mut dialogue, &material, wire, clock, watch).await;
+    (dialogue, result)
 }
 
 struct Fault {
@@ -240,7 +245,7 @@ async fn check(case: &Case, fault: &Fault, endpoint: Endpoint, log: Option<serve
     let wire = Wire::new(endpoint.clone(), LIMITS);
     let clock = Counted::default();
     let began = Instant::now();
-    let (talk, result) = talk(case, &wire, &clock, &Watch::default()).await;
+    let (dialogue, result) = dialogue(case, &wire, &clock, &Watch::default()).await;
     let took = began.elapsed();
     let outcome = match result.unwrap() {
         Ok((text, _)) => {
@@ -255,7 +260,7 @@ async fn check(case: &Case, fault: &Fault, endpoint: Endpoint, log: Option<serve
         "{:<32} {:<17} {:>5} {waited:>6}ms {:>6}ms  {shown}",
         fault.name,
         endpoint.provider,
-        talk.requests,
+        dialogue.requests,
         took.as_millis()
     );
     assert!(
@@ -263,12 +268,12 @@ async fn check(case: &Case, fault: &Fault, endpoint: Endpoint, log: Option<serve
         "{}: {outcome}",
         fault.name
     );
-    assert_eq!(talk.requests, fault.tries, "{}: {outcome}", fault.name);
+    assert_eq!(dialogue.requests, fault.tries, "{}: {outcome}", fault.name);
     if let Some(log) = log {
         assert_eq!(log.requests.lock().unwrap().len() as u32, fault.tries, "{}", fault.name);
     }
     assert!(wire.longest.get() < wire.limits.total + Duration::from_secs(5), "{} hangs", fault.name);
-    let all = format!("{outcome} {talk:?} {endpoint:?}");
+    let all = format!("{outcome} {dialogue:?} {endpoint:?}");
     assert!(!all.contains(KEY) && !all.contains("4f9a8b7c"), "{}: the key is told", fault.name);
     if fault.name.starts_with("429 once") {
         assert_eq!(*clock.waited.borrow(), [2_000]);
@@ -282,10 +287,14 @@ async fn requests_are_what_the_providers_expect() {
         let good = case.good();
         let (address, log) = serve(move |_, _| Does::Sends(stream(api, &good))).await;
         let wire = Wire::new(server::endpoint(api, &format!("http://{address}")), LIMITS);
-        let (talk, result) = talk(&case, &wire, &Counted::default(), &Watch::default()).await;
+        let (dialogue, result) = dialogue(&case, &wire, &Counted::default(), &Watch::default()).await;
         assert!(result.unwrap().is_ok());
-        assert_eq!((talk.tokens.input, talk.tokens.cache_read, talk.tokens.output), (90, 10, 50), "{api:?}");
-        assert_eq!(talk.model.as_deref(), Some("model-x-1"));
+        assert_eq!(
+            (dialogue.tokens.input, dialogue.tokens.cache_read, dialogue.tokens.output),
+            (90, 10, 50),
+            "{api:?}"
+        );
+        assert_eq!(dialogue.model.as_deref(), Some("model-x-1"));
         let request = log.requests.lock().unwrap()[0].clone();
         let head = request.head.to_lowercase();
         let (path, key) = match api {
@@ -313,7 +322,7 @@ async fn a_cancelled_call_stops_on_the_wire() {
         let wire = Wire::new(server::endpoint(api, &format!("http://{address}")), Limits::default());
         let watch = Watch::default();
         let (clock, cancel) = (Counted::default(), watch.cancel.clone());
-        let ((_, result), ()) = tokio::join!(talk(&case, &wire, &clock, &watch), async {
+        let ((_, result), ()) = tokio::join!(dialogue(&case, &wire, &clock, &watch), async {
             log.came.notified().await;
             cancel.cancel();
         });
@@ -333,7 +342,7 @@ async fn whoever_watches_hears_of_every_retry() {
     let progress = move |it: &Progress| keep.lock().unwrap().push(it.words("it"));
     let watch = Watch { progress: Some(std::sync::Arc::new(progress)), ..Watch::default() };
     let clock = Counted::default();
-    let (_, result) = talk(&case, &wire, &clock, &watch).await;
+    let (_, result) = dialogue(&case, &wire, &clock, &watch).await;
     assert!(result.unwrap().is_err());
     let heard = heard.lock().unwrap();
     assert_eq!(heard.len(), 9, "{heard:?}");

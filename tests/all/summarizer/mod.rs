@@ -5,17 +5,17 @@ mod faults;
 mod program;
 pub(crate) mod server;
 mod sizes;
-mod talk;
+mod dialogue;
 mod truth;
 
 use std::sync::Arc;
 
 use epitome::compaction::facts::{self, Ledger};
 use epitome::compaction::profile::SummarySpec;
+use epitome::compaction::summary::dialogue::{Bounds, INPUT_REDUCTIONS, SummaryRequest};
 use epitome::compaction::summary::offline;
-use epitome::compaction::summary::prompt::Own;
+use epitome::compaction::summary::prompt::PromptOverrides;
 use epitome::compaction::summary::render::{self, Passage};
-use epitome::compaction::summary::talk::{Bounds, Material, RUNGS};
 use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Role};
 
 /// About four characters a token, as good as any here.
@@ -59,7 +59,7 @@ struct Case {
     ledger: Ledger,
     spec: SummarySpec,
     passages: Vec<Passage>,
-    own: Own,
+    own: PromptOverrides,
 }
 
 impl Case {
@@ -70,7 +70,7 @@ impl Case {
         let passages = render::passages(&history, 0..history.messages().len(), &|it| {
             epitome::history::secrets::Redactor::default().redact(it)
         });
-        Self { history, ledger, spec, passages, own: Own::default() }
+        Self { history, ledger, spec, passages, own: PromptOverrides::default() }
     }
 
     /// A small session with a rule, a file and a command.
@@ -101,20 +101,20 @@ impl Case {
         Self::new(messages)
     }
 
-    fn material(&self) -> Material<'_> {
-        Material {
+    fn material(&self) -> SummaryRequest<'_> {
+        SummaryRequest {
             history: &self.history,
             ledger: &self.ledger,
             region: 0..self.history.messages().len(),
             spec: &self.spec,
-            budget: 600,
+            max_tokens: 600,
             style: Default::default(),
             focus: None,
             pins: &[],
-            language: epitome::compaction::summary::talk::language_of(&self.history),
+            language: epitome::compaction::summary::dialogue::language_of(&self.history),
             texts: &epitome::profiles::TEXTS,
             own: &self.own,
-            rungs: &RUNGS,
+            reductions: &INPUT_REDUCTIONS,
             window: None,
             thinking: 0,
             prefix: None,
@@ -128,11 +128,11 @@ impl Case {
     /// The offline summary, as a model would send it.
     fn good(&self) -> String {
         let material = self.material();
-        let ask = offline::Ask {
+        let ask = offline::OfflineRequest {
             region: material.region.clone(),
             cleared: &[],
             spec: material.spec,
-            budget: material.budget,
+            max_tokens: material.max_tokens,
             style: material.style,
             focus: None,
             pins: &[],

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use epitome::history::Role;
 use epitome::llm::run::Watch;
 
-use super::faults::{Counted, LIMITS, Wire, talk};
+use super::faults::{Counted, LIMITS, Wire, dialogue};
 use super::server::{self, APIS, Does, overflow, serve, stream};
 use super::{Case, ran, said};
 
@@ -71,13 +71,13 @@ async fn any_size_fits_and_every_part_is_sent() {
             })
             .await;
             let wire = Wire::new(server::endpoint(api, &format!("http://{address}")), LIMITS);
-            let (talk, result) = talk(&case, &wire, &Counted::default(), &Watch::default()).await;
+            let (dialogue, result) = dialogue(&case, &wire, &Counted::default(), &Watch::default()).await;
             let accepted = accepted.lock().unwrap();
             let all = log.requests.lock().unwrap().len();
             println!(
                 "{times:<7} {:<17} {:>8} {:>9}  {}",
                 api.name(),
-                talk.requests,
+                dialogue.requests,
                 all - accepted.len(),
                 if result.as_ref().unwrap().is_ok() { "a summary" } else { "none" }
             );
@@ -93,7 +93,7 @@ async fn any_size_fits_and_every_part_is_sent() {
                 marks.len(),
                 lost.first()
             );
-            assert_eq!(talk.requests as usize, all);
+            assert_eq!(dialogue.requests as usize, all);
         }
     }
 }

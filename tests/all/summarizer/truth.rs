@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use epitome::compaction::summary::dialogue::{Dialogue, Step, SummaryRequest};
 use epitome::compaction::summary::model::Reply;
-use epitome::compaction::summary::talk::{Material, Step, Talk};
 use epitome::history::Role;
 use serde::Deserialize;
 
@@ -117,14 +117,14 @@ impl Session {
 }
 
 /// What comes of an answer: a summary with notes on what was done to it, or nothing.
-fn outcome(material: &Material<'_>, text: &str) -> Option<(String, Vec<String>)> {
-    let mut talk = Talk::new(1);
+fn outcome(material: &SummaryRequest<'_>, text: &str) -> Option<(String, Vec<String>)> {
+    let mut dialogue = Dialogue::new(1);
     let reply = || Ok(Reply { text: text.to_owned(), ..Reply::default() });
-    talk.heard(material, reply(), 1);
-    if let Step::Ask(_) = talk.next(material) {
+    dialogue.on_reply(material, reply(), 1);
+    if let Step::Ask(_) = dialogue.next(material) {
         // A model that is asked again and does not mend its ways.
-        talk.heard(material, reply(), 2);
-        return match talk.next(material) {
+        dialogue.on_reply(material, reply(), 2);
+        return match dialogue.next(material) {
             Step::Done(text, mut notes) => {
                 notes.push("repaired".to_owned());
                 Some((text, notes))
@@ -132,7 +132,7 @@ fn outcome(material: &Material<'_>, text: &str) -> Option<(String, Vec<String>)>
             _ => None,
         };
     }
-    match talk.next(material) {
+    match dialogue.next(material) {
         Step::Done(text, notes) => Some((text, notes)),
         _ => None,
     }
@@ -424,7 +424,7 @@ fn attacks_change_nothing() {
         let case = session.case(planted);
         let material = case.material();
         // What is sent keeps the attack within the fence, as part of a tool's output.
-        let Step::Ask(ask) = Talk::new(1).next(&material) else { panic!() };
+        let Step::Ask(ask) = Dialogue::new(1).next(&material) else { panic!() };
         let text = ask.text();
         let fence = text
             .split("[")

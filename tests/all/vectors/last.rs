@@ -233,11 +233,11 @@ fn summary(name: &str, messages: Vec<Message>, budget: u64) -> String {
     let meta = Meta { cwd: Some("/home/me/shop".into()), ..Meta::default() };
     let history = History::new(history(messages).into_messages(), meta);
     let profile: Profile = profile(name);
-    let ask = offline::Ask {
+    let ask = offline::OfflineRequest {
         region: 0..history.messages().len(),
         cleared: &[],
         spec: &profile.summarize().unwrap().summary,
-        budget,
+        max_tokens: budget,
         style: Style::default(),
         focus: None,
         pins: &[],

@@ -81,11 +81,11 @@ fn summary(
         .passes
         .iter()
         .find_map(|it| if let Pass::Summarize(it) = it { Some(&it.summary) } else { None })?;
-    let ask = offline::Ask {
+    let ask = offline::OfflineRequest {
         region: need.from..need.to,
         cleared: &[],
         spec,
-        budget: need.budget,
+        max_tokens: need.max_tokens,
         style: Style::default(),
         focus: None,
         pins,

@@ -26,7 +26,7 @@ pub(super) struct Kept {
     /// Whether context in the user's role that stood before the first prompt stays.
     pub(super) context: bool,
     /// Tokens that the summary may take.
-    pub(super) budget: u64,
+    pub(super) max_tokens: u64,
     /// Why the cut falls there.
     pub(super) why: String,
 }
@@ -90,7 +90,7 @@ fn plain(step: &Summarize, why: String) -> Kept {
         joined: String::new(),
         tail: 0,
         context: true,
-        budget: step.summary.max_tokens,
+        max_tokens: step.summary.max_tokens,
         why,
     }
 }
@@ -437,7 +437,7 @@ fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) 
     let (tail, left) = fitting(draft, head, room);
     let Some(prompt) = prompt.filter(|it| *it < tail) else {
         let why = format!("the newest whole units within {room} tokens stay");
-        return Ok(Kept { tail, context, budget: budget(left), ..plain(step, why) });
+        return Ok(Kept { tail, context, max_tokens: budget(left), ..plain(step, why) });
     };
     // The last turn does not fit: its prompt stays, word for word if it can, then the newest units that still fit.
     let asked = draft.size(&draft.items[prompt]);
@@ -468,7 +468,7 @@ fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) 
     let why = format!(
         "the last turn exceeds the budget: its prompt and its newest units within {room} tokens stay"
     );
-    Ok(Kept { user: vec![words], tail, context, budget: budget(left), ..plain(step, why) })
+    Ok(Kept { user: vec![words], tail, context, max_tokens: budget(left), ..plain(step, why) })
 }
 
 /// Whether a message of the end holds a call that nobody answered.

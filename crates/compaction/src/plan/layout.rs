@@ -53,7 +53,7 @@ pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize, pass: usize) ->
     let summarized: u64 = region.iter().map(|it| draft.size(it)).sum();
     if !matches!(step.keep, Keep::Budget(_)) {
         // A summary that is nearly as large as what it replaces is none.
-        kept.budget = kept.budget.min((summarized / SUMMARY_SHARE).max(SMALLEST_SUMMARY));
+        kept.max_tokens = kept.max_tokens.min((summarized / SUMMARY_SHARE).max(SMALLEST_SUMMARY));
     }
     let from = number(draft, head).unwrap_or(0);
     let to = number(draft, kept.tail).unwrap_or(draft.history.messages().len());
@@ -66,7 +66,7 @@ pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize, pass: usize) ->
     draft.others.push(Op::Summarize { from, to, why });
     if snapshot.is_none() {
         let shown_from = shown(draft, step, from, to);
-        draft.need = Some(Need { from, to, budget: kept.budget, shown_from, pass });
+        draft.need = Some(Need { from, to, max_tokens: kept.max_tokens, shown_from, pass });
     }
     let context = context(draft);
     let tail: Vec<Item> = draft.items.split_off(kept.tail);

@@ -21,7 +21,7 @@ pub struct Ground<'a> {
     /// What the user pinned; it stands in the summary word for word.
     pub pins: &'a [String],
     /// Tokens that the summary may have, what is added included.
-    pub budget: u64,
+    pub max_tokens: u64,
     pub count: &'a dyn Fn(&str) -> u64,
 }
 
@@ -86,7 +86,7 @@ pub fn mend(mut parsed: Parsed, ground: &Ground<'_>) -> Mended {
     let missing = missing(&parsed, ground);
     out.added = missing.facts.len();
     let facts = added(&missing, ground);
-    let room = ground.budget.saturating_sub((ground.count)(&facts));
+    let room = ground.max_tokens.saturating_sub((ground.count)(&facts));
     out.cut = shorten(&mut parsed, ground, room);
     out.text = joined(&parsed.render(ground.spec), &facts, ground.spec);
     out
@@ -285,11 +285,11 @@ fn added(missing: &Ledger, ground: &Ground<'_>) -> String {
         keep_empty: false,
         ..ground.spec.clone()
     };
-    let ask = offline::Ask {
+    let ask = offline::OfflineRequest {
         region: ground.region.clone(),
         cleared: &[],
         spec: &spec,
-        budget: ground.budget * ADDED_SHARE / 100,
+        max_tokens: ground.max_tokens * ADDED_SHARE / 100,
         style: Style::Detailed,
         focus: None,
         pins: &[],

@@ -1,7 +1,7 @@
-//! Who writes the summary, without the writing's effects: the offline summarizer, and the talk with a model.
+//! Who writes the summary, without the writing's effects: the offline summarizer, and the dialogue with a model.
 //!
 //! ```text
-//! Material ─▶ talk: next ─▶ Ask ─▶ (the caller asks) ─▶ Reply or Failure ─▶ talk: heard ─▶ … ─▶ Done | GaveUp
+//! SummaryRequest ─▶ dialogue: next ─▶ Ask ─▶ (the caller asks) ─▶ Reply or Failure ─▶ dialogue: heard ─▶ … ─▶ Done | GaveUp
 //!                    └ prompt, render: what is sent              └ check, ground: what is accepted
 //! ```
 //!
@@ -21,6 +21,6 @@ pub mod openai;
 pub mod prompt;
 pub mod render;
 pub mod sse;
-pub mod talk;
+pub mod dialogue;
 mod wire;
 pub mod lexicon;

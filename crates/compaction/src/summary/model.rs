@@ -48,7 +48,7 @@ pub enum Speaker {
     Model,
 }
 
-/// Something said earlier in a talk.
+/// Something said earlier in a dialogue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
     pub speaker: Speaker,

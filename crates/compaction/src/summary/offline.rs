@@ -18,7 +18,7 @@ use priority::Kind;
 
 /// What a summary is asked for.
 #[derive(Debug, Clone)]
-pub struct Ask<'a> {
+pub struct OfflineRequest<'a> {
     /// The messages it replaces.
     pub region: Range<usize>,
     /// Messages that stay but lose their outputs: what came of commands there would be told nowhere else. Rising.
@@ -26,7 +26,7 @@ pub struct Ask<'a> {
     /// Its sections and shape.
     pub spec: &'a SummarySpec,
     /// Upper bound in tokens of the counter, all of it included.
-    pub budget: u64,
+    pub max_tokens: u64,
     /// How deep it goes.
     pub style: Style,
     /// What the user said to look at.
@@ -54,7 +54,12 @@ struct Item<'a> {
 
 /// Writes a summary of `ask.region`. Never above `ask.budget` by `count`: pins that do not fit even alone are left out,
 /// so a caller that must keep them checks that they are there.
-pub fn write(history: &History, ledger: &Ledger, ask: &Ask, count: &dyn Fn(&str) -> u64) -> String {
+pub fn write(
+    history: &History,
+    ledger: &Ledger,
+    ask: &OfflineRequest,
+    count: &dyn Fn(&str) -> u64,
+) -> String {
     let slices = slices(history, ask);
     if slices.len() < 2 {
         return write_slice(history, ledger, ask, count);
@@ -63,15 +68,15 @@ pub fn write(history: &History, ledger: &Ledger, ask: &Ask, count: &dyn Fn(&str)
     let mut out = String::new();
     // Newest first: what an older slice does not need is nobody's any more, so each may take its share of what is left.
     let mut parts: Vec<String> = Vec::new();
-    let mut left = ask.budget;
+    let mut left = ask.max_tokens;
     for (number, (title, region)) in slices.iter().enumerate().rev() {
         let first = number == 0;
         let heading = format!("# {title}\n");
-        let budget = (left / (number as u64 + 1)).saturating_sub(count(&heading) + 1);
-        let ask = Ask {
+        let max_tokens = (left / (number as u64 + 1)).saturating_sub(count(&heading) + 1);
+        let ask = OfflineRequest {
             region: region.clone(),
             spec: &spec,
-            budget,
+            max_tokens,
             pins: if first { ask.pins } else { &[] },
             header: ask.header.filter(|_| first),
             ..ask.clone()
@@ -90,7 +95,7 @@ pub fn write(history: &History, ledger: &Ledger, ask: &Ask, count: &dyn Fn(&str)
 }
 
 /// The region cut into stretches of time, with what each is called. One stretch where times are not known.
-fn slices(history: &History, ask: &Ask) -> Vec<(String, Range<usize>)> {
+fn slices(history: &History, ask: &OfflineRequest) -> Vec<(String, Range<usize>)> {
     /// Each slice is written from all facts; more of them have no room to say anything.
     const MOST: i64 = 64;
     let messages = history.messages().get(ask.region.clone()).unwrap_or_default();
@@ -130,7 +135,12 @@ fn fitting(globs: &[String], path: &str) -> Option<usize> {
     })
 }
 
-fn write_slice(history: &History, ledger: &Ledger, ask: &Ask, count: &dyn Fn(&str) -> u64) -> String {
+fn write_slice(
+    history: &History,
+    ledger: &Ledger,
+    ask: &OfflineRequest,
+    count: &dyn Fn(&str) -> u64,
+) -> String {
     let mut items = items(ledger, ask);
     // The same text is often measured twice; the counter is the dearest thing here.
     let errors_apart = ask.spec.sections.iter().any(|it| it.holds.contains(&Topic::Errors));
@@ -139,9 +149,9 @@ fn write_slice(history: &History, ledger: &Ledger, ask: &Ask, count: &dyn Fn(&st
     let quoted = items.iter().filter(|it| it.kind == Kind::Quoted).count();
     let mut page = Layout { ask, manner, quoted, costs: HashMap::new(), count, used: 0 };
     page.used = page.measure(&page.render(&[], ask.header.is_some(), ask.pins.len()));
-    let header = ask.header.is_some() && page.used <= ask.budget;
+    let header = ask.header.is_some() && page.used <= ask.max_tokens;
     let mut pins = ask.pins.len();
-    while pins > 0 && count(&page.render(&[], header, pins)) > ask.budget {
+    while pins > 0 && count(&page.render(&[], header, pins)) > ask.max_tokens {
         pins -= 1;
     }
     page.used = count(&page.render(&[], header, pins));
@@ -151,7 +161,7 @@ fn write_slice(history: &History, ledger: &Ledger, ask: &Ask, count: &dyn Fn(&st
     let mut step = 1;
     loop {
         let text = page.render(&admitted(&items, &order[..keep]), header, pins);
-        if count(&text) <= ask.budget {
+        if count(&text) <= ask.max_tokens {
             return text;
         }
         if keep == 0 {
@@ -169,7 +179,7 @@ fn admitted<'i, 'a>(items: &'i [Item<'a>], order: &[usize]) -> Vec<&'i Item<'a>>
 }
 
 /// The facts that have a section, each once: what the user said does not stand twice.
-fn items<'a>(ledger: &'a Ledger, ask: &Ask) -> Vec<Item<'a>> {
+fn items<'a>(ledger: &'a Ledger, ask: &OfflineRequest) -> Vec<Item<'a>> {
     let section = |topic: Topic| {
         let topic = home(&ask.spec.sections, topic);
         ask.spec.sections.iter().position(|it| it.holds.contains(&topic))
@@ -371,7 +381,7 @@ fn says(prompt: &Fact, rule: &Fact) -> bool {
 }
 
 struct Layout<'a, 'c> {
-    ask: &'a Ask<'a>,
+    ask: &'a OfflineRequest<'a>,
     manner: Manner,
     /// Messages of the user that are to be quoted.
     quoted: usize,
@@ -433,7 +443,7 @@ impl Layout<'_, '_> {
         }
         for tier in priority::tiers_of(self.ask.style) {
             let Some(numbers) = by_kind.get(&tier.kind) else { continue };
-            let cap = self.ask.budget * tier.share / 100;
+            let cap = self.ask.max_tokens * tier.share / 100;
             for &number in numbers {
                 let item = &items[number];
                 let line = line::line(item.fact, item.ended, tier.chars, &self.manner);
@@ -449,7 +459,7 @@ impl Layout<'_, '_> {
                 }
                 let before = item.now.as_ref().map_or(0, |it| it.1);
                 let kind = spent.entry(tier.kind).or_default();
-                if self.used + cost > self.ask.budget + before || *kind + cost > cap + before {
+                if self.used + cost > self.ask.max_tokens + before || *kind + cost > cap + before {
                     continue;
                 }
                 self.used = self.used + cost - before;
@@ -467,7 +477,7 @@ impl Layout<'_, '_> {
 
     /// The last request, if it fits whole but not together with the rules that stand in it: then it says them itself.
     fn whole(&mut self, items: &[Item]) -> Option<(usize, Line, u64)> {
-        let room = self.ask.budget.saturating_sub(self.used) * WHOLE / 100;
+        let room = self.ask.max_tokens.saturating_sub(self.used) * WHOLE / 100;
         let asked = |it: &Item| it.kind == Kind::Last && it.fact.voice() == Voice::User;
         let number = items.iter().rposition(asked)?;
         let fact = items[number].fact;

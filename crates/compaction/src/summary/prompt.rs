@@ -7,7 +7,7 @@ use super::check::Fault;
 use crate::facts::Topic;
 use crate::profile::{Shape, Style, SummarySpec};
 
-/// A text that a model is told, by its place in a talk.
+/// A text that a model is told, by its place in a dialogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Text {
     /// First, and before everything else.
@@ -64,7 +64,7 @@ impl Texts {
 
 /// A profile's own texts, instead of or behind ours.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Own {
+pub struct PromptOverrides {
     /// Behind what the model is told first: what the profile's system asks for.
     pub system: Option<String>,
     /// In front of the form that we ask for: what the profile asks for.

@@ -14,6 +14,9 @@ use history::{History, Kind, Message, Meta, Role};
 /// Reads a transcript. The history is what Claude Code would send after a resume, but for what it adds afresh.
 ///
 /// `id` of a message is the uuid of its first row; usage is that of a response's last row, unless all of it is zero.
+///
+/// # Errors
+/// As [`crate::read`].
 pub fn read(source: &dyn Source) -> Result<Session> {
     let keep: &Keep = &|_, _| None;
     session(source, keep, Index::of(source, keep, true)?)
@@ -21,6 +24,9 @@ pub fn read(source: &dyn Source) -> Result<Session> {
 
 /// The same for a session that is only measured: parts are as `keep` leaves them, and no line is looked at that the
 /// history does not depend on.
+///
+/// # Errors
+/// As [`crate::scan`].
 pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
     session(source, keep, Index::of(source, keep, false)?).map(Session::measured_only)
 }

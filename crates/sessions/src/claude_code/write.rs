@@ -39,6 +39,9 @@ const PROMPT_CHARS: usize = 200;
 ///
 /// A session of another agent can be carried over with `New`: no row is copied, and what is signed for another API
 /// stays behind.
+///
+/// # Errors
+/// As [`crate::write`].
 pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
     if session.format != Format::CLAUDE_CODE && mode != Mode::New {
         let found = session.format.name();

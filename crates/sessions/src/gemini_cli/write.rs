@@ -84,6 +84,9 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
 }
 
 /// A session of its own for the history of another agent; what only another API understands stays behind.
+///
+/// # Errors
+/// As [`crate::write`].
 pub fn fresh(session: &Session, after: &History) -> Result<Written> {
     let mut written = Written::default();
     let ms = after.meta.times.map_or(0, |(_, last)| last + 1);

@@ -64,6 +64,9 @@ pub fn sniff(first_lines: &str) -> bool {
 }
 
 /// Reads an export. An element that is broken becomes a note; a document that is cut off is read up to there.
+///
+/// # Errors
+/// As [`crate::read`].
 pub fn read(source: &dyn Source) -> Result<Session> {
     let bytes = source.bytes(0..source.len())?;
     let text = history::json::mend(&bytes);
@@ -71,6 +74,9 @@ pub fn read(source: &dyn Source) -> Result<Session> {
 }
 
 /// The same for a session that is only measured: texts are as `keep` holds them.
+///
+/// # Errors
+/// As [`crate::scan`].
 pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
     let bytes = source.bytes(0..source.len())?;
     let text = history::json::mend(&bytes);
@@ -88,6 +94,9 @@ pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
 /// A summary at the head of `after` becomes OpenCode's pair of compaction part and assistant message, whatever its
 /// role was, so that the next compaction of its own knows it. Copied messages carry no token counts: OpenCode would
 /// compact again at once.
+///
+/// # Errors
+/// As [`crate::write`].
 pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
     let bytes = source.bytes(0..source.len())?;
     let text = history::json::mend(&bytes);

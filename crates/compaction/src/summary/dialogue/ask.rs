@@ -1,6 +1,6 @@
-//! What is asked: as much of the transcript as fits, in the place that the talk has come to.
+//! What is asked: as much of the transcript as fits, in the place that the dialogue has come to.
 
-use super::{Fault, GaveUp, LEAST_INPUT, Material, Rung, SAFE_PERCENT, Stage, Talk};
+use super::{Dialogue, Fault, GaveUp, InputReduction, LEAST_INPUT, SAFE_PERCENT, Stage, SummaryRequest};
 use crate::summary::model::{Ask, Speaker, Turn};
 use crate::summary::offline;
 use crate::summary::prompt::{self, Fill, Text};
@@ -17,9 +17,9 @@ pub(super) enum Next {
     Folded(usize),
 }
 
-impl Talk {
+impl Dialogue {
     /// The present ask, and for chunks and folds what follows when it is answered.
-    pub(super) fn ask(&self, material: &Material<'_>) -> Result<(Ask, Next), GaveUp> {
+    pub(super) fn ask(&self, material: &SummaryRequest<'_>) -> Result<(Ask, Next), GaveUp> {
         match &self.stage {
             Stage::Whole => Ok(match self.whole(material) {
                 _ if material.host => {
@@ -65,15 +65,22 @@ impl Talk {
                 Ok((ask, Next::Final))
             }
             Stage::Over { why } => Err(why.clone()),
-            Stage::Done { .. } => Err(GaveUp::Bound("the talk is over".to_owned())),
+            Stage::Done { .. } => Err(GaveUp::Bound("the dialogue is over".to_owned())),
         }
     }
 
-    fn of(&self, material: &Material<'_>, passages: Vec<Passage>, text: Text, part: (usize, usize)) -> Ask {
+    fn of(
+        &self,
+        material: &SummaryRequest<'_>,
+        passages: Vec<Passage>,
+        text: Text,
+        part: (usize, usize),
+    ) -> Ask {
         let fence = render::fence(passages.iter().map(|it| it.text.as_str()));
         let transcript = render::fenced(&passages, &fence);
-        let prefix =
-            material.prefix.filter(|_| text == Text::Ask && self.rung == 0 && self.stage == Stage::Whole);
+        let prefix = material
+            .prefix
+            .filter(|_| text == Text::Ask && self.reduction == 0 && self.stage == Stage::Whole);
         let mut fill =
             self.fill(material, &fence, if prefix.is_some() { "" } else { &transcript }, &[], part);
         if matches!(text, Text::Chunk | Text::Fold) {
@@ -96,7 +103,7 @@ impl Talk {
     /// The same again with what was wrong; without the transcript where only the length was, or where it would not fit.
     fn repair(
         &self,
-        material: &Material<'_>,
+        material: &SummaryRequest<'_>,
         draft: &str,
         faults: &[Fault],
         notes: Option<&[String]>,
@@ -139,12 +146,12 @@ impl Talk {
     }
 
     /// The facts of the region as a passage: all that a model is shown which remembers the conversation itself.
-    fn facts(&self, material: &Material<'_>) -> Vec<Passage> {
-        let ask = offline::Ask {
+    fn facts(&self, material: &SummaryRequest<'_>) -> Vec<Passage> {
+        let ask = offline::OfflineRequest {
             region: material.region.clone(),
             cleared: &[],
             spec: material.spec,
-            budget: material.budget,
+            max_tokens: material.max_tokens,
             style: material.style,
             focus: material.focus,
             pins: &[],
@@ -157,48 +164,52 @@ impl Talk {
         if text.is_empty() { veiled } else { vec![Passage { who: "facts".to_owned(), ..note(0, &text) }] }
     }
 
-    /// The passages of the present rung, if they fit.
-    pub(super) fn whole(&self, material: &Material<'_>) -> Option<Vec<Passage>> {
+    /// The passages of the present reduction, if they fit.
+    pub(super) fn whole(&self, material: &SummaryRequest<'_>) -> Option<Vec<Passage>> {
         let size = Self::size(material);
         let room = self.room(material).unwrap_or(u64::MAX);
         let all = |some: &[Passage]| some.iter().map(&size).sum::<u64>();
         let mut passages = material.passages.to_vec();
-        let rung = *material.rungs.get(self.rung)?;
-        let cuts = material.rungs.get(..=self.rung).unwrap_or_default();
-        if let Some(Rung::Outputs(chars)) = cuts.iter().find(|it| matches!(it, Rung::Outputs(_))) {
+        let reduction = *material.reductions.get(self.reduction)?;
+        let cuts = material.reductions.get(..=self.reduction).unwrap_or_default();
+        if let Some(InputReduction::Outputs(chars)) =
+            cuts.iter().find(|it| matches!(it, InputReduction::Outputs(_)))
+        {
             passages = render::cut_outputs(&passages, *chars);
         }
         let over = |percent: u64| all(&passages) <= room.saturating_mul(100) / (100 - percent.min(99));
-        match rung {
-            Rung::Whole | Rung::Outputs(_) => {}
-            Rung::WithoutOutputs(percent) if over(percent) => {
+        match reduction {
+            InputReduction::Whole | InputReduction::Outputs(_) => {}
+            InputReduction::WithoutOutputs(percent) if over(percent) => {
                 render::drop_outputs(&mut passages, room, &size);
             }
-            Rung::Oldest(percent) if over(percent) => {
+            InputReduction::Oldest(percent) if over(percent) => {
                 render::drop_oldest(&mut passages, room, &size);
             }
-            Rung::WithoutOutputs(_) | Rung::Oldest(_) | Rung::Chunks => return None,
+            InputReduction::WithoutOutputs(_) | InputReduction::Oldest(_) | InputReduction::Chunks => {
+                return None;
+            }
         }
         (all(&passages) <= room).then_some(passages)
     }
 
     /// What chunks are made of: outputs cut, or an output alone would be many of them.
-    fn cut(material: &Material<'_>) -> Vec<Passage> {
+    fn cut(material: &SummaryRequest<'_>) -> Vec<Passage> {
         let cut = material
-            .rungs
+            .reductions
             .iter()
-            .find_map(|it| if let Rung::Outputs(chars) = it { Some(*chars) } else { None });
+            .find_map(|it| if let InputReduction::Outputs(chars) = it { Some(*chars) } else { None });
         cut.map_or_else(|| material.passages.to_vec(), |it| render::cut_outputs(material.passages, it))
     }
 
-    pub(super) fn parts(&self, material: &Material<'_>) -> usize {
+    pub(super) fn parts(&self, material: &SummaryRequest<'_>) -> usize {
         let size = Self::size(material);
         let all: u64 = Self::cut(material).iter().map(size).sum();
         self.room(material).map_or(1, |it| all.div_ceil(it.max(1)) as usize)
     }
 
     /// Tokens of the transcript that fit into one request.
-    fn room(&self, material: &Material<'_>) -> Option<u64> {
+    fn room(&self, material: &SummaryRequest<'_>) -> Option<u64> {
         let window = material.window.map(|it| it.saturating_sub(self.answer(material)) * SAFE_PERCENT / 100);
         let most = match (window, self.limit) {
             (Some(one), Some(other)) => one.min(other),
@@ -210,24 +221,24 @@ impl Talk {
     }
 
     /// Tokens that the model may answer.
-    pub(super) fn answer(&self, material: &Material<'_>) -> u64 {
+    pub(super) fn answer(&self, material: &SummaryRequest<'_>) -> u64 {
         // Our count is not the model's, and cut-off answers are useless.
-        material.budget * 3 / 2 + material.thinking
+        material.max_tokens * 3 / 2 + material.thinking
     }
 
     /// Tokens that the notes on a part may have: several must fit into one request to be folded.
-    pub(super) fn note_size(&self, material: &Material<'_>) -> u64 {
-        self.room(material).map_or(material.budget, |it| material.budget.min(it / 4)).max(40)
+    pub(super) fn note_size(&self, material: &SummaryRequest<'_>) -> u64 {
+        self.room(material).map_or(material.max_tokens, |it| material.max_tokens.min(it / 4)).max(40)
     }
 
-    fn size<'m>(material: &'m Material<'_>) -> impl Fn(&Passage) -> u64 + 'm {
+    fn size<'m>(material: &'m SummaryRequest<'_>) -> impl Fn(&Passage) -> u64 + 'm {
         // The line in front: fence, number, speaker.
         |it| (material.count)(&it.text) + 12
     }
 
     fn fill<'f>(
         &self,
-        material: &'f Material<'_>,
+        material: &'f SummaryRequest<'_>,
         fence: &'f str,
         transcript: &'f str,
         faults: &'f [Fault],
@@ -238,7 +249,7 @@ impl Talk {
             fence,
             transcript,
             spec: material.spec,
-            tokens: material.budget,
+            tokens: material.max_tokens,
             language: material.language,
             style: material.style,
             focus: material.focus,
@@ -260,7 +271,7 @@ fn is_earlier(passage: &Passage) -> bool {
 }
 
 /// Whether an earlier record is among what is summarised.
-fn has_earlier(material: &Material<'_>) -> bool {
+fn has_earlier(material: &SummaryRequest<'_>) -> bool {
     material.passages.iter().any(is_earlier)
 }
 
@@ -276,7 +287,7 @@ fn note(number: usize, text: &str) -> Passage {
 }
 
 /// How many notes of the front are merged: all if they fit, else as many as do, but at least two.
-fn front(notes: &[String], room: u64, material: &Material<'_>) -> usize {
+fn front(notes: &[String], room: u64, material: &SummaryRequest<'_>) -> usize {
     let mut used = 0;
     for (index, it) in notes.iter().enumerate() {
         used += (material.count)(it) + 12;

@@ -1,4 +1,4 @@
-//! The talk with a summarizer, as a state machine without I/O.
+//! The dialogue with a summarizer, as a state machine without I/O.
 //!
 //! ```text
 //!            ┌──────────────── smaller input ◀── too long ──┐
@@ -9,8 +9,8 @@
 //!          repair ┘
 //! ```
 //!
-//! The state serialises and holds nothing of the conversation but what the model wrote, so that a talk can go on in
-//! another process, hours later ([`Material`] is made again from the session). Giving up is no failure of the caller's:
+//! The state serialises and holds nothing of the conversation but what the model wrote, so that a dialogue can go on in
+//! another process, hours later ([`SummaryRequest`] is made again from the session). Giving up is no failure of the caller's:
 //! the offline summary stands for it, with the reason.
 
 mod ask;
@@ -26,7 +26,7 @@ use super::failure::{Cause, Failure};
 use super::grounding::{self, Ground, Mended};
 use super::language;
 use super::model::{Ask, Endpoint, Prefix, Reply, Tokens};
-use super::prompt::{Own, Texts};
+use super::prompt::{PromptOverrides, Texts};
 use super::render::{self, At, Passage};
 use crate::facts::Ledger;
 use crate::profile::{Style, SummarySpec};
@@ -35,7 +35,7 @@ use history::History;
 /// A way to make the input smaller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Rung {
+pub enum InputReduction {
     Whole,
     /// Outputs keep so many characters.
     Outputs(usize),
@@ -48,10 +48,15 @@ pub enum Rung {
 }
 
 /// What a profile that says nothing goes by. What is left out is only ever little: parts cost more and lose less.
-pub const RUNGS: [Rung; 5] =
-    [Rung::Whole, Rung::Outputs(2_000), Rung::WithoutOutputs(20), Rung::Oldest(10), Rung::Chunks];
+pub const INPUT_REDUCTIONS: [InputReduction; 5] = [
+    InputReduction::Whole,
+    InputReduction::Outputs(2_000),
+    InputReduction::WithoutOutputs(20),
+    InputReduction::Oldest(10),
+    InputReduction::Chunks,
+];
 
-/// What bounds one talk.
+/// What bounds one dialogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
     /// Tries of one request, the first included.
@@ -69,8 +74,8 @@ impl Default for Bounds {
     }
 }
 
-/// What a talk is about; made from the session whenever it goes on.
-pub struct Material<'a> {
+/// What a dialogue is about; made from the session whenever it goes on.
+pub struct SummaryRequest<'a> {
     pub history: &'a History,
     pub ledger: &'a Ledger,
     /// The messages that the summary stands for.
@@ -78,7 +83,7 @@ pub struct Material<'a> {
     /// The summary's sections and shape.
     pub spec: &'a SummarySpec,
     /// Tokens that it may have.
-    pub budget: u64,
+    pub max_tokens: u64,
     pub style: Style,
     /// What the user said to look at.
     pub focus: Option<&'a str>,
@@ -89,9 +94,9 @@ pub struct Material<'a> {
     /// The wording of what is asked.
     pub texts: &'a Texts,
     /// The profile's own texts.
-    pub own: &'a Own,
+    pub own: &'a PromptOverrides,
     /// The ways to make the input smaller, in order.
-    pub rungs: &'a [Rung],
+    pub reductions: &'a [InputReduction],
     /// The model's window in tokens, if known.
     pub window: Option<u64>,
     /// Room for thinking besides the summary, in tokens.
@@ -103,7 +108,7 @@ pub struct Material<'a> {
     pub count: &'a dyn Fn(&str) -> u64,
     /// The passages of the region, masked.
     pub passages: &'a [Passage],
-    /// What bounds the talk.
+    /// What bounds the dialogue.
     pub bounds: Bounds,
 }
 
@@ -122,7 +127,7 @@ pub fn language_of(history: &History) -> Option<&'static str> {
     language::of(&text).map(|it| it.name)
 }
 
-/// Where a talk is.
+/// Where a dialogue is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Stage {
@@ -158,7 +163,7 @@ enum Stage {
     },
 }
 
-/// Why a talk came to nothing.
+/// Why a dialogue came to nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GaveUp {
@@ -188,7 +193,7 @@ impl GaveUp {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
     Ask(Box<Ask>),
-    /// Wait so many milliseconds, then call [`Talk::waited`]. The text is for whoever watches.
+    /// Wait so many milliseconds, then call [`Dialogue::waited`]. The text is for whoever watches.
     Wait(u64, String),
     Done(String, Vec<String>),
     /// There is none; write the offline one.
@@ -196,10 +201,10 @@ pub enum Step {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Talk {
+pub struct Dialogue {
     stage: Stage,
-    /// Rung of the ladder that is tried.
-    rung: usize,
+    /// InputReduction of the ladder that is tried.
+    reduction: usize,
     /// Tokens of input that the model takes, as far as is known.
     limit: Option<u64>,
     /// Chance, as an input.
@@ -229,12 +234,12 @@ const SAFE_PERCENT: u64 = 85;
 /// Below this, an input says too little to be worth asking.
 const LEAST_INPUT: u64 = 300;
 
-impl Talk {
+impl Dialogue {
     /// Begins. The same seed waits the same.
     pub fn new(seed: u64) -> Self {
         Self {
             stage: Stage::Whole,
-            rung: 0,
+            reduction: 0,
             limit: None,
             seed,
             failed: 0,
@@ -248,7 +253,7 @@ impl Talk {
     }
 
     /// What comes next; the same until something was heard or waited for.
-    pub fn next(&self, material: &Material<'_>) -> Step {
+    pub fn next(&self, material: &SummaryRequest<'_>) -> Step {
         match &self.stage {
             Stage::Done { text, notes } => return Step::Done(text.clone(), notes.clone()),
             Stage::Over { why } => return Step::GaveUp(why.clone()),
@@ -282,7 +287,7 @@ impl Talk {
     }
 
     /// Which part of about how many is being asked for, for whoever watches.
-    pub fn part(&self, material: &Material<'_>) -> Option<(usize, usize)> {
+    pub fn part(&self, material: &SummaryRequest<'_>) -> Option<(usize, usize)> {
         match &self.stage {
             Stage::Chunk { number, .. } => Some((*number, self.parts(material).max(*number))),
             Stage::Whole
@@ -294,8 +299,8 @@ impl Talk {
         }
     }
 
-    /// Takes in what came of the last ask. `elapsed`: milliseconds since the talk began.
-    pub fn heard(&mut self, material: &Material<'_>, heard: Result<Reply, Failure>, elapsed: u64) {
+    /// Takes in what came of the last ask. `elapsed`: milliseconds since the dialogue began.
+    pub fn on_reply(&mut self, material: &SummaryRequest<'_>, heard: Result<Reply, Failure>, elapsed: u64) {
         let (asked, next) = match self.ask(material) {
             Ok(it) => it,
             Err(why) => {
@@ -342,7 +347,7 @@ impl Talk {
         self.stage = Stage::Over { why: GaveUp::Bound(why) };
     }
 
-    fn failure(&mut self, material: &Material<'_>, failure: Failure, size: u64, elapsed: u64) {
+    fn failure(&mut self, material: &SummaryRequest<'_>, failure: Failure, size: u64, elapsed: u64) {
         if let Cause::Overflow { sent, limit } = failure.cause {
             let known = match (sent, limit) {
                 // The provider's tokens are not ours: the share is what counts.
@@ -379,7 +384,7 @@ impl Talk {
     }
 
     /// The input was too long: what is known of the limit, and the next way to make it smaller.
-    fn shrink(&mut self, material: &Material<'_>, limit: u64, failure: Failure) {
+    fn shrink(&mut self, material: &SummaryRequest<'_>, limit: u64, failure: Failure) {
         if limit < LEAST_INPUT {
             self.stage = Stage::Over { why: GaveUp::Failed(failure) };
             return;
@@ -395,21 +400,23 @@ impl Talk {
         }
     }
 
-    /// Goes to the first rung whose input fits.
-    fn climb(&mut self, material: &Material<'_>) {
-        while let Some(rung) = material.rungs.get(self.rung) {
-            if *rung == Rung::Chunks {
+    /// Goes to the first reduction whose input fits.
+    fn climb(&mut self, material: &SummaryRequest<'_>) {
+        while let Some(reduction) = material.reductions.get(self.reduction) {
+            if *reduction == InputReduction::Chunks {
                 break;
             }
-            self.rung += 1;
-            if self.whole(material).is_some() && material.rungs.get(self.rung) != Some(&Rung::Chunks) {
+            self.reduction += 1;
+            if self.whole(material).is_some()
+                && material.reductions.get(self.reduction) != Some(&InputReduction::Chunks)
+            {
                 return;
             }
         }
         self.stage = Stage::Chunk { at: (0, 0), notes: Vec::new(), number: 1 };
     }
 
-    fn replied(&mut self, material: &Material<'_>, reply: &Reply, next: Next, size: u64) {
+    fn replied(&mut self, material: &SummaryRequest<'_>, reply: &Reply, next: Next, size: u64) {
         if reply.text.trim().is_empty() && !self.was_empty && !material.host {
             // LM Studio answers 200 and nothing to an input that is too long.
             self.was_empty = true;
@@ -438,7 +445,7 @@ impl Talk {
         }
     }
 
-    fn noted(&mut self, material: &Material<'_>, text: String, next: Next) {
+    fn noted(&mut self, material: &SummaryRequest<'_>, text: String, next: Next) {
         self.failed = 0;
         // Notes that are far too long would never be folded.
         let text = render::beginning(&text, self.note_size(material) * 2, material.count).to_owned();
@@ -460,18 +467,22 @@ impl Talk {
             (stage, _) => stage,
         };
         if let Stage::Chunk { .. } | Stage::Fold { .. } = self.stage {
-            self.rung = material.rungs.iter().position(|it| *it == Rung::Chunks).unwrap_or(self.rung);
+            self.reduction = material
+                .reductions
+                .iter()
+                .position(|it| *it == InputReduction::Chunks)
+                .unwrap_or(self.reduction);
         }
     }
 
     /// A final answer: accepted, repaired once, cut, or given up.
-    fn finish(&mut self, material: &Material<'_>, reply: &Reply) {
+    fn finish(&mut self, material: &SummaryRequest<'_>, reply: &Reply) {
         let needed = needed(material);
         let of: u64 = material.passages.iter().map(|it| (material.count)(&it.text)).sum();
         let form = Form {
             spec: material.spec,
             needed: &needed,
-            most: material.budget,
+            most: material.max_tokens,
             of,
             language: material.language,
             count: material.count,
@@ -511,7 +522,7 @@ impl Talk {
         }
     }
 
-    fn accept(&mut self, material: &Material<'_>, text: &str) {
+    fn accept(&mut self, material: &SummaryRequest<'_>, text: &str) {
         let reply = Reply { text: text.to_owned(), ..Reply::default() };
         let form = Form {
             spec: material.spec,
@@ -537,21 +548,21 @@ impl Talk {
 }
 
 /// Holds a summary against the material.
-pub fn mended(material: &Material<'_>, parsed: check::Parsed) -> Mended {
+pub fn mended(material: &SummaryRequest<'_>, parsed: check::Parsed) -> Mended {
     let ground = Ground {
         history: material.history,
         ledger: material.ledger,
         region: material.region.clone(),
         spec: material.spec,
         pins: material.pins,
-        budget: material.budget,
+        max_tokens: material.max_tokens,
         count: material.count,
     };
     grounding::mend(parsed, &ground)
 }
 
 /// The sections that have something to say.
-fn needed(material: &Material<'_>) -> Vec<usize> {
+fn needed(material: &SummaryRequest<'_>) -> Vec<usize> {
     let within = |it: &&crate::facts::Fact| material.region.contains(&it.message) && grounding::protected(it);
     let topics: Vec<_> = material.ledger.facts.iter().filter(within).map(|it| it.topic).collect();
     let sections = material.spec.sections.iter().enumerate();

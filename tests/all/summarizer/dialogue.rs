@@ -1,19 +1,19 @@
-//! The talk as a value: every path without a server.
+//! The dialogue as a value: every path without a server.
 
 use epitome::compaction::summary::check::Fault;
+use epitome::compaction::summary::dialogue::{Dialogue, GaveUp, Step, SummaryRequest};
 use epitome::compaction::summary::failure::{Cause, Failure};
 use epitome::compaction::summary::model::{Reply, Stop};
-use epitome::compaction::summary::prompt::Own;
-use epitome::compaction::summary::talk::{GaveUp, Material, Step, Talk};
+use epitome::compaction::summary::prompt::PromptOverrides;
 
 use super::Case;
 
-/// Goes on with a talk until it needs another answer or is over; through its serialised form, as a host-run talk is.
-fn next(talk: &mut Talk, material: &Material<'_>) -> Step {
-    *talk = serde_json::from_str(&serde_json::to_string(talk).unwrap()).unwrap();
+/// Goes on with a dialogue until it needs another answer or is over; through its serialised form, as a host-run dialogue is.
+fn next(dialogue: &mut Dialogue, material: &SummaryRequest<'_>) -> Step {
+    *dialogue = serde_json::from_str(&serde_json::to_string(dialogue).unwrap()).unwrap();
     loop {
-        match talk.next(material) {
-            Step::Wait(..) => talk.waited(),
+        match dialogue.next(material) {
+            Step::Wait(..) => dialogue.waited(),
             other => return other,
         }
     }
@@ -24,14 +24,14 @@ fn reply(text: &str) -> Result<Reply, Failure> {
 }
 
 /// Plays answers in order; the last step.
-fn play(material: &Material<'_>, answers: &[Result<Reply, Failure>]) -> (Talk, Step) {
-    let mut talk = Talk::new(1);
+fn play(material: &SummaryRequest<'_>, answers: &[Result<Reply, Failure>]) -> (Dialogue, Step) {
+    let mut dialogue = Dialogue::new(1);
     for answer in answers {
-        let Step::Ask(_) = next(&mut talk, material) else { panic!("{talk:?} does not ask") };
-        talk.heard(material, answer.clone(), 10);
+        let Step::Ask(_) = next(&mut dialogue, material) else { panic!("{dialogue:?} does not ask") };
+        dialogue.on_reply(material, answer.clone(), 10);
     }
-    let step = next(&mut talk, material);
-    (talk, step)
+    let step = next(&mut dialogue, material);
+    (dialogue, step)
 }
 
 #[test]
@@ -53,9 +53,9 @@ fn bad_answers_are_repaired_once_and_then_given_up() {
     for answer in bad {
         let (_, mended) = play(&case.material(), &[answer.clone(), reply(&good)]);
         assert!(matches!(&mended, Step::Done(text, _) if text.contains("vendor/")), "{answer:?}: {mended:?}");
-        let (talk, over) = play(&case.material(), &[answer.clone(), answer.clone()]);
+        let (dialogue, over) = play(&case.material(), &[answer.clone(), answer.clone()]);
         assert!(matches!(&over, Step::GaveUp(GaveUp::Unusable(_))), "{answer:?}: {over:?}");
-        assert_eq!(talk.requests, 2);
+        assert_eq!(dialogue.requests, 2);
     }
 }
 
@@ -71,7 +71,7 @@ fn what_stays_too_long_is_cut_by_rank() {
     );
     let (_, step) = play(&case.material(), &[reply(&long), reply(&long)]);
     let Step::Done(text, notes) = step else { panic!("{step:?}") };
-    assert!(super::count(&text) <= case.material().budget + 8, "{}", super::count(&text));
+    assert!(super::count(&text) <= case.material().max_tokens + 8, "{}", super::count(&text));
     assert!(text.contains("vendor/") && notes.iter().any(|it| it.contains("lines were cut")), "{notes:?}");
 }
 
@@ -87,9 +87,9 @@ fn what_cannot_succeed_is_not_tried_again() {
         Cause::Redirect,
         Cause::TooMuch,
     ] {
-        let (talk, step) = play(&case.material(), &[Err(Failure::new(cause, "no"))]);
+        let (dialogue, step) = play(&case.material(), &[Err(Failure::new(cause, "no"))]);
         assert!(matches!(step, Step::GaveUp(GaveUp::Failed(_))), "{cause:?}: {step:?}");
-        assert_eq!(talk.requests, 1);
+        assert_eq!(dialogue.requests, 1);
     }
 }
 
@@ -97,10 +97,10 @@ fn what_cannot_succeed_is_not_tried_again() {
 fn an_input_that_never_fits_ends() {
     let case = Case::small();
     let material = case.material();
-    let mut talk = Talk::new(1);
+    let mut dialogue = Dialogue::new(1);
     for _ in 0..200 {
-        match next(&mut talk, &material) {
-            Step::Ask(_) => talk.heard(
+        match next(&mut dialogue, &material) {
+            Step::Ask(_) => dialogue.on_reply(
                 &material,
                 Err(Failure::new(Cause::Overflow { sent: None, limit: None }, "too long")),
                 1,
@@ -115,33 +115,33 @@ fn an_input_that_never_fits_ends() {
 #[test]
 fn empty_answers_mean_a_smaller_input_once() {
     let case = Case::small();
-    let (talk, step) = play(&case.material(), &[reply(" "), reply(&case.good())]);
-    assert!(matches!(step, Step::Done(..) | Step::Ask(_)), "{talk:?}");
-    let mut talk = Talk::new(1);
+    let (dialogue, step) = play(&case.material(), &[reply(" "), reply(&case.good())]);
+    assert!(matches!(step, Step::Done(..) | Step::Ask(_)), "{dialogue:?}");
+    let mut dialogue = Dialogue::new(1);
     let material = case.material();
     let mut asked = 0;
-    while let Step::Ask(_) = next(&mut talk, &material) {
-        talk.heard(&material, reply(""), 1);
+    while let Step::Ask(_) = next(&mut dialogue, &material) {
+        dialogue.on_reply(&material, reply(""), 1);
         asked += 1;
         assert!(asked < 10);
     }
     assert!(
-        matches!(next(&mut talk, &material), Step::GaveUp(GaveUp::Unusable(faults)) if faults.contains(&Fault::Empty))
+        matches!(next(&mut dialogue, &material), Step::GaveUp(GaveUp::Unusable(faults)) if faults.contains(&Fault::Empty))
     );
 }
 
 #[test]
 fn a_second_draft_replaces_the_first_only_if_it_can() {
     let mut case = Case::small();
-    case.own = Own { verify: Some("Look again.".into()), ..Own::default() };
+    case.own = PromptOverrides { verify: Some("Look again.".into()), ..PromptOverrides::default() };
     let good = case.good();
     let better = good.replace(
         "</summary>",
         "\n## Findings\n- the parser in src/parse.rs failed on empty input\n</summary>",
     );
-    let (talk, step) = play(&case.material(), &[reply(&good), reply(&better)]);
+    let (dialogue, step) = play(&case.material(), &[reply(&good), reply(&better)]);
     assert!(matches!(&step, Step::Done(text, _) if text.contains("failed on empty input")), "{step:?}");
-    assert_eq!(talk.requests, 2);
+    assert_eq!(dialogue.requests, 2);
     for second in [reply(""), reply("All fine!"), Ok(Reply { stop: Stop::ToolCall, ..Reply::default() })] {
         let (_, step) = play(&case.material(), &[reply(&good), second]);
         assert!(matches!(step, Step::Done(..)), "{step:?}");
@@ -160,7 +160,7 @@ fn bounds_end_a_talk() {
     );
     material.bounds = Default::default();
     material.bounds.tokens = 10;
-    let step = next(&mut Talk::new(1), &material);
+    let step = next(&mut Dialogue::new(1), &material);
     assert!(
         matches!(&step, Step::GaveUp(why) if why.sentence(None).contains("limit of 10 tokens")),
         "{step:?}"
@@ -174,8 +174,8 @@ fn secrets_and_private_passages_are_not_sent() {
     let texts = format!("Use it. aws_access_key_id = {key} <private>my diary</private>");
     let case = Case::new(vec![super::said(Role::User, &texts), super::said(Role::Assistant, "ok")]);
     for host in [false, true] {
-        let material = Material { host, ..case.material() };
-        let Step::Ask(ask) = Talk::new(1).next(&material) else { panic!() };
+        let material = SummaryRequest { host, ..case.material() };
+        let Step::Ask(ask) = Dialogue::new(1).next(&material) else { panic!() };
         assert!(!ask.text().contains(key) && !ask.text().contains("diary"), "{}", ask.text());
     }
 }
