@@ -9,7 +9,7 @@ use super::handoff::agent;
 use super::paint::size;
 use crate::agents::reach::quoted;
 use crate::engine::transfer::{ImportTo, export, import};
-use crate::engine::{Engine, SessionRef};
+use crate::engine::{self, Engine, SessionRef};
 use history::error::Result;
 
 /// Arguments of `export`.

@@ -593,16 +593,6 @@ pub struct Meta {
 }
 
 /// What a model would be sent next.
-///
-/// ```
-/// use history::{History, Kind, Message, Meta, Role};
-///
-/// let prompt = Message::text(Role::User, Kind::Said, "Fix the tests.");
-/// let answer = Message::text(Role::Assistant, Kind::Said, "Done.");
-/// let history = History::new(vec![prompt, answer], Meta::default());
-/// assert_eq!(history.last_prompt(), Some(0));
-/// assert!(history.can_cut(1));
-/// ```
 #[derive(Debug, Clone, Default)]
 pub struct History {
     messages: Vec<Message>,
