@@ -73,9 +73,9 @@ pub fn repair(
     let source = &*opened.source;
     let found = match first.taken.is_empty() {
         true => first,
-        false => {
-            sessions::repair::repair(source, format, &|data| Handle::of(&scope, &Digest::of(data)).as_str().to_owned())?
-        }
+        false => sessions::repair::repair(source, format, &|data| {
+            Handle::of(&scope, &Digest::of(data)).as_str().to_owned()
+        })?,
     };
     let mended = found.mended(source);
     let left = left(&opened, &mended)?;
@@ -104,9 +104,7 @@ pub fn repair(
             crate::files::install_from(path, &mut Reading::of(&mended))?;
             answer.output = Some(path.display().to_string());
         }
-        RepairTo::Session if found.is_needed() => {
-            put_mended(engine, &opened, &scope, &found, &mut answer)?
-        }
+        RepairTo::Session if found.is_needed() => put_mended(engine, &opened, &scope, &found, &mut answer)?,
         RepairTo::Session => {}
     }
     Ok(answer)
@@ -202,7 +200,12 @@ fn archived(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -> 
 }
 
 /// Puts the session back as it was before it was mended; what was written since stays behind it.
-pub(super) fn undo_repair(engine: &Engine, scope: &Scope, compaction: &Compaction, mark: &Mark) -> Result<Done> {
+pub(super) fn undo_repair(
+    engine: &Engine,
+    scope: &Scope,
+    compaction: &Compaction,
+    mark: &Mark,
+) -> Result<Done> {
     let original = compaction.original.as_ref().ok_or_else(|| {
         Error::new(Kind::Store, "undoing: expected the original in the archive, found none")
     })?;
@@ -254,8 +257,9 @@ fn rows_unmended(
     mark: &Mark,
 ) -> Result<()> {
     let source = Memory::new(format!("{}#{id}", path.display()), original);
-    let found =
-        sessions::repair::repair(&source, format, &|data| Handle::of(scope, &Digest::of(data)).as_str().to_owned())?;
+    let found = sessions::repair::repair(&source, format, &|data| {
+        Handle::of(scope, &Digest::of(data)).as_str().to_owned()
+    })?;
     let mended = found.mended(&source);
     let mended = mended.bytes(0..mended.len())?;
     if Digest::of(&mended).to_string() != mark.digest {
