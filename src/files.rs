@@ -21,12 +21,11 @@ impl File {
     pub fn open(path: &Path) -> Result<Self> {
         let name = path.display().to_string();
         let found = fs::metadata(path).map_err(|error| {
-            let what = if error.kind() == std::io::ErrorKind::NotFound {
-                "no such file; `epitome sessions` lists the sessions"
-            } else {
-                "opening a session file"
-            };
-            Error::new(Kind::Input, what).at(&name, None).because(error)
+            if error.kind() == std::io::ErrorKind::NotFound {
+                let what = "no such file; `epitome sessions` lists the sessions";
+                return Error::new(Kind::Input, what).at(&name, None);
+            }
+            Error::new(Kind::Input, "opening a session file").at(&name, None).because(error)
         })?;
         if !found.is_file() {
             let what = if found.is_dir() { "a directory" } else { "a pipe, socket or device" };

@@ -284,9 +284,9 @@ fn show(answer: &Answer, screen: &mut Screen<'_>) -> Result<()> {
     screen.line(&format!("keys     {keys}"))?;
     let state = if answer.store.whole { paint.good("OK") } else { paint.warn("damaged") };
     screen.line(&format!(
-        "archive  {state}: {} items, {} KiB in {}",
+        "archive  {state}: {} items, {} in {}",
         answer.store.items,
-        answer.store.bytes.div_ceil(1024),
+        super::paint::bytes(answer.store.bytes),
         answer.store.path
     ))?;
     if let Some(fixed) = answer.store.fixed {

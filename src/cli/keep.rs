@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::Screen;
-use super::paint::size;
+use super::paint::bytes;
 use crate::agents::Found;
 use crate::config::Config;
 use crate::engine::{Engine, keep};
@@ -22,10 +22,10 @@ pub(super) fn run(engine: &Engine, found: &[Found], screen: &mut Screen<'_>) -> 
     let answer = keep::keep(engine, found);
     if !screen.json(&answer)? {
         screen.note(&format!(
-            "{} {} archived ({} B), {} unchanged",
+            "{} {} archived ({}), {} unchanged",
             answer.kept,
             if answer.kept == 1 { "session" } else { "sessions" },
-            size(answer.bytes),
+            bytes(answer.bytes),
             answer.unchanged
         ))?;
         for it in &answer.failed {

@@ -88,6 +88,16 @@ pub(super) fn size(tokens: u64) -> String {
     }
 }
 
+/// Bytes for people: 950 B, 8.2 kB, 182 kB, 1.2 MB.
+pub(super) fn bytes(count: u64) -> String {
+    match count {
+        0..1_000 => format!("{count} B"),
+        1_000..10_000 => format!("{:.1} kB", count as f64 / 1e3),
+        10_000..1_000_000 => format!("{} kB", (count + 500) / 1_000),
+        _ => format!("{:.1} MB", count as f64 / 1e6),
+    }
+}
+
 /// The beginnings that tell these ids apart, of at least eight characters.
 pub(super) fn short_ids<'a>(ids: impl Iterator<Item = &'a str> + Clone) -> Vec<&'a str> {
     let shared = |one: &str, other: &str| one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();

@@ -208,7 +208,7 @@ fn table(answer: &Answer, paint: Paint) -> Vec<Vec<String>> {
         let live = if it.live { " (running)" } else { "" };
         let project = it.directory.as_deref().and_then(|it| Path::new(it).file_name());
         let words = match &it.continued_as {
-            Some(new) => format!("compacted; continues as {new}"),
+            Some(new) => format!("continues as {new}"),
             None => it.first_words.clone(),
         };
         rows.push(vec![

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::Screen;
 use super::handoff::agent;
-use super::paint::size;
+use super::paint::bytes;
 use crate::agents::reach::quoted;
 use crate::engine::transfer::{ImportTo, export, import};
 use crate::engine::{self, Engine, SessionRef};
@@ -51,10 +51,10 @@ pub(super) fn run_export(engine: &Engine, arguments: &ExportArgs, screen: &mut S
         many => format!(", {many} compactions with {} originals", answer.originals),
     };
     screen.line(&format!(
-        "{} {}: {} B, session {}{archived}",
+        "{} {}: {}, session {}{archived}",
         screen.paint.good("exported"),
         answer.output,
-        size(answer.bytes),
+        bytes(answer.bytes),
         answer.session_id
     ))?;
     let import = format!("epitome import {} --here", quoted(&answer.output));

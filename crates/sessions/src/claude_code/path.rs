@@ -8,12 +8,16 @@ use super::chain::Index;
 use super::row::{Row, RowKind};
 use crate::Note;
 
+/// How long before a row whose parent is lost the one may be written that the client puts in the parent's place.
+const BRIDGED_MS: i64 = 5_000;
+
 impl Index {
     /// The numbers of the live rows in the order in which the client goes through them.
     ///
     /// - The path ends in the newest descendant of what the last `last-prompt` points at, else in the last row. A
-    ///   boundary that comes after the pointer makes it void. The order of the file counts, never the time stamps.
+    ///   boundary that comes after the pointer makes it void. The order of the file counts, not the time stamps.
     /// - It leads over `parentUuid` alone, so that it stops at a boundary; `logicalParentUuid` is not followed.
+    /// - Where a parent is not in the file, it goes on from the last row that was written within 5 s before.
     /// - Rows that the last boundary preserves stand behind their anchor.
     /// - Parallel calls are a tree: the rest of a response on the path, and the results of its calls, are put back.
     ///
@@ -69,16 +73,23 @@ impl Index {
         };
 
         let (mut path, mut seen) = (Vec::new(), vec![false; self.rows.len()]);
+        let mut bridged = Vec::new();
         let mut next = leaf;
         while let Some(at) = next
             && !seen[at]
         {
             seen[at] = true;
             path.push(at);
-            next = parents[at];
+            next = parents[at].or_else(|| self.bridge(at, &seen));
+            if parents[at].is_none()
+                && let Some(before) = next
+            {
+                bridged.push(self.bridged(at, before));
+            }
         }
         path.reverse();
         self.notes.extend(self.hole(&path, &parents));
+        self.notes.extend(bridged);
         // Once the client has relinked what it preserves, it forgets the other rows before the boundary.
         let forgotten = |at: usize| match (&kept, boundary) {
             (Some(kept), Some(boundary)) => at < boundary && !kept.contains(&at),
@@ -122,6 +133,29 @@ impl Index {
             out.extend(put_back.remove(&position).unwrap_or_default());
         }
         out
+    }
+
+    /// Where a row's parent is not in the file, the row on which the client goes on: the last that was written before it,
+    /// within [`BRIDGED_MS`]. Measured on 2.1.328.
+    fn bridge(&self, at: usize, seen: &[bool]) -> Option<usize> {
+        let row = &self.rows[at];
+        let (_, time) = row.parent.as_ref().zip(row.at)?;
+        let near = |it: &usize| {
+            let other = &self.rows[*it];
+            !seen[*it]
+                && other.sidechain == row.sidechain
+                && other.at.is_some_and(|before| (0..=BRIDGED_MS).contains(&(time - before)))
+        };
+        (0..self.rows.len()).filter(near).max_by_key(|it| self.rows[*it].at)
+    }
+
+    fn bridged(&self, at: usize, before: usize) -> Note {
+        let parent = self.rows[at].parent.as_deref().unwrap_or_default();
+        let what = format!(
+            "expected a row with uuid {parent}, found none; Claude Code goes on from line {}, the last row written within 5 s before",
+            self.rows[before].line
+        );
+        Note { line: self.rows[at].line, what }
     }
 
     /// A note where the path begins at a row whose parent is not in the file: the client sends nothing from before it.
