@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::chunks::noise;
 use epitome::history::error::Kind;
 use epitome::history::secrets::Redactor;
 use epitome::store::{
@@ -21,18 +22,6 @@ fn memory() -> Sqlite {
 
 fn at(path: &Path) -> epitome::Result<Sqlite> {
     Sqlite::open(&Where::Path(path.into()), Redactor::default())
-}
-
-/// Bytes that do not compress.
-fn noise(seed: u64, len: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 32) as u8
-    };
-    std::iter::repeat_with(next).take(len).collect()
 }
 
 fn put(store: &dyn Store, at: i64, bytes: &[u8], compacted: bool) -> Stored {

@@ -25,8 +25,8 @@ const INJECTED: [&str; 16] = [
     "skill",
 ];
 
-/// Between these Codex's reviewer is shown another session, an entry a text: evidence, in which the user's are what the
-/// work was asked for.
+/// Codex's reviewer is shown another session between these, each entry a text. It is evidence, but its user's entries say
+/// what the work is for.
 const TRANSCRIPTS: [[&str; 2]; 2] = [
     [">>> TRANSCRIPT START\n", ">>> TRANSCRIPT END\n"],
     [">>> TRANSCRIPT DELTA START\n", ">>> TRANSCRIPT DELTA END\n"],

@@ -8,14 +8,14 @@ use std::ops::Range;
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use serde_json::json;
 
+use crate::Source;
 use crate::lines::each_line;
 use crate::raw::{Fields, list, quoted, text};
 use crate::repair::media::{Album, Attachment, OPENAI, Verdict};
 use crate::repair::pairs::{CallIs, Pairs, ResultIs, removals};
 use crate::repair::{
-    Damage, Found, hash, is_plain, is_spoilt, object_of, orphan_text, plain_name, range_in, whole_line,
+    At, Damage, Found, hash, is_plain, is_spoilt, object_of, orphan_text, plain_name, range_in, whole_line,
 };
-use crate::{Record, Source};
 use history::error::Result;
 use history::json;
 
@@ -203,17 +203,6 @@ struct Items<'a, 'f> {
     album: Album,
     /// Hashes of the ids of all calls, also of those that a compaction took away.
     calls: HashSet<u64>,
-}
-
-struct At<'a> {
-    record: Record,
-    whole: &'a str,
-}
-
-impl At<'_> {
-    fn range(&self, part: &str) -> Range<u64> {
-        range_in(self.record, self.whole, part)
-    }
 }
 
 impl Items<'_, '_> {

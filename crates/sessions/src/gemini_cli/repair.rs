@@ -3,8 +3,6 @@
 //!
 //! A function response stands twice, in its call's record and in one of the user's: the client wrote it so.
 
-use std::ops::Range;
-
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use serde_json::json;
 
@@ -13,8 +11,8 @@ use crate::lines::each_line;
 use crate::raw::{Fields, list, quoted};
 use crate::repair::media::{Album, Attachment, GEMINI, Verdict};
 use crate::repair::{
-    Damage, EMPTY, Found, NO_RESULT, hash, is_spoilt, lines, object_of, orphan_text, plain_name, range_in,
-    whole_line,
+    At, Damage, EMPTY, Found, NO_RESULT, hash, is_spoilt, lines, object_of, orphan_text, plain_name,
+    range_in, whole_line,
 };
 use crate::{Record, Source, derive};
 use history::error::Result;
@@ -111,18 +109,6 @@ pub(super) fn journal(source: &dyn Source, found: &mut Found<'_>) -> Result<()> 
 }
 
 // ── Records ──
-
-/// A message record: an object of its own, or one in a list.
-struct At<'a> {
-    record: Record,
-    whole: &'a str,
-}
-
-impl At<'_> {
-    fn range(&self, part: &str) -> Range<u64> {
-        range_in(self.record, self.whole, part)
-    }
-}
 
 /// Every message record, with its place.
 fn each_message(source: &dyn Source, mut each: impl FnMut(&At<'_>, &str, &Fields<'_>)) -> Result<()> {

@@ -115,6 +115,19 @@ pub(crate) fn range_in(record: Record, whole: &str, part: &str) -> Range<u64> {
     record.at + at.start as u64..record.at + at.end as u64
 }
 
+/// A record with its text, of which parts are named.
+pub(crate) struct At<'a> {
+    pub(crate) record: Record,
+    pub(crate) whole: &'a str,
+}
+
+impl At<'_> {
+    /// Where a slice of the text stands in the source.
+    pub(crate) fn range(&self, part: &str) -> Range<u64> {
+        range_in(self.record, self.whole, part)
+    }
+}
+
 /// The hash of an id or text, for tables that hold no texts.
 pub(crate) fn hash(text: &[u8]) -> u64 {
     foldhash::fast::FixedState::default().hash_one(text)
