@@ -111,8 +111,8 @@ pub trait Agent: Sync {
         false
     }
 
-    /// Where a session lies now that lay at `path`.
-    fn current_file(&self, path: &Path) -> PathBuf {
+    /// Where the session `id` lies now that lay at `path`.
+    fn current_file(&self, _env: &Env, _id: &str, path: &Path) -> PathBuf {
         path.to_owned()
     }
 

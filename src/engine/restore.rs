@@ -228,8 +228,8 @@ impl Undo<'_> {
     /// A compaction that was appended: the old bytes where nothing came since, else the old messages once more.
     fn append(&self, path: &Path) -> Result<Done> {
         let agent = agent_of(self.session.format)?;
-        let path = &agent.current_file(path);
         let env = &self.engine.config.agents;
+        let path = &agent.current_file(env, &self.compaction.session.id, path);
         let live = reach::is_live(env, agent, &self.compaction.session.id, path);
         let export = agent.database().is_some();
         let reach = agent.reach(Job::Restore, live, export)?;

@@ -43,6 +43,8 @@ impl Undo<'_> {
     pub(super) fn seat_file(&self, path: &Path) -> Result<Done> {
         let handle = self.seat_handle()?;
         let agent = agent_of(self.session.format)?;
+        let env = &self.engine.config.agents;
+        let path = &agent.current_file(env, &self.compaction.session.id, path);
         let now = open_path(path, Some(self.session.format))?;
         let messages = now.session.history.messages();
         let ours = |it: &Message| it.kind == Why::Summary && it.parts.iter().any(|it| names(it, handle));
@@ -55,7 +57,7 @@ impl Undo<'_> {
         };
         let later = said_since(&messages[at..]);
         let before = agent.before_summary(&*now.source, &now.session, at, handle)?;
-        let live = reach::is_live(&self.engine.config.agents, agent, &self.compaction.session.id, path);
+        let live = reach::is_live(env, agent, &self.compaction.session.id, path);
         let reach = agent.reach(Job::Restore, live, false)?;
         if later.is_empty() && reach.way == Way::Replace {
             crate::files::replace(path, now.source.len(), &self.source.bytes(0..self.source.len())?)?;

@@ -237,6 +237,39 @@ fn gemini_cli_is_answered_when_it_is_asked_and_only_then() {
     assert!(reason.contains(RULE) && reason.contains("Now the tests."), "{reason}");
 }
 
+/// Gemini CLI 0.61 goes on in a file of the current minute when a compaction clears the conversation.
+#[test]
+fn undo_finds_the_file_in_which_gemini_cli_went_on() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let by_hand = "EPITOME: compact this conversation now. Answer OK and call no tool. Focus: ";
+    let notes = format!("{RULE} Here are the notes: {}", "a line of notes, ".repeat(900));
+    let prompts = [notes, "Fix the parser.".to_owned(), by_hand.to_owned()];
+    let event = gemini(home, &prompts, by_hand);
+    let reason = answered(home, "gemini-cli", &event)["reason"].as_str().unwrap().to_owned();
+    let old = PathBuf::from(event["transcript_path"].as_str().unwrap());
+    let archived = fs::read(&old).unwrap();
+
+    gemini(home, &[reason.clone(), "Now the tests.".to_owned()], "Now the tests.");
+    let new = old.with_file_name("session-2026-01-01T00-01-aaaa.jsonl");
+    fs::rename(&old, &new).unwrap();
+    fs::write(&old, &archived).unwrap();
+    let at = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
+    fs::File::options().append(true).open(&old).unwrap().set_modified(at).unwrap();
+
+    let handle = reason.split("epitome restore ").nth(1).unwrap().split(' ').next().unwrap();
+    let undone = answer(&epitome(home, &["restore", handle, "--apply", "--json"]));
+    assert_eq!((&undone["status"], &undone["later_messages"]), (&json!("restored"), &json!(3)), "{undone}");
+    assert_eq!(undone["output"], json!(new), "{undone}");
+    assert_eq!(fs::read(&old).unwrap(), archived);
+    let newest = fs::read_to_string(&new).unwrap();
+    let newest = newest.lines().rev().find(|it| it.starts_with("{\"$set\":{\"messages\"")).unwrap();
+    for kept in [RULE, "Fix the parser.", "Now the tests."] {
+        assert_eq!(newest.matches(kept).count(), 1, "{kept}");
+    }
+    assert!(!newest.contains(MARK));
+}
+
 #[test]
 fn whatever_goes_wrong_is_left_to_the_client_and_told_by_doctor() {
     let home = tempfile::tempdir().unwrap();

@@ -68,6 +68,11 @@ fn put(out: &mut String, head: &str, text: &str) {
     }
 }
 
+/// Whether a summary ends in such a text: no message that was kept stands behind it.
+pub fn ends_in_text(summary: &Message) -> bool {
+    summary.plain().contains(&format!("\n{HEADING}\n"))
+}
+
 /// A history whose newest summary ends in such a text, with messages in its place; and for each message the number of
 /// the one it comes from. `None` if there is no such summary.
 pub fn expanded(history: &History) -> Option<(History, Vec<usize>)> {

@@ -54,10 +54,12 @@ impl Agent for GeminiCli {
         directory_of(env, path)
     }
 
-    /// Gemini CLI 0.61 makes a `.jsonl` of an older `.json` when it resumes it, and reads that one from then on.
-    fn current_file(&self, path: &Path) -> PathBuf {
-        let journal = path.with_extension("jsonl");
-        if journal.exists() { journal } else { path.to_owned() }
+    /// Gemini CLI 0.61 begins another file of the same id when it resumes a `.json`, and when a compaction clears the
+    /// conversation in a later minute than the file's name says. It goes on with the one that was updated last.
+    fn current_file(&self, env: &Env, id: &str, path: &Path) -> PathBuf {
+        let folder = |it: &Path| it.parent().and_then(|it| fs::canonicalize(it).ok());
+        let beside = |it: &Found| folder(&it.path) == folder(path);
+        search(env, None, Some(id)).into_iter().find(beside).map_or_else(|| path.to_owned(), |it| it.path)
     }
 
     fn reach(&self, _job: Job, live: bool, _export: bool) -> Result<Reach> {

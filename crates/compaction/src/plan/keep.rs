@@ -6,7 +6,7 @@ use super::draft::{Draft, How, Item, json_len};
 use super::outputs::{ends, thousands};
 use super::{Moment, Op, Plan, Reason, Request, is_work, plan};
 use crate::profile::{Budget, Cut, Keep, Snip, Summarize, SummaryRole, Turns, UserMessages};
-use history::{History, Kind, Message, Part, Role, SUMMARY_START, Text};
+use history::{History, Kind, Message, Part, Role, SUMMARY_START, Text, verbatim};
 use tokens::{TokenCounter, middle};
 
 /// Below this, a summary would cost more than it saves. Tokens.
@@ -130,7 +130,11 @@ fn amount(messages: &[Message]) -> usize {
 
 /// The end mark in the first line of a summary of ours: the last part, and how much stands before it, which marks of
 /// version 0.1.0 do not say. What stands further down quotes the session, and so may whatever else a summary holds.
+/// Nothing where the kept end stands in the summary itself: a message that reads like it was sent later.
 fn mark_of(summary: &Message) -> Option<(u64, Option<usize>)> {
+    if verbatim::ends_in_text(summary) {
+        return None;
+    }
     let ours = |line: &&str| {
         // Some profiles put a name in front: `[Name] `.
         let line = line.strip_prefix('[').and_then(|it| it.split_once("] ")).map_or(*line, |it| it.1);
