@@ -17,19 +17,19 @@ use compaction::profile::Profile;
 use history::error::{Error, Kind, Result};
 use history::secrets::Redactor;
 
-pub use summarizer::{Choice, Said, Summarizers};
+pub use summarizer::{Choice, Override, Summarizers};
 
 /// What stands in `config.toml`; everything is optional.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-struct Written {
+struct ConfigFile {
     profile: Option<String>,
     tokenizer: Option<String>,
     /// Model → window in tokens.
     windows: BTreeMap<String, u64>,
     store: StoreWritten,
     hooks: HooksWritten,
-    summarizer: summarizer::Written,
+    summarizer: summarizer::SummarizerSection,
     cost: CostWritten,
     profiles: BTreeMap<String, toml::Value>,
 }
@@ -68,7 +68,7 @@ struct CostWritten {
     /// Take costs into advice, and say them; on unless switched off.
     enabled: Option<bool>,
     /// Model → its prices, over the table.
-    prices: BTreeMap<String, prices::Written>,
+    prices: BTreeMap<String, prices::WrittenRates>,
 }
 
 /// The user's own commands around a compaction.
@@ -186,7 +186,7 @@ impl Config {
         let path = config_dir.join("config.toml");
         let written = match std::fs::read_to_string(&path) {
             Ok(text) => parse(&text, &path)?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Written::default(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => ConfigFile::default(),
             Err(error) => {
                 let place = path.display().to_string();
                 return Err(Error::new(Kind::Arguments, "reading the configuration")
@@ -251,7 +251,7 @@ impl Config {
     }
 }
 
-fn parse(text: &str, path: &Path) -> Result<Written> {
+fn parse(text: &str, path: &Path) -> Result<ConfigFile> {
     toml::from_str(text).map_err(|error| {
         let line = error.span().map(|it| 1 + text[..it.start.min(text.len())].matches('\n').count() as u64);
         let what = format!("reading the configuration: {}", error.message());
@@ -259,7 +259,7 @@ fn parse(text: &str, path: &Path) -> Result<Written> {
     })
 }
 
-fn resolve(written: Written, environment: Environment, config_dir: PathBuf) -> Result<Config> {
+fn resolve(written: ConfigFile, environment: Environment, config_dir: PathBuf) -> Result<Config> {
     let data_dir = data_dir(&environment);
     let mut origins = BTreeMap::new();
     let mut choose = |key: &'static str, variable: &str, written: Option<String>, default: &str| {
@@ -391,7 +391,7 @@ mod tests {
 
     #[test]
     fn the_later_wins() {
-        let written = Written { profile: Some("codex".into()), ..Written::default() };
+        let written = ConfigFile { profile: Some("codex".into()), ..ConfigFile::default() };
         let config = resolve(written.clone(), environment(&[("HOME", "/h")]), "/c".into()).unwrap();
         assert_eq!((config.profile.as_str(), config.origins["profile"]), ("codex", Origin::File));
         assert_eq!(config.store, StoreAt::Path("/h/.local/share/epitome".into()));

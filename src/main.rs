@@ -7,7 +7,7 @@ use epitome::answers::CONTRACT;
 use epitome::cli::{self, Arguments};
 use epitome::config::{Config, Environment};
 use epitome::history::error::Kind;
-use epitome::terminal::{Form, Visible, visible};
+use epitome::terminal::{LineMode, Visible, visible};
 
 fn main() -> ExitCode {
     survive_limits();
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
         Err(error) => {
             let mut stderr = std::io::stderr().lock();
             // There is nobody left to tell if this fails.
-            let _ = writeln!(stderr, "epitome: {}", visible(&error.full(), Form::Block));
+            let _ = writeln!(stderr, "epitome: {}", visible(&error.full(), LineMode::Block));
             if json && !hook {
                 print_error(error.code(), &error.full());
             }
@@ -114,7 +114,7 @@ fn refused(error: &clap::Error) -> ! {
     if error.use_stderr() && std::env::args_os().any(|it| it == "--json") {
         print_error("arguments", said.trim_end());
     }
-    let visible = visible(&said, Form::Block);
+    let visible = visible(&said, LineMode::Block);
     if visible == said {
         error.exit();
     }

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 /// How line breaks and tabs are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum LineMode {
     /// All on one line.
     Line,
     /// Lines and tabs stay.
@@ -16,7 +16,7 @@ pub enum Form {
 
 /// The text without anything that a terminal acts on, but for line breaks and tabs of a block: C0 controls become their
 /// pictures (`␛`), C1 controls and marks of direction their numbers (`<U+202E>`).
-pub fn visible(text: &str, form: Form) -> Cow<'_, str> {
+pub fn visible(text: &str, form: LineMode) -> Cow<'_, str> {
     if !text.contains(is_active) {
         return Cow::Borrowed(text);
     }
@@ -24,10 +24,10 @@ pub fn visible(text: &str, form: Form) -> Cow<'_, str> {
     let mut rest = text.chars().peekable();
     while let Some(it) = rest.next() {
         match (it, form) {
-            ('\n' | '\t', Form::Block) => out.push(it),
-            ('\t', Form::Line) => out.push(' '),
+            ('\n' | '\t', LineMode::Block) => out.push(it),
+            ('\t', LineMode::Line) => out.push(' '),
             // What Windows ends its lines with.
-            ('\r', Form::Block) if rest.peek() == Some(&'\n') => {}
+            ('\r', LineMode::Block) if rest.peek() == Some(&'\n') => {}
             ('\0'..='\u{1f}', _) => out.extend(char::from_u32(0x2400 + it as u32)),
             ('\u{7f}', _) => out.push('␡'),
             _ if is_active(it) => out.push_str(&format!("<U+{:04X}>", it as u32)),
@@ -49,7 +49,7 @@ pub struct Visible<W>(pub W);
 impl<W: Write> Write for Visible<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
-        self.0.write_all(visible(&text, Form::Block).as_bytes())?;
+        self.0.write_all(visible(&text, LineMode::Block).as_bytes())?;
         Ok(bytes.len())
     }
 
@@ -71,8 +71,8 @@ mod tests {
             ("a\nb\tc\r\nd\re\0", "a␊b c␍␊d␍e␀", "a\nb\tc\nd␍e␀"),
             ("\u{202e}x\u{2066}\u{85}", "<U+202E>x<U+2066><U+0085>", "<U+202E>x<U+2066><U+0085>"),
         ] {
-            assert_eq!(visible(text, Form::Line), line);
-            assert_eq!(visible(text, Form::Block), block);
+            assert_eq!(visible(text, LineMode::Line), line);
+            assert_eq!(visible(text, LineMode::Block), block);
         }
     }
 }

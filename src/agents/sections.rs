@@ -38,7 +38,7 @@ pub fn remove(text: &str, ours: impl Fn(&[String], &str) -> bool) -> String {
     }
     let mut cuts: Vec<Range<usize>> = Vec::new();
     let mut framed = false;
-    for line in lines.iter().filter(|it| it.kind == Kind::Other) {
+    for line in lines.iter().filter(|it| it.kind == TomlLineKind::Other) {
         let comment = text[line.range.clone()].trim_end();
         if comment == FRAME.0 {
             // The line break before it is ours too.
@@ -76,7 +76,7 @@ pub fn any(text: &str, wanted: impl Fn(&[String], &str) -> bool) -> bool {
 
 /// Whether our frame is there.
 pub fn is_framed(text: &str) -> bool {
-    lines(text).iter().any(|it| it.kind == Kind::Other && text[it.range.clone()].trim_end() == FRAME.0)
+    lines(text).iter().any(|it| it.kind == TomlLineKind::Other && text[it.range.clone()].trim_end() == FRAME.0)
 }
 
 fn before_break(text: &str, at: usize) -> usize {
@@ -86,7 +86,7 @@ fn before_break(text: &str, at: usize) -> usize {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum TomlLineKind {
     /// `[a]` or `[[a]]`.
     Header,
     /// A key and its value, which may go over several lines of text.
@@ -95,33 +95,33 @@ enum Kind {
     Other,
 }
 
-struct Line {
-    kind: Kind,
+struct TomlLine {
+    kind: TomlLineKind,
     range: Range<usize>,
 }
 
 /// A table or an element of a list of tables: from its header to its last pair.
-struct Section {
+struct TomlSection {
     path: Vec<String>,
     is_list: bool,
     is_empty: bool,
     range: Range<usize>,
 }
 
-fn sections(text: &str, lines: &[Line]) -> Vec<Section> {
-    let mut out: Vec<Section> = Vec::new();
+fn sections(text: &str, lines: &[TomlLine]) -> Vec<TomlSection> {
+    let mut out: Vec<TomlSection> = Vec::new();
     for line in lines {
         match (line.kind, out.last_mut()) {
-            (Kind::Header, _) => {
+            (TomlLineKind::Header, _) => {
                 let header = text[line.range.clone()].trim_start();
                 let (path, is_list) = (path(header), header.starts_with("[["));
-                out.push(Section { path, is_list, is_empty: true, range: line.range.clone() });
+                out.push(TomlSection { path, is_list, is_empty: true, range: line.range.clone() });
             }
-            (Kind::Pair, Some(section)) => {
+            (TomlLineKind::Pair, Some(section)) => {
                 section.range.end = line.range.end;
                 section.is_empty = false;
             }
-            (Kind::Pair, None) | (Kind::Other, _) => {}
+            (TomlLineKind::Pair, None) | (TomlLineKind::Other, _) => {}
         }
     }
     out
@@ -146,27 +146,27 @@ fn path(header: &str) -> Vec<String> {
 }
 
 /// The lines, each with its line break; a value that goes over several is one.
-fn lines(text: &str) -> Vec<Line> {
-    let mut out: Vec<Line> = Vec::new();
+fn lines(text: &str) -> Vec<TomlLine> {
+    let mut out: Vec<TomlLine> = Vec::new();
     // Of the line at hand: what it is, where it began, in how many brackets we are.
-    let (mut kind, mut start, mut depth) = (Kind::Other, None, 0usize);
+    let (mut kind, mut start, mut depth) = (TomlLineKind::Other, None, 0usize);
     for token in Source::new(text).lex() {
         let span = token.span();
         let start_here = *start.get_or_insert(span.start());
         match (token.kind(), kind) {
-            (TokenKind::Newline, Kind::Pair) if depth > 0 => {}
+            (TokenKind::Newline, TomlLineKind::Pair) if depth > 0 => {}
             (TokenKind::Newline | TokenKind::Eof, _) => {
-                out.push(Line { kind, range: start_here..span.end() });
-                (kind, start, depth) = (Kind::Other, None, 0);
+                out.push(TomlLine { kind, range: start_here..span.end() });
+                (kind, start, depth) = (TomlLineKind::Other, None, 0);
             }
             (TokenKind::Whitespace | TokenKind::Comment, _) => {}
-            (TokenKind::LeftSquareBracket, Kind::Other) => kind = Kind::Header,
-            (TokenKind::LeftSquareBracket | TokenKind::LeftCurlyBracket, Kind::Pair) => depth += 1,
-            (TokenKind::RightSquareBracket | TokenKind::RightCurlyBracket, Kind::Pair) => {
+            (TokenKind::LeftSquareBracket, TomlLineKind::Other) => kind = TomlLineKind::Header,
+            (TokenKind::LeftSquareBracket | TokenKind::LeftCurlyBracket, TomlLineKind::Pair) => depth += 1,
+            (TokenKind::RightSquareBracket | TokenKind::RightCurlyBracket, TomlLineKind::Pair) => {
                 depth = depth.saturating_sub(1);
             }
-            (_, Kind::Other) => kind = Kind::Pair,
-            (_, Kind::Header | Kind::Pair) => {}
+            (_, TomlLineKind::Other) => kind = TomlLineKind::Pair,
+            (_, TomlLineKind::Header | TomlLineKind::Pair) => {}
         }
     }
     out

@@ -10,7 +10,7 @@ use history::error::{Error, Kind, Result};
 
 /// A child of an object or array.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Child {
+struct JsonChild {
     /// Its name; empty in an array.
     key: String,
     /// From its first byte (of the key, in an object) to the last of its value.
@@ -84,7 +84,7 @@ fn value_end(text: &str, at: usize) -> Option<usize> {
 }
 
 /// The children of the object or array at `value`.
-fn children(text: &str, value: &Range<usize>) -> Option<Vec<Child>> {
+fn children(text: &str, value: &Range<usize>) -> Option<Vec<JsonChild>> {
     let object = match text.as_bytes().get(value.start)? {
         b'{' => true,
         b'[' => false,
@@ -105,7 +105,7 @@ fn children(text: &str, value: &Range<usize>) -> Option<Vec<Child>> {
             at = skip(text, at + 1);
         }
         let end = value_end(text, at)?;
-        out.push(Child { key, span: start..end, value: at..end });
+        out.push(JsonChild { key, span: start..end, value: at..end });
         at = skip(text, end);
         if text.as_bytes().get(at) == Some(&b',') {
             at = skip(text, at + 1);
@@ -186,7 +186,7 @@ pub fn remove_elements(text: &str, path: &[&str], wanted: impl Fn(&str) -> bool)
     text
 }
 
-fn cut(text: &str, parent: &Range<usize>, all: &[Child], number: usize) -> Option<String> {
+fn cut(text: &str, parent: &Range<usize>, all: &[JsonChild], number: usize) -> Option<String> {
     let child = all.get(number)?;
     let behind = skip(text, child.span.end);
     let comma = text.as_bytes().get(behind) == Some(&b',');

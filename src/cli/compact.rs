@@ -12,10 +12,10 @@ use super::handoff::agent;
 use super::paint::size;
 use crate::agents::reach::quoted;
 use crate::answers::{CompactAnswer, LostInfo, Next, Status};
-use crate::config::{Choice, Said};
+use crate::config::{Choice, Override};
 use crate::engine::{self, Ask, CompactOptions, CompactOutcome, Compacted, Edit, Engine, Opened, To, words};
 use crate::llm::run::{Progress, Watch};
-use crate::terminal::{Form, visible};
+use crate::terminal::{LineMode, visible};
 use history::error::{Error, Kind, Result};
 use sessions::Format;
 
@@ -161,9 +161,9 @@ fn set<T: Serialize + Default>(options: &T) -> Vec<String> {
 }
 
 /// `--summarizer NAME[/MODEL]` and `--base-url`, or whom the configuration names.
-fn summarizer(engine: &Engine, arguments: &CompactArgs) -> Result<(Choice, Said)> {
+fn summarizer(engine: &Engine, arguments: &CompactArgs) -> Result<(Choice, Override)> {
     let Some(name) = &arguments.summarizer else {
-        return Ok((engine.config.summarizers.default.clone(), Said::default()));
+        return Ok((engine.config.summarizers.default.clone(), Override::default()));
     };
     let (name, model) = match name.split_once('/') {
         Some((name, model)) => (name, Some(model.to_owned())),
@@ -171,8 +171,8 @@ fn summarizer(engine: &Engine, arguments: &CompactArgs) -> Result<(Choice, Said)
     };
     let choice = Choice::named(name)
         .map_err(|error| Error::new(Kind::Arguments, format!("--summarizer: {}", error.detail())))?;
-    let said = Said { model, base_url: arguments.base_url.clone() };
-    if !matches!(choice, Choice::Provider(_)) && said != Said::default() {
+    let said = Override { model, base_url: arguments.base_url.clone() };
+    if !matches!(choice, Choice::Provider(_)) && said != Override::default() {
         let what = format!("--summarizer: expected a provider with a model or --base-url, found {name}");
         return Err(Error::new(Kind::Arguments, what));
     }
@@ -184,7 +184,7 @@ fn watch(quiet: bool) -> Watch {
     let one_line = std::io::stderr().is_terminal();
     let say = move |progress: &Progress| {
         let words = progress.words("the model");
-        let words = visible(&words, Form::Line);
+        let words = visible(&words, LineMode::Line);
         let mut out = std::io::stderr().lock();
         // There is nobody left to tell if this fails. What is tried again stays to be read.
         let _ = match progress {

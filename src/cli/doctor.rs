@@ -26,12 +26,12 @@ pub struct DoctorArgs {
 }
 
 #[derive(Serialize)]
-struct Answer {
+struct DoctorAnswer {
     contract: u32,
     config: Vec<Value>,
-    agents: Vec<Found>,
+    agents: Vec<AgentState>,
     keys: Vec<&'static str>,
-    store: Stored,
+    store: StoreState,
     problems: Vec<Problem>,
 }
 
@@ -43,7 +43,7 @@ struct Value {
 }
 
 #[derive(Serialize)]
-struct Found {
+struct AgentState {
     agent: &'static str,
     sessions: usize,
     server: bool,
@@ -59,7 +59,7 @@ struct Found {
 }
 
 #[derive(Serialize)]
-struct Stored {
+struct StoreState {
     path: String,
     items: u64,
     bytes: u64,
@@ -136,7 +136,7 @@ pub(super) fn run(config: Config, now: i64, arguments: &DoctorArgs, screen: &mut
         let own_compaction = agent.own_compaction(&setting);
         let folder =
             if home.exists() { home.display().to_string() } else { format!("{} (none)", home.display()) };
-        found.push(Found {
+        found.push(AgentState {
             agent: agent.name(),
             sessions,
             server,
@@ -150,7 +150,7 @@ pub(super) fn run(config: Config, now: i64, arguments: &DoctorArgs, screen: &mut
     problems.extend(agents::ALL.into_iter().flat_map(|it| it.known_problems(env, &folder)));
     let path = values[2].value.clone();
     let store = archive(&config, now, arguments, path, &mut problems)?;
-    let answer = Answer { contract: CONTRACT, config: values, agents: found, keys, store, problems };
+    let answer = DoctorAnswer { contract: CONTRACT, config: values, agents: found, keys, store, problems };
     if !screen.json(&answer)? {
         show(&answer, screen)?;
     }
@@ -164,12 +164,12 @@ fn archive(
     arguments: &DoctorArgs,
     path: String,
     problems: &mut Vec<Problem>,
-) -> Result<Stored> {
+) -> Result<StoreState> {
     let engine = match Engine::new(config.clone(), now) {
         Ok(engine) => engine,
         Err(error) => {
             problems.push(Problem::new(error.full(), "see [store] path in config.toml"));
-            return Ok(Stored { path, items: 0, bytes: 0, whole: false, fixed: None });
+            return Ok(StoreState { path, items: 0, bytes: 0, whole: false, fixed: None });
         }
     };
     let fixed = arguments.fix.then(|| engine.store.modernize()).transpose()?;
@@ -188,7 +188,7 @@ fn archive(
         problems.push(Problem::new(what, "epitome doctor --fix"));
     }
     let whole = checked.problems.is_empty();
-    Ok(Stored { path, items: stats.items.values().sum(), bytes: stats.file_bytes, whole, fixed })
+    Ok(StoreState { path, items: stats.items.values().sum(), bytes: stats.file_bytes, whole, fixed })
 }
 
 /// Who compacts in a running agent, and how that went the last time.
@@ -250,7 +250,7 @@ fn value(config: &Config, name: &'static str, value: String) -> Value {
     Value { name, value, from }
 }
 
-fn show(answer: &Answer, screen: &mut Screen<'_>) -> Result<()> {
+fn show(answer: &DoctorAnswer, screen: &mut Screen<'_>) -> Result<()> {
     let paint = screen.paint;
     let table = |rows: &[Vec<String>]| super::paint::table(rows, paint);
     let mut rows = vec![["setting", "value", "from"].map(str::to_owned).to_vec()];

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::Screen;
 use super::paint::{size, table};
 use crate::answers::EstimateAnswer;
-use crate::config::{Choice, Said};
+use crate::config::{Choice, Override};
 use crate::engine::values::tokens;
 use crate::engine::{self, Engine};
 use history::error::{Error, Kind, Result};
@@ -46,7 +46,7 @@ pub(super) fn run(engine: &Engine, arguments: &EstimateArgs, screen: &mut Screen
         None | Some("auto") => engine::estimate(engine, &opened, &ask, next)?,
         Some(how) => {
             let (choice, model) = counter(how)?;
-            let said = Said { model, base_url: arguments.base_url.clone() };
+            let said = Override { model, base_url: arguments.base_url.clone() };
             engine::estimate_by_provider(engine, &opened, &ask, next, choice, &said)?
         }
     };

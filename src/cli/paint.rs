@@ -2,7 +2,7 @@
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::terminal::{Form, visible};
+use crate::terminal::{LineMode, visible};
 
 /// Colour, or none, and how wide.
 #[derive(Debug, Clone, Copy)]
@@ -29,7 +29,7 @@ impl Paint {
     }
 
     /// The text as the terminal gets it: our colours, and of everything else what is [`visible`].
-    pub(super) fn visible(self, text: &str, form: Form) -> String {
+    pub(super) fn visible(self, text: &str, form: LineMode) -> String {
         let Some(mark) = self.mark else { return visible(text, form).into_owned() };
         let own = format!("\u{1b}{mark:016x}");
         let parts: Vec<_> = text.split(&own).map(|it| visible(it, form)).collect();
@@ -234,9 +234,9 @@ mod tests {
     fn only_our_own_colours_reach_the_terminal() {
         let paint = Paint::new(true, None);
         let text = format!("{} \u{1b}[31mred\u{1b}[0m", paint.strong("\u{1b}[2Jours"));
-        assert_eq!(paint.visible(&text, Form::Line), "\u{1b}[1m␛[2Jours\u{1b}[0m ␛[31mred␛[0m");
+        assert_eq!(paint.visible(&text, LineMode::Line), "\u{1b}[1m␛[2Jours\u{1b}[0m ␛[31mred␛[0m");
         let plain = Paint::new(false, None);
-        assert_eq!(plain.visible(&plain.strong("\u{1b}[1m"), Form::Line), "␛[1m");
+        assert_eq!(plain.visible(&plain.strong("\u{1b}[1m"), LineMode::Line), "␛[1m");
         assert_eq!(width(&paint.gauge(0.5, 20)), 20);
     }
 

@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Read, Write};
 use serde::Serialize;
 
 use super::Paint;
-use crate::terminal::Form;
+use crate::terminal::LineMode;
 use history::error::{Error, Kind, Result};
 
 /// Where a command writes, and how. Text for people passes through the door that lets nothing through on which a terminal
@@ -36,13 +36,13 @@ impl Screen<'_> {
 
     /// One line. A line break in it is shown and breaks nothing.
     pub(super) fn line(&mut self, text: &str) -> Result<()> {
-        let text = self.paint.visible(text, Form::Line);
+        let text = self.paint.visible(text, LineMode::Line);
         self.write(&format!("{text}\n"))
     }
 
     /// A text of several lines, which stay.
     pub(super) fn block(&mut self, text: &str) -> Result<()> {
-        let text = self.paint.visible(text, Form::Block);
+        let text = self.paint.visible(text, LineMode::Block);
         self.write(&format!("{text}\n"))
     }
 

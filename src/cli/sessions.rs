@@ -45,15 +45,15 @@ pub struct SessionsArgs {
 }
 
 #[derive(Serialize)]
-struct Answer {
+struct SessionsAnswer {
     contract: u32,
-    sessions: Vec<Row>,
+    sessions: Vec<SessionRow>,
     next: String,
     why: String,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct SessionRow {
     agent: &'static str,
     id: String,
     path: String,
@@ -74,12 +74,12 @@ struct Row {
     /// The session that a compaction made of it, used since.
     #[serde(skip_serializing_if = "Option::is_none")]
     continued_as: Option<String>,
-    compactions: Vec<Made>,
+    compactions: Vec<CompactionRow>,
 }
 
 /// A compaction that we made of a session.
 #[derive(Serialize)]
-struct Made {
+struct CompactionRow {
     handle: String,
     at: String,
     profile: String,
@@ -111,7 +111,7 @@ pub(super) fn here(engine: &Engine, screen: &mut Screen<'_>) -> Result<u8> {
         sessions.swap(SHOWN - 1, at);
     }
     sessions.truncate(SHOWN);
-    show(&Answer { contract: CONTRACT, sessions, next, why }, screen)
+    show(&SessionsAnswer { contract: CONTRACT, sessions, next, why }, screen)
 }
 
 pub(super) fn run(engine: &Engine, arguments: &SessionsArgs, screen: &mut Screen<'_>) -> Result<u8> {
@@ -122,7 +122,7 @@ pub(super) fn run(engine: &Engine, arguments: &SessionsArgs, screen: &mut Screen
     let all = found.len();
     let continued = engine::continued(engine, &found);
     found.truncate(arguments.limit);
-    let sessions: Vec<Row> =
+    let sessions: Vec<SessionRow> =
         found.into_iter().map(|it| row(engine, it, &continued)).collect::<Result<_>>()?;
     let (next, why) =
         worth_running(fullest(&sessions).and_then(|it| sessions.get(it))).unwrap_or_else(|| {
@@ -132,14 +132,14 @@ pub(super) fn run(engine: &Engine, arguments: &SessionsArgs, screen: &mut Screen
             )
         });
     let listed = sessions.len();
-    let code = show(&Answer { contract: CONTRACT, sessions, next, why }, screen)?;
+    let code = show(&SessionsAnswer { contract: CONTRACT, sessions, next, why }, screen)?;
     if all > listed && !screen.json {
         screen.note(&format!("… and {} older ones (--limit)", all - listed))?;
     }
     Ok(code)
 }
 
-fn row(engine: &Engine, found: Found, continued: &BTreeMap<String, String>) -> Result<Row> {
+fn row(engine: &Engine, found: Found, continued: &BTreeMap<String, String>) -> Result<SessionRow> {
     let ask = Ask::new(engine.config.profile(&engine.config.profile)?);
     let named = SessionRef::Named(found.address());
     // One that cannot be read is listed without a size; `estimate` says why.
@@ -148,7 +148,7 @@ fn row(engine: &Engine, found: Found, continued: &BTreeMap<String, String>) -> R
     let directory = found.cwd.as_ref().map(|it| it.display().to_string());
     let scope = Scope { owner: engine.config.owner.clone(), project: directory.clone().unwrap_or_default() };
     let made = engine.store.compactions(&scope, Some(&found.id), COMPACTIONS)?;
-    let compactions = made.into_iter().map(|it| Made {
+    let compactions = made.into_iter().map(|it| CompactionRow {
         handle: it.handle.as_str().to_owned(),
         at: derive::time(it.at),
         profile: it.profile,
@@ -157,7 +157,7 @@ fn row(engine: &Engine, found: Found, continued: &BTreeMap<String, String>) -> R
         session_id: it.applied.as_ref().and_then(|it| it.session.clone()),
         applied: it.applied.is_some(),
     });
-    Ok(Row {
+    Ok(SessionRow {
         agent: found.agent.name(),
         path: found.address(),
         continued_as: continued.get(&found.id).cloned(),
@@ -174,7 +174,7 @@ fn row(engine: &Engine, found: Found, continued: &BTreeMap<String, String>) -> R
     })
 }
 
-fn show(answer: &Answer, screen: &mut Screen<'_>) -> Result<u8> {
+fn show(answer: &SessionsAnswer, screen: &mut Screen<'_>) -> Result<u8> {
     if screen.json(answer)? {
         return Ok(0);
     }
@@ -199,7 +199,7 @@ fn show(answer: &Answer, screen: &mut Screen<'_>) -> Result<u8> {
 const PROJECT: usize = 6;
 
 /// The rows of the table; the first is its head.
-fn table(answer: &Answer, paint: Paint) -> Vec<Vec<String>> {
+fn table(answer: &SessionsAnswer, paint: Paint) -> Vec<Vec<String>> {
     let head = ["agent", "session", "full", "", "context", "changed", "project", "first words"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     let ids = short_ids(answer.sessions.iter().map(|it| it.id.as_str()));
@@ -241,8 +241,8 @@ fn minutes(time: &str) -> String {
 }
 
 /// The place of the fullest session that is still in use.
-fn fullest(sessions: &[Row]) -> Option<usize> {
-    let full = |it: &Row| it.used_percent.unwrap_or(0.0);
+fn fullest(sessions: &[SessionRow]) -> Option<usize> {
+    let full = |it: &SessionRow| it.used_percent.unwrap_or(0.0);
     let in_use = sessions
         .iter()
         .enumerate()
@@ -252,7 +252,7 @@ fn fullest(sessions: &[Row]) -> Option<usize> {
 }
 
 /// The one command worth running for a session, and why.
-fn worth_running(fullest: Option<&Row>) -> Option<(String, String)> {
+fn worth_running(fullest: Option<&SessionRow>) -> Option<(String, String)> {
     let it = fullest?;
     let id = quoted(&it.id);
     if it.advice.as_deref() == Some("room") {

@@ -13,7 +13,7 @@ use super::paint::size;
 use crate::agents::reach::quoted;
 use crate::answers::CONTRACT;
 use crate::engine::{self, Ask, Engine, Opened, SessionRef, To};
-use crate::terminal::{Form, visible};
+use crate::terminal::{LineMode, visible};
 use compaction::plan::Gate;
 use history::error::{Error, Kind, Result};
 
@@ -148,7 +148,7 @@ fn say(
         let shell = if cfg!(windows) { ("cmd", "/C") } else { ("/bin/sh", "-c") };
         let mut child = std::process::Command::new(shell.0);
         // The command mostly shows the message.
-        let message = visible(&message, Form::Line);
+        let message = visible(&message, LineMode::Line);
         child.args([shell.1, notify]).env("EPITOME_SESSION", id).env("EPITOME_MESSAGE", &*message);
         let status = child.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null()).status();
         if !status.is_ok_and(|it| it.success()) {

@@ -26,14 +26,14 @@ pub enum Choice {
 
 /// Where a provider is, as the user's own call says it: over what the configuration says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct Override {
     pub model: Option<String>,
     pub base_url: Option<String>,
 }
 
 /// The providers, in the order in which `auto` looks for a key.
-const PROVIDERS: [Known; 4] = [
-    Known {
+const PROVIDERS: [KnownProvider; 4] = [
+    KnownProvider {
         name: "anthropic",
         api: Api::Anthropic,
         base_url: "https://api.anthropic.com",
@@ -41,7 +41,7 @@ const PROVIDERS: [Known; 4] = [
         keys: &["ANTHROPIC_API_KEY"],
         model: "claude-haiku-4-5",
     },
-    Known {
+    KnownProvider {
         name: "openai",
         api: Api::OpenaiResponses,
         base_url: "https://api.openai.com/v1",
@@ -49,7 +49,7 @@ const PROVIDERS: [Known; 4] = [
         keys: &["OPENAI_API_KEY"],
         model: "gpt-5-mini",
     },
-    Known {
+    KnownProvider {
         name: "gemini",
         api: Api::Gemini,
         base_url: "https://generativelanguage.googleapis.com",
@@ -57,7 +57,7 @@ const PROVIDERS: [Known; 4] = [
         keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
         model: "gemini-2.5-flash",
     },
-    Known {
+    KnownProvider {
         name: "openai-compatible",
         api: Api::OpenaiChat,
         base_url: "",
@@ -67,7 +67,7 @@ const PROVIDERS: [Known; 4] = [
     },
 ];
 
-struct Known {
+struct KnownProvider {
     name: &'static str,
     api: Api,
     base_url: &'static str,
@@ -96,7 +96,7 @@ impl Choice {
 /// `[summarizer]` as it is written.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub(super) struct Written {
+pub(super) struct SummarizerSection {
     r#use: Option<String>,
     language: Option<String>,
     idle_seconds: Option<u64>,
@@ -107,16 +107,16 @@ pub(super) struct Written {
     dollars_per_call: Option<f64>,
     dollars_per_hour: Option<f64>,
     seconds_per_hour: Option<u64>,
-    anthropic: Option<Provider>,
-    openai: Option<Provider>,
-    gemini: Option<Provider>,
-    openai_compatible: Option<Provider>,
+    anthropic: Option<ProviderSection>,
+    openai: Option<ProviderSection>,
+    gemini: Option<ProviderSection>,
+    openai_compatible: Option<ProviderSection>,
 }
 
 /// `[summarizer.NAME]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-struct Provider {
+struct ProviderSection {
     model: Option<String>,
     base_url: Option<String>,
     key_variable: Option<String>,
@@ -147,7 +147,7 @@ pub struct Summarizers {
     /// Seconds that providers may take in an hour.
     pub seconds_per_hour: Option<u64>,
     /// Providers that the configuration names: what a call over MCP or a hook may choose.
-    named: BTreeMap<&'static str, Provider>,
+    named: BTreeMap<&'static str, ProviderSection>,
 }
 
 impl Summarizers {
@@ -158,7 +158,7 @@ impl Summarizers {
 }
 
 impl Summarizers {
-    pub(super) fn resolve(written: Written, environment: &Environment) -> Result<Self> {
+    pub(super) fn resolve(written: SummarizerSection, environment: &Environment) -> Result<Self> {
         let wrong = |error: Error| Error::new(Kind::Arguments, format!("summarizer.use: {}", error.detail()));
         let default = environment.get("EPITOME_SUMMARIZER").map(str::to_owned).or(written.r#use);
         let default = default.map_or(Ok(Choice::Offline), |it| Choice::named(&it)).map_err(wrong)?;
@@ -224,7 +224,7 @@ impl Summarizers {
         choice: &Choice,
         environment: &Environment,
         trusted: bool,
-        said: &Said,
+        said: &Override,
     ) -> Result<Option<(Endpoint, u64)>> {
         match choice {
             Choice::Offline | Choice::Host => Ok(None),
@@ -233,7 +233,7 @@ impl Summarizers {
                 None => Ok(None),
             },
             Choice::Auto => {
-                let usable = |it: &&Known| {
+                let usable = |it: &&KnownProvider| {
                     let mine = self.named.get(it.name);
                     (trusted || mine.is_some() || self.default == Choice::Auto)
                         && (self.key(it, environment).is_some() || (it.keys.is_empty() && mine.is_some()))
@@ -273,13 +273,13 @@ impl Summarizers {
         self.named.get(provider).is_some_and(|it| it.model.is_some())
     }
 
-    fn key(&self, known: &Known, environment: &Environment) -> Option<(String, Key)> {
+    fn key(&self, known: &KnownProvider, environment: &Environment) -> Option<(String, Key)> {
         let named = self.named.get(known.name).and_then(|it| it.key_variable.as_deref());
         let mut names = named.map_or_else(|| known.keys.to_vec(), |it| vec![it]).into_iter();
         names.find_map(|it| Some((it.to_owned(), Key::new(environment.get(it)?.trim()))))
     }
 
-    fn of(&self, known: &Known, environment: &Environment, said: &Said) -> Result<(Endpoint, u64)> {
+    fn of(&self, known: &KnownProvider, environment: &Environment, said: &Override) -> Result<(Endpoint, u64)> {
         let written = self.named.get(known.name).cloned().unwrap_or_default();
         let place = format!("summarizer.{}", known.name);
         let base_url = said
@@ -354,9 +354,9 @@ mod tests {
         // Text that was injected chooses no provider, not even through `auto`.
         assert_eq!(it.allowed(Choice::Auto).unwrap(), Choice::Offline);
         assert!(it.allowed(Choice::Provider("anthropic".into())).is_err());
-        assert_eq!(it.endpoint(&Choice::Auto, &environment, false, &Said::default()).unwrap(), None);
+        assert_eq!(it.endpoint(&Choice::Auto, &environment, false, &Override::default()).unwrap(), None);
         let (endpoint, _) =
-            it.endpoint(&Choice::Auto, &environment, true, &Said::default()).unwrap().unwrap();
+            it.endpoint(&Choice::Auto, &environment, true, &Override::default()).unwrap().unwrap();
         assert_eq!(
             (endpoint.provider.as_str(), endpoint.key_variable.as_str()),
             ("anthropic", "ANTHROPIC_API_KEY")
@@ -368,7 +368,7 @@ mod tests {
         let text = "use = \"openai-compatible\"\n[openai-compatible]\nbase-url = \"http://localhost:11434/v1\"\nmodel = \"qwen3\"\nwindow = 32768";
         let (it, environment) = of(text, &[]);
         let (endpoint, thinking) =
-            it.endpoint(&it.default, &environment, false, &Said::default()).unwrap().unwrap();
+            it.endpoint(&it.default, &environment, false, &Override::default()).unwrap().unwrap();
         assert_eq!(
             (endpoint.label().as_str(), endpoint.window, thinking),
             ("openai-compatible/qwen3", Some(32_768), 0)
@@ -379,7 +379,7 @@ mod tests {
             &[("OPENAI_API_KEY", "no"), ("OPENAI_BASE_URL", "https://gw/v1")],
         );
         let error = it
-            .endpoint(&Choice::Provider("openai".into()), &environment, true, &Said::default())
+            .endpoint(&Choice::Provider("openai".into()), &environment, true, &Override::default())
             .unwrap_err();
         assert!(error.to_string().contains("MY_KEY"), "{error}");
     }

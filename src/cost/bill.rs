@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::prices::Prices;
-use super::replay::{Cause, Replay};
+use super::replay::{MissCause, Replay};
 use history::Usage;
 use sessions::requests::{Request, Requests};
 
 /// Tokens, and US dollars for as many of them as have a price.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Amount {
+pub struct Charge {
     pub tokens: u64,
     /// US dollars.
     pub dollars: f64,
@@ -22,12 +22,12 @@ pub struct Amounts {
     /// Of these, those whose price is not known: in tokens only.
     pub unpriced: usize,
     /// Tokens in, not from a cache.
-    pub input: Amount,
+    pub input: Charge,
     /// Tokens in, from a cache.
-    pub cache_read: Amount,
+    pub cache_read: Charge,
     /// Tokens in, into a cache.
-    pub cache_write: Amount,
-    pub output: Amount,
+    pub cache_write: Charge,
+    pub output: Charge,
 }
 
 /// The bill of a session.
@@ -39,7 +39,7 @@ pub struct Bill {
     /// By number of the prompt; what came before the first is under none.
     pub turns: Vec<(Option<usize>, Amounts)>,
     /// What was sent before, was not found in a cache, and was paid again, by cause; dollars above what reading it costs.
-    pub again: BTreeMap<Cause, (usize, Amount)>,
+    pub again: BTreeMap<MissCause, (usize, Charge)>,
     /// Models without a price, and why.
     pub unpriced: BTreeMap<String, String>,
     /// Models with one: the day it was read, and where.
@@ -137,7 +137,7 @@ impl Bill {
         }
     }
 
-    fn paid_again(&mut self, request: &Request, (tokens, cause): (u64, Cause), prices: &Prices) {
+    fn paid_again(&mut self, request: &Request, (tokens, cause): (u64, MissCause), prices: &Prices) {
         let usage = &request.usage;
         let rates = request.model.as_deref().and_then(|it| prices.of(it).ok()?.rates(usage.sent()));
         let written = match (usage.cache_write, usage.cache_write_hour) {

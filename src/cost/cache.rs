@@ -36,14 +36,14 @@ pub struct Rule {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Table {
+struct CacheTable {
     cache: Vec<Rule>,
 }
 
 /// The rule of a model, or nothing where none is known.
 pub fn rule(model: &str) -> Option<&'static Rule> {
     static TABLE: LazyLock<Vec<Rule>> = LazyLock::new(|| {
-        toml::from_str::<Table>(include_str!("../../prompts/caches.toml"))
+        toml::from_str::<CacheTable>(include_str!("../../prompts/caches.toml"))
             .map(|it| it.cache)
             .unwrap_or_default()
     });
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn every_rule_has_a_date_and_a_source() {
-        let table: Table = toml::from_str(include_str!("../../prompts/caches.toml")).unwrap();
+        let table: CacheTable = toml::from_str(include_str!("../../prompts/caches.toml")).unwrap();
         for rule in &table.cache {
             assert!(crate::cost::is_day(&rule.date), "{:?}", rule.models);
             assert!(rule.source.starts_with("https://"), "{:?}", rule.models);

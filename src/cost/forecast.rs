@@ -6,7 +6,7 @@ use history::Usage;
 
 /// What is known of the next requests, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Sizes {
+pub struct ForecastSizes {
     /// The next request as things are.
     pub context: u64,
     /// The same after a compaction.
@@ -34,7 +34,7 @@ pub struct Forecast {
 }
 
 /// Foresees them for a time. `asked`: nothing of it depends on who writes the summary.
-pub fn forecast(rule: &Rule, cached: &Cached, sizes: &Sizes, at: i64) -> Forecast {
+pub fn forecast(rule: &Rule, cached: &Cached, sizes: &ForecastSizes, at: i64) -> Forecast {
     let at = Some(at);
     let later = |cached: &Cached, now: &Usage, context: u64| {
         Cached::after(rule, now, at, cached.base).split(rule, context + sizes.growth, u64::MAX, at)
@@ -69,9 +69,9 @@ mod tests {
     use super::*;
     use crate::cost::{Prices, cache};
 
-    const SIZES: Sizes = Sizes { context: 120_000, after: 40_000, same: 20_000, growth: 1_000 };
+    const SIZES: ForecastSizes = ForecastSizes { context: 120_000, after: 40_000, same: 20_000, growth: 1_000 };
 
-    fn of(at: i64, sizes: &Sizes) -> (Forecast, Option<u64>) {
+    fn of(at: i64, sizes: &ForecastSizes) -> (Forecast, Option<u64>) {
         let rule = cache::rule("claude-opus-4-6").unwrap();
         let last = Usage { input: 3, cache_read: 100_000, cache_write: 19_000, ..Usage::default() };
         let cached = Cached::after(rule, &last, Some(0), 20_000);
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn what_saves_nothing_never_pays() {
-        assert_eq!(of(1_000, &Sizes { after: 120_000, ..SIZES }).1, None);
+        assert_eq!(of(1_000, &ForecastSizes { after: 120_000, ..SIZES }).1, None);
         let (it, _) = of(1_000, &SIZES);
         let prices = Prices::default();
         let price = prices.of("claude-opus-4-6").unwrap();

@@ -26,7 +26,7 @@ pub enum Policy {
 
 /// What a compaction leaves, in tokens: what stays as it is, and a share of the rest within bounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Kept {
+pub struct Remainder {
     /// System prompt and tools.
     pub overhead: u64,
     /// Share of the messages.
@@ -37,7 +37,7 @@ pub struct Kept {
 
 /// What a policy comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Run {
+pub struct PolicyRun {
     /// The bill.
     pub amounts: Amounts,
     pub compactions: usize,
@@ -45,7 +45,7 @@ pub struct Run {
     pub too_large: usize,
 }
 
-impl Kept {
+impl Remainder {
     /// The context after a compaction of one of so many tokens.
     pub fn after(&self, context: u64) -> u64 {
         let messages = context.saturating_sub(self.overhead);
@@ -65,15 +65,15 @@ const SHRUNK: f64 = 0.75;
 struct Simulated<'a> {
     policy: Policy,
     window: Option<u64>,
-    kept: &'a Kept,
+    kept: &'a Remainder,
     prices: &'a Prices,
     context: u64,
     cached: Cached,
-    run: Run,
+    run: PolicyRun,
 }
 
 /// Goes through the requests of a session's main chain.
-pub fn run(requests: &[Request], policy: Policy, window: Option<u64>, kept: &Kept, prices: &Prices) -> Run {
+pub fn run(requests: &[Request], policy: Policy, window: Option<u64>, kept: &Remainder, prices: &Prices) -> PolicyRun {
     let mut it = Simulated {
         policy,
         window,
@@ -81,7 +81,7 @@ pub fn run(requests: &[Request], policy: Policy, window: Option<u64>, kept: &Kep
         prices,
         context: 0,
         cached: Cached::default(),
-        run: Run::default(),
+        run: PolicyRun::default(),
     };
     let mut before: Option<&Request> = None;
     for (number, request) in requests.iter().enumerate().filter(|it| !it.1.side) {
@@ -157,7 +157,7 @@ impl Simulated<'_> {
 mod tests {
     use super::*;
 
-    const KEPT: Kept = Kept { overhead: 20_000, share: 0.15, minimum: 3_000, maximum: 32_000 };
+    const KEPT: Remainder = Remainder { overhead: 20_000, share: 0.15, minimum: 3_000, maximum: 32_000 };
 
     /// A request a minute, or as far apart as said, each adding 2,000 tokens.
     fn session(minutes: &[i64]) -> Vec<Request> {

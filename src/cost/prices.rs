@@ -47,7 +47,7 @@ pub struct Prices {
 /// Rates as they stand in a table.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Written {
+pub struct WrittenRates {
     input: f64,
     read: Option<f64>,
     write: Option<f64>,
@@ -74,7 +74,7 @@ struct WrittenOver {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Table {
+struct PriceTable {
     list: Vec<List>,
 }
 
@@ -92,10 +92,10 @@ struct List {
 struct Model {
     names: Vec<String>,
     #[serde(flatten)]
-    written: Written,
+    written: WrittenRates,
 }
 
-impl Written {
+impl WrittenRates {
     fn price(self, name: &str, date: String, source: String) -> Price {
         let rates = |input, read: Option<f64>, write: Option<f64>, hour: Option<f64>, output| {
             let write = write.unwrap_or(input);
@@ -117,8 +117,8 @@ impl Written {
 
 /// The table, one price a name.
 static TABLE: LazyLock<Vec<Price>> = LazyLock::new(|| {
-    let table: Table = toml::from_str(include_str!("../../prompts/prices.toml"))
-        .unwrap_or_else(|_| Table { list: Vec::new() });
+    let table: PriceTable = toml::from_str(include_str!("../../prompts/prices.toml"))
+        .unwrap_or_else(|_| PriceTable { list: Vec::new() });
     let prices = |list: List| {
         let (date, source) = (list.date, list.source);
         list.model.into_iter().flat_map(move |model| {
@@ -151,7 +151,7 @@ fn is_same(model: &str, name: &str) -> bool {
 
 impl Prices {
     /// With the user's own, by the name a model's id begins with. An error says what is wrong with one.
-    pub fn new(own: BTreeMap<String, Written>) -> Result<Self, String> {
+    pub fn new(own: BTreeMap<String, WrittenRates>) -> Result<Self, String> {
         let mut out = Self::default();
         for (name, written) in own {
             let all =
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn every_price_has_a_date_and_a_source() {
-        let table: Table = toml::from_str(include_str!("../../prompts/prices.toml")).unwrap();
+        let table: PriceTable = toml::from_str(include_str!("../../prompts/prices.toml")).unwrap();
         assert!(table.list.iter().all(|it| !it.model.is_empty()) && !table.list.is_empty());
         assert!(TABLE.len() > 40);
         for price in TABLE.iter() {
@@ -260,7 +260,7 @@ mod tests {
             ["date = \"2026-10-24\"", "source = \"https://platform.claude.com/docs/en/about-claude/pricing\""]
         {
             let text = include_str!("../../prompts/prices.toml").replacen(without, "", 1);
-            assert!(toml::from_str::<Table>(&text).is_err(), "{without}");
+            assert!(toml::from_str::<PriceTable>(&text).is_err(), "{without}");
         }
     }
 

@@ -22,7 +22,7 @@ const PRIOR: f64 = 4_000_000.0;
 
 /// Why tokens that were sent before are not read from a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Cause {
+pub enum MissCause {
     /// The first request that is known, or the first of its model.
     Start,
     /// The context was compacted.
@@ -79,19 +79,19 @@ impl Replay {
 
     /// Tokens of a request that were sent before and had to be processed again, and why. `sent_before`: what the request
     /// before it sent.
-    pub fn again(&self, request: &Request, sent_before: u64) -> Option<(u64, Cause)> {
+    pub fn again(&self, request: &Request, sent_before: u64) -> Option<(u64, MissCause)> {
         let (rule, cached) = self.cache(request.model.as_deref()?, request.side)?;
         let usage = &request.usage;
         let known = sent_before.min(usage.sent());
         let again = known.saturating_sub(usage.cache_read);
         let cause = match cached.tokens {
-            _ if request.compacted => Cause::Compaction,
-            0 => Cause::Start,
-            _ if !cached.is_warm(rule, request.sent_at) => Cause::Expired,
-            _ => Cause::Missed,
+            _ if request.compacted => MissCause::Compaction,
+            0 => MissCause::Start,
+            _ if !cached.is_warm(rule, request.sent_at) => MissCause::Expired,
+            _ => MissCause::Missed,
         };
         // What is behind the last whole step is processed again with every request.
-        let usual = cause == Cause::Missed && again <= 2 * rule.step.max(512);
+        let usual = cause == MissCause::Missed && again <= 2 * rule.step.max(512);
         (again > 0 && !usual).then_some((again, cause))
     }
 

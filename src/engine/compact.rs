@@ -12,7 +12,7 @@ use super::measured::{Measured, warnings};
 use super::spending::After;
 use super::summarize::{Drafted, Heard};
 use super::{
-    Ask, Engine, Event, Known, Opened, To, archive, carry, events, install, make, measured, memories,
+    Ask, Engine, Event, HistoryFacts, Opened, To, archive, carry, events, install, make, measured, memories,
     method_info, readback, request, session_info, spending, summarize,
 };
 use crate::agents::reach::Job;
@@ -24,7 +24,7 @@ use history::parallel;
 use sessions::{self, Format, Mode};
 
 /// What a compaction is done with.
-struct Call<'a> {
+struct CompactJob<'a> {
     opened: &'a Opened,
     ask: &'a Ask,
     measured: &'a Measured<'a>,
@@ -104,7 +104,7 @@ fn compact_from(
     let plan = make::plan_for(engine, &measured, ask, None);
     let about = about(opened, ask, &measured, &plan);
     let (mut summarizer, mut warnings) = (Summarizer::default(), warnings(opened, &measured));
-    let call = Call { opened, ask, measured: &measured, heard, begun };
+    let call = CompactJob { opened, ask, measured: &measured, heard, begun };
     let outcome = outcome(engine, &call, plan, &mut summarizer, &mut warnings)?;
     Ok(Compacted { about, outcome, summarizer, warnings })
 }
@@ -112,12 +112,12 @@ fn compact_from(
 /// Carries a plan out as far as it was asked for.
 fn outcome(
     engine: &Engine,
-    call: &Call<'_>,
+    call: &CompactJob<'_>,
     plan: Plan,
     summarizer: &mut Summarizer,
     warnings: &mut Vec<String>,
 ) -> Result<CompactOutcome> {
-    let Call { opened, ask, measured, .. } = *call;
+    let CompactJob { opened, ask, measured, .. } = *call;
     if !plan.act {
         let carried = match ask.to {
             // There is nothing to compact, but it is to go over all the same.
@@ -199,7 +199,7 @@ fn outcome(
 
 /// Where something is to be written, tells that it begins, and asks the user's command. `Err` says why nothing may
 /// be done.
-fn begin(engine: &Engine, call: &Call<'_>) -> Result<(), String> {
+fn begin(engine: &Engine, call: &CompactJob<'_>) -> Result<(), String> {
     let Some(begun) = call.begun.filter(|_| call.ask.to != To::Plan) else { return Ok(()) };
     let started = begun.get_or_init(|| events::started(call.opened, call.ask, call.measured));
     events::tell(engine, started);
@@ -210,13 +210,13 @@ fn begin(engine: &Engine, call: &Call<'_>) -> Result<(), String> {
 /// what the calling agent's model is asked first.
 fn drafted(
     engine: &Engine,
-    call: &Call<'_>,
+    call: &CompactJob<'_>,
     plan: &Plan,
     summarizer: &mut Summarizer,
     warnings: &mut Vec<String>,
-) -> Result<Result<Known, Question>> {
-    let Call { opened, ask, measured, heard, .. } = *call;
-    let mut known = Known::default();
+) -> Result<Result<HistoryFacts, Question>> {
+    let CompactJob { opened, ask, measured, heard, .. } = *call;
+    let mut known = HistoryFacts::default();
     if ask.written.is_some() {
         known.summary.clone_from(&ask.written);
         return Ok(Ok(known));
@@ -282,12 +282,12 @@ fn put(
 /// Notes for later calls what a compaction that was written tells. What could not be noted is a warning.
 fn note(
     engine: &Engine,
-    call: &Call<'_>,
+    call: &CompactJob<'_>,
     accepted: &Accepted,
     output: &Delivered,
     warnings: &mut Vec<String>,
 ) {
-    let Call { opened, ask, measured, .. } = *call;
+    let CompactJob { opened, ask, measured, .. } = *call;
     let Accepted { attempt, written, .. } = accepted;
     if let Delivered::Session(installed) = output {
         note_overhead(engine, measured.history, measured.counter.overhead(), &installed.session_id);

@@ -39,12 +39,12 @@ pub(super) struct Manifest {
     /// The user's home there.
     pub(super) home: String,
     /// The first is the session.
-    pub(super) bodies: Vec<Body>,
-    pub(super) compactions: Vec<Compacted>,
+    pub(super) bodies: Vec<ContainerBody>,
+    pub(super) compactions: Vec<ContainerCompaction>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Body {
+pub(super) struct ContainerBody {
     /// For a file beside the session's: its path from there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) beside: Option<String>,
@@ -54,7 +54,7 @@ pub(super) struct Body {
 
 /// A compaction of the session, with what it took.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Compacted {
+pub(super) struct ContainerCompaction {
     pub(super) names: Names,
     /// Milliseconds since 1970.
     pub(super) at: i64,
@@ -63,11 +63,11 @@ pub(super) struct Compacted {
     pub(super) tokens_before: u64,
     pub(super) tokens_after: u64,
     pub(super) summary: String,
-    pub(super) originals: Vec<Original>,
+    pub(super) originals: Vec<ContainerOriginal>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Original {
+pub(super) struct ContainerOriginal {
     pub(super) names: Names,
     pub(super) kind: What,
     pub(super) message: Option<u32>,
@@ -89,10 +89,10 @@ pub(super) struct Names {
 /// Reads a body from its beginning.
 pub(super) type Open<'a> = Box<dyn Fn() -> Result<Box<dyn Read + 'a>> + 'a>;
 
-impl Body {
+impl ContainerBody {
     /// Of what `open` reads.
     pub(super) fn of(open: &Open<'_>, beside: Option<String>) -> Result<Self> {
-        let mut hashed = Hashed::new(open()?);
+        let mut hashed = HashingReader::new(open()?);
         std::io::copy(&mut hashed, &mut std::io::sink()).map_err(unwrapped)?;
         Ok(Self { beside, bytes: hashed.bytes, sha256: hashed.digest().to_string() })
     }
@@ -112,13 +112,13 @@ impl Manifest {
 }
 
 /// Passes bytes on and hashes them.
-struct Hashed<R> {
+struct HashingReader<R> {
     inner: R,
     hasher: Sha256,
     bytes: u64,
 }
 
-impl<R: Read> Hashed<R> {
+impl<R: Read> HashingReader<R> {
     fn new(inner: R) -> Self {
         Self { inner, hasher: Sha256::new(), bytes: 0 }
     }
@@ -128,7 +128,7 @@ impl<R: Read> Hashed<R> {
     }
 }
 
-impl<R: Read> Read for Hashed<R> {
+impl<R: Read> Read for HashingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let read = self.inner.read(buffer)?;
         self.hasher.update(buffer.get(..read).unwrap_or_default());
@@ -139,8 +139,8 @@ impl<R: Read> Read for Hashed<R> {
 
 /// The bodies one after the other; one that is not what it was when the manifest was made is an error.
 struct Bodies<'a> {
-    left: std::vec::IntoIter<(&'a Body, Open<'a>)>,
-    now: Option<(&'a Body, Hashed<Box<dyn Read + 'a>>)>,
+    left: std::vec::IntoIter<(&'a ContainerBody, Open<'a>)>,
+    now: Option<(&'a ContainerBody, HashingReader<Box<dyn Read + 'a>>)>,
 }
 
 impl Read for Bodies<'_> {
@@ -159,7 +159,7 @@ impl Read for Bodies<'_> {
                 return Err(std::io::Error::other(Error::new(Kind::Changed, what)));
             }
             let Some((body, open)) = self.left.next() else { return Ok(0) };
-            self.now = Some((body, Hashed::new(opened(open)?)));
+            self.now = Some((body, HashingReader::new(opened(open)?)));
         }
     }
 }
@@ -206,13 +206,13 @@ impl Drop for Unpacked {
 }
 
 /// A body of a container.
-pub(super) struct Slice<'a> {
+pub(super) struct StoredBody<'a> {
     file: &'a fs::File,
     from: u64,
     len: u64,
 }
 
-impl Source for Slice<'_> {
+impl Source for StoredBody<'_> {
     fn name(&self) -> &str {
         "a session in an .epitome file"
     }
@@ -229,10 +229,10 @@ impl Source for Slice<'_> {
 
 impl Unpacked {
     /// A body by its place in the manifest, which [`unpack`] has checked.
-    pub(super) fn body(&self, number: usize) -> Slice<'_> {
+    pub(super) fn body(&self, number: usize) -> StoredBody<'_> {
         let bodies = &self.manifest.bodies;
         let from = bodies.iter().take(number).map(|it| it.bytes).sum();
-        Slice { file: &self.file, from, len: bodies.get(number).map_or(0, |it| it.bytes) }
+        StoredBody { file: &self.file, from, len: bodies.get(number).map_or(0, |it| it.bytes) }
     }
 }
 
@@ -275,7 +275,7 @@ pub(super) fn unpack(path: &Path, folder: &Path) -> Result<Unpacked> {
     let mut writer = &out.file;
     let mut block = vec![0; 1 << 16];
     for (number, body) in out.manifest.bodies.iter().enumerate() {
-        let mut hashed = Hashed::new(content.by_ref().take(body.bytes));
+        let mut hashed = HashingReader::new(content.by_ref().take(body.bytes));
         loop {
             let read = hashed.read(&mut block).map_err(damaged)?;
             if read == 0 {

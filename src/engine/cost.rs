@@ -7,9 +7,9 @@ use serde_json::Value;
 use super::measured::Measured;
 use super::{Ask, Engine, Opened, estimate};
 use crate::answers::{CostInfo, EstimateAnswer, MethodInfo};
-use crate::config::{Choice, Said, Summarizers};
+use crate::config::{Choice, Override, Summarizers};
 use crate::cost::Price;
-use crate::llm::price::{self, Form, Sizes};
+use crate::llm::price::{self, RequestForm, RequestSizes};
 use crate::llm::run;
 use compaction::plan::Need;
 use compaction::summary::dialogue::{Dialogue, SummaryRequest};
@@ -52,7 +52,7 @@ pub(super) fn cost(
     };
     let warm = meta.times.is_some_and(|it| engine.now.saturating_sub(it.1) < CACHE_LIVES);
     let own: u64 = material.passages.iter().map(|it| (material.count)(&it.text) + 12).sum();
-    let sizes = Sizes {
+    let sizes = RequestSizes {
         own,
         prefix: why_not.is_none().then_some((measured.context(), warm)),
         output: need.max_tokens,
@@ -87,11 +87,11 @@ pub(super) fn cost(
     out.pays_after_turns = predicted.pays_after;
     out.why = match (why_not, predicted.form, warm) {
         (Some(why), ..) => format!("asked with a prompt of our own: {why}"),
-        (None, Form::Own, _) => "a prompt of our own is cheaper than the session's own request".to_owned(),
-        (None, Form::Prefix, true) => "the session's own request is still in the provider's cache".to_owned(),
-        (None, Form::Prefix, false) => "the session's own request is cheaper".to_owned(),
+        (None, RequestForm::Own, _) => "a prompt of our own is cheaper than the session's own request".to_owned(),
+        (None, RequestForm::Prefix, true) => "the session's own request is still in the provider's cache".to_owned(),
+        (None, RequestForm::Prefix, false) => "the session's own request is cheaper".to_owned(),
     };
-    if predicted.form == Form::Own {
+    if predicted.form == RequestForm::Own {
         return (out, None);
     }
     let json = |text: &str| serde_json::from_str(text).ok();
@@ -114,7 +114,7 @@ pub fn estimate_by_provider(
     ask: &Ask,
     next: Option<u64>,
     choice: Choice,
-    said: &Said,
+    said: &Override,
 ) -> Result<EstimateAnswer> {
     let mut answer = estimate::estimate(engine, opened, ask, next)?;
     let history = &opened.session.history;
@@ -126,7 +126,7 @@ pub fn estimate_by_provider(
     };
     // The maker counts for the session's own model.
     let own = model.filter(|_| maker.as_ref() == Some(&choice)).map(|it| it.rsplit('/').next().unwrap_or(it));
-    let said = Said { model: said.model.clone().or(own.map(str::to_owned)), ..said.clone() };
+    let said = Override { model: said.model.clone().or(own.map(str::to_owned)), ..said.clone() };
     let summarizers = &engine.config.summarizers;
     let chosen = summarizers.endpoint(&choice, &engine.config.environment, true, &said)?;
     let Some((endpoint, _)) = chosen else {

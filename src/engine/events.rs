@@ -138,7 +138,7 @@ fn run(command: &str, event: &Event, limit: Duration) -> Result<(), String> {
         .spawn()
         .map_err(|error| format!("`{command}` could not be started: {error}"))?;
     let begun = Instant::now();
-    let said = match child.stderr.take().map(Said::listen).transpose() {
+    let said = match child.stderr.take().map(StandardError::listen).transpose() {
         Ok(said) => said,
         Err(error) => {
             let _ = child.kill();
@@ -172,12 +172,12 @@ fn run(command: &str, event: &Event, limit: Duration) -> Result<(), String> {
 }
 
 /// What a command says on its standard error.
-struct Said {
+struct StandardError {
     text: Arc<Mutex<Vec<u8>>>,
     ended: Receiver<()>,
 }
 
-impl Said {
+impl StandardError {
     /// Bytes that are kept: more is not shown.
     const KEPT: u64 = 4096;
     /// What a command wrote before its end is in the pipe; so long it may take to be read while something that was
@@ -188,7 +188,7 @@ impl Said {
     fn listen(stderr: ChildStderr) -> std::io::Result<Self> {
         let text = Arc::new(Mutex::new(Vec::new()));
         let (done, ended) = mpsc::channel();
-        let mut kept = Kept(Arc::clone(&text));
+        let mut kept = Capture(Arc::clone(&text));
         std::thread::Builder::new().name("hook".to_owned()).spawn(move || {
             let mut stderr = stderr;
             let first = std::io::copy(&mut (&mut stderr).take(Self::KEPT), &mut kept);
@@ -208,9 +208,9 @@ impl Said {
 }
 
 /// Writes what is read where the other thread finds it, even if there never is an end.
-struct Kept(Arc<Mutex<Vec<u8>>>);
+struct Capture(Arc<Mutex<Vec<u8>>>);
 
-impl Write for Kept {
+impl Write for Capture {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
         Ok(bytes.len())

@@ -113,14 +113,14 @@ pub(super) fn lost(it: &Loss) -> LostInfo {
 
 /// What is read from a history without a model, when it is first asked for and once for all that is made of it.
 #[derive(Debug, Default)]
-pub struct Known {
+pub struct HistoryFacts {
     pub(super) ledger: OnceLock<Ledger>,
     pub(super) probes: OnceLock<Vec<Probe>>,
     /// The summary, if it was written already; otherwise the offline one is.
     pub(super) summary: Option<String>,
 }
 
-impl Known {
+impl HistoryFacts {
     /// Both at once: each reads the whole history, and neither may see the other's.
     pub(super) fn read(&self, history: &History, whole: &History) -> &Ledger {
         parallel::join(|| _ = self.probes(whole), || self.ledger(history)).1

@@ -1,7 +1,7 @@
 //! An outcome: the plan, the summary written for it, what survived.
 
 use super::measured::Measured;
-use super::{Amount, Ask, Engine, Event, Known, events, memories, request};
+use super::{Amount, Ask, Engine, Event, HistoryFacts, events, memories, request};
 use compaction::facts::Ledger;
 use compaction::plan::{self, Cause, Item, Op, Outcome, Plan};
 use compaction::profile::{Keep, Summarize};
@@ -32,7 +32,7 @@ pub(super) fn budget_that_keeps(
     ask: &Ask,
     refused: u64,
     handle: &str,
-    known: &Known,
+    known: &HistoryFacts,
 ) -> Option<u64> {
     let budgets = [5, 10, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90].map(|it| measured.tokens * it / 100);
     budgets.into_iter().filter(|it| *it > refused).find(|budget| {
@@ -69,7 +69,7 @@ pub(super) fn make(
     ask: &Ask,
     mut plan: Plan,
     handle: &str,
-    known: &Known,
+    known: &HistoryFacts,
 ) -> Result<Attempt, plan::Rejected> {
     let apply = |plan: &Plan, summary: Option<&str>| {
         let applied = plan::apply(measured.whole(), &measured.counter, &ask.profile, plan, summary);

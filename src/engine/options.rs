@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::MinKept;
 use super::values::{field, tokens, window};
-use crate::config::{Choice, Said};
+use crate::config::{Choice, Override};
 use crate::llm::run::{Sampling, Watch};
 use compaction::plan::Cause;
 use compaction::profile::{Profile, Style};
@@ -246,7 +246,7 @@ pub struct Ask {
     pub trusted: bool,
     /// The provider's model and address, where the call names them.
     #[serde(skip)]
-    pub endpoint: Said,
+    pub endpoint: Override,
     /// Nobody is asked: what it would cost is told instead.
     #[serde(skip)]
     pub dry: bool,
@@ -288,7 +288,7 @@ impl Ask {
             written: None,
             summarizer: Choice::Offline,
             trusted: false,
-            endpoint: Said::default(),
+            endpoint: Override::default(),
             dry: false,
             watch: Watch::default(),
             sampling: None,

@@ -32,12 +32,12 @@ pub enum RepairTo {
 }
 
 /// A range of a source.
-struct Slice<'a> {
+struct SourceRange<'a> {
     source: &'a dyn Source,
     range: Range<u64>,
 }
 
-impl Source for Slice<'_> {
+impl Source for SourceRange<'_> {
     fn name(&self) -> &str {
         self.source.name()
     }
@@ -172,8 +172,8 @@ fn put_mended(
 /// Archives the session as it is and what notes took the place of: the handle of the session, and the one that undoes.
 fn archived(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -> Result<(String, String)> {
     let source = &*opened.source;
-    let slices: Vec<Slice<'_>> =
-        found.taken.iter().map(|range| Slice { source, range: range.clone() }).collect();
+    let slices: Vec<SourceRange<'_>> =
+        found.taken.iter().map(|range| SourceRange { source, range: range.clone() }).collect();
     let taken = slices.iter().map(|it| Original {
         what: What::Output,
         body: Body::Source(it),

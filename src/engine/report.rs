@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::measured::Measured;
 use super::{Ask, Compacted, Engine, Opened, To, compact, measured, method_info};
-use crate::report::{Category, Entry, Fact, Fate, Mark, Page, Remains, Tokens};
+use crate::report::{Category, ReportEntry, ReportFact, Fate, TimelineMark, Page, Remains, Tokens};
 use history::error::Result;
 use history::secrets;
 use history::{History, Kind, Message, Part, Role};
@@ -41,7 +41,7 @@ pub fn report(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<Page> {
             entry((it, fate))
         })
         .collect();
-    let mut marks: Vec<Mark> = opened.session.past.iter().map(mark).collect();
+    let mut marks: Vec<TimelineMark> = opened.session.past.iter().map(mark).collect();
     marks.extend(prunes(history));
     let method = method_info(&measured.counter);
     Ok(Page {
@@ -83,7 +83,7 @@ fn about(opened: &Opened, measured: &Measured<'_>) -> Vec<String> {
     out
 }
 
-fn mark(it: &sessions::PastCompaction) -> Mark {
+fn mark(it: &sessions::PastCompaction) -> TimelineMark {
     let size = |tokens: u64| format!("{}k", (tokens + 500) / 1_000);
     let what = match (it.tokens_before, it.tokens_after) {
         (Some(before), Some(after)) => format!("compacted {} → {}", size(before), size(after)),
@@ -93,11 +93,11 @@ fn mark(it: &sessions::PastCompaction) -> Mark {
     let message = it.message.unwrap_or(0);
     // The agent's own summary or what it puts around it stands first in what is live.
     let past = it.tokens_before.filter(|_| message < 4).map(|before| (before, it.tokens_after));
-    Mark { message, what, past }
+    TimelineMark { message, what, past }
 }
 
 /// Stretches of messages whose outputs were cleared before, each from its first on.
-fn prunes(history: &History) -> Vec<Mark> {
+fn prunes(history: &History) -> Vec<TimelineMark> {
     /// Messages without cleared outputs that may lie within a stretch.
     const GAP: usize = 12;
     let cleared = |it: &Message| it.outputs().filter(|it| it.cleared).count();
@@ -112,7 +112,7 @@ fn prunes(history: &History) -> Vec<Mark> {
     let mark = |(message, _, count): (usize, usize, usize)| {
         let what =
             if count == 1 { "an output cleared".to_owned() } else { format!("{count} outputs cleared") };
-        Mark { message, what, past: None }
+        TimelineMark { message, what, past: None }
     };
     stretches.into_iter().map(mark).collect()
 }
@@ -122,7 +122,7 @@ fn tool_names(history: &History) -> HashMap<&str, &str> {
     history.messages().iter().flat_map(Message::calls).map(|it| (&*it.id, &*it.name)).collect()
 }
 
-fn entry(counter: &TokenCounter, tools: &HashMap<&str, &str>, message: &Message, fate: Fate) -> Entry {
+fn entry(counter: &TokenCounter, tools: &HashMap<&str, &str>, message: &Message, fate: Fate) -> ReportEntry {
     let it = counter.by_category(&History::new(vec![message.clone()], history::Meta::default()));
     let tokens: Tokens = [
         it.system.saturating_sub(counter.overhead()),
@@ -176,7 +176,7 @@ fn entry(counter: &TokenCounter, tools: &HashMap<&str, &str>, message: &Message,
     who.dedup();
     who.truncate(3);
     let who = if who.is_empty() { role.to_owned() } else { format!("{role} · {}", who.join(", ")) };
-    Entry {
+    ReportEntry {
         number: message.from.map(|it| it as usize),
         who,
         category,
@@ -188,7 +188,7 @@ fn entry(counter: &TokenCounter, tools: &HashMap<&str, &str>, message: &Message,
 }
 
 /// All facts of the history and what became of them.
-fn facts(history: &History, made: &Compacted) -> Vec<Fact> {
+fn facts(history: &History, made: &Compacted) -> Vec<ReportFact> {
     let Some(score) = made.score() else { return Vec::new() };
     let split = history.messages().len() - score.tail_messages;
     let lost: HashMap<(Class, &str), bool> =
@@ -201,7 +201,7 @@ fn facts(history: &History, made: &Compacted) -> Vec<Fact> {
     };
     score::probes(history)
         .iter()
-        .map(|it| Fact {
+        .map(|it| ReportFact {
             class: it.class,
             text: secrets::mask(&super::words(&it.text(), 240)).into_owned(),
             messages: it.messages.clone(),

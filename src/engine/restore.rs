@@ -20,22 +20,22 @@ use history::{History, Message};
 use sessions::{self, Format, Memory, Mode, Session, Source};
 
 /// What was found in the archive.
-pub struct Kept {
+pub struct Archived {
     pub scope: Scope,
     /// What is known of it.
     pub entry: Entry,
 }
 
 /// What a handle, or `last`, names: `last` is the newest compaction of this directory.
-pub fn kept(engine: &Engine, name: &str) -> Result<Kept> {
+pub fn kept(engine: &Engine, name: &str) -> Result<Archived> {
     if name == "last" {
         let (scope, compaction) = last(engine, |_| true)?;
         let entry = engine.store.entry(&scope, compaction.handle.as_str())?;
-        return Ok(Kept { scope, entry });
+        return Ok(Archived { scope, entry });
     }
     let scope = engine.store.locate(name, &engine.config.owner)?;
     let entry = engine.store.entry(&scope, name)?;
-    Ok(Kept { scope, entry })
+    Ok(Archived { scope, entry })
 }
 
 /// The newest compaction of this directory that is wanted. Nobody is in a sub-agent's session: its compactions are
@@ -78,7 +78,7 @@ fn applied(engine: &Engine, name: &str) -> Result<(Scope, Compaction, Applied)> 
     let (scope, compaction) = if name == "last" {
         last(engine, |it| it.applied.is_some())?
     } else {
-        let Kept { scope, entry } = kept(engine, name)?;
+        let Archived { scope, entry } = kept(engine, name)?;
         let compaction = match entry.what {
             What::Compaction => engine.store.compaction(&scope, name)?,
             What::Session => {

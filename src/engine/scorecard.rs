@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use super::gate::Known;
+use super::gate::HistoryFacts;
 use super::{Amount, Ask, Engine, make, measured, open};
 use crate::profiles::{self, BUILT_IN};
 use crate::scorecard::{Card, Chain, Link, Row, Trial};
@@ -30,7 +30,7 @@ pub struct Subject {
     /// Tokens of its messages.
     pub tokens: u64,
     session: Session,
-    known: Known,
+    known: HistoryFacts,
 }
 
 /// Scores all built-in profiles and the baselines on every session below a directory.
@@ -90,13 +90,13 @@ pub fn scorecard(engine: &Engine, directory: &Path, ask: &Ask, said: &mut dyn Fn
 /// A session to try ways on.
 pub fn subject(engine: &Engine, name: impl Into<String>, session: Session, ask: &Ask) -> Subject {
     let tokens = measured::measure(engine, &session, ask).tokens;
-    Subject { name: name.into(), tokens, session, known: Known::default() }
+    Subject { name: name.into(), tokens, session, known: HistoryFacts::default() }
 }
 
 /// A made-up session of 40 turns with the facts that were planted in it.
 pub fn planted(engine: &Engine, seed: u64, ask: &Ask) -> Subject {
     let it = synthetic::planted(seed, 40);
-    let known = Known { probes: OnceLock::from(it.probes), ..Known::default() };
+    let known = HistoryFacts { probes: OnceLock::from(it.probes), ..HistoryFacts::default() };
     Subject { known, ..subject(engine, format!("planted {seed}"), session(it.history), ask) }
 }
 
@@ -163,7 +163,7 @@ pub fn chained(engine: &Engine, subject: &Subject, ask: &Ask, percent: u64) -> O
         };
         let measured = measured::measure(engine, &so_far, &ask);
         let plan = make::plan_for(engine, &measured, &ask, None);
-        let known = Known::default();
+        let known = HistoryFacts::default();
         let made = plan.act.then(|| make::make(engine, &measured, &ask, plan, HANDLE, &known).ok()).flatten();
         messages = made
             .map_or_else(|| so_far.history.messages().to_vec(), |it| it.outcome.history.messages().to_vec());

@@ -160,7 +160,7 @@ fn seated(
     let less = ask.with_budget(Amount::Tokens(measured.tokens * 3 / 4));
     let second = make::plan_for(engine, measured, &less, None);
     for (plan, ask) in [(plan, ask), (second, &less)].into_iter().filter(|it| it.0.act) {
-        if let Ok(made) = make::make(engine, measured, ask, plan, handle, &super::Known::default())
+        if let Ok(made) = make::make(engine, measured, ask, plan, handle, &super::HistoryFacts::default())
             && summarized(&made.outcome.history)
         {
             return (made.plan, made.outcome.history, made.outcome.tokens);
@@ -195,7 +195,7 @@ fn small(engine: &Engine, measured: &Measured<'_>, ask: &Ask, handle: &str) -> (
     let first = header(measured.tokens, after, 1.0, history, handle, plan::end_mark(&messages[tail..]));
     let (before, text, behind) = match ask.profile.summarize() {
         Some(step) => {
-            let known = super::Known::default();
+            let known = super::HistoryFacts::default();
             let ledger = known.read(history, history);
             let text = make::summary(engine, measured, ask, step, ledger, &plan, Some(&first));
             (step.before.replace("{user-messages}", ""), text, step.after.as_str())

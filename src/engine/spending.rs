@@ -8,10 +8,10 @@ use crate::answers::{
     CONTRACT, ContentSpent, CostAnswer, MomentInfo, NextCost, PaidAgain, PriceInfo, Spent, SpentInfo,
     TurnSpent, UnpricedInfo,
 };
-use crate::cost::bill::{Amount, Amounts};
-use crate::cost::forecast::{Forecast, Sizes, forecast};
-use crate::cost::policy::{self, Kept, Policy};
-use crate::cost::replay::{Cause, Replay};
+use crate::cost::bill::{Charge, Amounts};
+use crate::cost::forecast::{Forecast, ForecastSizes, forecast};
+use crate::cost::policy::{self, Remainder, Policy};
+use crate::cost::replay::{MissCause, Replay};
 use crate::cost::{Bill, Price};
 use compaction::profile::{Keep, Profile};
 use history::error::Result;
@@ -40,7 +40,7 @@ pub(super) struct After {
 /// The next requests of a session, and the price of its model.
 struct Ahead<'a> {
     forecast: Forecast,
-    sizes: Sizes,
+    sizes: ForecastSizes,
     price: std::result::Result<&'a Price, String>,
     requests_a_turn: f64,
 }
@@ -191,7 +191,7 @@ fn ahead<'a>(
         Some(it) => Some(overhead + it.tokens),
         None => kept(&ask.profile, overhead).map(|it| it.after(context)),
     };
-    let sizes = Sizes { context, after: after.unwrap_or(context), same: overhead + prefix, growth };
+    let sizes = ForecastSizes { context, after: after.unwrap_or(context), same: overhead + prefix, growth };
     (!all.is_empty()).then(|| Ahead {
         forecast: forecast(rule, &cached, &sizes, engine.now),
         sizes,
@@ -240,10 +240,10 @@ pub(super) fn next_cost(
 }
 
 /// What a profile keeps, where it says so by a budget.
-pub(super) fn kept(profile: &Profile, overhead: u64) -> Option<Kept> {
+pub(super) fn kept(profile: &Profile, overhead: u64) -> Option<Remainder> {
     match &profile.summarize()?.keep {
         Keep::Budget(it) => {
-            Some(Kept { overhead, share: it.share, minimum: it.minimum, maximum: it.maximum })
+            Some(Remainder { overhead, share: it.share, minimum: it.minimum, maximum: it.maximum })
         }
         Keep::Nothing | Keep::ShareBehind(_) | Keep::Messages(_) | Keep::Turns(_) | Keep::UserMessages(_) => {
             None
@@ -294,16 +294,16 @@ fn words(requests: &Requests, prompt: Option<usize>) -> String {
         .unwrap_or_default()
 }
 
-fn cause_name(cause: Cause) -> &'static str {
+fn cause_name(cause: MissCause) -> &'static str {
     match cause {
-        Cause::Start => "start",
-        Cause::Compaction => "compaction",
-        Cause::Expired => "expired",
-        Cause::Missed => "missed",
+        MissCause::Start => "start",
+        MissCause::Compaction => "compaction",
+        MissCause::Expired => "expired",
+        MissCause::Missed => "missed",
     }
 }
 
-fn spent(amount: Amount, of: &Amounts) -> Spent {
+fn spent(amount: Charge, of: &Amounts) -> Spent {
     Spent { tokens: amount.tokens, dollars: (of.unpriced < of.requests).then(|| cents(amount.dollars)) }
 }
 
@@ -311,7 +311,7 @@ fn spent_info(it: &Amounts) -> SpentInfo {
     SpentInfo {
         requests: it.requests,
         unpriced: it.unpriced,
-        total: spent(Amount { tokens: it.tokens(), dollars: it.dollars() }, it),
+        total: spent(Charge { tokens: it.tokens(), dollars: it.dollars() }, it),
         input: spent(it.input, it),
         cache_read: spent(it.cache_read, it),
         cache_write: spent(it.cache_write, it),

@@ -53,7 +53,7 @@ pub struct StatusLine {
 
 /// What the ends of a session's file say.
 #[derive(Default)]
-struct Ends {
+struct FileEnds {
     /// Tokens of the first request: system prompt, tools and the first prompt, about.
     first: Option<u64>,
     /// Tokens of the last request and its answer, where no compaction came after it.
@@ -101,7 +101,7 @@ pub fn status_line(config: &Config, input: &Input, now: i64) -> Option<StatusLin
 }
 
 /// Reads the beginning of a session's file, and its end where `whole` is wanted.
-fn ends(path: &Path, whole: bool) -> Option<Ends> {
+fn ends(path: &Path, whole: bool) -> Option<FileEnds> {
     let file = File::open(path).ok()?;
     let len = file.len();
     let piece = |from: u64, to: u64| Some(Memory::new(file.name(), file.bytes(from..to).ok()?));
@@ -113,7 +113,7 @@ fn ends(path: &Path, whole: bool) -> Option<Ends> {
     };
     // Mostly the first request stands near the beginning.
     let (format, first) = [END / 8, END].into_iter().find_map(first)?;
-    let mut out = Ends { first: Some(first), ..Ends::default() };
+    let mut out = FileEnds { first: Some(first), ..FileEnds::default() };
     if whole {
         last(&sessions::read(&piece(len.saturating_sub(END), len)?, Some(format)).ok()?, &mut out);
     }
@@ -121,7 +121,7 @@ fn ends(path: &Path, whole: bool) -> Option<Ends> {
 }
 
 /// What the last request of a session says of its context and the provider's cache.
-fn last(session: &Session, out: &mut Ends) {
+fn last(session: &Session, out: &mut FileEnds) {
     let (requests, mut replay) = (live(&session.history), Replay::default());
     let Some(last) = requests.all.last() else { return };
     out.context = Some(last.usage.context());

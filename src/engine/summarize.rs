@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::compacted::{Question, Summarizer};
 use super::cost::{affordable, failures, told};
 use super::measured::Measured;
-use super::{Ask, Edit, Engine, Event, Known, Opened, archive, cost, events, make, memories};
+use super::{Ask, Edit, Engine, Event, HistoryFacts, Opened, archive, cost, events, make, memories};
 use crate::answers::{CostInfo, Next, UsageInfo};
 use crate::config::Choice;
 use crate::llm::run::{self, Progress, Sampling, Watch};
@@ -74,7 +74,7 @@ pub(super) fn written_summary(
     measured: &Measured<'_>,
     ask: &Ask,
     plan: &Plan,
-    known: &Known,
+    known: &HistoryFacts,
     heard: Option<&Heard>,
 ) -> Result<Drafted> {
     let Some(need) = &plan.need else { return Ok(Drafted::Offline(Vec::new())) };
@@ -368,7 +368,7 @@ pub(super) fn edited(
     measured: &Measured<'_>,
     ask: &Ask,
     plan: &Plan,
-    known: &Known,
+    known: &HistoryFacts,
     edit: &Edit,
 ) -> Result<Option<String>> {
     let Some(step) = plan.need.as_ref().and_then(|it| ask.profile.summarizing(it.pass)) else {

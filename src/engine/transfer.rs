@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{BufReader, Read};
 use std::path::{Component, Path, PathBuf};
 
-use super::container::{self, Body, Compacted, Manifest, Names, Open, Original, Unpacked};
+use super::container::{self, ContainerBody, ContainerCompaction, Manifest, Names, Open, ContainerOriginal, Unpacked};
 use super::install::Installed;
 use super::moved::{Directories, Moved};
 use super::open::{LOOKED_THROUGH, read};
@@ -72,7 +72,7 @@ pub fn export(engine: &Engine, opened: &Opened, path: &Path) -> Result<ExportAns
         .chain(beside.iter().map(|it| Some(it.0.clone())))
         .chain(std::iter::repeat(None));
     for (open, name) in open.iter().zip(names) {
-        manifest.bodies.push(Body::of(open, name)?);
+        manifest.bodies.push(ContainerBody::of(open, name)?);
     }
     let bytes = container::write(path, &manifest, open)?;
     Ok(ExportAnswer {
@@ -126,7 +126,7 @@ fn compacted(
     compaction: &Compaction,
     first: usize,
     bodies: &mut Vec<Handle>,
-) -> Result<Compacted> {
+) -> Result<ContainerCompaction> {
     let names = |handle: Handle| -> Result<Names> {
         Ok(Names { handle, also: engine.store.aliases(scope, handle.as_str())? })
     };
@@ -139,7 +139,7 @@ fn compacted(
     };
     let mut originals = Vec::new();
     if let Some(handle) = compaction.original {
-        originals.push(Original {
+        originals.push(ContainerOriginal {
             names: names(handle)?,
             kind: What::Session,
             message: None,
@@ -150,7 +150,7 @@ fn compacted(
         });
     }
     for it in &compaction.removed {
-        originals.push(Original {
+        originals.push(ContainerOriginal {
             names: names(it.handle)?,
             kind: it.what,
             message: it.message,
@@ -160,7 +160,7 @@ fn compacted(
             body: body(it.handle),
         });
     }
-    Ok(Compacted {
+    Ok(ContainerCompaction {
         names: names(compaction.handle)?,
         at: compaction.at,
         profile: compaction.profile.clone(),

@@ -10,7 +10,7 @@ use super::recognise::{Asked, message};
 use sessions::Format;
 
 /// A compaction that was made.
-pub struct Made {
+pub struct CompactedReply {
     /// The summary and the end of the conversation.
     pub text: String,
     /// The same as a JSON array of messages, where those were asked for.
@@ -24,7 +24,7 @@ pub struct Made {
 }
 
 /// The answer as a response.
-pub fn response(asked: Asked, stream: bool, made: &Made) -> Response<Body> {
+pub fn response(asked: Asked, stream: bool, made: &CompactedReply) -> Response<Body> {
     let id = id(&made.text);
     if let Some(messages) = &made.messages {
         return listed(asked, &id, messages, made);
@@ -53,7 +53,7 @@ pub fn response(asked: Asked, stream: bool, made: &Made) -> Response<Body> {
 }
 
 /// Messages of another API: those that take the place of the ones that came.
-fn listed(asked: Asked, id: &str, messages: &[u8], made: &Made) -> Response<Body> {
+fn listed(asked: Asked, id: &str, messages: &[u8], made: &CompactedReply) -> Response<Body> {
     let messages: Value = serde_json::from_slice(messages).unwrap_or_default();
     let whole = match asked {
         Asked::Compact(api) if api == Format::ANTHROPIC => {
@@ -110,8 +110,8 @@ mod tests {
         String::from_utf8(bytes.to_vec()).unwrap()
     }
 
-    fn made(capsule: bool) -> Made {
-        Made {
+    fn made(capsule: bool) -> CompactedReply {
+        CompactedReply {
             text: "S\n\u{2028}".into(),
             messages: None,
             capsule: capsule.then(|| "EPITOME1.x".into()),

@@ -30,7 +30,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::engine::{self, Engine, ItemsAsk, SeatEntry, seat_log};
-use answer::Made;
+use answer::CompactedReply;
 use body::{Coding, Gathered, Room};
 use capsule::Key;
 use history::error::{Error, Kind, Result};
@@ -74,14 +74,14 @@ pub struct Gateway {
 }
 
 /// What was seen in a body.
-struct Seen {
+struct Inspected {
     /// It, with our capsules opened, if there were any.
     expanded: Option<String>,
     /// The compaction it asks for.
-    ask: Option<Ask>,
+    ask: Option<CompactionAsk>,
 }
 
-struct Ask {
+struct CompactionAsk {
     asked: Asked,
     stream: bool,
     model: Option<String>,
@@ -127,7 +127,7 @@ impl Gateway {
             Ok(seen) => seen,
             Err(error) => return refusal(&error),
         };
-        let Some(Seen { expanded, ask }) = seen else {
+        let Some(Inspected { expanded, ask }) = seen else {
             return self.pass(&caller, Request::from_parts(parts, Body::from(bytes))).await;
         };
         if let Some(ask) = ask {
@@ -177,7 +177,7 @@ impl Gateway {
         endpoint: Endpoint,
         coding: Coding,
         bytes: &Bytes,
-    ) -> Result<Option<Seen>> {
+    ) -> Result<Option<Inspected>> {
         let plain = coding == Coding::Plain;
         if plain && endpoint == Endpoint::Responses && !recognise::may_concern_us(bytes) {
             return Ok(None);
@@ -194,7 +194,7 @@ impl Gateway {
         })
     }
 
-    fn seen(&self, owner: &str, endpoint: Endpoint, coding: Coding, bytes: &[u8]) -> Result<Option<Seen>> {
+    fn seen(&self, owner: &str, endpoint: Endpoint, coding: Coding, bytes: &[u8]) -> Result<Option<Inspected>> {
         let Some(text) = coding.text(bytes) else { return Ok(None) };
         if endpoint == Endpoint::Responses && !recognise::may_concern_us(text.as_bytes()) {
             return Ok(None);
@@ -208,9 +208,9 @@ impl Gateway {
             let text = expanded.as_deref().unwrap_or(&text);
             let request = recognise::Request::read(text, endpoint)?;
             let conversation = request.conversation(text);
-            Some(Ask { asked, stream: request.stream, model: request.model, conversation })
+            Some(CompactionAsk { asked, stream: request.stream, model: request.model, conversation })
         });
-        Ok(Some(Seen { expanded, ask }))
+        Ok(Some(Inspected { expanded, ask }))
     }
 
     /// Compacts; whatever goes wrong is in the log, and the agent's own compaction goes on.
@@ -218,7 +218,7 @@ impl Gateway {
         self: &Arc<Self>,
         caller: &Caller,
         headers: &HeaderMap,
-        ask: Ask,
+        ask: CompactionAsk,
     ) -> Result<Response<Body>> {
         let begun = Instant::now();
         let (asked, stream) = (ask.asked, ask.stream);
@@ -257,8 +257,8 @@ impl Gateway {
         &self,
         owner: &str,
         thread: Option<String>,
-        ask: Ask,
-    ) -> Result<(Made, (u64, u64), Option<String>)> {
+        ask: CompactionAsk,
+    ) -> Result<(CompactedReply, (u64, u64), Option<String>)> {
         let engine = (self.engines)(owner)?;
         let (prompts, format) = match ask.asked {
             Asked::Prompt | Asked::Trigger => (Prompts::Kept, Format::OPENAI_RESPONSES),
@@ -272,7 +272,7 @@ impl Gateway {
             (Asked::Trigger, None) => return Err(Error::new(Kind::Bug, "a gateway without a key")),
             (Asked::Prompt | Asked::Compact(_), _) => None,
         };
-        let made = Made { text: done.text, messages: done.messages, capsule, at, model: ask.model };
+        let made = CompactedReply { text: done.text, messages: done.messages, capsule, at, model: ask.model };
         Ok((made, done.tokens, done.handle))
     }
 }

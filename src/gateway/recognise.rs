@@ -61,7 +61,7 @@ pub fn may_concern_us(body: &[u8]) -> bool {
 }
 
 #[derive(Deserialize)]
-struct Body<'a> {
+struct RequestBody<'a> {
     #[serde(borrow, default)]
     input: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -90,7 +90,7 @@ pub struct Request {
 impl Request {
     /// Reads a body. `None` for what is no request with a list of items or messages: it is passed on as it is.
     pub fn read(body: &str, endpoint: Endpoint) -> Option<Self> {
-        let read: Body<'_> = serde_json::from_str(body).ok()?;
+        let read: RequestBody<'_> = serde_json::from_str(body).ok()?;
         let list = match endpoint {
             Endpoint::Compact(api) if api != Format::OPENAI_RESPONSES => read.messages,
             Endpoint::Responses | Endpoint::Compact(_) => read.input,

@@ -7,8 +7,8 @@ use reqwest::{Client, Response, StatusCode, header, redirect};
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
-use compaction::summary::failure::{Cause, Failure, shown};
-use compaction::summary::model::{Ask, Draft, Endpoint, Reply};
+use compaction::summary::failure::{FailureCause, Failure, shown};
+use compaction::summary::model::{ModelRequest, PartialReply, Endpoint, Reply};
 use compaction::summary::sse;
 use history::error::{Error, Kind, Result};
 
@@ -66,7 +66,7 @@ impl Http {
     }
 
     /// Sends an ask and reads the answer; `seen` gets the characters that are there.
-    pub async fn send(&self, endpoint: &Endpoint, ask: &Ask, seen: &dyn Fn(usize)) -> Result<Reply, Failure> {
+    pub async fn send(&self, endpoint: &Endpoint, ask: &ModelRequest, seen: &dyn Fn(usize)) -> Result<Reply, Failure> {
         let until = Instant::now() + self.limits.total;
         match timeout(self.limits.total, self.sent(endpoint, ask, seen, until)).await {
             Ok(result) => result.map_err(|it| it.without(endpoint.key.as_ref())),
@@ -77,7 +77,7 @@ impl Http {
     async fn sent(
         &self,
         endpoint: &Endpoint,
-        ask: &Ask,
+        ask: &ModelRequest,
         seen: &dyn Fn(usize),
         until: Instant,
     ) -> Result<Reply, Failure> {
@@ -89,7 +89,7 @@ impl Http {
     /// Has messages counted; tokens.
     pub async fn count(&self, endpoint: &Endpoint, messages: Value) -> Result<u64, Failure> {
         let Some(url) = endpoint.count_url() else {
-            return Err(Failure::new(Cause::NotFound, "this API has no endpoint that counts"));
+            return Err(Failure::new(FailureCause::NotFound, "this API has no endpoint that counts"));
         };
         let counted = async {
             let body = endpoint.count_body(messages);
@@ -100,7 +100,7 @@ impl Http {
             }
             let value: Value = serde_json::from_slice(&whole).unwrap_or_default();
             let tokens = ["/input_tokens", "/totalTokens"].iter().find_map(|it| value.pointer(it)?.as_u64());
-            tokens.ok_or_else(|| Failure::new(Cause::Garbled, "an answer without a number of tokens"))
+            tokens.ok_or_else(|| Failure::new(FailureCause::Garbled, "an answer without a number of tokens"))
         };
         match timeout(self.limits.total, counted).await {
             Ok(result) => result.map_err(|it| it.without(endpoint.key.as_ref())),
@@ -117,7 +117,7 @@ impl Http {
         body: &Value,
     ) -> Result<Response, Failure> {
         let body =
-            serde_json::to_vec(body).map_err(|error| Failure::new(Cause::Request, error.to_string()))?;
+            serde_json::to_vec(body).map_err(|error| Failure::new(FailureCause::Request, error.to_string()))?;
         let mut request = self
             .client
             .post(url)
@@ -125,7 +125,7 @@ impl Http {
             .header(header::ACCEPT, accept);
         for (name, value) in endpoint.headers() {
             let mut value = header::HeaderValue::from_str(&value)
-                .map_err(|_| Failure::new(Cause::Key, "the key holds characters that no header can carry"))?;
+                .map_err(|_| Failure::new(FailureCause::Key, "the key holds characters that no header can carry"))?;
             value.set_sensitive(name != "anthropic-version");
             request = request.header(name, value);
         }
@@ -142,7 +142,7 @@ impl Http {
             return Err(Failure {
                 status: Some(status.as_u16()),
                 ..Failure::new(
-                    Cause::Redirect,
+                    FailureCause::Redirect,
                     format!("HTTP {}: a redirect to {to:?}, which is not followed", status.as_u16()),
                 )
             });
@@ -181,18 +181,18 @@ impl Http {
             .unwrap_or_default()
             .to_ascii_lowercase();
         let mut streamed = kind.contains("event-stream");
-        let mut draft = Draft::default();
-        let mut reader = sse::Reader::default();
+        let mut draft = PartialReply::default();
+        let mut reader = sse::SseReader::default();
         let mut whole = Vec::new();
         let mut bytes = 0;
-        let event = |draft: &mut Draft, data: &[u8]| -> Result<(), Failure> {
+        let event = |draft: &mut PartialReply, data: &[u8]| -> Result<(), Failure> {
             if data == b"[DONE]" {
                 draft.finished = true;
                 return Ok(());
             }
             let value: Value = serde_json::from_slice(data).map_err(|_| {
                 Failure::new(
-                    Cause::Garbled,
+                    FailureCause::Garbled,
                     format!(
                         "an event that is no JSON: {:?}",
                         shown(&String::from_utf8_lossy(&data[..data.len().min(80)]))
@@ -215,7 +215,7 @@ impl Http {
             bytes += piece.len();
             if bytes > self.limits.bytes || reader.waiting() > self.limits.bytes / 4 {
                 return Err(Failure::new(
-                    Cause::TooMuch,
+                    FailureCause::TooMuch,
                     format!("an answer of more than {} MB", self.limits.bytes >> 20),
                 ));
             }
@@ -226,7 +226,7 @@ impl Http {
                     Some(b'd' | b'e' | b':' | b'i') if !kind.contains("html") => streamed = true,
                     Some(_) => {
                         let page = Failure::of_status(200, &|_| None, &String::from_utf8_lossy(&piece));
-                        return Err(Failure::new(Cause::Garbled, page.found));
+                        return Err(Failure::new(FailureCause::Garbled, page.found));
                     }
                     None => continue,
                 }
@@ -263,7 +263,7 @@ impl Http {
         } else {
             format!("nothing came for {}", seconds(self.limits.idle))
         };
-        Failure::new(Cause::Slow, found)
+        Failure::new(FailureCause::Slow, found)
     }
 }
 
@@ -271,9 +271,9 @@ fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
 }
 
-fn cut(draft: &Draft, how: &str) -> Failure {
+fn cut(draft: &PartialReply, how: &str) -> Failure {
     Failure::new(
-        Cause::Garbled,
+        FailureCause::Garbled,
         format!("an answer that breaks off after {} characters: {how}", draft.reply.text.chars().count()),
     )
 }
@@ -296,10 +296,10 @@ fn broken(error: reqwest::Error) -> Failure {
         .iter()
         .any(|it| lower.contains(it));
     let cause = match () {
-        () if error.is_builder() => Cause::Request,
-        () if error.is_timeout() => Cause::Network,
-        () if tls => Cause::Tls,
-        () => Cause::Network,
+        () if error.is_builder() => FailureCause::Request,
+        () if error.is_timeout() => FailureCause::Network,
+        () if tls => FailureCause::Tls,
+        () => FailureCause::Network,
     };
     Failure::new(cause, all)
 }

@@ -5,7 +5,7 @@ use history::Usage;
 
 /// How a request can be built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum RequestForm {
     /// With a prompt of our own and the conversation as text.
     Own,
     /// Behind the session's own request, which the provider has in its cache.
@@ -19,14 +19,14 @@ pub struct Predicted {
     pub own: f64,
     /// US dollars behind the session's own request; nothing where that cannot be built.
     pub prefix: Option<f64>,
-    pub form: Form,
+    pub form: RequestForm,
     /// After so many turns of the session what the shorter context saves has paid for it; nothing if never.
     pub pays_after: Option<u64>,
 }
 
 /// What is known before asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sizes {
+pub struct RequestSizes {
     /// Tokens sent with our own prompt.
     pub own: u64,
     /// Tokens of the session's own request, and whether its cache can be expected to be warm.
@@ -40,7 +40,7 @@ pub struct Sizes {
 }
 
 /// Predicts. `session`: the price of the model that the session runs on, whose turns become cheaper, if it is known.
-pub fn predict(summarizer: &Price, session: Option<&Price>, sizes: &Sizes) -> Predicted {
+pub fn predict(summarizer: &Price, session: Option<&Price>, sizes: &RequestSizes) -> Predicted {
     let none = Usage::default();
     let cost = |price: &Price, it: Usage| price.rates(it.sent()).unwrap_or(&price.rates).of(&it);
     let out = |input: Usage| cost(summarizer, Usage { output: sizes.output, ..input });
@@ -49,8 +49,8 @@ pub fn predict(summarizer: &Price, session: Option<&Price>, sizes: &Sizes) -> Pr
         true => out(Usage { cache_read: tokens, ..none }),
         false => out(Usage { cache_write: tokens, ..none }),
     });
-    let form = if prefix.is_some_and(|it| it < own) { Form::Prefix } else { Form::Own };
-    let asked = prefix.filter(|_| form == Form::Prefix).unwrap_or(own);
+    let form = if prefix.is_some_and(|it| it < own) { RequestForm::Prefix } else { RequestForm::Own };
+    let asked = prefix.filter(|_| form == RequestForm::Prefix).unwrap_or(own);
     // Later turns read the context from the cache; the first one after the change writes it.
     let pays_after = session.and_then(|session| {
         let lost = cost(session, Usage { cache_write: sizes.rewritten, ..none })
@@ -69,7 +69,7 @@ mod tests {
     fn a_warm_cache_wins_and_a_cold_one_loses() {
         let prices = crate::cost::Prices::default();
         let it = prices.of("claude-haiku-4-5").unwrap();
-        let sizes = Sizes {
+        let sizes = RequestSizes {
             own: 60_000,
             prefix: Some((100_000, true)),
             output: 2_000,
@@ -77,12 +77,12 @@ mod tests {
             rewritten: 20_000,
         };
         let warm = predict(it, Some(it), &sizes);
-        assert_eq!(warm.form, Form::Prefix);
+        assert_eq!(warm.form, RequestForm::Prefix);
         assert!((warm.prefix.unwrap() - 0.02).abs() < 1e-9 && (warm.own - 0.07).abs() < 1e-9);
         // 0.02 for the summary and 0.023 for writing the rest anew, 0.008 saved each turn.
         assert_eq!(warm.pays_after, Some(6));
-        let cold = predict(it, Some(it), &Sizes { prefix: Some((100_000, false)), ..sizes });
-        assert_eq!(cold.form, Form::Own);
-        assert_eq!(predict(it, Some(it), &Sizes { saved: 0, ..sizes }).pays_after, None);
+        let cold = predict(it, Some(it), &RequestSizes { prefix: Some((100_000, false)), ..sizes });
+        assert_eq!(cold.form, RequestForm::Own);
+        assert_eq!(predict(it, Some(it), &RequestSizes { saved: 0, ..sizes }).pays_after, None);
     }
 }

@@ -12,16 +12,16 @@ use tokio_util::sync::CancellationToken;
 use super::http::{Http, Limits};
 use compaction::summary::dialogue::{Dialogue, GaveUp, Step, SummaryRequest};
 use compaction::summary::failure::Failure;
-use compaction::summary::model::{Ask, Endpoint, Reply};
+use compaction::summary::model::{ModelRequest, Endpoint, Reply};
 use history::error::{Error, Kind, Result};
 
 /// A future that is not sent to another thread.
 pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 /// Whoever answers an ask.
-pub trait Line {
+pub trait Transport {
     /// Sends it; `seen` gets the characters of the answer that are there.
-    fn send<'a>(&'a self, ask: &'a Ask, seen: &'a dyn Fn(usize)) -> Local<'a, Result<Reply, Failure>>;
+    fn send<'a>(&'a self, ask: &'a ModelRequest, seen: &'a dyn Fn(usize)) -> Local<'a, Result<Reply, Failure>>;
 }
 
 /// Time, as far as a dialogue needs it.
@@ -90,7 +90,7 @@ const TICK: Duration = Duration::from_secs(2);
 pub async fn run(
     dialogue: &mut Dialogue,
     material: &SummaryRequest<'_>,
-    line: &dyn Line,
+    line: &dyn Transport,
     clock: &dyn Clock,
     watch: &Watch,
 ) -> Ended {
@@ -119,7 +119,7 @@ pub async fn run(
     }
 }
 
-async fn heard(line: &dyn Line, ask: &Ask, watch: &Watch) -> Result<Reply, Failure> {
+async fn heard(line: &dyn Transport, ask: &ModelRequest, watch: &Watch) -> Result<Reply, Failure> {
     let chars = std::cell::Cell::new(0);
     let seen = |now: usize| chars.set(now);
     let mut answer = line.send(ask, &seen);
@@ -139,7 +139,7 @@ async fn heard(line: &dyn Line, ask: &Ask, watch: &Watch) -> Result<Reply, Failu
 pub struct Sampling(pub Arc<Sample>);
 
 /// Sends an ask and brings the answer.
-pub type Sample = dyn Fn(&Ask) -> Pin<Box<dyn Future<Output = Result<Reply, Failure>> + Send>> + Send + Sync;
+pub type Sample = dyn Fn(&ModelRequest) -> Pin<Box<dyn Future<Output = Result<Reply, Failure>> + Send>> + Send + Sync;
 
 impl std::fmt::Debug for Sampling {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -147,19 +147,19 @@ impl std::fmt::Debug for Sampling {
     }
 }
 
-impl Line for Sampling {
-    fn send<'a>(&'a self, ask: &'a Ask, _seen: &'a dyn Fn(usize)) -> Local<'a, Result<Reply, Failure>> {
+impl Transport for Sampling {
+    fn send<'a>(&'a self, ask: &'a ModelRequest, _seen: &'a dyn Fn(usize)) -> Local<'a, Result<Reply, Failure>> {
         (self.0)(ask)
     }
 }
 
-struct Provider<'a> {
+struct HttpProvider<'a> {
     http: Http,
     endpoint: &'a Endpoint,
 }
 
-impl Line for Provider<'_> {
-    fn send<'a>(&'a self, ask: &'a Ask, seen: &'a dyn Fn(usize)) -> Local<'a, Result<Reply, Failure>> {
+impl Transport for HttpProvider<'_> {
+    fn send<'a>(&'a self, ask: &'a ModelRequest, seen: &'a dyn Fn(usize)) -> Local<'a, Result<Reply, Failure>> {
         Box::pin(self.http.send(self.endpoint, ask, seen))
     }
 }
@@ -184,7 +184,7 @@ pub fn with_provider(
     limits: Limits,
     watch: &Watch,
 ) -> Result<Ended> {
-    let line = Provider { http: Http::new(endpoint, limits)?, endpoint };
+    let line = HttpProvider { http: Http::new(endpoint, limits)?, endpoint };
     with_line(dialogue, material, &line, watch)
 }
 
@@ -192,7 +192,7 @@ pub fn with_provider(
 pub fn with_line(
     dialogue: &mut Dialogue,
     material: &SummaryRequest<'_>,
-    line: &dyn Line,
+    line: &dyn Transport,
     watch: &Watch,
 ) -> Result<Ended> {
     let runtime = tokio::runtime::Builder::new_current_thread()

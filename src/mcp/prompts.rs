@@ -57,7 +57,7 @@ const OWN: [Own; 3] = [
 ];
 
 /// The prompt with which a profile asks for a summary, for whoever wants that of the model at work.
-struct Asked {
+struct ProfilePrompt {
     name: String,
     profile: &'static str,
     text: String,
@@ -67,7 +67,7 @@ struct Asked {
 const FOCUS: (&str, &str) = ("focus", "What the summary should look at");
 
 /// One a system, by the profile that is not of a version.
-fn asked() -> Vec<Asked> {
+fn asked() -> Vec<ProfilePrompt> {
     let text = |name: &str| {
         let profile = profiles::built_in(name).ok()?;
         let prompts = &profile.summarize()?.prompts;
@@ -77,7 +77,7 @@ fn asked() -> Vec<Asked> {
     let systems = BUILT_IN.iter().map(|(name, _)| *name).filter(|it| !it.contains('@'));
     systems
         .filter_map(|profile| {
-            Some(Asked { name: format!("compact-{profile}"), profile, text: text(profile)? })
+            Some(ProfilePrompt { name: format!("compact-{profile}"), profile, text: text(profile)? })
         })
         .collect()
 }
@@ -168,13 +168,13 @@ pub(super) fn stamp(folder: &Path) -> Vec<(String, Option<SystemTime>)> {
 }
 
 #[derive(Debug, PartialEq)]
-struct File {
+struct PromptFile {
     description: Option<String>,
     hint: Option<String>,
     text: String,
 }
 
-fn user_files(folder: &Path) -> Vec<(String, File)> {
+fn user_files(folder: &Path) -> Vec<(String, PromptFile)> {
     let mut out = Vec::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -200,9 +200,9 @@ fn user_files(folder: &Path) -> Vec<(String, File)> {
     out
 }
 
-fn parsed(text: &str) -> File {
+fn parsed(text: &str) -> PromptFile {
     let text = text.trim_start_matches('\u{feff}');
-    let mut file = File { description: None, hint: None, text: text.trim().to_owned() };
+    let mut file = PromptFile { description: None, hint: None, text: text.trim().to_owned() };
     let mut lines = text.split_inclusive('\n');
     if lines.next().map(str::trim_end) != Some("---") {
         return file;
@@ -223,7 +223,7 @@ fn parsed(text: &str) -> File {
         }
     }
     // The head never ends: then it is none.
-    File { description: None, hint: None, ..file }
+    PromptFile { description: None, hint: None, ..file }
 }
 
 /// The text with what was typed in its places; what was typed is not looked at again.

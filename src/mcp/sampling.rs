@@ -12,28 +12,28 @@ use rmcp::model::{
 use rmcp::service::RoleServer;
 
 use crate::llm::run::Sampling;
-use compaction::summary::failure::{Cause, Failure};
-use compaction::summary::model::{Ask, Reply, Speaker, Stop};
+use compaction::summary::failure::{FailureCause, Failure};
+use compaction::summary::model::{ModelRequest, Reply, Speaker, Stop};
 
 /// The way to the client's model, if the client offers one.
 pub(super) fn offered(peer: &Peer<RoleServer>) -> Option<Sampling> {
     peer.peer_info()?.capabilities.sampling.as_ref()?;
     let peer = peer.clone();
-    Some(Sampling(Arc::new(move |ask: &Ask| {
+    Some(Sampling(Arc::new(move |ask: &ModelRequest| {
         let (peer, asked) = (peer.clone(), params(ask));
         Box::pin(async move {
             match peer.create_message(asked).await {
                 Ok(answer) => Ok(reply(&answer)),
                 // The user may have said no; a second question would only annoy.
                 Err(error) => {
-                    Err(Failure::new(Cause::Forbidden, format!("the client did not sample: {error}")))
+                    Err(Failure::new(FailureCause::Forbidden, format!("the client did not sample: {error}")))
                 }
             }
         })
     })))
 }
 
-fn params(ask: &Ask) -> CreateMessageRequestParams {
+fn params(ask: &ModelRequest) -> CreateMessageRequestParams {
     let message = |turn: &compaction::summary::model::Turn| {
         let role = match turn.speaker {
             Speaker::Us => Role::User,

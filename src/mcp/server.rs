@@ -29,7 +29,7 @@ use super::{prompts, remedy, resources, sampling, tools};
 use crate::agents::{self, AgentRef};
 use crate::engine::{Event, Listener};
 use crate::llm::run::{Progress, Watch};
-use crate::terminal::{Form, visible};
+use crate::terminal::{LineMode, visible};
 use history::error::{Error, Kind, Result};
 
 /// What a client shows of the server before its tools are loaded; some show only the first line.
@@ -123,7 +123,7 @@ impl Server {
         let line = serde_json::json!({"at": at, "caller": owner, "tool": tool, "outcome": outcome, "ms": milliseconds});
         let line = line.to_string();
         // A log that cannot be written must not stop the server.
-        let _ = writeln!(std::io::stderr().lock(), "{}", visible(&line, Form::Line));
+        let _ = writeln!(std::io::stderr().lock(), "{}", visible(&line, LineMode::Line));
     }
 
     /// The answer to a call that is done sooner than handed on; the caller does not matter to it.

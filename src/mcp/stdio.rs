@@ -39,7 +39,7 @@ const CHUNK: usize = 64 * 1024;
 /// A line of at most this length is written whole or not at all by a pipe that takes anything.
 #[cfg(unix)]
 const AT_ONCE: usize = 4096;
-/// Lines on their way to the thread that writes.
+/// LineBuffer on their way to the thread that writes.
 const QUEUE: usize = 32;
 /// As long as more bytes of answers than this wait for the client to read them, nothing more is read from it.
 const UNREAD: usize = 16 << 20;
@@ -105,7 +105,7 @@ fn pipes() -> std::io::Result<(File, File)> {
 fn start(server: Server, input: File, output: File) -> std::io::Result<(Stdio, oneshot::Receiver<()>)> {
     let (queue, queued) = mpsc::channel(QUEUE);
     let output =
-        Arc::new(Output { file: Mutex::new(output), waiting: AtomicUsize::new(0), taken: Notify::new() });
+        Arc::new(StandardOutput { file: Mutex::new(output), waiting: AtomicUsize::new(0), taken: Notify::new() });
     let (done, written) = oneshot::channel();
     let writer = output.clone();
     thread("stdout").spawn(move || {
@@ -114,9 +114,9 @@ fn start(server: Server, input: File, output: File) -> std::io::Result<(Stdio, o
         let _ = done.send(());
     })?;
     let stdio = Stdio {
-        input: Input::of(input)?,
+        input: StandardInput::of(input)?,
         buffer: vec![0; CHUNK],
-        lines: Lines::default(),
+        lines: LineBuffer::default(),
         messages: VecDeque::new(),
         replies: VecDeque::new(),
         ended: false,
@@ -132,7 +132,7 @@ fn thread(name: &str) -> std::thread::Builder {
     std::thread::Builder::new().name(name.to_owned())
 }
 
-enum Input {
+enum StandardInput {
     /// A pipe of which the system says when it can be read. Opened anew, so that whoever else holds it goes on as before;
     /// only Linux can do that.
     #[cfg(target_os = "linux")]
@@ -144,7 +144,7 @@ enum Input {
     Thread(mpsc::Receiver<Vec<u8>>),
 }
 
-impl Input {
+impl StandardInput {
     fn of(file: File) -> std::io::Result<Self> {
         #[cfg(target_os = "linux")]
         {
@@ -186,7 +186,7 @@ impl Input {
     }
 }
 
-/// Reads for [`Input::Thread`] until the end.
+/// Reads for [`StandardInput::Thread`] until the end.
 fn read(mut input: File, chunks: &mpsc::Sender<Vec<u8>>) {
     loop {
         let mut chunk = vec![0; CHUNK];
@@ -205,14 +205,14 @@ fn read(mut input: File, chunks: &mpsc::Sender<Vec<u8>>) {
 }
 
 /// Standard output, and how many bytes wait for the thread that writes.
-struct Output {
+struct StandardOutput {
     file: Mutex<File>,
     waiting: AtomicUsize,
     /// Some of what waited has been written.
     taken: Notify,
 }
 
-impl Output {
+impl StandardOutput {
     /// Writes a short line at once, if nothing waits before it and the client has room for it; whether it did.
     #[cfg(unix)]
     fn at_once(&self, line: &[u8]) -> bool {
@@ -260,17 +260,17 @@ impl Output {
 }
 
 struct Stdio {
-    input: Input,
+    input: StandardInput,
     buffer: Vec<u8>,
-    lines: Lines,
+    lines: LineBuffer,
     /// Read, and not yet handed on.
-    messages: VecDeque<Message>,
+    messages: VecDeque<Incoming>,
     /// Answers of our own that the client had no room for yet.
     replies: VecDeque<Vec<u8>>,
     /// Nothing more will come.
     ended: bool,
     queue: Option<mpsc::Sender<Vec<u8>>>,
-    output: Arc<Output>,
+    output: Arc<StandardOutput>,
     /// How the client began, once it has.
     opened: Option<Era>,
     /// Answers what is done at once.
@@ -287,14 +287,14 @@ enum Era {
 }
 
 /// What a line says.
-enum Message {
-    Call(Call),
+enum Incoming {
+    ToolCall(ToolCall),
     Other(Box<ClientJsonRpcMessage>),
 }
 
 impl Stdio {
     /// The next message. Nothing is lost when it is dropped while it waits.
-    async fn next(&mut self) -> Option<Message> {
+    async fn next(&mut self) -> Option<Incoming> {
         loop {
             while let (false, Some(queue)) = (self.replies.is_empty(), &self.queue) {
                 let Ok(place) = queue.reserve().await else { return None };
@@ -311,7 +311,7 @@ impl Stdio {
             }
             self.output.room().await;
             let count = self.input.read(&mut self.buffer).await;
-            let mut take = |line: Line<'_>| match taken(line) {
+            let mut take = |line: InputLine<'_>| match taken(line) {
                 Some(Ok(message)) => self.messages.push_back(message),
                 Some(Err(reply)) => self.replies.push_back(reply),
                 None => {}
@@ -331,7 +331,7 @@ impl Stdio {
     }
 
     /// The line that answers a call which is done sooner than handed on, the same as rmcp would write.
-    fn answered(&self, call: &Call) -> Option<Vec<u8>> {
+    fn answered(&self, call: &ToolCall) -> Option<Vec<u8>> {
         let typed = self.typed(&call.meta)?;
         let mut result = self.server.quick_result(&call.name, &call.arguments)?;
         tracing::debug!(id = %call.id, tool = call.name, "answered where it was read");
@@ -382,8 +382,8 @@ impl Transport<RoleServer> for Stdio {
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
             let message = match self.next().await? {
-                Message::Other(message) => *message,
-                Message::Call(call) => match self.answered(&call) {
+                Incoming::Other(message) => *message,
+                Incoming::ToolCall(call) => match self.answered(&call) {
                     None => call.message(),
                     Some(line) => {
                         if !self.output.at_once(&line) {
@@ -434,7 +434,7 @@ fn serialized(message: &ServerJsonRpcMessage) -> std::io::Result<Vec<u8>> {
     Ok(line)
 }
 
-fn write(output: &Output, mut queue: mpsc::Receiver<Vec<u8>>) {
+fn write(output: &StandardOutput, mut queue: mpsc::Receiver<Vec<u8>>) {
     while let Some(mut line) = queue.blocking_recv() {
         // What else is ready goes in one write.
         while line.len() < CHUNK
@@ -452,7 +452,7 @@ fn write(output: &Output, mut queue: mpsc::Receiver<Vec<u8>>) {
 }
 
 /// A line of input.
-enum Line<'a> {
+enum InputLine<'a> {
     Whole(&'a [u8]),
     /// Too long: its beginning and its end.
     TooLong(&'a [u8], &'a [u8]),
@@ -460,20 +460,20 @@ enum Line<'a> {
 
 /// Cuts what is read into lines, and holds no more of one than is allowed.
 #[derive(Default)]
-struct Lines {
+struct LineBuffer {
     begun: Vec<u8>,
     /// Beginning and end of a line that is too long.
     too_long: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-impl Lines {
+impl LineBuffer {
     /// Calls `take` with every line that ended.
-    fn push(&mut self, mut bytes: &[u8], take: &mut dyn FnMut(Line<'_>)) {
+    fn push(&mut self, mut bytes: &[u8], take: &mut dyn FnMut(InputLine<'_>)) {
         while let Some(at) = memchr::memchr(b'\n', bytes) {
             let (line, rest) = (&bytes[..at], &bytes[at + 1..]);
             bytes = rest;
             if self.begun.is_empty() && self.too_long.is_none() {
-                take(Line::Whole(line));
+                take(InputLine::Whole(line));
             } else {
                 self.hold(line);
                 self.end(take);
@@ -483,10 +483,10 @@ impl Lines {
     }
 
     /// The line that has begun is over.
-    fn end(&mut self, take: &mut dyn FnMut(Line<'_>)) {
+    fn end(&mut self, take: &mut dyn FnMut(InputLine<'_>)) {
         match self.too_long.take() {
-            Some((first, last)) => take(Line::TooLong(&first, &last)),
-            None => take(Line::Whole(&self.begun)),
+            Some((first, last)) => take(InputLine::TooLong(&first, &last)),
+            None => take(InputLine::Whole(&self.begun)),
         }
         if self.begun.capacity() > 1 << 20 {
             self.begun = Vec::new();
@@ -511,15 +511,15 @@ impl Lines {
 }
 
 /// A line as a message, or the answer to what is none; nothing where nobody waits for an answer.
-fn taken(line: Line<'_>) -> Option<std::result::Result<Message, Vec<u8>>> {
+fn taken(line: InputLine<'_>) -> Option<std::result::Result<Incoming, Vec<u8>>> {
     let reply = match line {
-        Line::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => return None,
-        Line::Whole(line) => match parsed(line) {
+        InputLine::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => return None,
+        InputLine::Whole(line) => match parsed(line) {
             Ok(message) => return Some(Ok(message)),
             Err(None) => return None,
             Err(Some(reply)) => reply,
         },
-        Line::TooLong(first, last) => {
+        InputLine::TooLong(first, last) => {
             let what = format!(
                 "expected a message of at most {} MB; pass large histories as a file",
                 MAX_LINE >> 20
@@ -539,19 +539,19 @@ fn error_reply(id: Value, code: i32, what: &str) -> Value {
 /// A line as a message; or the error to answer, if it can be answered at all.
 pub(super) fn message(line: &[u8]) -> std::result::Result<ClientJsonRpcMessage, Option<Value>> {
     parsed(line).map(|it| match it {
-        Message::Call(call) => call.message(),
-        Message::Other(message) => *message,
+        Incoming::ToolCall(call) => call.message(),
+        Incoming::Other(message) => *message,
     })
 }
 
 /// The same, in which a call of a tool is not yet rmcp's.
-fn parsed(line: &[u8]) -> std::result::Result<Message, Option<Value>> {
+fn parsed(line: &[u8]) -> std::result::Result<Incoming, Option<Value>> {
     if let Some(call) = tool_call(line) {
-        return Ok(Message::Call(call));
+        return Ok(Incoming::ToolCall(call));
     }
     let text = history::json::mend(line);
     let error = match serde_json::from_str::<ClientJsonRpcMessage>(&text) {
-        Ok(message) => return Ok(Message::Other(Box::new(message))),
+        Ok(message) => return Ok(Incoming::Other(Box::new(message))),
         Err(error) => error,
     };
     match serde_json::from_str::<Value>(&text) {
@@ -598,14 +598,14 @@ struct CallParams<'a> {
 }
 
 /// A call of a tool.
-struct Call {
+struct ToolCall {
     id: RequestId,
     name: String,
     arguments: Arguments,
     meta: RequestMetaObject,
 }
 
-impl Call {
+impl ToolCall {
     fn message(self) -> ClientJsonRpcMessage {
         let mut request = CallToolRequest::new(CallToolRequestParams::new(self.name));
         request.extensions.insert(Arc::new(self.arguments));
@@ -616,7 +616,7 @@ impl Call {
 
 /// The message that is large and comes often, read in one go: rmcp's own way reads it three times over. `None` for
 /// everything else.
-fn tool_call(line: &[u8]) -> Option<Call> {
+fn tool_call(line: &[u8]) -> Option<ToolCall> {
     let line: CallLine<'_> = serde_json::from_slice(line).ok()?;
     if line.jsonrpc != "2.0" || line.method != "tools/call" || line.params.input_responses.is_some() {
         return None;
@@ -624,7 +624,7 @@ fn tool_call(line: &[u8]) -> Option<Call> {
     let arguments = line.params.arguments.unwrap_or_default();
     let arguments = Arguments(arguments.into_iter().map(|(name, raw)| (name, raw.to_owned())).collect());
     let meta = line.params.meta.unwrap_or_default();
-    Some(Call { id: line.id, name: line.params.name, arguments, meta })
+    Some(ToolCall { id: line.id, name: line.params.name, arguments, meta })
 }
 
 /// The first `"id": …` in a piece of a message, with a text or a number.
@@ -645,11 +645,11 @@ mod tests {
 
     fn lines(pieces: &[&[u8]]) -> Vec<String> {
         let mut out = Vec::new();
-        let mut lines = Lines::default();
-        let mut take = |line: Line<'_>| {
+        let mut lines = LineBuffer::default();
+        let mut take = |line: InputLine<'_>| {
             out.push(match line {
-                Line::Whole(it) => String::from_utf8_lossy(it).into_owned(),
-                Line::TooLong(first, last) => format!("{}…{}", first.len(), last.len()),
+                InputLine::Whole(it) => String::from_utf8_lossy(it).into_owned(),
+                InputLine::TooLong(first, last) => format!("{}…{}", first.len(), last.len()),
             });
         };
         for piece in pieces {

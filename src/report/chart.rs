@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Category, Entry, Fate, Mark, Page, Tokens, escape, size};
+use super::{Category, ReportEntry, Fate, TimelineMark, Page, Tokens, escape, size};
 
 /// Steps of the drawing: more messages than this share one.
 const STEPS: usize = 400;
@@ -14,7 +14,7 @@ const HIGH: f64 = 1000.0;
 const PAST: usize = 6;
 
 /// A column of the drawing: the context after the messages of it.
-struct Step {
+struct Column {
     /// Message after its last.
     to: usize,
     sum: Tokens,
@@ -110,12 +110,12 @@ pub(super) fn context(out: &mut String, page: &Page) {
 }
 
 /// The context after each message, or after each of [`STEPS`] stretches.
-fn steps(page: &Page) -> Vec<Step> {
+fn steps(page: &Page) -> Vec<Column> {
     let all = page.before.len();
     let count = all.min(STEPS);
     let mut sum = Tokens::default();
     sum[0] = page.overhead;
-    let mut out = vec![Step { to: 0, sum }];
+    let mut out = vec![Column { to: 0, sum }];
     let mut at = 0;
     for step in 1..=count {
         let to = all * step / count;
@@ -123,18 +123,18 @@ fn steps(page: &Page) -> Vec<Step> {
             add(&mut sum, entry);
         }
         at = to;
-        out.push(Step { to, sum });
+        out.push(Column { to, sum });
     }
     out
 }
 
-fn add(sum: &mut Tokens, entry: &Entry) {
+fn add(sum: &mut Tokens, entry: &ReportEntry) {
     for (slot, tokens) in sum.iter_mut().zip(entry.tokens) {
         *slot += tokens;
     }
 }
 
-fn legend(out: &mut String, steps: &[Step]) {
+fn legend(out: &mut String, steps: &[Column]) {
     let Some(last) = steps.last() else { return };
     let all: u64 = last.sum.iter().sum();
     out.push_str("<ul class=\"legend\">");
@@ -162,7 +162,7 @@ fn grid(top: f64) -> Vec<u64> {
     (0..=5).map(|it| (f64::from(it) * step) as u64).filter(|it| (*it as f64) < top * 0.97).collect()
 }
 
-fn areas(out: &mut String, page: &Page, steps: &[Step], y: &dyn Fn(u64) -> f64, top: f64) {
+fn areas(out: &mut String, page: &Page, steps: &[Column], y: &dyn Fn(u64) -> f64, top: f64) {
     let _ = write!(
         out,
         "<svg viewBox=\"0 0 {WIDE} {HIGH}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"context by category\">"
@@ -179,8 +179,8 @@ fn areas(out: &mut String, page: &Page, steps: &[Step], y: &dyn Fn(u64) -> f64, 
         if steps.iter().all(|it| it.sum[index] == 0) {
             continue;
         }
-        let below = |it: &Step| HIGH - y(it.sum[..index].iter().sum()) * HIGH;
-        let above = |it: &Step| HIGH - y(it.sum[..=index].iter().sum()) * HIGH;
+        let below = |it: &Column| HIGH - y(it.sum[..index].iter().sum()) * HIGH;
+        let above = |it: &Column| HIGH - y(it.sum[..=index].iter().sum()) * HIGH;
         let mut path = String::new();
         for step in steps {
             let _ = write!(path, "{:.1},{:.1} ", x(step.to), above(step));
@@ -211,7 +211,7 @@ fn areas(out: &mut String, page: &Page, steps: &[Step], y: &dyn Fn(u64) -> f64, 
 }
 
 /// Earlier compactions: the context grew, and fell. Only how high and how low is known.
-fn teeth(out: &mut String, past: &[(&Mark, (u64, Option<u64>))], y: &dyn Fn(u64) -> f64) {
+fn teeth(out: &mut String, past: &[(&TimelineMark, (u64, Option<u64>))], y: &dyn Fn(u64) -> f64) {
     let _ = write!(out, "<div class=\"past\" style=\"--n:{}\">", past.len());
     if !past.is_empty() {
         let wide = WIDE / past.len() as f64;

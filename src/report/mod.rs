@@ -92,7 +92,7 @@ impl Fate {
 
 /// A message, before or after.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct ReportEntry {
     /// Its number in the original; nothing for one that was made.
     pub number: Option<usize>,
     /// Who speaks, with the tool: `user`, `Bash`.
@@ -110,7 +110,7 @@ pub struct Entry {
 
 /// Something that happened to the context before.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mark {
+pub struct TimelineMark {
     /// The message at which it shows.
     pub message: usize,
     /// What, in a few words.
@@ -153,7 +153,7 @@ impl Remains {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fact {
+pub struct ReportFact {
     pub class: Class,
     /// It, in one line.
     pub text: String,
@@ -177,15 +177,15 @@ pub struct Page {
     pub overhead: u64,
     /// How tokens were counted.
     pub counted: String,
-    pub marks: Vec<Mark>,
-    pub before: Vec<Entry>,
+    pub marks: Vec<TimelineMark>,
+    pub before: Vec<ReportEntry>,
     /// What they become; empty if nothing would be done.
-    pub after: Vec<Entry>,
+    pub after: Vec<ReportEntry>,
     /// Why nothing would be done.
     pub reason: String,
     /// Weighted share of the facts that is still said.
     pub kept: Option<f64>,
-    pub facts: Vec<Fact>,
+    pub facts: Vec<ReportFact>,
 }
 
 impl Page {
@@ -212,7 +212,7 @@ impl Page {
         out
     }
 
-    fn total(&self, entries: &[Entry]) -> u64 {
+    fn total(&self, entries: &[ReportEntry]) -> u64 {
         entries.iter().map(|it| it.tokens.iter().sum::<u64>()).sum()
     }
 
@@ -279,7 +279,7 @@ impl Page {
         }
         out.push_str("</ul>\n");
         for class in Class::ALL {
-            let mut facts: Vec<&Fact> = self.facts.iter().filter(|it| it.class == class).collect();
+            let mut facts: Vec<&ReportFact> = self.facts.iter().filter(|it| it.class == class).collect();
             if facts.is_empty() {
                 continue;
             }
@@ -372,8 +372,8 @@ fn size(tokens: u64) -> String {
 mod tests {
     use super::*;
 
-    fn entry(number: usize, text: &str, fate: Fate) -> Entry {
-        Entry {
+    fn entry(number: usize, text: &str, fate: Fate) -> ReportEntry {
+        ReportEntry {
             number: Some(number),
             who: "user".into(),
             category: Category::User,
@@ -385,7 +385,7 @@ mod tests {
     }
 
     fn page(text: &str) -> Page {
-        let summary = Entry {
+        let summary = ReportEntry {
             number: None,
             summary: true,
             ..entry(0, &format!("## Goal\n- {text} `a` [#0]"), Fate::Kept)
@@ -398,8 +398,8 @@ mod tests {
             overhead: 10,
             counted: String::new(),
             marks: vec![
-                Mark { message: 1, what: text.into(), past: None },
-                Mark { message: 0, what: text.into(), past: Some((900, None)) },
+                TimelineMark { message: 1, what: text.into(), past: None },
+                TimelineMark { message: 0, what: text.into(), past: Some((900, None)) },
             ],
             before: vec![
                 entry(0, text, Fate::Summarized),
@@ -409,7 +409,7 @@ mod tests {
             after: vec![summary, entry(2, text, Fate::Kept)],
             reason: String::new(),
             kept: Some(0.5),
-            facts: vec![Fact {
+            facts: vec![ReportFact {
                 class: Class::UserRule,
                 text: text.into(),
                 messages: vec![0, 1, 2],

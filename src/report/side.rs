@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Entry, Fate, Page, escape, size};
+use super::{ReportEntry, Fate, Page, escape, size};
 
 /// Characters of all messages' beginnings together, so that the page of a long session still opens at once.
 const BUDGET: usize = 900_000;
@@ -43,7 +43,7 @@ pub(super) fn sides(out: &mut String, page: &Page) {
 /// A message. `anchor`: the name it can be reached by.
 fn message(
     out: &mut String,
-    entry: &Entry,
+    entry: &ReportEntry,
     anchor: Option<usize>,
     most: usize,
     plain: bool,

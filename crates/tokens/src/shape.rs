@@ -18,7 +18,7 @@ pub(super) fn thousandths(text: &str) -> u64 {
         return 0;
     }
     // A text has at least one token, also where all that it has would glue to a neighbour.
-    simd::over::<Shape>(text.as_bytes()).max(1_000) as u64
+    simd::over::<ShapeKernel>(text.as_bytes()).max(1_000) as u64
 }
 
 /// The same for a name, remembered.
@@ -54,14 +54,14 @@ const BEYOND: usize = 7;
 /// What is nothing, and no mark.
 const FILL: u8 = 1 << BEYOND;
 
-struct Shape;
+struct ShapeKernel;
 
-impl Kernel for Shape {
+impl Kernel for ShapeKernel {
     type Found = i64;
 
     #[inline(always)]
     fn over(bytes: &[u8], bit_planes: impl Fn(&Block) -> [u64; 8]) -> i64 {
-        let mut counts = Counts::default();
+        let mut counts = FeatureCounts::default();
         let mut before = Kinds::default();
         let mut kinds = [FILL; BLOCK];
         for block in bytes.chunks(BLOCK) {
@@ -139,7 +139,7 @@ fn after<const BY: u32>(now: u64, before: u64) -> u64 {
 
 /// How often each feature occurs.
 #[derive(Default)]
-struct Counts {
+struct FeatureCounts {
     words: u64,
     eighth_letters: u64,
     sixteenth_letters: u64,
@@ -156,7 +156,7 @@ struct Counts {
     four_bytes: u64,
 }
 
-impl Counts {
+impl FeatureCounts {
     #[inline(always)]
     fn add(&mut self, now: &Kinds, before: &Kinds) {
         let many = |it: u64| u64::from(it.count_ones());
@@ -206,7 +206,7 @@ impl Counts {
 /// What is beyond ASCII, by lead bytes: arrows, boxes and dashes; other characters of three bytes (Chinese is 0.55 to
 /// 0.9 tokens a character, Japanese 0.65 to 0.85, Korean 0.5); Latin with marks, Greek, Cyrillic; emoji.
 #[inline(always)]
-fn beyond_ascii(counts: &mut Counts, block: &[u8]) {
+fn beyond_ascii(counts: &mut FeatureCounts, block: &[u8]) {
     let (rows, rest) = block.as_chunks();
     let mut last = [FILL; simd::BLOCK];
     last[..rest.len()].copy_from_slice(rest);
@@ -275,8 +275,8 @@ mod tests {
             ]
         ) {
             let slow = slow(&text);
-            prop_assert_eq!(narrow::<Shape>(text.as_bytes()), slow);
-            prop_assert_eq!(simd::over::<Shape>(text.as_bytes()), slow);
+            prop_assert_eq!(narrow::<ShapeKernel>(text.as_bytes()), slow);
+            prop_assert_eq!(simd::over::<ShapeKernel>(text.as_bytes()), slow);
         }
     }
 

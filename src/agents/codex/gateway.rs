@@ -89,7 +89,7 @@ pub fn gateway(settings: &str) -> Option<String> {
 /// Where the items stand in a line of a rollout that could hold a capsule.
 pub fn items(line: &str) -> Vec<Range<usize>> {
     #[derive(Deserialize)]
-    struct Line<'a> {
+    struct RolloutLine<'a> {
         #[serde(borrow)]
         payload: &'a RawValue,
     }
@@ -98,7 +98,7 @@ pub fn items(line: &str) -> Vec<Range<usize>> {
         #[serde(borrow, default)]
         replacement_history: Option<Vec<&'a RawValue>>,
     }
-    let Ok(Line { payload }) = serde_json::from_str::<Line<'_>>(line) else { return Vec::new() };
+    let Ok(RolloutLine { payload }) = serde_json::from_str::<RolloutLine<'_>>(line) else { return Vec::new() };
     let history =
         serde_json::from_str::<Payload<'_>>(payload.get()).ok().and_then(|it| it.replacement_history);
     let start = line.as_ptr() as usize;

@@ -14,12 +14,12 @@ use history::error::{Error, Kind, Result};
 /// an export gives them.
 ///
 /// Of the same session, messages and parts that only `to` has are inserted, those that only `from` has are deleted,
-/// those that differ are updated. A session of another id is made as a copy of the row of `from`'s session. Rows that
+/// those that differ are updated. A session of another id is made as a copy of the row of `from`'s session. SessionRows that
 /// neither document knows, such as later turns, stay: what was changed is undone by swapping the two.
 ///
 /// [`Kind::Changed`] if a row is no longer what `from` says: nothing is written then.
 pub(super) fn change(database: &Path, from: &[u8], to: &[u8]) -> Result<()> {
-    let (from, to) = (Rows::of(from)?, Rows::of(to)?);
+    let (from, to) = (SessionRows::of(from)?, SessionRows::of(to)?);
     let failed = |it: rusqlite::Error| failed(database, it);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(database, flags).map_err(failed)?;
@@ -57,11 +57,11 @@ pub(super) fn change(database: &Path, from: &[u8], to: &[u8]) -> Result<()> {
     for (key, row) in to.rows.iter().filter(|it| !old.contains_key(it.0)) {
         let data = as_stored(&row.data);
         let done = match key.0 {
-            Table::Message => transaction.execute(
+            RowTable::Message => transaction.execute(
                 "INSERT INTO message (id, session_id, time_created, time_updated, data) VALUES (?1, ?2, ?3, ?3, ?4)",
                 params![key.1, to.session, row.at, data],
             ),
-            Table::Part => transaction.execute(
+            RowTable::Part => transaction.execute(
                 "INSERT INTO part (id, message_id, session_id, time_created, time_updated, data) \
                  VALUES (?1, ?2, ?3, ?4, ?4, ?5)",
                 params![key.1, row.message, to.session, row.at, data],
@@ -73,12 +73,12 @@ pub(super) fn change(database: &Path, from: &[u8], to: &[u8]) -> Result<()> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Table {
+enum RowTable {
     Message,
     Part,
 }
 
-impl Table {
+impl RowTable {
     fn table(self) -> &'static str {
         match self {
             Self::Message => "message",
@@ -88,19 +88,19 @@ impl Table {
 }
 
 /// A message or part as it is stored: without its ids.
-struct Stored {
+struct StoredRow {
     message: String,
     at: i64,
     data: Value,
 }
 
-struct Rows {
+struct SessionRows {
     session: String,
     info: Value,
-    rows: BTreeMap<(Table, String), Stored>,
+    rows: BTreeMap<(RowTable, String), StoredRow>,
 }
 
-impl Rows {
+impl SessionRows {
     fn of(document: &[u8]) -> Result<Self> {
         let wrong = || {
             Error::new(
@@ -120,9 +120,9 @@ impl Rows {
             let parts = message.get_mut("parts").and_then(Value::as_array_mut);
             for part in parts.into_iter().flatten() {
                 let (part, data) = stored(part.take()).ok_or_else(wrong)?;
-                rows.insert((Table::Part, part), Stored { message: id.clone(), at, data });
+                rows.insert((RowTable::Part, part), StoredRow { message: id.clone(), at, data });
             }
-            rows.insert((Table::Message, id.clone()), Stored { message: id, at, data });
+            rows.insert((RowTable::Message, id.clone()), StoredRow { message: id, at, data });
         }
         Ok(Self { session, info, rows })
     }

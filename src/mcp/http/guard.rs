@@ -13,7 +13,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tokio::sync::Semaphore;
 
-use super::tokens::Tokens;
+use super::tokens::TokenFile;
 use super::{ALL_BODIES, MAX_BODY, MAX_SESSIONS, Shared};
 use crate::mcp::desk::Caller;
 
@@ -40,7 +40,7 @@ const HELD_BACK: usize = 32;
 
 pub(super) struct Guard {
     hosts: Vec<String>,
-    tokens: Option<Tokens>,
+    tokens: Option<TokenFile>,
     rates: Mutex<HashMap<String, (f64, Instant)>>,
     guesses: Guesses,
     held_back: Semaphore,
@@ -52,7 +52,7 @@ pub(super) struct Guard {
 
 impl Guard {
     /// For a server that is bound to `address`.
-    pub(super) fn new(address: SocketAddr, hosts: &[String], tokens: Option<Tokens>) -> Self {
+    pub(super) fn new(address: SocketAddr, hosts: &[String], tokens: Option<TokenFile>) -> Self {
         let mut known = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "[::1]".to_owned()];
         match address.ip() {
             ip if ip.is_unspecified() => {}

@@ -34,7 +34,7 @@ use crate::gateway::Gateway;
 use guard::Guard;
 use history::error::{Error, Kind, Result};
 use sse::Streams;
-use tokens::Tokens;
+use tokens::TokenFile;
 
 /// A larger request is refused; larger histories are files below `--allow-root`.
 const MAX_BODY: usize = 64 << 20;
@@ -85,7 +85,7 @@ pub fn serve_with<H: ServerHandler + Clone>(
     handler: impl FnOnce(&Server) -> H,
 ) -> Result<()> {
     let address = resolve(&http.address)?;
-    let tokens = http.token_file.as_ref().map(|it| Tokens::open(it)).transpose()?;
+    let tokens = http.token_file.as_ref().map(|it| TokenFile::open(it)).transpose()?;
     if !address.ip().is_loopback() && tokens.is_none() {
         let what = format!(
             "--http {}: expected --token-file, since others than this machine could call, found none; a line is name:token, \

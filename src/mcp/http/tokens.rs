@@ -12,24 +12,24 @@ use history::error::{Error, Kind, Result};
 /// A shorter token could be guessed.
 pub(super) const SHORTEST: usize = 16;
 
-pub(super) struct Tokens {
+pub(super) struct TokenFile {
     path: PathBuf,
-    known: Mutex<Known>,
+    known: Mutex<KnownTokens>,
 }
 
 /// The file as it was read last.
-struct Known {
+struct KnownTokens {
     changed: Option<(SystemTime, u64)>,
     /// Name and digest of the token: the tokens themselves are not kept.
     tokens: Vec<(String, [u8; 32])>,
 }
 
-impl Tokens {
+impl TokenFile {
     pub(super) fn open(path: &Path) -> Result<Self> {
         let changed = stamp(path);
         let tokens = read(path)?;
         warn_if_open(path);
-        Ok(Self { path: path.to_owned(), known: Mutex::new(Known { changed, tokens }) })
+        Ok(Self { path: path.to_owned(), known: Mutex::new(KnownTokens { changed, tokens }) })
     }
 
     /// The name that a token belongs to. Takes as long for a wrong token as for a right one.
@@ -123,7 +123,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tokens");
         std::fs::write(&path, "# team\nanna:0123456789abcdef\n\nben: fedcba9876543210:x \n").unwrap();
-        let tokens = Tokens::open(&path).unwrap();
+        let tokens = TokenFile::open(&path).unwrap();
         assert_eq!(tokens.owner("0123456789abcdef").as_deref(), Some("anna"));
         assert_eq!(tokens.owner("fedcba9876543210:x").as_deref(), Some("ben"));
         assert_eq!(tokens.owner("0123456789abcdeF"), None);
@@ -142,7 +142,7 @@ mod tests {
             [("x", Some(1)), ("a:short", Some(1)), ("\na b:0123456789abcdef", Some(2)), ("", None)]
         {
             std::fs::write(&path, text).unwrap();
-            let error = Tokens::open(&path).err().unwrap();
+            let error = TokenFile::open(&path).err().unwrap();
             assert_eq!(error.place().unwrap().line, line, "{text:?}");
             assert!(!error.full().contains("short:"), "tokens are not shown");
         }

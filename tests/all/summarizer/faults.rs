@@ -7,7 +7,7 @@ use epitome::compaction::summary::dialogue::{Dialogue, GaveUp};
 use epitome::compaction::summary::failure::Failure;
 use epitome::compaction::summary::model::{Api, Ask, Endpoint, Reply};
 use epitome::llm::http::{Http, Limits};
-use epitome::llm::run::{self, Clock, Line, Local, Progress, Watch};
+use epitome::llm::run::{self, Clock, Transport, Local, Progress, Watch};
 
 use super::Case;
 use super::server::{self, APIS, Does, KEY, events, http, refusal, serve, stream};
@@ -33,7 +33,7 @@ impl Wire {
     }
 }
 
-impl Line for Wire {
+impl Transport for Wire {
     fn send<'a>(&'a self, ask: &'a Ask, seen: &'a dyn Fn(usize)) -> Local<'a, Result<Reply, Failure>> {
         Box::pin(async move {
             let began = Instant::now();

@@ -16,7 +16,7 @@ const SMALLEST: u64 = 2_000;
 const LEAST: u64 = 500;
 
 /// What a summary replaces and what stays.
-pub(super) struct Kept {
+pub(super) struct KeptRegion {
     /// User messages that stay apart from the end.
     pub(super) user: Vec<Item>,
     /// The same as one text, where the profile joins them.
@@ -59,7 +59,7 @@ pub(super) fn snip(draft: &mut Draft<'_>, step: &Snip) -> Result<(), Reason> {
 }
 
 /// What stays beside a step's summary. `head`: the items of context before the first prompt.
-pub(super) fn kept(draft: &mut Draft<'_>, step: &Summarize, head: usize) -> Result<Kept, Reason> {
+pub(super) fn kept(draft: &mut Draft<'_>, step: &Summarize, head: usize) -> Result<KeptRegion, Reason> {
     match &step.keep {
         Keep::Nothing => Ok(whole(draft, step, Vec::new(), String::new())),
         Keep::UserMessages(rule) => {
@@ -70,7 +70,7 @@ pub(super) fn kept(draft: &mut Draft<'_>, step: &Summarize, head: usize) -> Resu
         Keep::Messages(count) => {
             let tail = boundary_to(draft, draft.items.len().saturating_sub(*count));
             let why = format!("the last {count} messages stay, calls with their outputs");
-            Ok(Kept { tail, ..plain(step, why) })
+            Ok(KeptRegion { tail, ..plain(step, why) })
         }
         Keep::Turns(rule) => Ok(turns(draft, step, rule)),
         Keep::Budget(budget) => within(draft, step, *budget, head),
@@ -84,8 +84,8 @@ pub(super) fn role(role: SummaryRole) -> Role {
     }
 }
 
-fn plain(step: &Summarize, why: String) -> Kept {
-    Kept {
+fn plain(step: &Summarize, why: String) -> KeptRegion {
+    KeptRegion {
         user: Vec::new(),
         joined: String::new(),
         tail: 0,
@@ -194,7 +194,7 @@ pub fn made_with(summary: &Message, behind: &[Message]) -> Option<usize> {
 }
 
 /// Everything becomes the summary, but for some user messages.
-fn whole(draft: &Draft<'_>, step: &Summarize, user: Vec<Item>, joined: String) -> Kept {
+fn whole(draft: &Draft<'_>, step: &Summarize, user: Vec<Item>, joined: String) -> KeptRegion {
     let why = match (user.len(), joined.is_empty()) {
         (0, true) => "the whole history becomes the summary".to_owned(),
         (0, false) => {
@@ -202,7 +202,7 @@ fn whole(draft: &Draft<'_>, step: &Summarize, user: Vec<Item>, joined: String) -
         }
         (count, _) => format!("the whole history becomes the summary; {count} user messages stay"),
     };
-    Kept { user, joined, tail: draft.items.len(), ..plain(step, why) }
+    KeptRegion { user, joined, tail: draft.items.len(), ..plain(step, why) }
 }
 
 /// What the user wrote, newest first, within a budget; the message that crosses is cut in the middle. Or all of it as
@@ -302,7 +302,7 @@ fn apart(draft: &Draft<'_>, item: &Item) -> Item {
 }
 
 /// The end from the first prompt behind a share of the history's JSON characters.
-fn share_behind(draft: &Draft<'_>, step: &Summarize, share: f64) -> Result<Kept, Reason> {
+fn share_behind(draft: &Draft<'_>, step: &Summarize, share: f64) -> Result<KeptRegion, Reason> {
     let messages: Vec<&Message> = draft.items.iter().filter_map(|it| draft.message(it)).collect();
     let sizes: Vec<u64> = draft.items.iter().map(|it| draft.json_len(it)).collect();
     let tail = share_split(&messages, &sizes, share);
@@ -313,7 +313,7 @@ fn share_behind(draft: &Draft<'_>, step: &Summarize, share: f64) -> Result<Kept,
     // The walk looks at user messages only: one may stand between a call and its output.
     let tail = boundary_to(draft, tail);
     let why = format!("the first user message behind {:.0} % of the characters", share * 100.0);
-    Ok(Kept { tail, ..plain(step, why) })
+    Ok(KeptRegion { tail, ..plain(step, why) })
 }
 
 /// Gemini CLI's `findCompressSplitPoint`: the first user message without function responses before which at least
@@ -344,7 +344,7 @@ fn share_split(messages: &[&Message], sizes: &[u64], share: f64) -> usize {
 
 /// The newest turns that fit into a budget, and of the next one as much of its end as still fits. Sizes are those of
 /// the messages' JSON, four characters a token, rounded half up (OpenCode 1.18).
-fn turns(draft: &Draft<'_>, step: &Summarize, rule: &Turns) -> Kept {
+fn turns(draft: &Draft<'_>, step: &Summarize, rule: &Turns) -> KeptRegion {
     let usable = super::trigger::size(draft.request.profile, &draft.request.limits);
     let share = usable.map_or(rule.maximum, |it| (it as f64 * rule.share).floor() as u64);
     let budget = rule.tokens.unwrap_or(share.clamp(rule.minimum, rule.maximum));
@@ -383,7 +383,7 @@ fn turns(draft: &Draft<'_>, step: &Summarize, rule: &Turns) -> Kept {
     } else {
         format!("the newest turns within {budget} tokens stay")
     };
-    Kept { tail, ..plain(step, why) }
+    KeptRegion { tail, ..plain(step, why) }
 }
 
 /// Whether a turn begins: somebody, or the client in the user's place, says something that is no compaction mark.
@@ -392,7 +392,7 @@ fn begins_turn(message: &Message) -> bool {
 }
 
 /// As much of the end as a budget leaves beside the summary.
-fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) -> Result<Kept, Reason> {
+fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) -> Result<KeptRegion, Reason> {
     let total = draft.tokens();
     let refuse = |code, text| Err(Reason { code, text });
     // Who names a budget wants it; whether it gains something shows when it is done.
@@ -441,7 +441,7 @@ fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) 
     let (tail, left) = fitting(draft, head, room);
     let Some(prompt) = prompt.filter(|it| *it < tail) else {
         let why = format!("the newest whole units within {room} tokens stay");
-        return Ok(Kept { tail, context, max_tokens: budget(left), ..plain(step, why) });
+        return Ok(KeptRegion { tail, context, max_tokens: budget(left), ..plain(step, why) });
     };
     // The last turn does not fit: its prompt stays, word for word if it can, then the newest units that still fit.
     let asked = draft.size(&draft.items[prompt]);
@@ -472,7 +472,7 @@ fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) 
     let why = format!(
         "the last turn exceeds the budget: its prompt and its newest units within {room} tokens stay"
     );
-    Ok(Kept { user: vec![words], tail, context, max_tokens: budget(left), ..plain(step, why) })
+    Ok(KeptRegion { user: vec![words], tail, context, max_tokens: budget(left), ..plain(step, why) })
 }
 
 /// Whether a message of the end holds a call that nobody answered.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::draft::{Draft, Item, is_head};
-use super::keep::{self, Kept, number};
+use super::keep::{self, KeptRegion, number};
 use super::{Cause, Need, Op, Reason, counts, is_work, restore};
 use crate::profile::{Keep, Slot, Summarize, TooLong};
 use history::{Kind, Media, MediaKind, Message, Part, Role, Text};
@@ -150,7 +150,7 @@ fn made(role: Role, kind: Kind, text: &str) -> Item {
 }
 
 /// The stored summary that can take the place of a new one: it covers all that goes, and fits.
-fn snapshot(draft: &Draft<'_>, step: &Summarize, kept: &Kept, to: usize) -> Option<String> {
+fn snapshot(draft: &Draft<'_>, step: &Summarize, kept: &KeptRegion, to: usize) -> Option<String> {
     let (most, stored) = (step.snapshot?, draft.request.snapshot?);
     let text =
         format!("{}{}{}", step.before.replace("{user-messages}", &kept.joined), stored.text, step.after);

@@ -13,14 +13,14 @@ use history::{Call, Kind, Message, Role, Text};
 use tokens::middle;
 
 /// A text that could be put back, and what it is called.
-struct Found<'a> {
+struct Restorable<'a> {
     /// Number of the message that holds it.
     at: usize,
     name: String,
-    body: Body<'a>,
+    body: RestoredText<'a>,
 }
 
-enum Body<'a> {
+enum RestoredText<'a> {
     Whole(Cow<'a, str>),
     /// Only the name is said, and why: what the history holds is not what the file holds.
     Stale(&'static str),
@@ -47,8 +47,8 @@ pub(super) fn message(
     found.truncate(step.count);
     if let (Restored::Files, Some(on_disk)) = (&step.what, draft.request.on_disk) {
         for it in &mut found {
-            if let (Body::Stale(_) | Body::Whole(_), Some(text)) = (&it.body, on_disk(&it.name)) {
-                it.body = Body::Whole(text.into());
+            if let (RestoredText::Stale(_) | RestoredText::Whole(_), Some(text)) = (&it.body, on_disk(&it.name)) {
+                it.body = RestoredText::Whole(text.into());
             }
         }
     }
@@ -59,12 +59,12 @@ pub(super) fn message(
         let title = step.title.replace("{name}", &it.name);
         let said = |why: &str| format!("{title} ({why})");
         let piece = match it.body {
-            Body::Stale(why) | Body::Kept(why) => said(why),
-            Body::Whole(text) if measure(&text) <= step.each.min(left) => format!("{title}\n{text}"),
-            Body::Whole(text) if step.cut && left > 0 => {
+            RestoredText::Stale(why) | RestoredText::Kept(why) => said(why),
+            RestoredText::Whole(text) if measure(&text) <= step.each.min(left) => format!("{title}\n{text}"),
+            RestoredText::Whole(text) if step.cut && left > 0 => {
                 format!("{title}\n{}", beginning(&text, step.each.min(left), &measure))
             }
-            Body::Whole(text) => said(&format!("{} tokens; read it again if you need it", measure(&text))),
+            RestoredText::Whole(text) => said(&format!("{} tokens; read it again if you need it", measure(&text))),
         };
         let cost = measure(&piece);
         if cost > left {
@@ -104,7 +104,7 @@ fn files<'a>(
     messages: &'a [Message],
     to: usize,
     kept: &dyn Fn(usize) -> bool,
-) -> Vec<Found<'a>> {
+) -> Vec<Restorable<'a>> {
     /// The last reading of a path, and the last change.
     #[derive(Default)]
     struct Path<'a> {
@@ -152,14 +152,14 @@ fn files<'a>(
     }
     let found = paths.into_iter().filter_map(|(name, it)| {
         let (at, body) = match (it.read, it.changed) {
-            (None, changed) => (changed?, Body::Stale("changed in this session; read it before editing")),
+            (None, changed) => (changed?, RestoredText::Stale("changed in this session; read it before editing")),
             (Some((read, _)), Some(changed)) if changed > read => {
-                (changed, Body::Stale("changed since it was read; read it again before editing"))
+                (changed, RestoredText::Stale("changed since it was read; read it again before editing"))
             }
-            (Some((read, _)), _) if kept(read) => (read, Body::Kept("unchanged since it was read below")),
-            (Some((read, text)), _) => (read, Body::Whole(text.into())),
+            (Some((read, _)), _) if kept(read) => (read, RestoredText::Kept("unchanged since it was read below")),
+            (Some((read, text)), _) => (read, RestoredText::Whole(text.into())),
         };
-        (at < to || kept(at)).then_some(Found { at, name, body })
+        (at < to || kept(at)).then_some(Restorable { at, name, body })
     });
     found.collect()
 }
@@ -172,26 +172,26 @@ fn is_whole(call: &Call) -> bool {
 }
 
 /// The plan as it was last written.
-fn plan(messages: &[Message]) -> Vec<Found<'_>> {
+fn plan(messages: &[Message]) -> Vec<Restorable<'_>> {
     let last = messages.iter().enumerate().rev().find_map(|(at, message)| {
         let call = message
             .calls()
             .filter(|it| tools::actions(it).iter().any(|it| it.meaning == Meaning::Plan))
             .last()?;
-        Some(Found { at, name: call.name.to_string(), body: Body::Whole(call.input.as_str().into()) })
+        Some(Restorable { at, name: call.name.to_string(), body: RestoredText::Whole(call.input.as_str().into()) })
     });
     last.into_iter().collect()
 }
 
 /// Outputs of the named tools in the summarised part.
-fn outputs<'a>(draft: &Draft<'a>, names: &[String], to: usize) -> Vec<Found<'a>> {
+fn outputs<'a>(draft: &Draft<'a>, names: &[String], to: usize) -> Vec<Restorable<'a>> {
     let messages = &draft.history.messages()[..to];
     let mut out = Vec::new();
     for (at, message) in messages.iter().enumerate() {
         for output in message.outputs() {
             let tool = draft.tool(output);
             if names.iter().any(|it| it == tool) && !output.cleared && !output.failed {
-                out.push(Found { at, name: tool.to_owned(), body: Body::Whole(output.text.as_str().into()) });
+                out.push(Restorable { at, name: tool.to_owned(), body: RestoredText::Whole(output.text.as_str().into()) });
             }
         }
     }

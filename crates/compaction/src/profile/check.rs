@@ -3,18 +3,18 @@
 use super::settings::layouts;
 use super::{Budget, Keep, Pass, Profile, Replace, Select, Shape, Slot, Summarize, TooLong, Turns};
 
-pub(super) struct Problem {
+pub(super) struct ProfileProblem {
     /// Line in the text, where it is known.
     pub(super) line: Option<u64>,
     pub(super) what: String,
 }
 
 /// All contradictions of a profile, in the order of its text.
-pub(super) fn problems(profile: &Profile, text: &str) -> Vec<Problem> {
+pub(super) fn problems(profile: &Profile, text: &str) -> Vec<ProfileProblem> {
     let mut out = Vec::new();
-    trigger(profile, &mut |what| out.push(Problem { line: line_of(text, "[trigger]", 0), what }));
+    trigger(profile, &mut |what| out.push(ProfileProblem { line: line_of(text, "[trigger]", 0), what }));
     if profile.passes.is_empty() {
-        out.push(Problem { line: None, what: "pass: expected at least one, found none".to_owned() });
+        out.push(ProfileProblem { line: None, what: "pass: expected at least one, found none".to_owned() });
     }
     for (number, pass) in profile.passes.iter().enumerate() {
         let line = line_of(text, "[[pass]]", number);
@@ -22,7 +22,7 @@ pub(super) fn problems(profile: &Profile, text: &str) -> Vec<Problem> {
             Some(line) => format!("pass {} (line {line})", number + 1),
             None => format!("pass {}", number + 1),
         };
-        let mut say = |what: String| out.push(Problem { line, what: format!("{place}: {what}") });
+        let mut say = |what: String| out.push(ProfileProblem { line, what: format!("{place}: {what}") });
         match pass {
             Pass::Outputs(step) => {
                 if let Replace::Ends(ends) = &step.replace {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::model::{Ask, Draft, Speaker, Stop, number, text};
+use super::model::{ModelRequest, PartialReply, Speaker, Stop, number, text};
 use history::json::set;
 
 /// The API version that is sent with every request.
@@ -10,7 +10,7 @@ pub const VERSION: &str = "2023-06-01";
 
 /// The request body. With a prefix, the session's own system, tools and messages stand in front, byte for byte, and the
 /// end of them is marked so that it is read from the cache; `tool_choice` is left out because it would break it.
-pub fn body(model: &str, ask: &Ask) -> Value {
+pub fn body(model: &str, ask: &ModelRequest) -> Value {
     let turn = |speaker: Speaker, text: &str| {
         let role = match speaker {
             Speaker::Us => "user",
@@ -58,7 +58,7 @@ fn mark(messages: &mut [Value]) {
 }
 
 /// Takes an event in.
-pub fn event(draft: &mut Draft, event: &Value) {
+pub fn event(draft: &mut PartialReply, event: &Value) {
     let reply = &mut draft.reply;
     let usage = |path: &str, old: u64| number(event, path).max(old);
     match event["type"].as_str() {

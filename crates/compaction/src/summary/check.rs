@@ -181,7 +181,7 @@ pub fn parse(text: &str, spec: &SummarySpec) -> Parsed {
 }
 
 /// What an answer is held to.
-pub struct Form<'a> {
+pub struct AnswerForm<'a> {
     /// Its sections and shape.
     pub spec: &'a SummarySpec,
     /// The sections that cannot be empty: there are facts for them.
@@ -224,7 +224,7 @@ fn stopped(reply: &Reply) -> Vec<Fault> {
 ///
 /// # Errors
 /// Its faults, and what could be parsed all the same.
-pub fn form(reply: &Reply, form: &Form<'_>) -> Result<Parsed, (Vec<Fault>, Option<Parsed>)> {
+pub fn form(reply: &Reply, form: &AnswerForm<'_>) -> Result<Parsed, (Vec<Fault>, Option<Parsed>)> {
     let faults = stopped(reply);
     if !faults.is_empty() {
         return Err((faults, None));
@@ -356,7 +356,7 @@ mod tests {
     fn faults(text: &str, stop: Stop) -> Vec<&'static str> {
         let spec = spec(Shape::Markdown);
         let reply = Reply { text: text.into(), stop, ..Reply::default() };
-        let it = Form {
+        let it = AnswerForm {
             spec: &spec,
             needed: &[0, 1, 2],
             most: 60,

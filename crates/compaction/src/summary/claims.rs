@@ -12,13 +12,13 @@ use crate::facts::{Detail, Ledger, Topic};
 use history::{History, Kind, Message, Part, Role};
 
 /// A passage somebody said.
-struct Said {
+struct Passage {
     keys: BTreeSet<String>,
     /// Each clause: what it is about, whether it says no, its deeds.
     clauses: Vec<(BTreeSet<String>, usize, BTreeSet<&'static str>)>,
 }
 
-impl Said {
+impl Passage {
     fn of(text: &str) -> Self {
         let clause = |it: &str| (keys(it), noes(it), loose_deeds(it));
         Self {
@@ -87,11 +87,11 @@ pub struct Sources<'a> {
     history: &'a History,
     ledger: &'a Ledger,
     /// What the user wrote or answered, and what an earlier record says of it.
-    user: Vec<Said>,
+    user: Vec<Passage>,
     /// What the client set down as instructions.
-    context: Vec<Said>,
+    context: Vec<Passage>,
     /// What the model said, and its plan.
-    model: Vec<Said>,
+    model: Vec<Passage>,
     /// What an earlier record and the user say, as text.
     told: String,
 }
@@ -123,7 +123,7 @@ impl Unfounded {
 
 /// Where a sentence stands, as far as it says who must have said it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum ClaimPlace {
     /// Among the user's rules.
     Rules,
     /// Among what is to be done or was decided.
@@ -131,7 +131,7 @@ pub enum Place {
     Report,
 }
 
-impl Place {
+impl ClaimPlace {
     /// By what a section holds.
     pub fn of(holds: &[Topic]) -> Self {
         let any = |topics: &[Topic]| holds.iter().any(|it| topics.contains(it));
@@ -172,12 +172,12 @@ impl<'a> Sources<'a> {
             match (message.role, message.kind) {
                 (Role::User, Kind::Said) | (_, Kind::Summary) => {
                     // An earlier record has many lines that stand for themselves.
-                    out.user.extend(paragraphs(&text).map(Said::of));
+                    out.user.extend(paragraphs(&text).map(Passage::of));
                     out.told.push_str(&flat(&text));
                     out.told.push('\n');
                 }
-                (Role::System, _) | (_, Kind::Context) => out.context.extend(paragraphs(&text).map(Said::of)),
-                (Role::Assistant, _) => out.model.extend(paragraphs(&text).map(Said::of)),
+                (Role::System, _) | (_, Kind::Context) => out.context.extend(paragraphs(&text).map(Passage::of)),
+                (Role::Assistant, _) => out.model.extend(paragraphs(&text).map(Passage::of)),
                 (Role::User | Role::Tool, _) => {}
             }
         }
@@ -185,10 +185,10 @@ impl<'a> Sources<'a> {
             match (&fact.detail, fact.topic) {
                 (Detail::Choice { asked, means, .. }, _) => {
                     let parts = [asked.as_deref(), Some(fact.text.as_str()), means.as_deref()];
-                    out.user.push(Said::of(&parts.into_iter().flatten().collect::<Vec<_>>().join("\n")));
+                    out.user.push(Passage::of(&parts.into_iter().flatten().collect::<Vec<_>>().join("\n")));
                 }
                 (_, Topic::Active | Topic::Open | Topic::Done | Topic::Decisions | Topic::Commands) => {
-                    out.model.push(Said::of(&fact.text))
+                    out.model.push(Passage::of(&fact.text))
                 }
                 (_, _) => {}
             }
@@ -197,7 +197,7 @@ impl<'a> Sources<'a> {
     }
 
     /// Why a sentence has no source, if it has none.
-    pub fn unfounded(&self, sentence: &str, place: Place) -> Option<Unfounded> {
+    pub fn unfounded(&self, sentence: &str, place: ClaimPlace) -> Option<Unfounded> {
         // The user's own words need no other source.
         let mut rest = sentence.to_owned();
         for quote in quotes(sentence) {
@@ -209,7 +209,7 @@ impl<'a> Sources<'a> {
             return None;
         }
         let sentence = rest.as_str();
-        let all = |pools: &[&'_ [Said]], sentence: &str| supported(sentence, pools);
+        let all = |pools: &[&'_ [Passage]], sentence: &str| supported(sentence, pools);
         if lexicon::any(|it| &it.order, sentence) && !all(&[&self.user, &self.context], sentence) {
             return Some(Unfounded::Order);
         }
@@ -225,26 +225,26 @@ impl<'a> Sources<'a> {
             return Some(Unfounded::InventedUserStatement);
         }
         let given = match place {
-            Place::Rules => {
+            ClaimPlace::Rules => {
                 (all(&[&self.user, &self.context], sentence) && self.tells(sentence))
                     || (self.is_decided(sentence) && !self.contradicts(sentence))
             }
-            Place::Tasks => all(&[&self.user, &self.context, &self.model], sentence),
-            Place::Report => true,
+            ClaimPlace::Tasks => all(&[&self.user, &self.context, &self.model], sentence),
+            ClaimPlace::Report => true,
         };
         let opposed = match place {
-            Place::Rules => self.contradicts(sentence) || self.opposes(sentence),
+            ClaimPlace::Rules => self.contradicts(sentence) || self.opposes(sentence),
             // A goal says no to what the user says is the case: "it crashes", "it is not to crash".
-            Place::Tasks => noes(sentence) == 0 && self.contradicts(sentence),
-            Place::Report => false,
+            ClaimPlace::Tasks => noes(sentence) == 0 && self.contradicts(sentence),
+            ClaimPlace::Report => false,
         };
         if !given || opposed {
             return Some(Unfounded::InventedUserStatement);
         }
-        if place == Place::Report && self.binds(sentence) {
+        if place == ClaimPlace::Report && self.binds(sentence) {
             return Some(Unfounded::Order);
         }
-        if place != Place::Rules && self.claims_too_much(sentence) {
+        if place != ClaimPlace::Rules && self.claims_too_much(sentence) {
             return Some(Unfounded::Success);
         }
         None
@@ -254,7 +254,7 @@ impl<'a> Sources<'a> {
     fn tells(&self, sentence: &str) -> bool {
         let mine = keys(sentence);
         let least = if mine.len() > 1 { 2 } else { 1 };
-        let near = |it: &Said| mine.intersection(&it.keys).count() >= least && share(&mine, &it.keys) >= 0.3;
+        let near = |it: &Passage| mine.intersection(&it.keys).count() >= least && share(&mine, &it.keys) >= 0.3;
         self.user.iter().chain(&self.context).any(near)
             || close(sentence, &[&self.user, &self.context], 1.1, 0.5)
     }
@@ -289,7 +289,7 @@ impl<'a> Sources<'a> {
         {
             return false;
         }
-        let pools: [&[Said]; 3] = [&self.user, &self.context, &self.model];
+        let pools: [&[Passage]; 3] = [&self.user, &self.context, &self.model];
         !supported(sentence, &pools) || !close(sentence, &pools, 0.5, 0.6)
     }
 
@@ -430,7 +430,7 @@ fn paragraphs(text: &str) -> impl Iterator<Item = &str> {
 
 /// Whether pools have said what a sentence says: enough of what it is about, and every deed with consequences in the
 /// same direction.
-fn supported(sentence: &str, pools: &[&[Said]]) -> bool {
+fn supported(sentence: &str, pools: &[&[Passage]]) -> bool {
     let bare = WORDS.as_ref().map_or_else(|| sentence.into(), |it| it.attributed.replace_all(sentence, " "));
     let mine = keys(&bare);
     let all = || pools.iter().flat_map(|it| it.iter());
@@ -463,7 +463,7 @@ fn supported(sentence: &str, pools: &[&[Said]]) -> bool {
 }
 
 /// Whether pools speak of what a sentence speaks of: so much of it in one passage, or so much of it anywhere.
-fn close(sentence: &str, pools: &[&[Said]], one: f64, any: f64) -> bool {
+fn close(sentence: &str, pools: &[&[Passage]], one: f64, any: f64) -> bool {
     let mine = keys(sentence);
     let all = || pools.iter().flat_map(|it| it.iter());
     let best = all().map(|it| share(&mine, &it.keys)).fold(0.0, f64::max);

@@ -3,7 +3,7 @@
 //! ```text
 //!            ┌──────────────── smaller input ◀── too long ──┐
 //!            ▼                                              │
-//! start ─▶ whole ─┬─▶ Ask ─▶ heard ─┬─▶ failure ─▶ Wait, or give up
+//! start ─▶ whole ─┬─▶ ModelRequest ─▶ heard ─┬─▶ failure ─▶ Wait, or give up
 //!          chunk ─┤                 ├─▶ faults  ─▶ one repair ─▶ cut by rank, or give up
 //!          fold  ─┤                 └─▶ a summary ─▶ [second draft] ─▶ mended ─▶ Done
 //!          repair ┘
@@ -19,15 +19,15 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use ask::Next;
+use ask::AfterAnswer;
 
-use super::check::{self, Fault, Form};
-use super::failure::{Cause, Failure};
+use super::check::{self, Fault, AnswerForm};
+use super::failure::{FailureCause, Failure};
 use super::grounding::{self, Ground, Mended};
 use super::language;
-use super::model::{Ask, Endpoint, Prefix, Reply, Tokens};
+use super::model::{ModelRequest, Endpoint, Prefix, Reply, TokenUsage};
 use super::prompt::{PromptOverrides, Texts};
-use super::render::{self, At, Passage};
+use super::render::{self, Position, Passage};
 use crate::facts::Ledger;
 use crate::profile::{Style, SummarySpec};
 use history::History;
@@ -64,7 +64,7 @@ pub struct Bounds {
     pub requests: u32,
     /// Milliseconds altogether, waits included.
     pub total_ms: u64,
-    /// Tokens that may be sent altogether.
+    /// TokenUsage that may be sent altogether.
     pub tokens: u64,
 }
 
@@ -82,7 +82,7 @@ pub struct SummaryRequest<'a> {
     pub region: Range<usize>,
     /// The summary's sections and shape.
     pub spec: &'a SummarySpec,
-    /// Tokens that it may have.
+    /// TokenUsage that it may have.
     pub max_tokens: u64,
     pub style: Style,
     /// What the user said to look at.
@@ -134,7 +134,7 @@ enum Stage {
     Whole,
     /// A part, from a place on; the notes on those before.
     Chunk {
-        at: At,
+        at: Position,
         notes: Vec<String>,
         number: usize,
     },
@@ -192,7 +192,7 @@ impl GaveUp {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    Ask(Box<Ask>),
+    Ask(Box<ModelRequest>),
     /// Wait so many milliseconds, then call [`Dialogue::waited`]. The text is for whoever watches.
     Wait(u64, String),
     Done(String, Vec<String>),
@@ -205,7 +205,7 @@ pub struct Dialogue {
     stage: Stage,
     /// InputReduction of the ladder that is tried.
     reduction: usize,
-    /// Tokens of input that the model takes, as far as is known.
+    /// TokenUsage of input that the model takes, as far as is known.
     limit: Option<u64>,
     /// Chance, as an input.
     seed: u64,
@@ -214,10 +214,10 @@ pub struct Dialogue {
     /// How long to wait before the next, and why.
     wait: Option<(u64, String)>,
     /// What all requests took, as reported.
-    pub tokens: Tokens,
+    pub tokens: TokenUsage,
     /// Requests that were sent.
     pub requests: u32,
-    /// Tokens that were sent, by our own count.
+    /// TokenUsage that were sent, by our own count.
     pub sent: u64,
     /// An answer was empty before; some servers mean by it that the input is too long.
     was_empty: bool,
@@ -244,7 +244,7 @@ impl Dialogue {
             seed,
             failed: 0,
             wait: None,
-            tokens: Tokens::default(),
+            tokens: TokenUsage::default(),
             requests: 0,
             sent: 0,
             was_empty: false,
@@ -311,7 +311,7 @@ impl Dialogue {
         let size = (material.count)(&asked.text());
         self.requests += 1;
         // Where nobody answered the call, nothing went out.
-        if !matches!(&heard, Err(it) if it.status.is_none() && matches!(it.cause, Cause::Network | Cause::Tls))
+        if !matches!(&heard, Err(it) if it.status.is_none() && matches!(it.cause, FailureCause::Network | FailureCause::Tls))
         {
             self.sent += size;
         }
@@ -348,7 +348,7 @@ impl Dialogue {
     }
 
     fn failure(&mut self, material: &SummaryRequest<'_>, failure: Failure, size: u64, elapsed: u64) {
-        if let Cause::Overflow { sent, limit } = failure.cause {
+        if let FailureCause::Overflow { sent, limit } = failure.cause {
             let known = match (sent, limit) {
                 // The provider's tokens are not ours: the share is what counts.
                 (Some(sent), Some(limit)) if sent > limit => size.saturating_mul(limit) / sent * 9 / 10,
@@ -360,7 +360,7 @@ impl Dialogue {
         self.failed += 1;
         let bounds = &material.bounds;
         // What is slow once is slow twice; a third time costs minutes.
-        let tries = if failure.cause == Cause::Slow { bounds.tries.min(2) } else { bounds.tries };
+        let tries = if failure.cause == FailureCause::Slow { bounds.tries.min(2) } else { bounds.tries };
         if !failure.passes() || self.failed >= tries {
             self.stage = Stage::Over { why: GaveUp::Failed(failure) };
             return;
@@ -416,19 +416,19 @@ impl Dialogue {
         self.stage = Stage::Chunk { at: (0, 0), notes: Vec::new(), number: 1 };
     }
 
-    fn replied(&mut self, material: &SummaryRequest<'_>, reply: &Reply, next: Next, size: u64) {
+    fn replied(&mut self, material: &SummaryRequest<'_>, reply: &Reply, next: AfterAnswer, size: u64) {
         if reply.text.trim().is_empty() && !self.was_empty && !material.host {
             // LM Studio answers 200 and nothing to an input that is too long.
             self.was_empty = true;
-            let smaller = Failure::new(Cause::Overflow { sent: None, limit: None }, "an empty answer");
+            let smaller = Failure::new(FailureCause::Overflow { sent: None, limit: None }, "an empty answer");
             return self.shrink(material, size * 7 / 10, smaller);
         }
         match next {
-            Next::Final => {
+            AfterAnswer::Final => {
                 self.failed = 0;
                 self.finish(material, reply);
             }
-            Next::Chunk { .. } | Next::Folded(_) => match check::notes(reply, material.spec) {
+            AfterAnswer::Chunk { .. } | AfterAnswer::Folded(_) => match check::notes(reply, material.spec) {
                 Ok(text) => self.noted(material, text, next),
                 // Notes that were cut off are still notes; what is missing is in the ledger.
                 Err(faults) if faults == [Fault::CutOff] && !reply.text.trim().is_empty() => {
@@ -445,21 +445,21 @@ impl Dialogue {
         }
     }
 
-    fn noted(&mut self, material: &SummaryRequest<'_>, text: String, next: Next) {
+    fn noted(&mut self, material: &SummaryRequest<'_>, text: String, next: AfterAnswer) {
         self.failed = 0;
         // Notes that are far too long would never be folded.
         let text = render::beginning(&text, self.note_size(material) * 2, material.count).to_owned();
         self.stage = match (std::mem::replace(&mut self.stage, Stage::Whole), next) {
-            (Stage::Chunk { mut notes, number, .. }, Next::Chunk { at, end }) => {
+            (Stage::Chunk { mut notes, number, .. }, AfterAnswer::Chunk { at, end }) => {
                 notes.push(text);
                 if end { Stage::Fold { notes } } else { Stage::Chunk { at, notes, number: number + 1 } }
             }
             // `next` climbed on the way.
-            (Stage::Whole, Next::Chunk { at, end }) => {
+            (Stage::Whole, AfterAnswer::Chunk { at, end }) => {
                 let notes = vec![text];
                 if end { Stage::Fold { notes } } else { Stage::Chunk { at, notes, number: 2 } }
             }
-            (Stage::Fold { notes }, Next::Folded(front)) => {
+            (Stage::Fold { notes }, AfterAnswer::Folded(front)) => {
                 let mut rest = vec![text];
                 rest.extend(notes.into_iter().skip(front));
                 Stage::Fold { notes: rest }
@@ -479,7 +479,7 @@ impl Dialogue {
     fn finish(&mut self, material: &SummaryRequest<'_>, reply: &Reply) {
         let needed = needed(material);
         let of: u64 = material.passages.iter().map(|it| (material.count)(&it.text)).sum();
-        let form = Form {
+        let form = AnswerForm {
             spec: material.spec,
             needed: &needed,
             most: material.max_tokens,
@@ -524,7 +524,7 @@ impl Dialogue {
 
     fn accept(&mut self, material: &SummaryRequest<'_>, text: &str) {
         let reply = Reply { text: text.to_owned(), ..Reply::default() };
-        let form = Form {
+        let form = AnswerForm {
             spec: material.spec,
             needed: &[],
             most: u64::MAX,

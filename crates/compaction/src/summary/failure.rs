@@ -11,7 +11,7 @@ use history::secrets;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Cause {
+pub enum FailureCause {
     /// The input is too long; a smaller one may pass.
     Overflow {
         /// Tokens that were sent, where the provider says so.
@@ -47,7 +47,7 @@ pub enum Cause {
 /// A request that did not come to an answer. Its sentence never holds a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    pub cause: Cause,
+    pub cause: FailureCause,
     /// The HTTP status, if it came to one.
     pub status: Option<u16>,
     /// What was found, in a few words.
@@ -61,7 +61,7 @@ const SHOWN: usize = 300;
 
 impl Failure {
     /// One that came without an HTTP status.
-    pub fn new(cause: Cause, found: impl Into<String>) -> Self {
+    pub fn new(cause: FailureCause, found: impl Into<String>) -> Self {
         Self { cause, status: None, found: found.into(), wait_ms: None }
     }
 
@@ -108,15 +108,15 @@ impl Failure {
     /// Whether the same request may succeed later.
     pub fn passes(&self) -> bool {
         match self.cause {
-            Cause::Busy | Cause::Server | Cause::Network | Cause::Garbled | Cause::Slow => true,
-            Cause::Overflow { .. }
-            | Cause::Key
-            | Cause::Forbidden
-            | Cause::NotFound
-            | Cause::Request
-            | Cause::Tls
-            | Cause::Redirect
-            | Cause::TooMuch => false,
+            FailureCause::Busy | FailureCause::Server | FailureCause::Network | FailureCause::Garbled | FailureCause::Slow => true,
+            FailureCause::Overflow { .. }
+            | FailureCause::Key
+            | FailureCause::Forbidden
+            | FailureCause::NotFound
+            | FailureCause::Request
+            | FailureCause::Tls
+            | FailureCause::Redirect
+            | FailureCause::TooMuch => false,
         }
     }
 
@@ -124,27 +124,27 @@ impl Failure {
     pub fn sentence(&self, endpoint: &Endpoint) -> String {
         let host = endpoint.host();
         let todo = match self.cause {
-            Cause::Overflow { .. } => {
+            FailureCause::Overflow { .. } => {
                 "the model's window is too small even for one piece; name a model with a larger one"
                     .to_owned()
             }
-            Cause::Key if endpoint.key.is_none() => format!("set {}", endpoint.key_variable),
-            Cause::Key => format!("check the key in {}", endpoint.key_variable),
-            Cause::Forbidden => {
+            FailureCause::Key if endpoint.key.is_none() => format!("set {}", endpoint.key_variable),
+            FailureCause::Key => format!("check the key in {}", endpoint.key_variable),
+            FailureCause::Forbidden => {
                 format!("check what the key in {} may do, and the account's credit", endpoint.key_variable)
             }
-            Cause::NotFound => format!("check that the model {:?} and the address exist", endpoint.model),
-            Cause::Request => "check the model's name and settings".to_owned(),
-            Cause::Busy => "try again later, or name another provider".to_owned(),
-            Cause::Server => "try again later".to_owned(),
-            Cause::Network => "check the network and the base URL".to_owned(),
-            Cause::Tls => "check the certificate and the base URL".to_owned(),
-            Cause::Redirect => "set the base URL to the final address".to_owned(),
-            Cause::Garbled => {
+            FailureCause::NotFound => format!("check that the model {:?} and the address exist", endpoint.model),
+            FailureCause::Request => "check the model's name and settings".to_owned(),
+            FailureCause::Busy => "try again later, or name another provider".to_owned(),
+            FailureCause::Server => "try again later".to_owned(),
+            FailureCause::Network => "check the network and the base URL".to_owned(),
+            FailureCause::Tls => "check the certificate and the base URL".to_owned(),
+            FailureCause::Redirect => "set the base URL to the final address".to_owned(),
+            FailureCause::Garbled => {
                 "check that the base URL is an API of that kind and not a page or a proxy".to_owned()
             }
-            Cause::TooMuch => "name another model".to_owned(),
-            Cause::Slow => {
+            FailureCause::TooMuch => "name another model".to_owned(),
+            FailureCause::Slow => {
                 "raise summarizer.idle-seconds or total-seconds, or name a faster model".to_owned()
             }
         };
@@ -210,25 +210,25 @@ fn is(pattern: &Option<Regex>, text: &str) -> bool {
     pattern.as_ref().is_some_and(|it| it.is_match(text))
 }
 
-fn cause(status: u16, kind: &str, said: &str) -> Cause {
+fn cause(status: u16, kind: &str, said: &str) -> FailureCause {
     let all = format!("{kind} {said}");
     let large = is(&OVERFLOW, &all) && !is(&BUSY, &all);
     // A bare 413, and a bare 400, mean it too (OpenCode 1.18).
     if (large && matches!(status, 200 | 400 | 413 | 422 | 500)) || status == 413 {
         let (sent, limit) = sizes(said);
-        return Cause::Overflow { sent, limit };
+        return FailureCause::Overflow { sent, limit };
     }
     match status {
-        _ if is(&KEY, &all) && matches!(status, 400..=403) => Cause::Key,
-        _ if is(&CREDIT, &all) => Cause::Forbidden,
-        401 => Cause::Key,
-        402 | 403 => Cause::Forbidden,
-        404 | 410 => Cause::NotFound,
-        400 if all.contains("model_not_found") || all.contains("does not exist") => Cause::NotFound,
-        300..400 => Cause::Redirect,
-        408 | 409 | 425 | 429 | 503 | 529 => Cause::Busy,
-        400..500 => Cause::Request,
-        _ => Cause::Server,
+        _ if is(&KEY, &all) && matches!(status, 400..=403) => FailureCause::Key,
+        _ if is(&CREDIT, &all) => FailureCause::Forbidden,
+        401 => FailureCause::Key,
+        402 | 403 => FailureCause::Forbidden,
+        404 | 410 => FailureCause::NotFound,
+        400 if all.contains("model_not_found") || all.contains("does not exist") => FailureCause::NotFound,
+        300..400 => FailureCause::Redirect,
+        408 | 409 | 425 | 429 | 503 | 529 => FailureCause::Busy,
+        400..500 => FailureCause::Request,
+        _ => FailureCause::Server,
     }
 }
 
@@ -368,25 +368,25 @@ mod tests {
             ),
         ];
         for (status, body, sent, limit) in cases {
-            assert_eq!(of(status, body).cause, Cause::Overflow { sent, limit }, "{body}");
+            assert_eq!(of(status, body).cause, FailureCause::Overflow { sent, limit }, "{body}");
         }
     }
 
     #[test]
     fn what_only_sounds_like_it_is_not() {
         let limited = r#"{"error":{"message":"Rate limit reached for gpt-x on tokens per min (TPM): Limit 30000, too many tokens. Please try again in 6ms.","type":"tokens","code":"rate_limit_exceeded"}}"#;
-        assert_eq!(of(429, limited).cause, Cause::Busy);
-        assert_eq!(of(503, "Service Unavailable").cause, Cause::Busy);
+        assert_eq!(of(429, limited).cause, FailureCause::Busy);
+        assert_eq!(of(503, "Service Unavailable").cause, FailureCause::Busy);
         assert_eq!(
             of(529, r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#).cause,
-            Cause::Busy
+            FailureCause::Busy
         );
         assert_eq!(
             of(429, r#"{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}"#)
                 .cause,
-            Cause::Forbidden
+            FailureCause::Forbidden
         );
-        assert_eq!(of(400, r#"{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT"}}"#).cause, Cause::Key);
+        assert_eq!(of(400, r#"{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT"}}"#).cause, FailureCause::Key);
         assert_eq!(
             of(500, "<html><head><title>Bad gateway</title>").found,
             "HTTP 500: a page of HTML titled \"Bad gateway\""

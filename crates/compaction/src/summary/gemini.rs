@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::model::{Ask, Draft, Speaker, Stop, number, text};
+use super::model::{ModelRequest, PartialReply, Speaker, Stop, number, text};
 use history::json::set;
 
-pub fn body(ask: &Ask) -> Value {
+pub fn body(ask: &ModelRequest) -> Value {
     let turns = ask.turns.iter().map(|it| {
         let role = match it.speaker {
             Speaker::Us => "user",
@@ -38,7 +38,7 @@ pub fn body(ask: &Ask) -> Value {
 }
 
 /// Takes a chunk in.
-pub fn event(draft: &mut Draft, event: &Value) {
+pub fn event(draft: &mut PartialReply, event: &Value) {
     let reply = &mut draft.reply;
     if let Some(model) = text(event, "/modelVersion") {
         reply.model = Some(model.to_owned());

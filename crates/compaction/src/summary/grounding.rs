@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::check::Parsed;
-use super::claims::{NEAR, Place, Sources, Unfounded, agrees, noes, paths};
+use super::claims::{NEAR, ClaimPlace, Sources, Unfounded, agrees, noes, paths};
 use super::lexicon::{keys, overlap, sentences, share};
 use super::offline;
 use crate::facts::{Detail, Fact, FileOp, Ledger, Polarity, Topic};
@@ -80,7 +80,7 @@ pub fn mend(mut parsed: Parsed, ground: &Ground<'_>) -> Mended {
     let mut out = Mended::default();
     for (number, body) in &mut parsed.sections {
         let holds = ground.spec.sections.get(*number).map_or(&[][..], |it| &it.holds);
-        *body = founded(body, Place::of(holds), &sources, &mut out);
+        *body = founded(body, ClaimPlace::of(holds), &sources, &mut out);
     }
     parsed.sections.retain(|it| !it.1.trim().is_empty() || ground.spec.keep_empty);
     let missing = missing(&parsed, ground);
@@ -93,7 +93,7 @@ pub fn mend(mut parsed: Parsed, ground: &Ground<'_>) -> Mended {
 }
 
 /// A section's body without the sentences that have no source.
-fn founded(body: &str, place: Place, sources: &Sources<'_>, out: &mut Mended) -> String {
+fn founded(body: &str, place: ClaimPlace, sources: &Sources<'_>, out: &mut Mended) -> String {
     let mut lines = Vec::new();
     let mut code = false;
     for line in body.lines() {
@@ -101,7 +101,7 @@ fn founded(body: &str, place: Place, sources: &Sources<'_>, out: &mut Mended) ->
             code = !code;
         }
         // What stands in a block of code is quoted; orders hide there too, rules and claims do not.
-        let place = if code { Place::Report } else { place };
+        let place = if code { ClaimPlace::Report } else { place };
         let mut line = line.to_owned();
         let whole = line.clone();
         for path in paths(&whole).into_iter().chain(sources.bare_paths(&whole)) {
@@ -134,7 +134,7 @@ fn founded(body: &str, place: Place, sources: &Sources<'_>, out: &mut Mended) ->
 }
 
 /// A sentence of a summary.
-struct Line<'a> {
+struct Sentence<'a> {
     text: &'a str,
     keys: BTreeSet<String>,
 }
@@ -149,9 +149,9 @@ fn missing(parsed: &Parsed, ground: &Ground<'_>) -> Ledger {
         .collect::<Vec<_>>()
         .join("\n");
     let flat = flat(&whole);
-    let mut lines: Vec<Line<'_>> = Vec::new();
+    let mut lines: Vec<Sentence<'_>> = Vec::new();
     for it in whole.lines() {
-        let mut add = |text| lines.push(Line { text, keys: keys(text) });
+        let mut add = |text| lines.push(Sentence { text, keys: keys(text) });
         add(it);
         let parts = sentences(it);
         if parts.len() > 1 {
@@ -227,7 +227,7 @@ fn flat(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
-fn said(fact: &Fact, lines: &[Line<'_>], asked: &BTreeSet<String>, whole: &str) -> bool {
+fn said(fact: &Fact, lines: &[Sentence<'_>], asked: &BTreeSet<String>, whole: &str) -> bool {
     if whole.contains(&flat(&fact.text)) && fact.topic != Topic::Files {
         return true;
     }
@@ -235,7 +235,7 @@ fn said(fact: &Fact, lines: &[Line<'_>], asked: &BTreeSet<String>, whole: &str) 
     if mine.is_empty() && fact.topic != Topic::Files && fact.topic != Topic::Decisions {
         return true;
     }
-    let near = |least: f64, like: &dyn Fn(&Line<'_>) -> bool| {
+    let near = |least: f64, like: &dyn Fn(&Sentence<'_>) -> bool| {
         lines.iter().any(|it| overlap(&mine, &it.keys) >= least && like(it))
     };
     match (&fact.detail, fact.topic) {

@@ -11,7 +11,7 @@ use serde::Deserialize;
 /// Words of languages with and without spaces.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct WordList {
     words: Vec<String>,
     signs: Vec<String>,
     /// In what others said, these stand for it too.
@@ -26,20 +26,20 @@ struct Written {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
-    no: Written,
-    attributed: Written,
-    open: Written,
-    order: Written,
-    permit: Written,
-    binding: Written,
-    authority: Written,
-    bid: Written,
-    cited: Written,
-    success: Written,
-    flawless: Written,
-    deed: BTreeMap<String, Written>,
-    claim: BTreeMap<String, Written>,
+struct LexiconFile {
+    no: WordList,
+    attributed: WordList,
+    open: WordList,
+    order: WordList,
+    permit: WordList,
+    binding: WordList,
+    authority: WordList,
+    bid: WordList,
+    cited: WordList,
+    success: WordList,
+    flawless: WordList,
+    deed: BTreeMap<String, WordList>,
+    claim: BTreeMap<String, WordList>,
 }
 
 /// A claim of success.
@@ -81,8 +81,8 @@ pub struct Words {
 
 /// The words, read once. A test reads the file too, so that it is never without them.
 pub static WORDS: LazyLock<Option<Words>> = LazyLock::new(|| {
-    let file: File = toml::from_str(include_str!("lexicon.toml")).ok()?;
-    let of = |it: &Written| -> Option<Regex> {
+    let file: LexiconFile = toml::from_str(include_str!("lexicon.toml")).ok()?;
+    let of = |it: &WordList| -> Option<Regex> {
         let parts = [
             (!it.words.is_empty()).then(|| format!(r"(?:^|\b|\W)(?:{})(?:\b|\W|$)", it.words.join("|"))),
             (!it.signs.is_empty()).then(|| format!("(?:{})", it.signs.join("|"))),
@@ -533,7 +533,7 @@ mod tests {
 
     #[test]
     fn the_words_are_read() {
-        let file: File = toml::from_str(include_str!("lexicon.toml")).unwrap();
+        let file: LexiconFile = toml::from_str(include_str!("lexicon.toml")).unwrap();
         assert!(file.deed.len() > 5);
         let words = WORDS.as_ref().unwrap();
         assert!(

@@ -69,7 +69,7 @@ pub struct Prefix {
 
 /// What a model is asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Ask {
+pub struct ModelRequest {
     /// What it is told first.
     pub system: String,
     /// What was said; the last turn is ours.
@@ -77,11 +77,11 @@ pub struct Ask {
     /// The session's own messages in front of the turns, instead of `system`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<Prefix>,
-    /// Tokens that it may answer, thinking included.
+    /// TokenUsage that it may answer, thinking included.
     pub max_output: u64,
 }
 
-impl Ask {
+impl ModelRequest {
     /// Everything that is sent, as text: for counting, and for tests.
     pub fn text(&self) -> String {
         let mut out = self.system.clone();
@@ -116,9 +116,9 @@ pub enum Stop {
     WindowFull,
 }
 
-/// Tokens as a provider reports them.
+/// TokenUsage as a provider reports them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Tokens {
+pub struct TokenUsage {
     /// In, neither read from nor written to a cache.
     pub input: u64,
     pub output: u64,
@@ -128,7 +128,7 @@ pub struct Tokens {
     pub cache_write: u64,
 }
 
-impl Tokens {
+impl TokenUsage {
     /// As it is billed.
     pub fn usage(self) -> Usage {
         let Self { input, output, cache_read, cache_write } = self;
@@ -150,14 +150,14 @@ pub struct Reply {
     /// Its text, thinking left out.
     pub text: String,
     pub stop: Stop,
-    pub tokens: Tokens,
+    pub tokens: TokenUsage,
     /// The model that answered, as the provider names it.
     pub model: Option<String>,
 }
 
 /// An answer while it comes in.
 #[derive(Debug, Default)]
-pub struct Draft {
+pub struct PartialReply {
     pub reply: Reply,
     /// The provider said that it is complete.
     pub finished: bool,

@@ -13,7 +13,7 @@ use crate::facts::{self, Detail, Fact, Ledger, Outcome, Polarity, Topic, Voice};
 use crate::profile::{Section, Shape, Style, SummarySpec};
 use history::History;
 
-use line::{Line, Manner};
+use line::{SummaryLine, Manner};
 use priority::Kind;
 
 /// What a summary is asked for.
@@ -38,7 +38,7 @@ pub struct OfflineRequest<'a> {
 }
 
 /// A line that was admitted, or is not yet.
-struct Item<'a> {
+struct Candidate<'a> {
     fact: &'a Fact,
     kind: Kind,
     section: usize,
@@ -49,7 +49,7 @@ struct Item<'a> {
     /// How the command ended that an error comes from, if the error says it.
     ended: Option<&'a Outcome>,
     /// What is written now, and what that costs.
-    now: Option<(Line, u64)>,
+    now: Option<(SummaryLine, u64)>,
 }
 
 /// Writes a summary of `ask.region`. Never above `ask.budget` by `count`: pins that do not fit even alone are left out,
@@ -172,14 +172,14 @@ fn write_slice(
     }
 }
 
-fn admitted<'i, 'a>(items: &'i [Item<'a>], order: &[usize]) -> Vec<&'i Item<'a>> {
+fn admitted<'i, 'a>(items: &'i [Candidate<'a>], order: &[usize]) -> Vec<&'i Candidate<'a>> {
     let mut numbers: Vec<usize> = order.to_vec();
     numbers.sort_unstable();
     numbers.into_iter().map(|it| &items[it]).collect()
 }
 
 /// The facts that have a section, each once: what the user said does not stand twice.
-fn items<'a>(ledger: &'a Ledger, ask: &OfflineRequest) -> Vec<Item<'a>> {
+fn items<'a>(ledger: &'a Ledger, ask: &OfflineRequest) -> Vec<Candidate<'a>> {
     let section = |topic: Topic| {
         let topic = home(&ask.spec.sections, topic);
         ask.spec.sections.iter().position(|it| it.holds.contains(&topic))
@@ -284,7 +284,7 @@ fn items<'a>(ledger: &'a Ledger, ask: &OfflineRequest) -> Vec<Item<'a>> {
         let focused = focus.iter().any(|it| lower.contains(it));
         let ended = ends.get(&std::ptr::from_ref(fact)).copied();
         let topic = home(&ask.spec.sections, fact.topic);
-        out.push(Item { fact, kind, section: place, topic, focused, ended, now: None });
+        out.push(Candidate { fact, kind, section: place, topic, focused, ended, now: None });
     }
     out
 }
@@ -345,7 +345,7 @@ const LONGEST_PROMPT: usize = 16_000;
 
 /// Directories outside the working directory that hold several of the files told: their paths are written from there,
 /// the directory once a line. Each is the one that saves most of what is left.
-fn roots(items: &[Item]) -> Vec<String> {
+fn roots(items: &[Candidate]) -> Vec<String> {
     /// Fewer files are told with their whole paths.
     const FILES: usize = 4;
     /// Characters that a root must save.
@@ -401,7 +401,7 @@ impl Layout<'_, '_> {
     }
 
     /// Admits lines tier by tier; says which, in the order they came.
-    fn fill(&mut self, items: &mut [Item], history: &History) -> Vec<usize> {
+    fn fill(&mut self, items: &mut [Candidate], history: &History) -> Vec<usize> {
         debug_assert!(self.ask.region.end <= history.messages().len());
         let mut order = Vec::new();
         let mut spent: HashMap<Kind, u64> = HashMap::new();
@@ -476,9 +476,9 @@ impl Layout<'_, '_> {
     }
 
     /// The last request, if it fits whole but not together with the rules that stand in it: then it says them itself.
-    fn whole(&mut self, items: &[Item]) -> Option<(usize, Line, u64)> {
+    fn whole(&mut self, items: &[Candidate]) -> Option<(usize, SummaryLine, u64)> {
         let room = self.ask.max_tokens.saturating_sub(self.used) * WHOLE / 100;
-        let asked = |it: &Item| it.kind == Kind::Last && it.fact.voice() == Voice::User;
+        let asked = |it: &Candidate| it.kind == Kind::Last && it.fact.voice() == Voice::User;
         let number = items.iter().rposition(asked)?;
         let fact = items[number].fact;
         let line = line::line(fact, None, usize::MAX, &self.manner);
@@ -496,7 +496,7 @@ impl Layout<'_, '_> {
         (apart > 0 && cost + apart > room).then_some((number, line, cost))
     }
 
-    fn cost(&mut self, line: &Line, joins: bool) -> u64 {
+    fn cost(&mut self, line: &SummaryLine, joins: bool) -> u64 {
         let text = match (&line.label, joins) {
             (None, _) => format!("- {}\n", line.text),
             (Some(_), true) => format!(", {}", line.text),
@@ -514,7 +514,7 @@ impl Layout<'_, '_> {
         }
     }
 
-    fn render(&self, items: &[&Item], header: bool, pins: usize) -> String {
+    fn render(&self, items: &[&Candidate], header: bool, pins: usize) -> String {
         let spec = self.ask.spec;
         let mut out = String::new();
         if header && let Some(header) = self.ask.header {
@@ -547,7 +547,7 @@ impl Layout<'_, '_> {
     }
 
     /// The lines of a section, by its topics; joined lines by label and group.
-    fn section(&self, items: &[&Item], number: usize, section: &Section) -> String {
+    fn section(&self, items: &[&Candidate], number: usize, section: &Section) -> String {
         let mut out = String::new();
         let mut steps = 0;
         for topic in &section.holds {

@@ -3,11 +3,11 @@
 
 use serde_json::{Value, json};
 
-use super::model::{Ask, Draft, Speaker, Stop, number, text};
+use super::model::{ModelRequest, PartialReply, Speaker, Stop, number, text};
 use history::json::set;
 
 /// The body of a Responses request. Nothing is kept by the provider (`store`).
-pub fn responses_body(model: &str, ask: &Ask) -> Value {
+pub fn responses_body(model: &str, ask: &ModelRequest) -> Value {
     let turns = ask.turns.iter().map(|it| match it.speaker {
         Speaker::Us => {
             json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": it.text}]})
@@ -37,7 +37,7 @@ pub fn responses_body(model: &str, ask: &Ask) -> Value {
 
 /// The body of a chat completion. `max_tokens`: the newer name is not known to the compatible servers, and OpenAI's own
 /// models are asked by [`responses_body`].
-pub fn chat_body(model: &str, ask: &Ask) -> Value {
+pub fn chat_body(model: &str, ask: &ModelRequest) -> Value {
     let turns = ask.turns.iter().map(|it| {
         let role = match it.speaker {
             Speaker::Us => "user",
@@ -70,7 +70,7 @@ pub fn chat_body(model: &str, ask: &Ask) -> Value {
 }
 
 /// Takes an event of a Responses stream in.
-pub fn responses_event(draft: &mut Draft, event: &Value) {
+pub fn responses_event(draft: &mut PartialReply, event: &Value) {
     match event["type"].as_str() {
         Some("response.output_text.delta") => {
             draft.reply.text.push_str(event["delta"].as_str().unwrap_or_default());
@@ -90,7 +90,7 @@ pub fn responses_event(draft: &mut Draft, event: &Value) {
 }
 
 /// Takes the finished response in: usage, why it ended, and its text where none was streamed.
-fn response(draft: &mut Draft, response: &Value) {
+fn response(draft: &mut PartialReply, response: &Value) {
     let reply = &mut draft.reply;
     draft.finished = true;
     reply.model = text(response, "/model").map(str::to_owned);
@@ -115,7 +115,7 @@ fn response(draft: &mut Draft, response: &Value) {
 }
 
 /// Takes a chunk of a chat completion in.
-pub fn chat_event(draft: &mut Draft, event: &Value) {
+pub fn chat_event(draft: &mut PartialReply, event: &Value) {
     let reply = &mut draft.reply;
     if let Some(model) = text(event, "/model") {
         reply.model = Some(model.to_owned());

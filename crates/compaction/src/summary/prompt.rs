@@ -9,7 +9,7 @@ use crate::profile::{Shape, Style, SummarySpec};
 
 /// A text that a model is told, by its place in a dialogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Text {
+pub enum PromptText {
     /// First, and before everything else.
     System,
     /// The transcript, and what to make of it.
@@ -30,7 +30,7 @@ pub enum Text {
     Host,
 }
 
-/// The wording of each [`Text`], with `{names}` to fill in. They come with the program.
+/// The wording of each [`PromptText`], with `{names}` to fill in. They come with the program.
 #[derive(Debug, Clone, Copy)]
 pub struct Texts {
     pub system: &'static str,
@@ -46,18 +46,18 @@ pub struct Texts {
 }
 
 impl Texts {
-    fn of(&self, text: Text) -> &'static str {
+    fn of(&self, text: PromptText) -> &'static str {
         match text {
-            Text::System => self.system,
-            Text::Ask => self.ask,
-            Text::Again => self.again,
-            Text::Chunk => self.chunk,
-            Text::Fold => self.fold,
-            Text::Repair => self.repair,
-            Text::Shorten => self.shorten,
-            Text::Verify => self.verify,
-            Text::Prefix => self.prefix,
-            Text::Host => self.host,
+            PromptText::System => self.system,
+            PromptText::Ask => self.ask,
+            PromptText::Again => self.again,
+            PromptText::Chunk => self.chunk,
+            PromptText::Fold => self.fold,
+            PromptText::Repair => self.repair,
+            PromptText::Shorten => self.shorten,
+            PromptText::Verify => self.verify,
+            PromptText::Prefix => self.prefix,
+            PromptText::Host => self.host,
         }
     }
 }
@@ -99,7 +99,7 @@ pub struct Fill<'a> {
 }
 
 /// A text with everything filled in. What is filled in is not looked at again: `{tokens}` in a transcript stays.
-pub fn filled(text: Text, fill: &Fill<'_>) -> String {
+pub fn filled(text: PromptText, fill: &Fill<'_>) -> String {
     template(fill.texts.of(text), fill)
 }
 

@@ -168,16 +168,16 @@ pub fn drop_oldest(passages: &mut Vec<Passage>, most: u64, size: &dyn Fn(&Passag
 }
 
 /// A place in a list of passages: number, and bytes of it that are done.
-pub type At = (usize, usize);
+pub type Position = (usize, usize);
 
 /// The passages from a place on that fit, at least a piece of one; and the place behind them. Nothing is left out: what
 /// follows the last piece is the first of the next.
 pub fn chunk(
     passages: &[Passage],
-    from: At,
+    from: Position,
     most: u64,
     size: &dyn Fn(&Passage) -> u64,
-) -> (Vec<Passage>, At) {
+) -> (Vec<Passage>, Position) {
     let (mut index, mut done) = from;
     let mut out: Vec<Passage> = Vec::new();
     let mut used = 0;

@@ -2,13 +2,13 @@
 
 /// Reads a stream that comes in pieces cut anywhere, also within a character or between `\r` and `\n`.
 #[derive(Debug, Default)]
-pub struct Reader {
+pub struct SseReader {
     line: Vec<u8>,
     data: Vec<u8>,
     has_data: bool,
 }
 
-impl Reader {
+impl SseReader {
     /// Takes a piece in; `event` gets the data of every event that it completes.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ mod tests {
 
     fn read(pieces: &[&[u8]]) -> Vec<String> {
         let mut out = Vec::new();
-        let mut reader = Reader::default();
+        let mut reader = SseReader::default();
         let mut keep = |data: &[u8]| -> Result<(), ()> {
             out.push(String::from_utf8_lossy(data).into_owned());
             Ok(())

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::failure::Failure;
-use super::model::{Api, Ask, Draft, Endpoint, Key};
+use super::model::{Api, ModelRequest, PartialReply, Endpoint, Key};
 use super::{anthropic, gemini, openai};
 
 impl Endpoint {
@@ -23,7 +23,7 @@ impl Endpoint {
         }
     }
 
-    pub fn body(&self, ask: &Ask) -> Value {
+    pub fn body(&self, ask: &ModelRequest) -> Value {
         match self.api {
             Api::Anthropic => anthropic::body(&self.model, ask),
             Api::OpenaiResponses => openai::responses_body(&self.model, ask),
@@ -36,7 +36,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// The failure that the event itself reports.
-    pub fn event(&self, draft: &mut Draft, event: &Value) -> Result<(), Failure> {
+    pub fn event(&self, draft: &mut PartialReply, event: &Value) -> Result<(), Failure> {
         if let Some(failure) = Failure::in_event(event) {
             return Err(failure);
         }

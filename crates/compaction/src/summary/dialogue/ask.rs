@@ -1,31 +1,31 @@
 //! What is asked: as much of the transcript as fits, in the place that the dialogue has come to.
 
 use super::{Dialogue, Fault, GaveUp, InputReduction, LEAST_INPUT, SAFE_PERCENT, Stage, SummaryRequest};
-use crate::summary::model::{Ask, Speaker, Turn};
+use crate::summary::model::{ModelRequest, Speaker, Turn};
 use crate::summary::offline;
-use crate::summary::prompt::{self, Fill, Text};
-use crate::summary::render::{self, At, Passage};
+use crate::summary::prompt::{self, Fill, PromptText};
+use crate::summary::render::{self, Position, Passage};
 
 /// What follows an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum AfterAnswer {
     /// It is the summary.
     Final,
     /// It is notes; the next part begins there.
-    Chunk { at: At, end: bool },
+    Chunk { at: Position, end: bool },
     /// It stands for so many notes at the front.
     Folded(usize),
 }
 
 impl Dialogue {
     /// The present ask, and for chunks and folds what follows when it is answered.
-    pub(super) fn ask(&self, material: &SummaryRequest<'_>) -> Result<(Ask, Next), GaveUp> {
+    pub(super) fn ask(&self, material: &SummaryRequest<'_>) -> Result<(ModelRequest, AfterAnswer), GaveUp> {
         match &self.stage {
             Stage::Whole => Ok(match self.whole(material) {
                 _ if material.host => {
-                    (self.of(material, self.facts(material), Text::Host, (1, 1)), Next::Final)
+                    (self.of(material, self.facts(material), PromptText::Host, (1, 1)), AfterAnswer::Final)
                 }
-                Some(passages) => (self.of(material, passages, Text::Ask, (1, 1)), Next::Final),
+                Some(passages) => (self.of(material, passages, PromptText::Ask, (1, 1)), AfterAnswer::Final),
                 None => {
                     let mut smaller = self.clone();
                     smaller.climb(material);
@@ -38,7 +38,7 @@ impl Dialogue {
                 let (some, next) = render::chunk(&passages, *at, room, &Self::size(material));
                 let end = next.0 >= passages.len();
                 let part = (*number, self.parts(material).max(*number));
-                Ok((self.of(material, some, Text::Chunk, part), Next::Chunk { at: next, end }))
+                Ok((self.of(material, some, PromptText::Chunk, part), AfterAnswer::Chunk { at: next, end }))
             }
             Stage::Fold { notes } => {
                 let room = self.room(material).unwrap_or(u64::MAX);
@@ -46,23 +46,23 @@ impl Dialogue {
                 let last = front == notes.len();
                 let passages =
                     notes[..front].iter().enumerate().map(|(number, it)| note(number, it)).collect();
-                let text = if last { Text::Ask } else { Text::Fold };
-                let next = if last { Next::Final } else { Next::Folded(front) };
+                let text = if last { PromptText::Ask } else { PromptText::Fold };
+                let next = if last { AfterAnswer::Final } else { AfterAnswer::Folded(front) };
                 Ok((self.of(material, passages, text, (1, 1)), next))
             }
             Stage::Repair { draft, faults, notes } => {
-                Ok((self.repair(material, draft, faults, notes.as_deref()), Next::Final))
+                Ok((self.repair(material, draft, faults, notes.as_deref()), AfterAnswer::Final))
             }
             Stage::Verify { draft } => {
                 let own = material.own.verify.as_deref();
                 let passages = self.whole(material).unwrap_or_default();
-                let mut ask = self.of(material, passages, Text::Ask, (1, 1));
+                let mut ask = self.of(material, passages, PromptText::Ask, (1, 1));
                 let fill = self.fill(material, "", "", &[], (1, 1));
                 let look =
-                    own.map_or_else(|| prompt::filled(Text::Verify, &fill), |it| prompt::template(it, &fill));
+                    own.map_or_else(|| prompt::filled(PromptText::Verify, &fill), |it| prompt::template(it, &fill));
                 ask.turns.push(Turn { speaker: Speaker::Model, text: draft.clone() });
                 ask.turns.push(Turn { speaker: Speaker::Us, text: look });
-                Ok((ask, Next::Final))
+                Ok((ask, AfterAnswer::Final))
             }
             Stage::Over { why } => Err(why.clone()),
             Stage::Done { .. } => Err(GaveUp::Bound("the dialogue is over".to_owned())),
@@ -73,31 +73,31 @@ impl Dialogue {
         &self,
         material: &SummaryRequest<'_>,
         passages: Vec<Passage>,
-        text: Text,
+        text: PromptText,
         part: (usize, usize),
-    ) -> Ask {
+    ) -> ModelRequest {
         let fence = render::fence(passages.iter().map(|it| it.text.as_str()));
         let transcript = render::fenced(&passages, &fence);
         let prefix = material
             .prefix
-            .filter(|_| text == Text::Ask && self.reduction == 0 && self.stage == Stage::Whole);
+            .filter(|_| text == PromptText::Ask && self.reduction == 0 && self.stage == Stage::Whole);
         let mut fill =
             self.fill(material, &fence, if prefix.is_some() { "" } else { &transcript }, &[], part);
-        if matches!(text, Text::Chunk | Text::Fold) {
+        if matches!(text, PromptText::Chunk | PromptText::Fold) {
             fill.tokens = self.note_size(material);
         }
-        let mut system = prompt::filled(Text::System, &fill);
+        let mut system = prompt::filled(PromptText::System, &fill);
         if let Some(own) = &material.own.system {
             system.push_str("\n\n");
             system.push_str(&prompt::template(own, &fill));
         }
-        let mut said = prompt::filled(if prefix.is_some() { Text::Prefix } else { text }, &fill);
-        if text == Text::Ask && material.own.again.is_none() && passages.iter().any(is_earlier) {
+        let mut said = prompt::filled(if prefix.is_some() { PromptText::Prefix } else { text }, &fill);
+        if text == PromptText::Ask && material.own.again.is_none() && passages.iter().any(is_earlier) {
             said.push_str("\n\n");
-            said.push_str(prompt::filled(Text::Again, &fill).trim());
+            said.push_str(prompt::filled(PromptText::Again, &fill).trim());
         }
         let turns = vec![Turn { speaker: Speaker::Us, text: said }];
-        Ask { system, turns, prefix: prefix.cloned(), max_output: self.answer(material) }
+        ModelRequest { system, turns, prefix: prefix.cloned(), max_output: self.answer(material) }
     }
 
     /// The same again with what was wrong; without the transcript where only the length was, or where it would not fit.
@@ -107,15 +107,15 @@ impl Dialogue {
         draft: &str,
         faults: &[Fault],
         notes: Option<&[String]>,
-    ) -> Ask {
+    ) -> ModelRequest {
         let long = faults.iter().all(|it| matches!(it, Fault::TooLong { .. } | Fault::Grown { .. }));
         if long && !draft.is_empty() {
             let fence = render::fence([draft].into_iter());
             let transcript = format!("[{fence} begin]\n{draft}\n[{fence} end]");
             let fill = self.fill(material, &fence, &transcript, faults, (1, 1));
-            let turns = vec![Turn { speaker: Speaker::Us, text: prompt::filled(Text::Shorten, &fill) }];
-            return Ask {
-                system: prompt::filled(Text::System, &fill),
+            let turns = vec![Turn { speaker: Speaker::Us, text: prompt::filled(PromptText::Shorten, &fill) }];
+            return ModelRequest {
+                system: prompt::filled(PromptText::System, &fill),
                 turns,
                 prefix: None,
                 max_output: self.answer(material),
@@ -133,14 +133,14 @@ impl Dialogue {
                 self.whole(material).filter(fits).unwrap_or_else(|| self.facts(material))
             }
         };
-        let mut ask = self.of(material, passages, if material.host { Text::Host } else { Text::Ask }, (1, 1));
+        let mut ask = self.of(material, passages, if material.host { PromptText::Host } else { PromptText::Ask }, (1, 1));
         let fill = self.fill(material, "", "", faults, (1, 1));
         if !draft.trim().is_empty() {
             ask.turns.push(Turn { speaker: Speaker::Model, text: draft.to_owned() });
-            ask.turns.push(Turn { speaker: Speaker::Us, text: prompt::filled(Text::Repair, &fill) });
+            ask.turns.push(Turn { speaker: Speaker::Us, text: prompt::filled(PromptText::Repair, &fill) });
         } else if let Some(last) = ask.turns.last_mut() {
             last.text.push_str("\n\n");
-            last.text.push_str(&prompt::filled(Text::Repair, &fill));
+            last.text.push_str(&prompt::filled(PromptText::Repair, &fill));
         }
         ask
     }
@@ -216,7 +216,7 @@ impl Dialogue {
             (one, other) => one.or(other)?,
         };
         let fill = self.fill(material, "", "", &[], (1, 1));
-        let frame = prompt::filled(Text::System, &fill) + &prompt::filled(Text::Ask, &fill);
+        let frame = prompt::filled(PromptText::System, &fill) + &prompt::filled(PromptText::Ask, &fill);
         Some(most.saturating_sub((material.count)(&frame)).max(LEAST_INPUT / 2))
     }
 

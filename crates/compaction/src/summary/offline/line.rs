@@ -7,7 +7,7 @@ use crate::facts::{Detail, Fact, FileOp, Name, Outcome, Topic, Voice};
 
 /// A fact as written: lines with the same label and directory are joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct SummaryLine {
     /// `edited`, `URLs`; pieces with the same label and group share a line.
     pub(super) label: Option<String>,
     /// What sorts and separates joined lines: the directory of a file.
@@ -41,7 +41,7 @@ impl Manner {
     }
 }
 
-impl Line {
+impl SummaryLine {
     fn ending(self, with: &str) -> Self {
         Self { text: self.text + with, ..self }
     }
@@ -49,9 +49,9 @@ impl Line {
 
 /// Writes a fact with at most about `chars` characters of its own text. `ended` is the outcome of the command that an
 /// error comes from, where the command does not stand elsewhere.
-pub(super) fn line(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &Manner) -> Line {
-    let Line { label, group, text } = unfolded(fact, ended, chars, manner);
-    Line { label: label.map(one_line), group, text: one_line(text) }
+pub(super) fn line(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &Manner) -> SummaryLine {
+    let SummaryLine { label, group, text } = unfolded(fact, ended, chars, manner);
+    SummaryLine { label: label.map(one_line), group, text: one_line(text) }
 }
 
 /// A text without what ends a line for anybody: paths, commands and names are what the session says, and none may begin
@@ -64,18 +64,18 @@ fn one_line(text: String) -> String {
     text.split(breaks).map(str::trim).filter(|it| !it.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &Manner) -> Line {
+fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &Manner) -> SummaryLine {
     let at = format!("[#{}]", fact.message);
     let single = |text: String| {
         // What is told may begin with the mark that the line gets.
         let text = text.trim_start_matches("- ");
-        Line { label: None, group: String::new(), text: format!("{text} {at}") }
+        SummaryLine { label: None, group: String::new(), text: format!("{text} {at}") }
     };
     match &fact.detail {
         Detail::File { deed, to } => file(fact, *deed, to.as_deref(), manner, &at),
         Detail::Name(kind) => {
             let label = named(*kind).to_string();
-            Line {
+            SummaryLine {
                 label: Some(label),
                 group: String::new(),
                 text: format!("{} {at}", flat(clip(&fact.text, chars).0)),
@@ -84,7 +84,7 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &Manner)
         // What only looked is listed; how it ended matters if it did not go well.
         Detail::Command { outcome: Outcome { ok: Some(true), .. }, looked: true } => {
             let text = format!("{} {at}", command(&fact.text, chars));
-            Line { label: Some("looked, ok".into()), group: String::new(), text }
+            SummaryLine { label: Some("looked, ok".into()), group: String::new(), text }
         }
         Detail::Command { outcome, .. } => single(format!(
             "{} → {}",
@@ -150,7 +150,7 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &Manner)
             Topic::Setup if fact.voice() == Voice::Seen => single(command(&fact.text, chars)),
             Topic::Directory => {
                 let text = format!("{} {}", manner.mark("working directory"), fact.text);
-                Line { label: None, group: String::new(), text }
+                SummaryLine { label: None, group: String::new(), text }
             }
             // What is asked now stands elsewhere.
             Topic::Goal if let Some(by) = manner.answered.filter(|it| *it > fact.message) => {
@@ -215,7 +215,7 @@ fn named(kind: Name) -> &'static str {
     }
 }
 
-fn file(fact: &Fact, what: FileOp, to: Option<&str>, manner: &Manner, at: &str) -> Line {
+fn file(fact: &Fact, what: FileOp, to: Option<&str>, manner: &Manner, at: &str) -> SummaryLine {
     let done = manner.word(deed(what));
     let root = manner.roots.iter().filter(|it| below(&fact.text, it).is_some()).max_by_key(|it| it.len());
     let within = |path: &str| root.and_then(|root| below(path, root)).unwrap_or(path).to_string();
@@ -228,7 +228,7 @@ fn file(fact: &Fact, what: FileOp, to: Option<&str>, manner: &Manner, at: &str) 
         Some(to) => format!("{path} → {} {at}", within(to)),
         None => format!("{path} {at}"),
     };
-    Line { label: Some(label), group, text }
+    SummaryLine { label: Some(label), group, text }
 }
 
 /// A path as it is written from a directory above it.
