@@ -10,7 +10,7 @@
     reason = "an example talks"
 )]
 
-use epitome::compaction::plan::{self, Moment, Request};
+use epitome::compaction::plan::{self, Moment, PlanRequest};
 use epitome::sessions::{self, Memory};
 use epitome::tokens::{TokenCounter, Tokenizer};
 
@@ -20,7 +20,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let history = session.history;
     let counter = TokenCounter::new(&history, Tokenizer::Auto, None);
     let profile = epitome::profiles::built_in("epitome")?;
-    let request = Request { budget: Some(4_000), ..Request::new(&profile, &|_| "0000000000".to_owned()) };
+    let request =
+        PlanRequest { budget: Some(4_000), ..PlanRequest::new(&profile, &|_| "0000000000".to_owned()) };
     let plan = plan::plan(&history, &counter, &request, &Moment::default());
     println!("{}", serde_json::to_string_pretty(&plan)?);
     Ok(())

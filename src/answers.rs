@@ -101,7 +101,7 @@ pub struct CategoryInfo {
 
 /// How many there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
-pub struct Counts {
+pub struct ItemCounts {
     pub messages: usize,
     /// Turns: prompts of the user.
     pub turns: usize,
@@ -110,7 +110,7 @@ pub struct Counts {
 
 /// Usage that the provider reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Reported {
+pub struct ReportedUsage {
     /// The context, in tokens.
     pub tokens: u64,
     /// The message it came with.
@@ -196,7 +196,7 @@ pub struct EstimateAnswer {
     /// Tokens by what they are.
     pub by_category: CategoryInfo,
     /// How many there are.
-    pub counts: Counts,
+    pub counts: ItemCounts,
     /// The model's context window, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
@@ -208,7 +208,7 @@ pub struct EstimateAnswer {
     pub used_percent: Option<f64>,
     /// The last usage that the provider reported.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reported: Option<Reported>,
+    pub reported: Option<ReportedUsage>,
     pub largest: Vec<Large>,
     pub compactions: Vec<PastInfo>,
     /// Whether each profile would compact now.

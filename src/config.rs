@@ -73,7 +73,7 @@ struct CostWritten {
 
 /// The user's own commands around a compaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hooks {
+pub struct UserHooks {
     /// Run before, with the event `started` on its standard input. Unless it ends well, nothing is done.
     pub before: Option<String>,
     /// Run after, with the event `compacted` or `failed`.
@@ -82,7 +82,7 @@ pub struct Hooks {
     pub limit: std::time::Duration,
 }
 
-impl Default for Hooks {
+impl Default for UserHooks {
     fn default() -> Self {
         // As long as the agents give their own hooks (Gemini CLI, Claude Code: 60 s).
         Self { before: None, after: None, limit: std::time::Duration::from_secs(60) }
@@ -91,7 +91,7 @@ impl Default for Hooks {
 
 /// Where a value came from, for `doctor`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum ValueOrigin {
     Default,
     /// `config.toml`.
     File,
@@ -174,9 +174,9 @@ pub struct Config {
     /// What the environment says of agents and their folders.
     pub agents: Env,
     /// Commands of the user's around a compaction.
-    pub hooks: Hooks,
+    pub hooks: UserHooks,
     /// Where the values came from.
-    pub origins: BTreeMap<&'static str, Origin>,
+    pub origins: BTreeMap<&'static str, ValueOrigin>,
 }
 
 impl Config {
@@ -200,8 +200,8 @@ impl Config {
     /// Keeps the archive in this folder, whatever was configured.
     pub fn keep_in(&mut self, folder: PathBuf) {
         self.store = StoreAt::Path(folder);
-        self.origins.insert("store.path", Origin::Option);
-        self.origins.insert("store.persistence", Origin::Option);
+        self.origins.insert("store.path", ValueOrigin::Option);
+        self.origins.insert("store.persistence", ValueOrigin::Option);
     }
 
     /// The model that an agent would begin a session in `cwd` with, where a session has to name one.
@@ -264,9 +264,9 @@ fn resolve(written: ConfigFile, environment: Environment, config_dir: PathBuf) -
     let mut origins = BTreeMap::new();
     let mut choose = |key: &'static str, variable: &str, written: Option<String>, default: &str| {
         let (value, origin) = match (environment.get(variable), written) {
-            (Some(value), _) => (value.to_owned(), Origin::Environment),
-            (None, Some(value)) => (value, Origin::File),
-            (None, None) => (default.to_owned(), Origin::Default),
+            (Some(value), _) => (value.to_owned(), ValueOrigin::Environment),
+            (None, Some(value)) => (value, ValueOrigin::File),
+            (None, None) => (default.to_owned(), ValueOrigin::Default),
         };
         origins.insert(key, origin);
         value
@@ -287,7 +287,8 @@ fn resolve(written: ConfigFile, environment: Environment, config_dir: PathBuf) -
             return Err(Error::new(Kind::Arguments, what));
         }
     };
-    let mut hooks = Hooks { before: written.hooks.before, after: written.hooks.after, ..Hooks::default() };
+    let mut hooks =
+        UserHooks { before: written.hooks.before, after: written.hooks.after, ..UserHooks::default() };
     if let Some(seconds) = written.hooks.timeout_seconds {
         hooks.limit = std::time::Duration::from_secs(seconds);
     }
@@ -393,12 +394,15 @@ mod tests {
     fn the_later_wins() {
         let written = ConfigFile { profile: Some("codex".into()), ..ConfigFile::default() };
         let config = resolve(written.clone(), environment(&[("HOME", "/h")]), "/c".into()).unwrap();
-        assert_eq!((config.profile.as_str(), config.origins["profile"]), ("codex", Origin::File));
+        assert_eq!((config.profile.as_str(), config.origins["profile"]), ("codex", ValueOrigin::File));
         assert_eq!(config.store, StoreAt::Path("/h/.local/share/epitome".into()));
         let set =
             environment(&[("HOME", "/h"), ("EPITOME_PROFILE", "gemini-cli"), ("XDG_DATA_HOME", "relative")]);
         let config = resolve(written, set, "/c".into()).unwrap();
-        assert_eq!((config.profile.as_str(), config.origins["profile"]), ("gemini-cli", Origin::Environment));
+        assert_eq!(
+            (config.profile.as_str(), config.origins["profile"]),
+            ("gemini-cli", ValueOrigin::Environment)
+        );
         assert_eq!(config.data_dir, PathBuf::from("/h/.local/share/epitome"));
     }
 

@@ -125,8 +125,8 @@ pub fn prompt(name: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use compaction::profile::{Pass, Style, SummarySpec};
-    use compaction::summary::prompt::{Fill, Text, filled};
+    use compaction::profile::{Pass, SummarySpec, SummaryStyle};
+    use compaction::summary::prompt::{Fill, PromptText, filled};
 
     use super::*;
 
@@ -190,7 +190,7 @@ mod tests {
             spec: &spec,
             tokens: 90,
             language: None,
-            style: Style::Brief,
+            style: SummaryStyle::Brief,
             focus: None,
             pins: &[],
             faults: &[],
@@ -198,23 +198,25 @@ mod tests {
             asked: String::new(),
         };
         for text in [
-            Text::System,
-            Text::Ask,
-            Text::Again,
-            Text::Chunk,
-            Text::Fold,
-            Text::Repair,
-            Text::Shorten,
-            Text::Verify,
-            Text::Prefix,
-            Text::Host,
+            PromptText::System,
+            PromptText::Ask,
+            PromptText::Again,
+            PromptText::Chunk,
+            PromptText::Fold,
+            PromptText::Repair,
+            PromptText::Shorten,
+            PromptText::Verify,
+            PromptText::Prefix,
+            PromptText::Host,
         ] {
             let filled = filled(text, &fill);
             assert!(!filled.is_empty() && !filled.contains('{'), "{text:?}: {filled}");
         }
-        assert!(filled(Text::Ask, &fill).contains("## Goal\n(what the work is for, in the user's words)"));
+        assert!(
+            filled(PromptText::Ask, &fill).contains("## Goal\n(what the work is for, in the user's words)")
+        );
         let own = Fill { asked: "Say {it} in verse.".into(), ..fill };
-        for text in [Text::Ask, Text::Prefix, Text::Host] {
+        for text in [PromptText::Ask, PromptText::Prefix, PromptText::Host] {
             assert!(filled(text, &own).contains("Say {it} in verse.\n\n"), "{text:?}");
         }
     }

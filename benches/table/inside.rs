@@ -4,8 +4,8 @@ use std::hint::black_box;
 use std::process::Command;
 
 use epitome::compaction::facts;
-use epitome::compaction::plan::{self, Cause, Limits, Moment, Request};
-use epitome::compaction::profile::{Profile, Style};
+use epitome::compaction::plan::{self, Cause, ModelLimits, Moment, PlanRequest};
+use epitome::compaction::profile::{Profile, SummaryStyle};
 use epitome::compaction::summary::offline;
 use epitome::history::{History, Message, Part, TextSize};
 use epitome::sessions::{self, Format, Memory};
@@ -406,10 +406,10 @@ fn made(agent: Agent, bytes: usize) -> Memory {
 const PROFILE: &str = "epitome";
 
 fn plan(history: &History, counter: &TokenCounter, profile: &Profile, prune_only: bool) -> plan::Plan {
-    let request = Request {
+    let request = PlanRequest {
         prune_only,
-        limits: Limits { window: Some(200_000), ..Limits::default() },
-        ..Request::new(profile, &|_| "0000000000".to_owned())
+        limits: ModelLimits { window: Some(200_000), ..ModelLimits::default() },
+        ..PlanRequest::new(profile, &|_| "0000000000".to_owned())
     };
     let moment = Moment { now: 1_795_000_000_000, cause: Cause::Manual, last_run: None, failures: 0 };
     plan::plan(history, counter, &request, &moment)
@@ -425,7 +425,7 @@ fn offline_summary(history: &History, ledger: &facts::Ledger, profile: &Profile)
         cleared: &[],
         spec: &spec.unwrap(),
         max_tokens: 4_000,
-        style: Style::Detailed,
+        style: SummaryStyle::Detailed,
         focus: None,
         pins: &[],
         header: None,

@@ -13,7 +13,7 @@ mod asking;
 use std::sync::Arc;
 
 use epitome::config::{Config, Environment};
-use epitome::mcp::{Http, serve_http_with};
+use epitome::mcp::{HttpOptions, serve_http_with};
 use rmcp::model::*;
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{ErrorData, ServerHandler, ServiceExt};
@@ -404,7 +404,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         });
     }
     let config = Config::load(Environment::of_process())?;
-    let http = Http { address, ..Http::default() };
+    let http = HttpOptions { address, ..HttpOptions::default() };
     serve_http_with(
         config,
         None,

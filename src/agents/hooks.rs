@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{ALL, ASSUMED, AgentRef, named};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
+pub enum HookMoment {
     /// A session begins or goes on.
     Start,
     /// It goes on right after a compaction.
@@ -33,19 +33,19 @@ pub enum Moment {
 
 /// What an agent's hooks tell, and what of ours reaches its model.
 #[derive(Debug)]
-pub struct Hooks {
+pub struct AgentHooks {
     /// Events that only this agent has.
     pub own_events: &'static [&'static str],
     /// How the name of a session's file begins, where only this agent's begins so.
     pub file_prefix: Option<&'static str>,
     /// The moments at which an answer reaches its model.
-    pub heard_at: &'static [Moment],
+    pub heard_at: &'static [HookMoment],
     /// Whether it takes the answer before a compaction as plain text; otherwise as JSON.
     pub takes_text: bool,
     /// Whether the sections of a summary must be named to it before a compaction; otherwise its instructions are a file.
     pub wants_sections: bool,
     /// What is said when a session goes on after a compaction.
-    pub after: After,
+    pub after: AfterCompaction,
     /// Whether the session holds the agent's summary when it says that it has compacted.
     pub summary_in_session: bool,
     /// Whether what its summary left out is said at the next turn.
@@ -54,7 +54,7 @@ pub struct Hooks {
 
 /// What is said when a session goes on after a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum After {
+pub enum AfterCompaction {
     Nothing,
     /// What it would be worst to lose: the summary is not written yet.
     Facts,
@@ -62,7 +62,7 @@ pub enum After {
     Missing,
 }
 
-impl Hooks {
+impl AgentHooks {
     /// Of an agent without hooks.
     pub const NONE: Self = Self {
         own_events: &[],
@@ -70,7 +70,7 @@ impl Hooks {
         heard_at: &[],
         takes_text: false,
         wants_sections: false,
-        after: After::Nothing,
+        after: AfterCompaction::Nothing,
         summary_in_session: false,
         missing_at_turn: false,
     };
@@ -78,9 +78,9 @@ impl Hooks {
 
 /// What a hook was told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
+pub struct HookEvent {
     pub agent: AgentRef,
-    pub moment: Moment,
+    pub moment: HookMoment,
     /// Its name, as the answer repeats it.
     pub name: String,
     pub session: String,
@@ -92,13 +92,13 @@ pub struct Event {
 }
 
 /// Reads what an agent's hook says. `inside`: the agent that the environment tells of.
-pub fn read(text: &str, inside: Option<AgentRef>) -> Option<Event> {
+pub fn read(text: &str, inside: Option<AgentRef>) -> Option<HookEvent> {
     let said: Value = serde_json::from_str(text).ok()?;
     let field = |key: &str| said[key].as_str().map(str::to_owned).filter(|it| !it.is_empty());
     let name = field("hook_event_name")?;
     let path = field("transcript_path").map(PathBuf::from);
     let file = path.as_deref().and_then(Path::file_name).and_then(|it| it.to_str()).unwrap_or_default();
-    let of = |which: &dyn Fn(&Hooks) -> bool| ALL.into_iter().find(|it| which(it.hooks()));
+    let of = |which: &dyn Fn(&AgentHooks) -> bool| ALL.into_iter().find(|it| which(it.hooks()));
     let agent = field("client")
         .as_deref()
         .and_then(named)
@@ -107,21 +107,21 @@ pub fn read(text: &str, inside: Option<AgentRef>) -> Option<Event> {
         .or(inside)
         .unwrap_or(ASSUMED);
     let moment = match (name.as_str(), said["source"].as_str()) {
-        ("SessionStart", Some("compact")) => Moment::StartCompacted,
-        ("SessionStart", _) => Moment::Start,
-        ("PreCompact", _) => Moment::BeforeCompaction,
-        ("PreCompress", _) => Moment::BeforeCheck,
-        ("PostCompact", _) => Moment::AfterCompaction,
-        ("UserPromptSubmit" | "PostToolUse" | "BeforeAgent", _) => Moment::Turn,
-        ("SessionEnd", _) => Moment::End,
-        _ => Moment::Other,
+        ("SessionStart", Some("compact")) => HookMoment::StartCompacted,
+        ("SessionStart", _) => HookMoment::Start,
+        ("PreCompact", _) => HookMoment::BeforeCompaction,
+        ("PreCompress", _) => HookMoment::BeforeCheck,
+        ("PostCompact", _) => HookMoment::AfterCompaction,
+        ("UserPromptSubmit" | "PostToolUse" | "BeforeAgent", _) => HookMoment::Turn,
+        ("SessionEnd", _) => HookMoment::End,
+        _ => HookMoment::Other,
     };
     let summary = field("compact_summary").map(|it| {
         // The model thinks first, in a part that the agent drops.
         let inner = it.split_once("<summary>").map_or(it.as_str(), |(_, rest)| rest);
         inner.split_once("</summary>").map_or(inner, |(inner, _)| inner).trim().to_owned()
     });
-    Some(Event {
+    Some(HookEvent {
         agent,
         moment,
         name,
@@ -132,7 +132,7 @@ pub fn read(text: &str, inside: Option<AgentRef>) -> Option<Event> {
     })
 }
 
-impl Event {
+impl HookEvent {
     /// Whether the user has just said something.
     pub fn is_prompt(&self) -> bool {
         matches!(self.name.as_str(), "UserPromptSubmit" | "BeforeAgent")
@@ -141,7 +141,7 @@ impl Event {
     /// What to print so that `text` reaches the model, or nothing where it cannot.
     pub fn answer(&self, text: &str) -> String {
         let hooks = self.agent.hooks();
-        let plain = self.moment == Moment::BeforeCompaction && hooks.takes_text;
+        let plain = self.moment == HookMoment::BeforeCompaction && hooks.takes_text;
         let deaf = !hooks.heard_at.contains(&self.moment);
         match (text.is_empty() || deaf, plain) {
             (true, _) => String::new(),
@@ -200,12 +200,12 @@ mod tests {
         let claude = event(
             r#"{"session_id":"s","transcript_path":"/p/s.jsonl","hook_event_name":"PreCompact","trigger":"auto"}"#,
         );
-        assert_eq!((claude.agent, claude.moment), (agent("claude-code"), Moment::BeforeCompaction));
+        assert_eq!((claude.agent, claude.moment), (agent("claude-code"), HookMoment::BeforeCompaction));
         assert_eq!(claude.answer("keep"), "keep\n");
         let codex = event(
             r#"{"session_id":"s","transcript_path":"/p/rollout-x-s.jsonl","hook_event_name":"SessionStart","source":"compact"}"#,
         );
-        assert_eq!((codex.agent, codex.moment), (agent("codex"), Moment::StartCompacted));
+        assert_eq!((codex.agent, codex.moment), (agent("codex"), HookMoment::StartCompacted));
         assert_eq!(
             codex.answer("keep"),
             "{\"hookSpecificOutput\":{\"hookEventName\":\"SessionStart\",\"additionalContext\":\"keep\"}}\n"

@@ -22,7 +22,7 @@ pub struct Registration {
     pub folder: fn(env: &Env, config: &Path) -> PathBuf,
     /// The settings files: where the server stands, where the hooks do.
     pub files: fn(env: &Env, config: &Path) -> (PathBuf, PathBuf),
-    pub style: Style,
+    pub style: SettingsStyle,
     /// The events at which we are called, with what each does and costs. In settings they are named; a plugin has its own.
     pub events: &'static [(&'static str, &'static str)],
     /// What changes when we compact in its place, and how to leave that; nothing where settings and files of ours cannot
@@ -39,24 +39,24 @@ pub struct Registration {
     /// Whether the seat can compact at the end of a turn from a share of the window on.
     pub has_threshold: bool,
     /// The status line that it can be told to show.
-    pub status_line: Option<StatusLine>,
+    pub status_line: Option<StatusLineSetting>,
     /// What the user should know after installing.
-    pub note: fn(&Wanted) -> Option<&'static str>,
+    pub note: fn(&InstallRequest) -> Option<&'static str>,
 }
 
 /// In which files an agent keeps what it is told, and of what form.
-pub enum Style {
+pub enum SettingsStyle {
     /// TOML: a section for the server, lists of tables for the hooks.
     Toml,
     /// JSON: the server in a section of that name, hooks by event.
     Json {
         section: &'static str,
-        server: fn(&Wanted) -> Value,
+        server: fn(&InstallRequest) -> Value,
         hook: fn(program: &Path) -> Value,
         seat: SeatSetting,
     },
     /// JSON for the server; the hooks and the seat are a plugin of ours, whose text this is.
-    Plugin { section: &'static str, server: fn(&Wanted) -> Value, text: &'static str },
+    Plugin { section: &'static str, server: fn(&InstallRequest) -> Value, text: &'static str },
 }
 
 /// What puts us in an agent's place, in its settings.
@@ -68,7 +68,7 @@ pub enum SeatSetting {
 }
 
 /// A command in JSON settings that prints a status line.
-pub struct StatusLine {
+pub struct StatusLineSetting {
     pub key: &'static str,
     pub value: fn(program: &Path) -> Value,
 }
@@ -82,7 +82,7 @@ pub struct Plugins {
 
 /// What is asked for.
 #[derive(Debug, Clone)]
-pub struct Wanted {
+pub struct InstallRequest {
     pub program: PathBuf,
     /// Whether hooks are registered too.
     pub hooks: bool,
@@ -102,7 +102,7 @@ pub struct Wanted {
 
 /// A file before and after. `None`: not there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct FileChange {
     pub path: PathBuf,
     pub before: Option<String>,
     /// As it will be.
@@ -111,11 +111,11 @@ pub struct Change {
 
 /// Sections that installing had to make, by file: joined keys; an empty one stands for the file itself, one that begins
 /// with `OBJECT` for the whole object in a file that held only the white space behind it.
-pub type Made = BTreeMap<String, Vec<String>>;
+pub type MadeFile = BTreeMap<String, Vec<String>>;
 
 const OBJECT: &str = "{}";
 
-/// In [`Made`], in front of the keys of a value that installing set to `"1"`.
+/// In [`MadeFile`], in front of the keys of a value that installing set to `"1"`.
 const SWITCH: &str = "=";
 
 /// What stands in the first lines of each file of ours, so that another's file of that name is not taken for one.
@@ -187,16 +187,21 @@ pub fn expect_agent(env: &Env, config: &Path, agent: AgentRef) -> Result<()> {
 }
 
 /// What installing changes, and the sections it makes. `config`: the folder of user configurations.
-pub fn install(env: &Env, config: &Path, of: &Registration, wanted: &Wanted) -> Result<(Vec<Change>, Made)> {
+pub fn install(
+    env: &Env,
+    config: &Path,
+    of: &Registration,
+    wanted: &InstallRequest,
+) -> Result<(Vec<FileChange>, MadeFile)> {
     let (server, hooks) = (of.files)(env, config);
-    let mut made = Made::new();
-    let mut edited: BTreeMap<PathBuf, Change> = BTreeMap::new();
+    let mut made = MadeFile::new();
+    let mut edited: BTreeMap<PathBuf, FileChange> = BTreeMap::new();
     match &of.style {
-        Style::Toml => {
+        SettingsStyle::Toml => {
             let change = toml_change(&server, of, wanted, &mut made)?;
             edited.insert(server, change);
         }
-        Style::Json { section, server: entry, hook, seat } => {
+        SettingsStyle::Json { section, server: entry, hook, seat } => {
             register(&mut edited, &mut made, &server, section, &entry(wanted), wanted, of.by_hand)?;
             edit(&mut edited, &mut made, &hooks, |text, made| {
                 let mut text = without_hooks(text, of);
@@ -219,7 +224,7 @@ pub fn install(env: &Env, config: &Path, of: &Registration, wanted: &Wanted) -> 
                 with_status_line(text, of, wanted)
             })?;
         }
-        Style::Plugin { section, server: entry, text } => {
+        SettingsStyle::Plugin { section, server: entry, text } => {
             register(&mut edited, &mut made, &server, section, &entry(wanted), wanted, of.by_hand)?;
             let plugin = with_program(text, &wanted.program);
             let plugin = plugin.replace("\"@SEAT@\"", if wanted.seat { "true" } else { "false" });
@@ -230,7 +235,7 @@ pub fn install(env: &Env, config: &Path, of: &Registration, wanted: &Wanted) -> 
                 return Err(Error::new(Kind::Refused, what).at(hooks.display().to_string(), None));
             }
             let after = if wanted.hooks || wanted.seat { Some(plugin) } else { None };
-            edited.insert(hooks.clone(), Change { path: hooks, before, after });
+            edited.insert(hooks.clone(), FileChange { path: hooks, before, after });
         }
     }
     for (path, text) in (of.seat_files)(env, &wanted.program, wanted.compact_at) {
@@ -240,7 +245,7 @@ pub fn install(env: &Env, config: &Path, of: &Registration, wanted: &Wanted) -> 
             return Err(Error::new(Kind::Refused, what).at(path.display().to_string(), None));
         }
         if wanted.seat || before.is_some() {
-            edited.insert(path.clone(), Change { path, before, after: wanted.seat.then_some(text) });
+            edited.insert(path.clone(), FileChange { path, before, after: wanted.seat.then_some(text) });
         }
     }
     Ok((edited.into_values().collect(), made))
@@ -248,12 +253,12 @@ pub fn install(env: &Env, config: &Path, of: &Registration, wanted: &Wanted) -> 
 
 /// Puts the server into JSON settings.
 fn register(
-    edited: &mut BTreeMap<PathBuf, Change>,
-    made: &mut Made,
+    edited: &mut BTreeMap<PathBuf, FileChange>,
+    made: &mut MadeFile,
     file: &Path,
     section: &str,
     entry: &Value,
-    wanted: &Wanted,
+    wanted: &InstallRequest,
     by_hand: &str,
 ) -> Result<()> {
     let entry = entry.to_string();
@@ -283,8 +288,8 @@ fn switched_on(text: &str, variable: &str, made: &mut Vec<String>) -> Option<Str
 }
 
 /// Settings with our status line, where it is wanted or was installed before; another one stays.
-fn with_status_line(text: String, of: &Registration, wanted: &Wanted) -> Option<String> {
-    let Some(StatusLine { key, value }) = &of.status_line else { return Some(text) };
+fn with_status_line(text: String, of: &Registration, wanted: &InstallRequest) -> Option<String> {
+    let Some(StatusLineSetting { key, value }) = &of.status_line else { return Some(text) };
     let value = value(&wanted.program).to_string();
     let set = match settings::get(&text, &[key]) {
         Some(it) => it != value && is_our_status_line(it),
@@ -321,9 +326,9 @@ pub fn other_status_line(env: &Env, config: &Path, of: &Registration) -> Option<
 }
 
 /// What uninstalling changes; `made` is what installing had to make.
-pub fn uninstall(env: &Env, config: &Path, of: &Registration, made: &Made) -> Result<Vec<Change>> {
+pub fn uninstall(env: &Env, config: &Path, of: &Registration, made: &MadeFile) -> Result<Vec<FileChange>> {
     let (server, hooks) = (of.files)(env, config);
-    let mut out: Vec<Change> = Vec::new();
+    let mut out: Vec<FileChange> = Vec::new();
     let mut paths = vec![server];
     if !paths.contains(&hooks) {
         paths.push(hooks.clone());
@@ -335,9 +340,9 @@ pub fn uninstall(env: &Env, config: &Path, of: &Registration, made: &Made) -> Re
         }
         let sections = made.get(&path.display().to_string()).map(Vec::as_slice).unwrap_or_default();
         let mut after = match &of.style {
-            Style::Toml => sections::remove(&before, is_our_section),
-            Style::Plugin { .. } if path == hooks => String::new(),
-            Style::Json { section, .. } | Style::Plugin { section, .. } => {
+            SettingsStyle::Toml => sections::remove(&before, is_our_section),
+            SettingsStyle::Plugin { .. } if path == hooks => String::new(),
+            SettingsStyle::Json { section, .. } | SettingsStyle::Plugin { section, .. } => {
                 settings::check(&before).map_err(|error| error.at(path.display().to_string(), None))?;
                 let text = without_status_line(without_hooks(&before, of), of);
                 settings::remove(&text, &[section, NAME]).unwrap_or(text)
@@ -357,7 +362,7 @@ pub fn uninstall(env: &Env, config: &Path, of: &Registration, made: &Made) -> Re
         }
         let ours = sections.iter().any(String::is_empty);
         let nothing = after.trim().is_empty() || after.replace(char::is_whitespace, "") == "{}";
-        let plugin = matches!(of.style, Style::Plugin { .. }) && path == hooks;
+        let plugin = matches!(of.style, SettingsStyle::Plugin { .. }) && path == hooks;
         let blank = sections.iter().find_map(|it| it.strip_prefix(OBJECT));
         let after = match blank {
             Some(blank) if nothing => Some(blank.to_owned()),
@@ -365,12 +370,12 @@ pub fn uninstall(env: &Env, config: &Path, of: &Registration, made: &Made) -> Re
             _ => Some(after),
         };
         if after.as_deref() != Some(&before) {
-            out.push(Change { path, before: Some(before), after });
+            out.push(FileChange { path, before: Some(before), after });
         }
     }
     for (path, _) in (of.seat_files)(env, Path::new(""), 0) {
         if let Some(before) = text_of(&path)?.filter(|it| is_our_file(it)) {
-            out.push(Change { path, before: Some(before), after: None });
+            out.push(FileChange { path, before: Some(before), after: None });
         }
     }
     Ok(out)
@@ -381,14 +386,14 @@ pub fn seated(env: &Env, config: &Path, of: &Registration) -> bool {
     let (_, hooks) = (of.files)(env, config);
     let text = |path: &Path| text_of(path).ok().flatten().unwrap_or_default();
     match &of.style {
-        Style::Toml => false,
-        Style::Json { seat: SeatSetting::Switch(_), .. } => {
+        SettingsStyle::Toml => false,
+        SettingsStyle::Json { seat: SeatSetting::Switch(_), .. } => {
             (of.seat_files)(env, Path::new(""), 0).iter().all(|it| is_our_file(&text(&it.0)))
         }
-        Style::Json { seat: SeatSetting::Hook { event, .. }, .. } => {
+        SettingsStyle::Json { seat: SeatSetting::Hook { event, .. }, .. } => {
             settings::elements(&text(&hooks), &["hooks", event]).iter().any(|it| is_ours(it))
         }
-        Style::Plugin { .. } => text(&hooks).contains("const SEAT = true"),
+        SettingsStyle::Plugin { .. } => text(&hooks).contains("const SEAT = true"),
     }
 }
 
@@ -397,16 +402,16 @@ pub fn installed(env: &Env, config: &Path, of: &Registration) -> (bool, bool) {
     let (server, hooks) = (of.files)(env, config);
     let text = |path: &Path| text_of(path).ok().flatten().unwrap_or_default();
     match &of.style {
-        Style::Toml => {
+        SettingsStyle::Toml => {
             let text = text(&server);
             let server = |path: &[String], _: &str| path == ["mcp_servers", NAME];
             let hook = |path: &[String], text: &str| is_our_hook(path, text);
             (sections::any(&text, server), sections::any(&text, hook))
         }
-        Style::Plugin { section, .. } => {
+        SettingsStyle::Plugin { section, .. } => {
             (settings::get(&text(&server), &[section, NAME]).is_some(), hooks.exists())
         }
-        Style::Json { section, .. } => {
+        SettingsStyle::Json { section, .. } => {
             let hooks = text(&hooks);
             let ours = |(event, _): &(&str, &str)| {
                 settings::elements(&hooks, &["hooks", event]).iter().any(|it| is_ours(it))
@@ -430,8 +435,8 @@ pub fn other_seats(env: &Env, config: &Path, of: &Registration) -> Vec<PathBuf> 
 
 /// Edits a JSON file that may be changed already, or may have to be made.
 fn edit(
-    edited: &mut BTreeMap<PathBuf, Change>,
-    made: &mut Made,
+    edited: &mut BTreeMap<PathBuf, FileChange>,
+    made: &mut MadeFile,
     path: &Path,
     with: impl FnOnce(&str, &mut Vec<String>) -> Option<String>,
 ) -> Result<()> {
@@ -440,7 +445,7 @@ fn edit(
         Some(change) => change,
         None => {
             let before = text_of(path)?;
-            Change { path: path.to_owned(), after: before.clone(), before }
+            FileChange { path: path.to_owned(), after: before.clone(), before }
         }
     };
     let text = match &change.after {
@@ -464,7 +469,7 @@ fn edit(
         .at(at(), None)
     })?;
     settings::check(&after).map_err(|error| error.at(at(), None))?;
-    edited.insert(path.to_owned(), Change { after: Some(after), ..change });
+    edited.insert(path.to_owned(), FileChange { after: Some(after), ..change });
     Ok(())
 }
 
@@ -480,8 +485,8 @@ fn section_of(text: &str, path: &[&str], name: &str, empty: &str, made: &mut Vec
 
 fn without_hooks(text: &str, of: &Registration) -> String {
     let seat = match &of.style {
-        Style::Json { seat: SeatSetting::Hook { event, .. }, .. } => Some(event),
-        Style::Json { .. } | Style::Toml | Style::Plugin { .. } => None,
+        SettingsStyle::Json { seat: SeatSetting::Hook { event, .. }, .. } => Some(event),
+        SettingsStyle::Json { .. } | SettingsStyle::Toml | SettingsStyle::Plugin { .. } => None,
     };
     let mut text = text.to_owned();
     for event in of.events.iter().map(|it| &it.0).chain(seat) {
@@ -504,7 +509,12 @@ pub fn command(program: &Path) -> String {
     format!("{} hook", super::reach::quoted(&program.to_string_lossy()))
 }
 
-fn toml_change(path: &Path, of: &Registration, wanted: &Wanted, made: &mut Made) -> Result<Change> {
+fn toml_change(
+    path: &Path,
+    of: &Registration,
+    wanted: &InstallRequest,
+    made: &mut MadeFile,
+) -> Result<FileChange> {
     let before = text_of(path)?;
     if before.is_none() {
         made.entry(path.display().to_string()).or_default().push(String::new());
@@ -541,7 +551,7 @@ fn toml_change(path: &Path, of: &Registration, wanted: &Wanted, made: &mut Made)
     parsed(&after).map_err(|error| {
         refuse(format!("what there is cannot be added to ({}); add this by hand:\n{block}", error.detail()))
     })?;
-    Ok(Change { path: path.to_owned(), before, after: Some(after) })
+    Ok(FileChange { path: path.to_owned(), before, after: Some(after) })
 }
 
 /// Whether a section of TOML settings was put there by installing.
@@ -631,7 +641,7 @@ mod tests {
     fn round(env: &Env, config: &Path, agent: AgentRef, hooks: bool, seat: bool) -> Vec<PathBuf> {
         let of = registration(agent).unwrap();
         let program = "/opt/my tools/epitome".into();
-        let wanted = Wanted {
+        let wanted = InstallRequest {
             program,
             hooks,
             seat,
@@ -641,7 +651,7 @@ mod tests {
             compact_at: 0,
             status_line: true,
         };
-        let write = |changes: &[Change]| {
+        let write = |changes: &[FileChange]| {
             for it in changes {
                 match &it.after {
                     Some(text) => {
@@ -661,7 +671,7 @@ mod tests {
         assert!(again.iter().all(|it| it.before == it.after), "{agent:?} {again:?}");
         assert!(more.values().all(Vec::is_empty), "{more:?}");
         // A newer one, elsewhere, takes its place.
-        let moved = Wanted { program: "/new/epitome".into(), ours: true, ..wanted };
+        let moved = InstallRequest { program: "/new/epitome".into(), ours: true, ..wanted };
         write(&install(env, config, of, &moved).unwrap().0);
         let undone = uninstall(env, config, of, &made).unwrap();
         write(&undone);
@@ -671,7 +681,7 @@ mod tests {
     }
 
     fn is_plugin(of: &Registration) -> bool {
-        matches!(of.style, Style::Plugin { .. })
+        matches!(of.style, SettingsStyle::Plugin { .. })
     }
 
     fn all() -> impl Iterator<Item = (AgentRef, &'static Registration)> {
@@ -691,7 +701,7 @@ mod tests {
                 }
                 // Something there, of all kinds.
                 let (server, other) = (of.files)(&env, &config);
-                let texts = if matches!(of.style, Style::Toml) { &TOML[..] } else { &JSON[..] };
+                let texts = if matches!(of.style, SettingsStyle::Toml) { &TOML[..] } else { &JSON[..] };
                 for text in texts {
                     for path in [&server, &other] {
                         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -717,12 +727,12 @@ mod tests {
             let env = Env { home: home.path().to_owned(), ..Env::default() };
             let (server, _) = (of.files)(&env, home.path());
             let text = match of.style {
-                Style::Toml => "[mcp_servers.epitome]\ncommand = \"mine\"\n",
+                SettingsStyle::Toml => "[mcp_servers.epitome]\ncommand = \"mine\"\n",
                 _ => "{\"mcpServers\":{\"epitome\":{\"command\":\"mine\"}},\"mcp\":{\"epitome\":{}}}",
             };
             std::fs::create_dir_all(server.parent().unwrap()).unwrap();
             std::fs::write(&server, text).unwrap();
-            let wanted = Wanted {
+            let wanted = InstallRequest {
                 program: "/e".into(),
                 hooks: true,
                 seat: true,
@@ -741,7 +751,7 @@ mod tests {
     fn what_does_not_parse_is_refused() {
         let home = tempfile::tempdir().unwrap();
         let env = Env { home: home.path().to_owned(), ..Env::default() };
-        let wanted = Wanted {
+        let wanted = InstallRequest {
             program: "/e".into(),
             hooks: true,
             seat: true,

@@ -37,7 +37,7 @@ pub use codex::gateway;
 use history::error::{Error, Kind, Result};
 use sessions::{Format, Memory, Session, Source};
 
-use hooks::Hooks;
+use hooks::AgentHooks;
 use install::Registration;
 use reach::{Job, Reach};
 use seat::Seat;
@@ -201,8 +201,8 @@ pub trait Agent: Sync {
     }
 
     /// What its hooks tell and take.
-    fn hooks(&self) -> &'static Hooks {
-        &Hooks::NONE
+    fn hooks(&self) -> &'static AgentHooks {
+        &AgentHooks::NONE
     }
 
     /// The context that the provider reported in a row of a session, in tokens, and the model.
@@ -535,13 +535,13 @@ fn under_parents(found: Vec<Found>) -> Vec<Found> {
 
 /// A file that may be a session, with what the folder says of it.
 #[derive(Debug, Clone)]
-struct File {
+struct SessionFile {
     path: PathBuf,
     changed_ms: i64,
     len: u64,
 }
 
-impl File {
+impl SessionFile {
     fn name(&self) -> &str {
         self.path.file_name().and_then(|it| it.to_str()).unwrap_or_default()
     }
@@ -565,7 +565,7 @@ impl File {
 const HEAD: u64 = 65_536;
 
 /// The regular files below `folder`, at most `depth` folders down. Never a FIFO or a device: opening these can hang.
-fn files(folder: &Path, depth: usize) -> Vec<File> {
+fn files(folder: &Path, depth: usize) -> Vec<SessionFile> {
     let mut out = Vec::new();
     let mut open = vec![(folder.to_owned(), 0)];
     while let Some((folder, level)) = open.pop() {
@@ -577,7 +577,7 @@ fn files(folder: &Path, depth: usize) -> Vec<File> {
             } else if about.is_file() {
                 let changed = about.modified().ok().and_then(|it| it.duration_since(UNIX_EPOCH).ok());
                 let changed_ms = changed.map_or(0, |it| it.as_millis() as i64);
-                out.push(File { path, changed_ms, len: about.len() });
+                out.push(SessionFile { path, changed_ms, len: about.len() });
             }
         }
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use sessions::Format;
 
 use super::claude_code::slug;
-use super::{Agent, Env, File, Found, Variables, files, first_words, objects, spellings};
+use super::{Agent, Env, Found, SessionFile, Variables, files, first_words, objects, spellings};
 
 pub struct QwenCode;
 
@@ -82,7 +82,7 @@ impl Agent for QwenCode {
     }
 }
 
-fn look(file: &File, parent: Option<String>) -> Option<Found> {
+fn look(file: &SessionFile, parent: Option<String>) -> Option<Found> {
     let head = file.head();
     let is_record =
         |it: &Value| it["uuid"].is_string() && it["sessionId"].is_string() && it["type"].is_string();

@@ -94,14 +94,16 @@ pub fn is_in_use(env: &Env, agent: AgentRef, id: &str, path: &Path, now: i64) ->
 
 /// Keeps an agent from writing while it is held.
 #[derive(Debug)]
-pub struct Claim(#[expect(dead_code, reason = "the lock lasts as long as the open file")] Option<fs::File>);
+pub struct SessionClaim(
+    #[expect(dead_code, reason = "the lock lasts as long as the open file")] Option<fs::File>,
+);
 
 /// Takes the agent's own lock on a session, where it has one.
 ///
 /// # Errors
 /// [`Kind::Live`] if the agent holds it.
-pub fn claim(env: &Env, agent: AgentRef, id: &str) -> Result<Claim> {
-    agent.lock(env, id).map(Claim)
+pub fn claim(env: &Env, agent: AgentRef, id: &str) -> Result<SessionClaim> {
+    agent.lock(env, id).map(SessionClaim)
 }
 
 /// Whether an agent would find a session there.

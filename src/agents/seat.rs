@@ -30,7 +30,7 @@ pub trait Seat: Sync {
     ///
     /// # Errors
     /// [`Kind::Input`] if the event is not of the form that is known.
-    fn asked(&self, event: &Value, around: &Around<'_>) -> Result<Option<Asked>>;
+    fn asked(&self, event: &Value, around: &Around<'_>) -> Result<Option<SeatRequest>>;
 
     /// The answer in the client's own shape: `messages` of the compacted history, or the same as one text.
     fn reply(&self, messages: &[Message], text: &dyn Fn() -> String) -> Value;
@@ -50,7 +50,7 @@ pub struct Around<'a> {
 }
 
 /// A compaction that a client asks for.
-pub struct Asked {
+pub struct SeatRequest {
     pub cause: Cause,
     /// What the user wrote behind the command.
     pub focus: Option<String>,
@@ -59,7 +59,7 @@ pub struct Asked {
     pub conversation: Conversation,
 }
 
-impl Asked {
+impl SeatRequest {
     /// As the event says it, where it says it in the usual fields.
     pub fn new(event: &Value, conversation: Conversation) -> Self {
         let window = event["window"].as_u64().filter(|it| *it > 0);

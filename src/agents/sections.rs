@@ -76,7 +76,9 @@ pub fn any(text: &str, wanted: impl Fn(&[String], &str) -> bool) -> bool {
 
 /// Whether our frame is there.
 pub fn is_framed(text: &str) -> bool {
-    lines(text).iter().any(|it| it.kind == TomlLineKind::Other && text[it.range.clone()].trim_end() == FRAME.0)
+    lines(text)
+        .iter()
+        .any(|it| it.kind == TomlLineKind::Other && text[it.range.clone()].trim_end() == FRAME.0)
 }
 
 fn before_break(text: &str, at: usize) -> usize {

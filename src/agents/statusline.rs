@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// What the agent says of its session; everything is optional.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Input {
+pub struct StatusInput {
     pub session: Option<String>,
     pub path: Option<PathBuf>,
     pub model: Option<String>,
@@ -33,9 +33,9 @@ pub struct Cache {
 }
 
 /// Reads it; nothing where it is no JSON object. A field of another type counts as missing.
-pub fn read(text: &str) -> Option<Input> {
+pub fn read(text: &str) -> Option<StatusInput> {
     let root: Value = serde_json::from_str(text).ok()?;
-    root.is_object().then(|| Input {
+    root.is_object().then(|| StatusInput {
         session: text_of(&root["session_id"]),
         path: text_of(&root["transcript_path"]).map(PathBuf::from),
         model: text_of(&root["model"]["id"]),

@@ -10,7 +10,7 @@ use super::Screen;
 use crate::agents::reach::quoted;
 use crate::agents::{self, AgentRef, Problem, install};
 use crate::answers::{CONTRACT, Next};
-use crate::config::{Config, Origin, StoreAt};
+use crate::config::{Config, StoreAt, ValueOrigin};
 use crate::engine::{self, Engine, RepairTo, SeatEntry, SessionRef, seat_log};
 use history::error::Result;
 
@@ -242,10 +242,10 @@ fn seat(
 
 fn value(config: &Config, name: &'static str, value: String) -> Value {
     let from = match config.origins.get(name) {
-        Some(Origin::File) => "config.toml",
-        Some(Origin::Environment) => "environment",
-        Some(Origin::Option) => "--store",
-        Some(Origin::Default) | None => "default",
+        Some(ValueOrigin::File) => "config.toml",
+        Some(ValueOrigin::Environment) => "environment",
+        Some(ValueOrigin::Option) => "--store",
+        Some(ValueOrigin::Default) | None => "default",
     };
     Value { name, value, from }
 }

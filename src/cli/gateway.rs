@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::Screen;
 use crate::agents::gateway as codex;
-use crate::agents::install::Change;
+use crate::agents::install::FileChange;
 use crate::config::Config;
 use crate::gateway::rollouts;
 use history::error::Result;
@@ -17,7 +17,7 @@ pub(super) const DEFAULT: &str = "http://127.0.0.1:8765/v1";
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Puts the line into the change of Codex's settings.
-pub(super) fn put(settings: &mut Change, url: &str) -> Result<()> {
+pub(super) fn put(settings: &mut FileChange, url: &str) -> Result<()> {
     let place = |error: history::error::Error| error.at(settings.path.display().to_string(), None);
     settings.after =
         Some(codex::with_gateway(settings.after.as_deref().unwrap_or_default(), url).map_err(place)?);
@@ -25,12 +25,12 @@ pub(super) fn put(settings: &mut Change, url: &str) -> Result<()> {
 }
 
 /// Takes the line out of Codex's settings. `made_file`: we made the file, and it goes if nothing else is in it.
-pub(super) fn take_out(config: &Config, changes: &mut Vec<Change>, made_file: bool) {
+pub(super) fn take_out(config: &Config, changes: &mut Vec<FileChange>, made_file: bool) {
     let path = codex::settings(&config.agents);
     let at = changes.iter().position(|it| it.path == path);
     let at = at.unwrap_or_else(|| {
         let text = std::fs::read_to_string(&path).ok();
-        changes.push(Change { path, before: text.clone(), after: text });
+        changes.push(FileChange { path, before: text.clone(), after: text });
         changes.len() - 1
     });
     let without = changes[at].after.as_deref().map(codex::without_gateway);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::Screen;
-use crate::agents::hooks::{self, Moment};
+use crate::agents::hooks::{self, HookMoment};
 use crate::config::Config;
 use crate::engine::{self, Engine};
 use history::error::{Error, Kind, Result};
@@ -39,14 +39,14 @@ pub(super) fn run(config: Config, now: i64, store: Option<&Path>, screen: &mut S
     else {
         return Ok(0);
     };
-    if config.block_compaction && event.moment == Moment::BeforeCompaction {
+    if config.block_compaction && event.moment == HookMoment::BeforeCompaction {
         let what = "epitome: compaction is blocked by the configuration ([hooks] block-compaction); \
                     `epitome compact --apply` makes a compacted session to go on with";
         // Exit code 2 blocks, and shows this.
         return Err(Error::new(Kind::Refused, what));
     }
     let said = Engine::new(config.clone(), now).and_then(|engine| {
-        if matches!(event.moment, Moment::Start | Moment::End)
+        if matches!(event.moment, HookMoment::Start | HookMoment::End)
             && let Err(error) = super::keep::later(&engine, &config, store)
         {
             tracing::warn!("hook {}: {}", event.name, error.full());

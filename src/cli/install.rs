@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::{Screen, gateway};
-use crate::agents::install::{self, Change, Made, Registration, Wanted, is_our_file};
+use crate::agents::install::{self, FileChange, InstallRequest, MadeFile, Registration, is_our_file};
 use crate::agents::{self, AgentRef, pi};
 use crate::answers::CONTRACT;
 use crate::config::Config;
@@ -94,7 +94,7 @@ pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
     }
     install::expect_agent(&config.agents, &folder(config), agent)?;
     let ours = records(config).contains_key(agent.name());
-    let wanted = Wanted {
+    let wanted = InstallRequest {
         program,
         hooks: !arguments.no_hooks,
         seat: !arguments.no_seat,
@@ -164,7 +164,7 @@ pub(super) fn uninstall(config: &Config, arguments: &UninstallArgs, screen: &mut
     let prompts = of.prompts.map(|it| it(&config.agents, &folder(config)));
     for path in made.keys().map(PathBuf::from).filter(|it| it.parent() == prompts.as_deref()) {
         let before = std::fs::read_to_string(&path).ok();
-        changes.push(Change { path, before, after: None });
+        changes.push(FileChange { path, before, after: None });
     }
     if agent.has_gateway() {
         let file = agents::gateway::settings(&config.agents).display().to_string();
@@ -195,10 +195,10 @@ fn install_pi(config: &Config, program: Option<&Path>, dry_run: bool, screen: &m
         let what = "expected no extension of our name, or ours, found another; rename it";
         return Err(Error::new(Kind::Refused, what).at(path.display().to_string(), None));
     }
-    let changes = vec![Change { path, before, after: program.map(|_| text) }];
+    let changes = vec![FileChange { path, before, after: program.map(|_| text) }];
     match program {
         _ if dry_run => {}
-        Some(_) => put_in(config, pi::NAME, &changes, Made::new())?,
+        Some(_) => put_in(config, pi::NAME, &changes, MadeFile::new())?,
         None => take_out(config, pi::NAME, &changes)?,
     }
     show(screen, &changes, dry_run)?;
@@ -211,7 +211,12 @@ fn install_pi(config: &Config, program: Option<&Path>, dry_run: bool, screen: &m
 }
 
 /// The server's prompts as files. One of that name that is not ours stays as it is.
-fn prompts(config: &Config, agent: AgentRef, of: &Registration, made: &mut Made) -> Result<Vec<Change>> {
+fn prompts(
+    config: &Config,
+    agent: AgentRef,
+    of: &Registration,
+    made: &mut MadeFile,
+) -> Result<Vec<FileChange>> {
     let Some(folder) = of.prompts.map(|it| it(&config.agents, &folder(config))) else {
         return Ok(Vec::new());
     };
@@ -225,7 +230,7 @@ fn prompts(config: &Config, agent: AgentRef, of: &Registration, made: &mut Made)
             continue;
         }
         made.insert(place, vec![String::new()]);
-        out.push(Change { path, before, after: Some(text) });
+        out.push(FileChange { path, before, after: Some(text) });
     }
     Ok(out)
 }
@@ -264,12 +269,12 @@ fn folder(config: &Config) -> PathBuf {
 }
 
 /// What installing made, by agent; under [`FOLDERS`], the folders that it made for any of them.
-type Records = BTreeMap<String, Made>;
+type Records = BTreeMap<String, MadeFile>;
 
 const FOLDERS: &str = "folders";
 
 /// Makes the changes, and notes before what is about to be made; if one fails, neither.
-fn put_in(config: &Config, agent: &str, changes: &[Change], made: Made) -> Result<()> {
+fn put_in(config: &Config, agent: &str, changes: &[FileChange], made: MadeFile) -> Result<()> {
     writable(changes)?;
     let (before, mut all) = (records(config), records(config));
     let of_agent = all.entry(agent.to_owned()).or_default();
@@ -294,7 +299,7 @@ fn put_in(config: &Config, agent: &str, changes: &[Change], made: Made) -> Resul
 }
 
 /// Makes the changes that take an agent's registration out, and removes the folders that were made for it.
-fn take_out(config: &Config, agent: &str, changes: &[Change]) -> Result<()> {
+fn take_out(config: &Config, agent: &str, changes: &[FileChange]) -> Result<()> {
     writable(changes)?;
     apply(changes)?;
     let mut all = records(config);
@@ -336,7 +341,7 @@ fn noting(path: &Path) -> impl Fn(std::io::Error) -> Error {
     }
 }
 
-fn differ(it: &&Change) -> bool {
+fn differ(it: &&FileChange) -> bool {
     it.before != it.after
 }
 
@@ -346,7 +351,7 @@ fn target(path: &Path) -> PathBuf {
 }
 
 /// Before the first file is changed: that none says it may not be.
-fn writable(changes: &[Change]) -> Result<()> {
+fn writable(changes: &[FileChange]) -> Result<()> {
     for it in changes.iter().filter(differ) {
         let path = target(&it.path);
         let there = path.ancestors().find(|it| it.exists());
@@ -365,8 +370,8 @@ fn writable(changes: &[Change]) -> Result<()> {
 }
 
 /// All changes, or, if one fails, none.
-fn apply(changes: &[Change]) -> Result<()> {
-    let changes: Vec<&Change> = changes.iter().filter(differ).collect();
+fn apply(changes: &[FileChange]) -> Result<()> {
+    let changes: Vec<&FileChange> = changes.iter().filter(differ).collect();
     for (number, it) in changes.iter().enumerate() {
         if let Err(error) = put(&it.path, it.after.as_deref()) {
             for it in &changes[..number] {
@@ -396,8 +401,8 @@ fn put(path: &Path, text: Option<&str>) -> Result<()> {
 /// A file that is made or removed is shown where it has no more lines than this.
 const SHOWN_WHOLE: usize = 20;
 
-fn show(screen: &mut Screen<'_>, changes: &[Change], dry_run: bool) -> Result<()> {
-    let changed: Vec<&Change> = changes.iter().filter(differ).collect();
+fn show(screen: &mut Screen<'_>, changes: &[FileChange], dry_run: bool) -> Result<()> {
+    let changed: Vec<&FileChange> = changes.iter().filter(differ).collect();
     let paths: Vec<String> = changed.iter().map(|it| it.path.display().to_string()).collect();
     if screen.json(&json!({ "contract": CONTRACT, "changed": paths, "dry_run": dry_run }))? {
         return Ok(());

@@ -5,7 +5,7 @@ use super::paint::{fitted, wrapped};
 use crate::engine::Engine;
 use crate::profiles::{self, BUILT_IN};
 use clap::Args;
-use compaction::profile::{Collapse, Keep, Outputs, Pass, Profile, Shape, Slot, Snip, Trigger};
+use compaction::profile::{Collapse, Keep, Outputs, Pass, Profile, Slot, Snip, SummaryShape, Trigger};
 use history::error::Result;
 
 /// Arguments of `profiles`.
@@ -110,9 +110,9 @@ fn passes(profile: &Profile) -> String {
 fn summary(profile: &Profile) -> String {
     let Some(step) = profile.summarize() else { return String::new() };
     let shape = match step.summary.shape {
-        Shape::Markdown => "",
-        Shape::Xml => " XML",
-        Shape::Plain => " plain",
+        SummaryShape::Markdown => "",
+        SummaryShape::Xml => " XML",
+        SummaryShape::Plain => " plain",
     };
     format!("{}{shape} sections ≤ {}", step.summary.sections.len(), thousands(step.summary.max_tokens))
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use crate::config::Config;
-use crate::mcp::{self, Http};
+use crate::mcp::{self, HttpOptions};
 use history::error::Result;
 
 /// Arguments of `serve`.
@@ -37,7 +37,7 @@ pub(super) fn run(config: Config, arguments: &ServeArgs, now: Option<i64>) -> Re
     match &arguments.http {
         None => mcp::serve_stdio(config, now)?,
         Some(address) => {
-            let http = Http {
+            let http = HttpOptions {
                 address: address.clone(),
                 token_file: arguments.token_file.clone(),
                 roots: arguments.allow_root.clone(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::Environment;
-use crate::llm::http::Limits;
+use crate::llm::http::RequestLimits;
 use compaction::summary::dialogue::Bounds;
 use compaction::summary::model::{Api, Endpoint, Key};
 use history::error::{Error, Kind, Result};
@@ -133,7 +133,7 @@ pub struct Summarizers {
     /// The language to write in, instead of the conversation's.
     pub language: Option<String>,
     /// Bounds of a request.
-    pub limits: Limits,
+    pub limits: RequestLimits,
     /// Bounds of a summary.
     pub bounds: Bounds,
     /// Tries of one request, if the user says how many.
@@ -166,12 +166,12 @@ impl Summarizers {
         let named = PROVIDERS.iter().zip(given).filter_map(|(known, it)| Some((known.name, it?))).collect();
         let seconds =
             |it: Option<u64>, default: Duration| it.map_or(default, |it| Duration::from_secs(it.max(1)));
-        let (limits, bounds) = (Limits::default(), Bounds::default());
+        let (limits, bounds) = (RequestLimits::default(), Bounds::default());
         let total = seconds(written.total_seconds, Duration::from_millis(bounds.total_ms));
         Ok(Self {
             default,
             language: written.language,
-            limits: Limits {
+            limits: RequestLimits {
                 idle: seconds(written.idle_seconds, limits.idle),
                 total: limits.total.min(total),
                 ..limits
@@ -279,7 +279,12 @@ impl Summarizers {
         names.find_map(|it| Some((it.to_owned(), Key::new(environment.get(it)?.trim()))))
     }
 
-    fn of(&self, known: &KnownProvider, environment: &Environment, said: &Override) -> Result<(Endpoint, u64)> {
+    fn of(
+        &self,
+        known: &KnownProvider,
+        environment: &Environment,
+        said: &Override,
+    ) -> Result<(Endpoint, u64)> {
         let written = self.named.get(known.name).cloned().unwrap_or_default();
         let place = format!("summarizer.{}", known.name);
         let base_url = said

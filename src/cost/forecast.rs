@@ -69,7 +69,8 @@ mod tests {
     use super::*;
     use crate::cost::{Prices, cache};
 
-    const SIZES: ForecastSizes = ForecastSizes { context: 120_000, after: 40_000, same: 20_000, growth: 1_000 };
+    const SIZES: ForecastSizes =
+        ForecastSizes { context: 120_000, after: 40_000, same: 20_000, growth: 1_000 };
 
     fn of(at: i64, sizes: &ForecastSizes) -> (Forecast, Option<u64>) {
         let rule = cache::rule("claude-opus-4-6").unwrap();

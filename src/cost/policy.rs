@@ -73,7 +73,13 @@ struct Simulated<'a> {
 }
 
 /// Goes through the requests of a session's main chain.
-pub fn run(requests: &[Request], policy: Policy, window: Option<u64>, kept: &Remainder, prices: &Prices) -> PolicyRun {
+pub fn run(
+    requests: &[Request],
+    policy: Policy,
+    window: Option<u64>,
+    kept: &Remainder,
+    prices: &Prices,
+) -> PolicyRun {
     let mut it = Simulated {
         policy,
         window,

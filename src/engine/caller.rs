@@ -1,12 +1,12 @@
 //! Which session the processes that lead here speak for.
 
 use super::Engine;
-use crate::agents::hooks::Event;
+use crate::agents::hooks::HookEvent;
 use crate::store::Scope;
 use history::error::Result;
 
 /// The processes that lead here, from now on, speak for this session: a server that the agent starts finds it so.
-pub(super) fn note(engine: &Engine, scope: &Scope, event: &Event) -> Result<()> {
+pub(super) fn note(engine: &Engine, scope: &Scope, event: &HookEvent) -> Result<()> {
     for process in crate::config::ancestors() {
         let value = format!("{} {}", event.agent.name(), event.session);
         engine.store.mark(scope, &format!("caller/{process}"), &value, engine.now)?;

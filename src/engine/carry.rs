@@ -8,7 +8,7 @@ use crate::agents::AgentRef;
 use crate::agents::reach;
 use crate::answers::Next;
 use compaction::facts;
-use compaction::profile::{Section, Style, SummarySpec};
+use compaction::profile::{Section, SummarySpec, SummaryStyle};
 use compaction::summary::offline;
 use history::error::{Error, Kind, Result};
 use history::{History, Message, Role, Text};
@@ -105,7 +105,7 @@ pub fn brief(engine: &Engine, opened: &Opened, goal: &str) -> Result<String> {
         cleared: &[],
         spec: &spec,
         max_tokens: budget,
-        style: Style::Detailed,
+        style: SummaryStyle::Detailed,
         focus: Some(goal),
         pins: &pins,
         header: None,

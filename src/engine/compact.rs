@@ -9,7 +9,7 @@ use super::compacted::{
 use super::make::Attempt;
 use super::marks::overhead_mark;
 use super::measured::{Measured, warnings};
-use super::spending::After;
+use super::spending::AfterChange;
 use super::summarize::{Drafted, Heard};
 use super::{
     Ask, Engine, Event, HistoryFacts, Opened, To, archive, carry, events, install, make, measured, memories,
@@ -185,7 +185,7 @@ fn outcome(
     let next_cost = engine.config.costs.then(|| {
         let asked = summarizer.cost.as_ref().and_then(|it| it.spent_dollars).unwrap_or(0.0);
         let outcome = &attempt.outcome;
-        let after = After { tokens: outcome.tokens, prefix: outcome.prefix_tokens, asked };
+        let after = AfterChange { tokens: outcome.tokens, prefix: outcome.prefix_tokens, asked };
         spending::next_cost(engine, measured, ask, Some(after))
     });
     let accepted = Box::new(Accepted { attempt, valid_for, next_cost, written: known.summary });

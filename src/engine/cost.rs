@@ -87,8 +87,12 @@ pub(super) fn cost(
     out.pays_after_turns = predicted.pays_after;
     out.why = match (why_not, predicted.form, warm) {
         (Some(why), ..) => format!("asked with a prompt of our own: {why}"),
-        (None, RequestForm::Own, _) => "a prompt of our own is cheaper than the session's own request".to_owned(),
-        (None, RequestForm::Prefix, true) => "the session's own request is still in the provider's cache".to_owned(),
+        (None, RequestForm::Own, _) => {
+            "a prompt of our own is cheaper than the session's own request".to_owned()
+        }
+        (None, RequestForm::Prefix, true) => {
+            "the session's own request is still in the provider's cache".to_owned()
+        }
         (None, RequestForm::Prefix, false) => "the session's own request is cheaper".to_owned(),
     };
     if predicted.form == RequestForm::Own {

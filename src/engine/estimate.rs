@@ -6,8 +6,8 @@ use super::compacted::percent;
 use super::measured::{Measured, warnings};
 use super::{Ask, Engine, Opened, measured, method_info, request, session_info, spending};
 use crate::answers::{
-    Advice, CONTRACT, CategoryInfo, Counts, EstimateAnswer, Large, NextCost, NextInfo, PastInfo, Reported,
-    TriggerInfo,
+    Advice, CONTRACT, CategoryInfo, EstimateAnswer, ItemCounts, Large, NextCost, NextInfo, PastInfo,
+    ReportedUsage, TriggerInfo,
 };
 use crate::profiles::{self, BUILT_IN};
 use compaction::facts;
@@ -40,7 +40,8 @@ pub fn estimate(engine: &Engine, opened: &Opened, ask: &Ask, next: Option<u64>) 
     let usable =
         measured.limits.window.map(|it| it.saturating_sub(measured.limits.output.unwrap_or(0).min(20_000)));
     let used = percent(context, measured.limits.window);
-    let (moment, limits) = (request::moment(engine, history, ask), plan::Limits { next, ..measured.limits });
+    let (moment, limits) =
+        (request::moment(engine, history, ask), plan::ModelLimits { next, ..measured.limits });
     let mut triggers = BTreeMap::new();
     for (name, _) in BUILT_IN {
         let profile = profiles::built_in(name)?.honouring(&|from| engine.config.agent_setting(from));
@@ -57,7 +58,7 @@ pub fn estimate(engine: &Engine, opened: &Opened, ask: &Ask, next: Option<u64>) 
         context,
         method: method_info(counter),
         by_category: categories(counter, history),
-        counts: Counts {
+        counts: ItemCounts {
             messages: history.messages().len(),
             turns: history.messages().iter().filter(|it| it.is_prompt()).count(),
             tool_calls: history.messages().iter().map(|it| it.calls().count()).sum(),
@@ -65,7 +66,7 @@ pub fn estimate(engine: &Engine, opened: &Opened, ask: &Ask, next: Option<u64>) 
         window: measured.limits.window,
         usable,
         used_percent: used,
-        reported: counter.reported().map(|(message, tokens)| Reported { tokens, message }),
+        reported: counter.reported().map(|(message, tokens)| ReportedUsage { tokens, message }),
         largest: largest(&measured),
         compactions: opened.session.past.iter().map(past).collect(),
         triggers,

@@ -5,11 +5,11 @@
 use super::estimate::SOON_IF_EXPIRED;
 use super::marks::compacted_mark;
 use super::{Ask, Engine, Opened, SessionRef, archive, caller, measured, memories, open, prune, spending};
-use crate::agents::hooks::{self, After, Event, Moment};
+use crate::agents::hooks::{self, AfterCompaction, HookEvent, HookMoment};
 use crate::answers::NextCost;
 use crate::store::{Note, Scope};
 use compaction::facts::{self, Topic};
-use compaction::profile::{Section, Style, SummarySpec};
+use compaction::profile::{Section, SummarySpec, SummaryStyle};
 use compaction::summary::offline;
 use history::error::Result;
 use history::{History, Kind, Message, Role, Text};
@@ -23,7 +23,7 @@ const AFTER: u64 = 1_500;
 const REMIND: f64 = 0.8;
 /// Below this share the reminder is armed again.
 const REARM: f64 = 0.6;
-/// After a reminder, none for so long, even if it is armed: 10 minutes.
+/// AfterCompaction a reminder, none for so long, even if it is armed: 10 minutes.
 const REMIND_AGAIN_MS: i64 = 600_000;
 /// An agent runs its hooks within so long after a compaction.
 const SEATED_LATELY_MS: i64 = 60_000;
@@ -31,14 +31,14 @@ const SEATED_LATELY_MS: i64 = 60_000;
 const ARMED: &str = "armed";
 
 /// Does what an event asks for; what is to be said to the model, or nothing.
-pub fn hook(engine: &Engine, event: &Event) -> Result<String> {
+pub fn hook(engine: &Engine, event: &HookEvent) -> Result<String> {
     let scope = hook_scope(engine, event);
     match event.moment {
-        Moment::Start => {
+        HookMoment::Start => {
             caller::note(engine, &scope, event)?;
             Ok(String::new())
         }
-        Moment::StartCompacted => {
+        HookMoment::StartCompacted => {
             caller::note(engine, &scope, event)?;
             if seated_lately(engine, event, &scope)? {
                 Ok(String::new())
@@ -46,24 +46,24 @@ pub fn hook(engine: &Engine, event: &Event) -> Result<String> {
                 after_compaction(engine, event, &scope)
             }
         }
-        Moment::BeforeCompaction => before_compaction(engine, event, &scope),
-        Moment::BeforeCheck => {
+        HookMoment::BeforeCompaction => before_compaction(engine, event, &scope),
+        HookMoment::BeforeCheck => {
             keep_original(engine, &hook_session(engine, event)?, &scope)?;
             Ok(String::new())
         }
-        Moment::AfterCompaction => {
+        HookMoment::AfterCompaction => {
             if !seated_lately(engine, event, &scope)? {
                 compacted(engine, event, &scope)?;
             }
             Ok(String::new())
         }
-        Moment::Turn => turn(engine, event, &scope),
-        Moment::End | Moment::Other => Ok(String::new()),
+        HookMoment::Turn => turn(engine, event, &scope),
+        HookMoment::End | HookMoment::Other => Ok(String::new()),
     }
 }
 
 /// Whether the agent's last compaction was ours, in its seat: of that nothing is left to be said.
-fn seated_lately(engine: &Engine, event: &Event, scope: &Scope) -> Result<bool> {
+fn seated_lately(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<bool> {
     let mark = engine.store.marked(scope, &compacted_mark(&event.session))?;
     let ours = |it: &crate::store::Mark| {
         crate::store::Handle::parse(&it.value).is_some()
@@ -72,13 +72,13 @@ fn seated_lately(engine: &Engine, event: &Event, scope: &Scope) -> Result<bool> 
     Ok(mark.as_ref().is_some_and(ours))
 }
 
-fn hook_scope(engine: &Engine, event: &Event) -> Scope {
+fn hook_scope(engine: &Engine, event: &HookEvent) -> Scope {
     let cwd = event.cwd.as_ref().unwrap_or(&engine.config.agents.cwd);
     let real = std::fs::canonicalize(cwd).unwrap_or_else(|_| cwd.clone());
     Scope { owner: engine.config.owner.clone(), project: real.display().to_string() }
 }
 
-fn hook_session(engine: &Engine, event: &Event) -> Result<Opened> {
+fn hook_session(engine: &Engine, event: &HookEvent) -> Result<Opened> {
     let name = match &event.path {
         Some(path) => path.display().to_string(),
         None => event.session.clone(),
@@ -95,7 +95,7 @@ fn keep_original(engine: &Engine, opened: &Opened, scope: &Scope) -> Result<()> 
     Ok(())
 }
 
-fn before_compaction(engine: &Engine, event: &Event, scope: &Scope) -> Result<String> {
+fn before_compaction(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<String> {
     let opened = hook_session(engine, event)?;
     keep_original(engine, &opened, scope)?;
     let history = &opened.session.history;
@@ -151,7 +151,7 @@ fn facts(engine: &Engine, history: &History, sections: &[(&str, Vec<Topic>)], bu
         cleared: &[],
         spec: &spec,
         max_tokens: budget,
-        style: Style::Detailed,
+        style: SummaryStyle::Detailed,
         focus: None,
         pins: &pins,
         header: None,
@@ -161,15 +161,15 @@ fn facts(engine: &Engine, history: &History, sections: &[(&str, Vec<Topic>)], bu
 
 /// A session goes on after the agent compacted it. Where the summary is written by now, what it left out can be told;
 /// where it is not, what it would be worst to lose.
-fn after_compaction(engine: &Engine, event: &Event, scope: &Scope) -> Result<String> {
+fn after_compaction(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<String> {
     let opened = hook_session(engine, event)?;
     let history = &opened.session.history;
     match event.agent.hooks().after {
-        After::Missing => {
+        AfterCompaction::Missing => {
             let Some(before) = original(engine, scope, event)? else { return Ok(String::new()) };
             Ok(missing(&before, history))
         }
-        After::Facts => {
+        AfterCompaction::Facts => {
             let sections = [
                 ("Must hold", vec![Topic::Constraints]),
                 ("Open", vec![Topic::Active, Topic::Open]),
@@ -178,12 +178,12 @@ fn after_compaction(engine: &Engine, event: &Event, scope: &Scope) -> Result<Str
             let text = facts(engine, history, &sections, AFTER - 40)?;
             Ok(if text.is_empty() { text } else { format!("From before the compaction:\n\n{text}") })
         }
-        After::Nothing => Ok(String::new()),
+        AfterCompaction::Nothing => Ok(String::new()),
     }
 }
 
 /// The history that was archived before the agent compacted.
-fn original(engine: &Engine, scope: &Scope, event: &Event) -> Result<Option<History>> {
+fn original(engine: &Engine, scope: &Scope, event: &HookEvent) -> Result<Option<History>> {
     let Some(mark) = engine.store.marked(scope, &format!("before/{}", event.session))? else {
         return Ok(None);
     };
@@ -194,7 +194,7 @@ fn original(engine: &Engine, scope: &Scope, event: &Event) -> Result<Option<Hist
 }
 
 /// The agent has compacted: its summary is remembered, what it lacks is put down for the next turn.
-fn compacted(engine: &Engine, event: &Event, scope: &Scope) -> Result<()> {
+fn compacted(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<()> {
     engine.store.mark(scope, &compacted_mark(&event.session), event.agent.name(), engine.now)?;
     let hooks = event.agent.hooks();
     let summary = match &event.summary {
@@ -222,7 +222,7 @@ fn compacted(engine: &Engine, event: &Event, scope: &Scope) -> Result<()> {
 }
 
 /// Once or more a turn: what a summary left out, once; else the reminder.
-fn turn(engine: &Engine, event: &Event, scope: &Scope) -> Result<String> {
+fn turn(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<String> {
     let missing = format!("missing/{}", event.session);
     // The hooks of parallel tools run at once.
     if let Some(mark) = engine.store.marked(scope, &missing)?
@@ -269,7 +269,7 @@ fn turn(engine: &Engine, event: &Event, scope: &Scope) -> Result<String> {
 
 /// Once for each time that the provider's cache expires under a context that is half full: then a compaction loses
 /// nothing of it. Only as a prompt comes in: within a turn nothing expires.
-fn expiry(engine: &Engine, event: &Event, scope: &Scope, share: f64) -> Result<String> {
+fn expiry(engine: &Engine, event: &HookEvent, scope: &Scope, share: f64) -> Result<String> {
     if !event.is_prompt() {
         return Ok(String::new());
     }
@@ -291,7 +291,7 @@ fn expiry(engine: &Engine, event: &Event, scope: &Scope, share: f64) -> Result<S
 }
 
 /// What the next request costs, unless costs are switched off; nothing where no figure can be given.
-fn next_cost_at_hook(engine: &Engine, event: &Event) -> Option<NextCost> {
+fn next_cost_at_hook(engine: &Engine, event: &HookEvent) -> Option<NextCost> {
     let opened = engine.config.costs.then(|| hook_session(engine, event).ok()).flatten()?;
     let ask = Ask::new(engine.config.profile(&engine.config.profile).ok()?);
     let measured = measured::measure(engine, &opened.session, &ask);
@@ -299,7 +299,7 @@ fn next_cost_at_hook(engine: &Engine, event: &Event) -> Option<NextCost> {
 }
 
 /// Tokens that a prune by the configured profile would save.
-fn prunable(engine: &Engine, event: &Event) -> Option<u64> {
+fn prunable(engine: &Engine, event: &HookEvent) -> Option<u64> {
     let opened = hook_session(engine, event).ok()?;
     let ask = Ask::new(engine.config.profile(&engine.config.profile).ok()?);
     let answer = prune::prune(engine, &opened, &ask).ok()?;

@@ -63,12 +63,12 @@ pub(super) struct Mark {
 pub(super) const REPAIRED: &str = "repair";
 
 /// Where a session lies.
-pub(super) enum Place {
+pub(super) enum Location {
     File(PathBuf),
     Rows(&'static dyn Database, PathBuf, String),
 }
 
-impl Place {
+impl Location {
     /// Of a session that was opened.
     pub(super) fn of(path: Option<&Path>) -> Result<Self> {
         let Some(path) = path else {
@@ -104,7 +104,8 @@ pub(super) fn agent_of(format: Format) -> Result<AgentRef> {
 
 /// Whether the session is in use, as far as it can be told.
 pub(super) fn is_live(engine: &Engine, opened: &Opened) -> bool {
-    let (Ok(agent), Ok(place)) = (agent_of(opened.session.format), Place::of(opened.path.as_deref())) else {
+    let (Ok(agent), Ok(place)) = (agent_of(opened.session.format), Location::of(opened.path.as_deref()))
+    else {
         return false;
     };
     let id = opened.session.history.meta.session.as_deref().unwrap_or_default();
@@ -146,8 +147,8 @@ pub(super) fn install(
     warnings: &mut Vec<String>,
 ) -> Result<Installed> {
     let agent = agent_of(opened.session.format)?;
-    let place = Place::of(opened.path.as_deref())?;
-    let export = agent.database().is_some() && matches!(place, Place::File(_));
+    let place = Location::of(opened.path.as_deref())?;
+    let export = agent.database().is_some() && matches!(place, Location::File(_));
     let live = is_live(engine, opened);
     let reach = agent.reach(job, live, export)?;
     if !engine.store.keeps() {
@@ -164,8 +165,8 @@ pub(super) fn install(
         Way::Replace | Way::InPlace | Way::Beside | Way::Rows => None,
     };
     let fresh = match &place {
-        Place::File(path) => open_path(path, Some(opened.session.format))?,
-        Place::Rows(database, path, id) => super::open::open_database(*database, path, id)?,
+        Location::File(path) => open_path(path, Some(opened.session.format))?,
+        Location::Rows(database, path, id) => super::open::open_database(*database, path, id)?,
     };
     if let Some(version) = reach::newer(agent, &fresh.source.bytes(0..fresh.source.len().min(VERSION_IN))?) {
         let what = format!(
@@ -179,7 +180,7 @@ pub(super) fn install(
     let (bytes, written) = readback::written(&fresh, &after, reach.mode, warnings)?;
     let new_id = written.session.clone().unwrap_or(id);
     let target = match (&place, reach.way, &written.file_name) {
-        (Place::File(path), Way::Beside, Some(name)) => path.with_file_name(name),
+        (Location::File(path), Way::Beside, Some(name)) => path.with_file_name(name),
         _ => place.path().to_owned(),
     };
     let scope = engine.scope(&opened.session.history);
@@ -189,10 +190,10 @@ pub(super) fn install(
         messages: after.messages().len(),
         grown,
         rows: match &place {
-            Place::Rows(database, ..) => {
+            Location::Rows(database, ..) => {
                 database.differing(&fresh.source.bytes(0..fresh.source.len())?, &bytes)
             }
-            Place::File(_) => Vec::new(),
+            Location::File(_) => Vec::new(),
         },
         over: match reach.way {
             Way::InPlace => {
@@ -226,7 +227,7 @@ pub(super) fn install(
 }
 
 /// Only sessions that the agent itself would find, in files that may be replaced.
-pub(super) fn in_reach(engine: &Engine, agent: AgentRef, place: &Place) -> Result<()> {
+pub(super) fn in_reach(engine: &Engine, agent: AgentRef, place: &Location) -> Result<()> {
     let path = place.path();
     let refuse = |what: String| Err(Error::new(Kind::Refused, what).at(path.display().to_string(), None));
     let about = std::fs::symlink_metadata(path).map_err(|error| {
@@ -298,7 +299,7 @@ fn rebased(before: &History, now: &History, after: &History) -> Result<(History,
 }
 
 fn put(
-    place: &Place,
+    place: &Location,
     target: &Path,
     way: Way,
     fresh: &Opened,
@@ -306,7 +307,7 @@ fn put(
     bytes: &[u8],
 ) -> Result<()> {
     match (way, place) {
-        (_, Place::Rows(database, ..)) => {
+        (_, Location::Rows(database, ..)) => {
             database.change(target, &fresh.source.bytes(0..fresh.source.len())?, bytes)
         }
         (Way::InPlace, _) => crate::files::overwrite(target, &edits(written, fresh)?),

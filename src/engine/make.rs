@@ -3,7 +3,7 @@
 use super::measured::Measured;
 use super::{Amount, Ask, Engine, Event, HistoryFacts, events, memories, request};
 use compaction::facts::Ledger;
-use compaction::plan::{self, Cause, Item, Op, Outcome, Plan};
+use compaction::plan::{self, Cause, Op, Plan, PlanOutcome, Segment};
 use compaction::profile::{Keep, Summarize};
 use compaction::summary::offline;
 use history::{History, Kind as Why, Message, SUMMARY_START, Text};
@@ -12,7 +12,7 @@ use score::{self, Score};
 /// A plan carried out, before it is checked.
 pub struct Attempt {
     pub plan: Plan,
-    pub outcome: Outcome,
+    pub outcome: PlanOutcome,
     /// The summary that was written, or a stored one that takes its place.
     pub summary: Option<String>,
     pub score: Score,
@@ -78,7 +78,7 @@ pub(super) fn make(
             it
         })
     };
-    let score = |outcome: &Outcome| {
+    let score = |outcome: &PlanOutcome| {
         let probes = known.probes(measured.whole());
         let count = |it: &Message| measured.counter.message(it);
         score::score_probes(measured.whole(), probes, &outcome.history, &|_| true, &count)
@@ -166,8 +166,8 @@ pub(super) fn summary(
 /// The summary of a plan that needs none because a stored one takes its place.
 fn used_snapshot(plan: &Plan) -> Option<String> {
     let made = plan.layout.iter().find_map(|it| match it {
-        Item::Made(message) if message.kind == Why::Summary && plan.need.is_none() => Some(message),
-        Item::Made(_) | Item::Old(_) | Item::Summary { .. } => None,
+        Segment::Made(message) if message.kind == Why::Summary && plan.need.is_none() => Some(message),
+        Segment::Made(_) | Segment::Old(_) | Segment::Summary { .. } => None,
     });
     made.map(Message::plain)
 }

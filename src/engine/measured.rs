@@ -1,7 +1,7 @@
 //! A session with its counter and its window: the tokens of everything that is asked about it.
 
 use super::{Ask, Engine, Opened, marks};
-use compaction::plan::Limits;
+use compaction::plan::ModelLimits;
 use history::{History, Usage};
 use sessions::Session;
 use tokens::{self, Filled, TokenCounter};
@@ -15,7 +15,7 @@ pub(super) struct Measured<'a> {
     /// What a plan is carried out on, where that has grown since.
     pub(super) grown: Option<&'a History>,
     pub(super) counter: TokenCounter,
-    pub(super) limits: Limits<'a>,
+    pub(super) limits: ModelLimits<'a>,
     /// Tokens of the messages.
     pub(super) tokens: u64,
     /// Tokens of system prompt and tools, and of messages in the system's role.
@@ -70,7 +70,7 @@ pub(super) fn measure_history<'a>(
     let seen = counter.reported().map(|it| it.1).max(compacted.filter(|it| *it <= Usage::MOST));
     let seen = seen.filter(|seen| own && given.is_none() && known.is_some_and(|it| it.context < *seen));
     let inferred = seen.map(tokens::at_least);
-    let limits = Limits {
+    let limits = ModelLimits {
         model,
         window: given.or(inferred).or(known.map(|it| it.context)),
         window_given: given.is_some(),

@@ -18,7 +18,7 @@ use super::values::{field, tokens, window};
 use crate::config::{Choice, Override};
 use crate::llm::run::{Sampling, Watch};
 use compaction::plan::Cause;
-use compaction::profile::{Profile, Style};
+use compaction::profile::{Profile, SummaryStyle};
 use history::error::{Error, Kind, Result};
 use sessions::Format;
 use tokens::Tokenizer;
@@ -156,10 +156,10 @@ pub struct CompactOptions {
     #[schemars(with = "String", description = "Topic, or the next session's goal.")]
     pub focus: Option<String>,
     /// How deep the summary goes
-    #[arg(long, value_parser = one_of::<Style>(&STYLES), default_value = "detailed")]
+    #[arg(long, value_parser = one_of::<SummaryStyle>(&STYLES), default_value = "detailed")]
     #[serde(deserialize_with = "field::parsed_or_default")]
     #[schemars(with = "String", description = "", extend("enum" = ["brief", "detailed", "technical"]))]
-    pub style: Style,
+    pub style: SummaryStyle,
     /// A fact to carry word for word; may be repeated
     #[arg(long, value_name = "TEXT")]
     #[serde(deserialize_with = "field::texts")]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::install::{Place, agent_of};
+use super::install::{Location, agent_of};
 use super::{Ask, Compacted, Engine, Opened, SessionRef, To, compact, install, open};
 use compaction::plan;
 use history::History;
@@ -60,7 +60,7 @@ pub fn keep_preview(
 /// Whether `--apply` would find the session where its agent keeps sessions.
 pub fn can_apply(engine: &Engine, opened: &Opened) -> bool {
     let agent = agent_of(opened.session.format);
-    let place = Place::of(opened.path.as_deref());
+    let place = Location::of(opened.path.as_deref());
     matches!((agent, place), (Ok(agent), Ok(place)) if install::in_reach(engine, agent, &place).is_ok())
 }
 

@@ -1,7 +1,7 @@
 //! Which tool outputs a profile clears.
 
 use super::measured::warnings;
-use super::spending::After;
+use super::spending::AfterChange;
 use super::{
     Ask, Engine, Opened, To, archive, install, measured, pruned, readback, request, session_info, spending,
 };
@@ -57,7 +57,7 @@ pub fn prune(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<PruneAnswer>
     answer.prefix_tokens = outcome.prefix_tokens;
     answer.status = Status::Planned;
     if engine.config.costs {
-        let after = After { tokens: outcome.tokens, prefix: outcome.prefix_tokens, asked: 0.0 };
+        let after = AfterChange { tokens: outcome.tokens, prefix: outcome.prefix_tokens, asked: 0.0 };
         let cost = spending::next_cost(engine, &measured, ask, Some(after));
         answer.pays_after_requests = cost.pays_after_requests;
         answer.warnings.extend(lost_cache(&cost));

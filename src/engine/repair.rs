@@ -6,7 +6,7 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use super::install::{Mark, Place, REPAIRED, agent_of};
+use super::install::{Location, Mark, REPAIRED, agent_of};
 use super::undone::{Done, changed};
 use super::{Engine, Opened, SessionRef, archive, install, open, session_info};
 use crate::agents::Database;
@@ -119,7 +119,7 @@ fn put_mended(
     answer: &mut RepairAnswer,
 ) -> Result<()> {
     let agent = agent_of(opened.session.format)?;
-    let place = Place::of(opened.path.as_deref())?;
+    let place = Location::of(opened.path.as_deref())?;
     let env = &engine.config.agents;
     let id = opened.session.history.meta.session.as_deref().unwrap_or_default().to_owned();
     if reach::is_in_use(env, agent, &id, place.path(), engine.now) {
@@ -131,7 +131,7 @@ fn put_mended(
                     replaced without its original; use --out";
         return Err(Error::new(Kind::Refused, what));
     }
-    let export = agent.database().is_some() && matches!(place, Place::File(_));
+    let export = agent.database().is_some() && matches!(place, Location::File(_));
     if !export {
         install::in_reach(engine, agent, &place)?;
     }
@@ -150,14 +150,14 @@ fn put_mended(
     };
     engine.store.finish(scope, &compaction, &applied)?;
     match &place {
-        Place::File(path) => crate::files::replace_from(path, source.len(), &mut Reading::of(&mended))?,
-        Place::Rows(database, path, _) => {
+        Location::File(path) => crate::files::replace_from(path, source.len(), &mut Reading::of(&mended))?,
+        Location::Rows(database, path, _) => {
             database.change(path, &source.bytes(0..source.len())?, &mended.bytes(0..len)?)?;
         }
     }
     let cwd = opened.session.history.meta.cwd.as_deref().map(PathBuf::from);
     let resume = match (&place, export) {
-        (Place::File(path), true) => reach::resume_file(env, agent, path, &id, cwd.as_deref()),
+        (Location::File(path), true) => reach::resume_file(env, agent, path, &id, cwd.as_deref()),
         _ => reach::resume(env, agent, &id, cwd.as_deref()),
     };
     answer.status = "repaired".to_owned();
@@ -219,8 +219,8 @@ pub(super) fn undo_repair(
         later,
         warnings: Vec::new(),
     };
-    match Place::of(Some(&path))? {
-        Place::File(path) => {
+    match Location::of(Some(&path))? {
+        Location::File(path) => {
             let now = File::open(&path)?;
             let as_written =
                 now.len() >= mark.len && Digest::of_source(&now, mark.len)?.to_string() == mark.digest;
@@ -238,7 +238,7 @@ pub(super) fn undo_repair(
             crate::files::replace_from(&path, now.len(), &mut all)?;
             Ok(done(RestoreStatus::Restored, since.iter().filter(|it| **it == b'\n').count()))
         }
-        Place::Rows(database, path, id) => {
+        Location::Rows(database, path, id) => {
             let format = Format::named(&compaction.session.format)?;
             let bytes = engine.store.restore(scope, original)?;
             rows_unmended(database, &path, &id, &bytes, format, scope, mark)?;

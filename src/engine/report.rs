@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::measured::Measured;
 use super::{Ask, Compacted, Engine, Opened, To, compact, measured, method_info};
-use crate::report::{Category, ReportEntry, ReportFact, Fate, TimelineMark, Page, Remains, Tokens};
+use crate::report::{Category, Fate, Page, Remains, ReportEntry, ReportFact, TimelineMark, Tokens};
 use history::error::Result;
 use history::secrets;
 use history::{History, Kind, Message, Part, Role};

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::measured::Measured;
 use super::{Ask, Engine, install};
 use crate::store::{Digest, Handle};
-use compaction::plan::{Moment, Request, Snapshot};
+use compaction::plan::{Moment, PlanRequest, Snapshot};
 use compaction::profile::Pass;
 use history::History;
 use history::error::{Error, Kind, Result};
@@ -99,14 +99,14 @@ pub(super) fn with_request<T>(
     ask: &Ask,
     prune_only: bool,
     summary_tokens: Option<u64>,
-    with: impl FnOnce(&Request<'_>) -> T,
+    with: impl FnOnce(&PlanRequest<'_>) -> T,
 ) -> T {
     let scope = engine.scope(measured.history);
     let snapshot = snapshot(engine, measured.history, ask);
     let project = project_on_disk(engine, measured.history, ask);
     let on_disk = |path: &str| crate::files::text_below(project.as_deref()?, path);
     let handle = |text: &str| Handle::of(&scope, &Digest::of(text.as_bytes())).as_str().to_owned();
-    with(&Request {
+    with(&PlanRequest {
         profile: &ask.profile,
         prune_only,
         auto: ask.options.auto,

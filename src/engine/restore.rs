@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use super::install::{Mark, Place, REPAIRED, agent_of};
+use super::install::{Location, Mark, REPAIRED, agent_of};
 use super::marks::{compacted_mark, undone_mark};
 use super::open::{LOOKED_THROUGH, open_database, open_path};
 use super::undone::{Done, changed};
@@ -172,14 +172,14 @@ pub(super) struct Undo<'a> {
 impl Undo<'_> {
     fn run(&self) -> Result<Done> {
         let written = self.applied.path.clone().unwrap_or_default();
-        let target = Place::of(Some(Path::new(&written)))?;
+        let target = Location::of(Some(Path::new(&written)))?;
         match (self.applied.mode.as_str(), target) {
             ("new", target) => self.leave(&target),
-            (super::seat::MODE, Place::Rows(database, path, id)) => self.seat_rows(database, &path, &id),
-            (super::seat::MODE, Place::File(path)) => self.seat_file(&path),
-            (_, Place::Rows(database, path, id)) => self.rows(database, &path, &id),
-            ("append", Place::File(path)) => self.append(&path),
-            ("patch", Place::File(path)) => self.patch(&path),
+            (super::seat::MODE, Location::Rows(database, path, id)) => self.seat_rows(database, &path, &id),
+            (super::seat::MODE, Location::File(path)) => self.seat_file(&path),
+            (_, Location::Rows(database, path, id)) => self.rows(database, &path, &id),
+            ("append", Location::File(path)) => self.append(&path),
+            ("patch", Location::File(path)) => self.patch(&path),
             (mode, _) => Err(Error::new(
                 Kind::Store,
                 format!("undoing: expected a known way of writing, found {mode:?}"),
@@ -319,12 +319,12 @@ impl Undo<'_> {
     }
 
     /// A session of its own: the old one was never touched. What was said in the new one follows it in a third.
-    fn leave(&self, target: &Place) -> Result<Done> {
+    fn leave(&self, target: &Location) -> Result<Done> {
         let old = self.compaction.session.path.clone().unwrap_or_default();
-        let old = Place::of(Some(Path::new(&old)))?;
+        let old = Location::of(Some(Path::new(&old)))?;
         let new = match target {
-            Place::File(path) => open_path(path, Some(self.session.format)),
-            Place::Rows(database, path, id) => open_database(*database, path, id),
+            Location::File(path) => open_path(path, Some(self.session.format)),
+            Location::Rows(database, path, id) => open_database(*database, path, id),
         };
         let later: Vec<Message> = match &new {
             Ok(new) => new
@@ -351,29 +351,29 @@ impl Undo<'_> {
         let (bytes, written) = readback::written(&opened, &after, Mode::New, &mut warnings)?;
         let id = written.session.unwrap_or_default();
         let output = match (&old, &written.file_name) {
-            (Place::Rows(database, path, _), _) => {
+            (Location::Rows(database, path, _), _) => {
                 database.change(path, &self.source.bytes(0..self.source.len())?, &bytes)?;
                 format!("{}#{id}", path.display())
             }
-            (Place::File(path), Some(name)) => {
+            (Location::File(path), Some(name)) => {
                 let beside = path.with_file_name(name);
                 crate::files::create(&beside, &bytes, path)?;
                 beside.display().to_string()
             }
-            (Place::File(path), None) => path.display().to_string(),
+            (Location::File(path), None) => path.display().to_string(),
         };
         Ok(Done { status: RestoreStatus::Restored, id, output, later: count, warnings })
     }
 
     /// The old session, made anew if it is gone.
-    fn old(&self, old: &Place) -> Result<Done> {
+    fn old(&self, old: &Location) -> Result<Done> {
         match old {
-            Place::File(path) if path.exists() => Ok(self.done(RestoreStatus::Unchanged, path)),
-            Place::File(path) => {
+            Location::File(path) if path.exists() => Ok(self.done(RestoreStatus::Unchanged, path)),
+            Location::File(path) => {
                 crate::files::create(path, &self.source.bytes(0..self.source.len())?, path)?;
                 Ok(self.done(RestoreStatus::Restored, path))
             }
-            Place::Rows(_, path, id) => {
+            Location::Rows(_, path, id) => {
                 Ok(self.done(RestoreStatus::Unchanged, Path::new(&format!("{}#{id}", path.display()))))
             }
         }

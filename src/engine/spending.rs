@@ -8,9 +8,9 @@ use crate::answers::{
     CONTRACT, ContentSpent, CostAnswer, MomentInfo, NextCost, PaidAgain, PriceInfo, Spent, SpentInfo,
     TurnSpent, UnpricedInfo,
 };
-use crate::cost::bill::{Charge, Amounts};
+use crate::cost::bill::{Amounts, Charge};
 use crate::cost::forecast::{Forecast, ForecastSizes, forecast};
-use crate::cost::policy::{self, Remainder, Policy};
+use crate::cost::policy::{self, Policy, Remainder};
 use crate::cost::replay::{MissCause, Replay};
 use crate::cost::{Bill, Price};
 use compaction::profile::{Keep, Profile};
@@ -29,7 +29,7 @@ const WORTH: u64 = 20_000;
 
 /// What is known of the messages after a change, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct After {
+pub(super) struct AfterChange {
     pub(super) tokens: u64,
     /// Those before the first that changes.
     pub(super) prefix: u64,
@@ -174,7 +174,7 @@ fn ahead<'a>(
     engine: &'a Engine,
     measured: &Measured<'_>,
     ask: &Ask,
-    after: Option<After>,
+    after: Option<AfterChange>,
 ) -> Option<Ahead<'a>> {
     let model = ask.counting.model.as_deref().or(measured.history.meta.model.as_deref())?;
     let requests = live(measured.history);
@@ -205,7 +205,7 @@ pub(super) fn next_cost(
     engine: &Engine,
     measured: &Measured<'_>,
     ask: &Ask,
-    after: Option<After>,
+    after: Option<AfterChange>,
 ) -> NextCost {
     let asked = after.map_or(0.0, |it| it.asked);
     let Some(ahead) = ahead(engine, measured, ask, after) else {

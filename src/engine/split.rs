@@ -2,7 +2,7 @@
 
 use super::{Ask, Engine, Opened, measured, request, session_info};
 use crate::answers::{Alternative, CONTRACT, RangeInfo, Side, SplitAnswer};
-use compaction::plan::{self, Item, Op};
+use compaction::plan::{self, Op, Segment};
 use history::error::Result;
 
 /// Where `ask.profile` would cut, why, and where else it could be cut.
@@ -21,7 +21,7 @@ pub fn split(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<SplitAnswer>
     });
     let mut kept = vec![!found.plan.act; messages.len()];
     for item in &found.plan.layout {
-        if let Item::Old(index) = item {
+        if let Segment::Old(index) = item {
             kept[*index] = true;
         }
     }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::compacted::percent;
 use super::estimate::level;
 use super::spending::kept;
-use crate::agents::statusline::Input;
+use crate::agents::statusline::StatusInput;
 use crate::answers::CONTRACT;
 use crate::config::Config;
 use crate::cost::replay::Replay;
@@ -66,7 +66,7 @@ struct FileEnds {
 
 /// The status of the session that an agent names; nothing where its context or its window is not known. `now`:
 /// milliseconds since 1970.
-pub fn status_line(config: &Config, input: &Input, now: i64) -> Option<StatusLine> {
+pub fn status_line(config: &Config, input: &StatusInput, now: i64) -> Option<StatusLine> {
     let ends = input.path.as_deref().and_then(|it| ends(it, input.context.is_none())).unwrap_or_default();
     let model = input.model.clone().or(ends.model);
     let configured = model.as_deref().and_then(|it| config.windows.get(it).copied());

@@ -14,7 +14,7 @@ use crate::config::Choice;
 use crate::llm::run::{self, Progress, Sampling, Watch};
 use crate::profiles;
 use compaction::plan::Plan;
-use compaction::profile::{Shape, Summarize, TooLong};
+use compaction::profile::{Summarize, SummaryShape, TooLong};
 use compaction::summary::dialogue::{
     self, Bounds, Dialogue, GaveUp, INPUT_REDUCTIONS, InputReduction, Step, SummaryRequest,
 };
@@ -425,7 +425,7 @@ fn reductions(step: &Summarize) -> &'static [InputReduction] {
 /// A summary with what the user pinned, word for word, above it.
 fn pinned(text: String, material: &SummaryRequest<'_>) -> String {
     let lines: String = material.pins.iter().map(|it| format!("- pinned: {it}\n")).collect();
-    match material.spec.root.as_deref().filter(|_| material.spec.shape == Shape::Xml) {
+    match material.spec.root.as_deref().filter(|_| material.spec.shape == SummaryShape::Xml) {
         _ if lines.is_empty() => text,
         Some(root) => text.replacen(&format!("<{root}>\n"), &format!("<{root}>\n{lines}"), 1),
         None => format!("{lines}\n{text}"),
@@ -433,12 +433,12 @@ fn pinned(text: String, material: &SummaryRequest<'_>) -> String {
 }
 
 /// `after` with a mark behind every line that does not stand in `before`.
-fn marked(before: &str, after: &str, shape: Shape) -> String {
+fn marked(before: &str, after: &str, shape: SummaryShape) -> String {
     let old: std::collections::BTreeSet<&str> = before.lines().map(str::trim).collect();
     let frame = |line: &str| match shape {
-        Shape::Markdown => line.starts_with('#'),
-        Shape::Xml => line.starts_with('<'),
-        Shape::Plain => line.ends_with(':'),
+        SummaryShape::Markdown => line.starts_with('#'),
+        SummaryShape::Xml => line.starts_with('<'),
+        SummaryShape::Plain => line.ends_with(':'),
     };
     let line = |line: &str| match line.trim() {
         it if it.is_empty() || old.contains(it) || frame(it) => line.to_owned(),
@@ -453,7 +453,7 @@ mod tests {
 
     #[test]
     fn what_the_user_changed_is_marked() {
-        let out = marked("## Goal\n- a\n- b", "## Goal\n- a\n- c\n\n## New\n", Shape::Markdown);
+        let out = marked("## Goal\n- a\n- b", "## Goal\n- a\n- c\n\n## New\n", SummaryShape::Markdown);
         assert_eq!(out, "## Goal\n- a\n- c [the user's own words]\n\n## New");
     }
 }

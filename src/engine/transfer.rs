@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::io::{BufReader, Read};
 use std::path::{Component, Path, PathBuf};
 
-use super::container::{self, ContainerBody, ContainerCompaction, Manifest, Names, Open, ContainerOriginal, Unpacked};
+use super::container::{
+    self, ContainerBody, ContainerCompaction, ContainerOriginal, Manifest, Names, Open, Unpacked,
+};
 use super::install::Installed;
 use super::moved::{Directories, Moved};
 use super::open::{LOOKED_THROUGH, read};

@@ -6,7 +6,7 @@ use axum::http::{HeaderValue, Response, StatusCode};
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
-use super::recognise::{Asked, message};
+use super::recognise::{AskedBy, message};
 use sessions::Format;
 
 /// A compaction that was made.
@@ -24,17 +24,17 @@ pub struct CompactedReply {
 }
 
 /// The answer as a response.
-pub fn response(asked: Asked, stream: bool, made: &CompactedReply) -> Response<Body> {
+pub fn response(asked: AskedBy, stream: bool, made: &CompactedReply) -> Response<Body> {
     let id = id(&made.text);
     if let Some(messages) = &made.messages {
         return listed(asked, &id, messages, made);
     }
     let item = match (asked, &made.capsule) {
-        (Asked::Trigger, Some(capsule)) => {
+        (AskedBy::Trigger, Some(capsule)) => {
             json!({"type": "compaction", "id": format!("cmp_{id}"), "encrypted_content": capsule})
         }
-        (Asked::Compact(_), _) => message(&made.text),
-        (Asked::Prompt | Asked::Trigger, _) => {
+        (AskedBy::Compact(_), _) => message(&made.text),
+        (AskedBy::Prompt | AskedBy::Trigger, _) => {
             let part = json!({"type": "output_text", "text": made.text, "annotations": []});
             json!({"type": "message", "role": "assistant", "id": format!("msg_{id}"), "status": "completed", "content": [part]})
         }
@@ -42,7 +42,7 @@ pub fn response(asked: Asked, stream: bool, made: &CompactedReply) -> Response<B
     // No model was asked.
     let usage = json!({"input_tokens": 0, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 0,
         "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 0});
-    let compact = matches!(asked, Asked::Compact(_));
+    let compact = matches!(asked, AskedBy::Compact(_));
     let object = if compact { "response.compaction" } else { "response" };
     let whole = json!({"id": format!("resp_{id}"), "object": object, "created_at": made.at, "status": "completed",
         "model": made.model, "output": [item], "usage": usage});
@@ -53,14 +53,14 @@ pub fn response(asked: Asked, stream: bool, made: &CompactedReply) -> Response<B
 }
 
 /// Messages of another API: those that take the place of the ones that came.
-fn listed(asked: Asked, id: &str, messages: &[u8], made: &CompactedReply) -> Response<Body> {
+fn listed(asked: AskedBy, id: &str, messages: &[u8], made: &CompactedReply) -> Response<Body> {
     let messages: Value = serde_json::from_slice(messages).unwrap_or_default();
     let whole = match asked {
-        Asked::Compact(api) if api == Format::ANTHROPIC => {
+        AskedBy::Compact(api) if api == Format::ANTHROPIC => {
             json!({"id": format!("cmp_{id}"), "type": "compaction", "model": made.model,
             "messages": messages, "usage": {"input_tokens": 0, "output_tokens": 0}})
         }
-        Asked::Compact(_) | Asked::Prompt | Asked::Trigger => {
+        AskedBy::Compact(_) | AskedBy::Prompt | AskedBy::Trigger => {
             json!({"id": format!("cmp_{id}"), "object": "chat.compaction",
             "created": made.at, "model": made.model, "messages": messages,
             "usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}})
@@ -122,7 +122,7 @@ mod tests {
 
     #[tokio::test]
     async fn each_is_answered_as_it_asked() {
-        let local = text(response(Asked::Prompt, true, &made(false))).await;
+        let local = text(response(AskedBy::Prompt, true, &made(false))).await;
         let data: Vec<Value> = local
             .lines()
             .filter_map(|it| it.strip_prefix("data: "))
@@ -132,14 +132,14 @@ mod tests {
         assert_eq!(names, ["response.created", "response.output_item.done", "response.completed"]);
         assert_eq!(data[1]["item"]["content"][0]["text"], "S\n\u{2028}");
         assert_eq!(data[2]["response"]["output"][0], data[1]["item"]);
-        let remote = text(response(Asked::Trigger, true, &made(true))).await;
+        let remote = text(response(AskedBy::Trigger, true, &made(true))).await;
         assert_eq!(remote.matches("EPITOME1.x").count(), 2);
         assert!(!remote.contains("output_text"));
         let whole: Value =
-            serde_json::from_str(&text(response(Asked::Trigger, false, &made(true))).await).unwrap();
+            serde_json::from_str(&text(response(AskedBy::Trigger, false, &made(true))).await).unwrap();
         assert_eq!(whole["output"][0]["encrypted_content"], "EPITOME1.x");
         let items: Value = serde_json::from_str(
-            &text(response(Asked::Compact(Format::OPENAI_RESPONSES), true, &made(false))).await,
+            &text(response(AskedBy::Compact(Format::OPENAI_RESPONSES), true, &made(false))).await,
         )
         .unwrap();
         assert_eq!(items["object"], "response.compaction");

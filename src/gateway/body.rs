@@ -21,10 +21,10 @@ const ARRIVAL: Duration = Duration::from_secs(60);
 /// How long a body waits for room.
 const ROOM: Duration = Duration::from_secs(5);
 
-/// Room for bodies, in KiB.
-pub struct Room(Arc<Semaphore>);
+/// BodyBudget for bodies, in KiB.
+pub struct BodyBudget(Arc<Semaphore>);
 
-impl Default for Room {
+impl Default for BodyBudget {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(ALL >> 10)))
     }
@@ -38,7 +38,7 @@ pub enum Gathered {
     Streamed(Body),
 }
 
-impl Room {
+impl BodyBudget {
     pub async fn gather(&self, headers: &HeaderMap, mut body: Body) -> Gathered {
         let declared = headers.get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse::<usize>().ok());
         if declared.is_some_and(|it| it > LARGEST) {
@@ -165,7 +165,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_too_large_is_passed_on_whole() {
-        let room = Room::default();
+        let room = BodyBudget::default();
         let piece = Bytes::from(vec![b'x'; 1 << 20]);
         let count = (LARGEST >> 20) + 2;
         let pieces = stream::iter(std::iter::repeat_n(piece, count).map(Ok::<_, std::io::Error>));

@@ -31,12 +31,12 @@ use tokio::time::timeout;
 
 use crate::engine::{self, Engine, ItemsAsk, SeatEntry, seat_log};
 use answer::CompactedReply;
-use body::{Coding, Gathered, Room};
+use body::{BodyBudget, Coding, Gathered};
 use capsule::Key;
 use history::error::{Error, Kind, Result};
 use history::verbatim::Prompts;
 use proxy::Upstream;
-use recognise::{Asked, Endpoint};
+use recognise::{ApiRoute, AskedBy};
 use sessions::Format;
 
 /// A compaction that takes longer is left to the agent.
@@ -52,7 +52,7 @@ const NAME: &str = "gateway";
 pub type Engines = Arc<dyn Fn(&str) -> Result<Engine> + Send + Sync>;
 
 #[derive(Debug, Clone)]
-pub struct Caller {
+pub struct GatewayCaller {
     /// Whose archive and capsules these are.
     pub owner: String,
     /// It is the user of this machine: the sessions that lie here are theirs.
@@ -68,7 +68,7 @@ pub struct Gateway {
     engines: Engines,
     /// Where the log of compactions lies.
     folder: PathBuf,
-    room: Room,
+    room: BodyBudget,
     compacting: Arc<Semaphore>,
     reading: Arc<Semaphore>,
 }
@@ -82,7 +82,7 @@ struct Inspected {
 }
 
 struct CompactionAsk {
-    asked: Asked,
+    asked: AskedBy,
     stream: bool,
     model: Option<String>,
     conversation: Vec<u8>,
@@ -99,7 +99,7 @@ impl Gateway {
             key,
             engines,
             folder,
-            room: Room::default(),
+            room: BodyBudget::default(),
             compacting: Arc::new(Semaphore::new(AT_ONCE)),
             reading: Arc::new(Semaphore::new(AT_ONCE)),
         })
@@ -110,11 +110,11 @@ impl Gateway {
         self.upstream.as_ref().map(Upstream::host)
     }
 
-    pub async fn handle(self: Arc<Self>, caller: Caller, request: Request<Body>) -> Response<Body> {
+    pub async fn handle(self: Arc<Self>, caller: GatewayCaller, request: Request<Body>) -> Response<Body> {
         if request.headers().contains_key(UPGRADE) {
             return self.without_upgrade(&caller, request).await;
         }
-        let endpoint = Endpoint::at(request.uri().path()).filter(|_| request.method() == Method::POST);
+        let endpoint = ApiRoute::at(request.uri().path()).filter(|_| request.method() == Method::POST);
         let (Some(endpoint), Some(coding)) = (endpoint, Coding::of(request.headers())) else {
             return self.pass(&caller, request).await;
         };
@@ -142,7 +142,7 @@ impl Gateway {
 
     /// Refuses a websocket, so that its client takes HTTP at once (Codex 0.169; after 404 it tries for seven seconds). The
     /// provider sees the request without the header that would switch the connection; its own refusal is passed back.
-    async fn without_upgrade(&self, caller: &Caller, request: Request<Body>) -> Response<Body> {
+    async fn without_upgrade(&self, caller: &GatewayCaller, request: Request<Body>) -> Response<Body> {
         if self.upstream.is_some()
             && let Ok(answer) = timeout(UPGRADE_LIMIT, self.pass(caller, request)).await
             && answer.status() == StatusCode::UPGRADE_REQUIRED
@@ -155,7 +155,7 @@ impl Gateway {
         refused
     }
 
-    async fn pass(&self, caller: &Caller, request: Request<Body>) -> Response<Body> {
+    async fn pass(&self, caller: &GatewayCaller, request: Request<Body>) -> Response<Body> {
         let Some(upstream) = &self.upstream else {
             return answer::error(StatusCode::NOT_FOUND, "not_found", "nothing is served here (--upstream)");
         };
@@ -173,13 +173,13 @@ impl Gateway {
     /// [`Kind::Refused`] for a capsule with our mark that is not the caller's.
     async fn see(
         self: &Arc<Self>,
-        caller: &Caller,
-        endpoint: Endpoint,
+        caller: &GatewayCaller,
+        endpoint: ApiRoute,
         coding: Coding,
         bytes: &Bytes,
     ) -> Result<Option<Inspected>> {
         let plain = coding == Coding::Plain;
-        if plain && endpoint == Endpoint::Responses && !recognise::may_concern_us(bytes) {
+        if plain && endpoint == ApiRoute::Responses && !recognise::may_concern_us(bytes) {
             return Ok(None);
         }
         let Ok(permit) = self.reading.clone().acquire_owned().await else { return Ok(None) };
@@ -194,19 +194,25 @@ impl Gateway {
         })
     }
 
-    fn seen(&self, owner: &str, endpoint: Endpoint, coding: Coding, bytes: &[u8]) -> Result<Option<Inspected>> {
+    fn seen(
+        &self,
+        owner: &str,
+        endpoint: ApiRoute,
+        coding: Coding,
+        bytes: &[u8],
+    ) -> Result<Option<Inspected>> {
         let Some(text) = coding.text(bytes) else { return Ok(None) };
-        if endpoint == Endpoint::Responses && !recognise::may_concern_us(text.as_bytes()) {
+        if endpoint == ApiRoute::Responses && !recognise::may_concern_us(text.as_bytes()) {
             return Ok(None);
         }
-        let Some(request) = recognise::Request::read(&text, endpoint) else { return Ok(None) };
+        let Some(request) = recognise::RecognisedRequest::read(&text, endpoint) else { return Ok(None) };
         let expanded = match &self.key {
             Some(key) => request.expanded(&text, &|it| key.open_capsule(owner, it))?,
             None => None,
         };
         let ask = request.asked.and_then(|asked| {
             let text = expanded.as_deref().unwrap_or(&text);
-            let request = recognise::Request::read(text, endpoint)?;
+            let request = recognise::RecognisedRequest::read(text, endpoint)?;
             let conversation = request.conversation(text);
             Some(CompactionAsk { asked, stream: request.stream, model: request.model, conversation })
         });
@@ -216,7 +222,7 @@ impl Gateway {
     /// Compacts; whatever goes wrong is in the log, and the agent's own compaction goes on.
     async fn compact(
         self: &Arc<Self>,
-        caller: &Caller,
+        caller: &GatewayCaller,
         headers: &HeaderMap,
         ask: CompactionAsk,
     ) -> Result<Response<Body>> {
@@ -230,8 +236,8 @@ impl Gateway {
         };
         let done = within(LIMIT, self.compacting.clone(), work).await;
         let client = match asked {
-            Asked::Prompt | Asked::Trigger => crate::agents::gateway::AGENT.name(),
-            Asked::Compact(_) => NAME,
+            AskedBy::Prompt | AskedBy::Trigger => crate::agents::gateway::AGENT.name(),
+            AskedBy::Compact(_) => NAME,
         };
         let entry = SeatEntry {
             at: jiff::Timestamp::now().as_millisecond(),
@@ -261,16 +267,16 @@ impl Gateway {
     ) -> Result<(CompactedReply, (u64, u64), Option<String>)> {
         let engine = (self.engines)(owner)?;
         let (prompts, format) = match ask.asked {
-            Asked::Prompt | Asked::Trigger => (Prompts::Kept, Format::OPENAI_RESPONSES),
-            Asked::Compact(format) => (Prompts::Dropped, format),
+            AskedBy::Prompt | AskedBy::Trigger => (Prompts::Kept, Format::OPENAI_RESPONSES),
+            AskedBy::Compact(format) => (Prompts::Dropped, format),
         };
         let at = engine.now / 1000;
         let items = ItemsAsk { items: ask.conversation, format, thread, model: ask.model.clone(), prompts };
         let done = engine::seat_items(&engine, items)?;
         let capsule = match (ask.asked, &self.key) {
-            (Asked::Trigger, Some(key)) => Some(key.seal(owner, &done.text)?),
-            (Asked::Trigger, None) => return Err(Error::new(Kind::Bug, "a gateway without a key")),
-            (Asked::Prompt | Asked::Compact(_), _) => None,
+            (AskedBy::Trigger, Some(key)) => Some(key.seal(owner, &done.text)?),
+            (AskedBy::Trigger, None) => return Err(Error::new(Kind::Bug, "a gateway without a key")),
+            (AskedBy::Prompt | AskedBy::Compact(_), _) => None,
         };
         let made = CompactedReply { text: done.text, messages: done.messages, capsule, at, model: ask.model };
         Ok((made, done.tokens, done.handle))

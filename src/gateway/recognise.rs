@@ -22,7 +22,7 @@ const LONGEST_PROMPT: usize = 64 << 10;
 
 /// A way to ask for a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum AskedBy {
     /// A prompt that asks the model for a summary: the answer is a text.
     Prompt,
     /// An item that asks the provider for one: the answer is one item.
@@ -33,14 +33,14 @@ pub enum Asked {
 
 /// The endpoints that are looked into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Endpoint {
+pub enum ApiRoute {
     /// `POST …/responses`.
     Responses,
     /// `POST …/compact` behind the path of an API, whose messages come and go.
     Compact(Format),
 }
 
-impl Endpoint {
+impl ApiRoute {
     /// The endpoint at a path.
     pub fn at(path: &str) -> Option<Self> {
         let Some(api) = path.strip_suffix("/compact") else {
@@ -76,9 +76,9 @@ struct RequestBody<'a> {
 
 /// A request that was understood.
 #[derive(Debug)]
-pub struct Request {
+pub struct RecognisedRequest {
     /// The compaction it asks for, if it does.
-    pub asked: Option<Asked>,
+    pub asked: Option<AskedBy>,
     /// Whether the answer is to come as events.
     pub stream: bool,
     /// The model it names.
@@ -87,13 +87,13 @@ pub struct Request {
     items: Vec<Range<usize>>,
 }
 
-impl Request {
+impl RecognisedRequest {
     /// Reads a body. `None` for what is no request with a list of items or messages: it is passed on as it is.
-    pub fn read(body: &str, endpoint: Endpoint) -> Option<Self> {
+    pub fn read(body: &str, endpoint: ApiRoute) -> Option<Self> {
         let read: RequestBody<'_> = serde_json::from_str(body).ok()?;
         let list = match endpoint {
-            Endpoint::Compact(api) if api != Format::OPENAI_RESPONSES => read.messages,
-            Endpoint::Responses | Endpoint::Compact(_) => read.input,
+            ApiRoute::Compact(api) if api != Format::OPENAI_RESPONSES => read.messages,
+            ApiRoute::Responses | ApiRoute::Compact(_) => read.input,
         };
         let raw: Vec<&RawValue> = serde_json::from_str(list?.get()).ok()?;
         let start = body.as_ptr() as usize;
@@ -103,8 +103,8 @@ impl Request {
         };
         let no_tools = read.tools.is_none_or(|it| it.get().replace(char::is_whitespace, "") == "[]");
         let asked = match endpoint {
-            Endpoint::Compact(api) => Some(Asked::Compact(api)),
-            Endpoint::Responses => raw.last().and_then(|it| asked(it.get(), no_tools)),
+            ApiRoute::Compact(api) => Some(AskedBy::Compact(api)),
+            ApiRoute::Responses => raw.last().and_then(|it| asked(it.get(), no_tools)),
         };
         let items = raw.iter().map(span).collect();
         Some(Self { asked, stream: read.stream == Some(true), model: read.model, items })
@@ -133,8 +133,8 @@ impl Request {
     /// The conversation as a JSON array: the items without the one that asks.
     pub fn conversation(&self, body: &str) -> Vec<u8> {
         let end = match self.asked {
-            Some(Asked::Prompt | Asked::Trigger) => self.items.len() - 1,
-            Some(Asked::Compact(_)) | None => self.items.len(),
+            Some(AskedBy::Prompt | AskedBy::Trigger) => self.items.len() - 1,
+            Some(AskedBy::Compact(_)) | None => self.items.len(),
         };
         let items: Vec<&str> = self.items[..end].iter().map(|it| &body[it.clone()]).collect();
         format!("[{}]", items.join(",")).into_bytes()
@@ -142,17 +142,17 @@ impl Request {
 }
 
 /// Whether an item asks for a compaction. A prompt does so only where the model gets no tools: a user may write anything.
-fn asked(item: &str, no_tools: bool) -> Option<Asked> {
+fn asked(item: &str, no_tools: bool) -> Option<AskedBy> {
     if item.len() > LONGEST_PROMPT {
         return None;
     }
     let item: Value = serde_json::from_str(item).ok()?;
     if item["type"] == TRIGGER {
-        return Some(Asked::Trigger);
+        return Some(AskedBy::Trigger);
     }
     let is_message = item["type"] == "message" || item["type"].is_null();
     let text = item["content"].as_str().or_else(|| item["content"][0]["text"].as_str())?;
-    (is_message && item["role"] == "user" && no_tools && text.starts_with(PROMPT)).then_some(Asked::Prompt)
+    (is_message && item["role"] == "user" && no_tools && text.starts_with(PROMPT)).then_some(AskedBy::Prompt)
 }
 
 /// The summary in an item of ours; nothing if it is another's.
@@ -178,8 +178,8 @@ mod tests {
     use super::*;
     use history::error::{Error, Kind};
 
-    fn read(body: &Value) -> Option<Request> {
-        Request::read(&body.to_string(), Endpoint::Responses)
+    fn read(body: &Value) -> Option<RecognisedRequest> {
+        RecognisedRequest::read(&body.to_string(), ApiRoute::Responses)
     }
 
     fn prompt(text: &str) -> Value {
@@ -193,9 +193,9 @@ mod tests {
         let asked =
             |input: Value, tools: Value| read(&json!({"input": input, "tools": tools})).unwrap().asked;
         let said = message("hello");
-        assert_eq!(asked(json!([said, trigger]), json!([{"type": "function"}])), Some(Asked::Trigger));
-        assert_eq!(asked(json!([said, local]), json!([])), Some(Asked::Prompt));
-        assert_eq!(asked(json!([said, local]), json!(null)), Some(Asked::Prompt));
+        assert_eq!(asked(json!([said, trigger]), json!([{"type": "function"}])), Some(AskedBy::Trigger));
+        assert_eq!(asked(json!([said, local]), json!([])), Some(AskedBy::Prompt));
+        assert_eq!(asked(json!([said, local]), json!(null)), Some(AskedBy::Prompt));
         assert_eq!(asked(json!([said, local]), json!([{"type": "function"}])), None);
         assert_eq!(asked(json!([trigger, said]), json!([])), None);
         assert_eq!(asked(json!([local, said]), json!([])), None);
@@ -207,19 +207,19 @@ mod tests {
         for other in [json!({"input": "text"}), json!({"input": {}}), json!([]), json!(3), json!({})] {
             assert!(read(&other).is_none(), "{other}");
         }
-        assert!(Request::read("{\"input\": [{]}", Endpoint::Responses).is_none());
-        assert_eq!(Endpoint::at("/v1/responses"), Some(Endpoint::Responses));
+        assert!(RecognisedRequest::read("{\"input\": [{]}", ApiRoute::Responses).is_none());
+        assert_eq!(ApiRoute::at("/v1/responses"), Some(ApiRoute::Responses));
         assert_eq!(
-            Endpoint::at("/backend-api/codex/responses/compact"),
-            Some(Endpoint::Compact(Format::OPENAI_RESPONSES))
+            ApiRoute::at("/backend-api/codex/responses/compact"),
+            Some(ApiRoute::Compact(Format::OPENAI_RESPONSES))
         );
-        assert_eq!(Endpoint::at("/v1/messages/compact"), Some(Endpoint::Compact(Format::ANTHROPIC)));
+        assert_eq!(ApiRoute::at("/v1/messages/compact"), Some(ApiRoute::Compact(Format::ANTHROPIC)));
         assert_eq!(
-            Endpoint::at("/v1/chat/completions/compact"),
-            Some(Endpoint::Compact(Format::OPENAI_CHAT))
+            ApiRoute::at("/v1/chat/completions/compact"),
+            Some(ApiRoute::Compact(Format::OPENAI_CHAT))
         );
         for other in ["/v1/responses/resp_1", "/v1/messages", "/v1/chat/completions", "/compact"] {
-            assert_eq!(Endpoint::at(other), None, "{other}");
+            assert_eq!(ApiRoute::at(other), None, "{other}");
         }
     }
 
@@ -229,7 +229,7 @@ mod tests {
             "{{ \"model\":\"m\", \"input\" : [ {{\"a\": 1.50}},\n {{\"type\":\"compaction\",\"encrypted_content\":\"{MARK}x\"}} ,{{\"type\":\"compaction\",\
              \"encrypted_content\":\"gAAA{MARK}\"}},{{\"type\":\"message\",\"encrypted_content\":\"{MARK}y\"}}], \"é\": [1,\t2] }}"
         );
-        let request = Request::read(&body, Endpoint::Responses).unwrap();
+        let request = RecognisedRequest::read(&body, ApiRoute::Responses).unwrap();
         let expanded = request.expanded(&body, &|it| Ok(format!("opened {it}"))).unwrap().unwrap();
         let ours = format!("{{\"type\":\"compaction\",\"encrypted_content\":\"{MARK}x\"}}");
         assert_eq!(expanded, body.replace(&ours, &message(&format!("opened {MARK}x")).to_string()));
@@ -237,7 +237,7 @@ mod tests {
         assert!(refused.is_err());
         let plain = body.replace(MARK, "gAAA");
         assert!(!may_concern_us(plain.as_bytes()));
-        let request = Request::read(&plain, Endpoint::Responses).unwrap();
+        let request = RecognisedRequest::read(&plain, ApiRoute::Responses).unwrap();
         assert_eq!(request.expanded(&plain, &|it| Ok(it.to_owned())).unwrap(), None);
     }
 
@@ -250,7 +250,7 @@ mod tests {
         let found: Value = serde_json::from_slice(&request.conversation(&body.to_string())).unwrap();
         assert_eq!(found, json!([said]));
         let body = json!({"input": [said]}).to_string();
-        let request = Request::read(&body, Endpoint::Compact(Format::OPENAI_RESPONSES)).unwrap();
+        let request = RecognisedRequest::read(&body, ApiRoute::Compact(Format::OPENAI_RESPONSES)).unwrap();
         assert_eq!(request.conversation(&body), json!([said]).to_string().into_bytes());
     }
 }

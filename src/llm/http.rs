@@ -7,14 +7,14 @@ use reqwest::{Client, Response, StatusCode, header, redirect};
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
-use compaction::summary::failure::{FailureCause, Failure, shown};
-use compaction::summary::model::{ModelRequest, PartialReply, Endpoint, Reply};
+use compaction::summary::failure::{Failure, FailureCause, shown};
+use compaction::summary::model::{Endpoint, ModelRequest, PartialReply, Reply};
 use compaction::summary::sse;
 use history::error::{Error, Kind, Result};
 
 /// What bounds one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct RequestLimits {
     /// Until the connection stands.
     pub connect: Duration,
     /// Without a byte from the provider. Local servers say nothing while they read a long prompt.
@@ -25,7 +25,7 @@ pub struct Limits {
     pub bytes: usize,
 }
 
-impl Default for Limits {
+impl Default for RequestLimits {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
@@ -43,12 +43,12 @@ const ERROR_BYTES: usize = 64 << 10;
 /// A way to one provider.
 pub struct Http {
     client: Client,
-    limits: Limits,
+    limits: RequestLimits,
 }
 
 impl Http {
     /// For an endpoint. Redirects are refused: a history does not follow them.
-    pub fn new(endpoint: &Endpoint, limits: Limits) -> Result<Self> {
+    pub fn new(endpoint: &Endpoint, limits: RequestLimits) -> Result<Self> {
         // Whoever was first has installed the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = Client::builder()
@@ -66,7 +66,12 @@ impl Http {
     }
 
     /// Sends an ask and reads the answer; `seen` gets the characters that are there.
-    pub async fn send(&self, endpoint: &Endpoint, ask: &ModelRequest, seen: &dyn Fn(usize)) -> Result<Reply, Failure> {
+    pub async fn send(
+        &self,
+        endpoint: &Endpoint,
+        ask: &ModelRequest,
+        seen: &dyn Fn(usize),
+    ) -> Result<Reply, Failure> {
         let until = Instant::now() + self.limits.total;
         match timeout(self.limits.total, self.sent(endpoint, ask, seen, until)).await {
             Ok(result) => result.map_err(|it| it.without(endpoint.key.as_ref())),
@@ -116,16 +121,17 @@ impl Http {
         accept: &'static str,
         body: &Value,
     ) -> Result<Response, Failure> {
-        let body =
-            serde_json::to_vec(body).map_err(|error| Failure::new(FailureCause::Request, error.to_string()))?;
+        let body = serde_json::to_vec(body)
+            .map_err(|error| Failure::new(FailureCause::Request, error.to_string()))?;
         let mut request = self
             .client
             .post(url)
             .header(header::CONTENT_TYPE, "application/json")
             .header(header::ACCEPT, accept);
         for (name, value) in endpoint.headers() {
-            let mut value = header::HeaderValue::from_str(&value)
-                .map_err(|_| Failure::new(FailureCause::Key, "the key holds characters that no header can carry"))?;
+            let mut value = header::HeaderValue::from_str(&value).map_err(|_| {
+                Failure::new(FailureCause::Key, "the key holds characters that no header can carry")
+            })?;
             value.set_sensitive(name != "anthropic-version");
             request = request.header(name, value);
         }

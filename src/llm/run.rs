@@ -9,10 +9,10 @@ use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
-use super::http::{Http, Limits};
+use super::http::{Http, RequestLimits};
 use compaction::summary::dialogue::{Dialogue, GaveUp, Step, SummaryRequest};
 use compaction::summary::failure::Failure;
-use compaction::summary::model::{ModelRequest, Endpoint, Reply};
+use compaction::summary::model::{Endpoint, ModelRequest, Reply};
 use history::error::{Error, Kind, Result};
 
 /// A future that is not sent to another thread.
@@ -21,7 +21,11 @@ pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 /// Whoever answers an ask.
 pub trait Transport {
     /// Sends it; `seen` gets the characters of the answer that are there.
-    fn send<'a>(&'a self, ask: &'a ModelRequest, seen: &'a dyn Fn(usize)) -> Local<'a, Result<Reply, Failure>>;
+    fn send<'a>(
+        &'a self,
+        ask: &'a ModelRequest,
+        seen: &'a dyn Fn(usize),
+    ) -> Local<'a, Result<Reply, Failure>>;
 }
 
 /// Time, as far as a dialogue needs it.
@@ -139,7 +143,8 @@ async fn heard(line: &dyn Transport, ask: &ModelRequest, watch: &Watch) -> Resul
 pub struct Sampling(pub Arc<Sample>);
 
 /// Sends an ask and brings the answer.
-pub type Sample = dyn Fn(&ModelRequest) -> Pin<Box<dyn Future<Output = Result<Reply, Failure>> + Send>> + Send + Sync;
+pub type Sample =
+    dyn Fn(&ModelRequest) -> Pin<Box<dyn Future<Output = Result<Reply, Failure>> + Send>> + Send + Sync;
 
 impl std::fmt::Debug for Sampling {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -148,7 +153,11 @@ impl std::fmt::Debug for Sampling {
 }
 
 impl Transport for Sampling {
-    fn send<'a>(&'a self, ask: &'a ModelRequest, _seen: &'a dyn Fn(usize)) -> Local<'a, Result<Reply, Failure>> {
+    fn send<'a>(
+        &'a self,
+        ask: &'a ModelRequest,
+        _seen: &'a dyn Fn(usize),
+    ) -> Local<'a, Result<Reply, Failure>> {
         (self.0)(ask)
     }
 }
@@ -159,7 +168,11 @@ struct HttpProvider<'a> {
 }
 
 impl Transport for HttpProvider<'_> {
-    fn send<'a>(&'a self, ask: &'a ModelRequest, seen: &'a dyn Fn(usize)) -> Local<'a, Result<Reply, Failure>> {
+    fn send<'a>(
+        &'a self,
+        ask: &'a ModelRequest,
+        seen: &'a dyn Fn(usize),
+    ) -> Local<'a, Result<Reply, Failure>> {
         Box::pin(self.http.send(self.endpoint, ask, seen))
     }
 }
@@ -181,7 +194,7 @@ pub fn with_provider(
     dialogue: &mut Dialogue,
     material: &SummaryRequest<'_>,
     endpoint: &Endpoint,
-    limits: Limits,
+    limits: RequestLimits,
     watch: &Watch,
 ) -> Result<Ended> {
     let line = HttpProvider { http: Http::new(endpoint, limits)?, endpoint };
@@ -211,7 +224,7 @@ pub fn with_line(
 }
 
 /// Has messages counted by a provider, from a thread that may block.
-pub fn counted(messages: serde_json::Value, endpoint: &Endpoint, limits: Limits) -> Result<u64> {
+pub fn counted(messages: serde_json::Value, endpoint: &Endpoint, limits: RequestLimits) -> Result<u64> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

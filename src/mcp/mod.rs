@@ -36,7 +36,7 @@ mod ways;
 
 pub(crate) use prompts::files as prompt_files;
 
-pub use http::{Http, serve as serve_http, serve_with as serve_http_with};
+pub use http::{HttpOptions, serve as serve_http, serve_with as serve_http_with};
 pub use server::Server;
 pub use stdio::serve as serve_stdio;
 

@@ -12,8 +12,8 @@ use rmcp::model::{
 use rmcp::service::RoleServer;
 
 use crate::llm::run::Sampling;
-use compaction::summary::failure::{FailureCause, Failure};
-use compaction::summary::model::{ModelRequest, Reply, Speaker, Stop};
+use compaction::summary::failure::{Failure, FailureCause};
+use compaction::summary::model::{ModelRequest, Reply, Speaker, StopReason};
 
 /// The way to the client's model, if the client offers one.
 pub(super) fn offered(peer: &Peer<RoleServer>) -> Option<Sampling> {
@@ -59,9 +59,9 @@ fn reply(answer: &CreateMessageResult) -> Reply {
         })
         .collect();
     let stop = match answer.stop_reason.as_deref() {
-        Some(CreateMessageResult::STOP_REASON_END_MAX_TOKEN) => Stop::Length,
-        Some(CreateMessageResult::STOP_REASON_TOOL_USE) => Stop::ToolCall,
-        Some(_) | None => Stop::End,
+        Some(CreateMessageResult::STOP_REASON_END_MAX_TOKEN) => StopReason::Length,
+        Some(CreateMessageResult::STOP_REASON_TOOL_USE) => StopReason::ToolCall,
+        Some(_) | None => StopReason::End,
     };
     Reply { text: text.join("\n"), stop, model: Some(answer.model.clone()), ..Reply::default() }
 }

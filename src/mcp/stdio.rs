@@ -104,8 +104,11 @@ fn pipes() -> std::io::Result<(File, File)> {
 /// The transport, and what says that everything is written.
 fn start(server: Server, input: File, output: File) -> std::io::Result<(Stdio, oneshot::Receiver<()>)> {
     let (queue, queued) = mpsc::channel(QUEUE);
-    let output =
-        Arc::new(StandardOutput { file: Mutex::new(output), waiting: AtomicUsize::new(0), taken: Notify::new() });
+    let output = Arc::new(StandardOutput {
+        file: Mutex::new(output),
+        waiting: AtomicUsize::new(0),
+        taken: Notify::new(),
+    });
     let (done, written) = oneshot::channel();
     let writer = output.clone();
     thread("stdout").spawn(move || {

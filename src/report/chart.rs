@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Category, ReportEntry, Fate, TimelineMark, Page, Tokens, escape, size};
+use super::{Category, Fate, Page, ReportEntry, TimelineMark, Tokens, escape, size};
 
 /// Steps of the drawing: more messages than this share one.
 const STEPS: usize = 400;

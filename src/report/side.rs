@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{ReportEntry, Fate, Page, escape, size};
+use super::{Fate, Page, ReportEntry, escape, size};
 
 /// Characters of all messages' beginnings together, so that the page of a long session still opens at once.
 const BUDGET: usize = 900_000;

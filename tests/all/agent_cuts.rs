@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use epitome::compaction::plan::{self, Cause, Item, Limits, Moment, Plan, Request};
+use epitome::compaction::plan::{self, Cause, ModelLimits, Moment, Plan, PlanRequest, Segment};
 use epitome::compaction::profile::Profile;
 use epitome::history::{History, Kind, Message, Role};
 use epitome::sessions::{self, Memory};
@@ -123,7 +123,7 @@ fn planned(profile: &Profile, event: &Event) -> Plan {
     let counter = TokenCounter::new(&event.before, Tokenizer::Auto, None);
     let model = event.before.meta.model.as_deref();
     let known = model.and_then(epitome::tokens::window);
-    let limits = Limits {
+    let limits = ModelLimits {
         model,
         window: event.before.meta.window.filter(|it| *it > 0).or(known.map(|it| it.context)),
         window_given: event.before.meta.window.is_some(),
@@ -131,7 +131,7 @@ fn planned(profile: &Profile, event: &Event) -> Plan {
         output: known.map(|it| it.output),
         next: None,
     };
-    let request = Request { limits, ..Request::new(profile, &|_| "0000000000".to_owned()) };
+    let request = PlanRequest { limits, ..PlanRequest::new(profile, &|_| "0000000000".to_owned()) };
     plan::plan(&event.before, &counter, &request, &Moment { cause: event.cause, ..Moment::default() })
 }
 
@@ -161,7 +161,7 @@ fn compared(event: &Event, plan: &Plan) -> Compared {
         }
         let left = there.get_mut(&says(message)).filter(|it| **it > 0);
         let kept = left.map(|it| *it -= 1).is_some();
-        let ours = plan.layout.contains(&Item::Old(number));
+        let ours = plan.layout.contains(&Segment::Old(number));
         if kept == ours {
             out.same += 1;
         } else {
@@ -292,7 +292,7 @@ fn clears_what_the_agent_cleared() {
             expected.retain(|id| output(id).is_some_and(|it| it.text.as_str().len() > PLACEHOLDER.len()));
             let counter = TokenCounter::new(&before, Tokenizer::Auto, None);
             let request =
-                Request { prune_only: true, ..Request::new(&profile, &|_| "0000000000".to_owned()) };
+                PlanRequest { prune_only: true, ..PlanRequest::new(&profile, &|_| "0000000000".to_owned()) };
             let plan = plan::plan(&before, &counter, &request, &Moment::default());
             let mut cleared: Vec<String> = plan
                 .ops

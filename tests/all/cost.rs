@@ -169,13 +169,13 @@ fn the_bill_says_where_the_money_went() {
     assert!((total.dollars() - expected).abs() < 1e-9, "{} {expected}", total.dollars());
     assert_eq!(bill.turns.len(), 3);
     assert_eq!(bill.dearest(1)[0].0, Some(0));
-    let (count, again) = bill.again[&epitome::cost::replay::Cause::Compaction];
+    let (count, again) = bill.again[&epitome::cost::replay::MissCause::Compaction];
     assert_eq!((count, again.tokens), (1, 5_003));
 }
 
 #[test]
 fn odd_figures_and_times_break_nothing() {
-    use epitome::cost::policy::{Kept, Policy, run};
+    use epitome::cost::policy::{Policy, Remainder, run};
     use history::Usage;
     let most = Usage::MOST;
     let mut all = Vec::new();
@@ -203,7 +203,7 @@ fn odd_figures_and_times_break_nothing() {
     }
     let requests = Requests { all, ..Requests::default() };
     assert_eq!(Bill::of(&requests, &Prices::default()).total.requests, 20);
-    let kept = Kept { overhead: most, share: 2.0, minimum: 9, maximum: 3 };
+    let kept = Remainder { overhead: most, share: 2.0, minimum: 9, maximum: 3 };
     for policy in [Policy::Own, Policy::Never, Policy::AtShare(0.0), Policy::AtExpiry(0.0), Policy::Before(3)]
     {
         for window in [None, Some(0), Some(200_000)] {

@@ -1,7 +1,7 @@
 //! What a session says of itself that must not be believed too far: the mark of where a compaction ended, and how many
 //! tokens a request took.
 
-use epitome::compaction::plan::{self, Cause, Limits, Moment, Plan, Request};
+use epitome::compaction::plan::{self, Cause, ModelLimits, Moment, Plan, PlanRequest};
 use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Role, Usage};
 use epitome::sessions::SUMMARY_START;
 use epitome::tokens::{TokenCounter, Tokenizer};
@@ -33,8 +33,8 @@ fn history(messages: Vec<Message>) -> History {
 fn plan(history: &History, profile: &str) -> Plan {
     let profile = epitome::profiles::built_in(profile).unwrap();
     let counter = TokenCounter::new(history, Tokenizer::Auto, None);
-    let limits = Limits { window: Some(200_000), ..Limits::default() };
-    let request = Request { limits, ..Request::new(&profile, &|_| "0000000000".to_owned()) };
+    let limits = ModelLimits { window: Some(200_000), ..ModelLimits::default() };
+    let request = PlanRequest { limits, ..PlanRequest::new(&profile, &|_| "0000000000".to_owned()) };
     plan::plan(history, &counter, &request, &Moment { cause: Cause::Manual, ..Moment::default() })
 }
 

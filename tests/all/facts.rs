@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use epitome::compaction::facts::{self, Detail, Fact, Ledger, Voice};
-use epitome::compaction::profile::{Shape, Style, SummarySpec};
+use epitome::compaction::profile::{SummaryShape, SummarySpec, SummaryStyle};
 use epitome::compaction::summary::offline::{self, OfflineRequest};
 use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Refusal, Role, Text};
 use proptest::prelude::*;
@@ -99,7 +99,7 @@ pub(crate) fn summary(
         cleared: &[],
         spec,
         max_tokens: budget,
-        style: Style::Detailed,
+        style: SummaryStyle::Detailed,
         focus: None,
         pins,
         header: Some("Head."),
@@ -135,9 +135,11 @@ fn gives_way_in_order() {
 fn writes_the_other_shapes() {
     let history = session("@user\nKeep <b> & \"c\".\n@call Bash c\n{\"command\":\"x && y\"}\n@out c\nok");
     let ledger = facts::read(&history);
-    let xml = SummarySpec { shape: Shape::Xml, root: Some("state".into()), keep_empty: true, ..spec() };
+    let xml =
+        SummarySpec { shape: SummaryShape::Xml, root: Some("state".into()), keep_empty: true, ..spec() };
     let xml = summary(&history, &ledger, &xml, 10_000, &["a < b".into()]);
-    let plain = summary(&history, &ledger, &SummarySpec { shape: Shape::Plain, ..spec() }, 10_000, &[]);
+    let plain =
+        summary(&history, &ledger, &SummarySpec { shape: SummaryShape::Plain, ..spec() }, 10_000, &[]);
     insta::assert_snapshot!(format!("{xml}\n-----\n{plain}"));
 }
 
@@ -161,7 +163,8 @@ fn styles_change_depth_but_not_what_is_pinned() {
         };
         offline::write(&history, &ledger, &ask, &count)
     };
-    let [brief, detailed, technical] = [Style::Brief, Style::Detailed, Style::Technical].map(write);
+    let [brief, detailed, technical] =
+        [SummaryStyle::Brief, SummaryStyle::Detailed, SummaryStyle::Technical].map(write);
     for page in [&brief, &detailed, &technical] {
         assert!(
             page.contains("the pin")
@@ -196,7 +199,7 @@ fn only_the_region_is_told() {
         cleared: &[],
         spec: &spec,
         max_tokens: 1_000,
-        style: Style::Detailed,
+        style: SummaryStyle::Detailed,
         focus: None,
         pins: &[],
         header: None,
@@ -361,7 +364,7 @@ proptest! {
         let history = History::new(messages, Meta { cwd: Some("/repo".into()), ..Meta::default() });
         let ledger = facts::read(&history);
         prop_assert_eq!(&ledger, &facts::read(&history));
-        let shape = [Shape::Markdown, Shape::Xml, Shape::Plain][shape as usize];
+        let shape = [SummaryShape::Markdown, SummaryShape::Xml, SummaryShape::Plain][shape as usize];
         let spec = SummarySpec { shape, ..spec() };
         let pins = ["pinned words".to_string()];
         let page = summary(&history, &ledger, &spec, budget, &pins);

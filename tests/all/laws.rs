@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use epitome::compaction::plan::{self, Limits, Moment, Op, Plan, Request};
+use epitome::compaction::plan::{self, ModelLimits, Moment, Op, Plan, PlanRequest};
 use epitome::compaction::profile::Profile;
 use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Reasoning, Role};
 use epitome::profiles::BUILT_IN;
@@ -13,10 +13,10 @@ use proptest::prelude::*;
 use crate::corpus;
 
 fn plan_of(history: &History, counter: &TokenCounter, profile: &Profile, budget: Option<u64>) -> Plan {
-    let request = Request {
+    let request = PlanRequest {
         budget,
-        limits: Limits { window: Some(200_000), output: Some(32_000), ..Limits::default() },
-        ..Request::new(profile, &|_| "0000000000".to_owned())
+        limits: ModelLimits { window: Some(200_000), output: Some(32_000), ..ModelLimits::default() },
+        ..PlanRequest::new(profile, &|_| "0000000000".to_owned())
     };
     plan::plan(history, counter, &request, &Moment::default())
 }

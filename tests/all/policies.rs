@@ -3,7 +3,7 @@
 //!
 //! `just cost`
 
-use epitome::cost::policy::{Kept, Policy, Run, run};
+use epitome::cost::policy::{Policy, PolicyRun, Remainder, run};
 use epitome::cost::{Bill, Prices};
 use epitome::files::File;
 use epitome::sessions;
@@ -26,7 +26,7 @@ struct Session {
     reported: f64,
     priced: bool,
     fits: bool,
-    runs: Vec<Run>,
+    runs: Vec<PolicyRun>,
     requests: usize,
     /// Requests after a cache had expired, and dollars that all of these cost.
     cold: (usize, f64),
@@ -110,12 +110,13 @@ fn session(agent: &'static str, path: &std::path::Path) -> Option<Session> {
     let prices = Prices::default();
     let bill = Bill::of(&found, &prices);
     let overhead = TokenCounter::new(&session.history, Tokenizer::Auto, None).overhead();
-    let kept = Kept { overhead, share: 0.15, minimum: 3_000, maximum: 32_000 };
+    let kept = Remainder { overhead, share: 0.15, minimum: 3_000, maximum: 32_000 };
     let largest = found.all.iter().map(|it| it.usage.sent()).max()?;
     let model = found.all.iter().rev().find_map(|it| it.model.as_deref())?;
     let known = session.history.meta.window.or(window(model).map(|it| it.context));
     let window = known.map(|it| if largest > it { at_least(largest) } else { it });
-    let runs: Vec<Run> = POLICIES.iter().map(|it| run(&found.all, it.1, window, &kept, &prices)).collect();
+    let runs: Vec<PolicyRun> =
+        POLICIES.iter().map(|it| run(&found.all, it.1, window, &kept, &prices)).collect();
     Some(Session {
         agent,
         reported: bill.total.dollars(),

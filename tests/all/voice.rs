@@ -7,7 +7,7 @@ mod session;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use epitome::agents::hooks::{Event, Moment};
+use epitome::agents::hooks::{HookEvent, HookMoment};
 use epitome::agents::{self, AgentRef};
 use epitome::compaction::facts::{self, Topic, Voice};
 use epitome::config::{Config, Environment, StoreAt};
@@ -186,7 +186,7 @@ impl Bench {
     fn hooks(&self, before: &str, after: &[u8], out: &mut Voices) {
         let ending = if self.format == Format::OPENCODE { "json" } else { "jsonl" };
         let path = self.home.path().join(format!("session-{}.{ending}", self.count));
-        let event = |moment: Moment, summary: Option<&str>| Event {
+        let event = |moment: HookMoment, summary: Option<&str>| HookEvent {
             agent: self.agent,
             moment,
             name: "a hook".to_owned(),
@@ -195,19 +195,19 @@ impl Bench {
             cwd: Some(self.home.path().to_owned()),
             summary: summary.map(str::to_owned),
         };
-        let hook = |moment: Moment, summary: Option<&str>| {
+        let hook = |moment: HookMoment, summary: Option<&str>| {
             engine::hook(&self.engine, &event(moment, summary))
                 .unwrap_or_else(|it| panic!("{moment:?}: {it}"))
         };
         std::fs::write(&path, before).unwrap();
-        assert_eq!(hook(Moment::Start, None), "");
-        out.insert("hook before a compaction", hook(Moment::BeforeCompaction, None));
-        assert_eq!(hook(Moment::BeforeCheck, None), "");
+        assert_eq!(hook(HookMoment::Start, None), "");
+        out.insert("hook before a compaction", hook(HookMoment::BeforeCompaction, None));
+        assert_eq!(hook(HookMoment::BeforeCheck, None), "");
         std::fs::write(&path, after).unwrap();
-        out.insert("hook after a compaction", listed(&hook(Moment::StartCompacted, None)));
-        assert_eq!(hook(Moment::AfterCompaction, Some("Work goes on.")), "");
+        out.insert("hook after a compaction", listed(&hook(HookMoment::StartCompacted, None)));
+        assert_eq!(hook(HookMoment::AfterCompaction, Some("Work goes on.")), "");
         // What was left out may be a file or an error that differs; each is one line.
-        let missing = hook(Moment::Turn, None);
+        let missing = hook(HookMoment::Turn, None);
         let loose = missing.lines().skip(1).find(|it| !it.starts_with("- ") || it.starts_with("- #"));
         out.insert("hook of a turn", loose.unwrap_or_default().to_owned());
     }

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::folder;
 use crate::agents::Env;
 use crate::agents::install::{
-    Plugins, REMINDER, Registration, SeatSetting, StatusLine, Style, Wanted, command, with_program,
+    InstallRequest, Plugins, REMINDER, Registration, SeatSetting, SettingsStyle, StatusLineSetting, command,
+    with_program,
 };
 use crate::agents::reach::quoted;
 
@@ -18,7 +19,12 @@ pub(super) static REGISTRATION: Registration = Registration {
         Some(folder) => (folder.join(".claude.json"), folder.join("settings.json")),
         None => (env.home.join(".claude.json"), env.home.join(".claude/settings.json")),
     },
-    style: Style::Json { section: "mcpServers", server, hook, seat: SeatSetting::Switch(FUNCTION_HOOKS) },
+    style: SettingsStyle::Json {
+        section: "mcpServers",
+        server,
+        hook,
+        seat: SeatSetting::Switch(FUNCTION_HOOKS),
+    },
     events: &[
         (
             "SessionStart",
@@ -40,7 +46,7 @@ pub(super) static REGISTRATION: Registration = Registration {
     by_hand: "claude mcp remove epitome",
     prompts: None,
     has_threshold: true,
-    status_line: Some(StatusLine { key: "statusLine", value: status_line }),
+    status_line: Some(StatusLineSetting { key: "statusLine", value: status_line }),
     note: |_| None,
 };
 
@@ -51,7 +57,7 @@ const HOOK: &str = include_str!("seat.ts");
 /// The line of it that `compact_at` changes.
 const THRESHOLD: &str = "const COMPACT_AT = 0\n";
 
-fn server(wanted: &Wanted) -> Value {
+fn server(wanted: &InstallRequest) -> Value {
     json!({"type": "stdio", "command": wanted.program.display().to_string(), "args": ["serve", "--stdio"]})
 }
 

@@ -9,11 +9,11 @@ use serde_json::Value;
 use history::error::{Error, Kind, Result};
 use sessions::{Format, Memory, Mode, Session, Source};
 
-use super::hooks::{After, Hooks, Moment};
+use super::hooks::{AfterCompaction, AgentHooks, HookMoment};
 use super::install::Registration;
 use super::reach::{self, Job, Reach, Way};
 use super::seat::Seat;
-use super::{Agent, Env, File, Found, Problem, Variables, files, first_words, objects, spellings};
+use super::{Agent, Env, Found, Problem, SessionFile, Variables, files, first_words, objects, spellings};
 
 mod install;
 mod seat;
@@ -104,20 +104,20 @@ impl Agent for ClaudeCode {
         before_boundary(source, session, at)
     }
 
-    fn hooks(&self) -> &'static Hooks {
-        static HOOKS: Hooks = Hooks {
+    fn hooks(&self) -> &'static AgentHooks {
+        static HOOKS: AgentHooks = AgentHooks {
             heard_at: &[
-                Moment::Start,
-                Moment::StartCompacted,
-                Moment::BeforeCompaction,
-                Moment::BeforeCheck,
-                Moment::Turn,
-                Moment::Other,
+                HookMoment::Start,
+                HookMoment::StartCompacted,
+                HookMoment::BeforeCompaction,
+                HookMoment::BeforeCheck,
+                HookMoment::Turn,
+                HookMoment::Other,
             ],
             takes_text: true,
-            after: After::Facts,
+            after: AfterCompaction::Facts,
             missing_at_turn: true,
-            ..Hooks::NONE
+            ..AgentHooks::NONE
         };
         &HOOKS
     }
@@ -266,11 +266,11 @@ fn search(env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<Found> {
 /// The directory that a session was started in: the first that its file names. A shell that went elsewhere since names
 /// another, in rows that come later.
 fn directory_of(path: &Path) -> Option<PathBuf> {
-    let file = File { path: path.to_owned(), changed_ms: 0, len: 0 };
+    let file = SessionFile { path: path.to_owned(), changed_ms: 0, len: 0 };
     objects(&file.head()).find_map(|it| it["cwd"].as_str().map(PathBuf::from))
 }
 
-fn look(file: &File, parent: Option<String>, wanted: Option<&[PathBuf]>) -> Option<Found> {
+fn look(file: &SessionFile, parent: Option<String>, wanted: Option<&[PathBuf]>) -> Option<Found> {
     let (mut cwd, mut words, mut owner, mut known) = (None, String::new(), None, false);
     for line in objects(&file.head()) {
         known |= line["type"].is_string();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::ClaudeCode;
-use crate::agents::seat::{Around, Asked, Conversation, Given, Opened, Seat};
+use crate::agents::seat::{Around, Conversation, Given, Opened, Seat, SeatRequest};
 use crate::agents::{self, Agent};
 use history::error::{Error, Kind, Result};
 use history::{History, Kind as Why, Message, Meta, Part, Role};
@@ -29,7 +29,7 @@ impl Seat for ClaudeCodeSeat {
     }
 
     /// The messages that Claude Code hands over, and its transcript, which is what a user wants back.
-    fn asked(&self, event: &Value, around: &Around<'_>) -> Result<Option<Asked>> {
+    fn asked(&self, event: &Value, around: &Around<'_>) -> Result<Option<SeatRequest>> {
         let mut now = Opened::given(&messages(event)?, Format::ANTHROPIC)?;
         // A sub-agent's messages are in no transcript of their own that anybody resumes.
         let sub_agent = event["agentId"].is_string();
@@ -50,7 +50,7 @@ impl Seat for ClaudeCodeSeat {
         now.session.history = History::new(messages, meta);
         let archive = transcript.as_ref().is_some_and(|it| !it.1);
         let original = transcript.map(|it| it.0);
-        let asked = Asked::new(event, Conversation::Given(Box::new(Given { now, original, archive })));
+        let asked = SeatRequest::new(event, Conversation::Given(Box::new(Given { now, original, archive })));
         let set = |from: &str| {
             let found = (around.setting)(from)?;
             found.as_u64().or_else(|| found.as_str()?.parse().ok())
@@ -58,7 +58,7 @@ impl Seat for ClaudeCodeSeat {
         let of_settings =
             || set("env:CLAUDE_CODE_AUTO_COMPACT_WINDOW").or_else(|| set("claude-code:autoCompactWindow"));
         let window = event["window"].as_u64().or_else(of_settings).filter(|it| *it > 0);
-        Ok(Some(Asked { window, ..asked }))
+        Ok(Some(SeatRequest { window, ..asked }))
     }
 
     fn reply(&self, messages: &[Message], _text: &dyn Fn() -> String) -> Value {

@@ -98,7 +98,9 @@ pub fn items(line: &str) -> Vec<Range<usize>> {
         #[serde(borrow, default)]
         replacement_history: Option<Vec<&'a RawValue>>,
     }
-    let Ok(RolloutLine { payload }) = serde_json::from_str::<RolloutLine<'_>>(line) else { return Vec::new() };
+    let Ok(RolloutLine { payload }) = serde_json::from_str::<RolloutLine<'_>>(line) else {
+        return Vec::new();
+    };
     let history =
         serde_json::from_str::<Payload<'_>>(payload.get()).ok().and_then(|it| it.replacement_history);
     let start = line.as_ptr() as usize;

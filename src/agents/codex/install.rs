@@ -1,13 +1,13 @@
 //! Codex's settings.
 
 use super::home;
-use crate::agents::install::{REMINDER, Registration, Style};
+use crate::agents::install::{REMINDER, Registration, SettingsStyle};
 
 pub(super) static REGISTRATION: Registration = Registration {
     program: "codex",
     folder: |env, _| home(env),
     files: |env, _| (home(env).join("config.toml"), home(env).join("config.toml")),
-    style: Style::Toml,
+    style: SettingsStyle::Toml,
     events: &[
         (
             "SessionStart",

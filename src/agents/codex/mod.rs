@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::hooks::{After, Hooks, Moment};
+use super::hooks::{AfterCompaction, AgentHooks, HookMoment};
 use super::install::Registration;
 use super::reach::{self, Job, Reach};
-use super::{Agent, Env, File, Found, Typed, files, first_words, objects, spellings};
+use super::{Agent, Env, Found, SessionFile, Typed, files, first_words, objects, spellings};
 use history::error::{Error, Kind, Result};
 use history::{History, Message, Role};
 use sessions::{Format, Memory, Session, Source};
@@ -108,19 +108,19 @@ impl Agent for Codex {
         before_line(source, session, at, handle)
     }
 
-    fn hooks(&self) -> &'static Hooks {
-        static HOOKS: Hooks = Hooks {
+    fn hooks(&self) -> &'static AgentHooks {
+        static HOOKS: AgentHooks = AgentHooks {
             file_prefix: Some("rollout-"),
             heard_at: &[
-                Moment::Start,
-                Moment::StartCompacted,
-                Moment::BeforeCheck,
-                Moment::Turn,
-                Moment::Other,
+                HookMoment::Start,
+                HookMoment::StartCompacted,
+                HookMoment::BeforeCheck,
+                HookMoment::Turn,
+                HookMoment::Other,
             ],
-            after: After::Missing,
+            after: AfterCompaction::Missing,
             summary_in_session: true,
-            ..Hooks::NONE
+            ..AgentHooks::NONE
         };
         &HOOKS
     }
@@ -261,7 +261,7 @@ fn typed(env: &Env) -> Vec<Typed> {
     objects(&text).filter_map(typed).collect()
 }
 
-fn look(file: &File) -> Option<Found> {
+fn look(file: &SessionFile) -> Option<Found> {
     let head = file.head();
     let mut lines = objects(&head);
     let first = lines.next()?;

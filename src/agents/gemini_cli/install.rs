@@ -5,14 +5,16 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::{home, seat};
-use crate::agents::install::{NAME, REMINDER, Registration, SeatSetting, Style, Wanted, command};
+use crate::agents::install::{
+    InstallRequest, NAME, REMINDER, Registration, SeatSetting, SettingsStyle, command,
+};
 use crate::agents::reach::quoted;
 
 pub(super) static REGISTRATION: Registration = Registration {
     program: "gemini",
     folder: |env, _| home(env),
     files: |env, _| (home(env).join("settings.json"), home(env).join("settings.json")),
-    style: Style::Json {
+    style: SettingsStyle::Json {
         section: "mcpServers",
         server,
         hook,
@@ -44,7 +46,7 @@ pub(super) static REGISTRATION: Registration = Registration {
 /// Seconds until the hook that compacts is ended from outside; it ends itself before.
 const LIMIT: u32 = 9;
 
-fn server(wanted: &Wanted) -> Value {
+fn server(wanted: &InstallRequest) -> Value {
     let mut entry = json!({"command": wanted.program.display().to_string(), "args": ["serve", "--stdio"]});
     if wanted.trust {
         history::json::set(&mut entry, "trust", true);

@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::hooks::{Hooks, Moment};
+use super::hooks::{AgentHooks, HookMoment};
 use super::install::Registration;
 use super::reach::{self, Job, Reach};
 use super::seat::Seat;
 use super::{
-    Agent, Env, File, Found, HEAD, Problem, Variables, files, first_words, objects, settings, spellings,
+    Agent, Env, Found, HEAD, Problem, SessionFile, Variables, files, first_words, objects, settings,
+    spellings,
 };
 use history::error::Result;
 use sessions::{Format, document};
@@ -82,8 +83,8 @@ impl Agent for GeminiCli {
         format!("gemini --session-file {file}")
     }
 
-    fn hooks(&self) -> &'static Hooks {
-        static HOOKS: Hooks = Hooks {
+    fn hooks(&self) -> &'static AgentHooks {
+        static HOOKS: AgentHooks = AgentHooks {
             own_events: &[
                 "PreCompress",
                 "BeforeAgent",
@@ -94,8 +95,8 @@ impl Agent for GeminiCli {
                 "AfterTool",
             ],
             file_prefix: Some("session-"),
-            heard_at: &[Moment::Turn],
-            ..Hooks::NONE
+            heard_at: &[HookMoment::Turn],
+            ..AgentHooks::NONE
         };
         &HOOKS
     }
@@ -226,7 +227,7 @@ fn hash(path: &Path) -> String {
     Sha256::digest(path.to_string_lossy().as_bytes()).iter().map(|it| format!("{it:02x}")).collect()
 }
 
-fn look(file: &File, parent: Option<String>, cwd: Option<PathBuf>) -> Option<Found> {
+fn look(file: &SessionFile, parent: Option<String>, cwd: Option<PathBuf>) -> Option<Found> {
     let head = file.head();
     let mut id = None;
     let mut words = String::new();

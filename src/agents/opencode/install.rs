@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::agents::install::{NAME, Plugins, Registration, Style, Wanted};
+use crate::agents::install::{InstallRequest, NAME, Plugins, Registration, SettingsStyle};
 use crate::agents::{Problem, settings};
 
 pub(super) static REGISTRATION: Registration = Registration {
     program: "opencode",
     folder: |_, config| config.join("opencode"),
     files: |_, config| files(config),
-    style: Style::Plugin { section: "mcp", server, text: include_str!("plugin.js") },
+    style: SettingsStyle::Plugin { section: "mcp", server, text: include_str!("plugin.js") },
     events: &[
         ("chat.message", "notes which session it is (prints nothing)"),
         (
@@ -46,7 +46,7 @@ fn files(config: &Path) -> (PathBuf, PathBuf) {
     (server, folder.join("plugins/epitome.js"))
 }
 
-fn server(wanted: &Wanted) -> Value {
+fn server(wanted: &InstallRequest) -> Value {
     let program = wanted.program.display().to_string();
     json!({"type": "local", "command": [program, "serve", "--stdio"], "enabled": true})
 }

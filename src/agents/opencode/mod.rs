@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::hooks::{Hooks, Moment};
+use super::hooks::{AgentHooks, HookMoment};
 use super::install::Registration;
 use super::reach::{self, Job, Reach, Way};
 use super::seat::Seat;
@@ -89,13 +89,13 @@ impl Agent for OpenCode {
         format!("opencode import {file} && opencode --session {id}")
     }
 
-    fn hooks(&self) -> &'static Hooks {
-        static HOOKS: Hooks = Hooks {
-            heard_at: &[Moment::BeforeCompaction],
+    fn hooks(&self) -> &'static AgentHooks {
+        static HOOKS: AgentHooks = AgentHooks {
+            heard_at: &[HookMoment::BeforeCompaction],
             takes_text: true,
             wants_sections: true,
             summary_in_session: true,
-            ..Hooks::NONE
+            ..AgentHooks::NONE
         };
         &HOOKS
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::OpenCode;
 use crate::agents::Agent;
-use crate::agents::seat::{Around, Asked, Conversation, Seat};
+use crate::agents::seat::{Around, Conversation, Seat, SeatRequest};
 use history::Message;
 use history::error::{Error, Kind, Result};
 
@@ -21,11 +21,11 @@ impl Seat for OpenCodeSeat {
         Duration::from_secs(8)
     }
 
-    fn asked(&self, event: &Value, _around: &Around<'_>) -> Result<Option<Asked>> {
+    fn asked(&self, event: &Value, _around: &Around<'_>) -> Result<Option<SeatRequest>> {
         let id = event["session_id"].as_str().filter(|it| !it.is_empty());
         let id = id.ok_or_else(|| Error::new(Kind::Input, "expected session_id in the event, found none"))?;
         let session = Conversation::Session(OpenCode.format(), id.to_owned());
-        Ok(Some(Asked::new(event, session)))
+        Ok(Some(SeatRequest::new(event, session)))
     }
 
     fn reply(&self, _messages: &[Message], text: &dyn Fn() -> String) -> Value {

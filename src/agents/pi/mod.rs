@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::Env;
 use super::install::with_program;
-use super::seat::{Around, Asked, Conversation, Given, Opened, Seat};
+use super::seat::{Around, Conversation, Given, Opened, Seat, SeatRequest};
 use history::Message;
 use history::error::Result;
 use sessions::Format;
@@ -38,11 +38,14 @@ impl Seat for PiSeat {
         Duration::from_secs(8)
     }
 
-    fn asked(&self, event: &Value, _around: &Around<'_>) -> Result<Option<Asked>> {
+    fn asked(&self, event: &Value, _around: &Around<'_>) -> Result<Option<SeatRequest>> {
         let now = Opened::given(event["session"].as_str().unwrap_or_default().as_bytes(), Format::PI)?;
         let file = event["file"].as_str().map(Path::new);
         let original = file.and_then(|it| Opened::file(it, Format::PI).ok());
-        Ok(Some(Asked::new(event, Conversation::Given(Box::new(Given { now, original, archive: false })))))
+        Ok(Some(SeatRequest::new(
+            event,
+            Conversation::Given(Box::new(Given { now, original, archive: false })),
+        )))
     }
 
     fn reply(&self, _messages: &[Message], text: &dyn Fn() -> String) -> Value {

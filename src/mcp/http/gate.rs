@@ -10,8 +10,8 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use super::Shared;
-use super::guard::Refusal;
-use crate::gateway::{Caller, Engines};
+use super::guard::HttpRefusal;
+use crate::gateway::{Engines, GatewayCaller};
 use crate::mcp::desk;
 use crate::mcp::server::Server;
 
@@ -48,7 +48,11 @@ pub(super) async fn handle(
     response
 }
 
-async fn caller(shared: &Shared, peer: SocketAddr, headers: &mut HeaderMap) -> Result<Caller, Refusal> {
+async fn caller(
+    shared: &Shared,
+    peer: SocketAddr,
+    headers: &mut HeaderMap,
+) -> Result<GatewayCaller, HttpRefusal> {
     let guard = &shared.guard;
     guard.host(headers)?;
     guard.origin(headers)?;
@@ -63,14 +67,14 @@ async fn caller(shared: &Shared, peer: SocketAddr, headers: &mut HeaderMap) -> R
     let owner = guard.owner(&of_token);
     guard.rate(owner.as_ref().map_or(&peer.ip().to_string(), |it| it))?;
     match owner {
-        Ok(owner) if guard.has_tokens() => Ok(Caller { owner, local: false, own_token }),
+        Ok(owner) if guard.has_tokens() => Ok(GatewayCaller { owner, local: false, own_token }),
         // Only this machine can call without tokens: it is the user of the command line.
-        Ok(_) => Ok(Caller { owner: shared.server.desk.config.owner.clone(), local: true, own_token }),
+        Ok(_) => Ok(GatewayCaller { owner: shared.server.desk.config.owner.clone(), local: true, own_token }),
         Err(wrong) => {
             shared.metrics.unauthorized();
             Err(match wrong {
                 true => guard.wrong_token(peer.ip()).await,
-                false => Refusal::new(StatusCode::UNAUTHORIZED, "expected X-Epitome-Token: TOKEN"),
+                false => HttpRefusal::new(StatusCode::UNAUTHORIZED, "expected X-Epitome-Token: TOKEN"),
             })
         }
     }

@@ -72,28 +72,31 @@ impl Guard {
     }
 
     /// The `Host` must be ours: a page that renamed its own host to this address must not get through.
-    pub(super) fn host(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+    pub(super) fn host(&self, headers: &HeaderMap) -> Result<(), HttpRefusal> {
         let mut all = headers.get_all(HOST).iter();
         let (Some(host), None) = (all.next(), all.next()) else {
-            return Err(Refusal::new(StatusCode::BAD_REQUEST, "expected one Host header"));
+            return Err(HttpRefusal::new(StatusCode::BAD_REQUEST, "expected one Host header"));
         };
         let known = host.to_str().is_ok_and(|it| self.knows(it));
         if known {
             Ok(())
         } else {
-            Err(Refusal::new(StatusCode::FORBIDDEN, "this host is not served here (--allow-host)"))
+            Err(HttpRefusal::new(StatusCode::FORBIDDEN, "this host is not served here (--allow-host)"))
         }
     }
 
     /// An `Origin` means a web page; only pages of ours may call.
-    pub(super) fn origin(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+    pub(super) fn origin(&self, headers: &HeaderMap) -> Result<(), HttpRefusal> {
         for origin in headers.get_all(ORIGIN) {
             let rest = origin
                 .to_str()
                 .ok()
                 .and_then(|it| it.strip_prefix("http://").or(it.strip_prefix("https://")));
             if !rest.is_some_and(|it| self.knows(it)) {
-                return Err(Refusal::new(StatusCode::FORBIDDEN, "this origin may not call (--allow-host)"));
+                return Err(HttpRefusal::new(
+                    StatusCode::FORBIDDEN,
+                    "this origin may not call (--allow-host)",
+                ));
             }
         }
         Ok(())
@@ -130,15 +133,15 @@ impl Guard {
     }
 
     /// The refusal of a wrong token, held back so that tokens cannot be guessed quickly.
-    pub(super) async fn wrong_token(&self, address: IpAddr) -> Refusal {
+    pub(super) async fn wrong_token(&self, address: IpAddr) -> HttpRefusal {
         let Ok(_place) = self.held_back.try_acquire() else {
-            return Refusal::new(
+            return HttpRefusal::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 "too many wrong tokens; try again in a second",
             );
         };
         tokio::time::sleep(self.guesses.delay(address, Instant::now())).await;
-        Refusal::new(StatusCode::UNAUTHORIZED, "this token is not known")
+        HttpRefusal::new(StatusCode::UNAUTHORIZED, "this token is not known")
     }
 
     /// Makes a session of another caller's one that does not exist, so that every answer is the same for both.
@@ -160,7 +163,7 @@ impl Guard {
     }
 
     /// Takes one request from what a caller may still make.
-    pub(super) fn rate(&self, caller: &str) -> Result<(), Refusal> {
+    pub(super) fn rate(&self, caller: &str) -> Result<(), HttpRefusal> {
         let now = Instant::now();
         let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
         if rates.len() >= CALLERS {
@@ -170,7 +173,7 @@ impl Guard {
         *left = (*left + now.duration_since(*at).as_secs_f64() * RATE).min(BURST);
         *at = now;
         if *left < 1.0 {
-            return Err(Refusal::new(
+            return Err(HttpRefusal::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 "too many requests; try again in a second",
             ));
@@ -208,18 +211,18 @@ impl Guesses {
 }
 
 /// Why a request goes no further.
-pub(super) struct Refusal {
+pub(super) struct HttpRefusal {
     status: StatusCode,
     what: &'static str,
 }
 
-impl Refusal {
+impl HttpRefusal {
     pub(super) fn new(status: StatusCode, what: &'static str) -> Self {
         Self { status, what }
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for HttpRefusal {
     fn into_response(self) -> Response {
         let error = serde_json::json!({
             "jsonrpc": "2.0",
@@ -261,14 +264,14 @@ async fn pass(
     peer: SocketAddr,
     mut request: Request,
     next: Next,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     let guard = &shared.guard;
     let headers = request.headers();
     guard.host(headers)?;
     guard.origin(headers)?;
     let size: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
     if size > MAX_HEADERS {
-        return Err(Refusal::new(
+        return Err(HttpRefusal::new(
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             "expected less than 32 KB of headers",
         ));
@@ -282,7 +285,7 @@ async fn pass(
             shared.metrics.unauthorized();
             return Err(match wrong {
                 true => guard.wrong_token(peer.ip()).await,
-                false => Refusal::new(StatusCode::UNAUTHORIZED, "expected Authorization: Bearer TOKEN"),
+                false => HttpRefusal::new(StatusCode::UNAUTHORIZED, "expected Authorization: Bearer TOKEN"),
             });
         }
     };
@@ -292,7 +295,7 @@ async fn pass(
         request.extensions_mut().insert(caller);
         return Ok(next.run(request).await);
     }
-    let too_large = || Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "expected a body of at most 64 MB");
+    let too_large = || HttpRefusal::new(StatusCode::PAYLOAD_TOO_LARGE, "expected a body of at most 64 MB");
     let declared =
         request.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse::<usize>().ok());
     if declared.is_some_and(|it| it > MAX_BODY) {
@@ -302,14 +305,14 @@ async fn pass(
     let room = declared.unwrap_or(MAX_BODY).div_ceil(1024) as u32;
     let held = guard.bodies.clone().try_acquire_many_owned(room);
     let mut held = held.map_err(|_| {
-        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many large requests at once; try again")
+        HttpRefusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many large requests at once; try again")
     })?;
     let (mut parts, body) = request.into_parts();
     let bytes = match tokio::time::timeout(ARRIVAL, to_bytes(body, MAX_BODY)).await {
         Ok(Ok(bytes)) => bytes,
         Ok(Err(_)) => return Err(too_large()),
         Err(_) => {
-            return Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "the request took too long to arrive"));
+            return Err(HttpRefusal::new(StatusCode::REQUEST_TIMEOUT, "the request took too long to arrive"));
         }
     };
     // A request is answered at once where the result comes on a stream: the call has the room until it is done, no more
@@ -319,7 +322,7 @@ async fn pass(
     if parts.uri.path() == "/mcp" && !parts.headers.contains_key(SESSION) && opens_session(&bytes) {
         let open = shared.sessions.sessions.read().await.len();
         if open >= MAX_SESSIONS {
-            return Err(Refusal::new(
+            return Err(HttpRefusal::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "too many sessions are open; try again later",
             ));
@@ -336,10 +339,11 @@ async fn pass(
 /// Whether this is the handshake of the older protocol.
 fn opens_session(body: &[u8]) -> bool {
     #[derive(serde::Deserialize)]
-    struct Method {
+    struct RpcMethod {
         method: String,
     }
-    body.len() < 64 * 1024 && serde_json::from_slice::<Method>(body).is_ok_and(|it| it.method == "initialize")
+    body.len() < 64 * 1024
+        && serde_json::from_slice::<RpcMethod>(body).is_ok_and(|it| it.method == "initialize")
 }
 
 #[cfg(test)]

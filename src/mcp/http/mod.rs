@@ -47,7 +47,7 @@ const LAST: Duration = Duration::from_secs(10);
 
 /// How the server is to be reached.
 #[derive(Debug, Clone, Default)]
-pub struct Http {
+pub struct HttpOptions {
     /// `host:port`; port 0 for any.
     pub address: String,
     /// Who may call: a line `name:token` each.
@@ -72,7 +72,12 @@ struct Shared {
 }
 
 /// Serves until a signal comes. `now`: instead of the clock, in milliseconds since 1970. `ready` is told the address.
-pub fn serve(config: Config, now: Option<i64>, http: &Http, ready: impl FnOnce(SocketAddr)) -> Result<()> {
+pub fn serve(
+    config: Config,
+    now: Option<i64>,
+    http: &HttpOptions,
+    ready: impl FnOnce(SocketAddr),
+) -> Result<()> {
     serve_with(config, now, http, ready, Server::clone)
 }
 
@@ -80,7 +85,7 @@ pub fn serve(config: Config, now: Option<i64>, http: &Http, ready: impl FnOnce(S
 pub fn serve_with<H: ServerHandler + Clone>(
     config: Config,
     now: Option<i64>,
-    http: &Http,
+    http: &HttpOptions,
     ready: impl FnOnce(SocketAddr),
     handler: impl FnOnce(&Server) -> H,
 ) -> Result<()> {

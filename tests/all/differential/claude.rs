@@ -1,7 +1,7 @@
 //! Claude Code: its thresholds, the budget of a batch of results, micro-compaction by time, by count and by size (seed
 //! 002, deep dive; reference 3.1 and 3.3; the numbers by count and size as the profile states them).
 
-use epitome::compaction::plan::{Limits, Moment};
+use epitome::compaction::plan::{ModelLimits, Moment};
 use epitome::compaction::profile::{Pass, Profile, Replace, Select};
 use epitome::history::{Call, Kind, Message, Part, Role};
 
@@ -32,7 +32,7 @@ fn thresholds() {
         });
         let at = threshold(window, answer, percent);
         let tokens = at + dice.of(0, 4) - 2;
-        let limits = Limits { window: Some(window), output: Some(answer), ..Limits::default() };
+        let limits = ModelLimits { window: Some(window), output: Some(answer), ..ModelLimits::default() };
         let moment = Moment { failures, ..Moment::default() };
         let ours = due(&profile, vec![user("u"), model("a")], tokens, &limits, &moment);
         let theirs = !off && failures < 3 && tokens >= at;

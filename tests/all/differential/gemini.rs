@@ -1,7 +1,7 @@
 //! Gemini CLI: the estimates, the split with every branch, 0.61's truncation and masking (seeds 000 and 003; reference
 //! 2.3, 2.5, 2.6, 2.8). The model works on the contents' JSON, as the program does.
 
-use epitome::compaction::plan::{Limits, Moment};
+use epitome::compaction::plan::{ModelLimits, Moment};
 use epitome::compaction::profile::{Pass, Profile, Replace, Select};
 use epitome::sessions::Format;
 use epitome::tokens::{TokenCounter, Tokenizer};
@@ -177,7 +177,8 @@ fn triggers() {
                 Some(left + 1),
                 Some(10),
             ]);
-            let limits = Limits { window: Some(limit), window_given: true, next, ..Limits::default() };
+            let limits =
+                ModelLimits { window: Some(limit), window_given: true, next, ..ModelLimits::default() };
             let ours = due(&profile, vec![user("u")], tokens, &limits, &Moment::default());
             let large = next.map(|it| it as f64 > left as f64 * 0.95);
             let full = tokens * 2 >= limit;

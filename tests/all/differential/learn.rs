@@ -1,7 +1,7 @@
 //! learn-claude-code s08: budget, snip, micro, and a summary only if that was not enough (seed 002; reference 2.1). The
 //! numbers are smaller: a batch of 2,000 characters, 10 messages, 3,000 characters in all.
 
-use epitome::compaction::plan::{Cause, Limits};
+use epitome::compaction::plan::{Cause, ModelLimits};
 use epitome::compaction::profile::{Pass, Profile, Replace, Select};
 use epitome::history::{Kind, Message, Part, Role};
 use serde_json::json;
@@ -201,7 +201,7 @@ fn pipelines() {
                 session[at] = Block::Use(ids);
             }
             let history = history(ours(&session));
-            let limits = Limits { window: Some(200_000), window_given: true, ..Limits::default() };
+            let limits = ModelLimits { window: Some(200_000), window_given: true, ..ModelLimits::default() };
             let wish = Wish { auto: true, cause: Cause::Auto, limits, ..Wish::default() };
             let plan = plan(&profile, &history, wish);
             let mut theirs = session.clone();

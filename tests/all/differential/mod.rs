@@ -10,7 +10,7 @@ mod learn;
 mod opencode;
 mod supermemory;
 
-use epitome::compaction::plan::{self, Limits, Moment, Op, Plan};
+use epitome::compaction::plan::{self, ModelLimits, Moment, Op, Plan};
 use epitome::compaction::profile::Profile;
 use epitome::history::{History, Message};
 use epitome::tokens::Filled;
@@ -86,7 +86,13 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, ours: &T, theirs: &T) -> Res
 }
 
 /// Whether a profile compacts by itself a context of so many tokens.
-fn due(profile: &Profile, messages: Vec<Message>, tokens: u64, limits: &Limits<'_>, moment: &Moment) -> bool {
+fn due(
+    profile: &Profile,
+    messages: Vec<Message>,
+    tokens: u64,
+    limits: &ModelLimits<'_>,
+    moment: &Moment,
+) -> bool {
     let history = crate::vectors::history(messages);
     plan::verdict(&history, Filled { overhead: 0, messages: tokens }, profile, limits, moment).due
 }

@@ -1,6 +1,6 @@
 //! OpenCode: overflow and prune (seed 000; reference 1.2 and 1.4).
 
-use epitome::compaction::plan::{Limits, Moment};
+use epitome::compaction::plan::{ModelLimits, Moment};
 use epitome::compaction::profile::{Pass, Profile, Select};
 use epitome::history::{Call, Kind, Message, Output, Part, Role};
 
@@ -197,8 +197,12 @@ fn overflows() {
             context / 2,
         ]);
         let count = around + dice.of(0, 4) - 2;
-        let limits =
-            |input| Limits { window: Some(context), output: Some(output), input, ..Limits::default() };
+        let limits = |input| ModelLimits {
+            window: Some(context),
+            output: Some(output),
+            input,
+            ..ModelLimits::default()
+        };
         let messages = || vec![user("u"), model("a")];
         let found = due(&profile("opencode"), messages(), count, &limits(input), &Moment::default());
         same(

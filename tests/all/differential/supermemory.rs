@@ -1,6 +1,6 @@
 //! opencode-supermemory: when it compacts ahead of time (seed 004; reference 6.1).
 
-use epitome::compaction::plan::{Limits, Moment};
+use epitome::compaction::plan::{ModelLimits, Moment};
 use epitome::history::Usage;
 
 use super::{Dice, ROUNDS, differences, due, same};
@@ -42,7 +42,7 @@ fn triggers() {
             let written = if name.ends_with("2.0") { dice.one(&[0, 1, 5_000]) } else { 0 };
             let mut answer = model("a");
             answer.usage = Some(Usage { cache_write: written, ..Usage::default() });
-            let limits = Limits { window, window_given: window.is_some(), ..Limits::default() };
+            let limits = ModelLimits { window, window_given: window.is_some(), ..ModelLimits::default() };
             let moment =
                 Moment { now: 1_000_000, last_run: since.map(|it| 1_000_000 - it), ..Moment::default() };
             let ours = due(&profile, vec![user("u"), answer], tokens, &limits, &moment);

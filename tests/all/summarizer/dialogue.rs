@@ -2,8 +2,8 @@
 
 use epitome::compaction::summary::check::Fault;
 use epitome::compaction::summary::dialogue::{Dialogue, GaveUp, Step, SummaryRequest};
-use epitome::compaction::summary::failure::{Cause, Failure};
-use epitome::compaction::summary::model::{Reply, Stop};
+use epitome::compaction::summary::failure::{Failure, FailureCause};
+use epitome::compaction::summary::model::{Reply, StopReason};
 use epitome::compaction::summary::prompt::PromptOverrides;
 
 use super::Case;
@@ -45,10 +45,10 @@ fn bad_answers_are_repaired_once_and_then_given_up() {
         reply("{\"name\": \"bash\", \"arguments\": {}}"),
         reply(&good[..good.len() / 2]),
         reply(&format!("<summary>\n## Goal\n{}\n</summary>", "word ".repeat(9_000))),
-        stopped(Stop::Length),
-        stopped(Stop::Refused),
-        stopped(Stop::ToolCall),
-        stopped(Stop::WindowFull),
+        stopped(StopReason::Length),
+        stopped(StopReason::Refused),
+        stopped(StopReason::ToolCall),
+        stopped(StopReason::WindowFull),
     ];
     for answer in bad {
         let (_, mended) = play(&case.material(), &[answer.clone(), reply(&good)]);
@@ -79,13 +79,13 @@ fn what_stays_too_long_is_cut_by_rank() {
 fn what_cannot_succeed_is_not_tried_again() {
     let case = Case::small();
     for cause in [
-        Cause::Key,
-        Cause::Forbidden,
-        Cause::NotFound,
-        Cause::Request,
-        Cause::Tls,
-        Cause::Redirect,
-        Cause::TooMuch,
+        FailureCause::Key,
+        FailureCause::Forbidden,
+        FailureCause::NotFound,
+        FailureCause::Request,
+        FailureCause::Tls,
+        FailureCause::Redirect,
+        FailureCause::TooMuch,
     ] {
         let (dialogue, step) = play(&case.material(), &[Err(Failure::new(cause, "no"))]);
         assert!(matches!(step, Step::GaveUp(GaveUp::Failed(_))), "{cause:?}: {step:?}");
@@ -102,7 +102,7 @@ fn an_input_that_never_fits_ends() {
         match next(&mut dialogue, &material) {
             Step::Ask(_) => dialogue.on_reply(
                 &material,
-                Err(Failure::new(Cause::Overflow { sent: None, limit: None }, "too long")),
+                Err(Failure::new(FailureCause::Overflow { sent: None, limit: None }, "too long")),
                 1,
             ),
             Step::GaveUp(_) => return,
@@ -142,7 +142,9 @@ fn a_second_draft_replaces_the_first_only_if_it_can() {
     let (dialogue, step) = play(&case.material(), &[reply(&good), reply(&better)]);
     assert!(matches!(&step, Step::Done(text, _) if text.contains("failed on empty input")), "{step:?}");
     assert_eq!(dialogue.requests, 2);
-    for second in [reply(""), reply("All fine!"), Ok(Reply { stop: Stop::ToolCall, ..Reply::default() })] {
+    for second in
+        [reply(""), reply("All fine!"), Ok(Reply { stop: StopReason::ToolCall, ..Reply::default() })]
+    {
         let (_, step) = play(&case.material(), &[reply(&good), second]);
         assert!(matches!(step, Step::Done(..)), "{step:?}");
     }

@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 use epitome::compaction::summary::dialogue::{Dialogue, GaveUp};
 use epitome::compaction::summary::failure::Failure;
-use epitome::compaction::summary::model::{Api, Ask, Endpoint, Reply};
-use epitome::llm::http::{Http, Limits};
-use epitome::llm::run::{self, Clock, Transport, Local, Progress, Watch};
+use epitome::compaction::summary::model::{Api, Endpoint, ModelRequest, Reply};
+use epitome::llm::http::{Http, RequestLimits};
+use epitome::llm::run::{self, Clock, Local, Progress, Transport, Watch};
 
 use super::Case;
 use super::server::{self, APIS, Does, KEY, events, http, refusal, serve, stream};
 
-pub(crate) const LIMITS: Limits = Limits {
+pub(crate) const LIMITS: RequestLimits = RequestLimits {
     connect: Duration::from_secs(5),
     idle: Duration::from_millis(400),
     total: Duration::from_millis(1_000),
@@ -23,18 +23,22 @@ pub(crate) const LIMITS: Limits = Limits {
 pub(crate) struct Wire {
     http: Http,
     endpoint: Endpoint,
-    limits: Limits,
+    limits: RequestLimits,
     longest: Cell<Duration>,
 }
 
 impl Wire {
-    pub(crate) fn new(endpoint: Endpoint, limits: Limits) -> Self {
+    pub(crate) fn new(endpoint: Endpoint, limits: RequestLimits) -> Self {
         Self { http: Http::new(&endpoint, limits).unwrap(), endpoint, limits, longest: Cell::default() }
     }
 }
 
 impl Transport for Wire {
-    fn send<'a>(&'a self, ask: &'a Ask, seen: &'a dyn Fn(usize)) -> Local<'a, Result<Reply, Failure>> {
+    fn send<'a>(
+        &'a self,
+        ask: &'a ModelRequest,
+        seen: &'a dyn Fn(usize),
+    ) -> Local<'a, Result<Reply, Failure>> {
         Box::pin(async move {
             let began = Instant::now();
             let result = self.http.send(&self.endpoint, ask, seen).await;
@@ -319,7 +323,7 @@ async fn a_cancelled_call_stops_on_the_wire() {
             Does::Hangs([head, events(api, &good)[..5].concat().into_bytes()].concat())
         })
         .await;
-        let wire = Wire::new(server::endpoint(api, &format!("http://{address}")), Limits::default());
+        let wire = Wire::new(server::endpoint(api, &format!("http://{address}")), RequestLimits::default());
         let watch = Watch::default();
         let (clock, cancel) = (Counted::default(), watch.cancel.clone());
         let ((_, result), ()) = tokio::join!(dialogue(&case, &wire, &clock, &watch), async {

@@ -1,7 +1,7 @@
 //! Claude Code: the threshold, micro, collapse, snapshot, rounds, what is put back.
 
 use epitome::compaction;
-use epitome::compaction::plan::{Cause, Limits, Moment, Op, Request, Snapshot};
+use epitome::compaction::plan::{Cause, ModelLimits, Moment, Op, PlanRequest, Snapshot};
 use epitome::compaction::profile::{Pass, Profile};
 use epitome::history::{Call, Kind, Message, Part, Role};
 
@@ -12,8 +12,8 @@ use super::{
 
 const NAME: &str = "claude-code";
 
-fn limits(window: u64) -> Limits<'static> {
-    Limits { window: Some(window), output: Some(64_000), ..Limits::default() }
+fn limits(window: u64) -> ModelLimits<'static> {
+    ModelLimits { window: Some(window), output: Some(64_000), ..ModelLimits::default() }
 }
 
 fn set(key: &'static str, value: serde_json::Value) -> Profile {
@@ -35,7 +35,7 @@ pub(crate) fn rows() -> Rows {
         });
     }
     row(&mut out, "claude.threshold.small-output", || {
-        let limits = Limits { window: Some(200_000), output: Some(8_000), ..Limits::default() };
+        let limits = ModelLimits { window: Some(200_000), output: Some(8_000), ..ModelLimits::default() };
         assert_eq!(compaction::plan::threshold(&profile(NAME), &limits), Some(179_000));
     });
     row(&mut out, "claude.threshold.percent-only-lowers", || {
@@ -72,7 +72,7 @@ pub(crate) fn rows() -> Rows {
         let history = history(vec![user(&"x".repeat(4_000)), model("y")]);
         let profile = profile(NAME);
         let counter = super::counter(&profile, &history);
-        let limits = Limits { window: Some(33_900), output: Some(64_000), ..Limits::default() };
+        let limits = ModelLimits { window: Some(33_900), output: Some(64_000), ..ModelLimits::default() };
         for (failures, expected) in [(2, true), (3, false)] {
             let moment = Moment { failures, ..Moment::default() };
             let found =
@@ -218,7 +218,7 @@ fn summary(out: &mut Rows) {
         let profile = profile(NAME);
         let sections = &profile.summarize().unwrap().summary.sections;
         assert_eq!(sections.len(), 9);
-        assert!(sections[0].title.contains("Primary Request and Intent"));
+        assert!(sections[0].title.contains("Primary PlanRequest and Intent"));
     });
     row(out, "claude.summary.guard-rails", || {
         let ask = epitome::profiles::prompt("claude-code/ask.md");
@@ -237,9 +237,9 @@ fn summary(out: &mut Rows) {
         let profile = profile(NAME);
         let counter = super::counter(&profile, &history);
         let with = |covers| {
-            let request = Request {
+            let request = PlanRequest {
                 snapshot: Some(Snapshot { text: "kept before", covers }),
-                ..Request::new(&profile, &|_| String::new())
+                ..PlanRequest::new(&profile, &|_| String::new())
             };
             compaction::plan::plan(&history, &counter, &request, &Moment::default())
         };
@@ -256,7 +256,7 @@ fn summary(out: &mut Rows) {
             messages.extend([call(&id, "Bash"), result(&id, &"x".repeat(400))]);
         }
         let shown = |messages: &[Message], window: Option<u64>| {
-            let limits = Limits { window, ..Limits::default() };
+            let limits = ModelLimits { window, ..ModelLimits::default() };
             let wish = Wish { cause: Cause::Overflow, limits, ..Wish::default() };
             plan(&profile(NAME), &history(messages.to_vec()), wish).need.unwrap().shown_from
         };

@@ -1,7 +1,7 @@
 //! Codex: what survives, how it is cut, where the context stands, the limit.
 
 use epitome::compaction;
-use epitome::compaction::plan::{Cause, Limits, Op};
+use epitome::compaction::plan::{Cause, ModelLimits, Op};
 use epitome::compaction::profile::{Cut, Keep, Pass, Profile};
 use epitome::history::{Kind, Message, Role};
 use epitome::tokens::middle::{by_bytes, by_tokens, bytes4, split, within_bytes};
@@ -15,7 +15,7 @@ pub(crate) fn rows() -> Rows {
     cuts(&mut out);
     kept(&mut out);
     layouts(&mut out);
-    let limits = |window| Limits { window: Some(window), ..Limits::default() };
+    let limits = |window| ModelLimits { window: Some(window), ..ModelLimits::default() };
     row(&mut out, "codex.limit.nine-tenths", move || {
         let profile = profile(NEW);
         assert_eq!(compaction::plan::threshold(&profile, &limits(272_000)), Some(244_800));
@@ -30,7 +30,7 @@ pub(crate) fn rows() -> Rows {
         // It cannot exceed nine tenths.
         assert_eq!(compaction::plan::threshold(&set(1_000_000), &limits(272_000)), Some(244_800));
         // Without a window the configured limit alone holds.
-        assert_eq!(compaction::plan::threshold(&set(20_000), &Limits::default()), Some(20_000));
+        assert_eq!(compaction::plan::threshold(&set(20_000), &ModelLimits::default()), Some(20_000));
     });
     row(&mut out, "codex.limit.0_46", move || {
         assert_eq!(compaction::plan::threshold(&profile("codex@0.46"), &limits(272_000)), Some(272_000));
@@ -312,7 +312,7 @@ fn layouts(out: &mut Rows) {
                 user("d"),
                 model("e"),
             ];
-            let limits = Limits { window: Some(1_500), ..Limits::default() };
+            let limits = ModelLimits { window: Some(1_500), ..ModelLimits::default() };
             let wish = Wish { cause: Cause::Overflow, limits, ..Wish::default() };
             let plan = plan(&profile(name), &history(messages), wish);
             // The first message goes, then the call with its output: the rest fits.

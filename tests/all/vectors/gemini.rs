@@ -1,7 +1,7 @@
 //! Gemini CLI: the split, the estimates, the budget of outputs, the mask, the statuses, the tables.
 
 use epitome::compaction;
-use epitome::compaction::plan::{Cause, Limits};
+use epitome::compaction::plan::{Cause, ModelLimits};
 use epitome::compaction::profile::{NextRule, Pass};
 use epitome::history::Message;
 use epitome::sessions::Format;
@@ -183,7 +183,7 @@ fn compress(out: &mut Rows) {
             assert_eq!((plan.act, plan.reason.code), (false, "below_threshold"));
         });
         row(out, format!("gemini.compress.at-threshold.{name}"), move || {
-            let limits = Limits { window: Some(1_048_576), ..Limits::default() };
+            let limits = ModelLimits { window: Some(1_048_576), ..ModelLimits::default() };
             let profile = profile(name);
             assert!(due(&profile, limits, 524_288) && !due(&profile, limits, 524_287));
         });
@@ -230,7 +230,7 @@ fn compress(out: &mut Rows) {
     row(out, "gemini.compress.explicit-threshold", || {
         let value = |key: &str| (key == "gemini-cli:model.compressionThreshold").then(|| 0.7.into());
         let profile = profile("gemini-cli").honouring(&value);
-        let limits = Limits { window: Some(1_000), ..Limits::default() };
+        let limits = ModelLimits { window: Some(1_000), ..ModelLimits::default() };
         assert!(!due(&profile, limits, 699) && due(&profile, limits, 700));
         // Nothing sensible: the default holds.
         let zero = super::profile("gemini-cli").honouring(&|_| Some(0.into()));
@@ -365,7 +365,7 @@ fn next(name: &str, cases: [(Option<u64>, bool); 3]) {
     let history = history(vec![user(&"x".repeat(2080)), model("")]);
     let counter = super::counter(&profile, &history);
     for (next, expected) in cases {
-        let limits = Limits { window: Some(1_000), window_given: true, next, ..Limits::default() };
+        let limits = ModelLimits { window: Some(1_000), window_given: true, next, ..ModelLimits::default() };
         let found = compaction::plan::verdict(
             &history,
             counter.filled(&history),
@@ -392,7 +392,7 @@ fn tables(out: &mut Rows) {
     ];
     for (name, model, window) in limits {
         row(out, format!("gemini.limits.{name}.{model}"), move || {
-            let limits = Limits { model: Some(model), ..Limits::default() };
+            let limits = ModelLimits { model: Some(model), ..ModelLimits::default() };
             assert_eq!(compaction::plan::threshold(&profile(name), &limits), Some(window / 2));
         });
     }

@@ -2,8 +2,8 @@
 
 use epitome::compaction;
 use epitome::compaction::facts;
-use epitome::compaction::plan::{Cause, Limits, Op};
-use epitome::compaction::profile::{Profile, Style};
+use epitome::compaction::plan::{Cause, ModelLimits, Op};
+use epitome::compaction::profile::{Profile, SummaryStyle};
 use epitome::compaction::summary::offline;
 use epitome::history::{Call, History, Kind, Message, Meta, Part, Role};
 use epitome::profiles::BUILT_IN;
@@ -18,7 +18,7 @@ use super::{
 
 /// By itself, in a window.
 fn by_itself(window: u64) -> Wish<'static> {
-    let limits = Limits { window: Some(window), window_given: true, ..Limits::default() };
+    let limits = ModelLimits { window: Some(window), window_given: true, ..ModelLimits::default() };
     Wish { auto: true, cause: Cause::Auto, limits, ..Wish::default() }
 }
 
@@ -213,7 +213,7 @@ fn codex(out: &mut Rows) {
     row(out, "codex.limit.0_46-configured", || {
         let set = profile("codex@0.46")
             .honouring(&|key| (key == "codex:model_auto_compact_token_limit").then(|| 20_000.into()));
-        let limits = Limits { window: Some(272_000), ..Limits::default() };
+        let limits = ModelLimits { window: Some(272_000), ..ModelLimits::default() };
         assert_eq!(compaction::plan::threshold(&set, &limits), Some(20_000));
     });
 }
@@ -222,7 +222,7 @@ fn supermemory(out: &mut Rows) {
     // S 004: only above 50,000 tokens, whatever the window.
     row(out, "supermemory.minimum.small-window", || {
         for name in ["supermemory", "supermemory@2.0"] {
-            let limits = Limits { window: Some(40_000), window_given: true, ..Limits::default() };
+            let limits = ModelLimits { window: Some(40_000), window_given: true, ..ModelLimits::default() };
             assert_eq!(compaction::plan::threshold(&profile(name), &limits), Some(50_000), "{name}");
         }
     });
@@ -238,7 +238,7 @@ fn summary(name: &str, messages: Vec<Message>, budget: u64) -> String {
         cleared: &[],
         spec: &profile.summarize().unwrap().summary,
         max_tokens: budget,
-        style: Style::default(),
+        style: SummaryStyle::default(),
         focus: None,
         pins: &[],
         header: None,

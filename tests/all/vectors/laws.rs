@@ -2,8 +2,8 @@
 //! nests, stands alone or is lost.
 
 use epitome::compaction::facts;
-use epitome::compaction::plan::{self, Cause, Limits, Moment, Plan, Request};
-use epitome::compaction::profile::{Pass, Profile, Style};
+use epitome::compaction::plan::{self, Cause, ModelLimits, Moment, Plan, PlanRequest};
+use epitome::compaction::profile::{Pass, Profile, SummaryStyle};
 use epitome::compaction::summary::offline;
 use epitome::history::{History, Kind, Message};
 use epitome::profiles::BUILT_IN;
@@ -15,13 +15,13 @@ use crate::corpus;
 fn plan(profile: &Profile, history: &History, counter: &TokenCounter, cause: Cause) -> Plan {
     let model = history.meta.model.as_deref();
     let known = model.and_then(epitome::tokens::window);
-    let limits = Limits {
+    let limits = ModelLimits {
         model,
         window: history.meta.window.filter(|it| *it > 0).or(known.map(|it| it.context)),
         output: known.map(|it| it.output),
-        ..Limits::default()
+        ..ModelLimits::default()
     };
-    let request = Request { limits, ..Request::new(profile, &|_| "0000000000".to_owned()) };
+    let request = PlanRequest { limits, ..PlanRequest::new(profile, &|_| "0000000000".to_owned()) };
     plan::plan(history, counter, &request, &Moment { cause, ..Moment::default() })
 }
 
@@ -86,7 +86,7 @@ fn summary(
         cleared: &[],
         spec,
         max_tokens: need.max_tokens,
-        style: Style::default(),
+        style: SummaryStyle::default(),
         focus: None,
         pins,
         header: end,

@@ -1,6 +1,6 @@
 //! learn-claude-code s08: snip, micro, budget, reactive; what its code was executed with.
 
-use epitome::compaction::plan::{Cause, Limits, Moment, Op};
+use epitome::compaction::plan::{Cause, ModelLimits, Moment, Op};
 use epitome::compaction::profile::{Pass, Profile};
 use epitome::history::{Message, Part};
 
@@ -203,7 +203,7 @@ fn reactive(out: &mut Rows) {
                 &history,
                 counter.filled(&history),
                 &profile,
-                &Limits::default(),
+                &ModelLimits::default(),
                 &Moment::default(),
             )
             .due
@@ -242,7 +242,7 @@ fn reactive(out: &mut Rows) {
                 &history,
                 counter.filled(&history),
                 &profile,
-                &Limits::default(),
+                &ModelLimits::default(),
                 &moment,
             )
             .due

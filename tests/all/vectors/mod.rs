@@ -16,7 +16,9 @@ mod supermemory;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use epitome::compaction::plan::{self, Cause, Item, Limits, Moment, Op, Outcome, Plan, Rejected, Request};
+use epitome::compaction::plan::{
+    self, Cause, ModelLimits, Moment, Op, Plan, PlanOutcome, PlanRequest, Rejected, Segment,
+};
 use epitome::compaction::profile::Profile;
 use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Role, Text};
 use epitome::sessions::{self, Format, Memory};
@@ -143,17 +145,17 @@ pub(crate) struct Wish<'a> {
     pub(crate) auto: bool,
     pub(crate) prune: bool,
     pub(crate) cause: Cause,
-    pub(crate) limits: Limits<'a>,
+    pub(crate) limits: ModelLimits<'a>,
     pub(crate) moment: Moment,
 }
 
 pub(crate) fn plan(profile: &Profile, history: &History, wish: Wish<'_>) -> Plan {
     let counter = counter(profile, history);
-    let request = Request {
+    let request = PlanRequest {
         prune_only: wish.prune,
         auto: wish.auto,
         limits: wish.limits,
-        ..Request::new(profile, &|_| "0000000000".to_owned())
+        ..PlanRequest::new(profile, &|_| "0000000000".to_owned())
     };
     plan::plan(history, &counter, &request, &Moment { cause: wish.cause, ..wish.moment })
 }
@@ -167,7 +169,7 @@ pub(crate) fn apply(
     history: &History,
     plan: &Plan,
     summary: &str,
-) -> Result<Outcome, Rejected> {
+) -> Result<PlanOutcome, Rejected> {
     let summary = plan.need.as_ref().map(|_| summary);
     plan::apply(history, &counter(profile, history), profile, plan, summary)
 }
@@ -183,12 +185,12 @@ pub(crate) fn laid_out(history: &History, plan: &Plan) -> Vec<Message> {
             _ => None,
         })
         .collect();
-    let message = |item: &Item| match item {
-        Item::Made(message) => message.clone(),
-        Item::Summary { before, after, .. } => {
+    let message = |item: &Segment| match item {
+        Segment::Made(message) => message.clone(),
+        Segment::Summary { before, after, .. } => {
             Message::text(Role::User, Kind::Summary, format!("{before}S{after}"))
         }
-        Item::Old(index) => {
+        Segment::Old(index) => {
             let mut message = history.messages()[*index].clone();
             for (number, part) in message.parts.iter_mut().enumerate() {
                 if let (Part::Output(it), Some(text)) = (part, outputs.get(&(*index, number))) {
@@ -212,7 +214,7 @@ pub(crate) fn texts(messages: &[Message]) -> Vec<String> {
 }
 
 /// Whether a profile is due at so many tokens in such a window.
-pub(crate) fn due(profile: &Profile, limits: Limits<'_>, tokens: u64) -> bool {
+pub(crate) fn due(profile: &Profile, limits: ModelLimits<'_>, tokens: u64) -> bool {
     !profile.trigger.off
         && plan::threshold(profile, &limits).is_some_and(|at| plan::passes(&profile.trigger, tokens, at))
 }

@@ -1,13 +1,13 @@
 //! OpenCode: the overflow test, the prune scan, the kept turns, what a summary stands in.
 
-use epitome::compaction::plan::{Cause, Limits, Op};
+use epitome::compaction::plan::{Cause, ModelLimits, Op};
 use epitome::compaction::profile::{Keep, Pass, Profile, When};
 use epitome::history::{Kind, Media, MediaKind, Message, Part, Role};
 
 use super::{Rows, Wish, call, due, history, laid_out, model, plan, profile, result, row, text, texts, user};
 
-fn limits(window: u64, input: Option<u64>, output: u64) -> Limits<'static> {
-    Limits { window: Some(window), input, output: Some(output), ..Limits::default() }
+fn limits(window: u64, input: Option<u64>, output: u64) -> ModelLimits<'static> {
+    ModelLimits { window: Some(window), input, output: Some(output), ..ModelLimits::default() }
 }
 
 /// The turns' rule of the profile, changed.
@@ -39,7 +39,7 @@ fn cleared(profile: &Profile, messages: Vec<Message>, wish: Wish<'_>) -> Vec<usi
 
 pub(crate) fn rows() -> Rows {
     let mut out = Rows::new();
-    let tests: [(&str, Limits<'static>, u64, bool); 8] = [
+    let tests: [(&str, ModelLimits<'static>, u64, bool); 8] = [
         ("80k-of-100k", limits(100_000, None, 32_000), 80_000, true),
         ("110k-of-200k", limits(200_000, None, 32_000), 110_000, false),
         ("cache-counts", limits(100_000, None, 32_000), 60_000 + 10_000 + 10_000, true),
@@ -65,7 +65,7 @@ pub(crate) fn rows() -> Rows {
         assert!(!due(&old, limits, 68_000) && due(&old, limits, 68_001) && due(&new, limits, 68_000));
     });
     row(&mut out, "opencode.overflow.seed-unknown-output", || {
-        let limits = Limits { window: Some(100_000), ..Limits::default() };
+        let limits = ModelLimits { window: Some(100_000), ..ModelLimits::default() };
         assert!(due(&profile("opencode"), limits, 68_001));
     });
     prune(&mut out);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use epitome::compaction::plan::{Cause, Limits, Op};
+use epitome::compaction::plan::{Cause, ModelLimits, Op};
 use epitome::history::{Call, History, Kind, Media, MediaKind, Message, Meta, Output, Part, Role, Text};
 use epitome::profiles::BUILT_IN;
 
@@ -110,11 +110,11 @@ fn shapes() {
         for (name, _) in BUILT_IN {
             let mut seen: Vec<(String, Cause)> = Vec::new();
             for cause in [Cause::Manual, Cause::Auto, Cause::Overflow] {
-                let limits = Limits {
+                let limits = ModelLimits {
                     window: Some(20_000),
                     window_given: true,
                     output: Some(4_000),
-                    ..Limits::default()
+                    ..ModelLimits::default()
                 };
                 let plan = plan(&profile(name), &history, Wish { cause, limits, ..Wish::default() });
                 let mut shape = String::new();

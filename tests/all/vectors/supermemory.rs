@@ -1,7 +1,7 @@
 //! opencode-supermemory: when it runs ahead, what it says meanwhile, what it remembers.
 
 use epitome::compaction;
-use epitome::compaction::plan::{Cause, Limits, Moment};
+use epitome::compaction::plan::{Cause, ModelLimits, Moment};
 use epitome::history::{History, Kind, Usage};
 
 use super::{Rows, Wish, due, history, laid_out, model, plan, profile, row, texts, user};
@@ -12,14 +12,14 @@ fn verdict(name: &str, tokens: usize, window: Option<u64>, moment: Moment) -> co
     let profile = profile(name);
     let history: History = history(vec![user(&"x".repeat(tokens * 4)), model("")]);
     let counter = super::counter(&profile, &history);
-    let limits = Limits { window, window_given: window.is_some(), ..Limits::default() };
+    let limits = ModelLimits { window, window_given: window.is_some(), ..ModelLimits::default() };
     compaction::plan::verdict(&history, counter.filled(&history), &profile, &limits, &moment)
 }
 
 pub(crate) fn rows() -> Rows {
     let mut out = Rows::new();
     row(&mut out, "supermemory.threshold.at", || {
-        let limits = Limits { window: Some(100_000), ..Limits::default() };
+        let limits = ModelLimits { window: Some(100_000), ..ModelLimits::default() };
         // The course: exceeds. The code: at least.
         assert!(
             !due(&profile("supermemory"), limits, 80_000) && due(&profile("supermemory"), limits, 80_001)
@@ -28,13 +28,16 @@ pub(crate) fn rows() -> Rows {
     });
     row(&mut out, "supermemory.threshold.fallback-window", || {
         for name in ["supermemory", NEW] {
-            assert_eq!(compaction::plan::threshold(&profile(name), &Limits::default()), Some(160_000));
+            assert_eq!(compaction::plan::threshold(&profile(name), &ModelLimits::default()), Some(160_000));
         }
     });
     row(&mut out, "supermemory.threshold.configured", || {
         let with = |value: serde_json::Value| {
             let profile = profile(NEW).honouring(&move |_| Some(value.clone()));
-            compaction::plan::threshold(&profile, &Limits { window: Some(100_000), ..Limits::default() })
+            compaction::plan::threshold(
+                &profile,
+                &ModelLimits { window: Some(100_000), ..ModelLimits::default() },
+            )
         };
         assert_eq!(with(0.9.into()), Some(90_000));
         for invalid in [0.into(), 1.5.into(), "x".into(), (-1).into()] {
@@ -92,7 +95,7 @@ pub(crate) fn rows() -> Rows {
         answer.usage = Some(Usage { cache_write: 15_000, ..Usage::default() });
         let history = history(vec![user(&"x".repeat(360_000)), answer]);
         let counter = super::counter(&profile, &history);
-        let limits = Limits { window: Some(100_000), ..Limits::default() };
+        let limits = ModelLimits { window: Some(100_000), ..ModelLimits::default() };
         assert!(
             !compaction::plan::verdict(
                 &history,

@@ -2,7 +2,7 @@
 //! place.
 
 use super::OutputOp;
-use super::draft::{Draft, How, Item};
+use super::draft::{Draft, How, Segment};
 use history::{Media, Message, Output, Part, Text};
 use tokens::TokenCounter;
 
@@ -25,8 +25,11 @@ pub fn refused(messages: &[Message], counter: &TokenCounter) -> Option<(usize, S
 
 /// Puts notes in the place of what is refused in the messages that are kept.
 pub(super) fn fit(draft: &mut Draft<'_>) {
-    let kept: Vec<usize> =
-        draft.items.iter().filter_map(|it| if let Item::Old(at) = it { Some(*at) } else { None }).collect();
+    let kept: Vec<usize> = draft
+        .items
+        .iter()
+        .filter_map(|it| if let Segment::Old(at) = it { Some(*at) } else { None })
+        .collect();
     let messages = draft.history.messages();
     let count = all(kept.iter().map(|it| &messages[*it])).count();
     let places = kept.iter().flat_map(|at| (0..messages[*at].parts.len()).map(|part| (*at, part)));
@@ -76,7 +79,7 @@ pub(super) fn fit(draft: &mut Draft<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Moment, Request, apply, plan};
+    use crate::plan::{Moment, PlanRequest, apply, plan};
     use history::{Call, History, Kind, MediaKind, Meta, Role};
     use tokens::Tokenizer;
 
@@ -133,7 +136,7 @@ mod tests {
         let counter = TokenCounter::new(&history, Tokenizer::Auto, None);
         let profile = crate::profile::read("epitome");
         let handle = |text: &str| format!("h{}", text.len());
-        let plan = plan(&history, &counter, &Request::new(&profile, &handle), &Moment::default());
+        let plan = plan(&history, &counter, &PlanRequest::new(&profile, &handle), &Moment::default());
         let outcome =
             apply(&history, &counter, &profile, &plan, Some("Earlier conversation compacted: a parser."))
                 .unwrap();

@@ -1,6 +1,6 @@
 //! Finished turns as one line each, and what is archived of them.
 
-use super::draft::{Draft, Item};
+use super::draft::{Draft, Segment};
 use super::keep::{is_boundary, number};
 use super::{Op, Reason};
 use crate::profile::Collapse;
@@ -43,7 +43,7 @@ pub(super) fn run(draft: &mut Draft<'_>, step: &Collapse) -> Result<(), Reason> 
         let mut at = 0;
         for (from, to, line) in lines {
             draft.items.extend(items.by_ref().take(from - at));
-            draft.items.push(Item::Made(line));
+            draft.items.push(Segment::Made(line));
             items.by_ref().take(to - from).for_each(drop);
             at = to;
         }

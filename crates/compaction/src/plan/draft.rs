@@ -3,14 +3,14 @@
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::{Moment, Need, Op, OutputOp, Request, counts};
+use super::{Moment, Need, Op, OutputOp, PlanRequest, counts};
 use crate::profile::SummaryRole;
 use history::{Call, History, Kind, Message, Output, Part, Role, Text, TextSize};
 use tokens::{Filled, TokenCounter};
 
 /// A place in the new history.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Item {
+pub enum Segment {
     /// The message of that number, with its replaced outputs.
     Old(usize),
     /// A message that was not there before.
@@ -40,9 +40,9 @@ pub(super) struct Draft<'a> {
     pub(super) counter: &'a TokenCounter,
     /// For what the system decides by its own arithmetic.
     pub(super) native: &'a TokenCounter,
-    pub(super) request: &'a Request<'a>,
+    pub(super) request: &'a PlanRequest<'a>,
     pub(super) moment: &'a Moment,
-    pub(super) items: Vec<Item>,
+    pub(super) items: Vec<Segment>,
     pub(super) replaced: BTreeMap<(usize, usize), (How, OutputOp)>,
     pub(super) others: Vec<Op>,
     pub(super) need: Option<Need>,
@@ -58,7 +58,7 @@ impl<'a> Draft<'a> {
         history: &'a History,
         counter: &'a TokenCounter,
         native: &'a TokenCounter,
-        request: &'a Request<'a>,
+        request: &'a PlanRequest<'a>,
         moment: &'a Moment,
     ) -> Self {
         let messages = history.messages();
@@ -69,7 +69,7 @@ impl<'a> Draft<'a> {
             native,
             request,
             moment,
-            items: (0..messages.len()).map(Item::Old).collect(),
+            items: (0..messages.len()).map(Segment::Old).collect(),
             replaced: BTreeMap::new(),
             others: Vec::new(),
             need: None,
@@ -81,18 +81,18 @@ impl<'a> Draft<'a> {
     }
 
     /// The message that an item stands for; none for the summary.
-    pub(super) fn message<'b>(&'b self, item: &'b Item) -> Option<&'b Message> {
+    pub(super) fn message<'b>(&'b self, item: &'b Segment) -> Option<&'b Message> {
         match item {
-            Item::Old(index) => self.history.messages().get(*index),
-            Item::Made(message) => Some(message),
-            Item::Summary { .. } => None,
+            Segment::Old(index) => self.history.messages().get(*index),
+            Segment::Made(message) => Some(message),
+            Segment::Summary { .. } => None,
         }
     }
 
     /// Tokens of an item with its replaced outputs; system messages and the summary are not counted.
-    pub(super) fn size(&self, item: &Item) -> u64 {
+    pub(super) fn size(&self, item: &Segment) -> u64 {
         match item {
-            Item::Old(index) => {
+            Segment::Old(index) => {
                 if !self.history.messages().get(*index).is_some_and(counts) {
                     return 0;
                 }
@@ -100,15 +100,15 @@ impl<'a> Draft<'a> {
                 let replaced = self.replaced.range((*index, 0)..(index + 1, 0)).map(|(_, (_, op))| op);
                 replaced.fold(size, |size, op| (size + op.tokens_after).saturating_sub(op.tokens_before))
             }
-            Item::Made(message) => self.counter.message(message),
-            Item::Summary { .. } => 0,
+            Segment::Made(message) => self.counter.message(message),
+            Segment::Summary { .. } => 0,
         }
     }
 
     /// UTF-16 length of an item's JSON, with its replaced outputs.
-    pub(super) fn json_len(&self, item: &Item) -> u64 {
+    pub(super) fn json_len(&self, item: &Segment) -> u64 {
         let Some(message) = self.message(item) else { return 0 };
-        let Item::Old(index) = item else { return json_len(message) };
+        let Segment::Old(index) = item else { return json_len(message) };
         let replaced = self.replaced.range((*index, 0)..(index + 1, 0));
         replaced.fold(json_len(message), |sum, (at, (_, op))| {
             let before = self.output(at.0, at.1).map_or(0, |it| it.text.weight().json());
@@ -185,7 +185,7 @@ impl<'a> Draft<'a> {
 
     /// Takes back everything that was done.
     pub(super) fn undo(&mut self) {
-        self.items = (0..self.history.messages().len()).map(Item::Old).collect();
+        self.items = (0..self.history.messages().len()).map(Segment::Old).collect();
         self.replaced.clear();
         self.others.clear();
     }
@@ -194,7 +194,7 @@ impl<'a> Draft<'a> {
     pub(super) fn ops(&self) -> Vec<Op> {
         let mut there = vec![false; self.history.messages().len()];
         for item in &self.items {
-            if let Item::Old(index) = item {
+            if let Segment::Old(index) = item {
                 there[*index] = true;
             }
         }

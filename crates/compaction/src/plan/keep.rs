@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::draft::{Draft, How, Item, json_len};
+use super::draft::{Draft, How, Segment, json_len};
 use super::outputs::{ends, thousands};
-use super::{Moment, Op, Plan, Reason, Request, is_work, plan};
+use super::{Moment, Op, Plan, PlanRequest, Reason, is_work, plan};
 use crate::profile::{Budget, Cut, Keep, Snip, Summarize, SummaryRole, Turns, UserMessages};
 use history::{History, Kind, Message, Part, Role, SUMMARY_START, Text, verbatim};
 use tokens::{TokenCounter, middle};
@@ -18,7 +18,7 @@ const LEAST: u64 = 500;
 /// What a summary replaces and what stays.
 pub(super) struct KeptRegion {
     /// User messages that stay apart from the end.
-    pub(super) user: Vec<Item>,
+    pub(super) user: Vec<Segment>,
     /// The same as one text, where the profile joins them.
     pub(super) joined: String,
     /// Position of the first item of the kept end.
@@ -54,7 +54,7 @@ pub(super) fn snip(draft: &mut Draft<'_>, step: &Snip) -> Result<(), Reason> {
         draft.others.push(Op::Drop { from, to: to + 1, why });
     }
     let marker = Message::text(Role::User, Kind::Marker, marker);
-    draft.items.splice(head..tail, [Item::Made(marker)]);
+    draft.items.splice(head..tail, [Segment::Made(marker)]);
     Ok(())
 }
 
@@ -95,8 +95,8 @@ fn plain(step: &Summarize, why: String) -> KeptRegion {
     }
 }
 
-fn made(role: Role, kind: Kind, text: &str) -> Item {
-    Item::Made(Message::text(role, kind, text))
+fn made(role: Role, kind: Kind, text: &str) -> Segment {
+    Segment::Made(Message::text(role, kind, text))
 }
 
 /// What names the end of a history, given the messages behind its summary: six hex digits of the content of the last
@@ -194,7 +194,7 @@ pub fn made_with(summary: &Message, behind: &[Message]) -> Option<usize> {
 }
 
 /// Everything becomes the summary, but for some user messages.
-fn whole(draft: &Draft<'_>, step: &Summarize, user: Vec<Item>, joined: String) -> KeptRegion {
+fn whole(draft: &Draft<'_>, step: &Summarize, user: Vec<Segment>, joined: String) -> KeptRegion {
     let why = match (user.len(), joined.is_empty()) {
         (0, true) => "the whole history becomes the summary".to_owned(),
         (0, false) => {
@@ -207,7 +207,7 @@ fn whole(draft: &Draft<'_>, step: &Summarize, user: Vec<Item>, joined: String) -
 
 /// What the user wrote, newest first, within a budget; the message that crosses is cut in the middle. Or all of it as
 /// one text.
-fn user_messages(draft: &Draft<'_>, rule: &UserMessages, before: &str) -> (Vec<Item>, String) {
+fn user_messages(draft: &Draft<'_>, rule: &UserMessages, before: &str) -> (Vec<Segment>, String) {
     let bytes = (rule.tokens * 4) as usize;
     let mut left = rule.tokens;
     let (mut out, mut texts) = (Vec::new(), Vec::new());
@@ -290,14 +290,14 @@ fn cut(text: &str, bytes: usize, how: &Cut) -> String {
 
 /// An item that stays although its neighbours go: a message said while a call ran stays as a copy, so that its unit
 /// goes whole, and with it the outputs that the message carries besides.
-fn apart(draft: &Draft<'_>, item: &Item) -> Item {
+fn apart(draft: &Draft<'_>, item: &Segment) -> Segment {
     match item {
-        Item::Old(index) if !(draft.history.can_cut(*index) && draft.history.can_cut(index + 1)) => {
+        Segment::Old(index) if !(draft.history.can_cut(*index) && draft.history.can_cut(index + 1)) => {
             let old = &draft.history.messages()[*index];
             let said = old.parts.iter().filter(|it| !matches!(it, Part::Output(_))).cloned().collect();
-            Item::Made(Message { from: None, parts: said, wire_len: None, ..old.clone() })
+            Segment::Made(Message { from: None, parts: said, wire_len: None, ..old.clone() })
         }
-        Item::Old(_) | Item::Made(_) | Item::Summary { .. } => item.clone(),
+        Segment::Old(_) | Segment::Made(_) | Segment::Summary { .. } => item.clone(),
     }
 }
 
@@ -392,7 +392,12 @@ fn begins_turn(message: &Message) -> bool {
 }
 
 /// As much of the end as a budget leaves beside the summary.
-fn within(draft: &mut Draft<'_>, step: &Summarize, budget: Budget, head: usize) -> Result<KeptRegion, Reason> {
+fn within(
+    draft: &mut Draft<'_>,
+    step: &Summarize,
+    budget: Budget,
+    head: usize,
+) -> Result<KeptRegion, Reason> {
     let total = draft.tokens();
     let refuse = |code, text| Err(Reason { code, text });
     // Who names a budget wants it; whether it gains something shows when it is done.
@@ -525,7 +530,7 @@ fn squeeze(draft: &mut Draft<'_>, start: usize, room: u64) {
     let total: u64 = draft.items[start..].iter().map(|it| draft.size(it)).sum();
     let mut places: Vec<((usize, usize), u64)> = Vec::new();
     for item in &draft.items[start..] {
-        let Item::Old(index) = item else { continue };
+        let Segment::Old(index) = item else { continue };
         for (part, it) in draft.history.messages()[*index].parts.iter().enumerate() {
             if let Part::Output(output) = it {
                 places.push(((*index, part), draft.counter.text(&output.text)));
@@ -573,7 +578,7 @@ fn shorten_output(draft: &mut Draft<'_>, at: (usize, usize), tokens: u64, share:
 }
 
 /// The message at a position with its text cut in the middle to about `tokens`.
-fn shortened(draft: &mut Draft<'_>, at: usize, tokens: u64) -> Item {
+fn shortened(draft: &mut Draft<'_>, at: usize, tokens: u64) -> Segment {
     let Some(message) = draft.message(&draft.items[at]) else { return draft.items[at].clone() };
     let plain = message.plain();
     let size = draft.counter.text(&Text::new(plain.as_str()));
@@ -615,14 +620,18 @@ pub(super) fn boundary_to(draft: &Draft<'_>, at: usize) -> usize {
 
 pub(super) fn is_boundary(draft: &Draft<'_>, at: usize) -> bool {
     match draft.items.get(at) {
-        Some(Item::Old(index)) => draft.history.can_cut(*index),
-        Some(Item::Made(_) | Item::Summary { .. }) | None => true,
+        Some(Segment::Old(index)) => draft.history.can_cut(*index),
+        Some(Segment::Made(_) | Segment::Summary { .. }) | None => true,
     }
 }
 
 /// Number of the message at a position, or of the next one that has a number.
 pub(super) fn number(draft: &Draft<'_>, at: usize) -> Option<usize> {
-    draft.items.get(at..)?.iter().find_map(|it| if let Item::Old(index) = it { Some(*index) } else { None })
+    draft
+        .items
+        .get(at..)?
+        .iter()
+        .find_map(|it| if let Segment::Old(index) = it { Some(*index) } else { None })
 }
 
 /// Where a profile would cut, and what else would be possible.
@@ -640,7 +649,7 @@ pub struct Split {
 }
 
 /// Finds the cut of a profile.
-pub fn find(history: &History, counter: &TokenCounter, request: &Request<'_>, moment: &Moment) -> Split {
+pub fn find(history: &History, counter: &TokenCounter, request: &PlanRequest<'_>, moment: &Moment) -> Split {
     let plan = plan(history, counter, request, moment);
     let split = plan.split;
     let messages = history.messages();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::draft::{Draft, Item, is_head};
+use super::draft::{Draft, Segment, is_head};
 use super::keep::{self, KeptRegion, number};
 use super::{Cause, Need, Op, Reason, counts, is_work, restore};
 use crate::profile::{Keep, Slot, Summarize, TooLong};
@@ -69,16 +69,16 @@ pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize, pass: usize) ->
         draft.need = Some(Need { from, to, max_tokens: kept.max_tokens, shown_from, pass });
     }
     let context = context(draft);
-    let tail: Vec<Item> = draft.items.split_off(kept.tail);
-    let mut old_head: Vec<Item> = draft.items[..head.min(kept.tail)].to_vec();
+    let tail: Vec<Segment> = draft.items.split_off(kept.tail);
+    let mut old_head: Vec<Segment> = draft.items[..head.min(kept.tail)].to_vec();
     if !kept.context {
         let why =
             "context before the first prompt takes over a fifth of the budget; clients put it there again";
-        let (gone, left): (Vec<Item>, Vec<Item>) =
+        let (gone, left): (Vec<Segment>, Vec<Segment>) =
             old_head.into_iter().partition(|it| draft.message(it).is_some_and(super::counts));
         old_head = left;
         let gone =
-            gone.iter().filter_map(|it| if let Item::Old(message) = it { Some(*message) } else { None });
+            gone.iter().filter_map(|it| if let Segment::Old(message) = it { Some(*message) } else { None });
         draft.others.extend(gone.map(|message| Op::Drop {
             from: message,
             to: message + 1,
@@ -88,7 +88,7 @@ pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize, pass: usize) ->
     let staying: BTreeSet<usize> = tail
         .iter()
         .chain(&kept.user)
-        .filter_map(|it| if let Item::Old(index) = it { Some(*index) } else { None })
+        .filter_map(|it| if let Segment::Old(index) = it { Some(*index) } else { None })
         .collect();
     let stays = |index: usize| staying.contains(&index);
     let prompt_next = tail
@@ -108,7 +108,7 @@ pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize, pass: usize) ->
             Slot::LastUserMessage => items.extend(kept.user.last().cloned()),
             Slot::Summary => items.push(match &snapshot {
                 Some(text) => made(keep::role(step.role), Kind::Summary, text),
-                None => Item::Summary {
+                None => Segment::Summary {
                     role: step.role,
                     before: step.before.replace("{user-messages}", &kept.joined),
                     after: step.after.clone(),
@@ -145,8 +145,8 @@ pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize, pass: usize) ->
     Ok(())
 }
 
-fn made(role: Role, kind: Kind, text: &str) -> Item {
-    Item::Made(Message::text(role, kind, text))
+fn made(role: Role, kind: Kind, text: &str) -> Segment {
+    Segment::Made(Message::text(role, kind, text))
 }
 
 /// The stored summary that can take the place of a new one: it covers all that goes, and fits.
@@ -160,7 +160,7 @@ fn snapshot(draft: &Draft<'_>, step: &Summarize, kept: &KeptRegion, to: usize) -
 
 /// Instructions and context as they were last given: the newest run of such messages that holds instructions, else the
 /// first run.
-fn context(draft: &Draft<'_>) -> Vec<Item> {
+fn context(draft: &Draft<'_>) -> Vec<Segment> {
     let is = |at: usize| draft.message(&draft.items[at]).is_some_and(is_head);
     let mut runs: Vec<std::ops::Range<usize>> = Vec::new();
     for at in (0..draft.items.len()).filter(|it| is(*it)) {
@@ -179,7 +179,7 @@ fn context(draft: &Draft<'_>) -> Vec<Item> {
 }
 
 /// The last prompt as a new message, its media as text. Nothing if it is the only work there is.
-fn replay(draft: &Draft<'_>) -> Option<Item> {
+fn replay(draft: &Draft<'_>) -> Option<Segment> {
     let at = draft.items.iter().rposition(|it| draft.message(it).is_some_and(Message::is_prompt))?;
     let earlier = draft.items[..at].iter().any(|it| draft.message(it).is_some_and(Message::is_prompt));
     if !earlier {
@@ -195,7 +195,7 @@ fn replay(draft: &Draft<'_>) -> Option<Item> {
             part.clone()
         }
     });
-    Some(Item::Made(Message::new(Role::User, Kind::Said, parts.collect())))
+    Some(Segment::Made(Message::new(Role::User, Kind::Said, parts.collect())))
 }
 
 /// What an attachment is called: its data is no name.

@@ -1,7 +1,7 @@
 //! From a history and a profile to a plan, and from a plan and a summary to an outcome. Pure.
 //!
 //! ```text
-//! History ─▶ plan: trigger ─▶ pass ─▶ pass ─▶ … ─▶ Plan ─▶ [summary] ─▶ apply ─▶ Outcome
+//! History ─▶ plan: trigger ─▶ pass ─▶ pass ─▶ … ─▶ Plan ─▶ [summary] ─▶ apply ─▶ PlanOutcome
 //!                             outputs, snip, collapse, summarize: each changes a Draft
 //! ```
 //!
@@ -27,10 +27,10 @@ use history::{History, Kind, Role};
 use tokens::{Filled, TokenCounter, Tokenizer};
 
 pub use collapse::transcript;
-pub use draft::{Item, json_len};
+pub use draft::{Segment, json_len};
 pub use keep::{Split, end_mark, ends_here, find as find_split, json_share_split, made_with};
-pub use outcome::{Outcome, Rejected, Replace, apply, behind};
-pub use trigger::{Gate, Limits, Verdict, passes, threshold, verdict};
+pub use outcome::{PlanOutcome, Rejected, Splice, apply, behind};
+pub use trigger::{Gate, ModelLimits, Verdict, passes, threshold, verdict};
 
 use draft::Draft;
 
@@ -79,7 +79,7 @@ pub struct Snapshot<'a> {
 }
 
 /// What is asked of a plan.
-pub struct Request<'a> {
+pub struct PlanRequest<'a> {
     pub profile: &'a Profile,
     /// Only outputs; no summary.
     pub prune_only: bool,
@@ -98,7 +98,7 @@ pub struct Request<'a> {
     /// Only the outputs of these calls.
     pub only: &'a [String],
     /// What the model takes.
-    pub limits: Limits<'a>,
+    pub limits: ModelLimits<'a>,
     /// A stored summary of this session.
     pub snapshot: Option<Snapshot<'a>>,
     /// What a file holds now, by its path, where somebody asked for that instead of what the history holds.
@@ -109,7 +109,7 @@ pub struct Request<'a> {
     pub recall: &'a str,
 }
 
-impl<'a> Request<'a> {
+impl<'a> PlanRequest<'a> {
     /// What the profile does when it is asked by hand, and nothing else asked for. `handle` archives nothing yet: it
     /// says under which handle a text will be found.
     pub fn new(profile: &'a Profile, handle: &'a dyn Fn(&str) -> String) -> Self {
@@ -123,7 +123,7 @@ impl<'a> Request<'a> {
             protect: None,
             exclude_tools: &[],
             only: &[],
-            limits: Limits::default(),
+            limits: ModelLimits::default(),
             snapshot: None,
             on_disk: None,
             handle,
@@ -222,7 +222,7 @@ pub struct Need {
 
 /// The history that a plan was made for: its length and a digest of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Prefix {
+pub struct HistoryPrefix {
     pub count: usize,
     /// XXH3 of their content.
     pub digest: u64,
@@ -235,7 +235,7 @@ pub struct Plan {
     /// Why it was made.
     pub cause: Cause,
     /// The history it was made for.
-    pub made_for: Prefix,
+    pub made_for: HistoryPrefix,
     /// Whether anything is to be done.
     pub act: bool,
     /// Why, or why not.
@@ -243,7 +243,7 @@ pub struct Plan {
     /// What happens, in the order of the history.
     pub ops: Vec<Op>,
     #[serde(skip)]
-    pub layout: Vec<Item>,
+    pub layout: Vec<Segment>,
     /// The summary that it needs.
     pub need: Option<Need>,
     /// The number of messages before the cut: 0 nothing, all everything; nothing where there is no place.
@@ -253,7 +253,7 @@ pub struct Plan {
 }
 
 /// Makes a plan. Never fails: a plan that does nothing says why.
-pub fn plan(history: &History, counter: &TokenCounter, request: &Request<'_>, moment: &Moment) -> Plan {
+pub fn plan(history: &History, counter: &TokenCounter, request: &PlanRequest<'_>, moment: &Moment) -> Plan {
     let profile = request.profile;
     let native = profile
         .estimator
@@ -370,7 +370,7 @@ fn still_due(draft: &Draft<'_>) -> bool {
 }
 
 /// Whether a pass is switched off. Who asks for a prune, or for outputs by their ids, asks for what is off too.
-fn is_off(pass: &Pass, request: &Request<'_>) -> bool {
+fn is_off(pass: &Pass, request: &PlanRequest<'_>) -> bool {
     match pass {
         Pass::Outputs(step) => step.off && (request.auto || !request.prune_only),
         Pass::Collapse(step) => !step.on,
@@ -416,12 +416,12 @@ fn many(number: usize, one: &str, more: &str) -> String {
 }
 
 /// Identifies the history that a plan was made for.
-pub fn prefix(history: &History) -> Prefix {
+pub fn prefix(history: &History) -> HistoryPrefix {
     prefix_of(history.messages())
 }
 
 /// Identifies the first messages of a history.
-pub fn prefix_of(messages: &[history::Message]) -> Prefix {
+pub fn prefix_of(messages: &[history::Message]) -> HistoryPrefix {
     use history::Part;
     use std::hash::Hasher;
     let mut hash = twox_hash::XxHash3_64::new();
@@ -455,7 +455,7 @@ pub fn prefix_of(messages: &[history::Message]) -> Prefix {
             }
         }
     }
-    Prefix { count: messages.len(), digest: hash.finish() }
+    HistoryPrefix { count: messages.len(), digest: hash.finish() }
 }
 
 /// Whether a message counts among "the messages": instructions in the system's role are overhead.

@@ -4,18 +4,18 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
 
-use super::draft::Item;
+use super::draft::Segment;
 use super::{Op, OutputOp, Plan, counts, prefix_of};
 use crate::profile::{Pass, Profile, SummaryRole};
 use history::{History, Kind, Message, Part, Role, Text};
 use tokens::TokenCounter;
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct PlanOutcome {
     pub history: History,
     pub tokens: u64,
     /// The edit that turns the old messages into the new ones.
-    pub replace: Replace,
+    pub replace: Splice,
     /// Number of the first message that is not as it was.
     pub first_changed: usize,
     /// Tokens before it: what a provider's cache still serves.
@@ -27,7 +27,7 @@ pub struct Outcome {
 
 /// history' = history[..from] + new[at..at + count] + history[to..].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Replace {
+pub struct Splice {
     /// First message that goes.
     pub from: usize,
     /// Message after the last that goes.
@@ -55,7 +55,7 @@ pub fn apply(
     profile: &Profile,
     plan: &Plan,
     summary: Option<&str>,
-) -> Result<Outcome, Rejected> {
+) -> Result<PlanOutcome, Rejected> {
     let old = history.messages();
     if old.len() < plan.made_for.count || prefix_of(&old[..plan.made_for.count]) != plan.made_for {
         let reason = format!(
@@ -104,8 +104,8 @@ pub fn apply(
         .take_while(|(new, old)| same(new, old))
         .count();
     let prefix = old[..front].iter().filter(|it| counts(it)).map(|it| counter.message(it)).sum();
-    Ok(Outcome {
-        replace: Replace { from: front, to: old.len() - back, count: messages.len() - front - back },
+    Ok(PlanOutcome {
+        replace: Splice { from: front, to: old.len() - back, count: messages.len() - front - back },
         first_changed: front,
         prefix_tokens: prefix,
         tokens,
@@ -116,7 +116,7 @@ pub fn apply(
 
 /// What will stand behind the summary when a plan is carried out on `history`.
 pub fn behind(history: &History, plan: &Plan) -> Vec<Message> {
-    let summary = plan.layout.iter().rposition(|it| matches!(it, Item::Summary { .. }));
+    let summary = plan.layout.iter().rposition(|it| matches!(it, Segment::Summary { .. }));
     let (old, outputs) = (history.messages(), replaced(plan));
     let kept = plan.layout[summary.map_or(0, |it| it + 1)..].iter().map(|it| built(old, &outputs, it, ""));
     let mut out: Vec<Message> = kept.chain(old.iter().skip(plan.made_for.count).cloned()).collect();
@@ -128,7 +128,7 @@ pub fn behind(history: &History, plan: &Plan) -> Vec<Message> {
 fn gone<'a>(old: &'a [Message], plan: &Plan) -> HashSet<&'a str> {
     let mut stays = vec![false; plan.made_for.count.min(old.len())];
     for item in &plan.layout {
-        if let Item::Old(index) = item
+        if let Segment::Old(index) = item
             && let Some(it) = stays.get_mut(*index)
         {
             *it = true;
@@ -175,17 +175,22 @@ fn replaced(plan: &Plan) -> BTreeMap<usize, Vec<&OutputOp>> {
 }
 
 /// The message that an item of the layout becomes.
-fn built(old: &[Message], outputs: &BTreeMap<usize, Vec<&OutputOp>>, item: &Item, summary: &str) -> Message {
+fn built(
+    old: &[Message],
+    outputs: &BTreeMap<usize, Vec<&OutputOp>>,
+    item: &Segment,
+    summary: &str,
+) -> Message {
     match item {
-        Item::Made(message) => message.clone(),
-        Item::Summary { role, before, after } => {
+        Segment::Made(message) => message.clone(),
+        Segment::Summary { role, before, after } => {
             let role = match role {
                 SummaryRole::User => Role::User,
                 SummaryRole::Assistant => Role::Assistant,
             };
             Message::text(role, Kind::Summary, format!("{before}{summary}{after}"))
         }
-        Item::Old(index) => {
+        Segment::Old(index) => {
             let mut message = old[*index].clone();
             for op in outputs.get(index).into_iter().flatten() {
                 match message.parts.get_mut(op.part) {

@@ -1,8 +1,8 @@
 //! Which tool outputs are cleared or shortened.
 
 use super::Reason;
-use super::draft::{Draft, How, Item};
-use crate::profile::{Outputs, Replace, Select, Stop};
+use super::draft::{Draft, How, Segment};
+use crate::profile::{Outputs, Replace, ScanStop, Select};
 use history::{Kind, Message, Output, Part, Role, Text};
 
 /// An output that a pass looks at, as earlier passes left it.
@@ -115,13 +115,13 @@ fn scan(draft: &Draft<'_>, step: &Outputs) -> Vec<Candidate> {
     let mut out = Vec::new();
     let mut turns = 0;
     for (age, item) in draft.items.iter().rev().enumerate() {
-        let Item::Old(index) = *item else { continue };
+        let Segment::Old(index) = *item else { continue };
         let message = &draft.history.messages()[index];
         turns += u32::from(starts_turn(message));
         if turns < step.protect_turns || age < step.protect_messages {
             continue;
         }
-        if message.kind == Kind::Summary && step.stop_at.contains(&Stop::Summary) {
+        if message.kind == Kind::Summary && step.stop_at.contains(&ScanStop::Summary) {
             return out;
         }
         for (part, it) in message.parts.iter().enumerate().rev() {
@@ -137,7 +137,7 @@ fn scan(draft: &Draft<'_>, step: &Outputs) -> Vec<Candidate> {
             if output.failed && step.except_failed {
                 continue;
             }
-            if output.cleared && step.stop_at.contains(&Stop::Cleared) {
+            if output.cleared && step.stop_at.contains(&ScanStop::Cleared) {
                 return out;
             }
             let at = (index, part);

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::draft::{Draft, Item};
+use super::draft::{Draft, Segment};
 use crate::profile::{Restore, Restored};
 use history::tools::{self, Meaning};
 use history::{Call, Kind, Message, Role, Text};
@@ -36,7 +36,7 @@ pub(super) fn message(
     to: usize,
     kept: &dyn Fn(usize) -> bool,
     room: u64,
-) -> Option<Item> {
+) -> Option<Segment> {
     let messages = draft.history.messages();
     let mut found = match &step.what {
         Restored::Files => files(draft, messages, to, kept),
@@ -47,7 +47,9 @@ pub(super) fn message(
     found.truncate(step.count);
     if let (Restored::Files, Some(on_disk)) = (&step.what, draft.request.on_disk) {
         for it in &mut found {
-            if let (RestoredText::Stale(_) | RestoredText::Whole(_), Some(text)) = (&it.body, on_disk(&it.name)) {
+            if let (RestoredText::Stale(_) | RestoredText::Whole(_), Some(text)) =
+                (&it.body, on_disk(&it.name))
+            {
                 it.body = RestoredText::Whole(text.into());
             }
         }
@@ -64,7 +66,9 @@ pub(super) fn message(
             RestoredText::Whole(text) if step.cut && left > 0 => {
                 format!("{title}\n{}", beginning(&text, step.each.min(left), &measure))
             }
-            RestoredText::Whole(text) => said(&format!("{} tokens; read it again if you need it", measure(&text))),
+            RestoredText::Whole(text) => {
+                said(&format!("{} tokens; read it again if you need it", measure(&text)))
+            }
         };
         let cost = measure(&piece);
         if cost > left {
@@ -78,7 +82,7 @@ pub(super) fn message(
     }
     // In the order in which things happened.
     out.reverse();
-    Some(Item::Made(Message::text(Role::User, Kind::Context, out.join("\n\n"))))
+    Some(Segment::Made(Message::text(Role::User, Kind::Context, out.join("\n\n"))))
 }
 
 /// The beginning of a text of at most `tokens`, cut at a line where there is one.
@@ -152,11 +156,15 @@ fn files<'a>(
     }
     let found = paths.into_iter().filter_map(|(name, it)| {
         let (at, body) = match (it.read, it.changed) {
-            (None, changed) => (changed?, RestoredText::Stale("changed in this session; read it before editing")),
+            (None, changed) => {
+                (changed?, RestoredText::Stale("changed in this session; read it before editing"))
+            }
             (Some((read, _)), Some(changed)) if changed > read => {
                 (changed, RestoredText::Stale("changed since it was read; read it again before editing"))
             }
-            (Some((read, _)), _) if kept(read) => (read, RestoredText::Kept("unchanged since it was read below")),
+            (Some((read, _)), _) if kept(read) => {
+                (read, RestoredText::Kept("unchanged since it was read below"))
+            }
             (Some((read, text)), _) => (read, RestoredText::Whole(text.into())),
         };
         (at < to || kept(at)).then_some(Restorable { at, name, body })
@@ -178,7 +186,11 @@ fn plan(messages: &[Message]) -> Vec<Restorable<'_>> {
             .calls()
             .filter(|it| tools::actions(it).iter().any(|it| it.meaning == Meaning::Plan))
             .last()?;
-        Some(Restorable { at, name: call.name.to_string(), body: RestoredText::Whole(call.input.as_str().into()) })
+        Some(Restorable {
+            at,
+            name: call.name.to_string(),
+            body: RestoredText::Whole(call.input.as_str().into()),
+        })
     });
     last.into_iter().collect()
 }
@@ -191,7 +203,11 @@ fn outputs<'a>(draft: &Draft<'a>, names: &[String], to: usize) -> Vec<Restorable
         for output in message.outputs() {
             let tool = draft.tool(output);
             if names.iter().any(|it| it == tool) && !output.cleared && !output.failed {
-                out.push(Restorable { at, name: tool.to_owned(), body: RestoredText::Whole(output.text.as_str().into()) });
+                out.push(Restorable {
+                    at,
+                    name: tool.to_owned(),
+                    body: RestoredText::Whole(output.text.as_str().into()),
+                });
             }
         }
     }

@@ -9,7 +9,7 @@ use tokens::Filled;
 
 /// What a model takes, in tokens, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Limits<'a> {
+pub struct ModelLimits<'a> {
     pub model: Option<&'a str>,
     pub window: Option<u64>,
     /// The user or the session said so; otherwise it is from a table.
@@ -54,7 +54,7 @@ pub struct Verdict {
 }
 
 /// The window that a profile goes by.
-pub(super) fn window(trigger: &Trigger, limits: &Limits<'_>) -> Option<u64> {
+pub(super) fn window(trigger: &Trigger, limits: &ModelLimits<'_>) -> Option<u64> {
     let named = |name: &str| trigger.windows.iter().find(|(it, _)| it == name).map(|(_, tokens)| *tokens);
     let own = limits.model.filter(|_| !limits.window_given).and_then(named);
     let found = own.or(limits.window).or(trigger.window).or_else(|| named("*"));
@@ -65,12 +65,12 @@ pub(super) fn window(trigger: &Trigger, limits: &Limits<'_>) -> Option<u64> {
 }
 
 /// The size of the context in tokens from which on a profile compacts.
-pub fn threshold(profile: &Profile, limits: &Limits<'_>) -> Option<u64> {
+pub fn threshold(profile: &Profile, limits: &ModelLimits<'_>) -> Option<u64> {
     size(profile, limits).map(|it| it.max(profile.trigger.minimum))
 }
 
 /// The same by the window alone, however small that is.
-pub(super) fn size(profile: &Profile, limits: &Limits<'_>) -> Option<u64> {
+pub(super) fn size(profile: &Profile, limits: &ModelLimits<'_>) -> Option<u64> {
     /// Shares such as 0.9 are not exact in binary; whole tokens are meant.
     const ROUNDING: f64 = 1e-6;
     let trigger = &profile.trigger;
@@ -112,7 +112,7 @@ fn passes_chars(trigger: &Trigger, chars: u64, limit: u64) -> bool {
 }
 
 /// Whether a context that was due still is, at the size to which earlier steps brought it.
-pub(super) fn still_due(profile: &Profile, limits: &Limits<'_>, context: u64, chars: u64) -> bool {
+pub(super) fn still_due(profile: &Profile, limits: &ModelLimits<'_>, context: u64, chars: u64) -> bool {
     match profile.trigger.chars {
         Some(limit) => passes_chars(&profile.trigger, chars, limit),
         None => threshold(profile, limits).is_none_or(|at| passes(&profile.trigger, context, at)),
@@ -130,7 +130,7 @@ pub fn verdict(
     history: &History,
     filled: Filled,
     profile: &Profile,
-    limits: &Limits<'_>,
+    limits: &ModelLimits<'_>,
     moment: &Moment,
 ) -> Verdict {
     let trigger = &profile.trigger;

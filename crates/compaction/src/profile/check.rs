@@ -1,7 +1,7 @@
 //! Where a profile contradicts itself.
 
 use super::settings::layouts;
-use super::{Budget, Keep, Pass, Profile, Replace, Select, Shape, Slot, Summarize, TooLong, Turns};
+use super::{Budget, Keep, Pass, Profile, Replace, Select, Slot, Summarize, SummaryShape, TooLong, Turns};
 
 pub(super) struct ProfileProblem {
     /// Line in the text, where it is known.
@@ -81,7 +81,7 @@ fn summarize(profile: &Profile, step: &Summarize, say: &mut dyn FnMut(String)) {
     if step.summary.sections.is_empty() {
         say("its summary has no sections".to_owned());
     }
-    if step.summary.slice_minutes > 0 && step.summary.shape == Shape::Xml {
+    if step.summary.slice_minutes > 0 && step.summary.shape == SummaryShape::Xml {
         say("summary.slice-minutes: expected a shape with headings, found xml".to_owned());
     }
     if step.summary.max_tokens == 0 {

@@ -15,11 +15,11 @@ use history::error::{Error, Kind as ErrorKind, Result};
 use tokens::Estimator;
 
 pub use pass::{
-    Budget, Collapse, Cut, Ends, Keep, Lines, Outputs, Pass, Replace, Restore, Restored, Rounds, Select,
-    Slot, Snip, Stop, Summarize, SummaryRole, TooLong, Turns, UserMessages, When,
+    Budget, Collapse, Cut, Ends, Keep, Lines, Outputs, Pass, Replace, Restore, Restored, Rounds, ScanStop,
+    Select, Slot, Snip, Summarize, SummaryRole, TooLong, Turns, UserMessages, When,
 };
 pub use settings::{Sets, Setting};
-pub use summary::{Prompts, Section, Shape, Style, SummarySpec};
+pub use summary::{PromptFiles, Section, SummaryShape, SummarySpec, SummaryStyle};
 
 /// One system's way to compact.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -120,13 +120,13 @@ pub struct Trigger {
     pub windows: Vec<(String, u64)>,
     /// How the size of what is about to be sent counts.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub next: Option<Next>,
+    pub next: Option<NextRequest>,
 }
 
 /// What the size of the next request decides.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Next {
+pub struct NextRequest {
     /// The request is large if it takes more than this share of what is left of the window.
     pub share: f64,
     /// What follows from a large one.

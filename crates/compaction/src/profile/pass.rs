@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::summary::{Prompts, SummarySpec};
+use super::summary::{PromptFiles, SummarySpec};
 
 /// When a pass runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -63,7 +63,7 @@ pub struct Outputs {
     pub protect_messages: usize,
     /// Where a scan from the newest ends for good.
     #[serde(default, skip_serializing_if = "super::is_default")]
-    pub stop_at: Vec<Stop>,
+    pub stop_at: Vec<ScanStop>,
     /// Tools whose outputs are never replaced (nor counted).
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub except_tools: Vec<String>,
@@ -111,7 +111,7 @@ pub enum Select {
 /// Where a scan from the newest ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Stop {
+pub enum ScanStop {
     Summary,
     /// At an output that was cleared before.
     Cleared,
@@ -236,7 +236,7 @@ pub struct Summarize {
     pub layout_overflow: Option<Vec<Slot>>,
     /// How a model is asked.
     #[serde(default, skip_serializing_if = "super::is_default")]
-    pub prompts: Prompts,
+    pub prompts: PromptFiles,
     pub summary: SummarySpec,
 }
 

@@ -14,7 +14,7 @@ use history::error::{Error, Kind, Result};
 pub struct SummarySpec {
     /// Markdown headings or XML elements.
     #[serde(default, skip_serializing_if = "super::is_default")]
-    pub shape: Shape,
+    pub shape: SummaryShape,
     /// With XML, the element around all sections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
@@ -47,7 +47,7 @@ fn default_max_tokens() -> u64 {
 /// The shape of a summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Shape {
+pub enum SummaryShape {
     /// `## Title` and bullets.
     #[default]
     Markdown,
@@ -79,7 +79,7 @@ pub struct Section {
 /// The texts that a model is asked with: names of Markdown files beside the profiles, such as `NAME/system.md`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub struct Prompts {
+pub struct PromptFiles {
     /// What the summarizer is told first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
@@ -109,7 +109,7 @@ pub struct Prompts {
     pub retries: Option<u32>,
 }
 
-impl Prompts {
+impl PromptFiles {
     /// What the system calls the model that is asked for a summary in a session of `model`; nothing where it does not
     /// say.
     pub fn model_name(&self, model: &str) -> Option<&str> {
@@ -127,7 +127,7 @@ impl Prompts {
 /// How deep a summary goes. Never changes what is pinned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Style {
+pub enum SummaryStyle {
     /// Pinned facts and one line for the rest.
     Brief,
     #[default]
@@ -136,7 +136,7 @@ pub enum Style {
     Technical,
 }
 
-impl FromStr for Style {
+impl FromStr for SummaryStyle {
     type Err = Error;
 
     /// Reads the name that it has in JSON.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::model::{ModelRequest, PartialReply, Speaker, Stop, number, text};
+use super::model::{ModelRequest, PartialReply, Speaker, StopReason, number, text};
 use history::json::set;
 
 /// The API version that is sent with every request.
@@ -73,7 +73,7 @@ pub fn event(draft: &mut PartialReply, event: &Value) {
                 reply.text.push_str(said);
             }
             if matches!(text(event, "/content_block/type"), Some("tool_use" | "server_tool_use")) {
-                reply.stop = Stop::ToolCall;
+                reply.stop = StopReason::ToolCall;
             }
         }
         Some("content_block_delta") => {
@@ -86,10 +86,10 @@ pub fn event(draft: &mut PartialReply, event: &Value) {
             reply.tokens.input = usage("/usage/input_tokens", reply.tokens.input);
             reply.tokens.cache_read = usage("/usage/cache_read_input_tokens", reply.tokens.cache_read);
             match text(event, "/delta/stop_reason") {
-                Some("max_tokens") => reply.stop = Stop::Length,
-                Some("model_context_window_exceeded") => reply.stop = Stop::WindowFull,
-                Some("refusal") => reply.stop = Stop::Refused,
-                Some("tool_use" | "pause_turn") => reply.stop = Stop::ToolCall,
+                Some("max_tokens") => reply.stop = StopReason::Length,
+                Some("model_context_window_exceeded") => reply.stop = StopReason::WindowFull,
+                Some("refusal") => reply.stop = StopReason::Refused,
+                Some("tool_use" | "pause_turn") => reply.stop = StopReason::ToolCall,
                 Some(_) | None => {}
             }
         }
@@ -102,11 +102,11 @@ pub fn event(draft: &mut PartialReply, event: &Value) {
             reply.tokens.input = number(event, "/usage/input_tokens");
             reply.tokens.output = number(event, "/usage/output_tokens");
             reply.stop = match event["stop_reason"].as_str() {
-                Some("max_tokens") => Stop::Length,
-                Some("model_context_window_exceeded") => Stop::WindowFull,
-                Some("refusal") => Stop::Refused,
-                Some("tool_use" | "pause_turn") => Stop::ToolCall,
-                Some(_) | None => Stop::End,
+                Some("max_tokens") => StopReason::Length,
+                Some("model_context_window_exceeded") => StopReason::WindowFull,
+                Some("refusal") => StopReason::Refused,
+                Some("tool_use" | "pause_turn") => StopReason::ToolCall,
+                Some(_) | None => StopReason::End,
             };
             draft.finished = true;
         }

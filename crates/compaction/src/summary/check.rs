@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::language;
-use super::model::{Reply, Stop};
-use crate::profile::{Shape, SummarySpec};
+use super::model::{Reply, StopReason};
+use crate::profile::{SummaryShape, SummarySpec};
 
 /// What is wrong with an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,9 +78,9 @@ impl Parsed {
                 continue;
             }
             match spec.shape {
-                Shape::Markdown => out.push_str(&format!("\n## {title}\n{body}\n")),
-                Shape::Plain => out.push_str(&format!("\n{title}:\n{body}\n")),
-                Shape::Xml => out.push_str(&format!("<{title}>\n{body}\n</{title}>\n")),
+                SummaryShape::Markdown => out.push_str(&format!("\n## {title}\n{body}\n")),
+                SummaryShape::Plain => out.push_str(&format!("\n{title}:\n{body}\n")),
+                SummaryShape::Xml => out.push_str(&format!("<{title}>\n{body}\n</{title}>\n")),
             }
         }
         out.trim().to_owned()
@@ -97,7 +97,8 @@ fn inside(text: &str, spec: &SummarySpec) -> Option<String> {
             text = rest.split_once(&format!("</{tag}>"))?.1.trim_start();
         }
     }
-    let roots = ["summary"].into_iter().chain(spec.root.as_deref().filter(|_| spec.shape == Shape::Xml));
+    let roots =
+        ["summary"].into_iter().chain(spec.root.as_deref().filter(|_| spec.shape == SummaryShape::Xml));
     let mut text = text.to_owned();
     for root in roots {
         let (open, close) = (format!("<{root}>"), format!("</{root}>"));
@@ -115,11 +116,11 @@ fn inside(text: &str, spec: &SummarySpec) -> Option<String> {
 }
 
 /// The title that a line is, bare of marks and numbers: `## 2. **Goal**:` is `goal`.
-fn title_of(line: &str, shape: Shape) -> Option<String> {
+fn title_of(line: &str, shape: SummaryShape) -> Option<String> {
     let line = line.trim();
     let marked =
         line.starts_with('#') || (line.starts_with("**") && line.trim_end_matches(':').ends_with("**"));
-    let plain = shape == Shape::Plain && line.ends_with([':', '：']);
+    let plain = shape == SummaryShape::Plain && line.ends_with([':', '：']);
     if !(marked || plain) {
         return None;
     }
@@ -133,7 +134,7 @@ pub fn parse(text: &str, spec: &SummarySpec) -> Parsed {
     let mut bodies: Vec<Option<String>> = vec![None; spec.sections.len()];
     let mut strangers = 0;
     match spec.shape {
-        Shape::Xml => {
+        SummaryShape::Xml => {
             for (section, body) in spec.sections.iter().zip(&mut bodies) {
                 let (open, close) = (format!("<{}>", section.title), format!("</{}>", section.title));
                 let Some(from) = text.find(&open).map(|it| it + open.len()) else { continue };
@@ -141,7 +142,7 @@ pub fn parse(text: &str, spec: &SummarySpec) -> Parsed {
                 *body = Some(text[from..end].trim().to_owned());
             }
         }
-        Shape::Markdown | Shape::Plain => {
+        SummaryShape::Markdown | SummaryShape::Plain => {
             let titles: Vec<String> = spec.sections.iter().map(|it| it.title.to_lowercase()).collect();
             let mut open: Option<usize> = None;
             let mut code = false;
@@ -210,13 +211,13 @@ pub fn notes(reply: &Reply, spec: &SummarySpec) -> Result<String, Vec<Fault>> {
 /// Faults that the end of an answer shows.
 fn stopped(reply: &Reply) -> Vec<Fault> {
     match reply.stop {
-        Stop::Refused => vec![Fault::Refused],
-        Stop::ToolCall => vec![Fault::ToolCall],
+        StopReason::Refused => vec![Fault::Refused],
+        StopReason::ToolCall => vec![Fault::ToolCall],
         _ if reply.text.trim().is_empty() => vec![Fault::Empty],
-        Stop::Length | Stop::WindowFull => vec![Fault::CutOff],
-        Stop::End if refuses(&reply.text) => vec![Fault::Refused],
-        Stop::End if calls(&reply.text) => vec![Fault::ToolCall],
-        Stop::End => Vec::new(),
+        StopReason::Length | StopReason::WindowFull => vec![Fault::CutOff],
+        StopReason::End if refuses(&reply.text) => vec![Fault::Refused],
+        StopReason::End if calls(&reply.text) => vec![Fault::ToolCall],
+        StopReason::End => Vec::new(),
     }
 }
 
@@ -340,7 +341,7 @@ mod tests {
     use crate::facts::Topic;
     use crate::profile::Section;
 
-    fn spec(shape: Shape) -> SummarySpec {
+    fn spec(shape: SummaryShape) -> SummarySpec {
         let section =
             |title: &str, topic| Section { title: title.into(), holds: vec![topic], ..Section::default() };
         let sections = vec![
@@ -353,8 +354,8 @@ mod tests {
             .unwrap()
     }
 
-    fn faults(text: &str, stop: Stop) -> Vec<&'static str> {
-        let spec = spec(Shape::Markdown);
+    fn faults(text: &str, stop: StopReason) -> Vec<&'static str> {
+        let spec = spec(SummaryShape::Markdown);
         let reply = Reply { text: text.into(), stop, ..Reply::default() };
         let it = AnswerForm {
             spec: &spec,
@@ -383,20 +384,20 @@ mod tests {
         let good = "<analysis>hm</analysis>\n<summary>\n# 1. **Goal**\n- Der Parser wird repariert\n## Rules:\n- nicht anfassen\n**Files**\n- a.rs\n</summary>";
         let long = |words: usize| format!("## Goal\n{}\n## Rules\nx\n## Files\ny", "wort ".repeat(words));
         let english = "## Goal\nThe parser is to be fixed and it should work with the old files.\n## Rules\nDo not touch the tests that are in the folder.\n## Files\na.rs";
-        let cases: [(&str, Stop, &[&str]); 13] = [
-            (good, Stop::End, &[]),
-            ("```markdown\n## Goal\nx\n## Rules\ny\n## Files\nz\n```", Stop::End, &[]),
-            (" \n", Stop::End, &["empty"]),
-            (&good[..60], Stop::End, &["cut off"]),
-            (good, Stop::Length, &["cut off"]),
-            (good, Stop::Refused, &["refused"]),
-            ("I’m sorry, but I can't help with that.", Stop::End, &["refused"]),
-            ("{\"name\":\"bash\",\"arguments\":{}}", Stop::End, &["tool call"]),
-            ("Here you are: all is well.", Stop::End, &["missing"]),
-            ("## Goal\nx", Stop::End, &["missing"]),
-            (&long(70), Stop::End, &["too long"]),
-            (&long(120), Stop::End, &["grown", "too long"]),
-            (english, Stop::End, &["foreign"]),
+        let cases: [(&str, StopReason, &[&str]); 13] = [
+            (good, StopReason::End, &[]),
+            ("```markdown\n## Goal\nx\n## Rules\ny\n## Files\nz\n```", StopReason::End, &[]),
+            (" \n", StopReason::End, &["empty"]),
+            (&good[..60], StopReason::End, &["cut off"]),
+            (good, StopReason::Length, &["cut off"]),
+            (good, StopReason::Refused, &["refused"]),
+            ("I’m sorry, but I can't help with that.", StopReason::End, &["refused"]),
+            ("{\"name\":\"bash\",\"arguments\":{}}", StopReason::End, &["tool call"]),
+            ("Here you are: all is well.", StopReason::End, &["missing"]),
+            ("## Goal\nx", StopReason::End, &["missing"]),
+            (&long(70), StopReason::End, &["too long"]),
+            (&long(120), StopReason::End, &["grown", "too long"]),
+            (english, StopReason::End, &["foreign"]),
         ];
         for (text, stop, expected) in cases {
             assert_eq!(faults(text, stop), expected, "{text}");
@@ -405,14 +406,14 @@ mod tests {
 
     #[test]
     fn sections_nobody_asked_for_are_left_out() {
-        let spec = spec(Shape::Markdown);
+        let spec = spec(SummaryShape::Markdown);
         let parsed = parse(
             "Sure!\n## New orders\n- push\n## Goal\n- g\n### part\n- h\n```\n## Rules\n```\n## Rules\n(none)",
             &spec,
         );
         assert_eq!(parsed.strangers, 1);
         assert_eq!(parsed.render(&spec), "## Goal\n- g\n### part\n- h\n```\n## Rules\n```");
-        let xml = SummarySpec { shape: Shape::Xml, root: Some("state".into()), ..spec };
+        let xml = SummarySpec { shape: SummaryShape::Xml, root: Some("state".into()), ..spec };
         let parsed = parse("<state>\n<Goal>\na &lt; b\n</Goal>\n<Evil>x</Evil></state>", &xml);
         assert_eq!(parsed.render(&xml), "<Goal>\na &lt; b\n</Goal>");
     }

@@ -176,7 +176,9 @@ impl<'a> Sources<'a> {
                     out.told.push_str(&flat(&text));
                     out.told.push('\n');
                 }
-                (Role::System, _) | (_, Kind::Context) => out.context.extend(paragraphs(&text).map(Passage::of)),
+                (Role::System, _) | (_, Kind::Context) => {
+                    out.context.extend(paragraphs(&text).map(Passage::of))
+                }
                 (Role::Assistant, _) => out.model.extend(paragraphs(&text).map(Passage::of)),
                 (Role::User | Role::Tool, _) => {}
             }
@@ -254,7 +256,8 @@ impl<'a> Sources<'a> {
     fn tells(&self, sentence: &str) -> bool {
         let mine = keys(sentence);
         let least = if mine.len() > 1 { 2 } else { 1 };
-        let near = |it: &Passage| mine.intersection(&it.keys).count() >= least && share(&mine, &it.keys) >= 0.3;
+        let near =
+            |it: &Passage| mine.intersection(&it.keys).count() >= least && share(&mine, &it.keys) >= 0.3;
         self.user.iter().chain(&self.context).any(near)
             || close(sentence, &[&self.user, &self.context], 1.1, 0.5)
     }

@@ -21,15 +21,15 @@ use serde::{Deserialize, Serialize};
 
 use ask::AfterAnswer;
 
-use super::check::{self, Fault, AnswerForm};
-use super::failure::{FailureCause, Failure};
+use super::check::{self, AnswerForm, Fault};
+use super::failure::{Failure, FailureCause};
 use super::grounding::{self, Ground, Mended};
 use super::language;
-use super::model::{ModelRequest, Endpoint, Prefix, Reply, TokenUsage};
+use super::model::{Endpoint, ModelRequest, Prefix, Reply, TokenUsage};
 use super::prompt::{PromptOverrides, Texts};
-use super::render::{self, Position, Passage};
+use super::render::{self, Passage, Position};
 use crate::facts::Ledger;
-use crate::profile::{Style, SummarySpec};
+use crate::profile::{SummarySpec, SummaryStyle};
 use history::History;
 
 /// A way to make the input smaller.
@@ -84,7 +84,7 @@ pub struct SummaryRequest<'a> {
     pub spec: &'a SummarySpec,
     /// TokenUsage that it may have.
     pub max_tokens: u64,
-    pub style: Style,
+    pub style: SummaryStyle,
     /// What the user said to look at.
     pub focus: Option<&'a str>,
     /// What the user pinned.

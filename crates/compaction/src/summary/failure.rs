@@ -108,7 +108,11 @@ impl Failure {
     /// Whether the same request may succeed later.
     pub fn passes(&self) -> bool {
         match self.cause {
-            FailureCause::Busy | FailureCause::Server | FailureCause::Network | FailureCause::Garbled | FailureCause::Slow => true,
+            FailureCause::Busy
+            | FailureCause::Server
+            | FailureCause::Network
+            | FailureCause::Garbled
+            | FailureCause::Slow => true,
             FailureCause::Overflow { .. }
             | FailureCause::Key
             | FailureCause::Forbidden
@@ -133,7 +137,9 @@ impl Failure {
             FailureCause::Forbidden => {
                 format!("check what the key in {} may do, and the account's credit", endpoint.key_variable)
             }
-            FailureCause::NotFound => format!("check that the model {:?} and the address exist", endpoint.model),
+            FailureCause::NotFound => {
+                format!("check that the model {:?} and the address exist", endpoint.model)
+            }
             FailureCause::Request => "check the model's name and settings".to_owned(),
             FailureCause::Busy => "try again later, or name another provider".to_owned(),
             FailureCause::Server => "try again later".to_owned(),

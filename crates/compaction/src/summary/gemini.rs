@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::model::{ModelRequest, PartialReply, Speaker, Stop, number, text};
+use super::model::{ModelRequest, PartialReply, Speaker, StopReason, number, text};
 use history::json::set;
 
 pub fn body(ask: &ModelRequest) -> Value {
@@ -51,13 +51,13 @@ pub fn event(draft: &mut PartialReply, event: &Value) {
             + number(event, "/usageMetadata/thoughtsTokenCount");
     }
     if text(event, "/promptFeedback/blockReason").is_some() {
-        reply.stop = Stop::Refused;
+        reply.stop = StopReason::Refused;
         draft.finished = true;
     }
     let Some(candidate) = event.pointer("/candidates/0") else { return };
     for part in candidate.pointer("/content/parts").and_then(Value::as_array).into_iter().flatten() {
         if part["functionCall"].is_object() {
-            reply.stop = Stop::ToolCall;
+            reply.stop = StopReason::ToolCall;
         }
         if part["thought"] != true {
             reply.text.push_str(text(part, "/text").unwrap_or_default());
@@ -67,9 +67,9 @@ pub fn event(draft: &mut PartialReply, event: &Value) {
     draft.finished = true;
     match why {
         "STOP" | "FINISH_REASON_UNSPECIFIED" => {}
-        "MAX_TOKENS" => reply.stop = Stop::Length,
-        "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" => reply.stop = Stop::ToolCall,
+        "MAX_TOKENS" => reply.stop = StopReason::Length,
+        "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" => reply.stop = StopReason::ToolCall,
         // SAFETY, RECITATION, BLOCKLIST, PROHIBITED_CONTENT, SPII, LANGUAGE, OTHER.
-        _ => reply.stop = Stop::Refused,
+        _ => reply.stop = StopReason::Refused,
     }
 }

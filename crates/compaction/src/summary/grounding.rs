@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::check::Parsed;
-use super::claims::{NEAR, ClaimPlace, Sources, Unfounded, agrees, noes, paths};
+use super::claims::{ClaimPlace, NEAR, Sources, Unfounded, agrees, noes, paths};
 use super::lexicon::{keys, overlap, sentences, share};
 use super::offline;
 use crate::facts::{Detail, Fact, FileOp, Ledger, Polarity, Topic};
-use crate::profile::{Section, Shape, Style, SummarySpec};
+use crate::profile::{Section, SummaryShape, SummarySpec, SummaryStyle};
 use history::History;
 
 /// What a summary is held against.
@@ -276,8 +276,8 @@ fn added(missing: &Ledger, ground: &Ground<'_>) -> String {
     let holds =
         vec![Topic::Constraints, Topic::Decisions, Topic::Last, Topic::Active, Topic::Open, Topic::Files];
     let title = match ground.spec.shape {
-        Shape::Xml => "checked_facts".to_owned(),
-        Shape::Markdown | Shape::Plain => ADDED.to_owned(),
+        SummaryShape::Xml => "checked_facts".to_owned(),
+        SummaryShape::Markdown | SummaryShape::Plain => ADDED.to_owned(),
     };
     let spec = SummarySpec {
         sections: vec![Section { title, holds, ..Section::default() }],
@@ -290,7 +290,7 @@ fn added(missing: &Ledger, ground: &Ground<'_>) -> String {
         cleared: &[],
         spec: &spec,
         max_tokens: ground.max_tokens * ADDED_SHARE / 100,
-        style: Style::Detailed,
+        style: SummaryStyle::Detailed,
         focus: None,
         pins: &[],
         header: None,
@@ -346,7 +346,7 @@ fn shorten(parsed: &mut Parsed, ground: &Ground<'_>, room: u64) -> usize {
 /// Summary, then what was added; within the root element where there is one.
 fn joined(summary: &str, facts: &str, spec: &SummarySpec) -> String {
     let text = [summary, facts].into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>().join("\n\n");
-    match spec.root.as_deref().filter(|_| spec.shape == Shape::Xml) {
+    match spec.root.as_deref().filter(|_| spec.shape == SummaryShape::Xml) {
         Some(root) => format!("<{root}>\n{text}\n</{root}>"),
         None => text,
     }

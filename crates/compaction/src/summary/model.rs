@@ -102,7 +102,7 @@ impl ModelRequest {
 /// Why a model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Stop {
+pub enum StopReason {
     /// It was done, or nobody said.
     #[default]
     End,
@@ -149,7 +149,7 @@ impl TokenUsage {
 pub struct Reply {
     /// Its text, thinking left out.
     pub text: String,
-    pub stop: Stop,
+    pub stop: StopReason,
     pub tokens: TokenUsage,
     /// The model that answered, as the provider names it.
     pub model: Option<String>,

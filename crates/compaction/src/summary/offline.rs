@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
 use crate::facts::{self, Detail, Fact, Ledger, Outcome, Polarity, Topic, Voice};
-use crate::profile::{Section, Shape, Style, SummarySpec};
+use crate::profile::{Section, SummaryShape, SummarySpec, SummaryStyle};
 use history::History;
 
-use line::{SummaryLine, Manner};
+use line::{Manner, SummaryLine};
 use priority::Kind;
 
 /// What a summary is asked for.
@@ -28,7 +28,7 @@ pub struct OfflineRequest<'a> {
     /// Upper bound in tokens of the counter, all of it included.
     pub max_tokens: u64,
     /// How deep it goes.
-    pub style: Style,
+    pub style: SummaryStyle,
     /// What the user said to look at.
     pub focus: Option<&'a str>,
     /// Facts the user pinned, word for word.
@@ -508,9 +508,9 @@ impl Layout<'_, '_> {
     fn title(&self, section: usize) -> String {
         let title = self.ask.spec.sections.get(section).map_or("", |it| it.title.as_str());
         match self.ask.spec.shape {
-            Shape::Markdown => format!("\n## {title}\n"),
-            Shape::Plain => format!("\n{title}:\n"),
-            Shape::Xml => format!("<{title}>\n</{title}>\n"),
+            SummaryShape::Markdown => format!("\n## {title}\n"),
+            SummaryShape::Plain => format!("\n{title}:\n"),
+            SummaryShape::Xml => format!("<{title}>\n</{title}>\n"),
         }
     }
 
@@ -521,7 +521,7 @@ impl Layout<'_, '_> {
             out.push_str(header);
             out.push('\n');
         }
-        let root = spec.root.as_deref().filter(|_| spec.shape == Shape::Xml);
+        let root = spec.root.as_deref().filter(|_| spec.shape == SummaryShape::Xml);
         if let Some(root) = root {
             out.push_str(&format!("<{root}>\n"));
         }
@@ -535,9 +535,9 @@ impl Layout<'_, '_> {
             }
             let body = if lines.is_empty() { "(none)\n".to_string() } else { escaped(&lines, spec.shape) };
             match spec.shape {
-                Shape::Markdown => out.push_str(&format!("\n## {}\n{body}", section.title)),
-                Shape::Plain => out.push_str(&format!("\n{}:\n{body}", section.title)),
-                Shape::Xml => out.push_str(&format!("<{0}>\n{body}</{0}>\n", section.title)),
+                SummaryShape::Markdown => out.push_str(&format!("\n## {}\n{body}", section.title)),
+                SummaryShape::Plain => out.push_str(&format!("\n{}:\n{body}", section.title)),
+                SummaryShape::Xml => out.push_str(&format!("<{0}>\n{body}</{0}>\n", section.title)),
             }
         }
         if let Some(root) = root {
@@ -605,9 +605,9 @@ fn deed(fact: &Fact) -> Option<crate::facts::FileOp> {
     if let Detail::File { deed, .. } = fact.detail { Some(deed) } else { None }
 }
 
-fn escaped(text: &str, shape: Shape) -> String {
+fn escaped(text: &str, shape: SummaryShape) -> String {
     match shape {
-        Shape::Markdown | Shape::Plain => text.into(),
-        Shape::Xml => text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;"),
+        SummaryShape::Markdown | SummaryShape::Plain => text.into(),
+        SummaryShape::Xml => text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;"),
     }
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::model::{ModelRequest, PartialReply, Speaker, Stop, number, text};
+use super::model::{ModelRequest, PartialReply, Speaker, StopReason, number, text};
 use history::json::set;
 
 /// The body of a Responses request. Nothing is kept by the provider (`store`).
@@ -75,11 +75,11 @@ pub fn responses_event(draft: &mut PartialReply, event: &Value) {
         Some("response.output_text.delta") => {
             draft.reply.text.push_str(event["delta"].as_str().unwrap_or_default());
         }
-        Some("response.refusal.delta") => draft.reply.stop = Stop::Refused,
+        Some("response.refusal.delta") => draft.reply.stop = StopReason::Refused,
         Some("response.output_item.added")
             if text(event, "/item/type").is_some_and(|it| it.ends_with("_call")) =>
         {
-            draft.reply.stop = Stop::ToolCall;
+            draft.reply.stop = StopReason::ToolCall;
         }
         Some("response.completed" | "response.incomplete") => response(draft, &event["response"]),
         Some(_) => {}
@@ -98,8 +98,8 @@ fn response(draft: &mut PartialReply, response: &Value) {
     reply.tokens.input = number(response, "/usage/input_tokens").saturating_sub(reply.tokens.cache_read);
     reply.tokens.output = number(response, "/usage/output_tokens");
     match text(response, "/incomplete_details/reason") {
-        Some("content_filter") => reply.stop = Stop::Refused,
-        Some(_) => reply.stop = Stop::Length,
+        Some("content_filter") => reply.stop = StopReason::Refused,
+        Some(_) => reply.stop = StopReason::Length,
         None => {}
     }
     if reply.text.is_empty() {
@@ -131,19 +131,19 @@ pub fn chat_event(draft: &mut PartialReply, event: &Value) {
         let Some(said) = choice.pointer(said) else { continue };
         reply.text.push_str(said["content"].as_str().unwrap_or_default());
         if said["refusal"].as_str().is_some_and(|it| !it.is_empty()) {
-            reply.stop = Stop::Refused;
+            reply.stop = StopReason::Refused;
         }
         if said["tool_calls"].as_array().is_some_and(|it| !it.is_empty()) || said["function_call"].is_object()
         {
-            reply.stop = Stop::ToolCall;
+            reply.stop = StopReason::ToolCall;
         }
     }
     let Some(why) = choice["finish_reason"].as_str() else { return };
     draft.finished = true;
     match why {
-        "length" => reply.stop = Stop::Length,
-        "content_filter" => reply.stop = Stop::Refused,
-        "tool_calls" | "function_call" => reply.stop = Stop::ToolCall,
+        "length" => reply.stop = StopReason::Length,
+        "content_filter" => reply.stop = StopReason::Refused,
+        "tool_calls" | "function_call" => reply.stop = StopReason::ToolCall,
         _ => {}
     }
 }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use super::check::Fault;
 use crate::facts::Topic;
-use crate::profile::{Shape, Style, SummarySpec};
+use crate::profile::{SummaryShape, SummarySpec, SummaryStyle};
 
 /// A text that a model is told, by its place in a dialogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +86,7 @@ pub struct Fill<'a> {
     pub tokens: u64,
     /// The language to write in, if known.
     pub language: Option<&'a str>,
-    pub style: Style,
+    pub style: SummaryStyle,
     /// What the user said to look at.
     pub focus: Option<&'a str>,
     /// What the user pinned.
@@ -138,11 +138,11 @@ fn value(name: &str, fill: &Fill<'_>) -> Option<String> {
             fill.language.map_or_else(|| "the language in which the user writes".to_owned(), str::to_owned)
         }
         "style" => match fill.style {
-            Style::Brief => {
+            SummaryStyle::Brief => {
                 "brief; rules, decisions, files and open steps first, one line for the rest".to_owned()
             }
-            Style::Detailed => "detailed; everything that fits".to_owned(),
-            Style::Technical => "technical; files, commands, errors and identifiers first".to_owned(),
+            SummaryStyle::Detailed => "detailed; everything that fits".to_owned(),
+            SummaryStyle::Technical => "technical; files, commands, errors and identifiers first".to_owned(),
         },
         "focus" => fill.focus.map(|it| format!("\nLook above all at: {it}")).unwrap_or_default(),
         "pins" => match fill.pins {
@@ -167,9 +167,9 @@ fn sections(spec: &SummarySpec) -> String {
         let holds: Vec<&str> = section.holds.iter().map(|it| topic(*it)).collect();
         let (title, holds) = (&section.title, holds.join("; "));
         out.push(match spec.shape {
-            Shape::Markdown => format!("## {title}\n({holds})"),
-            Shape::Plain => format!("{title}:\n({holds})"),
-            Shape::Xml => format!("<{title}>\n({holds})\n</{title}>"),
+            SummaryShape::Markdown => format!("## {title}\n({holds})"),
+            SummaryShape::Plain => format!("{title}:\n({holds})"),
+            SummaryShape::Xml => format!("<{title}>\n({holds})\n</{title}>"),
         });
     }
     out.join("\n")
@@ -208,7 +208,7 @@ mod tests {
             spec: &spec,
             tokens: 90,
             language: None,
-            style: Style::Brief,
+            style: SummaryStyle::Brief,
             focus: Some("the {parser}"),
             pins: &[],
             faults: &[Fault::Empty],

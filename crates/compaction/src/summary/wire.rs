@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::failure::Failure;
-use super::model::{Api, ModelRequest, PartialReply, Endpoint, Key};
+use super::model::{Api, Endpoint, Key, ModelRequest, PartialReply};
 use super::{anthropic, gemini, openai};
 
 impl Endpoint {

@@ -4,7 +4,7 @@ use super::{Dialogue, Fault, GaveUp, InputReduction, LEAST_INPUT, SAFE_PERCENT, 
 use crate::summary::model::{ModelRequest, Speaker, Turn};
 use crate::summary::offline;
 use crate::summary::prompt::{self, Fill, PromptText};
-use crate::summary::render::{self, Position, Passage};
+use crate::summary::render::{self, Passage, Position};
 
 /// What follows an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,8 +58,10 @@ impl Dialogue {
                 let passages = self.whole(material).unwrap_or_default();
                 let mut ask = self.of(material, passages, PromptText::Ask, (1, 1));
                 let fill = self.fill(material, "", "", &[], (1, 1));
-                let look =
-                    own.map_or_else(|| prompt::filled(PromptText::Verify, &fill), |it| prompt::template(it, &fill));
+                let look = own.map_or_else(
+                    || prompt::filled(PromptText::Verify, &fill),
+                    |it| prompt::template(it, &fill),
+                );
                 ask.turns.push(Turn { speaker: Speaker::Model, text: draft.clone() });
                 ask.turns.push(Turn { speaker: Speaker::Us, text: look });
                 Ok((ask, AfterAnswer::Final))
@@ -133,7 +135,12 @@ impl Dialogue {
                 self.whole(material).filter(fits).unwrap_or_else(|| self.facts(material))
             }
         };
-        let mut ask = self.of(material, passages, if material.host { PromptText::Host } else { PromptText::Ask }, (1, 1));
+        let mut ask = self.of(
+            material,
+            passages,
+            if material.host { PromptText::Host } else { PromptText::Ask },
+            (1, 1),
+        );
         let fill = self.fill(material, "", "", faults, (1, 1));
         if !draft.trim().is_empty() {
             ask.turns.push(Turn { speaker: Speaker::Model, text: draft.to_owned() });

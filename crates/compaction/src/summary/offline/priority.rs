@@ -3,7 +3,7 @@
 //! have by then. A later tier lengthens what an earlier one cut.
 
 use crate::facts::{Detail, Fact, FileOp, Name, Polarity, Topic, Voice};
-use crate::profile::Style;
+use crate::profile::SummaryStyle;
 
 /// A kind of line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -187,11 +187,11 @@ const TECHNICAL: &[Tier] = &[
 ];
 
 /// The tiers of a style, from the top.
-pub(super) fn tiers_of(style: Style) -> impl Iterator<Item = &'static Tier> {
+pub(super) fn tiers_of(style: SummaryStyle) -> impl Iterator<Item = &'static Tier> {
     PINNED.iter().chain(match style {
-        Style::Brief => BRIEF,
-        Style::Detailed => DETAILED,
-        Style::Technical => TECHNICAL,
+        SummaryStyle::Brief => BRIEF,
+        SummaryStyle::Detailed => DETAILED,
+        SummaryStyle::Technical => TECHNICAL,
     })
 }
 
