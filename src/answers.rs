@@ -281,7 +281,6 @@ pub struct SplitAnswer {
 pub struct PrunedInfo {
     /// Number of the message.
     pub message: usize,
-    /// The call.
     pub call_id: String,
     pub tool: String,
     /// Tokens of the original.
@@ -549,7 +548,7 @@ pub struct RepairAnswer {
     /// How often each kind was found.
     pub counts: BTreeMap<String, u64>,
     pub bytes_before: u64,
-    /// Without damage.
+    /// Size in bytes once it is mended.
     pub bytes_after: u64,
     /// Messages that the agent sends, without damage; absent for a session of more than 64 MB, which is not read as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -559,7 +558,7 @@ pub struct RepairAnswer {
     /// Of the archived original.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handle: Option<String>,
-    /// What was written.
+    /// Path of the file or session that was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
     /// One shell command that resumes it, from any directory.
@@ -574,7 +573,7 @@ pub struct RepairAnswer {
 /// One thing that is wrong with a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FindingInfo {
-    /// Its kind.
+    /// Id of the kind of damage, as in docs/repair.md.
     pub damage: String,
     /// 1-based line of the file.
     pub line: u64,
@@ -582,7 +581,6 @@ pub struct FindingInfo {
     pub detail: String,
     /// What the agent or its API makes of it.
     pub why: String,
-    /// What mends it.
     pub mend: String,
 }
 
@@ -701,7 +699,7 @@ pub struct ExportAnswer {
     pub files: usize,
     /// Compactions of it in the archive.
     pub compactions: usize,
-    /// What they took.
+    /// How many originals the compactions took.
     pub originals: usize,
 }
 

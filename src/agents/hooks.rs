@@ -26,7 +26,6 @@ pub enum HookMoment {
     AfterCompaction,
     /// The user has said something, or a tool has answered: once or more a turn.
     Turn,
-    /// A session ends.
     End,
     Other,
 }

@@ -39,7 +39,6 @@ pub trait Seat: Sync {
 /// What a seat may ask of the program.
 pub struct Around<'a> {
     pub env: &'a Env,
-    /// The project's directory.
     pub project: &'a str,
     /// The value of `env:NAME` or `AGENT:path`.
     pub setting: &'a dyn Fn(&str) -> Option<Value>,

@@ -64,7 +64,6 @@ pub struct SpentInfo {
     pub requests: usize,
     /// Of these, those whose price is not known: counted in tokens, not in dollars.
     pub unpriced: usize,
-    /// All.
     pub total: Spent,
     /// In, not from a cache.
     pub input: Spent,

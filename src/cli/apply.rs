@@ -8,7 +8,6 @@ use super::Screen;
 use crate::engine::{self, Engine, To};
 use history::error::Result;
 
-/// Arguments of `apply`.
 #[derive(Debug, Args)]
 pub struct ApplyArgs {
     /// The handle that the preview printed, within 24 hours

@@ -123,7 +123,6 @@ impl Arguments {
     }
 }
 
-/// A command.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Compact a session; without --out or --apply a preview that changes nothing
@@ -193,14 +192,12 @@ pub enum Command {
     Man(ManArgs),
 }
 
-/// Arguments of `completions`.
 #[derive(Debug, Args)]
 pub struct CompletionsArgs {
     /// The shell
     pub(super) shell: clap_complete::Shell,
 }
 
-/// Arguments of `man`.
 #[derive(Debug, Args)]
 pub struct ManArgs {
     /// Write a page for each command into this folder

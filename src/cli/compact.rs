@@ -19,7 +19,6 @@ use crate::terminal::{LineMode, visible};
 use history::error::{Error, Kind, Result};
 use sessions::Format;
 
-/// Arguments of `compact`.
 #[derive(Debug, Args)]
 pub struct CompactArgs {
     /// Write the compacted session here (- for standard output)

@@ -8,7 +8,6 @@ use crate::engine::{self, Engine};
 use clap::Args;
 use history::error::Result;
 
-/// Arguments of `compare`.
 #[derive(Debug, Args)]
 pub struct CompareArgs {
     #[command(flatten)]

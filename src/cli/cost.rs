@@ -9,7 +9,6 @@ use crate::answers::{CostAnswer, MomentInfo, Spent};
 use crate::engine::{self, Engine};
 use history::error::Result;
 
-/// Arguments of `cost`.
 #[derive(Debug, Args)]
 pub struct CostArgs {
     #[command(flatten)]

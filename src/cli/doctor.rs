@@ -14,7 +14,6 @@ use crate::config::{Config, StoreAt, ValueOrigin};
 use crate::engine::{self, Engine, RepairTo, SeatEntry, SessionRef, seat_log};
 use history::error::Result;
 
-/// Arguments of `doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
     /// A session file or id: only what is wrong with that session

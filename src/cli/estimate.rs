@@ -13,7 +13,6 @@ use crate::engine::{self, Engine};
 use history::error::{Error, Kind, Result};
 use tokens::Estimator;
 
-/// Arguments of `estimate`.
 #[derive(Debug, Args)]
 pub struct EstimateArgs {
     #[command(flatten)]

@@ -10,7 +10,6 @@ use crate::engine::{self, Engine};
 use history::error::{Error, Kind, Result};
 use tokens::Estimator;
 
-/// Arguments of `handoff`.
 #[derive(Debug, Args)]
 pub struct HandoffArgs {
     #[command(flatten)]

@@ -13,7 +13,6 @@ use crate::answers::CONTRACT;
 use crate::config::Config;
 use history::error::{Error, Kind, Result};
 
-/// Arguments of `install`.
 #[derive(Debug, Args)]
 pub struct InstallArgs {
     /// claude-code, codex, gemini-cli, opencode or pi; for cursor, vscode, goose and zed what to add is printed
@@ -44,7 +43,6 @@ pub struct InstallArgs {
     dry_run: bool,
 }
 
-/// Arguments of `uninstall`.
 #[derive(Debug, Args)]
 pub struct UninstallArgs {
     /// claude-code, codex, gemini-cli, opencode or pi

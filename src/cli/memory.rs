@@ -15,7 +15,6 @@ use crate::store::{
 use history::error::{Error, Kind, Result};
 use sessions::derive;
 
-/// Arguments of `memory`.
 #[derive(Debug, Args)]
 pub struct MemoryArgs {
     #[command(subcommand)]

@@ -36,22 +36,18 @@ impl Paint {
         parts.join("\u{1b}")
     }
 
-    /// What matters.
     pub fn strong(self, text: &str) -> String {
         self.code("1", text)
     }
 
-    /// What does not.
     pub fn faint(self, text: &str) -> String {
         self.code("2", text)
     }
 
-    /// Good.
     pub fn good(self, text: &str) -> String {
         self.code("32", text)
     }
 
-    /// Look here.
     pub fn warn(self, text: &str) -> String {
         self.code("33", text)
     }

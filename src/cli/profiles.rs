@@ -8,7 +8,6 @@ use clap::Args;
 use compaction::profile::{Collapse, Keep, Outputs, Pass, Profile, Slot, Snip, SummaryShape, Trigger};
 use history::error::Result;
 
-/// Arguments of `profiles`.
 #[derive(Debug, Args)]
 pub struct ProfilesArgs {
     /// Print this profile as TOML

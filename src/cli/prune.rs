@@ -8,7 +8,6 @@ use clap::Args;
 use history::error::Result;
 use std::path::PathBuf;
 
-/// Arguments of `prune`.
 #[derive(Debug, Args)]
 pub struct PruneArgs {
     #[command(flatten)]

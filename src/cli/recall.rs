@@ -12,7 +12,6 @@ use history::error::{Error, Kind, Result};
 use sessions::derive;
 use tokens::Estimator;
 
-/// Arguments of `recall`.
 #[derive(Debug, Args)]
 pub struct RecallArgs {
     /// Words to search for (`"…"` is a phrase), or a handle to read; without, the newest handles of this session

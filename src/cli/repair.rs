@@ -11,7 +11,6 @@ use crate::engine::{self, Engine, RepairTo, SessionRef};
 use history::error::Result;
 use sessions::Format;
 
-/// Arguments of `repair`.
 #[derive(Debug, Args)]
 pub struct RepairArgs {
     /// A session file, a session id, `current` or `latest`

@@ -7,7 +7,6 @@ use clap::Args;
 use history::error::Result;
 use std::path::PathBuf;
 
-/// Arguments of `report`.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
     #[command(flatten)]

@@ -8,7 +8,6 @@ use crate::engine::{self, Engine};
 use crate::store::What;
 use history::error::{Error, Kind, Result};
 
-/// Arguments of `restore`.
 #[derive(Debug, Args)]
 pub struct RestoreArgs {
     /// A handle, or `last`: the newest compaction of this directory
@@ -21,14 +20,12 @@ pub struct RestoreArgs {
     apply: bool,
 }
 
-/// Arguments of `undo`.
 #[derive(Debug, Args)]
 pub struct UndoArgs {
     /// The handle of a compaction or prune [default: the newest one of this directory]
     handle: Option<String>,
 }
 
-/// `epitome undo`.
 pub(super) fn undo(engine: &Engine, arguments: &UndoArgs, screen: &mut Screen<'_>) -> Result<u8> {
     put_back(engine, arguments.handle.as_deref().unwrap_or("last"), screen)
 }

@@ -9,7 +9,6 @@ use crate::engine::statusline::StatusLine;
 use clap::Args;
 use history::error::{Error, Kind, Result};
 
-/// Arguments of `schema`.
 #[derive(Debug, Args)]
 pub struct SchemaArgs {
     /// The command whose --json is described

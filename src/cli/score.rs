@@ -10,7 +10,6 @@ use clap::Args;
 use history::error::{Error, Kind, Result};
 use std::path::PathBuf;
 
-/// Arguments of `score`.
 #[derive(Debug, Args)]
 pub struct ScoreArgs {
     #[command(flatten)]

@@ -16,7 +16,6 @@ use history::error::{Error, Kind, Result};
 /// More than this no event has: 900,000 tokens are about 4 MB.
 const LARGEST: u64 = 64 << 20;
 
-/// Arguments of `seat`.
 #[derive(Debug, Args)]
 pub struct SeatArgs {
     /// claude-code, opencode, gemini-cli or pi

@@ -8,7 +8,6 @@ use crate::config::Config;
 use crate::mcp::{self, HttpOptions};
 use history::error::Result;
 
-/// Arguments of `serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
     /// Over standard input and output: the default

@@ -27,7 +27,6 @@ const RECENT: i64 = 14 * 24 * 3_600_000;
 /// Compactions shown of each session.
 const COMPACTIONS: u32 = 5;
 
-/// Arguments of `sessions`.
 #[derive(Debug, Args)]
 pub struct SessionsArgs {
     /// Only those of this directory

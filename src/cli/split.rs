@@ -7,7 +7,6 @@ use crate::engine::{self, Amount, Engine};
 use clap::Args;
 use history::error::Result;
 
-/// Arguments of `split`.
 #[derive(Debug, Args)]
 pub struct SplitArgs {
     #[command(flatten)]

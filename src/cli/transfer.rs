@@ -12,7 +12,6 @@ use crate::engine::transfer::{ImportTo, export, import};
 use crate::engine::{self, Engine, SessionRef};
 use history::error::Result;
 
-/// Arguments of `export`.
 #[derive(Debug, Args)]
 pub struct ExportArgs {
     /// A session file, a session id, `current` or `latest`
@@ -25,7 +24,6 @@ pub struct ExportArgs {
     agent: Option<String>,
 }
 
-/// Arguments of `import`.
 #[derive(Debug, Args)]
 pub struct ImportArgs {
     /// What `export` wrote, or a session file of an agent

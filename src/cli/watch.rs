@@ -17,7 +17,6 @@ use crate::terminal::{LineMode, visible};
 use compaction::plan::Gate;
 use history::error::{Error, Kind, Result};
 
-/// Arguments of `watch`.
 #[derive(Debug, Args)]
 pub struct WatchArgs {
     #[command(flatten)]

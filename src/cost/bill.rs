@@ -52,7 +52,6 @@ impl Amounts {
         self.input.dollars + self.cache_read.dollars + self.cache_write.dollars + self.output.dollars
     }
 
-    /// Tokens in all.
     pub fn tokens(&self) -> u64 {
         [self.input, self.cache_read, self.cache_write, self.output]
             .iter()

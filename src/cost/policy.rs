@@ -14,7 +14,6 @@ use sessions::requests::Request;
 pub enum Policy {
     /// When the agent did.
     Own,
-    /// Not at all.
     Never,
     /// From this share of the window on.
     AtShare(f64),
@@ -38,7 +37,6 @@ pub struct Remainder {
 /// What a policy comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct PolicyRun {
-    /// The bill.
     pub amounts: Amounts,
     pub compactions: usize,
     /// Requests that the model's window would not have taken.

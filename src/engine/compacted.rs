@@ -360,7 +360,7 @@ pub(super) fn percent(tokens: u64, window: Option<u64>) -> Option<f64> {
     window.filter(|it| *it > 0).map(|it| (tokens as f64 * 1000.0 / it as f64).round() / 10.0)
 }
 
-/// Three decimals.
+/// Rounded to three decimals.
 pub(super) fn round(share: f64) -> f64 {
     (share * 1000.0).round() / 1000.0
 }

@@ -28,7 +28,6 @@ const WINDOW: u32 = 25;
 pub(super) struct Manifest {
     #[serde(rename = "epitome-session")]
     version: u32,
-    /// The agent's name.
     pub(super) agent: String,
     /// Its id of the session.
     pub(super) session: String,

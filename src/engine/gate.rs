@@ -17,7 +17,7 @@ use serde::{Serialize, Serializer};
 /// How much of the facts must be kept, 0 to 1: of all by weight, and of single classes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct MinKept {
-    /// Of all.
+    /// Least share of all facts.
     pub all: Option<f64>,
     pub classes: BTreeMap<Class, f64>,
 }

@@ -283,7 +283,7 @@ struct Stdio {
 /// The two ways to begin.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Era {
-    /// With `initialize`.
+    /// The client begins with `initialize`.
     Handshake,
     /// With a request that says its version itself, as every one after it (2026-07-28).
     Metadata,

@@ -192,7 +192,7 @@ fn options<T: JsonSchema>() -> Vec<Property> {
     all.into_iter().flatten().map(|(name, schema)| (name.clone(), flat(schema))).collect()
 }
 
-/// One of them.
+/// A property with the schema of `T`.
 fn option<T: JsonSchema>(name: &'static str) -> Property {
     let found = options::<T>().into_iter().find(|it| it.0 == name);
     found.unwrap_or_else(|| property(name, json!({})))

@@ -373,7 +373,6 @@ pub fn is_made_up(id: &str) -> bool {
     numbers.is_some_and(|(number, index)| digits(number) && digits(index))
 }
 
-/// A tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     /// The API's id, which its result names. Made up by the reader where the format has none.
@@ -420,7 +419,6 @@ pub struct Refusal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MediaKind {
     Image,
-    /// A PDF.
     Pdf,
     Audio,
     Other,
@@ -454,7 +452,6 @@ pub struct Opaque {
 pub enum Part {
     Text(Text),
     Reasoning(Reasoning),
-    /// A tool call.
     Call(Call),
     Output(Output),
     Media(Media),
@@ -593,6 +590,16 @@ pub struct Meta {
 }
 
 /// What a model would be sent next.
+///
+/// ```
+/// use history::{History, Kind, Message, Meta, Role};
+///
+/// let prompt = Message::text(Role::User, Kind::Said, "Fix the tests.");
+/// let answer = Message::text(Role::Assistant, Kind::Said, "Done.");
+/// let history = History::new(vec![prompt, answer], Meta::default());
+/// assert_eq!(history.last_prompt(), Some(0));
+/// assert!(history.can_cut(1));
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct History {
     messages: Vec<Message>,

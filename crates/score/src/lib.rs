@@ -132,6 +132,17 @@ pub struct Score {
 
 /// Scores `compacted` against `source`. `recoverable` says whether a source message can be got back byte for byte
 /// through a handle; `count` gives the tokens of a message. Linear in both histories but for facts that repeat.
+///
+/// ```
+/// use history::{History, Kind, Message, Meta, Role};
+///
+/// let prompt = |text: &str| Message::text(Role::User, Kind::Said, text);
+/// let source = History::new(vec![prompt("Never touch src/main.rs."), prompt("Go on.")], Meta::default());
+/// let compacted = History::new(vec![prompt("Go on.")], Meta::default());
+/// let score = score::score(&source, &compacted, &|_| false, &|it| it.plain().len() as u64);
+/// assert!(score.kept.is_some_and(|it| it < 1.0));
+/// assert!(score.lost.iter().any(|it| it.text.contains("src/main.rs")));
+/// ```
 pub fn score(
     source: &History,
     compacted: &History,

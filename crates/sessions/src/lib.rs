@@ -401,6 +401,17 @@ fn of_folder(path: &str, first_lines: &str) -> Option<Format> {
 
 /// Reads a session in the named format, or the one it looks like.
 ///
+/// ```
+/// use sessions::{Format, Memory};
+///
+/// let messages = br#"[{"role": "user", "content": "Fix the tests."}, {"role": "assistant", "content": "Done."}]"#;
+/// let session = sessions::read(&Memory::new("messages", messages.to_vec()), Some(Format::ANTHROPIC))?;
+/// assert_eq!(session.history.messages()[0].plain(), "Fix the tests.");
+/// // What was not understood is said, not refused.
+/// assert!(session.notes.is_empty());
+/// # Ok::<(), history::error::Error>(())
+/// ```
+///
 /// # Errors
 /// [`Kind::Input`] for what is no session of that format, or of none that is known; those of reading `source`. A record
 /// that is broken or unknown is no error, but a [`Note`].

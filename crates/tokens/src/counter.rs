@@ -22,6 +22,18 @@ use history::{History, Kind, Measure, Media, Message, Opaque, Output, Part, Role
 /// than OpenAI, whose tokenizers are not public, times a factor that the session corpus gave.
 ///
 /// The figure of a message is the sum of its parts' plus its frame, and that of a history the sum of its messages'.
+///
+/// ```
+/// use history::{History, Kind, Message, Meta, Role, Text};
+/// use tokens::{TokenCounter, Tokenizer};
+///
+/// let prompt = Message::text(Role::User, Kind::Said, "Fix the tests.");
+/// let history = History::new(vec![prompt], Meta::default());
+/// let counter = TokenCounter::new(&history, Tokenizer::named("o200k")?, None);
+/// assert_eq!(counter.text(&Text::new("Fix the tests.")), 4);
+/// assert_eq!(counter.message(&history.messages()[0]), 4);
+/// # Ok::<(), history::error::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct TokenCounter {
     basis: Basis,

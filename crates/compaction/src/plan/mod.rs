@@ -253,6 +253,35 @@ pub struct Plan {
 }
 
 /// Makes a plan. Never fails: a plan that does nothing says why.
+///
+/// ```
+/// use compaction::plan::{self, Moment, PlanRequest};
+/// use compaction::profile::Profile;
+/// use history::{History, Kind, Message, Meta, Role};
+/// use tokens::{TokenCounter, Tokenizer};
+///
+/// let toml = r#"
+/// name = "short"
+/// about = "keeps the last message beside a summary"
+/// follows = "nobody"
+///
+/// [[pass]]
+/// do = "summarize"
+/// when = "due"
+/// keep = { messages = 1 }
+/// layout = ["head", "summary", "tail"]
+/// summary = { max-tokens = 100, sections = [{ title = "Where we are", holds = ["goal", "last"] }] }
+/// "#;
+/// let profile = Profile::parse(toml, "short.toml", &[])?;
+/// let said = |number: usize| Message::text(Role::User, Kind::Said, format!("Step {number} of the plan. ").repeat(99));
+/// let history = History::new((0..20).map(said).collect(), Meta::default());
+/// let counter = TokenCounter::new(&history, Tokenizer::Auto, None);
+/// let request = PlanRequest::new(&profile, &|_| "0000000000".to_owned());
+/// let plan = plan::plan(&history, &counter, &request, &Moment::default());
+/// assert!(plan.act, "{}", plan.reason.text);
+/// assert_eq!(plan.need.map(|it| it.to), Some(19));
+/// # Ok::<(), history::error::Error>(())
+/// ```
 pub fn plan(history: &History, counter: &TokenCounter, request: &PlanRequest<'_>, moment: &Moment) -> Plan {
     let profile = request.profile;
     let native = profile

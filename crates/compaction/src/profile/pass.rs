@@ -387,7 +387,6 @@ pub struct Restore {
     pub count: usize,
     /// Tokens of each; what is larger is only named, unless [`cut`](Self::cut).
     pub each: u64,
-    /// Tokens of all.
     pub total: u64,
     /// What is larger keeps its beginning.
     #[serde(default, skip_serializing_if = "super::is_default")]

@@ -71,7 +71,7 @@ pub struct Words {
     pub bid: Regex,
     /// Says where it was read.
     pub cited: Regex,
-    /// It went well.
+    /// A word of success.
     pub success: Regex,
     pub flawless: Regex,
     /// Deeds with consequences, and how others may have said them.
