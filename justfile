@@ -9,6 +9,10 @@ test:
 corpus:
     EPITOME_CORPUS_WHOLE=1 cargo test
 
+# Every flow of the real agents, also those that `cargo test` leaves out for time.
+clients:
+    EPITOME_CLIENTS_WHOLE=1 cargo test --test clients
+
 lint:
     cargo fmt --all --check
     cargo clippy --all-targets -- -D warnings
