@@ -197,7 +197,8 @@ fn codex_compacts_by_us() {
         command.env("GATEWAY", &gateway).env("PROGRAM", &program).env("WANT", SUMMARY);
         kit.run(&format!("codex seat, remote: {remote}"), command, &mut failed);
         let client = if remote { "codex-remote" } else { "codex" };
-        let scenes: &[&str] = if remote && !whole() { &["undo", "overflow"] } else { &["undo", "overflow", "passes"] };
+        let scenes: &[&str] =
+            if remote && !whole() { &["undo", "overflow"] } else { &["undo", "overflow", "passes"] };
         kit.seated(client, &program, scenes, &mut failed);
     }
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));

@@ -9,9 +9,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -19,6 +17,7 @@ use serde_json::Value;
 
 mod claude_code;
 mod codex;
+mod find;
 mod gemini_cli;
 pub mod hooks;
 pub mod install;
@@ -27,12 +26,14 @@ pub mod own_settings;
 pub mod pi;
 mod qwen_code;
 pub mod reach;
+mod scan;
 pub mod seat;
 pub mod sections;
 pub mod settings;
 pub mod statusline;
 
 pub use codex::gateway;
+pub use find::{Found, Typed, current, find, find_beginning, list, typed};
 
 use history::error::{Error, Kind, Result};
 use sessions::{Format, Memory, Session, Source};
@@ -40,6 +41,7 @@ use sessions::{Format, Memory, Session, Source};
 use hooks::AgentHooks;
 use install::Registration;
 use reach::{Job, Reach};
+use scan::{HEAD, SessionFile, files, first_words, objects, spellings};
 use seat::Seat;
 
 /// An agent whose sessions can be found.
@@ -401,271 +403,9 @@ impl Env {
     }
 }
 
-/// A session that was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
-    pub agent: AgentRef,
-    /// The agent's id for it.
-    pub id: String,
-    /// Its file, or the database that holds it.
-    pub path: PathBuf,
-    /// The session that started it, for a sub-agent's.
-    pub parent: Option<String>,
-    /// Where it was started, as far as it can be told.
-    pub cwd: Option<PathBuf>,
-    /// Last change, ms since 1970.
-    pub changed_ms: i64,
-    /// The first 80 characters that the user said, white space folded; empty if they are not near its start.
-    pub first_words: String,
-    /// It is known to be running: its writer's lock is held, or it is the session that calls.
-    pub live: bool,
-}
-
-impl Found {
-    /// How to name it as a SESSION: its file, or `database#id`.
-    pub fn address(&self) -> String {
-        match self.agent.database() {
-            Some(_) => format!("{}#{}", self.path.display(), self.id),
-            None => self.path.display().to_string(),
-        }
-    }
-}
-
 /// A session's rows: the database, by the agent whose it is, and the id; of an address `database#id`.
 pub fn split_address(address: &str) -> Option<(&'static dyn Database, &Path, &str)> {
     let (path, id) = address.rsplit_once('#')?;
     let database = ALL.into_iter().filter_map(|it| it.database()).find(|it| it.is_session(id))?;
     (!path.is_empty()).then(|| (database, Path::new(path), id))
-}
-
-/// All sessions, of one agent and one working directory if these are given: newest first, a sub-agent's right after
-/// the session that started it.
-pub fn list(env: &Env, agent: Option<AgentRef>, cwd: Option<&Path>) -> Vec<Found> {
-    under_parents(search(env, agent, cwd, None))
-}
-
-/// A prompt that the user typed, as an agent logs it beside its sessions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Typed {
-    /// Whose log it is.
-    pub agent: AgentRef,
-    /// The session it was typed in.
-    pub session: String,
-    /// When, ms since 1970.
-    pub at: i64,
-    pub text: String,
-}
-
-/// What the user typed, the newest last, from the logs that agents keep of it. They are only read.
-pub fn typed(env: &Env) -> Vec<Typed> {
-    ALL.into_iter().flat_map(|it| it.typed(env)).collect()
-}
-
-/// The sessions of that id: usually one or none.
-pub fn find(env: &Env, id: &str) -> Vec<Found> {
-    under_parents(search(env, None, None, Some(id)))
-}
-
-/// The sessions whose id begins so.
-pub fn find_beginning(env: &Env, id: &str) -> Vec<Found> {
-    let mut found = search(env, None, None, None);
-    found.retain(|it| it.id.starts_with(id));
-    under_parents(found)
-}
-
-/// The session that calls. Several if they could all be meant: ask, and do nothing. None if no agent is known to call.
-///
-/// An agent that says its session is believed. One that does not may show it by the tool call that is running.
-/// Otherwise it is the newest of this directory, unless another one was changed within the same two minutes.
-pub fn current(env: &Env) -> Vec<Found> {
-    const SAME_TIME_MS: i64 = 120_000;
-    let Some(agent) = env.inside else { return Vec::new() };
-    if let Some(id) = &env.session {
-        return search(env, Some(agent), None, Some(id));
-    }
-    let mut found = list(env, Some(agent), Some(&env.cwd));
-    found.retain(|it| it.parent.is_none());
-    let calling: Vec<_> = found.iter().filter(|it| agent.is_calling(it)).cloned().collect();
-    if !calling.is_empty() {
-        found = calling;
-    }
-    let newest = found.first().map_or(0, |it| it.changed_ms);
-    found.retain(|it| newest.saturating_sub(it.changed_ms) <= SAME_TIME_MS);
-    if let [only] = found.as_mut_slice() {
-        only.live = true;
-    }
-    found
-}
-
-fn search(env: &Env, agent: Option<AgentRef>, cwd: Option<&Path>, id: Option<&str>) -> Vec<Found> {
-    let asked = ALL.into_iter().filter(|it| agent.is_none_or(|agent| agent == *it));
-    let mut out: Vec<Found> = asked.flat_map(|it| it.search(env, cwd, id)).collect();
-    for it in &mut out {
-        it.live |= env.inside == Some(it.agent) && env.session.as_ref() == Some(&it.id);
-    }
-    out.sort_by(|a, b| b.changed_ms.cmp(&a.changed_ms).then_with(|| (a.agent, &a.id).cmp(&(b.agent, &b.id))));
-    out
-}
-
-fn under_parents(found: Vec<Found>) -> Vec<Found> {
-    use std::collections::BTreeSet;
-    let there: BTreeSet<(AgentRef, String)> = found.iter().map(|it| (it.agent, it.id.clone())).collect();
-    let mut children: BTreeMap<(AgentRef, String), Vec<Found>> = BTreeMap::new();
-    let mut tops = Vec::new();
-    for it in found {
-        let parent = it.parent.clone().filter(|id| *id != it.id).map(|id| (it.agent, id));
-        match parent.filter(|it| there.contains(it)) {
-            Some(parent) => children.entry(parent).or_default().push(it),
-            None => tops.push(it),
-        }
-    }
-    // Depth first, without recursion: a stack whose top is next.
-    let mut stack: Vec<Found> = tops.into_iter().rev().collect();
-    let mut out = Vec::new();
-    while let Some(it) = stack.pop() {
-        if let Some(below) = children.remove(&(it.agent, it.id.clone())) {
-            stack.extend(below.into_iter().rev());
-        }
-        out.push(it);
-    }
-    // Sub-agents that name each other in a circle have no top; they are not lost.
-    out.extend(children.into_values().flatten());
-    out
-}
-
-/// A file that may be a session, with what the folder says of it.
-#[derive(Debug, Clone)]
-struct SessionFile {
-    path: PathBuf,
-    changed_ms: i64,
-    len: u64,
-}
-
-impl SessionFile {
-    fn name(&self) -> &str {
-        self.path.file_name().and_then(|it| it.to_str()).unwrap_or_default()
-    }
-
-    /// Its name without the last extension.
-    fn stem(&self) -> &str {
-        self.path.file_stem().and_then(|it| it.to_str()).unwrap_or_default()
-    }
-
-    fn head(&self) -> String {
-        let mut bytes = Vec::new();
-        if let Ok(file) = crate::files::open(&self.path) {
-            // What was read before an error counts.
-            let _ = file.take(HEAD).read_to_end(&mut bytes);
-        }
-        history::json::mend(&bytes).into_owned()
-    }
-}
-
-/// How much of a file is looked at.
-const HEAD: u64 = 65_536;
-
-/// The regular files below `folder`, at most `depth` folders down. Never a FIFO or a device: opening these can hang.
-fn files(folder: &Path, depth: usize) -> Vec<SessionFile> {
-    let mut out = Vec::new();
-    let mut open = vec![(folder.to_owned(), 0)];
-    while let Some((folder, level)) = open.pop() {
-        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-            let path = entry.path();
-            let Ok(about) = fs::metadata(&path) else { continue };
-            if about.is_dir() && level < depth {
-                open.push((path, level + 1));
-            } else if about.is_file() {
-                let changed = about.modified().ok().and_then(|it| it.duration_since(UNIX_EPOCH).ok());
-                let changed_ms = changed.map_or(0, |it| it.as_millis() as i64);
-                out.push(SessionFile { path, changed_ms, len: about.len() });
-            }
-        }
-    }
-    out.sort_by(|a, b| a.path.cmp(&b.path));
-    out
-}
-
-/// The whole lines of a head that are JSON objects.
-fn objects(head: &str) -> impl Iterator<Item = Value> {
-    head.lines()
-        .filter_map(|it| serde_json::from_str(it.trim_start_matches('\u{feff}')).ok())
-        .filter(Value::is_object)
-}
-
-/// The first 80 characters, white space folded.
-fn first_words(text: &str) -> String {
-    let mut out = String::new();
-    let mut count = 0;
-    for word in text.split_whitespace() {
-        if count > 0 {
-            out.push(' ');
-            count += 1;
-        }
-        for it in word.chars() {
-            if count >= 80 {
-                return out.trim_end().to_owned();
-            }
-            out.push(it);
-            count += 1;
-        }
-        if count >= 80 {
-            break;
-        }
-    }
-    out.trim_end().to_owned()
-}
-
-/// Both spellings of a directory: as given, and with symbolic links followed, as most agents record it.
-fn spellings(cwd: &Path) -> Vec<PathBuf> {
-    let mut out = vec![cwd.to_owned()];
-    out.extend(fs::canonicalize(cwd).ok().filter(|it| it != cwd));
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn session(id: &str, parent: Option<&str>, changed_ms: i64) -> Found {
-        Found {
-            agent: ASSUMED,
-            id: id.into(),
-            path: PathBuf::from("/x"),
-            parent: parent.map(Into::into),
-            cwd: None,
-            changed_ms,
-            first_words: String::new(),
-            live: false,
-        }
-    }
-
-    #[test]
-    fn sub_agents_follow_their_parent() {
-        let found = vec![
-            session("c", Some("a"), 9),
-            session("b", None, 8),
-            session("d", Some("c"), 7),
-            session("a", None, 6),
-            session("x", Some("gone"), 5),
-            session("p", Some("q"), 4),
-            session("q", Some("p"), 3),
-        ];
-        let ids: Vec<_> = under_parents(found).into_iter().map(|it| it.id).collect();
-        assert_eq!(ids, ["b", "a", "c", "d", "x", "q", "p"]);
-    }
-
-    #[test]
-    fn folds_first_words() {
-        assert_eq!(first_words("  a\n b\t c "), "a b c");
-        assert_eq!(first_words(&"é ".repeat(100)).chars().count(), 79);
-        assert_eq!(first_words(&"x".repeat(100)).len(), 80);
-        assert_eq!(first_words(""), "");
-    }
-
-    #[test]
-    fn nobody_calls() {
-        let home = tempfile::tempdir().unwrap();
-        let env = Env { home: home.path().to_owned(), ..Env::default() };
-        assert_eq!((list(&env, None, None), current(&env), find(&env, "x")), (vec![], vec![], vec![]));
-    }
 }

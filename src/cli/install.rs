@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::{Screen, gateway};
-use crate::agents::install::{self, FileChange, InstallRequest, MadeFile, Registration, is_our_file};
+use crate::agents::install::{self, Created, FileChange, InstallRequest, Registration, is_our_file};
 use crate::agents::{self, AgentRef, pi};
 use crate::answers::CONTRACT;
 use crate::config::Config;
@@ -196,7 +196,7 @@ fn install_pi(config: &Config, program: Option<&Path>, dry_run: bool, screen: &m
     let changes = vec![FileChange { path, before, after: program.map(|_| text) }];
     match program {
         _ if dry_run => {}
-        Some(_) => put_in(config, pi::NAME, &changes, MadeFile::new())?,
+        Some(_) => put_in(config, pi::NAME, &changes, Created::new())?,
         None => take_out(config, pi::NAME, &changes)?,
     }
     show(screen, &changes, dry_run)?;
@@ -213,7 +213,7 @@ fn prompts(
     config: &Config,
     agent: AgentRef,
     of: &Registration,
-    made: &mut MadeFile,
+    made: &mut Created,
 ) -> Result<Vec<FileChange>> {
     let Some(folder) = of.prompts.map(|it| it(&config.agents, &folder(config))) else {
         return Ok(Vec::new());
@@ -267,12 +267,12 @@ fn folder(config: &Config) -> PathBuf {
 }
 
 /// What installing made, by agent; under [`FOLDERS`], the folders that it made for any of them.
-type Records = BTreeMap<String, MadeFile>;
+type Records = BTreeMap<String, Created>;
 
 const FOLDERS: &str = "folders";
 
 /// Makes the changes, and notes before what is about to be made; if one fails, neither.
-fn put_in(config: &Config, agent: &str, changes: &[FileChange], made: MadeFile) -> Result<()> {
+fn put_in(config: &Config, agent: &str, changes: &[FileChange], made: Created) -> Result<()> {
     writable(changes)?;
     let (before, mut all) = (records(config), records(config));
     let of_agent = all.entry(agent.to_owned()).or_default();

@@ -11,6 +11,13 @@ use serde_json::{Value, json};
 use super::{AgentRef, Env, sections, settings};
 use history::error::{Error, Kind, Result};
 
+mod status_line;
+mod toml;
+
+pub use status_line::other_status_line;
+use status_line::{with_status_line, without_status_line};
+use toml::{is_our_hook, is_our_section, toml_change};
+
 /// The name under which the server is registered.
 pub const NAME: &str = "epitome";
 
@@ -111,11 +118,11 @@ pub struct FileChange {
 
 /// Sections that installing had to make, by file: joined keys; an empty one stands for the file itself, one that begins
 /// with `OBJECT` for the whole object in a file that held only the white space behind it.
-pub type MadeFile = BTreeMap<String, Vec<String>>;
+pub type Created = BTreeMap<String, Vec<String>>;
 
 const OBJECT: &str = "{}";
 
-/// In [`MadeFile`], in front of the keys of a value that installing set to `"1"`.
+/// In [`Created`], in front of the keys of a value that installing set to `"1"`.
 const SWITCH: &str = "=";
 
 /// What stands in the first lines of each file of ours, so that another's file of that name is not taken for one.
@@ -192,9 +199,9 @@ pub fn install(
     config: &Path,
     of: &Registration,
     wanted: &InstallRequest,
-) -> Result<(Vec<FileChange>, MadeFile)> {
+) -> Result<(Vec<FileChange>, Created)> {
     let (server, hooks) = (of.files)(env, config);
-    let mut made = MadeFile::new();
+    let mut made = Created::new();
     let mut edited: BTreeMap<PathBuf, FileChange> = BTreeMap::new();
     match &of.style {
         SettingsStyle::Toml => {
@@ -254,7 +261,7 @@ pub fn install(
 /// Puts the server into JSON settings.
 fn register(
     edited: &mut BTreeMap<PathBuf, FileChange>,
-    made: &mut MadeFile,
+    made: &mut Created,
     file: &Path,
     section: &str,
     entry: &Value,
@@ -287,46 +294,8 @@ fn switched_on(text: &str, variable: &str, made: &mut Vec<String>) -> Option<Str
     settings::insert(&text, &["env"], variable, "\"1\"")
 }
 
-/// Settings with our status line, where it is wanted or was installed before; another one stays.
-fn with_status_line(text: String, of: &Registration, wanted: &InstallRequest) -> Option<String> {
-    let Some(StatusLineSetting { key, value }) = &of.status_line else { return Some(text) };
-    let value = value(&wanted.program).to_string();
-    let set = match settings::get(&text, &[key]) {
-        Some(it) => it != value && is_our_status_line(it),
-        None => wanted.status_line,
-    };
-    if !set {
-        return Some(text);
-    }
-    let text = settings::remove(&text, &[key]).unwrap_or(text);
-    settings::insert(&text, &[], key, &value)
-}
-
-fn without_status_line(text: String, of: &Registration) -> String {
-    match &of.status_line {
-        Some(it) if settings::get(&text, &[it.key]).is_some_and(is_our_status_line) => {
-            settings::remove(&text, &[it.key]).unwrap_or(text)
-        }
-        _ => text,
-    }
-}
-
-fn is_our_status_line(value: &str) -> bool {
-    let value: Option<Value> = serde_json::from_str(value).ok();
-    let command = value.as_ref().and_then(|it| it["command"].as_str()).unwrap_or_default();
-    command.ends_with(" statusline") && command.contains(NAME)
-}
-
-/// The settings that name another status line than ours, if they do.
-pub fn other_status_line(env: &Env, config: &Path, of: &Registration) -> Option<PathBuf> {
-    let key = of.status_line.as_ref()?.key;
-    let (_, path) = (of.files)(env, config);
-    let text = text_of(&path).ok().flatten()?;
-    settings::get(&text, &[key]).is_some_and(|it| !is_our_status_line(it)).then_some(path)
-}
-
 /// What uninstalling changes; `made` is what installing had to make.
-pub fn uninstall(env: &Env, config: &Path, of: &Registration, made: &MadeFile) -> Result<Vec<FileChange>> {
+pub fn uninstall(env: &Env, config: &Path, of: &Registration, made: &Created) -> Result<Vec<FileChange>> {
     let (server, hooks) = (of.files)(env, config);
     let mut out: Vec<FileChange> = Vec::new();
     let mut paths = vec![server];
@@ -436,7 +405,7 @@ pub fn other_seats(env: &Env, config: &Path, of: &Registration) -> Vec<PathBuf> 
 /// Edits a JSON file that may be changed already, or may have to be made.
 fn edit(
     edited: &mut BTreeMap<PathBuf, FileChange>,
-    made: &mut MadeFile,
+    made: &mut Created,
     path: &Path,
     with: impl FnOnce(&str, &mut Vec<String>) -> Option<String>,
 ) -> Result<()> {
@@ -509,64 +478,6 @@ pub fn command(program: &Path) -> String {
     format!("{} hook", super::reach::quoted(&program.to_string_lossy()))
 }
 
-fn toml_change(
-    path: &Path,
-    of: &Registration,
-    wanted: &InstallRequest,
-    made: &mut MadeFile,
-) -> Result<FileChange> {
-    let before = text_of(path)?;
-    if before.is_none() {
-        made.entry(path.display().to_string()).or_default().push(String::new());
-    }
-    let text = before.clone().unwrap_or_default();
-    let refuse = |what: String| Error::new(Kind::Input, what).at(path.display().to_string(), None);
-    let parsed = |text: &str| {
-        let parsed = toml::from_str::<toml::Table>(text.trim_start_matches('\u{feff}'));
-        parsed.map_err(|error| refuse(format!("expected TOML, found: {}", error.message())))
-    };
-    let registered = |text: &str| Ok(parsed(text)?.get("mcp_servers").and_then(|it| it.get(NAME)).is_some());
-    let ours = wanted.ours || sections::is_framed(&text);
-    if registered(&text)? && !ours {
-        return Err(registered_by_hand(of.by_hand, path));
-    }
-    let text = sections::remove(&text, is_our_section);
-    // Ours is a section; this is not.
-    if registered(&text)? {
-        return Err(registered_by_hand(of.by_hand, path));
-    }
-    let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
-    let program = wanted.program.display().to_string();
-    let mut block =
-        format!("[mcp_servers.{NAME}]\ncommand = {}\nargs = [\"serve\", \"--stdio\"]\n", quoted(&program));
-    if wanted.hooks {
-        let command = quoted(&command(&wanted.program));
-        for (event, _) in of.events {
-            block.push_str(&format!(
-                "[[hooks.{event}]]\n[[hooks.{event}.hooks]]\ntype = \"command\"\ncommand = {command}\ntimeout = 10\n"
-            ));
-        }
-    }
-    let after = sections::append_block(&text, &block);
-    parsed(&after).map_err(|error| {
-        refuse(format!("what there is cannot be added to ({}); add this by hand:\n{block}", error.detail()))
-    })?;
-    Ok(FileChange { path: path.to_owned(), before, after: Some(after) })
-}
-
-/// Whether a section of TOML settings was put there by installing.
-fn is_our_section(path: &[String], text: &str) -> bool {
-    path.starts_with(&["mcp_servers".to_owned(), NAME.to_owned()]) || is_our_hook(path, text)
-}
-
-fn is_our_hook(path: &[String], text: &str) -> bool {
-    let [hooks, event, list] = path else { return false };
-    let Ok(parsed) = toml::from_str::<toml::Table>(text) else { return false };
-    let command =
-        parsed.get(hooks).and_then(|it| it.get(event)).and_then(|it| it.get(list)?.get(0)?.get("command"));
-    hooks == "hooks" && list == "hooks" && command.and_then(toml::Value::as_str).is_some_and(is_our_command)
-}
-
 /// Whether a hook's command calls us, wherever we lie.
 fn is_our_command(command: &str) -> bool {
     (command.ends_with(" hook") || command.contains(" seat gemini-cli")) && command.contains("epitome")
@@ -607,173 +518,4 @@ pub fn snippet(client: &str, program: &Path) -> Option<(&'static str, String)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::{ALL, named};
-    use super::*;
-
-    const JSON: [&str; 12] = [
-        "{}",
-        "{ }\n",
-        "",
-        " \n\t\r\n",
-        "{\n  // mine\n  \"mcpServers\": {\"other\": {\"command\": \"y\"}},\n  \"mcp\": {\"x\": {}}, /* , */\n  \"hooks\" : {\"PreCompact\":[ {\"hooks\":[{\"command\":\"z\"}]} ], },\n  \"model\":\"x\" }",
-        "{\r\n  \"mcpServers\": {\r\n  },\r\n  \"mcp\": {},\r\n  \"hooks\": {\"SessionStart\": []}\r\n}\r\n",
-        "\u{feff}{\"model\": \"x\"}",
-        "{\"hooks\": {\"SessionStart\": [{\"matcher\": \"*\", \"hooks\": [{\"command\": \"/opt/other hook\"}]}], \"BeforeAgent\": []}}",
-        "// first\n{\"mcpServers\": {}, \"mcp\": {}, \"a\": \"}{\\\"//\"}\n// last",
-        "{\"mcpServers\":{\"epitome2\":{}},\"mcp\":{\"epitome2\":{}}}\n\n\n",
-        "{\n\t\"ключ\": \"é\u{1F600}\",\n\t\"mcpServers\": {\n\t\t\"a\": {}, // trailing\n\t},\n}",
-        "{\"hooks\":{},\"mcpServers\":{},\"mcp\":{}}",
-    ];
-    const TOML: [&str; 9] = [
-        "",
-        "\n",
-        "# mine\nmodel = \"x\"\n[mcp_servers.other]\ncommand = \"y\"\n[[hooks.PreCompact]]\n[[hooks.PreCompact.hooks]]\ntype = \"command\"\ncommand = \"z\"",
-        "model = \"x\"\r\n[projects.\"/p q\"]\r\ntrust_level = \"trusted\"\r\n",
-        "a = 1 # no line break at the end",
-        "[features]\nhooks = true\n\n\n",
-        "text = \"\"\"\n# epitome: begin\n\"\"\"\n",
-        "[tui]\n  theme = 'é'\n  [tui.sub]\n  x = [1,\n 2, # two\n ]\n",
-        "\u{feff}model = \"x\"\n",
-    ];
-
-    /// Installing, again, and uninstalling, as the command does it.
-    fn round(env: &Env, config: &Path, agent: AgentRef, hooks: bool, seat: bool) -> Vec<PathBuf> {
-        let of = registration(agent).unwrap();
-        let program = "/opt/my tools/epitome".into();
-        let wanted = InstallRequest {
-            program,
-            hooks,
-            seat,
-            trust: false,
-            ours: false,
-            offline: true,
-            compact_at: 0,
-            status_line: true,
-        };
-        let write = |changes: &[FileChange]| {
-            for it in changes {
-                match &it.after {
-                    Some(text) => {
-                        std::fs::create_dir_all(it.path.parent().unwrap()).unwrap();
-                        std::fs::write(&it.path, text).unwrap();
-                    }
-                    None => drop(std::fs::remove_file(&it.path)),
-                }
-            }
-        };
-        let (changes, made) = install(env, config, of, &wanted).unwrap();
-        write(&changes);
-        let plugin = is_plugin(of) && seat;
-        assert_eq!(installed(env, config, of), (true, hooks || plugin), "{agent:?}");
-        assert_eq!(seated(env, config, of), seat && of.seat_explained.is_some(), "{agent:?}");
-        let (again, more) = install(env, config, of, &wanted).unwrap();
-        assert!(again.iter().all(|it| it.before == it.after), "{agent:?} {again:?}");
-        assert!(more.values().all(Vec::is_empty), "{more:?}");
-        // A newer one, elsewhere, takes its place.
-        let moved = InstallRequest { program: "/new/epitome".into(), ours: true, ..wanted };
-        write(&install(env, config, of, &moved).unwrap().0);
-        let undone = uninstall(env, config, of, &made).unwrap();
-        write(&undone);
-        assert_eq!(installed(env, config, of), (false, false));
-        assert!(!seated(env, config, of));
-        changes.into_iter().map(|it| it.path).collect()
-    }
-
-    fn is_plugin(of: &Registration) -> bool {
-        matches!(of.style, SettingsStyle::Plugin { .. })
-    }
-
-    fn all() -> impl Iterator<Item = (AgentRef, &'static Registration)> {
-        ALL.into_iter().filter_map(|it| Some((it, it.registration()?)))
-    }
-
-    #[test]
-    fn every_byte_is_as_before() {
-        for (agent, of) in all() {
-            for (hooks, seat) in [(true, true), (true, false), (false, true), (false, false)] {
-                let home = tempfile::tempdir().unwrap();
-                let env = Env { home: home.path().to_owned(), ..Env::default() };
-                let config = home.path().join(".config");
-                // Nothing there.
-                for path in round(&env, &config, agent, hooks, seat) {
-                    assert!(!path.exists(), "{path:?}");
-                }
-                // Something there, of all kinds.
-                let (server, other) = (of.files)(&env, &config);
-                let texts = if matches!(of.style, SettingsStyle::Toml) { &TOML[..] } else { &JSON[..] };
-                for text in texts {
-                    for path in [&server, &other] {
-                        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-                        std::fs::write(path, text).unwrap();
-                    }
-                    if is_plugin(of) {
-                        std::fs::remove_file(&other).unwrap();
-                    }
-                    round(&env, &config, agent, hooks, seat);
-                    for path in [&server, &other].into_iter().filter(|it| it.exists()) {
-                        assert_eq!(std::fs::read_to_string(path).unwrap(), *text, "{agent:?}");
-                    }
-                    assert_eq!(other.exists(), !is_plugin(of));
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn what_was_registered_by_hand_is_not_touched() {
-        for (agent, of) in all() {
-            let home = tempfile::tempdir().unwrap();
-            let env = Env { home: home.path().to_owned(), ..Env::default() };
-            let (server, _) = (of.files)(&env, home.path());
-            let text = match of.style {
-                SettingsStyle::Toml => "[mcp_servers.epitome]\ncommand = \"mine\"\n",
-                _ => "{\"mcpServers\":{\"epitome\":{\"command\":\"mine\"}},\"mcp\":{\"epitome\":{}}}",
-            };
-            std::fs::create_dir_all(server.parent().unwrap()).unwrap();
-            std::fs::write(&server, text).unwrap();
-            let wanted = InstallRequest {
-                program: "/e".into(),
-                hooks: true,
-                seat: true,
-                trust: true,
-                ours: false,
-                offline: true,
-                compact_at: 0,
-                status_line: true,
-            };
-            let error = install(&env, home.path(), of, &wanted).unwrap_err();
-            assert!(error.full().contains("by hand"), "{agent:?} {error}");
-        }
-    }
-
-    #[test]
-    fn what_does_not_parse_is_refused() {
-        let home = tempfile::tempdir().unwrap();
-        let env = Env { home: home.path().to_owned(), ..Env::default() };
-        let wanted = InstallRequest {
-            program: "/e".into(),
-            hooks: true,
-            seat: true,
-            trust: true,
-            ours: false,
-            offline: true,
-            compact_at: 0,
-            status_line: true,
-        };
-        for (agent, text) in [
-            ("claude-code", "{\"a\":"),
-            ("gemini-cli", "[]"),
-            ("codex", "a = "),
-            ("gemini-cli", "{\"hooks\":3}"),
-        ] {
-            let of = registration(named(agent).unwrap()).unwrap();
-            let (server, _) = (of.files)(&env, home.path());
-            std::fs::create_dir_all(server.parent().unwrap()).unwrap();
-            std::fs::write(&server, text).unwrap();
-            let error = install(&env, home.path(), of, &wanted).unwrap_err();
-            assert!(error.place().is_some(), "{agent:?} {error}");
-            assert_eq!(std::fs::read_to_string(&server).unwrap(), text);
-        }
-    }
-}
+mod tests;

@@ -1,0 +1,179 @@
+//! Sessions of all agents: listed, found by id, and the one that calls.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::{ALL, AgentRef, Env};
+
+/// A session that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    pub agent: AgentRef,
+    /// The agent's id for it.
+    pub id: String,
+    /// Its file, or the database that holds it.
+    pub path: PathBuf,
+    /// The session that started it, for a sub-agent's.
+    pub parent: Option<String>,
+    /// Where it was started, as far as it can be told.
+    pub cwd: Option<PathBuf>,
+    /// Last change, ms since 1970.
+    pub changed_ms: i64,
+    /// The first 80 characters that the user said, white space folded; empty if they are not near its start.
+    pub first_words: String,
+    /// It is known to be running: its writer's lock is held, or it is the session that calls.
+    pub live: bool,
+}
+
+impl Found {
+    /// How to name it as a SESSION: its file, or `database#id`.
+    pub fn address(&self) -> String {
+        match self.agent.database() {
+            Some(_) => format!("{}#{}", self.path.display(), self.id),
+            None => self.path.display().to_string(),
+        }
+    }
+}
+
+/// All sessions, of one agent and one working directory if these are given: newest first, a sub-agent's right after
+/// the session that started it.
+pub fn list(env: &Env, agent: Option<AgentRef>, cwd: Option<&Path>) -> Vec<Found> {
+    under_parents(search(env, agent, cwd, None))
+}
+
+/// A prompt that the user typed, as an agent logs it beside its sessions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Typed {
+    /// Whose log it is.
+    pub agent: AgentRef,
+    /// The session it was typed in.
+    pub session: String,
+    /// When, ms since 1970.
+    pub at: i64,
+    pub text: String,
+}
+
+/// What the user typed, the newest last, from the logs that agents keep of it. They are only read.
+pub fn typed(env: &Env) -> Vec<Typed> {
+    ALL.into_iter().flat_map(|it| it.typed(env)).collect()
+}
+
+/// The sessions of that id: usually one or none.
+pub fn find(env: &Env, id: &str) -> Vec<Found> {
+    under_parents(search(env, None, None, Some(id)))
+}
+
+/// The sessions whose id begins so.
+pub fn find_beginning(env: &Env, id: &str) -> Vec<Found> {
+    let mut found = search(env, None, None, None);
+    found.retain(|it| it.id.starts_with(id));
+    under_parents(found)
+}
+
+/// The session that calls. Several if they could all be meant: ask, and do nothing. None if no agent is known to call.
+///
+/// An agent that says its session is believed. One that does not may show it by the tool call that is running.
+/// Otherwise it is the newest of this directory, unless another one was changed within the same two minutes.
+pub fn current(env: &Env) -> Vec<Found> {
+    const SAME_TIME_MS: i64 = 120_000;
+    let Some(agent) = env.inside else { return Vec::new() };
+    if let Some(id) = &env.session {
+        return search(env, Some(agent), None, Some(id));
+    }
+    let mut found = list(env, Some(agent), Some(&env.cwd));
+    found.retain(|it| it.parent.is_none());
+    let calling: Vec<_> = found.iter().filter(|it| agent.is_calling(it)).cloned().collect();
+    if !calling.is_empty() {
+        found = calling;
+    }
+    let newest = found.first().map_or(0, |it| it.changed_ms);
+    found.retain(|it| newest.saturating_sub(it.changed_ms) <= SAME_TIME_MS);
+    if let [only] = found.as_mut_slice() {
+        only.live = true;
+    }
+    found
+}
+
+fn search(env: &Env, agent: Option<AgentRef>, cwd: Option<&Path>, id: Option<&str>) -> Vec<Found> {
+    let asked = ALL.into_iter().filter(|it| agent.is_none_or(|agent| agent == *it));
+    let mut out: Vec<Found> = asked.flat_map(|it| it.search(env, cwd, id)).collect();
+    for it in &mut out {
+        it.live |= env.inside == Some(it.agent) && env.session.as_ref() == Some(&it.id);
+    }
+    out.sort_by(|a, b| b.changed_ms.cmp(&a.changed_ms).then_with(|| (a.agent, &a.id).cmp(&(b.agent, &b.id))));
+    out
+}
+
+fn under_parents(found: Vec<Found>) -> Vec<Found> {
+    let there: BTreeSet<(AgentRef, String)> = found.iter().map(|it| (it.agent, it.id.clone())).collect();
+    let mut children: BTreeMap<(AgentRef, String), Vec<Found>> = BTreeMap::new();
+    let mut tops = Vec::new();
+    for it in found {
+        let parent = it.parent.clone().filter(|id| *id != it.id).map(|id| (it.agent, id));
+        match parent.filter(|it| there.contains(it)) {
+            Some(parent) => children.entry(parent).or_default().push(it),
+            None => tops.push(it),
+        }
+    }
+    // Depth first, without recursion: a stack whose top is next.
+    let mut stack: Vec<Found> = tops.into_iter().rev().collect();
+    let mut out = Vec::new();
+    while let Some(it) = stack.pop() {
+        if let Some(below) = children.remove(&(it.agent, it.id.clone())) {
+            stack.extend(below.into_iter().rev());
+        }
+        out.push(it);
+    }
+    // Sub-agents that name each other in a circle have no top; they are not lost.
+    out.extend(children.into_values().flatten());
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agents::{ASSUMED, first_words};
+
+    fn session(id: &str, parent: Option<&str>, changed_ms: i64) -> Found {
+        Found {
+            agent: ASSUMED,
+            id: id.into(),
+            path: PathBuf::from("/x"),
+            parent: parent.map(Into::into),
+            cwd: None,
+            changed_ms,
+            first_words: String::new(),
+            live: false,
+        }
+    }
+
+    #[test]
+    fn sub_agents_follow_their_parent() {
+        let found = vec![
+            session("c", Some("a"), 9),
+            session("b", None, 8),
+            session("d", Some("c"), 7),
+            session("a", None, 6),
+            session("x", Some("gone"), 5),
+            session("p", Some("q"), 4),
+            session("q", Some("p"), 3),
+        ];
+        let ids: Vec<_> = under_parents(found).into_iter().map(|it| it.id).collect();
+        assert_eq!(ids, ["b", "a", "c", "d", "x", "q", "p"]);
+    }
+
+    #[test]
+    fn folds_first_words() {
+        assert_eq!(first_words("  a\n b\t c "), "a b c");
+        assert_eq!(first_words(&"é ".repeat(100)).chars().count(), 79);
+        assert_eq!(first_words(&"x".repeat(100)).len(), 80);
+        assert_eq!(first_words(""), "");
+    }
+
+    #[test]
+    fn nobody_calls() {
+        let home = tempfile::tempdir().unwrap();
+        let env = Env { home: home.path().to_owned(), ..Env::default() };
+        assert_eq!((list(&env, None, None), current(&env), find(&env, "x")), (vec![], vec![], vec![]));
+    }
+}

@@ -1,0 +1,97 @@
+//! Folders looked through for sessions: names, times, and how a file begins. Nothing else of a file is read.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use serde_json::Value;
+
+/// A file that may be a session, with what the folder says of it.
+#[derive(Debug, Clone)]
+pub(super) struct SessionFile {
+    pub(super) path: PathBuf,
+    pub(super) changed_ms: i64,
+    pub(super) len: u64,
+}
+
+impl SessionFile {
+    pub(super) fn name(&self) -> &str {
+        self.path.file_name().and_then(|it| it.to_str()).unwrap_or_default()
+    }
+
+    /// Its name without the last extension.
+    pub(super) fn stem(&self) -> &str {
+        self.path.file_stem().and_then(|it| it.to_str()).unwrap_or_default()
+    }
+
+    pub(super) fn head(&self) -> String {
+        let mut bytes = Vec::new();
+        if let Ok(file) = crate::files::open(&self.path) {
+            // What was read before an error counts.
+            let _ = file.take(HEAD).read_to_end(&mut bytes);
+        }
+        history::json::mend(&bytes).into_owned()
+    }
+}
+
+/// How much of a file is looked at.
+pub(super) const HEAD: u64 = 65_536;
+
+/// The regular files below `folder`, at most `depth` folders down. Never a FIFO or a device: opening these can hang.
+pub(super) fn files(folder: &Path, depth: usize) -> Vec<SessionFile> {
+    let mut out = Vec::new();
+    let mut open = vec![(folder.to_owned(), 0)];
+    while let Some((folder, level)) = open.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let Ok(about) = fs::metadata(&path) else { continue };
+            if about.is_dir() && level < depth {
+                open.push((path, level + 1));
+            } else if about.is_file() {
+                let changed = about.modified().ok().and_then(|it| it.duration_since(UNIX_EPOCH).ok());
+                let changed_ms = changed.map_or(0, |it| it.as_millis() as i64);
+                out.push(SessionFile { path, changed_ms, len: about.len() });
+            }
+        }
+    }
+    out.sort_by(|a, b| a.path.cmp(&b.path));
+    out
+}
+
+/// The whole lines of a head that are JSON objects.
+pub(super) fn objects(head: &str) -> impl Iterator<Item = Value> {
+    head.lines()
+        .filter_map(|it| serde_json::from_str(it.trim_start_matches('\u{feff}')).ok())
+        .filter(Value::is_object)
+}
+
+/// The first 80 characters, white space folded.
+pub(super) fn first_words(text: &str) -> String {
+    let mut out = String::new();
+    let mut count = 0;
+    for word in text.split_whitespace() {
+        if count > 0 {
+            out.push(' ');
+            count += 1;
+        }
+        for it in word.chars() {
+            if count >= 80 {
+                return out.trim_end().to_owned();
+            }
+            out.push(it);
+            count += 1;
+        }
+        if count >= 80 {
+            break;
+        }
+    }
+    out.trim_end().to_owned()
+}
+
+/// Both spellings of a directory: as given, and with symbolic links followed, as most agents record it.
+pub(super) fn spellings(cwd: &Path) -> Vec<PathBuf> {
+    let mut out = vec![cwd.to_owned()];
+    out.extend(fs::canonicalize(cwd).ok().filter(|it| it != cwd));
+    out
+}
