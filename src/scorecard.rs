@@ -58,6 +58,11 @@ impl Trial {
         }
     }
 
+    /// Facts that are in the result neither as such nor in its verbatim end.
+    pub fn lost(&self) -> usize {
+        self.classes.values().map(|it| it.found - it.kept).sum()
+    }
+
     /// Nothing came of it.
     pub fn refused(session: &str, why: String, tokens: u64, budget: u64) -> Self {
         Self {
@@ -81,8 +86,8 @@ impl Trial {
 pub struct Row {
     /// The profile or baseline.
     pub way: String,
-    /// Percent of the tokens that were asked for.
-    pub percent: u64,
+    /// Percent of the tokens that were asked for; nothing where the way has a size of its own.
+    pub percent: Option<u64>,
     /// A trial a session.
     pub trials: Vec<Trial>,
 }
@@ -202,13 +207,16 @@ impl Card {
             self.left_out,
             score::VERSION
         );
-        let mut sizes: Vec<u64> = self.rows.iter().map(|it| it.percent).collect();
+        let mut sizes: Vec<u64> = self.rows.iter().filter_map(|it| it.percent).collect();
         sizes.sort_unstable();
         sizes.dedup();
         for percent in &sizes {
             let _ = writeln!(out, "## At {percent} % of the tokens\n");
-            table(&mut out, self.rows.iter().filter(|it| it.percent == *percent));
+            table(&mut out, self.rows.iter().filter(|it| it.percent == Some(*percent)));
         }
+        out.push_str(DEFAULT);
+        table(&mut out, self.rows.iter().filter(|it| it.percent.is_none()));
+        self.dominated(&mut out);
         out.push_str("## Five compactions in a row\n\n");
         out.push_str(CHAINED);
         out.push_str("\n| way | at | first cycle keeps | of that, left after the fifth | sessions |\n|---|--:|--:|--:|--:|\n");
@@ -228,7 +236,7 @@ impl Card {
         out.push_str(PLANTED);
         for percent in &sizes {
             let _ = writeln!(out, "\nAt {percent} %:\n");
-            table(&mut out, self.planted.iter().filter(|it| it.percent == *percent));
+            table(&mut out, self.planted.iter().filter(|it| it.percent == Some(*percent)));
         }
         out.push_str("## What went worst\n\n");
         out.push_str("The sessions of which our own profile keeps least, at 10 %:\n\n");
@@ -241,8 +249,23 @@ impl Card {
         out
     }
 
+    /// The sessions where a smaller result of the same profile loses fewer facts than its own size does.
+    fn dominated(&self, out: &mut String) {
+        for own in self.rows.iter().filter(|it| it.percent.is_none()) {
+            let smaller = self.rows.iter().filter(|it| it.way == own.way && it.percent.is_some());
+            let found: Vec<String> =
+                smaller.flat_map(|it| dominates(it, own)).map(|it| format!("- {it}\n")).collect();
+            let _ = writeln!(
+                out,
+                "A smaller budget loses fewer facts in {} cases.\n\n{}",
+                found.len(),
+                found.concat()
+            );
+        }
+    }
+
     fn worst(&self, out: &mut String) {
-        let Some(row) = self.rows.iter().find(|it| it.percent == 10) else { return };
+        let Some(row) = self.rows.iter().find(|it| it.percent == Some(10)) else { return };
         let mut trials: Vec<&Trial> = row.trials.iter().collect();
         trials.sort_by(|a, b| a.kept.unwrap_or(0.0).total_cmp(&b.kept.unwrap_or(0.0)));
         for it in trials.into_iter().take(6) {
@@ -267,6 +290,27 @@ impl Card {
             }
         }
     }
+}
+
+/// Where `small` takes no more tokens than `large` and loses fewer facts of the same session.
+pub fn dominates(small: &Row, large: &Row) -> Vec<String> {
+    let pairs = small
+        .done()
+        .flat_map(|it| large.done().filter(|own| own.session == it.session).map(move |own| (it, own)));
+    let better =
+        pairs.filter(|(small, large)| small.tokens.1 <= large.tokens.1 && small.lost() < large.lost());
+    better
+        .map(|(small, large)| {
+            format!(
+                "{}: {} facts lost in {} tokens, {} in {}",
+                small.session,
+                small.lost(),
+                small.tokens.1,
+                large.lost(),
+                large.tokens.1
+            )
+        })
+        .collect()
 }
 
 fn table<'a>(out: &mut String, rows: impl Iterator<Item = &'a Row>) {
@@ -325,6 +369,13 @@ The baselines: *keep-last* keeps the newest messages, *user-only* the user's mes
 blanks old tool outputs, *skeleton* keeps the first words of each message, *file-list* the names of the files.
 Profiles of other systems write their summary offline here, in that system's sections: what a model would write in
 them is another matter.
+
+";
+
+const DEFAULT: &str = "\
+## At its own size
+
+What `epitome compact` does when nobody names a budget.
 
 ";
 

@@ -425,6 +425,7 @@ fn offline_summary(history: &History, ledger: &facts::Ledger, profile: &Profile)
         cleared: &[],
         spec: &spec.unwrap(),
         max_tokens: 4_000,
+        shares_of: None,
         style: SummaryStyle::Detailed,
         focus: None,
         pins: &[],

@@ -105,6 +105,7 @@ pub fn brief(engine: &Engine, opened: &Opened, goal: &str) -> Result<String> {
         cleared: &[],
         spec: &spec,
         max_tokens: budget,
+        shares_of: None,
         style: SummaryStyle::Detailed,
         focus: Some(goal),
         pins: &pins,

@@ -151,6 +151,7 @@ fn facts(engine: &Engine, history: &History, sections: &[(&str, Vec<Topic>)], bu
         cleared: &[],
         spec: &spec,
         max_tokens: budget,
+        shares_of: None,
         style: SummaryStyle::Detailed,
         focus: None,
         pins: &pins,

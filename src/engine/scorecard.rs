@@ -59,8 +59,8 @@ pub fn scorecard(engine: &Engine, directory: &Path, ask: &Ask, said: &mut dyn Fn
             let ask = Ask { profile: profile.clone(), ..ask.clone() };
             let row = |subjects: &[Subject]| Row {
                 way: profile.name.clone(),
-                percent,
-                trials: subjects.iter().map(|it| trial(engine, it, &ask, percent)).collect(),
+                percent: Some(percent),
+                trials: subjects.iter().map(|it| trial(engine, it, &ask, Some(percent))).collect(),
             };
             card.rows.push(row(&subjects));
             card.planted.push(row(&planted));
@@ -69,12 +69,17 @@ pub fn scorecard(engine: &Engine, directory: &Path, ask: &Ask, said: &mut dyn Fn
             said(&format!("{} at {percent} %", way.name()));
             let row = |subjects: &[Subject]| Row {
                 way: way.name().to_owned(),
-                percent,
+                percent: Some(percent),
                 trials: subjects.iter().map(|it| baseline(engine, it, way, ask, percent)).collect(),
             };
             card.rows.push(row(&subjects));
             card.planted.push(row(&planted));
         }
+    }
+    if let Some(profile) = profiles.first() {
+        let ask = Ask { profile: profile.clone(), ..ask.clone() };
+        let trials = subjects.iter().map(|it| trial(engine, it, &ask, None)).collect();
+        card.rows.push(Row { way: profile.name.clone(), percent: None, trials });
     }
     for percent in PERCENTS {
         for profile in &profiles {
@@ -100,10 +105,10 @@ pub fn planted(engine: &Engine, seed: u64, ask: &Ask) -> Subject {
     Subject { known, ..subject(engine, format!("planted {seed}"), session(it.history), ask) }
 }
 
-/// Compacts a session to a percentage of its tokens and scores the outcome.
-pub fn trial(engine: &Engine, subject: &Subject, ask: &Ask, percent: u64) -> Trial {
-    let ask = ask.with_budget(Amount::Share(percent as f64 / 100.0));
-    let budget = subject.tokens * percent / 100;
+/// Compacts a session to a percentage of its tokens, or to the profile's own size, and scores the outcome.
+pub fn trial(engine: &Engine, subject: &Subject, ask: &Ask, percent: Option<u64>) -> Trial {
+    let ask = percent.map_or_else(|| ask.clone(), |it| ask.with_budget(Amount::Share(it as f64 / 100.0)));
+    let budget = percent.map_or(subject.tokens, |it| subject.tokens * it / 100);
     let measured = measured::measure(engine, &subject.session, &ask);
     subject.known.read(measured.history, measured.history);
     let start = Instant::now();

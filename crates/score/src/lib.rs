@@ -12,6 +12,7 @@ mod commands;
 mod cues;
 mod decisions;
 mod done;
+mod hindsight;
 mod idents;
 mod index;
 mod phrases;
@@ -28,6 +29,7 @@ use std::collections::BTreeMap;
 use foldhash::HashSet;
 use serde::Serialize;
 
+pub use hindsight::{Held, Hindsight, Used, UsedKind, hindsight, used_later};
 pub use probe::{Class, Fact, FileOp, Outcome, Polarity, Probe};
 pub use support::{Claim, Unsupported};
 pub use survive::Contradiction;

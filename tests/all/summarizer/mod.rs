@@ -133,6 +133,7 @@ impl Case {
             cleared: &[],
             spec: material.spec,
             max_tokens: material.max_tokens,
+            shares_of: None,
             style: material.style,
             focus: None,
             pins: &[],

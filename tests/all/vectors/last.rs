@@ -238,6 +238,7 @@ fn summary(name: &str, messages: Vec<Message>, budget: u64) -> String {
         cleared: &[],
         spec: &profile.summarize().unwrap().summary,
         max_tokens: budget,
+        shares_of: None,
         style: SummaryStyle::default(),
         focus: None,
         pins: &[],

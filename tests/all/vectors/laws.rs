@@ -86,6 +86,7 @@ fn summary(
         cleared: &[],
         spec,
         max_tokens: need.max_tokens,
+        shares_of: None,
         style: SummaryStyle::default(),
         focus: None,
         pins,

@@ -27,6 +27,8 @@ pub(super) struct KeptRegion {
     pub(super) context: bool,
     /// Tokens that the summary may take.
     pub(super) max_tokens: u64,
+    /// Tokens that it could have taken before its size was known.
+    pub(super) reserved: u64,
     /// Why the cut falls there.
     pub(super) why: String,
 }
@@ -91,6 +93,7 @@ fn plain(step: &Summarize, why: String) -> KeptRegion {
         tail: 0,
         context: true,
         max_tokens: step.summary.max_tokens,
+        reserved: 0,
         why,
     }
 }
@@ -446,7 +449,7 @@ fn within(
     let (tail, left) = fitting(draft, head, room);
     let Some(prompt) = prompt.filter(|it| *it < tail) else {
         let why = format!("the newest whole units within {room} tokens stay");
-        return Ok(KeptRegion { tail, context, max_tokens: budget(left), ..plain(step, why) });
+        return Ok(KeptRegion { tail, context, max_tokens: budget(left), reserved: most, ..plain(step, why) });
     };
     // The last turn does not fit: its prompt stays, word for word if it can, then the newest units that still fit.
     let asked = draft.size(&draft.items[prompt]);
@@ -477,7 +480,14 @@ fn within(
     let why = format!(
         "the last turn exceeds the budget: its prompt and its newest units within {room} tokens stay"
     );
-    Ok(KeptRegion { user: vec![words], tail, context, max_tokens: budget(left), ..plain(step, why) })
+    Ok(KeptRegion {
+        user: vec![words],
+        tail,
+        context,
+        max_tokens: budget(left),
+        reserved: most,
+        ..plain(step, why)
+    })
 }
 
 /// Whether a message of the end holds a call that nobody answered.

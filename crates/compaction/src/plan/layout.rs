@@ -66,7 +66,9 @@ pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize, pass: usize) ->
     draft.others.push(Op::Summarize { from, to, why });
     if snapshot.is_none() {
         let shown_from = shown(draft, step, from, to);
-        draft.need = Some(Need { from, to, max_tokens: kept.max_tokens, shown_from, pass });
+        let KeptRegion { max_tokens, reserved, .. } = kept;
+        draft.need =
+            Some(Need { from, to, max_tokens, reserved: reserved.max(max_tokens), shown_from, pass });
     }
     let context = context(draft);
     let tail: Vec<Segment> = draft.items.split_off(kept.tail);

@@ -290,6 +290,7 @@ fn added(missing: &Ledger, ground: &Ground<'_>) -> String {
         cleared: &[],
         spec: &spec,
         max_tokens: ground.max_tokens * ADDED_SHARE / 100,
+        shares_of: None,
         style: SummaryStyle::Detailed,
         focus: None,
         pins: &[],

@@ -27,6 +27,8 @@ pub struct OfflineRequest<'a> {
     pub spec: &'a SummarySpec,
     /// Upper bound in tokens of the counter, all of it included.
     pub max_tokens: u64,
+    /// Tokens that kinds of lines have their shares of, where more was reserved than `max_tokens` at first.
+    pub shares_of: Option<u64>,
     /// How deep it goes.
     pub style: SummaryStyle,
     /// What the user said to look at.
@@ -77,6 +79,7 @@ pub fn write(
             region: region.clone(),
             spec: &spec,
             max_tokens,
+            shares_of: None,
             pins: if first { ask.pins } else { &[] },
             header: ask.header.filter(|_| first),
             ..ask.clone()
@@ -380,6 +383,23 @@ fn says(prompt: &Fact, rule: &Fact) -> bool {
     rule.message == prompt.message && prompt.text.contains(rule.text.as_str())
 }
 
+/// Bytes of a line that lists commands: what is said of all of them stands in front, and must not be far.
+const LISTED: usize = 240;
+
+/// A list as lines of at most `bytes`, each with one piece at least.
+fn listed<'a>(pieces: &'a [&'a str], bytes: usize) -> Vec<&'a [&'a str]> {
+    let (mut out, mut from, mut length) = (Vec::new(), 0, 0_usize);
+    for (at, piece) in pieces.iter().enumerate() {
+        if at > from && length.saturating_add(piece.len()) > bytes {
+            out.push(&pieces[from..at]);
+            (from, length) = (at, 0);
+        }
+        length += piece.len() + ", ".len();
+    }
+    out.push(&pieces[from..]);
+    out
+}
+
 struct Layout<'a, 'c> {
     ask: &'a OfflineRequest<'a>,
     manner: Manner,
@@ -443,7 +463,7 @@ impl Layout<'_, '_> {
         }
         for tier in priority::tiers_of(self.ask.style) {
             let Some(numbers) = by_kind.get(&tier.kind) else { continue };
-            let cap = self.ask.max_tokens * tier.share / 100;
+            let cap = self.ask.shares_of.unwrap_or(self.ask.max_tokens) * tier.share / 100;
             for &number in numbers {
                 let item = &items[number];
                 let line = line::line(item.fact, item.ended, tier.chars, &self.manner);
@@ -587,7 +607,9 @@ impl Layout<'_, '_> {
                 }
             }
             for ((_, label, _), pieces) in joined {
-                out.push_str(&format!("- {label}: {}\n", pieces.join(", ")));
+                for pieces in listed(&pieces, if *topic == Topic::Commands { LISTED } else { usize::MAX }) {
+                    out.push_str(&format!("- {label}: {}\n", pieces.join(", ")));
+                }
             }
         }
         let quoted = items.iter().filter(|it| it.section == number && it.kind == Kind::Quoted).count();

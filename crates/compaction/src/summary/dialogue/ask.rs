@@ -159,6 +159,7 @@ impl Dialogue {
             cleared: &[],
             spec: material.spec,
             max_tokens: material.max_tokens,
+            shares_of: None,
             style: material.style,
             focus: material.focus,
             pins: &[],

@@ -1,0 +1,417 @@
+//! Hindsight: of what an agent used after a cut, how much a compaction of what stood before it still holds.
+//!
+//! Needs no rules of what is a fact. A thing counts once, when a tool call names it after the cut, it stood before the
+//! cut, and neither the user nor an output showed it again in between: the agent had it from its context. An error
+//! counts when it is met or spoken of again.
+
+use std::collections::BTreeMap;
+
+use foldhash::{HashMap, HashSet};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::commands::{command_key, only_looks};
+use super::done;
+use super::idents::{is_hash, is_version, url_at};
+use super::index::Index;
+use super::phrases::looks_like_path;
+use super::probe::Fact;
+use super::text::{clip, normal, tokens};
+use history::tools;
+use history::{Call, History, Message, Part};
+
+/// A kind of thing that is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum UsedKind {
+    /// A file or directory.
+    Path,
+    /// A command that does more than look.
+    Command,
+    /// A function or type whose definition stood before the cut.
+    Symbol,
+    /// A hash, URL, version, port or number of an issue.
+    Value,
+    Error,
+}
+
+impl UsedKind {
+    pub const ALL: [Self; 5] = [Self::Path, Self::Command, Self::Symbol, Self::Value, Self::Error];
+
+    /// What people call it, in the plural.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Path => "paths",
+            Self::Command => "commands",
+            Self::Symbol => "symbols",
+            Self::Value => "values",
+            Self::Error => "errors",
+        }
+    }
+}
+
+/// A thing that stood before the cut and was used after it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct Used {
+    pub kind: UsedKind,
+    /// As the history says it; paths relative to the working directory if they are below it.
+    pub text: String,
+    /// A file's name, if no other path before the cut ends with it: it is as good as the path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// How many of the things used a compacted history still holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Held {
+    pub used: usize,
+    pub kept: usize,
+}
+
+/// What of the things used later is there.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Hindsight {
+    pub kinds: BTreeMap<UsedKind, Held>,
+    pub missing: Vec<Used>,
+}
+
+impl Hindsight {
+    /// Share of all things used that is there; nothing if none were used.
+    pub fn share(&self) -> Option<f64> {
+        let sum = |of: fn(&Held) -> usize| self.kinds.values().map(of).sum::<usize>();
+        let used = sum(|it| it.used);
+        (used > 0).then(|| sum(|it| it.kept) as f64 / used as f64)
+    }
+}
+
+/// The things before message `cut` that the agent used from there on.
+pub fn used_later(source: &History, cut: usize) -> Vec<Used> {
+    let cwd = source.meta.cwd.as_deref().unwrap_or_default();
+    let (before, later) = source.messages().split_at(cut.min(source.messages().len()));
+    let mut first = Words::new(cwd);
+    let mut commands: HashSet<String> = HashSet::default();
+    for message in before {
+        first.message(message, true);
+        commands.extend(message.calls().flat_map(commands_of));
+    }
+    let mut names: HashMap<&str, usize> = HashMap::default();
+    for path in &first.paths {
+        *names.entry(file_name(path)).or_default() += 1;
+    }
+    let mut out: Vec<Used> = Vec::new();
+    let mut seen: HashSet<(UsedKind, String)> = HashSet::default();
+    let mut shown = Words::new(cwd);
+    for message in later {
+        for call in message.calls() {
+            let mut named = Words::new(cwd);
+            strings(call, &mut |it| named.text(it));
+            named.paths = paths_of(call, cwd);
+            let paths = named.paths.intersection(&first.paths).filter(|it| !shown.paths.contains(*it));
+            let symbols = named.words.intersection(&first.defined).filter(|it| !shown.words.contains(*it));
+            let values = named.values.intersection(&first.values).filter(|it| !shown.values.contains(*it));
+            let ran = commands_of(call).filter(|it| commands.contains(it));
+            let found = (paths.map(|it| (UsedKind::Path, it.clone())))
+                .chain(symbols.map(|it| (UsedKind::Symbol, it.clone())))
+                .chain(values.map(|it| (UsedKind::Value, it.clone())))
+                .chain(ran.map(|it| (UsedKind::Command, it)));
+            let mut found: Vec<(UsedKind, String)> = found.filter(|it| !seen.contains(it)).collect();
+            found.sort();
+            for (kind, text) in found {
+                let name = Some(file_name(&text))
+                    .filter(|it| kind == UsedKind::Path && it.len() >= SHORTEST && names.get(it) == Some(&1));
+                out.push(Used { kind, name: name.map(str::to_owned), text: text.clone() });
+                seen.insert((kind, text));
+            }
+        }
+        // What is shown again need not be remembered any more.
+        shown.message(message, false);
+    }
+    out.extend(errors(source, before, later));
+    out
+}
+
+/// Characters of the shortest file name that says by itself which file is meant.
+const SHORTEST: usize = 5;
+
+/// How many of the things `used` a history holds.
+pub fn hindsight(used: &[Used], compacted: &History) -> Hindsight {
+    let mut held = Words::new(compacted.meta.cwd.as_deref().unwrap_or_default());
+    let mut text = String::new();
+    for message in compacted.messages() {
+        held.message(message, true);
+        for part in &message.parts {
+            match part {
+                Part::Text(it) => text.push_str(&normal(it.as_str())),
+                Part::Output(it) => text.push_str(&normal(it.text.as_str())),
+                Part::Call(it) => strings(it, &mut |it| {
+                    text.push_str(&normal(it));
+                    text.push('\n');
+                }),
+                Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
+            }
+            text.push('\n');
+        }
+    }
+    let index = Index::new(compacted.messages(), &Default::default(), used.len());
+    let mut out = Hindsight::default();
+    for it in used {
+        let is_there = match it.kind {
+            UsedKind::Path => {
+                it.name.as_ref().is_some_and(|it| held.names.contains(it.as_str())) || held.has_path(&it.text)
+            }
+            UsedKind::Symbol => held.words.contains(&it.text),
+            UsedKind::Value => held.has_value(&it.text),
+            UsedKind::Command => has_command(&text, &it.text),
+            UsedKind::Error => index.lines_with(&tokens(&it.text), ERROR_SHARE).next().is_some(),
+        };
+        let tally = out.kinds.entry(it.kind).or_default();
+        tally.used += 1;
+        tally.kept += usize::from(is_there);
+        if !is_there {
+            out.missing.push(it.clone());
+        }
+    }
+    out
+}
+
+/// Share of an error's words that say it again.
+const ERROR_SHARE: f64 = 0.9;
+
+/// Errors from before the cut that come again after it.
+fn errors(source: &History, before: &[Message], later: &[Message]) -> Vec<Used> {
+    let first = History::new(before.to_vec(), source.meta.clone());
+    let mut signatures: Vec<String> = done::probes(&first)
+        .into_iter()
+        .filter_map(|it| if let Fact::Error { signature, .. } = it.fact { Some(signature) } else { None })
+        .collect();
+    signatures.dedup();
+    let index = Index::new(later, &Default::default(), signatures.len());
+    let again = |it: &String| index.lines_with(&tokens(it), ERROR_SHARE).next().is_some();
+    let errors = signatures.into_iter().filter(again);
+    errors.map(|text| Used { kind: UsedKind::Error, text, name: None }).collect()
+}
+
+/// Whether a command stands in a text, whole or cut by an ellipsis behind 40 characters.
+fn has_command(text: &str, command: &str) -> bool {
+    /// Characters of a command that say which it is.
+    const ENOUGH: usize = 40;
+    let start = clip(command, ENOUGH);
+    text.match_indices(start).any(|(at, _)| {
+        let rest = &text[at..];
+        let shared = rest.bytes().zip(command.bytes()).take_while(|(a, b)| a == b).count();
+        shared == command.len()
+            || rest.get(shared..).is_some_and(|it| it.trim_start_matches(['`', ' ']).starts_with(['…', '.']))
+    })
+}
+
+fn commands_of(call: &Call) -> impl Iterator<Item = String> {
+    tools::actions(call)
+        .into_iter()
+        .filter_map(|it| it.command)
+        .map(|it| command_key(&it))
+        .filter(|it| it.len() > 3 && !only_looks(it))
+}
+
+/// Paths that a call works on: its own, and those among the words of its commands.
+fn paths_of(call: &Call, cwd: &str) -> HashSet<String> {
+    let mut out = HashSet::default();
+    for action in tools::actions(call) {
+        let dir = action.dir.as_deref();
+        let in_command = action.command.iter().flat_map(|it| tools::programs(it)).flatten();
+        let in_command = in_command.filter(|it| it.contains('/') && looks_like_path(it));
+        let all = action.path.iter().chain(&action.to).cloned().chain(in_command);
+        let all = all.map(|it| done::canonical(it.trim_end_matches('/'), dir, cwd));
+        out.extend(all.filter(|it| it.len() >= SHORTEST && !it.starts_with("/dev/")));
+    }
+    out
+}
+
+fn file_name(path: &str) -> &str {
+    path.trim_end_matches('/').rsplit('/').next().unwrap_or(path)
+}
+
+/// What a text names, in one pass.
+struct Words<'a> {
+    cwd: &'a str,
+    /// Names as programs have them.
+    words: HashSet<String>,
+    /// Those that follow a word such as `fn` or `class`.
+    defined: HashSet<String>,
+    paths: HashSet<String>,
+    /// Last components of words, paths or not.
+    names: HashSet<String>,
+    values: HashSet<String>,
+}
+
+impl<'a> Words<'a> {
+    fn new(cwd: &'a str) -> Self {
+        Self {
+            cwd,
+            words: HashSet::default(),
+            defined: HashSet::default(),
+            paths: HashSet::default(),
+            names: HashSet::default(),
+            values: HashSet::default(),
+        }
+    }
+
+    /// What a message shows. `own`: also what the agent itself says and asks for in it.
+    fn message(&mut self, message: &Message, own: bool) {
+        for part in &message.parts {
+            match part {
+                Part::Text(it) if own || message.role == history::Role::User => self.text(it.as_str()),
+                Part::Output(it) => self.text(it.text.as_str()),
+                Part::Call(it) if own => self.call(it),
+                Part::Text(_) | Part::Call(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
+            }
+        }
+    }
+
+    fn call(&mut self, call: &Call) {
+        paths_of(call, self.cwd).iter().for_each(|it| self.path(it));
+        strings(call, &mut |it| self.text(it));
+    }
+
+    /// A path says the directories above it, too.
+    fn path(&mut self, path: &str) {
+        /// Nobody puts folders deeper.
+        const DEEPEST: usize = 24;
+        let path = path.trim_end_matches('/');
+        if path.len() < SHORTEST || !self.paths.insert(path.to_owned()) {
+            return;
+        }
+        self.names.insert(file_name(path).to_owned());
+        for (at, _) in path.match_indices('/').take(DEEPEST).filter(|it| it.0 >= SHORTEST) {
+            self.paths.insert(path[..at].to_owned());
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        let mut before = "";
+        for word in text.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|it| !it.is_empty()) {
+            if is_symbol(word) {
+                if DEFINING.contains(&before) {
+                    self.defined.insert(word.to_owned());
+                }
+                if !self.words.contains(word) {
+                    self.words.insert(word.to_owned());
+                }
+            }
+            before = word;
+        }
+        self.methods(text);
+        let apart = |c: char| c.is_whitespace() || "\"'`<>()[]{}|,;*，。、：".contains(c);
+        for word in text.split(apart).map(|it| it.trim_matches(['.', ':', '!', '?', '=', '\\'])) {
+            if word.len() < 3 || word.len() > LONGEST {
+                continue;
+            }
+            self.value(word);
+            for piece in word.split(['=', ':']).filter(|it| !it.is_empty()) {
+                if looks_like_path(piece) {
+                    self.path(&done::canonical(piece, None, self.cwd));
+                }
+                if piece.len() < word.len() {
+                    self.value(piece);
+                }
+            }
+        }
+    }
+
+    /// Go's methods, whose names stand behind their receiver: `func (it *T) Name(`.
+    fn methods(&mut self, text: &str) {
+        for rest in text.split("func (").skip(1) {
+            let name = clip(rest, 200).split_once(") ").map_or("", |it| it.1);
+            let name = name.split(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or_default();
+            if is_symbol(name) {
+                self.defined.insert(name.to_owned());
+            }
+        }
+    }
+
+    fn value(&mut self, word: &str) {
+        let numbered = |it: &str| (2..=6).contains(&it.len()) && it.bytes().all(|it| it.is_ascii_digit());
+        let uuid =
+            |it: &str| it.len() == 36 && it.split('-').count() == 5 && it.get(..8).is_some_and(is_hash);
+        let local =
+            |it: &str| it.split_once(':').is_some_and(|(host, port)| host == "localhost" && numbered(port));
+        let version = |it: &str| is_version(it) && (it.starts_with('v') || it.matches('.').count() > 1);
+        if is_hash(word)
+            || uuid(word)
+            || local(word)
+            || version(word)
+            || word.strip_prefix('#').is_some_and(numbered)
+            || url_at(word, 0).is_some()
+        {
+            self.values.insert(word.to_owned());
+        }
+    }
+
+    /// Whether a path stands here, or its end where a line names the directory above it once.
+    fn has_path(&self, path: &str) -> bool {
+        let mut rest = path;
+        loop {
+            if self.paths.contains(rest) {
+                return true;
+            }
+            match rest.split_once('/') {
+                Some((_, below)) if below.contains('/') => rest = below,
+                Some(_) | None => return false,
+            }
+        }
+    }
+
+    /// Whether a value stands here; of a hash, seven digits are enough.
+    fn has_value(&self, value: &str) -> bool {
+        self.values.contains(value)
+            || is_hash(value)
+                && self
+                    .values
+                    .iter()
+                    .any(|it| it.starts_with(value) || is_hash(it) && value.starts_with(it.as_str()))
+    }
+}
+
+/// Bytes of a longer word are data.
+const LONGEST: usize = 400;
+
+/// Words before the name of what is defined.
+const DEFINING: [&str; 13] = [
+    "fn",
+    "func",
+    "def",
+    "function",
+    "class",
+    "struct",
+    "enum",
+    "trait",
+    "interface",
+    "type",
+    "const",
+    "fun",
+    "module",
+];
+
+/// Whether a word is a name of code and no word of a language: it has an underscore or capitals inside.
+fn is_symbol(word: &str) -> bool {
+    word.len() >= 5
+        && word.len() <= 80
+        && !word.starts_with(|c: char| c.is_ascii_digit())
+        && (word.trim_matches('_').contains('_')
+            || word.chars().skip(1).any(char::is_uppercase) && word.chars().any(char::is_lowercase))
+}
+
+/// The texts in a call's arguments.
+fn strings(call: &Call, each: &mut dyn FnMut(&str)) {
+    fn walk(value: &Value, each: &mut dyn FnMut(&str)) {
+        match value {
+            Value::String(it) => each(it),
+            Value::Array(it) => it.iter().for_each(|it| walk(it, each)),
+            Value::Object(it) => it.values().for_each(|it| walk(it, each)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    match serde_json::from_str::<Value>(call.input.as_str()) {
+        Ok(value) if !call.freeform => walk(&value, each),
+        Ok(_) | Err(_) => each(call.input.as_str()),
+    }
+}
