@@ -104,7 +104,7 @@ pub fn time(run: &mut impl FnMut()) -> f64 {
 
 type Group = (&'static str, fn() -> Vec<Row>);
 
-const GROUPS: [Group; 10] = [
+const GROUPS: [Group; 11] = [
     ("raw text", inside::raw_text),
     ("split point", inside::split_point),
     ("exact", inside::exact),
@@ -113,6 +113,7 @@ const GROUPS: [Group; 10] = [
     ("estimate 200 MB", whole::estimates),
     ("live part", whole::live_part),
     ("compact", whole::compact),
+    ("at size", whole::at_size),
     ("start", whole::start),
     ("growth", inside::growth),
 ];

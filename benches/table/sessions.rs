@@ -549,3 +549,84 @@ pub fn write(path: &Path, agent: Agent, bytes: usize, live: usize) {
     }
     file.flush().unwrap();
 }
+
+/// Writes a real session again and again, with ids of its own each time, until there are `bytes`; unless it is there
+/// already.
+pub fn repeat(path: &Path, session: &Path, bytes: usize) {
+    if path.metadata().is_ok_and(|it| it.len() >= bytes as u64) {
+        return;
+    }
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let text = std::fs::read_to_string(session).unwrap();
+    let lines: Vec<serde_json::Value> = text.lines().filter_map(|it| serde_json::from_str(it).ok()).collect();
+    let mut file = std::io::BufWriter::new(std::fs::File::create(path).unwrap());
+    let (mut written, mut copy, mut last) = (0, 0, serde_json::Value::Null);
+    while written < bytes {
+        for line in &lines {
+            let mut line = line.clone();
+            if copy > 0 && line["type"] == "session_meta" {
+                continue;
+            }
+            for key in ["uuid", "parentUuid", "logicalParentUuid", "leafUuid"] {
+                if let Some(id) = line.get(key).and_then(|it| it.as_str()) {
+                    line[key] = json!(format!("{copy:08x}{}", id.get(8..).unwrap_or_default()));
+                }
+            }
+            let is_first = line.get("parentUuid").is_some_and(serde_json::Value::is_null);
+            if is_first && line["subtype"] != "compact_boundary" {
+                line["parentUuid"] = last.clone();
+            }
+            if line.get("uuid").is_some() && line["isSidechain"] != true {
+                last = line["uuid"].clone();
+            }
+            if let Some(id) = line["payload"].get("call_id").and_then(|it| it.as_str()) {
+                line["payload"]["call_id"] = json!(format!("{id}_{copy}"));
+            }
+            let line = format!("{line}\n");
+            written += line.len();
+            file.write_all(line.as_bytes()).unwrap();
+        }
+        copy += 1;
+    }
+    file.flush().unwrap();
+}
+
+/// Writes a Codex rollout that holds one picture of a megabyte again and again: in messages that are all live, or in
+/// `compactions` that each carry some of them; unless it is there already.
+pub fn pictures(path: &Path, bytes: usize, compactions: usize) {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    if path.metadata().is_ok_and(|it| it.len() >= bytes as u64) {
+        return;
+    }
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let mut chance = Chance::new(7);
+    let data: String = (0..1_400_000).map(|_| LETTERS[chance.below(64)] as char).collect();
+    let mut picture = |bytes: usize| {
+        let text = prose(&mut chance, bytes);
+        json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": text},
+            {"type": "input_image", "image_url": format!("data:image/png;base64,{data}")}]})
+    };
+    let id = "5f0c1a52-7f5e-4b1e-9d55-0a1b2c3d4e5f";
+    let agent = Agent::Codex;
+    let mut writer =
+        Writer { agent, chance: Chance::new(8), out: Vec::new(), number: 0, parent: None, live: 800_000, id };
+    let mut file = std::io::BufWriter::new(std::fs::File::create(path).unwrap());
+    writer.begin();
+    let mut written = 0;
+    while written < bytes {
+        if compactions == 0 {
+            let item = picture(2_000);
+            writer.codex_item(item);
+        } else {
+            let history: Vec<_> = (0..bytes / compactions / 1_400_000).map(|_| picture(2_000)).collect();
+            let at = writer.time();
+            writer.line(&json!({"timestamp": at, "type": "compacted",
+                "payload": {"message": "A summary.", "replacement_history": history}}));
+        }
+        writer.turn(8_000);
+        file.write_all(&writer.out).unwrap();
+        written += writer.out.len();
+        writer.out.clear();
+    }
+    file.flush().unwrap();
+}

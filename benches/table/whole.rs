@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::sessions::{Agent, write};
+use super::sessions::{Agent, pictures, repeat, write};
 use super::{Row, Target, Times, folder, peers};
 
 const MB: usize = 1_000_000;
@@ -154,6 +154,57 @@ pub fn compact() -> Vec<Row> {
             |a, b| a.least / b.least,
         ),
     ]
+}
+
+/// The largest session of the corpus for an agent, repeated to 200 MB.
+fn real(agent: &str) -> Result<PathBuf, String> {
+    let folder_of = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus").join(agent);
+    let found = std::fs::read_dir(&folder_of).map_err(|_| "no corpus".to_owned())?;
+    let sessions = found.filter_map(|it| Some((it.as_ref().ok()?.metadata().ok()?.len(), it.ok()?.path())));
+    let (_, largest) = sessions.max().ok_or("no session")?;
+    let path = folder().join("sessions").join(format!("real-{agent}-200.jsonl"));
+    repeat(&path, &largest, 200 * MB);
+    Ok(path)
+}
+
+/// Real sessions repeated, and a gigabyte of one picture: what `compact` takes beside a script that only parses.
+pub fn at_size() -> Vec<Row> {
+    let peak = |path: String, arguments: &[&str], most: f64| Row {
+        path,
+        ours: String::new(),
+        peer: String::new(),
+        found: peers::peak(&peers::ours(arguments, &home().keep())),
+        unit: " MB",
+        target: Target::AtMost(most),
+    };
+    let mut out = Vec::new();
+    for agent in ["claude-code", "codex"] {
+        let name = format!("compact, a real {agent} session repeated to 200 MB");
+        let path = real(agent);
+        let times = path.clone().and_then(|path| {
+            let ours = || peers::ours(&["compact", path.to_str().unwrap()], &home().keep());
+            let node = || {
+                let mut it = Command::new("node");
+                it.arg(peers::script("parse.mjs")).arg(&path);
+                it
+            };
+            in_turn(3, ours, node)
+        });
+        let script = format!("{name}: a Node script that only parses");
+        out.push(row(&script, times, Target::AtMost(2.5), |a, b| a.least / b.least));
+        if let Ok(path) = path {
+            out.push(peak(format!("{name}: peak memory"), &["compact", path.to_str().unwrap()], 300.0));
+        }
+    }
+    for (name, compactions) in [("live", 0), ("in forty compactions", 40)] {
+        let path = folder().join("sessions").join(format!("pictures-{compactions}.jsonl"));
+        pictures(&path, 1_000 * MB, compactions);
+        for command in ["estimate", "compact"] {
+            let what = format!("{command}, 1 GB Codex, one picture again and again, {name}: peak memory");
+            out.push(peak(what, &[command, path.to_str().unwrap()], 200.0));
+        }
+    }
+    out
 }
 
 /// What a process costs that does nothing.

@@ -108,8 +108,8 @@ pub(super) fn keep(engine: &Engine, opened: &Opened) -> Result<Handle> {
 
 /// The handle under which the whole session is archived, or will be.
 pub(super) fn session_handle(engine: &Engine, opened: &Opened) -> Result<String> {
-    let bytes = opened.source.bytes(0..opened.source.len())?;
-    Ok(Handle::of(&engine.scope(&opened.session.history), &Digest::of(&bytes)).as_str().to_owned())
+    let digest = Digest::of_source(&*opened.source, opened.source.len())?;
+    Ok(Handle::of(&engine.scope(&opened.session.history), &digest).as_str().to_owned())
 }
 
 pub(super) fn whole(opened: &Opened, tokens: u64) -> Original<'_> {

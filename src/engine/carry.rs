@@ -35,8 +35,7 @@ pub(super) fn carry(
     }
     let after = &History::new(after.messages().to_vec(), meta);
     let written = sessions::carry(&*opened.source, &opened.session, after, to)?;
-    let bytes = written.bytes(&*opened.source)?;
-    let again = sessions::read(&sessions::Memory::new("what was written", bytes.as_slice()), Some(to))?;
+    let again = sessions::read(&written.over(&*opened.source), Some(to))?;
     super::readback::check_carried(after, &again.history)?;
     warnings.extend(written.warnings.iter().cloned());
     let id = written.session.clone().unwrap_or_default();
@@ -51,7 +50,7 @@ pub(super) fn carry(
                 .because(error)
         })?;
     }
-    crate::files::create(&path, &bytes, &path)?;
+    crate::files::create(&path, &written.bytes(&*opened.source)?, &path)?;
     let resume = match placed {
         Some(_) => reach::resume(env, agent, &id, Some(&cwd)),
         None => reach::resume_file(env, agent, &path, &id, Some(&cwd)),

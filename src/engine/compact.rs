@@ -260,7 +260,7 @@ fn put(
     }
     let written = |warnings: &mut Vec<String>| match ask.messages_as {
         Some(_) => Ok(messages),
-        None => readback::written(opened, after, Mode::New, warnings).map(|it| it.0),
+        None => readback::written(opened, after, Mode::New, warnings)?.bytes(&*opened.source),
     };
     let output = match &ask.to {
         To::File(path) => {

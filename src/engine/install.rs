@@ -14,10 +14,11 @@ use super::{Engine, Opened, readback};
 use crate::agents::reach::{self, Job, Reach, Way};
 use crate::agents::{self, AgentRef, Database};
 use crate::answers::Next;
+use crate::files::Reading;
 use crate::store::{Applied, Digest, Handle, Scope};
 use history::error::{Error, Kind, Result};
 use history::{History, Message};
-use sessions::{Format, Mode, Piece, Written};
+use sessions::{Format, Mode, Piece, Source as _, Written};
 
 /// How long after a compaction a session is not compacted again, unless its profile says more: 30 seconds, the
 /// cool-down of opencode-supermemory 2.0.
@@ -177,21 +178,23 @@ pub(super) fn install(
         return Err(Error::new(Kind::Refused, what).at(place.path().display().to_string(), None));
     }
     let (after, grown) = rebased(&opened.session.history, &fresh.session.history, after)?;
-    let (bytes, written) = readback::written(&fresh, &after, reach.mode, warnings)?;
+    let written = readback::written(&fresh, &after, reach.mode, warnings)?;
     let new_id = written.session.clone().unwrap_or(id);
     let target = match (&place, reach.way, &written.file_name) {
         (Location::File(path), Way::Beside, Some(name)) => path.with_file_name(name),
         _ => place.path().to_owned(),
     };
     let scope = engine.scope(&opened.session.history);
+    let content = written.over(&*fresh.source);
     let mark = Mark {
-        len: bytes.len() as u64,
-        digest: Digest::of(&bytes).to_string(),
+        len: content.len(),
+        digest: Digest::of_source(&content, content.len())?.to_string(),
         messages: after.messages().len(),
         grown,
         rows: match &place {
             Location::Rows(database, ..) => {
-                database.differing(&fresh.source.bytes(0..fresh.source.len())?, &bytes)
+                let (old, new) = (&*fresh.source, &content);
+                database.differing(&old.bytes(0..old.len())?, &new.bytes(0..new.len())?)
             }
             Location::File(_) => Vec::new(),
         },
@@ -207,7 +210,7 @@ pub(super) fn install(
         _ => target.display().to_string(),
     };
     note_applied(engine, &scope, compaction, &reach, &output, written.session.as_deref(), &mark)?;
-    put(&place, &target, reach.way, &fresh, &written, &bytes)?;
+    put(&place, &target, reach.way, &fresh, &written)?;
     if job == Job::Compact {
         for id in [Some(&*new_id), opened.session.history.meta.session.as_deref()].into_iter().flatten() {
             engine.store.mark(&scope, &compacted_mark(id), compaction, engine.now)?;
@@ -298,21 +301,17 @@ fn rebased(before: &History, now: &History, after: &History) -> Result<(History,
     Ok((History::new(messages, now.meta.clone()), grown.len()))
 }
 
-fn put(
-    place: &Location,
-    target: &Path,
-    way: Way,
-    fresh: &Opened,
-    written: &Written,
-    bytes: &[u8],
-) -> Result<()> {
+fn put(place: &Location, target: &Path, way: Way, fresh: &Opened, written: &Written) -> Result<()> {
+    let old = &*fresh.source;
     match (way, place) {
         (_, Location::Rows(database, ..)) => {
-            database.change(target, &fresh.source.bytes(0..fresh.source.len())?, bytes)
+            database.change(target, &old.bytes(0..old.len())?, &written.bytes(old)?)
         }
         (Way::InPlace, _) => crate::files::overwrite(target, &edits(written, fresh)?),
-        (Way::Beside, _) => crate::files::create(target, bytes, place.path()),
-        (Way::Replace | Way::Rows, _) => crate::files::replace(target, fresh.source.len(), bytes),
+        (Way::Beside, _) => crate::files::create(target, &written.bytes(old)?, place.path()),
+        (Way::Replace | Way::Rows, _) => {
+            crate::files::replace_from(target, old.len(), &mut Reading::of(&written.over(old)))
+        }
     }
 }
 

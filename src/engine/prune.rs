@@ -7,6 +7,7 @@ use super::{
 };
 use crate::agents::reach::Job;
 use crate::answers::{CONTRACT, Next, NextCost, PruneAnswer, Status};
+use crate::files::Reading;
 use compaction::plan;
 use history::error::Result;
 use sessions::Mode;
@@ -80,11 +81,18 @@ pub fn prune(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<PruneAnswer>
         answer.handle = Some(archive::archive(engine, opened, &plan, ask, outcome.tokens, None)?.session);
     }
     if let To::File(path) = &ask.to {
-        let bytes = match ask.messages_as {
-            Some(api) => sessions::wire::messages_of(&outcome.history, Some(opened.session.format), api).0,
-            None => readback::written(opened, &outcome.history, Mode::Patch, &mut answer.warnings)?.0,
-        };
-        crate::files::install(path, &bytes)?;
+        match ask.messages_as {
+            Some(api) => {
+                let format = Some(opened.session.format);
+                let bytes = sessions::wire::messages_of(&outcome.history, format, api).0;
+                crate::files::install(path, &bytes)?;
+            }
+            None => {
+                let written = readback::written(opened, &outcome.history, Mode::Patch, &mut answer.warnings)?;
+                let content = written.over(&*opened.source);
+                crate::files::install_from(path, &mut Reading::of(&content))?;
+            }
+        }
         answer.status = Status::Pruned;
         answer.output = Some(path.display().to_string());
     }

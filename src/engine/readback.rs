@@ -6,27 +6,23 @@ use super::Opened;
 use compaction::plan;
 use history::error::{Error, Kind, Result};
 use history::{History, Kind as Why, Message, Part};
-use sessions::{self, Mode};
+use sessions::{self, Mode, Piece, Written};
 
-/// The bytes of `after` in the session's own format, read back before anybody gets them.
+/// `after` in the session's own format, read back before anybody gets it.
 pub(super) fn written(
     opened: &Opened,
     after: &History,
     mode: Mode,
     warnings: &mut Vec<String>,
-) -> Result<(Vec<u8>, sessions::Written)> {
-    let written = sessions::write(&*opened.source, &opened.session, after, mode)?;
-    let bytes = written.bytes(&*opened.source)?;
-    let again = sessions::read(
-        &sessions::Memory::new("what was written", bytes.as_slice()),
-        Some(opened.session.format),
-    )?;
+) -> Result<Written> {
+    let mut written = sessions::write(&*opened.source, &opened.session, after, mode)?;
+    let again = sessions::read(&written.over(&*opened.source), Some(opened.session.format))?;
     check_read_back(after, &again.history)?;
-    if let Some(bytes) = mended(opened, after, &bytes, warnings)? {
-        return Ok((bytes, written));
+    match mended(opened, after, &written, warnings)? {
+        Some(bytes) => written.pieces = vec![Piece::New(bytes)],
+        None => warnings.extend(written.warnings.iter().cloned()),
     }
-    warnings.extend(written.warnings.iter().cloned());
-    Ok((bytes, written))
+    Ok(written)
 }
 
 /// Plain messages are written as they stood in the session. Where that breaks a rule of their API that the session did
@@ -34,14 +30,14 @@ pub(super) fn written(
 fn mended(
     opened: &Opened,
     after: &History,
-    bytes: &[u8],
+    written: &Written,
     warnings: &mut Vec<String>,
 ) -> Result<Option<Vec<u8>>> {
     let api = opened.session.format;
     if !api.is_wire() {
         return Ok(None);
     }
-    let found = sessions::validate::check(api, bytes);
+    let found = sessions::validate::check(api, &written.bytes(&*opened.source)?);
     if found.is_empty() {
         return Ok(None);
     }

@@ -14,6 +14,7 @@ use super::{Engine, Opened, readback, repair};
 use crate::agents::reach::{self, Job, Way};
 use crate::agents::{self, Database};
 use crate::answers::{CONTRACT, Next, RestoreAnswer, RestoreStatus};
+use crate::files::Reading;
 use crate::store::{Applied, Compaction, Digest, Entry, Scope, What};
 use history::error::{Error, Kind, Result};
 use history::{History, Message};
@@ -235,26 +236,28 @@ impl Undo<'_> {
         let reach = agent.reach(Job::Restore, live, export)?;
         let _claim = if live { None } else { Some(reach::claim(env, agent, &self.compaction.session.id)?) };
         let now = open_path(path, Some(self.session.format))?;
-        let bytes = now.source.bytes(0..now.source.len())?;
-        let original = self.source.bytes(0..self.source.len())?;
-        if bytes == original {
+        let digest = Digest::of_source(&*now.source, now.source.len())?;
+        if digest == Digest::of_source(&self.source, self.source.len())? {
             return Ok(self.done(RestoreStatus::Unchanged, path));
         }
-        if !live && self.mark.grown == 0 && Digest::of(&bytes).to_string() == self.mark.digest {
-            crate::files::replace(path, now.source.len(), &original)?;
+        if !live && self.mark.grown == 0 && digest.to_string() == self.mark.digest {
+            crate::files::replace_from(path, now.source.len(), &mut Reading::of(&self.source))?;
             return Ok(self.done(RestoreStatus::Restored, path));
         }
         let (after, later) = self.after(&now.session)?;
         let mut warnings = Vec::new();
-        let (made, written) = readback::written(&now, &after, reach.mode, &mut warnings)?;
+        let written = readback::written(&now, &after, reach.mode, &mut warnings)?;
         let mut done = self.done(RestoreStatus::Restored, path);
         match (reach.way, &written.file_name) {
             (Way::Beside, Some(name)) => {
                 let beside = path.with_file_name(name);
-                crate::files::create(&beside, &made, path)?;
+                crate::files::create(&beside, &written.bytes(&*now.source)?, path)?;
                 done.output = beside.display().to_string();
             }
-            _ => crate::files::replace(path, now.source.len(), &made)?,
+            _ => {
+                let content = written.over(&*now.source);
+                crate::files::replace_from(path, now.source.len(), &mut Reading::of(&content))?;
+            }
         }
         done.id = written.session.unwrap_or(done.id);
         Ok(Done { later, warnings, ..done })
@@ -348,7 +351,8 @@ impl Undo<'_> {
         let source: Box<dyn Source + Send> = Box::new(self.source.clone());
         let opened = Opened { source, session: self.session.clone(), path: None, cwd: None, live: false };
         let mut warnings = Vec::new();
-        let (bytes, written) = readback::written(&opened, &after, Mode::New, &mut warnings)?;
+        let written = readback::written(&opened, &after, Mode::New, &mut warnings)?;
+        let bytes = written.bytes(&*opened.source)?;
         let id = written.session.unwrap_or_default();
         let output = match (&old, &written.file_name) {
             (Location::Rows(database, path, _), _) => {

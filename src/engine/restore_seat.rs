@@ -14,6 +14,7 @@ use crate::agents::reach::{self, Job, Way};
 use crate::answers::RestoreStatus;
 use crate::engine::Opened;
 use crate::engine::install::agent_of;
+use crate::files::Reading;
 use compaction::plan;
 use history::error::{Error, Kind, Result};
 use history::{History, Kind as Why, Message, Role, Text};
@@ -84,15 +85,18 @@ impl Undo<'_> {
         later: usize,
     ) -> Result<Done> {
         let mut warnings = Vec::new();
-        let (bytes, written) = readback::written(opened, after, reach.mode, &mut warnings)?;
+        let written = readback::written(opened, after, reach.mode, &mut warnings)?;
         let mut done = self.done(RestoreStatus::Restored, path);
         match (reach.way, &written.file_name) {
             (Way::Beside, Some(name)) => {
                 let beside = path.with_file_name(name);
-                crate::files::create(&beside, &bytes, path)?;
+                crate::files::create(&beside, &written.bytes(&*opened.source)?, path)?;
                 done.output = beside.display().to_string();
             }
-            _ => crate::files::replace(path, opened.source.len(), &bytes)?,
+            _ => {
+                let content = written.over(&*opened.source);
+                crate::files::replace_from(path, opened.source.len(), &mut Reading::of(&content))?;
+            }
         }
         done.id = written.session.unwrap_or(done.id);
         Ok(Done { later, warnings, ..done })

@@ -351,6 +351,11 @@ impl Written {
         }
         Ok(out)
     }
+
+    /// The same as a source: only what is new is in memory.
+    pub fn over<'a>(&self, source: &'a dyn Source) -> repair::Mended<'a> {
+        repair::Mended::of(source, self.pieces.clone())
+    }
 }
 
 /// How much of a source is looked at to find out what it is.

@@ -1,4 +1,10 @@
 //! The size of a picture, read from the first bytes of its data: prices depend on it, and data is long.
+//! Data that repeats is shared: clients write the same picture into record after record.
+
+use std::sync::Arc;
+
+use foldhash::HashSet;
+use history::Part;
 
 /// Characters of base64 that are decoded at most: enough for the marker of a JPEG that follows a large colour profile.
 const PREFIX: usize = 256 * 1024;
@@ -18,6 +24,29 @@ pub fn image_size(base64: &str) -> Option<(u32, u32)> {
         return None;
     };
     (size.0 > 0 && size.1 > 0).then_some(size)
+}
+
+/// The data of attachments, each once.
+#[derive(Default)]
+pub(crate) struct SharedData(HashSet<Arc<str>>);
+
+impl SharedData {
+    /// Has all attachments in these parts that hold the same data share one copy of it.
+    pub(crate) fn share<'a>(&mut self, parts: impl IntoIterator<Item = &'a mut Part>) {
+        for part in parts {
+            let media = match part {
+                Part::Media(it) => std::slice::from_mut(it),
+                Part::Output(it) => &mut *it.media,
+                Part::Text(_) | Part::Reasoning(_) | Part::Call(_) | Part::Opaque(_) => continue,
+            };
+            for it in media {
+                match self.0.get(&*it.data) {
+                    Some(known) => it.data = known.clone(),
+                    None => drop(self.0.insert(it.data.clone())),
+                }
+            }
+        }
+    }
 }
 
 /// The type of an image given as base64, by the first bytes of its data.

@@ -15,6 +15,7 @@ use super::load::{load, said};
 use super::row::{Line, Place, Row, RowKind};
 use super::{ROW_TYPES, SIDE_TYPES, fast};
 use crate::lines::{HEAD, backwards, each_line_in};
+use crate::media::SharedData;
 use crate::{Keep, LOOKED_AT_WHOLE, Note, Record, Source, derive, glimpse};
 use history::error::Result;
 use history::json;
@@ -48,9 +49,12 @@ impl Index {
         let look = |range| Self::within(source, range, Some(keep).filter(|_| !bounded.load(Relaxed)));
         // Where it was last asked whether they are enough: again when there is a quarter more.
         let mut asked = source.len();
-        let from = backwards(source, look, |part, from| {
+        let mut data = SharedData::default();
+        let from = backwards(source, look, |mut part: Self, from| {
             let behind = source.len() - from;
             bounded.fetch_or(part.boundary().is_some(), Relaxed);
+            let loaded = part.rows.iter_mut().filter_map(|it| it.loaded.as_mut()?.as_mut().ok());
+            data.share(loaded.filter_map(|it| it.item.as_mut()).flat_map(|it| it.parts_mut()));
             parts.push(part);
             if all || !bounded.load(Relaxed) || (source.len() - asked) * 5 > behind * 4 {
                 return true;

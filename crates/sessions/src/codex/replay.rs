@@ -15,6 +15,7 @@ use foldhash::{HashMap, HashSet, HashSetExt};
 
 use super::items::{Family, Item, Live, Pair, parse};
 use super::rollout::{Entry, Rollout};
+use crate::media::SharedData;
 use crate::raw::{Fields, place};
 use crate::{Keep, PastCompaction, Source, derive, hold};
 use history::error::Result;
@@ -212,7 +213,7 @@ impl Rollout {
         let Some(payload) = payload else { return Ok(vec![]) };
         let summary = payload.text("message").filter(|it| !it.is_empty());
         let kinds = payload.object("epitome").and_then(|it| it.object("kinds"));
-        let mut out = Vec::new();
+        let (mut out, mut data) = (Vec::new(), SharedData::default());
         for (index, raw) in payload.list("replacement_history").unwrap_or_default().into_iter().enumerate() {
             let Ok(Some(Item { mut message, pair, ours })) = parse(raw, None) else { continue };
             // As Codex sees it, not as we know it.
@@ -225,6 +226,7 @@ impl Rollout {
                 message.kind = kind;
             }
             self.hold(&mut message, keep, number);
+            data.share(&mut message.parts);
             out.push(Live { message, record: number, at: self.at(number, &text, raw), pair, starts_turn });
         }
         Ok(out)

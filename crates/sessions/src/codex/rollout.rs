@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use super::fast::{self, Fast, Said};
 use super::items::{Item, Live, parse};
 use super::usage::{Report, Tokens, report};
+use crate::media::SharedData;
 use crate::raw::{Fields, place};
 use crate::{Keep, LOOKED_AT_WHOLE, Note, Record, Source, derive, hold, lines};
 use history::error::{Error, Kind as ErrorKind, Result};
@@ -32,6 +33,22 @@ pub(super) enum Entry {
     UserMessage,
     Report(Box<Report>),
     Other,
+}
+
+impl Entry {
+    fn live(&mut self) -> Option<&mut Live> {
+        match self {
+            Self::Item { live, .. } => live.as_deref_mut(),
+            Self::Compacted { .. }
+            | Self::TurnContext(_)
+            | Self::RolledBack(_)
+            | Self::TurnStarted(_)
+            | Self::TurnEnded(_)
+            | Self::UserMessage
+            | Self::Report(_)
+            | Self::Other => None,
+        }
+    }
 }
 
 /// A rollout, every line looked at once.
@@ -76,9 +93,11 @@ impl Rollout {
         let look = |range| Self::within(source, range, Some(keep).filter(|_| !based.load(Relaxed)));
         // Where it was last asked whether they are enough: again when there is a quarter more.
         let mut asked = source.len();
-        let from = lines::backwards(source, look, |part, from| {
+        let mut data = SharedData::default();
+        let from = lines::backwards(source, look, |mut part: Self, from| {
             let behind = source.len() - from;
             based.fetch_or(part.carries_history(), Relaxed);
+            data.share(part.entries.iter_mut().filter_map(Entry::live).flat_map(|it| &mut it.message.parts));
             parts.push(part);
             if all || !based.load(Relaxed) || (source.len() - asked) * 5 > behind * 4 {
                 return true;

@@ -26,7 +26,7 @@ impl<'a> Mended<'a> {
         Self::of(source, vec![Piece::Keep(0..source.len())])
     }
 
-    pub(super) fn of(source: &'a dyn Source, pieces: Vec<Piece>) -> Self {
+    pub(crate) fn of(source: &'a dyn Source, pieces: Vec<Piece>) -> Self {
         let mut len = 0;
         let mut starts = Vec::with_capacity(pieces.len());
         for piece in &pieces {
