@@ -681,6 +681,9 @@ pub struct KeepAnswer {
     pub unchanged: usize,
     /// Bytes of those that were archived.
     pub bytes: u64,
+    /// Archived sessions that were let go of, as the configuration says: id, handle and directory of each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub let_go: Vec<String>,
     /// Sessions that could not be, and why.
     pub failed: Vec<String>,
 }

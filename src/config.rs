@@ -59,6 +59,10 @@ struct StoreWritten {
     private: Vec<String>,
     /// Archive sessions when another one begins or ends; on unless switched off.
     keep_sessions: Option<bool>,
+    /// Let go of archived sessions older than this: `365d`, `52w`.
+    max_age: Option<String>,
+    /// Let go of the oldest archived sessions while the archive takes more: `20GB`.
+    max_bytes: Option<String>,
 }
 
 /// What stands under `[cost]`.
@@ -167,6 +171,10 @@ pub struct Config {
     pub profiles: BTreeMap<String, String>,
     /// Whether hooks have sessions archived.
     pub keep_sessions: bool,
+    /// How long archived sessions stay that no compaction needs; for good, unless it is said.
+    pub max_age_days: Option<u32>,
+    /// How many bytes the archive takes at most; no limit, unless it is said.
+    pub max_bytes: Option<u64>,
     /// Whether hooks say that the context is nearly full.
     pub reminder: bool,
     /// Whether the hook blocks the agent's own compaction.
@@ -251,6 +259,37 @@ impl Config {
     }
 }
 
+/// `90d`, `12w`: in days.
+fn age(text: &str) -> Result<u32> {
+    let days = |unit, days| text.strip_suffix(unit)?.parse::<u32>().ok()?.checked_mul(days);
+    days('d', 1).or_else(|| days('w', 7)).ok_or_else(|| {
+        let what = format!("store.max-age: expected an age such as 90d or 12w, found {text:?}");
+        Error::new(Kind::Arguments, what)
+    })
+}
+
+fn size(text: &str) -> Result<u64> {
+    byte_size(text)
+        .map_err(|it| Error::new(Kind::Arguments, format!("store.max-bytes: {it}, found {text:?}")))
+}
+
+/// A size: `1000`, `500MB`, `2GB`.
+pub fn byte_size(text: &str) -> std::result::Result<u64, String> {
+    let upper = text.trim().to_ascii_uppercase();
+    let units = [
+        ("KB", 1u64 << 10),
+        ("MB", 1 << 20),
+        ("GB", 1 << 30),
+        ("K", 1 << 10),
+        ("M", 1 << 20),
+        ("G", 1 << 30),
+    ];
+    let unit = units.into_iter().find_map(|(name, size)| Some((upper.strip_suffix(name)?, size)));
+    let (number, unit) = unit.unwrap_or((upper.as_str(), 1));
+    let number: Option<u64> = number.trim().parse().ok();
+    number.and_then(|it| it.checked_mul(unit)).ok_or_else(|| "expected bytes such as 500MB or 2GB".to_owned())
+}
+
 fn parse(text: &str, path: &Path) -> Result<ConfigFile> {
     toml::from_str(text).map_err(|error| {
         let line = error.span().map(|it| 1 + text[..it.start.min(text.len())].matches('\n').count() as u64);
@@ -316,6 +355,8 @@ fn resolve(written: ConfigFile, environment: Environment, config_dir: PathBuf) -
         windows: written.windows,
         profiles,
         keep_sessions: written.store.keep_sessions.unwrap_or(true),
+        max_age_days: written.store.max_age.as_deref().map(age).transpose()?,
+        max_bytes: written.store.max_bytes.as_deref().map(size).transpose()?,
         reminder: written.hooks.reminder.unwrap_or(true),
         block_compaction: written.hooks.block_compaction,
         hooks,

@@ -28,6 +28,9 @@ pub(super) fn run(engine: &Engine, found: &[Found], screen: &mut Screen<'_>) -> 
             bytes(answer.bytes),
             answer.unchanged
         ))?;
+        for it in &answer.let_go {
+            screen.note(&format!("let go of {it}, as the configuration says"))?;
+        }
         for it in &answer.failed {
             screen.line(&format!("{} {it}", screen.paint.warn("!")))?;
         }

@@ -8,12 +8,17 @@ use serde_json::json;
 use super::Screen;
 use super::paint::table;
 use crate::answers::CONTRACT;
-use crate::engine::Engine;
+use crate::config::byte_size;
+use crate::engine::values::moment;
+use crate::engine::{Engine, keep};
 use crate::store::{
     Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Query, Reach, Retention, Tidied, What, memory,
 };
 use history::error::{Error, Kind, Result};
 use sessions::derive;
+
+/// Sessions that `gc` names; the others are counted.
+const SESSIONS_NAMED: usize = 20;
 
 #[derive(Debug, Args)]
 pub struct MemoryArgs {
@@ -55,7 +60,7 @@ enum MemoryCommand {
         #[arg(long)]
         tag: Vec<String>,
     },
-    /// Put one into every summary, or no longer
+    /// Put one into every summary, or no longer; an archived session or compaction stays, whatever its age
     Pin {
         /// Its handle
         handle: String,
@@ -100,7 +105,7 @@ enum MemoryCommand {
         #[arg(long, value_name = "AGE|TIME")]
         before: Option<String>,
         /// The oldest originals go until all take at most so many bytes on disk: 500MB, 2GB
-        #[arg(long, value_name = "SIZE", value_parser = bytes)]
+        #[arg(long, value_name = "SIZE", value_parser = byte_size)]
         max_bytes: Option<u64>,
         /// Only say what would go
         #[arg(long)]
@@ -154,6 +159,17 @@ pub(super) fn run(engine: &Engine, arguments: &MemoryArgs, screen: &mut Screen<'
         MemoryCommand::Pin { handle, off } => {
             let scope = store.locate(handle, &engine.config.owner)?;
             store.pin(&scope, handle, !*off)?;
+            let entry = store.entry(&scope, handle)?;
+            if entry.what != What::Memory {
+                if !screen.json(&json!({ "contract": CONTRACT, "pinned": !off, "entry": entry }))? {
+                    screen.line(if *off {
+                        "may be let go of"
+                    } else {
+                        "stays in the archive from now on"
+                    })?;
+                }
+                return Ok(0);
+            }
             let it = store.memory(&scope, handle)?;
             if !screen.json(&json!({ "contract": CONTRACT, "memory": it }))? {
                 screen.line(if *off {
@@ -238,9 +254,17 @@ pub(super) fn run(engine: &Engine, arguments: &MemoryArgs, screen: &mut Screen<'
             }
         }
         MemoryCommand::Gc { before, max_bytes, dry_run } => {
-            let before = before.as_deref().map(|it| time(it, engine.now)).transpose()?;
+            let asked = before.is_some() || max_bytes.is_some();
+            let retention = match asked {
+                true => Retention {
+                    before: before.as_deref().map(|it| time(it, engine.now)).transpose()?,
+                    max_bytes: *max_bytes,
+                    originals_only: false,
+                },
+                false => keep::retention(engine),
+            };
             let tidied = store.tidy(&here, *dry_run)?;
-            let gone = store.collect(&Retention { before, max_bytes: *max_bytes }, engine.now, *dry_run)?;
+            let gone = store.collect(&retention, engine.now, *dry_run)?;
             if !dry_run && gone.bytes > 0 {
                 store.vacuum()?;
             }
@@ -253,7 +277,19 @@ pub(super) fn run(engine: &Engine, arguments: &MemoryArgs, screen: &mut Screen<'
                     "{would}: {} compactions, {} originals, {} superseded memories, {} expired marks; {} bytes {freed}",
                     gone.compactions, gone.originals, gone.memories, gone.expired, gone.bytes
                 ))?;
-                if before.is_none() && max_bytes.is_none() {
+                for it in gone.sessions.iter().take(SESSIONS_NAMED) {
+                    screen.line(&format!(
+                        "  {}  {}  {}  {}",
+                        it.handle,
+                        derive::time(it.at).get(..10).unwrap_or_default(),
+                        it.session,
+                        it.project
+                    ))?;
+                }
+                if let Some(more) = gone.sessions.len().checked_sub(SESSIONS_NAMED).filter(|it| *it > 0) {
+                    screen.note(&format!("  … and {more} more sessions (--json lists all)"))?;
+                }
+                if retention.before.is_none() && retention.max_bytes.is_none() {
                     screen.note(
                         &screen.paint.faint("nothing archived goes without --before 90d or --max-bytes 2GB"),
                     )?;
@@ -274,36 +310,13 @@ fn whose(name: &str) -> Result<MemoryScope> {
     }
 }
 
-/// A moment: `90d` and `12w` ago, or a time.
 fn time(text: &str, now: i64) -> Result<i64> {
-    const DAY: i64 = 24 * 60 * 60 * 1_000;
-    let age = |unit: char, days: i64| {
-        let number: u32 = text.strip_suffix(unit)?.parse().ok()?;
-        Some(now.saturating_sub(i64::from(number) * days * DAY))
-    };
-    age('d', 1).or_else(|| age('w', 7)).or_else(|| derive::parse_time(text)).ok_or_else(|| {
+    moment(text, now).ok_or_else(|| {
         let what = format!(
             "--before: expected an age (90d, 12w) or a time such as 2026-01-31T12:00:00Z, found {text:?}"
         );
         Error::new(Kind::Arguments, what)
     })
-}
-
-/// A size: `1000`, `500MB`, `2GB`.
-fn bytes(text: &str) -> std::result::Result<u64, String> {
-    let upper = text.trim().to_ascii_uppercase();
-    let units = [
-        ("KB", 1u64 << 10),
-        ("MB", 1 << 20),
-        ("GB", 1 << 30),
-        ("K", 1 << 10),
-        ("M", 1 << 20),
-        ("G", 1 << 30),
-    ];
-    let unit = units.into_iter().find_map(|(name, size)| Some((upper.strip_suffix(name)?, size)));
-    let (number, unit) = unit.unwrap_or((upper.as_str(), 1));
-    let number: Option<u64> = number.trim().parse().ok();
-    number.and_then(|it| it.checked_mul(unit)).ok_or_else(|| "expected bytes such as 500MB or 2GB".to_owned())
 }
 
 fn merged(tidied: &[Tidied], dry_run: bool, screen: &mut Screen<'_>) -> Result<()> {

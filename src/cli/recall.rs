@@ -1,13 +1,16 @@
 //! `epitome recall`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use serde_json::json;
 
 use super::Screen;
 use super::paint::{size, table};
+use crate::agents;
 use crate::answers::CONTRACT;
 use crate::engine::{self, Engine, SessionRef};
-use crate::store::{Entry, Handle, Hit, Query, Range, Reach, Typed};
+use crate::store::{Entry, Handle, Hit, PassageKind, Query, Range, Reach, Scope, Typed};
 use history::error::{Error, Kind, Result};
 use sessions::derive;
 use tokens::Estimator;
@@ -29,6 +32,21 @@ pub struct RecallArgs {
     /// Maximum number of results [default: 10]; for an original, of tokens [default: all of it]
     #[arg(long)]
     limit: Option<u64>,
+    /// Only what was said to or by this agent (claude-code, codex, …)
+    #[arg(long)]
+    agent: Option<String>,
+    /// Only this: user (their words), decision, error, file
+    #[arg(long, value_parser = PassageKind::ALL.map(PassageKind::name))]
+    kind: Option<String>,
+    /// Only what is newer: an age (7d, 4w), a day or a time (RFC 3339)
+    #[arg(long, value_name = "WHEN")]
+    since: Option<String>,
+    /// Only what is older
+    #[arg(long, value_name = "WHEN")]
+    before: Option<String>,
+    /// Only sessions of this directory
+    #[arg(long, value_name = "DIRECTORY", conflicts_with = "scope")]
+    project: Option<PathBuf>,
     /// Skip this many results
     #[arg(long, default_value_t = 0)]
     offset: u32,
@@ -128,16 +146,43 @@ fn newest(engine: &Engine, arguments: &RecallArgs, screen: &mut Screen<'_>) -> R
         .note(&screen.paint.faint("read one with epitome recall HANDLE, or search with epitome recall WORDS"))
 }
 
+/// A query with the qualifiers that the flags stand for.
+fn qualified(engine: &Engine, arguments: &RecallArgs, query: &str) -> Result<String> {
+    let RecallArgs { agent, kind, since, before, .. } = arguments;
+    let mut text = query.to_owned();
+    for (name, value) in [("agent", agent), ("kind", kind), ("since", since), ("before", before)] {
+        let Some(value) = value else { continue };
+        let qualifier = format!(" {name}:{value}");
+        if !engine::is_qualifier(engine, &qualifier) {
+            let expected = match name {
+                "agent" => format!("an agent ({})", agents::names(|_| true)),
+                _ => "an age (7d, 4w), a day (2026-01-31) or a time (2026-01-31T12:00:00Z)".to_owned(),
+            };
+            let what = format!("--{name}: expected {expected}, found {value:?}");
+            return Err(Error::new(Kind::Arguments, what));
+        }
+        text.push_str(&qualifier);
+    }
+    Ok(text)
+}
+
 fn search(engine: &Engine, arguments: &RecallArgs, query: &str, screen: &mut Screen<'_>) -> Result<()> {
     let query = Query {
-        text: query.to_owned(),
+        text: qualified(engine, arguments, query)?,
         reach: Reach::Project,
         only: Vec::new(),
         limit: arguments.results(),
         offset: arguments.offset,
     };
     let session = arguments.session.clone().map_or(SessionRef::Unsaid, SessionRef::Named);
-    let recalled = engine::recall(engine, &query, arguments.scope.as_deref(), session)?;
+    let recalled = match &arguments.project {
+        Some(directory) => {
+            let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.clone());
+            let project = directory.display().to_string();
+            engine::search(engine, &Scope { owner: engine.config.owner.clone(), project }, &query)?
+        }
+        None => engine::recall(engine, &query, arguments.scope.as_deref(), session)?,
+    };
     let found = &recalled.found;
     if screen.json(&json!({
         "contract": CONTRACT,

@@ -1,10 +1,10 @@
 //! Sessions that lie there now, put into the archive before their agents delete them.
 
-use super::Engine;
+use super::{Engine, passages};
 use crate::agents::Found;
 use crate::answers::{CONTRACT, KeepAnswer};
 use crate::files::File;
-use crate::store::{Batch, Body, Original, Scope, SessionRef, What};
+use crate::store::{Batch, Body, Collected, Gone, Original, Retention, Scope, SessionRef, What};
 use history::error::Result;
 use sessions::{Memory, Source};
 
@@ -22,7 +22,34 @@ pub fn keep(engine: &Engine, found: &[Found]) -> KeepAnswer {
             Err(error) => out.failed.push(format!("{}: {}", it.address(), error.full())),
         }
     }
+    match let_go(engine) {
+        Ok(gone) => {
+            let line = |it: Gone| format!("{} ({}) {}", it.session, it.handle, it.project);
+            out.let_go = gone.sessions.into_iter().map(line).collect();
+        }
+        Err(error) => out.failed.push(error.full()),
+    }
     out
+}
+
+/// What the configuration says of archived sessions that no compaction needs; by default all stay.
+pub fn retention(engine: &Engine) -> Retention {
+    const DAY: i64 = 24 * 60 * 60 * 1_000;
+    let age = engine.config.max_age_days.map(|days| i64::from(days) * DAY);
+    Retention {
+        before: age.map(|it| engine.now.saturating_sub(it)),
+        max_bytes: engine.config.max_bytes,
+        originals_only: true,
+    }
+}
+
+/// Lets go of what the configuration does not want kept any longer, if it says so.
+fn let_go(engine: &Engine) -> Result<Collected> {
+    let retention = retention(engine);
+    if retention.before.is_none() && retention.max_bytes.is_none() {
+        return Ok(Collected::default());
+    }
+    engine.store.collect(&retention, engine.now, false)
 }
 
 /// How many bytes were archived; `None` for a session that is as it was.
@@ -66,7 +93,13 @@ fn keep_one(engine: &Engine, found: &Found) -> Result<Option<u64>> {
         }],
         compaction: None,
     };
-    engine.store.put_all(&scope, &batch)?;
+    let stored = engine.store.put_all(&scope, &batch)?;
+    if let Some(handle) = stored.handles.first() {
+        // What cannot be read is archived all the same.
+        let read = sessions::read(&*source, Some(found.agent.format()));
+        let history = read.map(|it| it.history).unwrap_or_default();
+        passages::put(engine, &scope, handle.as_str(), &history)?;
+    }
     engine.store.mark(&scope, &mark, &version, engine.now)?;
     Ok(Some(source.len()))
 }

@@ -6,11 +6,12 @@ use std::sync::LazyLock;
 use regex::Regex;
 use twox_hash::XxHash3_128;
 
-use super::{Engine, SessionRef, open, readable};
+use super::{Engine, SessionRef, open, passages, readable};
 use crate::agents;
 use crate::store::words::Words;
 use crate::store::{
-    Entry, Found, Hit, Query, Range, Reach, Recalled, Scope, Slice, Typed, What, range, unwrapped,
+    Entry, Filter, Found, FoundPassage, Hit, PassageKind, Query, Range, Reach, Recalled, Scope, Slice, Typed,
+    What, range, unwrapped,
 };
 use compaction::plan;
 use history::error::{Error, Kind, Result};
@@ -28,8 +29,8 @@ const MOST: u32 = 100;
 const SAID: usize = 1_000;
 /// Bytes of sessions that are looked through, at most: about a second's reading.
 const LOOKED_THROUGH: u64 = 256 << 20;
-/// The same where the index alone fills the answer.
-const LOOKED_THROUGH_BESIDE: u64 = 64 << 20;
+/// Bytes of sessions that one search puts into the index, if they are not yet; the next one goes on.
+const INDEXED_AT_ONCE: u64 = 64 << 20;
 
 /// The order of results: the smaller the better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,7 +71,7 @@ fn class_of_message(by_user: bool, decides: bool, asked_for_decision: bool) -> C
 }
 
 /// Whether a text says what is to be done or was chosen.
-fn is_decision(text: &str) -> bool {
+pub(super) fn is_decision(text: &str) -> bool {
     static CUES: LazyLock<Option<Regex>> = LazyLock::new(|| {
         let cues = r"(?i)\b(decid\w*|decision\w*|agreed?|cho(se|ose|sen|ice)|selected|go(ing)? with|we('ll| will| should)? (use|keep|take)|let'?s (use|keep|take)|use \S+ instead|instead of|from now on|must( not)?|never|always|don't|do not)\b";
         Regex::new(cues).ok()
@@ -79,7 +80,7 @@ fn is_decision(text: &str) -> bool {
 }
 
 /// Whether a call is one of ours: what it searched for is no find.
-fn is_ours(call: &Call) -> bool {
+pub(super) fn is_ours(call: &Call) -> bool {
     call.name.contains("epitome") || call.input.as_str().contains("epitome recall")
 }
 
@@ -112,18 +113,31 @@ pub fn recall(engine: &Engine, query: &Query, said: Option<&str>, session: Sessi
     }
 }
 
-/// Searches the index of outputs, summaries and memories, and the messages of the sessions in the archive, as they lie
-/// there. First what holds most of the words; of that the user's words and decisions, then other messages and outputs,
+/// Searches the index of outputs, summaries and memories, and that of what was said in archived sessions. Where both
+/// find nothing, sessions are looked through as they lie in the archive, outputs included. First what holds most of the words; of that the user's words and decisions, then other messages and outputs,
 /// and summaries last: they only repeat.
 pub fn search(engine: &Engine, scope: &Scope, query: &Query) -> Result<Recalled> {
+    let (text, filter) = passages::filter(&query.text, engine.now);
+    let query = &Query { text, ..query.clone() };
     let words = Words::parse(&query.text)?;
     let (from, limit) = (query.offset as usize, query.limit.clamp(1, MOST) as usize);
-    let mut indexed = indexed(engine, scope, query, from + limit + 1)?;
+    // Of outputs, summaries and memories it is not known which agent they are of.
+    let of_any = filter.agent.is_none() && filter.kind.is_none();
+    let mut indexed =
+        if of_any { indexed(engine, scope, query, from + limit + 1)? } else { Found::default() };
+    let in_time = |at: i64| filter.since.is_none_or(|it| at >= it) && filter.before.is_none_or(|it| at < it);
+    indexed.hits.retain(|it| in_time(it.entry.at));
     let wanted = query.only.is_empty() || query.only.contains(&What::Message);
-    let enough = !indexed.partial && indexed.hits.len() > from + limit;
-    let most = if enough { LOOKED_THROUGH_BESIDE } else { LOOKED_THROUGH };
-    let (mut said, passed) =
-        if wanted { said(engine, scope, query, &words, most)? } else { Default::default() };
+    let (mut said, mut passed) = (Vec::new(), 0);
+    if wanted {
+        passed = passages::index(engine, &scope.owner, INDEXED_AT_ONCE)?;
+        said = found_passages(engine, scope, query, &words, &filter)?;
+        let none = !said.iter().any(|it| it.0.missing == 0) && (indexed.partial || indexed.hits.is_empty());
+        if none && filter == Filter::default() {
+            // It may stand in the output of a tool.
+            (said, passed) = looked_through(engine, scope, query, &words)?;
+        }
+    }
     let all_words = |it: &(Rank, Hit)| it.0.missing == 0;
     let says_more = |it: &Hit| class_of(&it.entry) != Class::Summary;
     let whole = said.iter().any(all_words) || !indexed.partial && indexed.hits.iter().any(says_more);
@@ -158,20 +172,50 @@ fn indexed(engine: &Engine, scope: &Scope, query: &Query, most: usize) -> Result
     Ok(out)
 }
 
-/// Messages in archived sessions that hold more than half of the words, the newest first, and how many sessions were not
-/// looked through once those before them had `most` bytes.
-fn said(
+/// Passages of the index that hold all words or, where none does, more than half of them.
+fn found_passages(
     engine: &Engine,
     scope: &Scope,
     query: &Query,
     words: &Words,
-    most: u64,
+    filter: &Filter,
+) -> Result<Vec<(Rank, Hit)>> {
+    let search = |all| engine.store.search_passages(scope, &query.reach, words, all, filter);
+    let mut found = search(true)?;
+    let all = !found.is_empty();
+    if !all && words.count() > 1 {
+        found = search(false)?;
+    }
+    let ranked = found.into_iter().filter_map(|it| {
+        let missing = if all { 0 } else { words.count() - words.found_in(&it.text) };
+        let is = |kind| it.kinds.contains(&kind);
+        let class =
+            class_of_message(is(PassageKind::User), is(PassageKind::Decision), words.asks_for_decision());
+        (missing == 0 || missing * 2 < words.count()).then_some((Rank { missing, class }, it))
+    });
+    let mut ranked: Vec<_> = ranked.collect();
+    ranked.sort_by_key(|it| it.0);
+    let hit = |(rank, it): (Rank, FoundPassage)| {
+        let number = u64::from(it.entry.message.unwrap_or_default());
+        let range = Some(Range::Messages { from: number, to: number }.to_string());
+        (rank, Hit { snippet: words.snippet(&it.text), entry: it.entry, score: 0.0, range })
+    };
+    Ok(ranked.into_iter().map(hit).collect())
+}
+
+/// Messages in archived sessions that hold more than half of the words, the newest first, outputs included, and how many
+/// sessions were not looked through once those before them had [`LOOKED_THROUGH`] bytes.
+fn looked_through(
+    engine: &Engine,
+    scope: &Scope,
+    query: &Query,
+    words: &Words,
 ) -> Result<(Vec<(Rank, Hit)>, usize)> {
     let sessions = engine.store.sessions(scope, &query.reach, SESSIONS)?;
     let (mut out, mut bytes, mut known) = (Vec::new(), 0, HashSet::new());
     for (looked, entry) in sessions.iter().enumerate() {
         bytes += entry.bytes;
-        if looked > 0 && bytes > most || out.len() >= SAID {
+        if looked > 0 && bytes > LOOKED_THROUGH || out.len() >= SAID {
             return Ok((out, sessions.len() - looked));
         }
         let at = Scope { owner: scope.owner.clone(), project: entry.project.clone() };
@@ -275,14 +319,23 @@ pub fn read(
 
 /// The prompts in the agents' own logs that hold all words, the newest first.
 fn typed(engine: &Engine, query: &Query, limit: u32) -> Result<Vec<Typed>> {
-    let words = Words::parse(&query.text)?;
+    let (text, filter) = passages::filter(&query.text, engine.now);
+    if filter.kind.is_some_and(|it| it != PassageKind::User) {
+        return Ok(Vec::new());
+    }
+    let words = Words::parse(&text)?;
     let env = &engine.config.agents;
     let of_project: Option<Vec<String>> = match &query.reach {
         Reach::All => None,
         Reach::Session(id) => Some(vec![id.clone()]),
         Reach::Project => Some(agents::list(env, None, Some(&env.cwd)).into_iter().map(|it| it.id).collect()),
     };
-    let wanted = |it: &agents::Typed| of_project.as_ref().is_none_or(|ids| ids.contains(&it.session));
+    let wanted = |it: &agents::Typed| {
+        of_project.as_ref().is_none_or(|ids| ids.contains(&it.session))
+            && filter.agent.as_deref().is_none_or(|agent| agent == it.agent.name())
+            && filter.since.is_none_or(|since| it.at >= since)
+            && filter.before.is_none_or(|before| it.at < before)
+    };
     let found = agents::typed(env).into_iter().rev().filter(wanted).filter_map(|it| {
         let snippet = words.find(&it.text)?;
         Some(Typed { kind: "prompt", agent: it.agent.name(), session: it.session, at: it.at, snippet })

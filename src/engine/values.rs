@@ -7,6 +7,18 @@ use std::str::FromStr;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use sessions::derive;
+
+/// A moment in milliseconds since 1970: `90d` and `12w` ago, a day (`2026-01-31`, UTC), or a time (RFC 3339).
+pub fn moment(text: &str, now: i64) -> Option<i64> {
+    const DAY: i64 = 24 * 60 * 60 * 1_000;
+    let age = |unit: char, days: i64| {
+        let number: u32 = text.strip_suffix(unit)?.parse().ok()?;
+        Some(now.saturating_sub(i64::from(number) * days * DAY))
+    };
+    let day = || derive::parse_time(&format!("{text}T00:00:00.000Z"));
+    age('d', 1).or_else(|| age('w', 7)).or_else(|| derive::parse_time(text)).or_else(day)
+}
 
 /// A text; a number counts as one. Empty is not given.
 pub(crate) fn text(json: &str) -> Result<Option<String>, String> {

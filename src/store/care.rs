@@ -9,7 +9,7 @@ use super::content::{Packer, put_content, put_packs, sweep};
 use super::item::delete_item;
 use super::remembered::LINE;
 use super::schema::{VERSION, failed, locked, write};
-use super::{Checked, Collected, Handle, Retention, Stats, unwrapped};
+use super::{Checked, Collected, Gone, Handle, Retention, Stats, unwrapped};
 use history::error::Result;
 
 const LETTING_GO: &str = "letting go of what is old";
@@ -27,15 +27,21 @@ pub(super) fn collect(
         delete_item(&transaction, id)?;
         out.expired += 1;
     }
-    if let Some(before) = retention.before {
-        for id in ids(&transaction, "SELECT id FROM item WHERE sort = 'compaction' AND at < ?1", before)? {
+    let also_others = !retention.originals_only;
+    if let Some(before) = retention.before.filter(|_| also_others) {
+        for id in ids(&transaction, OLD_COMPACTIONS, before)? {
             delete_item(&transaction, id)?;
             out.compactions += 1;
         }
+    }
+    if let Some(before) = retention.before {
         for id in ids(&transaction, OLD_ORIGINALS, before)? {
+            out.sessions.extend(gone(&transaction, id)?);
             out.bytes += delete_original(&transaction, id)?;
             out.originals += 1;
         }
+    }
+    if let Some(before) = retention.before.filter(|_| also_others) {
         let superseded = "SELECT i.id FROM item i JOIN memory m ON m.item = i.id
                           WHERE i.at < ?1 AND m.superseded IS NOT NULL ORDER BY i.id";
         for id in ids(&transaction, superseded, before)? {
@@ -53,31 +59,59 @@ pub(super) fn collect(
         let mut stored = sum(&transaction, "SELECT ifnull(sum(length(packed)), 0) FROM pack")?;
         while stored > max {
             if let Some(id) = ids(&transaction, &format!("{OLD_ORIGINALS} LIMIT 1"), i64::MAX)?.first() {
+                out.sessions.extend(gone(&transaction, *id)?);
                 let freed = delete_original(&transaction, *id)?;
                 stored = stored.saturating_sub(freed);
                 out.bytes += freed;
                 out.originals += 1;
                 continue;
             }
-            let oldest = "SELECT id FROM item WHERE sort = 'compaction' AND at < ?1 ORDER BY at, id LIMIT 1";
-            let oldest = match retention.before {
-                Some(_) => None,
-                None => ids(&transaction, oldest, i64::MAX)?.first().copied(),
+            let oldest = match retention.before.is_none() && also_others {
+                true => ids(&transaction, &format!("{OLD_COMPACTIONS} LIMIT 1"), i64::MAX)?.first().copied(),
+                false => None,
             };
             let Some(id) = oldest else { break };
             delete_item(&transaction, id)?;
             out.compactions += 1;
         }
     }
+    let empty = "DELETE FROM conversation WHERE NOT EXISTS (SELECT 1 FROM passage WHERE passage.conversation = conversation.id)";
+    transaction.execute(empty, []).map_err(failed(LETTING_GO))?;
     if !dry_run {
         transaction.commit().map_err(failed(LETTING_GO))?;
     }
     Ok(out)
 }
 
-/// Originals that no compaction holds, oldest first.
+/// Originals that no compaction holds and nobody pinned, oldest first.
 const OLD_ORIGINALS: &str = "SELECT id FROM item WHERE sort = 'original' AND at < ?1
-     AND NOT EXISTS (SELECT 1 FROM holds WHERE original = item.id) ORDER BY at, id";
+     AND NOT EXISTS (SELECT 1 FROM holds WHERE original = item.id)
+     AND NOT EXISTS (SELECT 1 FROM pinned WHERE pinned.item = item.id) ORDER BY at, id";
+
+/// Compactions that nobody pinned, oldest first.
+const OLD_COMPACTIONS: &str = "SELECT id FROM item WHERE sort = 'compaction' AND at < ?1
+     AND NOT EXISTS (SELECT 1 FROM pinned WHERE pinned.item = item.id) ORDER BY at, id";
+
+/// An original as what goes with it, if it is a session.
+fn gone(connection: &Connection, id: i64) -> Result<Option<Gone>> {
+    let row = |row: &rusqlite::Row<'_>| {
+        let bytes: i64 = row.get(3)?;
+        Ok(Gone {
+            handle: row.get(0)?,
+            session: row.get(1)?,
+            project: row.get(2)?,
+            bytes: bytes.unsigned_abs(),
+            at: row.get(4)?,
+        })
+    };
+    connection
+        .prepare_cached(
+            "SELECT i.handle, p.session, i.project, i.bytes, i.at FROM item i JOIN place p ON p.item = i.id
+             WHERE i.id = ?1 AND p.what = 'session' ORDER BY p.at DESC LIMIT 1",
+        )
+        .and_then(|mut it| it.query_row([id], row).optional())
+        .map_err(failed(LETTING_GO))
+}
 
 fn ids(connection: &Connection, sql: &str, parameter: i64) -> Result<Vec<i64>> {
     connection
@@ -175,7 +209,10 @@ pub(super) fn modernize(store: &Mutex<Connection>) -> Result<u64> {
 pub(super) fn vacuum(connection: &Connection) -> Result<()> {
     let doing = "giving space back";
     connection
-        .execute_batch("INSERT INTO words (words) VALUES ('optimize'); VACUUM")
+        .execute_batch(
+            "INSERT INTO words (words) VALUES ('optimize');
+             INSERT INTO passage_words (passage_words) VALUES ('optimize'); VACUUM",
+        )
         .map_err(failed(doing))?;
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(failed(doing))
 }
@@ -201,9 +238,13 @@ pub(super) fn check(store: &Mutex<Connection>, deep: bool) -> Result<Checked> {
             })
             .map_err(failed(doing))?;
         out.problems.extend(broken);
-        let words = connection.execute("INSERT INTO words (words) VALUES ('integrity-check')", []);
-        if let Err(error) = words {
-            out.problems.push(format!("the index of words is damaged ({error})"));
+        for (index, check) in [
+            ("words", "INSERT INTO words (words) VALUES ('integrity-check')"),
+            ("passages", "INSERT INTO passage_words (passage_words) VALUES ('integrity-check')"),
+        ] {
+            if let Err(error) = connection.execute(check, []) {
+                out.problems.push(format!("the index of {index} is damaged ({error})"));
+            }
         }
         if !deep {
             return Ok(out);

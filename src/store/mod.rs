@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub mod handle;
 pub mod memory;
+pub mod passages;
 pub mod range;
 pub mod words;
 mod archive;
@@ -36,6 +37,7 @@ pub use content::BodyReader;
 pub use counts::Counts;
 pub use handle::{Digest, Handle};
 pub use memory::{Memory, MemoryKind, MemoryScope, Note};
+pub use passages::{Filter, FoundPassage, Passage, PassageKind, Unindexed};
 pub use range::{Range, Slice};
 pub use sqlite::Sqlite;
 pub use words::Snippet;
@@ -386,11 +388,26 @@ pub struct Retention {
     /// The oldest, until the originals take at most so many bytes on disk. With `before`, originals that a newer
     /// compaction holds stay even so.
     pub max_bytes: Option<u64>,
+    /// Only originals that no compaction holds: compactions, memories and marks stay.
+    pub originals_only: bool,
+}
+
+/// A session that was, or would be, let go of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Gone {
+    pub handle: String,
+    pub session: String,
+    pub project: String,
+    pub bytes: u64,
+    /// When it was last stored, in milliseconds since 1970.
+    pub at: i64,
 }
 
 /// What was, or would be, let go of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Collected {
+    /// The sessions among the originals, oldest first.
+    pub sessions: Vec<Gone>,
     pub compactions: u64,
     pub originals: u64,
     pub memories: u64,
@@ -474,6 +491,23 @@ pub trait Store: Send + Sync {
     /// Searches outputs, messages, summaries and memories.
     fn search(&self, scope: &Scope, query: &Query) -> Result<Found>;
 
+    /// Archived sessions of an owner whose passages are not in the index, newest first.
+    fn unindexed(&self, owner: &str) -> Result<Vec<Unindexed>>;
+
+    /// Puts the passages of an archived session into the index, without secrets and private passages. An empty list
+    /// says that there is nothing to be indexed.
+    fn put_passages(&self, scope: &Scope, handle: &str, agent: &str, passages: &[Passage]) -> Result<()>;
+
+    /// Passages that hold all words (or some, if not `all`), newest first, each text once.
+    fn search_passages(
+        &self,
+        scope: &Scope,
+        reach: &Reach,
+        words: &words::Words,
+        all: bool,
+        filter: &Filter,
+    ) -> Result<Vec<FoundPassage>>;
+
     // ── Memory ──
 
     /// Remembers something. The same content again is the same memory, made new.
@@ -487,7 +521,7 @@ pub trait Store: Send + Sync {
     /// Memories of the project and the user, newest first.
     fn memories(&self, scope: &Scope, filter: &MemoryFilter) -> Result<Vec<Memory>>;
 
-    /// Pins or unpins one.
+    /// Pins or unpins a memory: it is in every summary. A pinned original or compaction stays, whatever its age.
     fn pin(&self, scope: &Scope, handle: &str, pinned: bool) -> Result<()>;
 
     /// Deletes one, with those it superseded.

@@ -195,10 +195,14 @@ pub(super) fn memories(connection: &Connection, scope: &Scope, filter: &MemoryFi
 
 pub(super) fn pin(connection: &mut Connection, scope: &Scope, handle: &str, pinned: bool) -> Result<()> {
     let transaction = write(connection, WRITING)?;
-    let item = memory_item(&transaction, scope, handle)?;
-    transaction
-        .execute("UPDATE memory SET pinned = ?2 WHERE item = ?1", params![item.id, pinned])
-        .map_err(failed(WRITING))?;
+    let item = item(&transaction, scope, handle)?;
+    let change = match (item.sort.as_str(), pinned) {
+        ("memory", true) => "UPDATE memory SET pinned = 1 WHERE item = ?1",
+        ("memory", false) => "UPDATE memory SET pinned = 0 WHERE item = ?1",
+        (_, true) => "INSERT OR IGNORE INTO pinned (item) VALUES (?1)",
+        (_, false) => "DELETE FROM pinned WHERE item = ?1",
+    };
+    transaction.execute(change, [item.id]).map_err(failed(WRITING))?;
     transaction.commit().map_err(failed(WRITING))
 }
 

@@ -8,10 +8,11 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::schema::locked;
+use super::words::Words;
 use super::{
-    Applied, Batch, Checked, Collected, Compaction, Entry, Found, Handle, Imported, Mark, Memory,
-    MemoryFilter, Note, Query, Reach, Retention, Scope, Stats, Store, Stored, Tidied, Where, archive, care,
-    item, marks, remembered, schema, search,
+    Applied, Batch, Checked, Collected, Compaction, Entry, Filter, Found, FoundPassage, Handle, Imported,
+    Mark, Memory, MemoryFilter, Note, Passage, Query, Reach, Retention, Scope, Stats, Store, Stored, Tidied,
+    Unindexed, Where, archive, care, item, marks, passages, remembered, schema, search,
 };
 use history::error::{Error, Kind, Result};
 use history::secrets::Redactor;
@@ -124,6 +125,26 @@ impl Store for Sqlite {
 
     fn search(&self, scope: &Scope, query: &Query) -> Result<Found> {
         search::search(&self.connection, scope, query)
+    }
+
+    fn unindexed(&self, owner: &str) -> Result<Vec<Unindexed>> {
+        passages::unindexed(&self.lock(), owner)
+    }
+
+    fn put_passages(&self, scope: &Scope, handle: &str, agent: &str, found: &[Passage]) -> Result<()> {
+        self.storing()?;
+        passages::put(&self.connection, scope, handle, agent, found, &self.redactor)
+    }
+
+    fn search_passages(
+        &self,
+        scope: &Scope,
+        reach: &Reach,
+        words: &Words,
+        all: bool,
+        filter: &Filter,
+    ) -> Result<Vec<FoundPassage>> {
+        passages::search(&self.connection, scope, reach, words, all, filter)
     }
 
     fn remember(&self, scope: &Scope, note: &Note, at: i64) -> Result<Memory> {

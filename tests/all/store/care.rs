@@ -84,7 +84,7 @@ fn lets_go_of_what_is_old_but_not_of_what_a_newer_compaction_holds() {
     let held = put(&store, 9 * DAY, &noise(2, 10_000), true);
     let loose = put(&store, DAY, &noise(3, 10_000), false);
     assert_eq!(shared.handles, held.handles);
-    let retention = Retention { before: Some(5 * DAY), max_bytes: None };
+    let retention = Retention { before: Some(5 * DAY), max_bytes: None, originals_only: false };
     let planned = store.collect(&retention, 10 * DAY, true).unwrap();
     assert_eq!((planned.compactions, planned.originals), (2, 2));
     assert!((20_000..20_200).contains(&planned.bytes), "{planned:?}");
@@ -96,11 +96,11 @@ fn lets_go_of_what_is_old_but_not_of_what_a_newer_compaction_holds() {
         assert_eq!(store.entry(&me(), gone.as_str()).unwrap_err().kind(), Kind::Arguments);
     }
     // By size, what a compaction newer than the age holds stays even so.
-    let retention = Retention { before: Some(5 * DAY), max_bytes: Some(0) };
+    let retention = Retention { before: Some(5 * DAY), max_bytes: Some(0), originals_only: false };
     assert_eq!(store.collect(&retention, 10 * DAY, false).unwrap().originals, 0);
     // By size alone, the oldest goes first.
     put(&store, 10 * DAY, &noise(4, 10_000), true);
-    let retention = Retention { before: None, max_bytes: Some(15_000) };
+    let retention = Retention { before: None, max_bytes: Some(15_000), originals_only: false };
     let collected = store.collect(&retention, 10 * DAY, false).unwrap();
     assert_eq!((collected.compactions, collected.originals), (1, 1));
     assert_eq!(store.entry(&me(), held.handles[0].as_str()).unwrap_err().kind(), Kind::Arguments);
@@ -115,7 +115,13 @@ fn letting_go_also_takes_superseded_memories() {
         store.remember(&me(), &Note { content: content.into(), ..Note::default() }, at).unwrap();
         store.tidy(&me(), false).unwrap();
     }
-    assert_eq!(store.collect(&Retention { before: Some(9), max_bytes: None }, 9, false).unwrap().memories, 2);
+    assert_eq!(
+        store
+            .collect(&Retention { before: Some(9), max_bytes: None, originals_only: false }, 9, false)
+            .unwrap()
+            .memories,
+        2
+    );
     assert_eq!(store.stats().unwrap().items["memory"], 2);
 }
 
@@ -126,7 +132,7 @@ fn vacuum_gives_space_back() {
     put(&store, 1, &noise(1, 3 << 20), false);
     store.vacuum().unwrap();
     let before = store.stats().unwrap().file_bytes;
-    store.collect(&Retention { before: Some(2), max_bytes: None }, 2, false).unwrap();
+    store.collect(&Retention { before: Some(2), max_bytes: None, originals_only: false }, 2, false).unwrap();
     store.vacuum().unwrap();
     let after = store.stats().unwrap().file_bytes;
     assert!(before > 3 << 20 && after < 1 << 20, "{before} {after}");
@@ -236,4 +242,38 @@ fn a_lock_held_by_another_is_waited_for() {
         assert!(one.restore(&me(), handle.as_str()).is_ok());
     }
     assert_eq!(two.check(true).unwrap().originals, 80);
+}
+
+#[test]
+fn what_is_pinned_or_compacted_from_stays() {
+    let (store, me) = (memory(), me());
+    let put = |id: &str, text: &str, compaction| {
+        let original = Original {
+            what: What::Session,
+            body: Body::Bytes(text.as_bytes()),
+            message: None,
+            call_id: None,
+            tool: None,
+            tokens: 1,
+        };
+        let session = SessionRef { id: id.into(), ..SessionRef::default() };
+        store.put_all(&me, &Batch { session, at: DAY, originals: vec![original], compaction }).unwrap()
+    };
+    let (plain, pinned) = (put("a", "plain", None), put("b", "pinned", None));
+    let held = put("c", "held", Some(NewCompaction::default()));
+    store.pin(&me, pinned.handles[0].as_str(), true).unwrap();
+    let configured = Retention { before: Some(9 * DAY), max_bytes: Some(0), originals_only: true };
+    let gone = store.collect(&configured, 9 * DAY, true).unwrap();
+    let named: Vec<_> = gone.sessions.iter().map(|it| (it.session.as_str(), it.bytes)).collect();
+    assert_eq!((named, gone.originals, gone.compactions), (vec![("a", 5)], 1, 0));
+    assert_eq!(store.collect(&configured, 9 * DAY, false).unwrap(), gone);
+    assert!(store.entry(&me, plain.handles[0].as_str()).is_err());
+    for kept in [pinned.handles[0], held.handles[0], held.compaction.unwrap()] {
+        store.entry(&me, kept.as_str()).unwrap();
+    }
+    // Somebody who asks for it lets go of compactions too, and of what is no longer pinned; not of what is.
+    let asked = Retention { originals_only: false, ..configured };
+    assert_eq!(store.collect(&asked, 9 * DAY, true).unwrap().originals, 1);
+    store.pin(&me, pinned.handles[0].as_str(), false).unwrap();
+    assert_eq!(store.collect(&asked, 9 * DAY, false).unwrap().originals, 2);
 }

@@ -176,11 +176,11 @@ fn what_is_deleted_frees_its_room_and_takes_nothing_from_others() {
     let batch = Batch { at: 10, originals, ..Batch::default() };
     let kept = store.put_all(&me(), &batch).unwrap().handles[0];
     let before = stored(&store);
-    let retention = Retention { before: Some(10), max_bytes: None };
+    let retention = Retention { before: Some(10), max_bytes: None, originals_only: false };
     let would = store.collect(&retention, 20, true).unwrap();
     assert_eq!(stored(&store), before);
     let gone = store.collect(&retention, 20, false).unwrap();
-    assert_eq!((would, gone.originals), (gone, 1));
+    assert_eq!((&would, gone.originals), (&gone, 1));
     assert_eq!(stored(&store), before - gone.bytes);
     assert!(gone.bytes > 700_000, "{gone:?}");
     assert!(store.restore(&me(), kept.as_str()).unwrap() == new);

@@ -6,6 +6,7 @@ mod care;
 mod chunks;
 mod commands;
 mod faults;
+mod found;
 mod kept;
 mod memory;
 mod old;

@@ -175,3 +175,33 @@ fn a_reader_goes_on_while_another_process_stores_its_original_anew() {
     reader.read_to_end(&mut read).unwrap();
     assert!(read == originals[1].1);
 }
+
+#[test]
+#[cfg(unix)]
+fn a_disk_that_fills_while_old_originals_are_moved_loses_none() {
+    let home = tempfile::tempdir().unwrap();
+    let (directory, originals) = (super::program::store(home.path()), originals());
+    make(&directory, &originals);
+    let size = directory.join("epitome.db").metadata().unwrap().len() / 512;
+    // A limit on the size of files, in blocks of 512 bytes, stands for the full disk: at the new tables, at the first
+    // originals that move, at later ones.
+    for blocks in [64, 400, size / 2, size + 200, size + 2_000, size + 6_000] {
+        let program = super::program::command(home.path(), home.path(), &[]).get_program().to_owned();
+        let mut limited = std::process::Command::new("/bin/sh");
+        limited.args(["-c", &format!("ulimit -f {blocks}; exec \"$0\" doctor --fix")]).arg(program);
+        let output =
+            limited.env_clear().env("HOME", home.path()).env("PATH", "/usr/bin:/bin").output().unwrap();
+        eprintln!("{blocks} blocks: {}", output.status);
+        let store = open(&directory);
+        for (scope, bytes) in &originals {
+            let handle = Handle::of(scope, &Digest::of(bytes));
+            assert!(store.restore(scope, handle.as_str()).unwrap() == *bytes, "{blocks}: {handle}");
+        }
+        assert_eq!(store.check(true).unwrap().problems, Vec::<String>::new(), "{blocks}");
+    }
+    // With room it goes on.
+    let store = open(&directory);
+    store.modernize().unwrap();
+    assert_eq!(store.stats().unwrap().old, 0);
+    assert_all_there(&store, &originals);
+}

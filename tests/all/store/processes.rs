@@ -247,7 +247,11 @@ fn churn(store: &dyn Store, who: &str, n: u64) -> epitome::Result<Option<String>
             Ok(stays.then(|| stored.handles[0].to_string()))
         }
         _ => {
-            store.collect(&Retention { before: Some(OLD), max_bytes: None }, OLD, false)?;
+            store.collect(
+                &Retention { before: Some(OLD), max_bytes: None, originals_only: false },
+                OLD,
+                false,
+            )?;
             store.modernize()?;
             Ok(None)
         }

@@ -1,0 +1,257 @@
+//! What was said in archived sessions, for searching: each text once a session, with where it stands.
+//!
+//! A passage keeps its text beside the index, since the archive holds whole sessions: to show a line of one would be to
+//! unpack and read all of it.
+
+use std::sync::Mutex;
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
+use twox_hash::{XxHash3_64, XxHash3_128};
+
+use super::item::{ENTRY, entry_of, item};
+use super::schema::{failed, locked, write};
+use super::words::{Words, indexed};
+use super::{Entry, Reach, Scope, What};
+use history::error::Result;
+use history::secrets::Redactor;
+
+const DOING: &str = "searching";
+const INDEXING: &str = "indexing a session";
+
+/// Matches of a search that are looked at: the newest.
+const LOOKED_AT: u32 = 1_000;
+
+/// What a passage is; it may be several of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PassageKind {
+    /// What the user wrote or answered.
+    User,
+    /// It says what was chosen.
+    Decision,
+    /// The output of a tool that failed.
+    Error,
+    /// A call that reads or changes a file, or a text that names it.
+    File,
+}
+
+impl PassageKind {
+    pub const ALL: [Self; 4] = [Self::User, Self::Decision, Self::Error, Self::File];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Decision => "decision",
+            Self::Error => "error",
+            Self::File => "file",
+        }
+    }
+
+    fn bit(self) -> i64 {
+        1 << self as i64
+    }
+}
+
+/// A message of a session, or what of it is searched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Passage {
+    /// Its number in the session.
+    pub message: u32,
+    pub kinds: Vec<PassageKind>,
+    /// Milliseconds since 1970; `None`: the session's own.
+    pub at: Option<i64>,
+    pub text: String,
+}
+
+/// Which passages are wanted, besides their words.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Filter {
+    pub agent: Option<String>,
+    pub kind: Option<PassageKind>,
+    /// Milliseconds since 1970, inclusive.
+    pub since: Option<i64>,
+    /// Milliseconds since 1970, exclusive.
+    pub before: Option<i64>,
+}
+
+/// An archived session whose passages are not in the index yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unindexed {
+    pub scope: Scope,
+    pub handle: String,
+    pub bytes: u64,
+}
+
+/// A passage that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundPassage {
+    /// The newest archived session that holds it; `message` is the passage's, `at` when it was said.
+    pub entry: Entry,
+    pub kinds: Vec<PassageKind>,
+    pub text: String,
+}
+
+/// Sessions that wait to be indexed, the newest first.
+pub(super) fn unindexed(connection: &Connection, owner: &str) -> Result<Vec<Unindexed>> {
+    let row = |row: &rusqlite::Row<'_>| {
+        let bytes: i64 = row.get(2)?;
+        Ok(Unindexed {
+            scope: Scope { owner: owner.to_owned(), project: row.get(1)? },
+            handle: row.get(0)?,
+            bytes: bytes.unsigned_abs(),
+        })
+    };
+    connection
+        .prepare_cached(
+            "SELECT i.handle, i.project, i.bytes FROM unindexed u JOIN item i ON i.id = u.item
+             WHERE i.owner = ?1 ORDER BY i.at DESC, i.id DESC",
+        )
+        .and_then(|mut it| it.query_map([owner], row)?.collect())
+        .map_err(failed(DOING))
+}
+
+/// Puts the passages of an archived session into the index. What an older version of it holds moves over to it.
+pub(super) fn put(
+    connection: &Mutex<Connection>,
+    scope: &Scope,
+    handle: &str,
+    agent: &str,
+    passages: &[Passage],
+    redactor: &Redactor,
+) -> Result<()> {
+    // Looking for secrets takes longest, so it comes before the lock.
+    let bodies: Vec<(String, [u8; 16])> = passages
+        .iter()
+        .map(|it| {
+            let text = redactor.redact(&it.text);
+            let hash = XxHash3_128::oneshot(text.as_bytes()).to_le_bytes();
+            (text, hash)
+        })
+        .collect();
+    let mut connection = locked(connection);
+    let item = item(&connection, scope, handle)?.id;
+    let transaction = write(&mut connection, INDEXING)?;
+    transaction.execute("DELETE FROM unindexed WHERE item = ?1", [item]).map_err(failed(INDEXING))?;
+    let place: Option<(String, i64)> = transaction
+        .prepare_cached(
+            "SELECT session, at FROM place WHERE item = ?1 AND what = 'session' ORDER BY at DESC LIMIT 1",
+        )
+        .and_then(|mut it| it.query_row([item], |row| Ok((row.get(0)?, row.get(1)?))).optional())
+        .map_err(failed(INDEXING))?;
+    let Some((session, at)) = place else { return transaction.commit().map_err(failed(INDEXING)) };
+    let conversation: i64 = transaction
+        .prepare_cached(
+            "INSERT INTO conversation (owner, project, session) VALUES (?1, ?2, ?3)
+             ON CONFLICT DO UPDATE SET session = session RETURNING id",
+        )
+        .and_then(|mut it| it.query_row(params![scope.owner, scope.project, session], |row| row.get(0)))
+        .map_err(failed(INDEXING))?;
+    let about =
+        [token('o', &scope.owner), token('p', &scope.project), token('s', &session), token('a', agent)];
+    for (passage, (text, hash)) in passages.iter().zip(&bodies) {
+        put_one(&transaction, conversation, item, passage, at, text, hash, &about.join(" "))?;
+    }
+    transaction.commit().map_err(failed(INDEXING))
+}
+
+#[expect(clippy::too_many_arguments, reason = "the columns of one row")]
+fn put_one(
+    transaction: &Transaction<'_>,
+    conversation: i64,
+    item: i64,
+    passage: &Passage,
+    at: i64,
+    text: &str,
+    hash: &[u8],
+    about: &str,
+) -> Result<()> {
+    let known = transaction
+        .prepare_cached("UPDATE passage SET item = ?3, message = ?4 WHERE conversation = ?1 AND hash = ?2")
+        .and_then(|mut it| it.execute(params![conversation, hash, item, passage.message]))
+        .map_err(failed(INDEXING))?;
+    if known > 0 {
+        return Ok(());
+    }
+    let kinds = passage.kinds.iter().fold(0, |bits, it| bits | it.bit());
+    let about = passage.kinds.iter().fold(about.to_owned(), |about, it| about + " " + &token('k', it.name()));
+    transaction
+        .prepare_cached(
+            "INSERT INTO passage (conversation, item, message, kinds, at, hash, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )
+        .and_then(|mut it| {
+            let at = passage.at.unwrap_or(at);
+            it.execute(params![conversation, item, passage.message, kinds, at, hash, text])
+        })
+        .map_err(failed(INDEXING))?;
+    transaction
+        .prepare_cached("INSERT INTO passage_words (rowid, body, about) VALUES (?1, ?2, ?3)")
+        .and_then(|mut it| it.execute(params![transaction.last_insert_rowid(), indexed(text), about]))
+        .map_err(failed(INDEXING))?;
+    Ok(())
+}
+
+/// A word of the index that stands for a property: so the index itself narrows a search down.
+fn token(letter: char, value: &str) -> String {
+    format!("{letter}{:016x}", XxHash3_64::oneshot(value.as_bytes()))
+}
+
+/// The passages that hold the words (`all` of them, or some), the newest first; each text once.
+pub(super) fn search(
+    store: &Mutex<Connection>,
+    scope: &Scope,
+    reach: &Reach,
+    words: &Words,
+    all: bool,
+    filter: &Filter,
+) -> Result<Vec<FoundPassage>> {
+    let mut about = vec![token('o', &scope.owner)];
+    match reach {
+        Reach::All => {}
+        Reach::Project => about.push(token('p', &scope.project)),
+        Reach::Session(id) => about.extend([token('p', &scope.project), token('s', id)]),
+    }
+    about.extend(filter.agent.iter().map(|it| token('a', it)));
+    about.extend(filter.kind.iter().map(|it| token('k', it.name())));
+    let expression = format!("body : ({}) AND about : ({})", words.expression(all), about.join(" AND "));
+    let project = match reach {
+        Reach::All => None,
+        Reach::Project | Reach::Session(_) => Some(scope.project.as_str()),
+    };
+    let found = |row: &rusqlite::Row<'_>| {
+        let (message, kinds, at, text): (u32, i64, i64, String) =
+            (row.get(10)?, row.get(11)?, row.get(12)?, row.get(13)?);
+        let entry = Entry { what: What::Message, message: Some(message), tokens: None, at, ..entry_of(row)? };
+        let kinds = PassageKind::ALL.into_iter().filter(|it| kinds & it.bit() != 0).collect();
+        Ok(FoundPassage { entry, kinds, text })
+    };
+    // What the index says is checked in the row: a token is a hash.
+    let sql = format!(
+        "SELECT {ENTRY}, s.message, s.kinds, s.at, s.body FROM passage_words w
+         CROSS JOIN passage s ON s.id = w.rowid CROSS JOIN conversation c ON c.id = s.conversation
+         CROSS JOIN item i ON i.id = s.item
+         CROSS JOIN place p ON p.item = i.id AND p.session = c.session AND p.what = 'session' AND p.call_id = ''
+         WHERE w.passage_words MATCH ?1 AND c.owner = ?2 AND (?3 IS NULL OR c.project = ?3) AND (?4 IS NULL OR s.at >= ?4)
+           AND (?5 IS NULL OR s.at < ?5)
+         ORDER BY w.rowid DESC LIMIT ?6"
+    );
+    let number = |it: Option<i64>| it.map_or(Value::Null, Value::Integer);
+    let mut out: Vec<FoundPassage> = locked(store)
+        .prepare_cached(&sql)
+        .and_then(|mut it| {
+            let params = params![
+                expression,
+                scope.owner,
+                project,
+                number(filter.since),
+                number(filter.before),
+                LOOKED_AT
+            ];
+            it.query_map(params, found)?.collect()
+        })
+        .map_err(failed(DOING))?;
+    out.sort_by_key(|it| std::cmp::Reverse(it.entry.at));
+    let mut known = std::collections::HashSet::new();
+    out.retain(|it| known.insert(XxHash3_128::oneshot(it.text.as_bytes())));
+    Ok(out)
+}
