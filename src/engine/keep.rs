@@ -12,7 +12,8 @@ use sessions::{Memory, Source};
 /// keeps nobody else from it.
 pub fn keep(engine: &Engine, found: &[Found]) -> KeepAnswer {
     let mut out = KeepAnswer { contract: CONTRACT, ..KeepAnswer::default() };
-    for it in found {
+    // The newest last: a search looks at what was indexed last first.
+    for it in found.iter().rev() {
         match keep_one(engine, it) {
             Ok(None) => out.unchanged += 1,
             Ok(Some(bytes)) => {

@@ -5,12 +5,12 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::Engine;
 use super::values::moment;
-use super::{Engine, recall};
 use crate::agents;
-use crate::store::{Filter, Passage, PassageKind, Scope};
+use crate::store::{Filter, Passage, PassageKind, Scope, Unindexed};
 use compaction::plan;
-use history::error::Result;
+use history::error::{Kind, Result};
 use history::tools::{self, Meaning};
 use history::{Call, History, Kind as Said, Message, Part};
 use sessions::{self, Memory};
@@ -23,17 +23,27 @@ const ERROR: usize = 1_000;
 pub(super) fn index(engine: &Engine, owner: &str, most: u64) -> Result<usize> {
     let waiting = engine.store.unindexed(owner)?;
     let mut bytes = 0;
-    for (done, it) in waiting.iter().enumerate() {
+    let within = |it: &&Unindexed| {
+        let is_first = bytes == 0;
         bytes += it.bytes;
-        if done > 0 && bytes > most {
-            return Ok(waiting.len() - done);
-        }
+        is_first || bytes <= most
+    };
+    let some: Vec<&Unindexed> = waiting.iter().take_while(within).collect();
+    // The newest last: a search looks at what was indexed last first.
+    for it in some.iter().rev() {
+        let read = || {
+            let bytes = engine.store.restore(&it.scope, &it.handle)?;
+            sessions::read(&Memory::new(&*it.handle, bytes), None)
+        };
         // One that cannot be read holds nothing that is found; `doctor` names it.
-        let read =
-            || sessions::read(&Memory::new(&*it.handle, engine.store.restore(&it.scope, &it.handle)?), None);
-        put(engine, &it.scope, &it.handle, &read().map(|it| it.history).unwrap_or_default())?;
+        let history = match read() {
+            Ok(session) => session.history,
+            Err(error) if error.kind() == Kind::Locked => return Err(error),
+            Err(_) => History::default(),
+        };
+        put(engine, &it.scope, &it.handle, &history)?;
     }
-    Ok(0)
+    Ok(waiting.len() - some.len())
 }
 
 /// Puts a session that is archived under `handle` into the index.
@@ -54,7 +64,7 @@ fn passages(messages: &[Message]) -> Vec<Passage> {
 
 fn passage(number: u32, message: &Message, calls: &HashMap<&str, &Call>) -> Option<Passage> {
     let asks = |id: &str| calls.get(id).is_some_and(|it| tools::meaning(&it.name) == Meaning::Ask);
-    let ours = |id: &str| calls.get(id).is_some_and(|it| recall::is_ours(it));
+    let ours = |id: &str| calls.get(id).is_some_and(|it| is_ours(it));
     let failed = message.outputs().any(|it| it.failed && !ours(&it.id));
     let answered = message.outputs().any(|it| asks(&it.id));
     let file = |it: &Call| {
@@ -65,7 +75,7 @@ fn passage(number: u32, message: &Message, calls: &HashMap<&str, &Call>) -> Opti
     };
     let mut kept = message.clone();
     kept.parts.retain_mut(|part| match part {
-        Part::Call(it) => !recall::is_ours(it),
+        Part::Call(it) => !is_ours(it),
         Part::Output(it) if asks(&it.id) => true,
         Part::Output(it) => {
             it.text = ends(it.text.as_str()).into();
@@ -81,12 +91,26 @@ fn passage(number: u32, message: &Message, calls: &HashMap<&str, &Call>) -> Opti
     let text = plan::transcript(&[kept]);
     let kinds = [
         (PassageKind::User, answered || message.is_prompt()),
-        (PassageKind::Decision, recall::is_decision(&text)),
+        (PassageKind::Decision, is_decision(&text)),
         (PassageKind::Error, failed),
         (PassageKind::File, names_file),
     ];
     let kinds = kinds.into_iter().filter(|it| it.1).map(|it| it.0).collect();
     Some(Passage { message: number, kinds, at: message.at, text })
+}
+
+/// Whether a text says what is to be done or was chosen.
+pub(super) fn is_decision(text: &str) -> bool {
+    static CUES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        let cues = r"(?i)\b(decid\w*|decision\w*|agreed?|cho(se|ose|sen|ice)|selected|go(ing)? with|we('ll| will| should)? (use|keep|take)|let'?s (use|keep|take)|use \S+ instead|instead of|from now on|must( not)?|never|always|don't|do not)\b";
+        Regex::new(cues).ok()
+    });
+    CUES.as_ref().is_some_and(|it| it.is_match(text))
+}
+
+/// Whether a call is one of ours: what it searched for is no find.
+pub(super) fn is_ours(call: &Call) -> bool {
+    call.name.contains("epitome") || call.input.as_str().contains("epitome recall")
 }
 
 /// A long text's beginning and end.

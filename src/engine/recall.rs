@@ -1,9 +1,7 @@
 //! Finding again what was archived, remembered or typed.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::LazyLock;
 
-use regex::Regex;
 use twox_hash::XxHash3_128;
 
 use super::{Engine, SessionRef, open, passages, readable};
@@ -68,20 +66,6 @@ fn class_of_message(by_user: bool, decides: bool, asked_for_decision: bool) -> C
         (true, false) => Class::User,
         (false, false) => Class::Other,
     }
-}
-
-/// Whether a text says what is to be done or was chosen.
-pub(super) fn is_decision(text: &str) -> bool {
-    static CUES: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        let cues = r"(?i)\b(decid\w*|decision\w*|agreed?|cho(se|ose|sen|ice)|selected|go(ing)? with|we('ll| will| should)? (use|keep|take)|let'?s (use|keep|take)|use \S+ instead|instead of|from now on|must( not)?|never|always|don't|do not)\b";
-        Regex::new(cues).ok()
-    });
-    CUES.as_ref().is_some_and(|it| it.is_match(text))
-}
-
-/// Whether a call is one of ours: what it searched for is no find.
-pub(super) fn is_ours(call: &Call) -> bool {
-    call.name.contains("epitome") || call.input.as_str().contains("epitome recall")
 }
 
 /// Searches as far as `said` (session, project, all; unsaid: the project, and all if that finds nothing). `session`
@@ -234,9 +218,9 @@ fn looked_through(
             }
             let mut told = message.clone();
             told.parts.retain(|it| match it {
-                Part::Call(it) => !is_ours(it),
+                Part::Call(it) => !passages::is_ours(it),
                 Part::Output(it) => {
-                    !cleared.contains(&number) && !calls.get(&*it.id).is_some_and(|it| is_ours(it))
+                    !cleared.contains(&number) && !calls.get(&*it.id).is_some_and(|it| passages::is_ours(it))
                 }
                 Part::Text(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => true,
             });
@@ -252,7 +236,7 @@ fn looked_through(
                 continue;
             }
             let by_user = answers || message.is_prompt();
-            let class = class_of_message(by_user, is_decision(&text), words.asks_for_decision());
+            let class = class_of_message(by_user, passages::is_decision(&text), words.asks_for_decision());
             let snippet = words.snippet(&text);
             let range = Range::Messages { from: number.into(), to: number.into() }.to_string();
             let entry = Entry { what: What::Message, message: Some(number), tokens: None, ..entry.clone() };
