@@ -593,7 +593,7 @@ pub fn repeat(path: &Path, session: &Path, bytes: usize) {
 
 /// Writes a Codex rollout that holds one picture of a megabyte again and again: in messages that are all live, or in
 /// `compactions` that each carry some of them; unless it is there already.
-pub fn pictures(path: &Path, bytes: usize, compactions: usize) {
+pub fn pictures(path: &Path, bytes: usize, compactions: Option<usize>) {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     if path.metadata().is_ok_and(|it| it.len() >= bytes as u64) {
         return;
@@ -614,14 +614,17 @@ pub fn pictures(path: &Path, bytes: usize, compactions: usize) {
     writer.begin();
     let mut written = 0;
     while written < bytes {
-        if compactions == 0 {
-            let item = picture(2_000);
-            writer.codex_item(item);
-        } else {
-            let history: Vec<_> = (0..bytes / compactions / 1_400_000).map(|_| picture(2_000)).collect();
-            let at = writer.time();
-            writer.line(&json!({"timestamp": at, "type": "compacted",
-                "payload": {"message": "A summary.", "replacement_history": history}}));
+        match compactions {
+            None => {
+                let item = picture(2_000);
+                writer.codex_item(item);
+            }
+            Some(many) => {
+                let history: Vec<_> = (0..bytes / many / 1_400_000).map(|_| picture(2_000)).collect();
+                let at = writer.time();
+                writer.line(&json!({"timestamp": at, "type": "compacted",
+                    "payload": {"message": "A summary.", "replacement_history": history}}));
+            }
         }
         writer.turn(8_000);
         file.write_all(&writer.out).unwrap();

@@ -196,8 +196,8 @@ pub fn at_size() -> Vec<Row> {
             out.push(peak(format!("{name}: peak memory"), &["compact", path.to_str().unwrap()], 300.0));
         }
     }
-    for (name, compactions) in [("live", 0), ("in forty compactions", 40)] {
-        let path = folder().join("sessions").join(format!("pictures-{compactions}.jsonl"));
+    for (name, compactions) in [("live", None), ("in forty compactions", Some(40))] {
+        let path = folder().join("sessions").join(format!("pictures-{}.jsonl", compactions.unwrap_or(0)));
         pictures(&path, 1_000 * MB, compactions);
         for command in ["estimate", "compact"] {
             let what = format!("{command}, 1 GB Codex, one picture again and again, {name}: peak memory");

@@ -132,6 +132,11 @@ fn delete_original(transaction: &Transaction<'_>, id: i64) -> Result<u64> {
         .optional()
         .map_err(failed(LETTING_GO))?
         .flatten();
+    // What it and other versions of its session hold goes with it from the index: the others are indexed anew.
+    let others = "INSERT OR IGNORE INTO unindexed SELECT o.item FROM place g
+         JOIN place o ON o.session = g.session AND o.what = 'session' AND o.item <> g.item
+         WHERE g.item = ?1 AND g.what = 'session'";
+    transaction.prepare_cached(others).and_then(|mut it| it.execute([id])).map_err(failed(LETTING_GO))?;
     delete_item(transaction, id)?;
     let Some(content) = content else { return Ok(0) };
     let shared = transaction

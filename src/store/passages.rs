@@ -121,14 +121,7 @@ pub(super) fn put(
     redactor: &Redactor,
 ) -> Result<()> {
     // Looking for secrets takes longest, so it comes before the lock.
-    let bodies: Vec<(String, [u8; 16])> = passages
-        .iter()
-        .map(|it| {
-            let text = redactor.redact(&it.text);
-            let hash = XxHash3_128::oneshot(text.as_bytes()).to_le_bytes();
-            (text, hash)
-        })
-        .collect();
+    let redacted: Vec<Redacted<'_>> = passages.iter().map(|it| Redacted::of(it, redactor)).collect();
     let mut connection = locked(connection);
     let item = item(&connection, scope, handle)?.id;
     let transaction = write(&mut connection, INDEXING)?;
@@ -149,39 +142,58 @@ pub(super) fn put(
         .map_err(failed(INDEXING))?;
     let about =
         [token('o', &scope.owner), token('p', &scope.project), token('s', &session), token('a', agent)];
-    for (passage, (text, hash)) in passages.iter().zip(&bodies) {
-        put_one(&transaction, conversation, item, passage, at, text, hash, &about.join(" "))?;
+    let from = Origin { conversation, item, at, about: about.join(" ") };
+    for it in &redacted {
+        put_one(&transaction, &from, it)?;
     }
     transaction.commit().map_err(failed(INDEXING))
 }
 
-#[expect(clippy::too_many_arguments, reason = "the columns of one row")]
-fn put_one(
-    transaction: &Transaction<'_>,
+/// A passage as it is kept.
+struct Redacted<'a> {
+    passage: &'a Passage,
+    text: String,
+    /// XXH3-128 of the text.
+    hash: [u8; 16],
+}
+
+impl<'a> Redacted<'a> {
+    fn of(passage: &'a Passage, redactor: &Redactor) -> Self {
+        let text = redactor.redact(&passage.text);
+        let hash = XxHash3_128::oneshot(text.as_bytes()).to_le_bytes();
+        Self { passage, text, hash }
+    }
+}
+
+/// The archived session that passages are of.
+struct Origin {
     conversation: i64,
     item: i64,
-    passage: &Passage,
+    /// Milliseconds since 1970.
     at: i64,
-    text: &str,
-    hash: &[u8],
-    about: &str,
-) -> Result<()> {
+    /// Its tokens in the index.
+    about: String,
+}
+
+fn put_one(transaction: &Transaction<'_>, from: &Origin, redacted: &Redacted<'_>) -> Result<()> {
+    let Redacted { passage, text, hash } = redacted;
     let known = transaction
         .prepare_cached("UPDATE passage SET item = ?3, message = ?4 WHERE conversation = ?1 AND hash = ?2")
-        .and_then(|mut it| it.execute(params![conversation, hash, item, passage.message]))
+        .and_then(|mut it| it.execute(params![from.conversation, hash, from.item, passage.message]))
         .map_err(failed(INDEXING))?;
     if known > 0 {
         return Ok(());
     }
     let kinds = passage.kinds.iter().fold(0, |bits, it| bits | it.bit());
-    let about = passage.kinds.iter().fold(about.to_owned(), |about, it| about + " " + &token('k', it.name()));
+    let about =
+        passage.kinds.iter().fold(from.about.clone(), |about, it| about + " " + &token('k', it.name()));
     transaction
         .prepare_cached(
             "INSERT INTO passage (conversation, item, message, kinds, at, hash, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         )
         .and_then(|mut it| {
-            let at = passage.at.unwrap_or(at);
-            it.execute(params![conversation, item, passage.message, kinds, at, hash, text])
+            let at = passage.at.unwrap_or(from.at);
+            it.execute(params![from.conversation, from.item, passage.message, kinds, at, hash, text])
         })
         .map_err(failed(INDEXING))?;
     transaction
