@@ -148,6 +148,8 @@ fn what_a_compaction_archived_is_indexed_by_the_next_search() {
     assert!(!hits["hits"].as_array().unwrap().is_empty(), "{hits}");
     assert_eq!(open().unindexed("local").unwrap(), []);
     // A later version goes by its age; what it shares with the one that the compaction holds is still found.
+    let grown = [&std::fs::read(&path).unwrap()[..], b"{\"type\":\"queue-operation\"}\n"].concat();
+    std::fs::write(&path, grown).unwrap();
     let kept = answer(&epitome(&home, &["sessions", "--keep", "--json"]));
     assert_ne!(kept["kept"], 0, "{kept}");
     let store = open();
