@@ -670,6 +670,54 @@ pub struct ScoreAnswer {
     pub invalid: Vec<BrokenInfo>,
 }
 
+/// What of a session's own later needs each way to compact would have kept.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct HindsightAnswer {
+    /// Version of the contract.
+    pub contract: u32,
+    pub session: SessionInfo,
+    /// At 60 % of the messages, and at each compaction of the agent's own; none where nothing was used later.
+    pub cuts: Vec<HindsightCut>,
+}
+
+/// A place at which a session is cut.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct HindsightCut {
+    /// `60 %`, or `own compaction 1`.
+    pub at: String,
+    /// Messages before it.
+    pub messages: usize,
+    /// Their tokens.
+    pub tokens: u64,
+    /// Things that stood before the cut and were used after it without being shown again.
+    pub used: usize,
+    pub ways: Vec<HindsightWay>,
+}
+
+/// What one way keeps of what was used later.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct HindsightWay {
+    pub way: String,
+    /// What was asked for: `5 %`, `own size`.
+    pub size: String,
+    /// Tokens of the result.
+    pub tokens: u64,
+    /// Share kept, 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept: Option<f64>,
+    /// The same by kind: paths, commands, symbols, values, errors.
+    pub kinds: BTreeMap<String, HindsightKind>,
+    /// What is not there.
+    pub missing: Vec<String>,
+}
+
+/// Things of a kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HindsightKind {
+    pub used: usize,
+    pub kept: usize,
+}
+
 /// Sessions put into the archive.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct KeepAnswer {

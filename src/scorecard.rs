@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use score::{Class, Score, Tally};
+use score::{Class, Hindsight, Score, Tally, UsedKind};
 
 /// What came of compacting one session one way.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -171,6 +171,46 @@ impl Chain {
     }
 }
 
+/// What one way made of the part before a cut, and what of the things used later is there.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Looked {
+    pub session: String,
+    /// Of what it made.
+    pub tokens: u64,
+    pub hindsight: Hindsight,
+}
+
+/// One way at one size, over all cuts.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LookedRow {
+    pub way: String,
+    /// Percent of the tokens that were asked for; nothing for the way's own size.
+    pub percent: Option<u64>,
+    pub looks: Vec<Looked>,
+}
+
+impl LookedRow {
+    /// Quantile of the share kept over the cuts, `at` in 0 to 1.
+    pub fn kept(&self, at: f64) -> Option<f64> {
+        quantile(self.looks.iter().filter_map(|it| it.hindsight.share()).collect(), at)
+    }
+
+    /// Of all things of a kind, the share kept.
+    pub fn kind(&self, kind: UsedKind) -> Option<f64> {
+        let all = self.looks.iter().filter_map(|it| it.hindsight.kinds.get(&kind));
+        let (used, kept) = all.fold((0, 0), |sum, it| (sum.0 + it.used, sum.1 + it.kept));
+        (used > 0).then(|| kept as f64 / used as f64)
+    }
+}
+
+/// What was used later, and what each way holds of it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct HindsightCard {
+    pub rows: Vec<LookedRow>,
+    /// Each compaction of an agent's own, and ours at the same size.
+    pub natives: Vec<(Looked, Looked)>,
+}
+
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Card {
     /// Names and tokens of the sessions.
@@ -179,6 +219,7 @@ pub struct Card {
     pub left_out: usize,
     pub rows: Vec<Row>,
     pub chains: Vec<Chain>,
+    pub hindsight: HindsightCard,
     /// Ways by size on made-up sessions with planted facts.
     pub planted: Vec<Row>,
 }
@@ -193,6 +234,45 @@ fn quantile(mut values: Vec<f64>, at: f64) -> Option<f64> {
 /// A share with two digits, rounded down so that nothing looks better than it is.
 fn share(value: Option<f64>) -> String {
     value.map_or_else(|| "–".to_owned(), |it| format!("{:.2}", (it * 100.0 + 1e-9).floor() / 100.0))
+}
+
+impl HindsightCard {
+    fn markdown(&self, out: &mut String) {
+        out.push_str(LATER);
+        let kinds: Vec<&str> = UsedKind::ALL.iter().map(|it| it.name()).collect();
+        let _ = writeln!(out, "| way | at | kept: median | 10th percentile | {} | cuts |", kinds.join(" | "));
+        let _ = writeln!(out, "|---|{}", "--:|".repeat(kinds.len() + 4));
+        for row in &self.rows {
+            let kinds: Vec<String> = UsedKind::ALL.iter().map(|it| share(row.kind(*it))).collect();
+            let _ = writeln!(
+                out,
+                "| {} | {} | **{}** | {} | {} | {} |",
+                row.way,
+                row.percent.map_or_else(|| "own size".to_owned(), |it| format!("{it} %")),
+                share(row.kept(0.5)),
+                share(row.kept(0.1)),
+                kinds.join(" | "),
+                row.looks.len()
+            );
+        }
+        let of = |it: &Looked| share(it.hindsight.share());
+        let middle = |side: fn(&(Looked, Looked)) -> &Looked| {
+            share(quantile(self.natives.iter().filter_map(|it| side(it).hindsight.share()).collect(), 0.5))
+        };
+        let _ = writeln!(
+            out,
+            "\n{} compactions of the agents' own, each beside ours of the same messages at no larger a size: median {} and {}.\n",
+            self.natives.len(),
+            middle(|it| &it.0),
+            middle(|it| &it.1)
+        );
+        out.push_str("| compaction | tokens | the agent's own | ours |\n|---|--:|--:|--:|\n");
+        for (native, ours) in &self.natives {
+            let _ =
+                writeln!(out, "| {} | {} | {} | {} |", native.session, native.tokens, of(native), of(ours));
+        }
+        out.push('\n');
+    }
 }
 
 impl Card {
@@ -217,6 +297,7 @@ impl Card {
         out.push_str(DEFAULT);
         table(&mut out, self.rows.iter().filter(|it| it.percent.is_none()));
         self.dominated(&mut out);
+        self.hindsight.markdown(&mut out);
         out.push_str("## Five compactions in a row\n\n");
         out.push_str(CHAINED);
         out.push_str("\n| way | at | first cycle keeps | of that, left after the fifth | sessions |\n|---|--:|--:|--:|--:|\n");
@@ -376,6 +457,16 @@ const DEFAULT: &str = "\
 ## At its own size
 
 What `epitome compact` does when nobody names a budget.
+
+";
+
+const LATER: &str = "\
+## What was used later
+
+A session is cut at 60 % of its messages, and at each compaction of its agent's own; the part before is compacted. What
+counts are the things that the agent's calls named after the cut, that stood before it, and that nobody showed it again
+in between: paths, commands, symbols whose definition it had seen, values, and errors that came again. The end that
+stays word for word counts, too. *plain ledger* are the same facts as in our summary, in the order of the session.
 
 ";
 

@@ -78,6 +78,10 @@ pub(super) fn run(engine: &Engine, arguments: &CompareArgs, screen: &mut Screen<
             screen.note(&screen.paint.faint(&line))?;
         }
     }
+    let imitated = "the other systems' rows are offline imitations: their cuts, and our summary in their sections; what their models would write is not measured";
+    for line in wrapped(imitated, screen.paint) {
+        screen.line(&screen.paint.faint(&line))?;
+    }
     screen.line("")?;
     for it in &answer.rows {
         let mut why = format!("now: {}", it.due_reason);

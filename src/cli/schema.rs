@@ -2,8 +2,8 @@
 
 use super::Screen;
 use crate::answers::{
-    CompactAnswer, CompareAnswer, CostAnswer, EstimateAnswer, ExportAnswer, HandoffAnswer, ImportAnswer,
-    PruneAnswer, RepairAnswer, RestoreAnswer, ScoreAnswer, SplitAnswer,
+    CompactAnswer, CompareAnswer, CostAnswer, EstimateAnswer, ExportAnswer, HandoffAnswer, HindsightAnswer,
+    ImportAnswer, PruneAnswer, RepairAnswer, RestoreAnswer, ScoreAnswer, SplitAnswer,
 };
 use crate::engine::statusline::StatusLine;
 use clap::Args;
@@ -29,10 +29,11 @@ pub(super) fn run(arguments: &SchemaArgs, screen: &mut Screen<'_>) -> Result<u8>
         "export" => schemars::schema_for!(ExportAnswer),
         "import" => schemars::schema_for!(ImportAnswer),
         "score" => schemars::schema_for!(ScoreAnswer),
+        "score --hindsight" => schemars::schema_for!(HindsightAnswer),
         "statusline" => schemars::schema_for!(StatusLine),
         other => {
             let what = format!(
-                "expected a command with --json (estimate, cost, split, prune, compact, compare, repair, restore, handoff, export, import, score, statusline), found {other:?}"
+                "expected a command with --json (estimate, cost, split, prune, compact, compare, repair, restore, handoff, export, import, score, score --hindsight, statusline), found {other:?}"
             );
             return Err(Error::new(Kind::Arguments, what));
         }

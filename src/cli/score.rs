@@ -4,7 +4,7 @@ use super::Screen;
 use super::common::Common;
 use super::compact::lost_line;
 use super::paint::{size, table};
-use crate::answers::ScoreAnswer;
+use crate::answers::{HindsightAnswer, ScoreAnswer};
 use crate::engine::{self, Engine, SessionRef};
 use clap::Args;
 use history::error::{Error, Kind, Result};
@@ -16,6 +16,9 @@ pub struct ScoreArgs {
     common: Common,
     /// What was made of it: a file, an id or a handle
     compacted: Option<String>,
+    /// Cut the session at 60 % and at each compaction of its own, and show what of the things used later is kept
+    #[arg(long, conflicts_with_all = ["compacted", "corpus"])]
+    hindsight: bool,
     /// Compact every session below this folder in every way, and write a scorecard
     #[arg(long, value_name = "DIR", conflicts_with_all = ["session", "compacted"])]
     corpus: Option<PathBuf>,
@@ -38,17 +41,54 @@ pub(super) fn run(engine: &Engine, arguments: &ScoreArgs, screen: &mut Screen<'_
         }
         return Ok(0);
     }
-    let Some(compacted) = &arguments.compacted else {
-        return Err(Error::new(Kind::Arguments, "expected SESSION COMPACTED, or --corpus DIR"));
-    };
+    if arguments.compacted.is_none() && !arguments.hindsight {
+        let what = "expected SESSION COMPACTED, --hindsight SESSION, or --corpus DIR";
+        return Err(Error::new(Kind::Arguments, what));
+    }
     let format = arguments.common.format()?;
     let before =
         engine::open(engine, &arguments.common.session(), format, arguments.common.agent.as_deref())?;
+    let Some(compacted) = &arguments.compacted else {
+        let answer = engine::hindsight(engine, &before, &ask);
+        return if screen.json(&answer)? { Ok(0) } else { show_hindsight(&answer, screen) };
+    };
     // What was made of it may be written down otherwise than the original.
     let after = engine::open(engine, &SessionRef::Named(compacted.clone()), None, None)?;
     let answer = engine::score(engine, &before, &after, &ask);
     if !screen.json(&answer)? {
         show(&answer, screen)?;
+    }
+    Ok(0)
+}
+
+fn show_hindsight(answer: &HindsightAnswer, screen: &mut Screen<'_>) -> Result<u8> {
+    if answer.cuts.is_empty() {
+        screen.line("nothing that stood in the first part was used later without being shown again")?;
+    }
+    for cut in &answer.cuts {
+        screen.line(&format!(
+            "cut at {}: {} messages, {} tokens before; {} things used later",
+            screen.paint.strong(&cut.at),
+            cut.messages,
+            size(cut.tokens),
+            cut.used
+        ))?;
+        let mut rows = vec![["", "at", "tokens", "kept", ""].map(str::to_owned).to_vec()];
+        for it in &cut.ways {
+            let kept = it.kept.unwrap_or(0.0);
+            let kinds: Vec<String> =
+                it.kinds.iter().map(|(kind, it)| format!("{kind} {}/{}", it.kept, it.used)).collect();
+            rows.push(vec![
+                format!("  {}", it.way),
+                it.size.clone(),
+                size(it.tokens),
+                format!("{:.0} %", (kept * 100.0).floor()),
+                kinds.join(", "),
+            ]);
+        }
+        for line in table(&rows, screen.paint) {
+            screen.line(line.trim_end())?;
+        }
     }
     Ok(0)
 }

@@ -5,14 +5,16 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 use super::gate::HistoryFacts;
+use super::hindsight::{self, CompactionWay, SIZES, SessionCut, WAYS};
+use super::subject::{HANDLE, Subject, session, subject};
 use super::{Amount, Ask, Engine, make, measured, open};
 use crate::profiles::{self, BUILT_IN};
-use crate::scorecard::{Card, Chain, Link, Row, Trial};
+use crate::scorecard::{Card, Chain, HindsightCard, Link, Looked, LookedRow, Row, Trial};
 use compaction::plan;
 use history::error::{Error, Kind, Result};
 use history::{History, Message};
 use score::{self, Probe, baselines::Baseline, synthetic};
-use sessions::{self, Format, Session, validate};
+use sessions::{self, Session, validate};
 
 /// Sessions below are too small to be worth compacting, in tokens.
 const SMALL: u64 = 6_000;
@@ -20,33 +22,29 @@ const SMALL: u64 = 6_000;
 const PERCENTS: [u64; 3] = [5, 10, 20];
 /// Compactions of a chain.
 const CYCLES: usize = 5;
-/// A handle of the usual length stands in the first line, as if the session were archived.
-const HANDLE: &str = "0000000000";
-
-/// A session that is compacted many times, read once.
-pub struct Subject {
-    /// What it is called.
-    pub name: String,
-    /// Tokens of its messages.
-    pub tokens: u64,
-    session: Session,
-    known: HistoryFacts,
-}
 
 /// Scores all built-in profiles and the baselines on every session below a directory.
 pub fn scorecard(engine: &Engine, directory: &Path, ask: &Ask, said: &mut dyn FnMut(&str)) -> Result<Card> {
     let mut card = Card::default();
-    let mut subjects = Vec::new();
+    let (mut subjects, mut looks) = (Vec::new(), Vec::new());
     for path in files(directory)? {
         let name = path.strip_prefix(directory).unwrap_or(&path).display().to_string();
-        let subject = open::open_path(&path, None)
-            .ok()
-            .map(|it| subject(engine, name.replace('\\', "/"), it.session, ask));
-        match subject.filter(|it| it.tokens >= SMALL) {
-            Some(it) => subjects.push(it),
-            None => card.left_out += 1,
+        let name = name.replace('\\', "/");
+        let Ok(opened) = open::open_path(&path, None) else {
+            card.left_out += 1;
+            continue;
+        };
+        let bytes = opened.source.bytes(0..opened.source.len())?;
+        let cuts = hindsight::cuts(engine, &name, &opened.session, &bytes, ask);
+        looks.extend(cuts.into_iter().filter(|it| it.subject.tokens >= SMALL).map(|it| (name.clone(), it)));
+        let subject = subject(engine, name, opened.session, ask);
+        if subject.tokens >= SMALL {
+            subjects.push(subject);
+        } else {
+            card.left_out += 1;
         }
     }
+    card.hindsight = looked(engine, ask, &looks);
     card.sessions = subjects.iter().map(|it| (it.name.clone(), it.tokens)).collect();
     let mut profiles = Vec::new();
     for (name, _) in BUILT_IN {
@@ -92,10 +90,28 @@ pub fn scorecard(engine: &Engine, directory: &Path, ask: &Ask, said: &mut dyn Fn
     Ok(card)
 }
 
-/// A session to try ways on.
-pub fn subject(engine: &Engine, name: impl Into<String>, session: Session, ask: &Ask) -> Subject {
-    let tokens = measured::measure(engine, &session, ask).tokens;
-    Subject { name: name.into(), tokens, session, known: HistoryFacts::default() }
+/// What each way holds of what was used later, at all cuts; and beside each compaction of an agent's own, at its size.
+fn looked(engine: &Engine, ask: &Ask, cuts: &[(String, SessionCut)]) -> HindsightCard {
+    let named =
+        |name: &str, cut: &SessionCut, it: Looked| Looked { session: format!("{name}, {}", cut.at), ..it };
+    let mut out = HindsightCard::default();
+    let own_size = std::iter::once((CompactionWay::Profile, None));
+    let sized = SIZES.iter().flat_map(|percent| WAYS.map(|way| (way, Some(*percent))));
+    for (way, percent) in sized.chain(own_size) {
+        let looks = cuts.iter().filter_map(|(name, cut)| {
+            hindsight::looked(engine, cut, ask, way, percent).map(|it| named(name, cut, it))
+        });
+        out.rows.push(LookedRow { way: way.name(ask), percent, looks: looks.collect() });
+    }
+    for (name, cut) in cuts {
+        let native = hindsight::looked(engine, cut, ask, CompactionWay::Native, None);
+        out.natives.extend(native.and_then(|native| {
+            let ours =
+                hindsight::looked_within(engine, cut, ask, CompactionWay::Profile, Some(native.tokens))?;
+            Some((named(name, cut, native), named(name, cut, ours)))
+        }));
+    }
+    out
 }
 
 /// A made-up session of 40 turns with the facts that were planted in it.
@@ -184,18 +200,6 @@ pub fn chained(engine: &Engine, subject: &Subject, ask: &Ask, percent: u64) -> O
     let after = History::new(messages, source.meta.clone());
     let last = score::score_probes(source, &kept_first, &after, &|_| false, &count);
     Some(Link { first: share?, left: last.kept? })
-}
-
-/// A history without a file.
-fn session(history: History) -> Session {
-    Session {
-        format: Format::ANTHROPIC,
-        records: Vec::new(),
-        of_message: Default::default(),
-        notes: Vec::new(),
-        past: Vec::new(),
-        history,
-    }
 }
 
 /// As a reader numbers messages.

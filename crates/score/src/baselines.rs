@@ -61,25 +61,34 @@ impl Baseline {
                 history(front, from)
             }
             Self::Masking => masked(source, budget, count),
-            Self::Skeleton => {
-                let from = newest(source, budget / 2, count);
-                let tail: u64 = messages[from..].iter().map(count).sum();
-                let lines: Vec<String> =
-                    messages[..from].iter().map(skeleton).filter(|it| !it.is_empty()).collect();
-                history(summary(&lines, budget.saturating_sub(tail), count), from)
-            }
-            Self::FileList => {
-                let from = newest(source, budget / 2, count);
-                let tail: u64 = messages[from..].iter().map(count).sum();
+            Self::Skeleton => beside_the_newest(source, budget, count, |from| {
+                messages[..from].iter().map(skeleton).filter(|it| !it.is_empty()).collect()
+            }),
+            Self::FileList => beside_the_newest(source, budget, count, |from| {
                 let mut lines = vec!["Files:".to_string()];
                 for path in messages[..from].iter().flat_map(Message::calls).flat_map(tools::actions) {
                     let line = path.path.map(|it| format!("- {it}"));
                     lines.extend(line.filter(|it| !lines.contains(it)));
                 }
-                history(summary(&lines, budget.saturating_sub(tail), count), from)
-            }
+                lines
+            }),
         }
     }
+}
+
+/// The newest messages that fit into half of `budget`, and before them as many of the last of `lines` as fit into the
+/// rest. `lines` gets the number of messages that go.
+pub fn beside_the_newest(
+    source: &History,
+    budget: u64,
+    count: &dyn Fn(&Message) -> u64,
+    lines: impl FnOnce(usize) -> Vec<String>,
+) -> History {
+    let from = newest(source, budget / 2, count);
+    let end = &source.messages()[from..];
+    let left = budget.saturating_sub(end.iter().map(count).sum());
+    let all = summary(&lines(from), left, count).into_iter().chain(end.iter().cloned()).collect();
+    History::new(all, source.meta.clone())
 }
 
 /// Where the newest units begin that fit into `budget`.

@@ -63,7 +63,7 @@ pub struct Used {
 
 /// How many of the things used a compacted history still holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Held {
+pub struct UseTally {
     pub used: usize,
     pub kept: usize,
 }
@@ -71,14 +71,14 @@ pub struct Held {
 /// What of the things used later is there.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Hindsight {
-    pub kinds: BTreeMap<UsedKind, Held>,
+    pub kinds: BTreeMap<UsedKind, UseTally>,
     pub missing: Vec<Used>,
 }
 
 impl Hindsight {
     /// Share of all things used that is there; nothing if none were used.
     pub fn share(&self) -> Option<f64> {
-        let sum = |of: fn(&Held) -> usize| self.kinds.values().map(of).sum::<usize>();
+        let sum = |of: fn(&UseTally) -> usize| self.kinds.values().map(of).sum::<usize>();
         let used = sum(|it| it.used);
         (used > 0).then(|| sum(|it| it.kept) as f64 / used as f64)
     }
@@ -88,7 +88,7 @@ impl Hindsight {
 pub fn used_later(source: &History, cut: usize) -> Vec<Used> {
     let cwd = source.meta.cwd.as_deref().unwrap_or_default();
     let (before, later) = source.messages().split_at(cut.min(source.messages().len()));
-    let mut first = Words::new(cwd);
+    let mut first = Vocabulary::new(cwd);
     let mut commands: HashSet<String> = HashSet::default();
     for message in before {
         first.message(message, true);
@@ -100,10 +100,10 @@ pub fn used_later(source: &History, cut: usize) -> Vec<Used> {
     }
     let mut out: Vec<Used> = Vec::new();
     let mut seen: HashSet<(UsedKind, String)> = HashSet::default();
-    let mut shown = Words::new(cwd);
+    let mut shown = Vocabulary::new(cwd);
     for message in later {
         for call in message.calls() {
-            let mut named = Words::new(cwd);
+            let mut named = Vocabulary::new(cwd);
             strings(call, &mut |it| named.text(it));
             named.paths = paths_of(call, cwd);
             let paths = named.paths.intersection(&first.paths).filter(|it| !shown.paths.contains(*it));
@@ -135,7 +135,7 @@ const SHORTEST: usize = 5;
 
 /// How many of the things `used` a history holds.
 pub fn hindsight(used: &[Used], compacted: &History) -> Hindsight {
-    let mut held = Words::new(compacted.meta.cwd.as_deref().unwrap_or_default());
+    let mut held = Vocabulary::new(compacted.meta.cwd.as_deref().unwrap_or_default());
     let mut text = String::new();
     for message in compacted.messages() {
         held.message(message, true);
@@ -218,7 +218,8 @@ fn paths_of(call: &Call, cwd: &str) -> HashSet<String> {
     for action in tools::actions(call) {
         let dir = action.dir.as_deref();
         let in_command = action.command.iter().flat_map(|it| tools::programs(it)).flatten();
-        let in_command = in_command.filter(|it| it.contains('/') && looks_like_path(it));
+        let plain = |it: &String| !it.contains(|c: char| c.is_whitespace() || "|:*$()[]{}\\\"^".contains(c));
+        let in_command = in_command.filter(|it| it.contains('/') && looks_like_path(it) && plain(it));
         let all = action.path.iter().chain(&action.to).cloned().chain(in_command);
         let all = all.map(|it| done::canonical(it.trim_end_matches('/'), dir, cwd));
         out.extend(all.filter(|it| it.len() >= SHORTEST && !it.starts_with("/dev/")));
@@ -231,7 +232,7 @@ fn file_name(path: &str) -> &str {
 }
 
 /// What a text names, in one pass.
-struct Words<'a> {
+struct Vocabulary<'a> {
     cwd: &'a str,
     /// Names as programs have them.
     words: HashSet<String>,
@@ -243,7 +244,7 @@ struct Words<'a> {
     values: HashSet<String>,
 }
 
-impl<'a> Words<'a> {
+impl<'a> Vocabulary<'a> {
     fn new(cwd: &'a str) -> Self {
         Self {
             cwd,
@@ -374,7 +375,7 @@ impl<'a> Words<'a> {
 /// Bytes of a longer word are data.
 const LONGEST: usize = 400;
 
-/// Words before the name of what is defined.
+/// Vocabulary before the name of what is defined.
 const DEFINING: [&str; 13] = [
     "fn",
     "func",

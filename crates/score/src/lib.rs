@@ -29,7 +29,7 @@ use std::collections::BTreeMap;
 use foldhash::HashSet;
 use serde::Serialize;
 
-pub use hindsight::{Held, Hindsight, Used, UsedKind, hindsight, used_later};
+pub use hindsight::{Hindsight, UseTally, Used, UsedKind, hindsight, used_later};
 pub use probe::{Class, Fact, FileOp, Outcome, Polarity, Probe};
 pub use support::{Claim, Unsupported};
 pub use survive::Contradiction;

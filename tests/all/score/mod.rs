@@ -4,6 +4,7 @@ mod baselines;
 mod card;
 mod corpus;
 mod extract;
+mod hindsight;
 mod labels;
 mod now;
 mod survival;

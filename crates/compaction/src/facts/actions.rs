@@ -2,11 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::command;
 use super::outcome::{self, Outcome};
 use super::text::{clip, flat, untimed};
 use super::voice::{Answered, Prompt, Quote, Seen};
 use super::{Detail, Fact, FileOp, Topic};
+use super::{command, found};
 use history::tools::{self, Action, Meaning};
 use history::{Call, History, Output, Refusal};
 
@@ -98,6 +98,12 @@ pub(super) fn path(written: &str, dir: Option<&str>, base: Option<&str>) -> Stri
         Some(rest) if rest.starts_with('/') && rest.len() > 1 => rest[1..].to_string(),
         _ => whole,
     }
+}
+
+/// A path that a tool printed, as it is written from the working directory. A command may have gone elsewhere: what is
+/// not below that directory is taken only as it was printed.
+pub(super) fn printed(written: &str, dir: Option<&str>, base: Option<&str>) -> Option<String> {
+    Some(path(written, dir, base)).filter(|it| !it.starts_with('/') || it == written)
 }
 
 #[derive(Default)]
@@ -230,6 +236,9 @@ impl Work<'_> {
                 let failed = failed(output);
                 if !failed {
                     actions.iter().for_each(|it| self.touched(number, it, output));
+                    if matches!(main, Meaning::Search | Meaning::List) {
+                        self.found(number, &actions, output);
+                    }
                 }
                 let reports =
                     matches!(main, Meaning::Edit | Meaning::Create | Meaning::Delete | Meaning::Rename)
@@ -317,6 +326,18 @@ impl Work<'_> {
                 {
                     *similar = Some(number);
                 }
+            }
+        }
+    }
+
+    /// Notes the files that a search or listing named, where nothing is known of them yet.
+    fn found(&mut self, number: usize, actions: &[Action], output: &Output) {
+        let dir = actions.first().and_then(|it| it.dir.as_deref());
+        for found in found::paths(output.text.as_str()) {
+            let Some(name) = printed(found, dir, self.base) else { continue };
+            let known = self.files.entry(name).or_insert((number, FileOp::Mentioned, None));
+            if known.1 == FileOp::Mentioned {
+                known.0 = number;
             }
         }
     }
@@ -409,6 +430,9 @@ impl Work<'_> {
                 .iter()
                 .filter(|it| it.meaning != Meaning::Run)
                 .for_each(|it| self.touched(number, it, output));
+            if commands.iter().any(|it| command::looks(it)) {
+                self.found(number, actions, output);
+            }
         }
         for command in actions.iter().filter_map(|it| it.command.as_deref()) {
             if let Some(session) = &outcome.running {

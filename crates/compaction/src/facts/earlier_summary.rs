@@ -622,7 +622,7 @@ impl Fold<'_> {
     }
 
     fn names(&mut self, body: &str) {
-        const KINDS: [(&str, Name); 9] = [
+        const KINDS: [(&str, Name); 8] = [
             ("urls", Name::Url),
             ("hashes", Name::Hash),
             ("tickets", Name::Ticket),
@@ -631,8 +631,15 @@ impl Fold<'_> {
             ("ports", Name::Port),
             ("ids", Name::Id),
             ("settings", Name::Setting),
-            ("symbols", Name::Symbol),
         ];
+        if let Some((place, list)) = body.strip_prefix("symbols").and_then(|it| it.split_once(": ")) {
+            let file = place.strip_prefix(" in ").map(str::to_owned);
+            for item in list.split(", ") {
+                let detail = Detail::Symbol { file: file.clone() };
+                self.push_seen(Seen::Identifiers, item.trim_matches('`'), detail);
+            }
+            return;
+        }
         let kind = body.split_once(": ").and_then(|(word, list)| {
             Some((KINDS.iter().find(|it| word.eq_ignore_ascii_case(it.0))?.1, list))
         });

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use super::ascii_first::AsciiFirstRegex;
 use super::text::{clip, own};
 use super::voice::Seen;
-use super::{Detail, Fact, Name};
-use history::tools::{self, Meaning};
+use super::{Detail, Fact, Name, actions, command};
+use history::tools::{self, Action, Meaning};
 use history::{History, Kind, Part, Role, Text};
 
 static KINDS: LazyLock<Vec<(Name, AsciiFirstRegex)>> = LazyLock::new(|| {
@@ -35,8 +35,9 @@ static DEFINED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 /// No more than this many of a message of a tool or the model: a listing is not a name in use.
 const FEW: usize = 40;
 
-/// Reads the identifiers that the user or the model names, that commands hold, and that code written here defines.
-pub(super) fn read(history: &History) -> Vec<Fact> {
+/// Reads the identifiers that the user or the model names, that commands hold, and that code written or searched here
+/// defines. `base`: the directory that paths are told from.
+pub(super) fn read(history: &History, base: Option<&str>) -> Vec<Fact> {
     let mut facts = Vec::new();
     // How often, by kind and text; where first.
     let mut seen: HashMap<(Name, String), usize> = HashMap::new();
@@ -49,6 +50,8 @@ pub(super) fn read(history: &History) -> Vec<Fact> {
             facts.push(Fact::seen(Seen::Identifiers, number, text.into(), Detail::Name(kind)));
         }
     };
+    let mut symbols = Symbols::default();
+    let mut searches: HashMap<&str, Vec<Action>> = HashMap::new();
     for (number, message) in history.messages().iter().enumerate() {
         if matches!(message.kind, Kind::Context | Kind::Marker | Kind::Continue)
             || message.role == Role::System
@@ -57,6 +60,9 @@ pub(super) fn read(history: &History) -> Vec<Fact> {
         }
         for stretch in own(message.texts().map(Text::as_str)) {
             named(number, stretch, &mut add);
+            if message.role == Role::Assistant {
+                symbols.spoken(number, stretch);
+            }
         }
         for part in &message.parts {
             match part {
@@ -68,7 +74,15 @@ pub(super) fn read(history: &History) -> Vec<Fact> {
                         }
                     }
                     if actions.iter().any(|it| matches!(it.meaning, Meaning::Edit | Meaning::Create)) {
-                        defined(number, call.input.as_str(), call.freeform, &mut add);
+                        let mut files = actions.iter().filter_map(|it| located(it, base));
+                        // Of a patch to several files, which of them defines it is not looked for.
+                        let file = files.next().filter(|_| files.next().is_none());
+                        defined(call.input.as_str(), call.freeform, &mut |it| {
+                            symbols.add(number, it, file.clone())
+                        });
+                    }
+                    if actions.iter().any(searches_for) {
+                        searches.insert(&call.id, actions.clone());
                     }
                     if actions.iter().any(|it| it.meaning == Meaning::Fetch) {
                         named(number, call.input.as_str(), &mut add);
@@ -76,6 +90,9 @@ pub(super) fn read(history: &History) -> Vec<Fact> {
                 }
                 // Of what tools print, only what a commit or a new pull request is called.
                 Part::Output(output) => {
+                    if let Some(actions) = searches.remove(&*output.id) {
+                        symbols.found(number, output.text.as_str(), &actions, base);
+                    }
                     let text = clip(output.text.as_str(), 2_000).0;
                     for line in text.lines().filter(|it| it.starts_with('[') && it.contains("] ")).take(3) {
                         for found in KINDS[5].1.find_iter(line).take(1) {
@@ -90,7 +107,77 @@ pub(super) fn read(history: &History) -> Vec<Fact> {
             }
         }
     }
+    facts.extend(symbols.facts);
     facts
+}
+
+/// Whether an action prints the lines that it finds.
+fn searches_for(action: &Action) -> bool {
+    let by = |it: &str| command::looks(it) && ["rg ", "grep "].iter().any(|of| it.contains(of));
+    action.meaning == Meaning::Search || action.command.as_deref().is_some_and(by)
+}
+
+/// The file of an action, told from `base`.
+fn located(action: &Action, base: Option<&str>) -> Option<String> {
+    action.path.as_deref().map(|it| actions::path(it, action.dir.as_deref(), base))
+}
+
+/// Functions and types, each once.
+#[derive(Default)]
+struct Symbols {
+    facts: Vec<Fact>,
+    /// Where each stands in `facts`.
+    known: HashMap<String, usize>,
+}
+
+impl Symbols {
+    fn add(&mut self, number: usize, name: &str, file: Option<String>) {
+        let at = *self.known.entry(name.to_owned()).or_insert(self.facts.len());
+        match self.facts.get_mut(at).map(|it| &mut it.detail) {
+            Some(Detail::Symbol { file: known }) => *known = file.or(known.take()),
+            _ => self.facts.push(Fact::seen(Seen::Identifiers, number, name.into(), Detail::Symbol { file })),
+        }
+    }
+
+    /// Those that the model names in backticks.
+    fn spoken(&mut self, number: usize, text: &str) {
+        let quoted = text.split('`').skip(1).step_by(2).map(|it| it.trim_end_matches("()"));
+        for name in quoted.filter(|it| is_symbol(it)).take(FEW) {
+            self.add(number, name, None);
+        }
+    }
+
+    /// Those whose definition a search printed: `path:12:fn name(`.
+    fn found(&mut self, number: usize, output: &str, actions: &[Action], base: Option<&str>) {
+        /// More are an index, not an answer.
+        const ANSWER: usize = 20;
+        let dir = actions.first().and_then(|it| it.dir.as_deref());
+        let own = actions.iter().find_map(|it| located(it, base)).filter(|it| it.contains('.'));
+        let mut out = Vec::new();
+        for line in clip(output, 20_000).0.lines() {
+            let numbered = |it: &str| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit());
+            let Some((first, rest)) = line.split_once(':') else { continue };
+            let (file, code) = match rest.split_once(':') {
+                _ if numbered(first) => (own.clone(), rest),
+                Some((line, code)) if numbered(line) => (actions::printed(first, dir, base), code),
+                Some(_) | None => continue,
+            };
+            let name = DEFINED.captures_iter(code).next();
+            out.extend(name.and_then(|it| Some((it.get(1).or(it.get(2))?.as_str().to_owned(), file))));
+        }
+        if out.len() <= ANSWER {
+            out.into_iter().for_each(|(name, file)| self.add(number, &name, file));
+        }
+    }
+}
+
+/// Whether a word is a name of code and of nothing else: an underscore, or capitals inside.
+fn is_symbol(word: &str) -> bool {
+    (5..=60).contains(&word.len())
+        && word.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_')
+        && word.starts_with(|it: char| it.is_ascii_alphabetic())
+        && word.bytes().any(|it| it.is_ascii_lowercase())
+        && (word.contains('_') || word.bytes().skip(1).any(|it| it.is_ascii_uppercase()))
 }
 
 fn named(number: usize, text: &str, add: &mut impl FnMut(usize, Name, &str)) {
@@ -109,7 +196,7 @@ fn named(number: usize, text: &str, add: &mut impl FnMut(usize, Name, &str)) {
     }
 }
 
-fn defined(number: usize, input: &str, freeform: bool, add: &mut impl FnMut(usize, Name, &str)) {
+fn defined(input: &str, freeform: bool, add: &mut impl FnMut(&str)) {
     let mut each = |text: &str, patch: bool| {
         for found in DEFINED.captures_iter(text).take(FEW) {
             let line = found.get(0).map_or("", |it| it.as_str()).trim_start_matches('\n');
@@ -118,7 +205,7 @@ fn defined(number: usize, input: &str, freeform: bool, add: &mut impl FnMut(usiz
                 continue;
             }
             if let Some(it) = found.get(1).or_else(|| found.get(2)) {
-                add(number, Name::Symbol, it.as_str());
+                add(it.as_str());
             }
         }
     };
@@ -254,6 +341,6 @@ fn telling(kind: Name, text: &str) -> bool {
                 && !text.contains("example.com")
                 && ![".example", ".test", ".invalid"].iter().any(|it| host.ends_with(it))
         }
-        Name::Port | Name::Id | Name::Setting | Name::Symbol => true,
+        Name::Port | Name::Id | Name::Setting => true,
     }
 }

@@ -11,6 +11,7 @@
 mod command;
 mod cues;
 mod evidence;
+mod found;
 mod ascii_first;
 mod earlier_summary;
 mod listed;
@@ -108,7 +109,7 @@ pub enum FileOp {
     /// Changed before an earlier compaction, as its summary says; only read since.
     ReadAfterEdit,
     Read,
-    /// Named in an earlier summary, which does not say what was done to it.
+    /// Found by a search, or named in an earlier summary which does not say what was done to it.
     Mentioned,
 }
 
@@ -128,8 +129,6 @@ pub enum Name {
     Id,
     /// A setting: `KEY=value`, `key: 5`.
     Setting,
-    /// A function or type that was written.
-    Symbol,
 }
 
 /// What a fact says beyond its text.
@@ -173,6 +172,11 @@ pub enum Detail {
     },
     /// The text is an identifier.
     Name(Name),
+    /// The text is a function or type that was written, found or spoken of.
+    Symbol {
+        /// Where it is defined, if that was seen.
+        file: Option<String>,
+    },
 }
 
 /// Something that must not be lost.
@@ -244,7 +248,8 @@ pub fn read(history: &History) -> Ledger {
             | Detail::Rule(_)
             | Detail::File { .. }
             | Detail::Command { .. }
-            | Detail::Name(_) => {}
+            | Detail::Name(_)
+            | Detail::Symbol { .. } => {}
         }
     }
     ledger
@@ -262,7 +267,7 @@ fn read_messages(history: &History) -> Ledger {
             actions::read(history, directory.as_deref(), &mut facts);
             let changed = plan::read(history, &mut facts);
             superseded::read(history, &changed, &mut facts);
-            identifiers::read(history)
+            identifiers::read(history, directory.as_deref())
         },
     );
     facts.extend(said);
@@ -295,9 +300,14 @@ fn settled(mut facts: Vec<Fact>) -> Vec<Fact> {
             (_, Topic::UserMessages | Topic::Requests | Topic::Last) if fact.text.len() <= 60 => {
                 format!("{} {}", fact.message, fact.text)
             }
-            (Detail::None | Detail::Rule(_) | Detail::File { .. } | Detail::Name(_), _) => {
-                text::flat(&fact.text).to_lowercase()
-            }
+            (
+                Detail::None
+                | Detail::Rule(_)
+                | Detail::File { .. }
+                | Detail::Name(_)
+                | Detail::Symbol { .. },
+                _,
+            ) => text::flat(&fact.text).to_lowercase(),
         };
         let newest =
             matches!(fact.detail, Detail::File { .. } | Detail::Command { .. } | Detail::Error { .. });

@@ -449,7 +449,13 @@ fn within(
     let (tail, left) = fitting(draft, head, room);
     let Some(prompt) = prompt.filter(|it| *it < tail) else {
         let why = format!("the newest whole units within {room} tokens stay");
-        return Ok(KeptRegion { tail, context, max_tokens: budget(left), reserved: most, ..plain(step, why) });
+        return Ok(KeptRegion {
+            tail,
+            context,
+            max_tokens: budget(left),
+            reserved: most,
+            ..plain(step, why)
+        });
     };
     // The last turn does not fit: its prompt stays, word for word if it can, then the newest units that still fit.
     let asked = draft.size(&draft.items[prompt]);

@@ -203,7 +203,8 @@ pub fn protected(fact: &Fact) -> bool {
             | Detail::Command { .. }
             | Detail::Error { .. }
             | Detail::Choice { .. }
-            | Detail::Name(_) => false,
+            | Detail::Name(_)
+            | Detail::Symbol { .. } => false,
         },
         Topic::Goal
         | Topic::Unconfirmed

@@ -73,6 +73,14 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &Manner)
     };
     match &fact.detail {
         Detail::File { deed, to } => file(fact, *deed, to.as_deref(), manner, &at),
+        Detail::Symbol { file } => SummaryLine {
+            label: Some(match file {
+                Some(file) => format!("symbols in {file}"),
+                None => "symbols".to_owned(),
+            }),
+            group: String::new(),
+            text: format!("{} {at}", flat(clip(&fact.text, chars).0)),
+        },
         Detail::Name(kind) => {
             let label = named(*kind).to_string();
             SummaryLine {
@@ -211,7 +219,6 @@ fn named(kind: Name) -> &'static str {
         Name::Port => "ports",
         Name::Id => "ids",
         Name::Setting => "settings",
-        Name::Symbol => "symbols",
     }
 }
 

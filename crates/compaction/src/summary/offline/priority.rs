@@ -2,7 +2,7 @@
 //! A tier says which lines are written, how long they may get, and how much of the budget all lines of their kind may
 //! have by then. A later tier lengthens what an earlier one cut.
 
-use crate::facts::{Detail, Fact, FileOp, Name, Polarity, Topic, Voice};
+use crate::facts::{Detail, Fact, FileOp, Polarity, Topic, Voice};
 use crate::profile::SummaryStyle;
 
 /// A kind of line.
@@ -19,6 +19,8 @@ pub(super) enum Kind {
     Changed,
     /// Files that were only read.
     Read,
+    /// Files that a search found, or an earlier summary names.
+    Found,
     /// Open and running steps of the plan.
     Step,
     /// Steps that nothing confirms.
@@ -58,9 +60,8 @@ impl Kind {
             Topic::Goal => Self::Goal,
             Topic::Requests | Topic::UserMessages => Self::Said,
             Topic::Files => match fact.detail {
-                Detail::File { deed: FileOp::Read | FileOp::ReadAfterEdit | FileOp::Mentioned, .. } => {
-                    Self::Read
-                }
+                Detail::File { deed: FileOp::Read | FileOp::ReadAfterEdit, .. } => Self::Read,
+                Detail::File { deed: FileOp::Mentioned, .. } => Self::Found,
                 _ => Self::Changed,
             },
             Topic::Setup => Self::Setup,
@@ -80,7 +81,7 @@ impl Kind {
             Topic::Unconfirmed => Self::Unconfirmed,
             Topic::Current => Self::Current,
             Topic::Identifiers => match fact.detail {
-                Detail::Name(Name::Symbol) => Self::Symbol,
+                Detail::Symbol { .. } => Self::Symbol,
                 _ => Self::Name,
             },
             Topic::Findings => Self::Finding,
@@ -161,6 +162,7 @@ const DETAILED: &[Tier] = &[
     tier(Kind::Name, 300, 100),
     tier(Kind::Symbol, 80, 100),
     tier(Kind::Read, 200, 100),
+    tier(Kind::Found, 200, 12),
     tier(Kind::Finding, 500, 100),
     tier(Kind::Look, 90, 4),
 ];
@@ -169,6 +171,7 @@ const DETAILED: &[Tier] = &[
 const TECHNICAL: &[Tier] = &[
     tier(Kind::Command, 260, 50),
     tier(Kind::Read, 200, 40),
+    tier(Kind::Found, 200, 10),
     tier(Kind::Name, 160, 30),
     tier(Kind::Mended, 300, 40),
     tier(Kind::Tried, 300, 30),
@@ -202,6 +205,8 @@ pub(super) fn rank(fact: &Fact) -> (bool, std::cmp::Reverse<usize>) {
         Detail::Rule(polarity) => *polarity != Polarity::Forbid,
         Detail::Command { outcome, .. } => outcome.ok != Some(false) && outcome.result.is_none(),
         Detail::Error { similar, .. } => similar.is_some(),
+        // Where it is defined is more than its name.
+        Detail::Symbol { file } => file.is_none(),
         Detail::None | Detail::File { .. } | Detail::Choice { .. } | Detail::Name(_) => {
             fact.voice() != Voice::User && fact.topic != Topic::Last
         }

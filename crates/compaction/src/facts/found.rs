@@ -1,0 +1,71 @@
+//! What searches and listings found: the files that an agent goes through next, without opening them all at once.
+
+use super::text::clip;
+
+/// More files of one output are a directory, not a list to work through.
+const FEW: usize = 60;
+/// Bytes of an output that are looked through.
+const REACH: usize = 40_000;
+/// Bytes of the longest path that is taken.
+const LONGEST: usize = 200;
+
+/// How files end that are known without a directory before them: `chalk.green` is none.
+const FILES: [&str; 24] = [
+    "c", "cfg", "cpp", "css", "go", "h", "html", "java", "js", "json", "jsx", "lock", "md", "mjs", "mod",
+    "py", "rb", "rs", "sh", "toml", "ts", "tsx", "yaml", "yml",
+];
+
+/// The files that an output names at the beginning of its lines, in order: `path`, `path:12: text`, ` M path`, and
+/// `path | 3 ++`. None where there are too many.
+pub(super) fn paths(output: &str) -> Vec<&str> {
+    let mut out: Vec<&str> = Vec::new();
+    for line in clip(output, REACH).0.lines() {
+        let Some(path) = path(line) else { continue };
+        if out.last() == Some(&path) || out.contains(&path) {
+            continue;
+        }
+        if out.len() == FEW {
+            return Vec::new();
+        }
+        out.push(path);
+    }
+    out
+}
+
+/// The path at the beginning of a line.
+fn path(line: &str) -> Option<&str> {
+    let line = line.trim();
+    let line = match line.split_once(' ') {
+        Some((state, rest)) if state.len() <= 2 && state.bytes().all(|it| b"MADRCU?".contains(&it)) => {
+            rest.trim()
+        }
+        Some((path, rest)) if rest.trim_start().starts_with("| ") => path,
+        Some(_) | None => line,
+    };
+    let path = line.split(':').next().unwrap_or_default();
+    let path = path.strip_prefix("./").unwrap_or(path);
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let ending = name.rsplit_once('.').is_some_and(|(_, ending)| {
+        (1..=6).contains(&ending.len())
+            && ending.bytes().all(|it| it.is_ascii_alphanumeric())
+            && ending.bytes().any(|it| it.is_ascii_alphabetic())
+            && (path.contains('/') || FILES.contains(&ending))
+    });
+    let plain = |it: char| it.is_alphanumeric() || "/._-@+~[]".contains(it);
+    (ending && path.len() >= 5 && path.len() <= LONGEST && path.chars().all(plain) && !path.contains("//"))
+        .then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_files_are_read_and_prose_is_not() {
+        let output = "src/a.rs:12:fn main() {\nsrc/a.rs:30:}\n M docs/b.md\n?? new/c.toml\n./lib/c.ts\n src/d.rs | 4 ++--\n\
+            See docs/README.md for more.\nchalk.green: 3\n12.5 ms\nhttps://example.org/x.html\nFound 3 files\n";
+        assert_eq!(paths(output), ["src/a.rs", "docs/b.md", "new/c.toml", "lib/c.ts", "src/d.rs"]);
+        let many: String = (0..=FEW).map(|it| format!("src/file{it}.rs\n")).collect();
+        assert_eq!(paths(&many), Vec::<&str>::new());
+    }
+}
