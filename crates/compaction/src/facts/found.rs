@@ -35,21 +35,23 @@ pub(super) fn paths(output: &str) -> Vec<&str> {
 /// The path at the beginning of a line.
 fn path(line: &str) -> Option<&str> {
     let line = line.trim();
-    let line = match line.split_once(' ') {
+    let (line, state) = match line.split_once(' ') {
         Some((state, rest)) if state.len() <= 2 && state.bytes().all(|it| b"MADRCU?".contains(&it)) => {
-            rest.trim()
+            (rest.trim(), true)
         }
-        Some((path, rest)) if rest.trim_start().starts_with("| ") => path,
-        Some(_) | None => line,
+        Some((path, rest)) if rest.trim_start().starts_with("| ") => (path, true),
+        Some(_) | None => (line, false),
     };
-    let path = line.split(':').next().unwrap_or_default();
+    let (path, behind) = line.split_once(':').unwrap_or((line, ""));
+    // A bare name may be of any directory, as `ls DIR` prints it.
+    let placed = state || behind.starts_with(|it: char| it.is_ascii_digit());
     let path = path.strip_prefix("./").unwrap_or(path);
     let name = path.rsplit('/').next().unwrap_or_default();
     let ending = name.rsplit_once('.').is_some_and(|(_, ending)| {
         (1..=6).contains(&ending.len())
             && ending.bytes().all(|it| it.is_ascii_alphanumeric())
             && ending.bytes().any(|it| it.is_ascii_alphabetic())
-            && (path.contains('/') || FILES.contains(&ending))
+            && (path.contains('/') || placed && FILES.contains(&ending))
     });
     let plain = |it: char| it.is_alphanumeric() || "/._-@+~[]".contains(it);
     (ending && path.len() >= 5 && path.len() <= LONGEST && path.chars().all(plain) && !path.contains("//"))
@@ -63,8 +65,11 @@ mod tests {
     #[test]
     fn lists_of_files_are_read_and_prose_is_not() {
         let output = "src/a.rs:12:fn main() {\nsrc/a.rs:30:}\n M docs/b.md\n?? new/c.toml\n./lib/c.ts\n src/d.rs | 4 ++--\n\
-            See docs/README.md for more.\nchalk.green: 3\n12.5 ms\nhttps://example.org/x.html\nFound 3 files\n";
-        assert_eq!(paths(output), ["src/a.rs", "docs/b.md", "new/c.toml", "lib/c.ts", "src/d.rs"]);
+            See docs/README.md for more.\nchalk.green:3: x\nbare.rs\nMakefile.md:7:x\n12.5 ms\nhttps://example.org/x.html\nFound 3 files\n";
+        assert_eq!(
+            paths(output),
+            ["src/a.rs", "docs/b.md", "new/c.toml", "lib/c.ts", "src/d.rs", "Makefile.md"]
+        );
         let many: String = (0..=FEW).map(|it| format!("src/file{it}.rs\n")).collect();
         assert_eq!(paths(&many), Vec::<&str>::new());
     }
