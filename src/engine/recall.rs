@@ -8,8 +8,8 @@ use super::{Engine, SessionRef, open, passages, readable};
 use crate::agents;
 use crate::store::words::Words;
 use crate::store::{
-    Entry, Filter, Found, FoundPassage, Hit, PassageKind, Query, Range, Reach, Recalled, Scope, Slice, Typed,
-    What, range, unwrapped,
+    Entry, Filter, Found, FoundPassage, Hit, PassageKind, PassageMatch, Query, Range, Reach, Recalled, Scope,
+    Slice, Typed, What, range, unwrapped,
 };
 use compaction::plan;
 use history::error::{Error, Kind, Result};
@@ -165,26 +165,36 @@ fn found_passages(
     filter: &Filter,
 ) -> Result<Vec<(Rank, Hit)>> {
     let search = |all| engine.store.search_passages(scope, &query.reach, words, all, filter);
-    let mut found = search(true)?;
-    let all = !found.is_empty();
-    if !all && words.count() > 1 {
-        found = search(false)?;
-    }
-    let ranked = found.into_iter().filter_map(|it| {
-        let missing = if all { 0 } else { words.count() - words.found_in(&it.text) };
+    let class = |it: &PassageMatch| {
         let is = |kind| it.kinds.contains(&kind);
-        let class =
-            class_of_message(is(PassageKind::User), is(PassageKind::Decision), words.asks_for_decision());
-        (missing == 0 || missing * 2 < words.count()).then_some((Rank { missing, class }, it))
-    });
-    let mut ranked: Vec<_> = ranked.collect();
-    ranked.sort_by_key(|it| it.0);
-    let hit = |(rank, it): (Rank, FoundPassage)| {
+        class_of_message(is(PassageKind::User), is(PassageKind::Decision), words.asks_for_decision())
+    };
+    let found = |rank: Rank, it: FoundPassage| {
         let number = u64::from(it.entry.message.unwrap_or_default());
         let range = Some(Range::Messages { from: number, to: number }.to_string());
         (rank, Hit { snippet: words.snippet(&it.text), entry: it.entry, score: 0.0, range })
     };
-    Ok(ranked.into_iter().map(hit).collect())
+    let mut matches = search(true)?;
+    let whole = !matches.is_empty();
+    if whole {
+        // Only what may be shown is read, and one more, which says that there is more.
+        matches.sort_by_key(class);
+        matches.truncate(query.offset as usize + query.limit.clamp(1, MOST) as usize + 1);
+    } else if words.count() > 1 {
+        matches = search(false)?;
+    }
+    let mut out = Vec::new();
+    for it in &matches {
+        let Some(passage) = engine.store.passage(it.id)? else { continue };
+        let missing = words.count() - words.found_in(&passage.text);
+        // Where all words were asked for the index knows better: it folds accents.
+        let missing = if whole { 0 } else { missing };
+        if missing == 0 || missing * 2 < words.count() {
+            out.push(found(Rank { missing, class: class(it) }, passage));
+        }
+    }
+    out.sort_by_key(|it| it.0);
+    Ok(out)
 }
 
 /// Messages in archived sessions that hold more than half of the words, the newest first, outputs included, and how many

@@ -37,7 +37,7 @@ pub use content::BodyReader;
 pub use counts::Counts;
 pub use handle::{Digest, Handle};
 pub use memory::{Memory, MemoryKind, MemoryScope, Note};
-pub use passages::{Filter, FoundPassage, Passage, PassageKind, Unindexed};
+pub use passages::{Filter, FoundPassage, Passage, PassageKind, PassageMatch, Unindexed};
 pub use range::{Range, Slice};
 pub use sqlite::Sqlite;
 pub use words::Snippet;
@@ -506,7 +506,10 @@ pub trait Store: Send + Sync {
         words: &words::Words,
         all: bool,
         filter: &Filter,
-    ) -> Result<Vec<FoundPassage>>;
+    ) -> Result<Vec<PassageMatch>>;
+
+    /// A match with its text; nothing if another process has let go of it.
+    fn passage(&self, id: i64) -> Result<Option<FoundPassage>>;
 
     // ── Memory ──
 

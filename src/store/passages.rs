@@ -83,12 +83,20 @@ pub struct Unindexed {
     pub bytes: u64,
 }
 
+/// A passage that a search matched, before its text is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PassageMatch {
+    pub id: i64,
+    pub kinds: Vec<PassageKind>,
+    /// When it was said, in milliseconds since 1970.
+    pub at: i64,
+}
+
 /// A passage that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundPassage {
     /// The newest archived session that holds it; `message` is the passage's, `at` when it was said.
     pub entry: Entry,
-    pub kinds: Vec<PassageKind>,
     pub text: String,
 }
 
@@ -216,7 +224,7 @@ pub(super) fn search(
     words: &Words,
     all: bool,
     filter: &Filter,
-) -> Result<Vec<FoundPassage>> {
+) -> Result<Vec<PassageMatch>> {
     let mut about = vec![token('o', &scope.owner)];
     match reach {
         Reach::All => {}
@@ -230,26 +238,19 @@ pub(super) fn search(
         Reach::All => None,
         Reach::Project | Reach::Session(_) => Some(scope.project.as_str()),
     };
-    let found = |row: &rusqlite::Row<'_>| {
-        let (message, kinds, at, text): (u32, i64, i64, String) =
-            (row.get(10)?, row.get(11)?, row.get(12)?, row.get(13)?);
-        let entry = Entry { what: What::Message, message: Some(message), tokens: None, at, ..entry_of(row)? };
-        let kinds = PassageKind::ALL.into_iter().filter(|it| kinds & it.bit() != 0).collect();
-        Ok(FoundPassage { entry, kinds, text })
-    };
     // What the index says is checked in the row: a token is a hash.
-    let sql = format!(
-        "SELECT {ENTRY}, s.message, s.kinds, s.at, s.body FROM passage_words w
+    let sql = "SELECT s.id, s.kinds, s.at, s.hash FROM passage_words w
          CROSS JOIN passage s ON s.id = w.rowid CROSS JOIN conversation c ON c.id = s.conversation
-         CROSS JOIN item i ON i.id = s.item
-         CROSS JOIN place p ON p.item = i.id AND p.session = c.session AND p.what = 'session' AND p.call_id = ''
          WHERE w.passage_words MATCH ?1 AND c.owner = ?2 AND (?3 IS NULL OR c.project = ?3) AND (?4 IS NULL OR s.at >= ?4)
            AND (?5 IS NULL OR s.at < ?5)
-         ORDER BY w.rowid DESC LIMIT ?6"
-    );
+         ORDER BY w.rowid DESC LIMIT ?6";
+    let found = |row: &rusqlite::Row<'_>| {
+        let hash: [u8; 16] = row.get(3)?;
+        Ok((PassageMatch { id: row.get(0)?, kinds: kinds(row.get(1)?), at: row.get(2)? }, hash))
+    };
     let number = |it: Option<i64>| it.map_or(Value::Null, Value::Integer);
-    let mut out: Vec<FoundPassage> = locked(store)
-        .prepare_cached(&sql)
+    let mut out: Vec<(PassageMatch, [u8; 16])> = locked(store)
+        .prepare_cached(sql)
         .and_then(|mut it| {
             let params = params![
                 expression,
@@ -262,8 +263,30 @@ pub(super) fn search(
             it.query_map(params, found)?.collect()
         })
         .map_err(failed(DOING))?;
-    out.sort_by_key(|it| std::cmp::Reverse(it.entry.at));
+    out.sort_by_key(|it| std::cmp::Reverse(it.0.at));
     let mut known = std::collections::HashSet::new();
-    out.retain(|it| known.insert(XxHash3_128::oneshot(it.text.as_bytes())));
-    Ok(out)
+    Ok(out.into_iter().filter(|it| known.insert(it.1)).map(|it| it.0).collect())
+}
+
+fn kinds(bits: i64) -> Vec<PassageKind> {
+    PassageKind::ALL.into_iter().filter(|it| bits & it.bit() != 0).collect()
+}
+
+/// The text of a match and where it stands; nothing if another process has let go of it.
+pub(super) fn passage(connection: &Connection, id: i64) -> Result<Option<FoundPassage>> {
+    let found = |row: &rusqlite::Row<'_>| {
+        let message: u32 = row.get(10)?;
+        let at = row.get(11)?;
+        let entry = Entry { what: What::Message, message: Some(message), tokens: None, at, ..entry_of(row)? };
+        Ok(FoundPassage { entry, text: row.get(12)? })
+    };
+    connection
+        .prepare_cached(&format!(
+            "SELECT {ENTRY}, s.message, s.at, s.body FROM passage s JOIN conversation c ON c.id = s.conversation
+             JOIN item i ON i.id = s.item
+             JOIN place p ON p.item = i.id AND p.session = c.session AND p.what = 'session' AND p.call_id = ''
+             WHERE s.id = ?1"
+        ))
+        .and_then(|mut it| it.query_row([id], found).optional())
+        .map_err(failed(DOING))
 }

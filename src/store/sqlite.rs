@@ -11,8 +11,8 @@ use super::schema::locked;
 use super::words::Words;
 use super::{
     Applied, Batch, Checked, Collected, Compaction, Entry, Filter, Found, FoundPassage, Handle, Imported,
-    Mark, Memory, MemoryFilter, Note, Passage, Query, Reach, Retention, Scope, Stats, Store, Stored, Tidied,
-    Unindexed, Where, archive, care, item, marks, passages, remembered, schema, search,
+    Mark, Memory, MemoryFilter, Note, Passage, PassageMatch, Query, Reach, Retention, Scope, Stats, Store,
+    Stored, Tidied, Unindexed, Where, archive, care, item, marks, passages, remembered, schema, search,
 };
 use history::error::{Error, Kind, Result};
 use history::secrets::Redactor;
@@ -143,8 +143,12 @@ impl Store for Sqlite {
         words: &Words,
         all: bool,
         filter: &Filter,
-    ) -> Result<Vec<FoundPassage>> {
+    ) -> Result<Vec<PassageMatch>> {
         passages::search(&self.connection, scope, reach, words, all, filter)
+    }
+
+    fn passage(&self, id: i64) -> Result<Option<FoundPassage>> {
+        passages::passage(&self.lock(), id)
     }
 
     fn remember(&self, scope: &Scope, note: &Note, at: i64) -> Result<Memory> {
