@@ -21,7 +21,7 @@ const ARRIVAL: Duration = Duration::from_secs(60);
 /// How long a body waits for room.
 const ROOM: Duration = Duration::from_secs(5);
 
-/// BodyBudget for bodies, in KiB.
+/// Memory for bodies, in KiB.
 pub struct BodyBudget(Arc<Semaphore>);
 
 impl Default for BodyBudget {

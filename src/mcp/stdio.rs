@@ -39,7 +39,7 @@ const CHUNK: usize = 64 * 1024;
 /// A line of at most this length is written whole or not at all by a pipe that takes anything.
 #[cfg(unix)]
 const AT_ONCE: usize = 4096;
-/// LineBuffer on their way to the thread that writes.
+/// Lines on their way to the thread that writes.
 const QUEUE: usize = 32;
 /// As long as more bytes of answers than this wait for the client to read them, nothing more is read from it.
 const UNREAD: usize = 16 << 20;

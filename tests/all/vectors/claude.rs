@@ -218,7 +218,7 @@ fn summary(out: &mut Rows) {
         let profile = profile(NAME);
         let sections = &profile.summarize().unwrap().summary.sections;
         assert_eq!(sections.len(), 9);
-        assert!(sections[0].title.contains("Primary PlanRequest and Intent"));
+        assert!(sections[0].title.contains("Primary Request and Intent"));
     });
     row(out, "claude.summary.guard-rails", || {
         let ask = epitome::profiles::prompt("claude-code/ask.md");

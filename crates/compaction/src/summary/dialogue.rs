@@ -3,7 +3,7 @@
 //! ```text
 //!            ┌──────────────── smaller input ◀── too long ──┐
 //!            ▼                                              │
-//! start ─▶ whole ─┬─▶ ModelRequest ─▶ heard ─┬─▶ failure ─▶ Wait, or give up
+//! start ─▶ whole ─┬─▶ Ask ─▶ heard ─┬─▶ failure ─▶ Wait, or give up
 //!          chunk ─┤                 ├─▶ faults  ─▶ one repair ─▶ cut by rank, or give up
 //!          fold  ─┤                 └─▶ a summary ─▶ [second draft] ─▶ mended ─▶ Done
 //!          repair ┘
@@ -64,7 +64,7 @@ pub struct Bounds {
     pub requests: u32,
     /// Milliseconds altogether, waits included.
     pub total_ms: u64,
-    /// TokenUsage that may be sent altogether.
+    /// Tokens that may be sent altogether.
     pub tokens: u64,
 }
 
@@ -82,7 +82,7 @@ pub struct SummaryRequest<'a> {
     pub region: Range<usize>,
     /// The summary's sections and shape.
     pub spec: &'a SummarySpec,
-    /// TokenUsage that it may have.
+    /// Tokens that it may have.
     pub max_tokens: u64,
     pub style: SummaryStyle,
     /// What the user said to look at.
@@ -205,7 +205,7 @@ pub struct Dialogue {
     stage: Stage,
     /// InputReduction of the ladder that is tried.
     reduction: usize,
-    /// TokenUsage of input that the model takes, as far as is known.
+    /// Tokens of input that the model takes, as far as is known.
     limit: Option<u64>,
     /// Chance, as an input.
     seed: u64,
@@ -217,7 +217,7 @@ pub struct Dialogue {
     pub tokens: TokenUsage,
     /// Requests that were sent.
     pub requests: u32,
-    /// TokenUsage that were sent, by our own count.
+    /// Tokens that were sent, by our own count.
     pub sent: u64,
     /// An answer was empty before; some servers mean by it that the input is too long.
     was_empty: bool,

@@ -77,7 +77,7 @@ pub struct ModelRequest {
     /// The session's own messages in front of the turns, instead of `system`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<Prefix>,
-    /// TokenUsage that it may answer, thinking included.
+    /// Tokens that it may answer, thinking included.
     pub max_output: u64,
 }
 
@@ -116,7 +116,7 @@ pub enum StopReason {
     WindowFull,
 }
 
-/// TokenUsage as a provider reports them.
+/// Tokens as a provider reports them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TokenUsage {
     /// In, neither read from nor written to a cache.
