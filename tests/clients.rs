@@ -84,6 +84,10 @@ impl Kit {
     fn flow(&self, client: &str, flow: &str, env: &[(&str, &str)], server: bool, failed: &mut Vec<String>) {
         let mut command = Command::new(self.folder.join("clients.sh"));
         command.args([client, flow]).envs(env.iter().copied());
+        if client == "claude" {
+            // On a busy machine it asks the model before its servers are connected.
+            command.args(["--env", "MCP_CONNECTION_NONBLOCKING=false"]);
+        }
         if server {
             command.args(["--", &EPITOME, "serve", "--stdio"]);
         }
