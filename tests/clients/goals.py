@@ -32,11 +32,13 @@ MESSAGES = [
     ),
 ]
 MOST = 2
+# On a busy machine it asks the model before its servers are connected.
+WAITS = {"claude": ["--env", "MCP_CONNECTION_NONBLOCKING=false"]}
 
 
 class Goals(flows.Flow):
     def __init__(self, client, epitome):
-        super().__init__(flows.options([client, "mcp", "--", epitome, "serve", "--stdio"]))
+        super().__init__(flows.options([client, "mcp", *WAITS.get(client, []), "--", epitome, "serve", "--stdio"]))
         self.o.flow = "goals"
 
     def offered(self):
