@@ -23,7 +23,7 @@ const AFTER: u64 = 1_500;
 const REMIND: f64 = 0.8;
 /// Below this share the reminder is armed again.
 const REARM: f64 = 0.6;
-/// AfterCompaction a reminder, none for so long, even if it is armed: 10 minutes.
+/// Milliseconds after a reminder in which no other one comes, even if it is armed: 10 minutes.
 const REMIND_AGAIN_MS: i64 = 600_000;
 /// An agent runs its hooks within so long after a compaction.
 const SEATED_LATELY_MS: i64 = 60_000;

@@ -97,9 +97,11 @@ pub fn recall(engine: &Engine, query: &Query, said: Option<&str>, session: Sessi
     }
 }
 
-/// Searches the index of outputs, summaries and memories, and that of what was said in archived sessions. Where both
-/// find nothing, sessions are looked through as they lie in the archive, outputs included. First what holds most of the words; of that the user's words and decisions, then other messages and outputs,
-/// and summaries last: they only repeat.
+/// Searches the index of outputs, summaries and memories, and that of what was said in archived sessions. Where both find
+/// nothing, the archived sessions themselves are searched, outputs included.
+///
+/// Results that hold most of the words come first; among equals the user's words and decisions, then other messages and
+/// outputs, then summaries, which only repeat.
 pub fn search(engine: &Engine, scope: &Scope, query: &Query) -> Result<Recalled> {
     let (text, filter) = passages::filter(&query.text, engine.now);
     let query = &Query { text, ..query.clone() };

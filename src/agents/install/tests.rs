@@ -122,16 +122,7 @@ fn what_was_registered_by_hand_is_not_touched() {
         };
         std::fs::create_dir_all(server.parent().unwrap()).unwrap();
         std::fs::write(&server, text).unwrap();
-        let wanted = InstallRequest {
-            program: "/e".into(),
-            hooks: true,
-            seat: true,
-            trust: true,
-            ours: false,
-            offline: true,
-            compact_at: 0,
-            status_line: true,
-        };
+        let wanted = everything();
         let error = install(&env, home.path(), of, &wanted).unwrap_err();
         assert!(error.full().contains("by hand"), "{agent:?} {error}");
     }
@@ -141,16 +132,7 @@ fn what_was_registered_by_hand_is_not_touched() {
 fn what_does_not_parse_is_refused() {
     let home = tempfile::tempdir().unwrap();
     let env = Env { home: home.path().to_owned(), ..Env::default() };
-    let wanted = InstallRequest {
-        program: "/e".into(),
-        hooks: true,
-        seat: true,
-        trust: true,
-        ours: false,
-        offline: true,
-        compact_at: 0,
-        status_line: true,
-    };
+    let wanted = everything();
     for (agent, text) in
         [("claude-code", "{\"a\":"), ("gemini-cli", "[]"), ("codex", "a = "), ("gemini-cli", "{\"hooks\":3}")]
     {
@@ -161,5 +143,18 @@ fn what_does_not_parse_is_refused() {
         let error = install(&env, home.path(), of, &wanted).unwrap_err();
         assert!(error.place().is_some(), "{agent:?} {error}");
         assert_eq!(std::fs::read_to_string(&server).unwrap(), text);
+    }
+}
+
+fn everything() -> InstallRequest {
+    InstallRequest {
+        program: "/e".into(),
+        hooks: true,
+        seat: true,
+        trust: true,
+        ours: false,
+        offline: true,
+        compact_at: 0,
+        status_line: true,
     }
 }

@@ -14,7 +14,7 @@ use history::error::{Error, Kind, Result};
 /// an export gives them.
 ///
 /// Of the same session, messages and parts that only `to` has are inserted, those that only `from` has are deleted,
-/// those that differ are updated. A session of another id is made as a copy of the row of `from`'s session. SessionRows that
+/// those that differ are updated. A session of another id is made as a copy of the row of `from`'s session. Rows that
 /// neither document knows, such as later turns, stay: what was changed is undone by swapping the two.
 ///
 /// [`Kind::Changed`] if a row is no longer what `from` says: nothing is written then.
