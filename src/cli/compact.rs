@@ -326,18 +326,46 @@ fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
         return screen.note(&format!("Then: epitome compact --handle {handle} --answer FILE"));
     }
     if answer.status.is_nothing() {
-        screen.line(&format!("{}: {}", paint.warn(answer.status.name()), answer.reason))?;
-        for lost in answer.lost.iter().take(LOST) {
-            screen.line(&lost_line(lost))?;
-        }
-        if answer.lost.len() > LOST {
-            screen.line(&format!("  … and {} more", answer.lost.len() - LOST))?;
-        }
-        return match &answer.resume {
-            Some(resume) => screen.line(&format!("resume   {}", paint.strong(resume))),
-            None => Ok(()),
-        };
+        return show_nothing(answer, screen);
     }
+    show_sizes(answer, screen)?;
+    screen.line(&format!("plan    {}", answer.reason))?;
+    screen.line(&format!("valid   {}", answer.valid_for.join(", ")))?;
+    if let Some(summary) = &answer.summary {
+        screen.line(&paint.faint("──────── summary ────────"))?;
+        screen.block(summary)?;
+        screen.line(&paint.faint("─────────────────────────"))?;
+    }
+    for warning in &answer.warnings {
+        screen.line(&paint.faint(&format!("note: {warning}")))?;
+    }
+    if let Some(next) = &answer.next_cost {
+        screen.line(&format!("cost    {}", next.why))?;
+    }
+    if let Some(cost) = &answer.cost {
+        screen.line(&format!("cost    {}", cost.sentence()))?;
+    }
+    show_next(answer, screen)
+}
+
+/// Why nothing was done, and which facts would have been lost.
+fn show_nothing(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
+    let paint = screen.paint;
+    screen.line(&format!("{}: {}", paint.warn(answer.status.name()), answer.reason))?;
+    for lost in answer.lost.iter().take(LOST) {
+        screen.line(&lost_line(lost))?;
+    }
+    if answer.lost.len() > LOST {
+        screen.line(&format!("  … and {} more", answer.lost.len() - LOST))?;
+    }
+    match &answer.resume {
+        Some(resume) => screen.line(&format!("resume   {}", paint.strong(resume))),
+        None => Ok(()),
+    }
+}
+
+fn show_sizes(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
+    let paint = screen.paint;
     if let (Some(before), Some(after), Some(window)) =
         (answer.used_percent, answer.used_percent_after, answer.window)
     {
@@ -371,22 +399,12 @@ fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
             classes.join(" · ")
         ))?;
     }
-    screen.line(&format!("plan    {}", answer.reason))?;
-    screen.line(&format!("valid   {}", answer.valid_for.join(", ")))?;
-    if let Some(summary) = &answer.summary {
-        screen.line(&paint.faint("──────── summary ────────"))?;
-        screen.block(summary)?;
-        screen.line(&paint.faint("─────────────────────────"))?;
-    }
-    for warning in &answer.warnings {
-        screen.line(&paint.faint(&format!("note: {warning}")))?;
-    }
-    if let Some(next) = &answer.next_cost {
-        screen.line(&format!("cost    {}", next.why))?;
-    }
-    if let Some(cost) = &answer.cost {
-        screen.line(&format!("cost    {}", cost.sentence()))?;
-    }
+    Ok(())
+}
+
+/// What was written, how to undo it, and what to run next.
+fn show_next(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
+    let paint = screen.paint;
     match (&answer.output, &answer.handle) {
         (Some(path), _) if answer.resume.is_some() => {
             let resume = answer.resume.as_deref().unwrap_or_default();

@@ -3,7 +3,7 @@
 use super::Screen;
 use super::common::Common;
 use super::paint::{fitted, size, wrapped};
-use crate::answers::Status;
+use crate::answers::{CompareAnswer, Status};
 use crate::engine::{self, Engine};
 use clap::Args;
 use history::error::Result;
@@ -26,6 +26,18 @@ pub(super) fn run(engine: &Engine, arguments: &CompareArgs, screen: &mut Screen<
     if screen.json(&answer)? {
         return Ok(0);
     }
+    show_rows(&answer, screen)?;
+    let imitated = "the other systems' rows are offline imitations: their cuts, and our summary in their sections; what their models would write is not measured";
+    for line in wrapped(imitated, screen.paint) {
+        screen.line(&screen.paint.faint(&line))?;
+    }
+    screen.line("")?;
+    show_reasons(&answer, screen)?;
+    Ok(0)
+}
+
+fn show_rows(answer: &CompareAnswer, screen: &mut Screen<'_>) -> Result<()> {
+    const DISPENSABLE: [&str; 6] = ["ms", "valid for", "archive only", "pruned", "cut", "lost"];
     let head = [
         "profile",
         "now",
@@ -67,7 +79,6 @@ pub(super) fn run(engine: &Engine, arguments: &CompareArgs, screen: &mut Screen<
             it.milliseconds.to_string(),
         ]);
     }
-    const DISPENSABLE: [&str; 6] = ["ms", "valid for", "archive only", "pruned", "cut", "lost"];
     let (lines, gone) = fitted(&rows, &DISPENSABLE, screen.paint);
     for line in lines {
         screen.line(line.trim_end())?;
@@ -78,11 +89,11 @@ pub(super) fn run(engine: &Engine, arguments: &CompareArgs, screen: &mut Screen<
             screen.note(&screen.paint.faint(&line))?;
         }
     }
-    let imitated = "the other systems' rows are offline imitations: their cuts, and our summary in their sections; what their models would write is not measured";
-    for line in wrapped(imitated, screen.paint) {
-        screen.line(&screen.paint.faint(&line))?;
-    }
-    screen.line("")?;
+    Ok(())
+}
+
+/// Why each profile would act now or not.
+fn show_reasons(answer: &CompareAnswer, screen: &mut Screen<'_>) -> Result<()> {
     for it in &answer.rows {
         let mut why = format!("now: {}", it.due_reason);
         if it.status != Status::Planned {
@@ -101,7 +112,7 @@ pub(super) fn run(engine: &Engine, arguments: &CompareArgs, screen: &mut Screen<
             }
         }
     }
-    Ok(0)
+    Ok(())
 }
 
 /// The APIs that take a result, short where it is all of them.

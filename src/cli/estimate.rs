@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::Screen;
 use super::paint::{size, table};
-use crate::answers::EstimateAnswer;
+use crate::answers::{EstimateAnswer, MethodInfo};
 use crate::config::{Choice, Override};
 use crate::engine::values::tokens;
 use crate::engine::{self, Engine};
@@ -120,72 +120,18 @@ fn show(answer: &EstimateAnswer, screen: &mut Screen<'_>) -> Result<()> {
         screen
             .line(&format!("{} tokens; the model's window is not known (--window)", size(answer.context)))?;
     }
-    let method = &answer.method;
-    let (estimator, margin) = (&method.estimator, format!("±{:.0} %", method.margin_percent));
-    let how = match method.kind.as_str() {
-        "reported" => format!("based on usage reported by the provider ({margin})"),
-        "exact" if method.margin_percent < UNKNOWN_TOKENIZER => {
-            format!(
-                "text counted exactly with {estimator}; message frames and hidden reasoning estimated, {margin}"
-            )
-        }
-        "exact" => {
-            format!("counted with {estimator}; this model's own tokenizer is not public, so up to {margin}")
-        }
-        _ => format!("estimated ({estimator}, {margin})"),
-    };
     let counts = &answer.counts;
     screen.line(&paint.faint(&format!(
-        "{how}; {}, {}, {}",
+        "{}; {}, {}, {}",
+        method(&answer.method),
         many(counts.messages, "message"),
         many(counts.turns, "turn"),
         many(counts.tool_calls, "tool call")
     )))?;
     screen.line("")?;
-    let by = &answer.by_category;
-    let categories = [
-        ("tool outputs", by.tool_outputs),
-        ("tool calls", by.tool_calls),
-        ("assistant", by.assistant),
-        ("reasoning", by.reasoning),
-        ("user", by.user),
-        ("summaries", by.summary),
-        ("media", by.media),
-        ("system and tools", by.system.max(answer.overhead)),
-    ];
-    let all = answer.context.max(1);
-    for (name, tokens) in categories.into_iter().filter(|it| it.1 > 0) {
-        let bar = paint.bar(tokens as f64 / all as f64, 20);
-        screen.line(&format!(
-            "  {name:<17}{:>6}  {bar} {:>3.0} %",
-            size(tokens),
-            tokens as f64 * 100.0 / all as f64
-        ))?;
-    }
-    if !answer.largest.is_empty() {
-        screen.line("")?;
-        screen.line("largest")?;
-        let rows = answer.largest.iter().take(5);
-        let rows: Vec<_> = rows
-            .map(|it| vec![format!("  {}", size(it.tokens)), format!("#{}", it.message), it.what.clone()])
-            .collect();
-        for line in
-            table(&[vec![vec!["  tokens".into(), "message".into(), "what".into()]], rows].concat(), paint)
-        {
-            screen.line(&line)?;
-        }
-    }
-    screen.line("")?;
-    screen.line("which profiles would auto-compact now")?;
-    let mut rows = vec![vec!["  profile".to_owned(), "now".to_owned(), "why".to_owned()]];
-    // Versions of a profile mostly agree; --json has them all.
-    for (name, it) in answer.triggers.iter().filter(|(name, _)| !name.contains('@')) {
-        let due = if it.due { "yes" } else { "no" };
-        rows.push(vec![format!("  {name}"), due.to_owned(), it.reason.clone()]);
-    }
-    for line in table(&rows, paint) {
-        screen.line(&line)?;
-    }
+    show_categories(answer, screen)?;
+    show_largest(answer, screen)?;
+    show_triggers(answer, screen)?;
     let advice = &answer.advice;
     let level = match advice.level.as_str() {
         "now" => paint.warn("compact now"),
@@ -199,6 +145,80 @@ fn show(answer: &EstimateAnswer, screen: &mut Screen<'_>) -> Result<()> {
     }
     for warning in &answer.warnings {
         screen.line(&paint.faint(&format!("note: {warning}")))?;
+    }
+    Ok(())
+}
+
+/// How the tokens were counted, and how far that can be off.
+fn method(method: &MethodInfo) -> String {
+    let (estimator, margin) = (&method.estimator, format!("±{:.0} %", method.margin_percent));
+    match method.kind.as_str() {
+        "reported" => format!("based on usage reported by the provider ({margin})"),
+        "exact" if method.margin_percent < UNKNOWN_TOKENIZER => {
+            format!(
+                "text counted exactly with {estimator}; message frames and hidden reasoning estimated, {margin}"
+            )
+        }
+        "exact" => {
+            format!("counted with {estimator}; this model's own tokenizer is not public, so up to {margin}")
+        }
+        _ => format!("estimated ({estimator}, {margin})"),
+    }
+}
+
+fn show_categories(answer: &EstimateAnswer, screen: &mut Screen<'_>) -> Result<()> {
+    let by = &answer.by_category;
+    let categories = [
+        ("tool outputs", by.tool_outputs),
+        ("tool calls", by.tool_calls),
+        ("assistant", by.assistant),
+        ("reasoning", by.reasoning),
+        ("user", by.user),
+        ("summaries", by.summary),
+        ("media", by.media),
+        ("system and tools", by.system.max(answer.overhead)),
+    ];
+    let all = answer.context.max(1);
+    for (name, tokens) in categories.into_iter().filter(|it| it.1 > 0) {
+        let bar = screen.paint.bar(tokens as f64 / all as f64, 20);
+        screen.line(&format!(
+            "  {name:<17}{:>6}  {bar} {:>3.0} %",
+            size(tokens),
+            tokens as f64 * 100.0 / all as f64
+        ))?;
+    }
+    Ok(())
+}
+
+fn show_largest(answer: &EstimateAnswer, screen: &mut Screen<'_>) -> Result<()> {
+    if answer.largest.is_empty() {
+        return Ok(());
+    }
+    screen.line("")?;
+    screen.line("largest")?;
+    let rows = answer.largest.iter().take(5);
+    let rows: Vec<_> = rows
+        .map(|it| vec![format!("  {}", size(it.tokens)), format!("#{}", it.message), it.what.clone()])
+        .collect();
+    for line in
+        table(&[vec![vec!["  tokens".into(), "message".into(), "what".into()]], rows].concat(), screen.paint)
+    {
+        screen.line(&line)?;
+    }
+    Ok(())
+}
+
+fn show_triggers(answer: &EstimateAnswer, screen: &mut Screen<'_>) -> Result<()> {
+    screen.line("")?;
+    screen.line("which profiles would auto-compact now")?;
+    let mut rows = vec![vec!["  profile".to_owned(), "now".to_owned(), "why".to_owned()]];
+    // Versions of a profile mostly agree; --json has them all.
+    for (name, it) in answer.triggers.iter().filter(|(name, _)| !name.contains('@')) {
+        let due = if it.due { "yes" } else { "no" };
+        rows.push(vec![format!("  {name}"), due.to_owned(), it.reason.clone()]);
+    }
+    for line in table(&rows, screen.paint) {
+        screen.line(&line)?;
     }
     Ok(())
 }

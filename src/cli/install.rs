@@ -61,35 +61,11 @@ pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
         }
         return Ok(0);
     }
-    let can = |which: fn(&Registration) -> bool| agents::names(|it| it.registration().is_some_and(which));
-    let registered = agents::named(&arguments.agent).and_then(|it| it.registration());
-    let options: [(&str, bool, fn(&Registration) -> bool); 2] = [
-        ("--compact-at", arguments.compact_at.is_some(), |it| it.has_threshold),
-        ("--statusline", arguments.statusline, |it| it.status_line.is_some()),
-    ];
-    for (option, given, takes_it) in options {
-        if given && !registered.is_some_and(takes_it) {
-            let what = format!("{option}: expected {}, found {}", can(takes_it), arguments.agent);
-            return Err(Error::new(Kind::Arguments, what));
-        }
-    }
+    expect_taken(arguments)?;
     if arguments.agent == pi::NAME {
         return install_pi(config, Some(&program), arguments.dry_run, screen);
     }
     let (agent, of) = named(&arguments.agent)?;
-    if arguments.prompts && of.prompts.is_none() {
-        let what = format!(
-            "--prompts: {} shows the server's prompts by itself; only {} needs files",
-            agent.name(),
-            can(|it| it.prompts.is_some())
-        );
-        return Err(Error::new(Kind::Arguments, what));
-    }
-    if arguments.gateway.is_some() && !agent.has_gateway() {
-        let only = agents::names(|it| it.has_gateway());
-        let what = format!("--gateway: {} needs none; only {only} does", agent.name());
-        return Err(Error::new(Kind::Arguments, what));
-    }
     install::expect_agent(&config.agents, &folder(config), agent)?;
     let ours = records(config).contains_key(agent.name());
     let wanted = InstallRequest {
@@ -131,25 +107,69 @@ pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
     if screen.json {
         return Ok(0);
     }
+    explain(&wanted, of, agent, arguments.gateway.as_deref(), screen)?;
+    Ok(0)
+}
+
+/// Refuses an option that the agent has no use for.
+fn expect_taken(arguments: &InstallArgs) -> Result<()> {
+    let can = |which: fn(&Registration) -> bool| agents::names(|it| it.registration().is_some_and(which));
+    let agent = agents::named(&arguments.agent);
+    let registered = agent.and_then(|it| it.registration());
+    let options: [(&str, bool, fn(&Registration) -> bool); 2] = [
+        ("--compact-at", arguments.compact_at.is_some(), |it| it.has_threshold),
+        ("--statusline", arguments.statusline, |it| it.status_line.is_some()),
+    ];
+    for (option, given, takes_it) in options {
+        if given && !registered.is_some_and(takes_it) {
+            let what = format!("{option}: expected {}, found {}", can(takes_it), arguments.agent);
+            return Err(Error::new(Kind::Arguments, what));
+        }
+    }
+    let (Some(agent), Some(registered)) = (agent, registered) else { return Ok(()) };
+    if arguments.prompts && registered.prompts.is_none() {
+        let what = format!(
+            "--prompts: {} shows the server's prompts by itself; only {} needs files",
+            agent.name(),
+            can(|it| it.prompts.is_some())
+        );
+        return Err(Error::new(Kind::Arguments, what));
+    }
+    if arguments.gateway.is_some() && !agent.has_gateway() {
+        let only = agents::names(|it| it.has_gateway());
+        let what = format!("--gateway: {} needs none; only {only} does", agent.name());
+        return Err(Error::new(Kind::Arguments, what));
+    }
+    Ok(())
+}
+
+/// Says what the hooks and the seat will do.
+fn explain(
+    wanted: &InstallRequest,
+    registration: &Registration,
+    agent: AgentRef,
+    gateway: Option<&str>,
+    screen: &mut Screen<'_>,
+) -> Result<()> {
     if wanted.hooks {
-        for (event, what) in of.events {
+        for (event, what) in registration.events {
             screen.note(&format!("hook  {event}: {what}"))?;
         }
     }
     if wanted.seat {
-        for line in of.seat_explained.into_iter().flatten() {
+        for line in registration.seat_explained.into_iter().flatten() {
             screen.note(&format!("seat  {line}"))?;
         }
         if agent.has_gateway() {
-            for line in gateway::explained(arguments.gateway.as_deref()) {
+            for line in gateway::explained(gateway) {
                 screen.note(&format!("seat  {line}"))?;
             }
         }
     }
-    if let Some(note) = (of.note)(&wanted) {
+    if let Some(note) = (registration.note)(wanted) {
         screen.note(note)?;
     }
-    Ok(0)
+    Ok(())
 }
 
 pub(super) fn uninstall(config: &Config, arguments: &UninstallArgs, screen: &mut Screen<'_>) -> Result<u8> {

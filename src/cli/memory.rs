@@ -1,4 +1,4 @@
-//! `epitome memory`: what was remembered of the user and the project.
+//! `epitome memory`: notes on the user and the project, and how long the archive keeps things.
 
 use std::io::Read;
 
@@ -24,7 +24,7 @@ const SESSIONS_NAMED: usize = 20;
 pub struct MemoryArgs {
     #[command(subcommand)]
     command: MemoryCommand,
-    /// Whose: user (in every project) or project [default: both; new ones are the project's]
+    /// user (in every project) or project [default: both; new ones are the project's]
     #[arg(long, global = true, value_name = "user|project")]
     scope: Option<String>,
     /// Only of this type: project-config, architecture, error-solution, preference, learned-pattern, conversation
@@ -37,13 +37,13 @@ pub struct MemoryArgs {
 
 #[derive(Debug, Subcommand)]
 enum MemoryCommand {
-    /// The newest first
+    /// List them, the newest first
     List {
         /// Only those that go into every summary
         #[arg(long)]
         pinned: bool,
     },
-    /// One, whole
+    /// Print one whole
     Show {
         /// Its handle
         handle: String,
@@ -60,11 +60,11 @@ enum MemoryCommand {
         #[arg(long)]
         tag: Vec<String>,
     },
-    /// Put one into every summary, or no longer; an archived session or compaction stays, whatever its age
+    /// Put a memory into every summary, or keep an archived session or compaction whatever its age
     Pin {
         /// Its handle
         handle: String,
-        /// No longer
+        /// Undo that
         #[arg(long)]
         off: bool,
     },
@@ -73,13 +73,13 @@ enum MemoryCommand {
         /// Its handle
         handle: String,
     },
-    /// Those that hold these words
+    /// Find those that contain these words
     Search {
         /// The words
         #[arg(required = true)]
         query: Vec<String>,
     },
-    /// All as JSON, or as Markdown
+    /// Print all as JSON or Markdown
     Export {
         /// Markdown instead of JSON
         #[arg(long)]
@@ -93,214 +93,254 @@ enum MemoryCommand {
         #[arg(long)]
         pin: bool,
     },
-    /// Merge those that say the same; the newer stands for the older
+    /// Merge duplicates; the newer one is kept
     Tidy {
-        /// Only say what would be merged
+        /// Only show what would be merged
         #[arg(long)]
         dry_run: bool,
     },
-    /// Merge those that say the same, and let go of archived originals that are old or too many
+    /// Merge duplicates and delete archived originals that are too old or too large
     Gc {
-        /// Originals and compactions last stored before this go: 90d, 12w, or a time (RFC 3339)
+        /// Delete originals and compactions stored before this: 90d, 12w, or a time (RFC 3339)
         #[arg(long, value_name = "AGE|TIME")]
         before: Option<String>,
-        /// The oldest originals go until all take at most so many bytes on disk: 500MB, 2GB
+        /// Delete the oldest originals until the archive is no larger than this: 500MB, 2GB
         #[arg(long, value_name = "SIZE", value_parser = byte_size)]
         max_bytes: Option<u64>,
-        /// Only say what would go
+        /// Only show what would be deleted
         #[arg(long)]
         dry_run: bool,
     },
 }
 
+/// Which memories the options of every subcommand choose.
+struct Filter {
+    scope: Option<MemoryScope>,
+    kind: Option<MemoryKind>,
+    limit: Option<u32>,
+}
+
 pub(super) fn run(engine: &Engine, arguments: &MemoryArgs, screen: &mut Screen<'_>) -> Result<u8> {
-    let here = engine.project();
-    let whose = arguments.scope.as_deref().map(whose).transpose()?;
-    let kind = arguments.kind.as_deref().map(MemoryKind::named).transpose()?;
-    let store = &engine.store;
+    let filter = Filter {
+        scope: arguments.scope.as_deref().map(scope).transpose()?,
+        kind: arguments.kind.as_deref().map(MemoryKind::named).transpose()?,
+        limit: arguments.limit,
+    };
     match &arguments.command {
-        MemoryCommand::List { pinned } => {
-            let filter = MemoryFilter {
-                scope: whose,
-                kind,
-                pinned: *pinned,
-                limit: arguments.limit.or(Some(50)),
-                offset: 0,
-            };
-            let all = store.memories(&here, &filter)?;
-            if !screen.json(&json!({ "contract": CONTRACT, "memories": all }))? {
-                list(&all, screen)?;
-            }
-        }
-        MemoryCommand::Show { handle } => {
-            let scope = store.locate(handle, &engine.config.owner)?;
-            let it = store.memory(&scope, handle)?;
-            if !screen.json(&json!({ "contract": CONTRACT, "memory": it }))? {
-                screen.note(&screen.paint.faint(&about(&it)))?;
-                screen.block(&it.content)?;
-            }
-        }
-        MemoryCommand::Add { text, pin, tag } => {
-            let content = if text.as_slice() == ["-"] { input("-")? } else { text.join(" ") };
-            let note = Note {
-                content,
-                kind: kind.unwrap_or_default(),
-                scope: whose.unwrap_or_default(),
-                pinned: *pin,
-                tags: tag.clone(),
-                session: None,
-                created: None,
-            };
-            let it = store.remember(&here, &note, engine.now)?;
-            if !screen.json(&json!({ "contract": CONTRACT, "memory": it }))? {
-                screen.line(&format!("remembered as {}", screen.paint.strong(it.id.as_str())))?;
-            }
-        }
-        MemoryCommand::Pin { handle, off } => {
-            let scope = store.locate(handle, &engine.config.owner)?;
-            store.pin(&scope, handle, !*off)?;
-            let entry = store.entry(&scope, handle)?;
-            if entry.what != What::Memory {
-                if !screen.json(&json!({ "contract": CONTRACT, "pinned": !off, "entry": entry }))? {
-                    screen.line(if *off {
-                        "may be let go of"
-                    } else {
-                        "stays in the archive from now on"
-                    })?;
-                }
-                return Ok(0);
-            }
-            let it = store.memory(&scope, handle)?;
-            if !screen.json(&json!({ "contract": CONTRACT, "memory": it }))? {
-                screen.line(if *off {
-                    "no longer in every summary"
-                } else {
-                    "in every summary from now on"
-                })?;
-            }
-        }
-        MemoryCommand::Forget { handle } => {
-            let scope = store.locate(handle, &engine.config.owner)?;
-            store.forget(&scope, handle)?;
-            if !screen.json(&json!({ "contract": CONTRACT, "forgotten": handle }))? {
-                screen.line("forgotten")?;
-            }
-        }
-        MemoryCommand::Search { query } => {
-            let limit = arguments.limit.unwrap_or(10);
-            let query = Query {
-                text: query.join(" "),
-                reach: Reach::Project,
-                only: vec![What::Memory],
-                limit,
-                offset: 0,
-            };
-            let mut found = store.search(&here, &query)?;
-            // The user's own are in no project.
-            found.hits.retain(|it| {
-                whose.is_none_or(|whose| (whose == MemoryScope::User) == it.entry.project.is_empty())
-            });
-            if !screen.json(&json!({ "contract": CONTRACT, "hits": found.hits, "partial": found.partial }))? {
-                if found.hits.is_empty() {
-                    screen.line(
-                        "nothing remembered holds these words; `epitome recall` searches the archive too",
-                    )?;
-                }
-                for hit in &found.hits {
-                    screen.line(&format!(
-                        "{}  {}",
-                        screen.paint.strong(hit.entry.handle.as_str()),
-                        hit.snippet.text
-                    ))?;
-                }
-            }
-        }
-        MemoryCommand::Export { markdown } => {
-            let all =
-                store.memories(&here, &MemoryFilter { scope: whose, kind, ..MemoryFilter::default() })?;
-            let text = if *markdown { memory::to_markdown(&all) } else { memory::to_json(&all) };
-            screen.exact(&mut format!("{}\n", text.trim_end()).as_bytes())?;
-        }
-        MemoryCommand::Import { file, pin } => {
-            let text = input(file)?;
-            let is_json = text.trim_start().starts_with(['{', '[']) && !file.ends_with(".md");
-            let mut notes = if is_json { memory::from_json(&text)? } else { memory::from_markdown(&text) };
-            for note in &mut notes {
-                note.pinned |= *pin;
-                note.scope = whose.unwrap_or(note.scope);
-                note.kind = kind.unwrap_or(note.kind);
-            }
-            let done = store.import(&here, &notes, engine.now)?;
-            if !screen.json(&json!({ "contract": CONTRACT, "imported": done }))? {
-                screen.line(&format!(
-                    "{} remembered, {} known before, {} refused",
-                    done.added,
-                    done.known,
-                    done.refused.len()
-                ))?;
-                for (number, why) in &done.refused {
-                    screen.line(&format!("  note {number}: {why}"))?;
-                }
-            }
-            return Ok(u8::from(!done.refused.is_empty()));
-        }
-        MemoryCommand::Tidy { dry_run } => {
-            let tidied = store.tidy(&here, *dry_run)?;
-            if !screen.json(&json!({ "contract": CONTRACT, "tidied": tidied, "dry_run": dry_run }))? {
-                if tidied.is_empty() {
-                    screen.line("no two memories say the same")?;
-                }
-                merged(&tidied, *dry_run, screen)?;
-            }
-        }
+        MemoryCommand::List { pinned } => list(engine, &filter, *pinned, screen)?,
+        MemoryCommand::Show { handle } => show(engine, handle, screen)?,
+        MemoryCommand::Add { text, pin, tag } => add(engine, &filter, text, *pin, tag, screen)?,
+        MemoryCommand::Pin { handle, off } => pin(engine, handle, !*off, screen)?,
+        MemoryCommand::Forget { handle } => forget(engine, handle, screen)?,
+        MemoryCommand::Search { query } => search(engine, &filter, query, screen)?,
+        MemoryCommand::Export { markdown } => export(engine, &filter, *markdown, screen)?,
+        MemoryCommand::Import { file, pin } => return import(engine, &filter, file, *pin, screen),
+        MemoryCommand::Tidy { dry_run } => tidy(engine, *dry_run, screen)?,
         MemoryCommand::Gc { before, max_bytes, dry_run } => {
-            let asked = before.is_some() || max_bytes.is_some();
-            let retention = match asked {
-                true => Retention {
+            let retention = match (before, max_bytes) {
+                (None, None) => keep::retention(engine),
+                (before, max_bytes) => Retention {
                     before: before.as_deref().map(|it| time(it, engine.now)).transpose()?,
                     max_bytes: *max_bytes,
                     originals_only: false,
                 },
-                false => keep::retention(engine),
             };
-            let tidied = store.tidy(&here, *dry_run)?;
-            let gone = store.collect(&retention, engine.now, *dry_run)?;
-            if !dry_run && gone.bytes > 0 {
-                store.vacuum()?;
-            }
-            if !screen.json(
-                &json!({ "contract": CONTRACT, "tidied": tidied, "collected": gone, "dry_run": dry_run }),
-            )? {
-                merged(&tidied, *dry_run, screen)?;
-                let (would, freed) = if *dry_run { ("would go", "would be free") } else { ("gone", "free") };
-                screen.line(&format!(
-                    "{would}: {} compactions, {} originals, {} superseded memories, {} expired marks; {} bytes {freed}",
-                    gone.compactions, gone.originals, gone.memories, gone.expired, gone.bytes
-                ))?;
-                for it in gone.sessions.iter().take(SESSIONS_NAMED) {
-                    screen.line(&format!(
-                        "  {}  {}  {}  {}",
-                        it.handle,
-                        derive::time(it.at).get(..10).unwrap_or_default(),
-                        it.session,
-                        it.project
-                    ))?;
-                }
-                if let Some(more) = gone.sessions.len().checked_sub(SESSIONS_NAMED).filter(|it| *it > 0) {
-                    screen.note(&format!("  … and {more} more sessions (--json lists all)"))?;
-                }
-                if retention.before.is_none() && retention.max_bytes.is_none() {
-                    screen.note(
-                        &screen.paint.faint("nothing archived goes without --before 90d or --max-bytes 2GB"),
-                    )?;
-                }
-            }
+            collect(engine, &retention, *dry_run, screen)?;
         }
     }
     Ok(0)
 }
 
-fn whose(name: &str) -> Result<MemoryScope> {
+fn list(engine: &Engine, filter: &Filter, pinned: bool, screen: &mut Screen<'_>) -> Result<()> {
+    let limit = filter.limit.or(Some(50));
+    let wanted = MemoryFilter { scope: filter.scope, kind: filter.kind, pinned, limit, offset: 0 };
+    let all = engine.store.memories(&engine.project(), &wanted)?;
+    if screen.json(&json!({ "contract": CONTRACT, "memories": all }))? {
+        return Ok(());
+    }
+    if all.is_empty() {
+        return screen.line("nothing is remembered of this project; `epitome memory add TEXT` remembers");
+    }
+    let mut rows = vec![["handle", "what", "text"].map(str::to_owned).to_vec()];
+    for it in &all {
+        let words: String =
+            it.content.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(90).collect();
+        rows.push(vec![it.id.as_str().to_owned(), about(it), words]);
+    }
+    for line in table(&rows, screen.paint) {
+        screen.line(&line)?;
+    }
+    Ok(())
+}
+
+fn show(engine: &Engine, handle: &str, screen: &mut Screen<'_>) -> Result<()> {
+    let scope = engine.store.locate(handle, &engine.config.owner)?;
+    let memory = engine.store.memory(&scope, handle)?;
+    if screen.json(&json!({ "contract": CONTRACT, "memory": memory }))? {
+        return Ok(());
+    }
+    screen.note(&screen.paint.faint(&about(&memory)))?;
+    screen.block(&memory.content)
+}
+
+fn add(
+    engine: &Engine,
+    filter: &Filter,
+    text: &[String],
+    pinned: bool,
+    tags: &[String],
+    screen: &mut Screen<'_>,
+) -> Result<()> {
+    let note = Note {
+        content: if text == ["-"] { input("-")? } else { text.join(" ") },
+        kind: filter.kind.unwrap_or_default(),
+        scope: filter.scope.unwrap_or_default(),
+        pinned,
+        tags: tags.to_vec(),
+        session: None,
+        created: None,
+    };
+    let memory = engine.store.remember(&engine.project(), &note, engine.now)?;
+    if screen.json(&json!({ "contract": CONTRACT, "memory": memory }))? {
+        return Ok(());
+    }
+    screen.line(&format!("remembered as {}", screen.paint.strong(memory.id.as_str())))
+}
+
+fn pin(engine: &Engine, handle: &str, pinned: bool, screen: &mut Screen<'_>) -> Result<()> {
+    let store = &engine.store;
+    let scope = store.locate(handle, &engine.config.owner)?;
+    store.pin(&scope, handle, pinned)?;
+    let entry = store.entry(&scope, handle)?;
+    if entry.what == What::Memory {
+        let memory = store.memory(&scope, handle)?;
+        if screen.json(&json!({ "contract": CONTRACT, "memory": memory }))? {
+            return Ok(());
+        }
+        return screen.line(if pinned {
+            "in every summary from now on"
+        } else {
+            "no longer in every summary"
+        });
+    }
+    if screen.json(&json!({ "contract": CONTRACT, "pinned": pinned, "entry": entry }))? {
+        return Ok(());
+    }
+    screen.line(if pinned { "stays in the archive from now on" } else { "may be deleted by `memory gc`" })
+}
+
+fn forget(engine: &Engine, handle: &str, screen: &mut Screen<'_>) -> Result<()> {
+    let scope = engine.store.locate(handle, &engine.config.owner)?;
+    engine.store.forget(&scope, handle)?;
+    if screen.json(&json!({ "contract": CONTRACT, "forgotten": handle }))? {
+        return Ok(());
+    }
+    screen.line("forgotten")
+}
+
+fn search(engine: &Engine, filter: &Filter, words: &[String], screen: &mut Screen<'_>) -> Result<()> {
+    let query = Query {
+        text: words.join(" "),
+        reach: Reach::Project,
+        only: vec![What::Memory],
+        limit: filter.limit.unwrap_or(10),
+        offset: 0,
+    };
+    let mut found = engine.store.search(&engine.project(), &query)?;
+    if let Some(scope) = filter.scope {
+        // The user's own are in no project.
+        found.hits.retain(|it| (scope == MemoryScope::User) == it.entry.project.is_empty());
+    }
+    if screen.json(&json!({ "contract": CONTRACT, "hits": found.hits, "partial": found.partial }))? {
+        return Ok(());
+    }
+    if found.hits.is_empty() {
+        screen.line("nothing remembered holds these words; `epitome recall` searches the archive too")?;
+    }
+    for hit in &found.hits {
+        let handle = screen.paint.strong(hit.entry.handle.as_str());
+        screen.line(&format!("{handle}  {}", hit.snippet.text))?;
+    }
+    Ok(())
+}
+
+fn export(engine: &Engine, filter: &Filter, markdown: bool, screen: &mut Screen<'_>) -> Result<()> {
+    let wanted = MemoryFilter { scope: filter.scope, kind: filter.kind, ..MemoryFilter::default() };
+    let all = engine.store.memories(&engine.project(), &wanted)?;
+    let text = if markdown { memory::to_markdown(&all) } else { memory::to_json(&all) };
+    screen.exact(&mut format!("{}\n", text.trim_end()).as_bytes())
+}
+
+/// The exit code: 1 if a note was refused.
+fn import(engine: &Engine, filter: &Filter, file: &str, pinned: bool, screen: &mut Screen<'_>) -> Result<u8> {
+    let text = input(file)?;
+    let is_json = text.trim_start().starts_with(['{', '[']) && !file.ends_with(".md");
+    let mut notes = if is_json { memory::from_json(&text)? } else { memory::from_markdown(&text) };
+    for note in &mut notes {
+        note.pinned |= pinned;
+        note.scope = filter.scope.unwrap_or(note.scope);
+        note.kind = filter.kind.unwrap_or(note.kind);
+    }
+    let done = engine.store.import(&engine.project(), &notes, engine.now)?;
+    if !screen.json(&json!({ "contract": CONTRACT, "imported": done }))? {
+        screen.line(&format!(
+            "{} remembered, {} known before, {} refused",
+            done.added,
+            done.known,
+            done.refused.len()
+        ))?;
+        for (number, why) in &done.refused {
+            screen.line(&format!("  note {number}: {why}"))?;
+        }
+    }
+    Ok(u8::from(!done.refused.is_empty()))
+}
+
+fn tidy(engine: &Engine, dry_run: bool, screen: &mut Screen<'_>) -> Result<()> {
+    let tidied = engine.store.tidy(&engine.project(), dry_run)?;
+    if screen.json(&json!({ "contract": CONTRACT, "tidied": tidied, "dry_run": dry_run }))? {
+        return Ok(());
+    }
+    if tidied.is_empty() {
+        screen.line("no two memories say the same")?;
+    }
+    merged(&tidied, dry_run, screen)
+}
+
+fn collect(engine: &Engine, retention: &Retention, dry_run: bool, screen: &mut Screen<'_>) -> Result<()> {
+    let tidied = engine.store.tidy(&engine.project(), dry_run)?;
+    let gone = engine.store.collect(retention, engine.now, dry_run)?;
+    if !dry_run && gone.bytes > 0 {
+        engine.store.vacuum()?;
+    }
+    if screen
+        .json(&json!({ "contract": CONTRACT, "tidied": tidied, "collected": gone, "dry_run": dry_run }))?
+    {
+        return Ok(());
+    }
+    merged(&tidied, dry_run, screen)?;
+    let (deleted, freed) = if dry_run { ("would be deleted", "would be free") } else { ("deleted", "free") };
+    screen.line(&format!(
+        "{deleted}: {} compactions, {} originals, {} superseded memories, {} expired marks; {} bytes {freed}",
+        gone.compactions, gone.originals, gone.memories, gone.expired, gone.bytes
+    ))?;
+    for it in gone.sessions.iter().take(SESSIONS_NAMED) {
+        let stored = derive::time(it.at);
+        let day = stored.get(..10).unwrap_or_default();
+        screen.line(&format!("  {}  {day}  {}  {}", it.handle, it.session, it.project))?;
+    }
+    if gone.sessions.len() > SESSIONS_NAMED {
+        let more = gone.sessions.len() - SESSIONS_NAMED;
+        screen.note(&format!("  … and {more} more sessions (--json lists all)"))?;
+    }
+    if retention.before.is_none() && retention.max_bytes.is_none() {
+        let note = "nothing archived is deleted without --before 90d or --max-bytes 2GB";
+        screen.note(&screen.paint.faint(note))?;
+    }
+    Ok(())
+}
+
+fn scope(name: &str) -> Result<MemoryScope> {
     match name {
         "user" => Ok(MemoryScope::User),
         "project" => Ok(MemoryScope::Project),
@@ -347,20 +387,4 @@ fn about(it: &Memory) -> String {
         it.kind.name(),
         created.get(..16).unwrap_or_default().replace('T', " ")
     )
-}
-
-fn list(all: &[Memory], screen: &mut Screen<'_>) -> Result<()> {
-    if all.is_empty() {
-        return screen.line("nothing is remembered of this project; `epitome memory add TEXT` remembers");
-    }
-    let mut rows = vec![["handle", "what", "text"].map(str::to_owned).to_vec()];
-    for it in all {
-        let words: String =
-            it.content.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(90).collect();
-        rows.push(vec![it.id.as_str().to_owned(), about(it), words]);
-    }
-    for line in table(&rows, screen.paint) {
-        screen.line(&line)?;
-    }
-    Ok(())
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::compacted::{
     About, Accepted, CompactOutcome, Compacted, Delivered, Question, Rejection, Summarizer,
 };
+use super::gate::MinKept;
 use super::make::Attempt;
 use super::marks::overhead_mark;
 use super::measured::{Measured, warnings};
@@ -158,16 +159,8 @@ fn outcome(
     if let Some(min_kept) = &ask.options.min_kept
         && let Some(missed) = min_kept.missed(&attempt.score)
     {
-        let lost = min_kept.lost(&attempt.score);
-        let budget_needed =
-            make::budget_that_keeps(engine, measured, ask, attempt.outcome.tokens, &handle, &known);
-        let remedy = match budget_needed {
-            Some(tokens) => format!("--budget {tokens} would keep it"),
-            None => "no budget below the whole would keep it".to_owned(),
-        };
-        let reason = format!("this would keep {missed}; {remedy}");
-        let attempt = Box::new(attempt);
-        return rejected(Rejection::LostTooMuch { attempt, reason, lost, budget_needed });
+        let needed = make::budget_that_keeps(engine, measured, ask, attempt.outcome.tokens, &handle, &known);
+        return rejected(lost_too_much(attempt, &missed, min_kept, needed));
     }
     let api = ask.messages_as.unwrap_or(opened.session.format.api());
     let after = &attempt.outcome.history;
@@ -195,6 +188,24 @@ fn outcome(
     let (handle, output) = put(engine, opened, ask, &accepted.attempt, messages, warnings)?;
     note(engine, call, &accepted, &output, warnings);
     Ok(CompactOutcome::Compacted { accepted, handle, output })
+}
+
+fn lost_too_much(
+    attempt: Attempt,
+    missed: &str,
+    min_kept: &MinKept,
+    budget_needed: Option<u64>,
+) -> Rejection {
+    let remedy = match budget_needed {
+        Some(tokens) => format!("--budget {tokens} would keep it"),
+        None => "no budget below the whole would keep it".to_owned(),
+    };
+    Rejection::LostTooMuch {
+        reason: format!("this would keep {missed}; {remedy}"),
+        lost: min_kept.lost(&attempt.score),
+        budget_needed,
+        attempt: Box::new(attempt),
+    }
 }
 
 /// Where something is to be written, tells that it begins, and asks the user's command. `Err` says why nothing may

@@ -185,26 +185,8 @@ pub(super) fn install(
         _ => place.path().to_owned(),
     };
     let scope = engine.scope(&opened.session.history);
-    let content = written.over(&*fresh.source);
-    let mark = Mark {
-        len: content.len(),
-        digest: Digest::of_source(&content, content.len())?.to_string(),
-        messages: after.messages().len(),
-        grown,
-        rows: match &place {
-            Location::Rows(database, ..) => {
-                let (old, new) = (&*fresh.source, &content);
-                database.differing(&old.bytes(0..old.len())?, &new.bytes(0..new.len())?)
-            }
-            Location::File(_) => Vec::new(),
-        },
-        over: match reach.way {
-            Way::InPlace => {
-                edits(&written, &fresh)?.iter().map(|(at, it)| (*at, at + it.len() as u64)).collect()
-            }
-            Way::Replace | Way::Beside | Way::Rows => Vec::new(),
-        },
-    };
+    let messages = after.messages().len();
+    let mark = mark(&place, reach.way, &fresh, &written, messages, grown)?;
     let output = match (&place, reach.way) {
         (_, Way::Rows) => format!("{}#{new_id}", target.display()),
         _ => target.display().to_string(),
@@ -227,6 +209,31 @@ pub(super) fn install(
     };
     let next = next(reach.takes_effect, live, written.session.is_some(), &resume);
     Ok(Installed { output, session_id: new_id, resume, takes_effect: reach.takes_effect, next })
+}
+
+/// What an undo will compare the session with.
+fn mark(
+    place: &Location,
+    way: Way,
+    fresh: &Opened,
+    written: &Written,
+    messages: usize,
+    grown: usize,
+) -> Result<Mark> {
+    let content = written.over(&*fresh.source);
+    let rows = match place {
+        Location::Rows(database, ..) => {
+            let (old, new) = (&*fresh.source, &content);
+            database.differing(&old.bytes(0..old.len())?, &new.bytes(0..new.len())?)
+        }
+        Location::File(_) => Vec::new(),
+    };
+    let over = match way {
+        Way::InPlace => edits(written, fresh)?.iter().map(|(at, it)| (*at, at + it.len() as u64)).collect(),
+        Way::Replace | Way::Beside | Way::Rows => Vec::new(),
+    };
+    let digest = Digest::of_source(&content, content.len())?.to_string();
+    Ok(Mark { len: content.len(), digest, messages, grown, rows, over })
 }
 
 /// Only sessions that the agent itself would find, in files that may be replaced.

@@ -1,5 +1,7 @@
 //! Which tool outputs a profile clears.
 
+use std::path::Path;
+
 use super::measured::warnings;
 use super::spending::AfterChange;
 use super::{
@@ -8,7 +10,8 @@ use super::{
 use crate::agents::reach::Job;
 use crate::answers::{CONTRACT, Next, NextCost, PruneAnswer, Status};
 use crate::files::Reading;
-use compaction::plan;
+use compaction::plan::{self, Plan, PlanOutcome};
+use history::History;
 use history::error::Result;
 use sessions::Mode;
 
@@ -63,40 +66,59 @@ pub fn prune(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<PruneAnswer>
         answer.pays_after_requests = cost.pays_after_requests;
         answer.warnings.extend(lost_cache(&cost));
     }
-    if ask.to == To::Session {
-        let archived = archive::archive(engine, opened, &plan, ask, outcome.tokens, None)?;
-        let after = &outcome.history;
-        let it =
-            install::install(engine, opened, after, Job::Prune, &archived.compaction, &mut answer.warnings)?;
-        answer.handle = Some(archived.session);
-        answer.status = Status::Pruned;
-        answer.output = Some(it.output);
-        answer.session_id = Some(it.session_id);
-        answer.resume = Some(it.resume);
-        answer.takes_effect = Some(it.takes_effect.to_owned());
-        answer.next = it.next;
-    }
-    // Whoever gets the edits will make them: the originals must be there then.
-    if matches!(ask.to, To::File(_) | To::Bytes) {
-        answer.handle = Some(archive::archive(engine, opened, &plan, ask, outcome.tokens, None)?.session);
-    }
-    if let To::File(path) = &ask.to {
-        match ask.messages_as {
-            Some(api) => {
-                let format = Some(opened.session.format);
-                let bytes = sessions::wire::messages_of(&outcome.history, format, api).0;
-                crate::files::install(path, &bytes)?;
-            }
-            None => {
-                let written = readback::written(opened, &outcome.history, Mode::Patch, &mut answer.warnings)?;
-                let content = written.over(&*opened.source);
-                crate::files::install_from(path, &mut Reading::of(&content))?;
-            }
+    match &ask.to {
+        To::Session => apply(engine, opened, ask, &plan, &outcome, &mut answer)?,
+        // Whoever gets the edits will make them: the originals must be there then.
+        To::Bytes => {
+            answer.handle = Some(archive::archive(engine, opened, &plan, ask, outcome.tokens, None)?.session);
         }
-        answer.status = Status::Pruned;
-        answer.output = Some(path.display().to_string());
+        To::File(path) => {
+            answer.handle = Some(archive::archive(engine, opened, &plan, ask, outcome.tokens, None)?.session);
+            write(path, opened, ask, &outcome.history, &mut answer.warnings)?;
+            answer.status = Status::Pruned;
+            answer.output = Some(path.display().to_string());
+        }
+        To::Plan | To::Agent(_) => {}
     }
     Ok(answer)
+}
+
+/// Archives the session and puts the pruned one in its place.
+fn apply(
+    engine: &Engine,
+    opened: &Opened,
+    ask: &Ask,
+    plan: &Plan,
+    outcome: &PlanOutcome,
+    answer: &mut PruneAnswer,
+) -> Result<()> {
+    let archived = archive::archive(engine, opened, plan, ask, outcome.tokens, None)?;
+    let installed = install::install(
+        engine,
+        opened,
+        &outcome.history,
+        Job::Prune,
+        &archived.compaction,
+        &mut answer.warnings,
+    )?;
+    answer.handle = Some(archived.session);
+    answer.status = Status::Pruned;
+    answer.output = Some(installed.output);
+    answer.session_id = Some(installed.session_id);
+    answer.resume = Some(installed.resume);
+    answer.takes_effect = Some(installed.takes_effect.to_owned());
+    answer.next = installed.next;
+    Ok(())
+}
+
+fn write(path: &Path, opened: &Opened, ask: &Ask, after: &History, warnings: &mut Vec<String>) -> Result<()> {
+    if let Some(api) = ask.messages_as {
+        let (bytes, _) = sessions::wire::messages_of(after, Some(opened.session.format), api);
+        return crate::files::install(path, &bytes);
+    }
+    let written = readback::written(opened, after, Mode::Patch, warnings)?;
+    let content = written.over(&*opened.source);
+    crate::files::install_from(path, &mut Reading::of(&content)).map(drop)
 }
 
 /// Requests up to which the loss of a cache is not worth a word.

@@ -1,5 +1,7 @@
 //! Where a profile would cut.
 
+use std::ops::Range;
+
 use super::{Ask, Engine, Opened, measured, request, session_info};
 use crate::answers::{Alternative, CONTRACT, RangeInfo, Side, SplitAnswer};
 use compaction::plan::{self, Op, Segment};
@@ -26,7 +28,7 @@ pub fn split(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<SplitAnswer>
         }
     }
     let summarized = found.plan.ops.iter().find_map(|op| match op {
-        Op::Summarize { from, to, .. } => Some(*from..*to),
+        Op::Summarize { from, to, why, .. } => Some((*from..*to, why)),
         Op::Clear(_)
         | Op::Shorten(_)
         | Op::Drop { .. }
@@ -34,22 +36,6 @@ pub fn split(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<SplitAnswer>
         | Op::Skip { .. }
         | Op::Move { .. } => None,
     });
-    let fate = |index: usize| {
-        if kept[index] {
-            "kept"
-        } else if summarized.as_ref().is_some_and(|it| it.contains(&index)) {
-            "summarized"
-        } else {
-            "dropped"
-        }
-    };
-    let mut ranges: Vec<RangeInfo> = Vec::new();
-    for index in 0..messages.len() {
-        match ranges.last_mut() {
-            Some(last) if last.fate == fate(index) => last.to = index + 1,
-            _ => ranges.push(RangeInfo { from: index, to: index + 1, fate: fate(index).to_owned() }),
-        }
-    }
     let side = |which: bool| Side {
         messages: kept.iter().filter(|it| **it == which).count(),
         tokens: kept.iter().zip(&sizes).filter(|(it, _)| **it == which).map(|(_, size)| size).sum(),
@@ -59,15 +45,6 @@ pub fn split(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<SplitAnswer>
         compacted_tokens: sizes[..*split].iter().sum(),
         what: messages.get(*split).map(|it| super::estimate::words(&it.plain(), 60)).unwrap_or_default(),
     };
-    let why = found.plan.ops.iter().find_map(|op| match op {
-        Op::Summarize { why, .. } => Some(why.clone()),
-        Op::Clear(_)
-        | Op::Shorten(_)
-        | Op::Drop { .. }
-        | Op::Collapse { .. }
-        | Op::Skip { .. }
-        | Op::Move { .. } => None,
-    });
     Ok(SplitAnswer {
         contract: CONTRACT,
         session: session_info(opened),
@@ -80,10 +57,27 @@ pub fn split(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<SplitAnswer>
             .map(str::to_owned),
         compacted: side(false),
         kept: side(true),
-        ranges,
+        ranges: ranges(&kept, summarized.as_ref().map(|it| &it.0)),
         boundary: found.boundary.to_owned(),
         reason_code: found.plan.reason.code.to_owned(),
-        reason: why.unwrap_or(found.plan.reason.text),
+        reason: summarized.map_or(&found.plan.reason.text, |it| it.1).clone(),
         alternatives: found.alternatives.iter().map(alternative).collect(),
     })
+}
+
+/// What becomes of the messages, as ranges of one fate.
+fn ranges(kept: &[bool], summarized: Option<&Range<usize>>) -> Vec<RangeInfo> {
+    let mut ranges: Vec<RangeInfo> = Vec::new();
+    for (index, kept) in kept.iter().enumerate() {
+        let fate = match kept {
+            true => "kept",
+            false if summarized.is_some_and(|it| it.contains(&index)) => "summarized",
+            false => "dropped",
+        };
+        match ranges.last_mut() {
+            Some(last) if last.fate == fate => last.to = index + 1,
+            _ => ranges.push(RangeInfo { from: index, to: index + 1, fate: fate.to_owned() }),
+        }
+    }
+    ranges
 }

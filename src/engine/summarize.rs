@@ -13,7 +13,7 @@ use crate::answers::{CostInfo, Next, UsageInfo};
 use crate::config::Choice;
 use crate::llm::run::{self, Progress, Sampling, Watch};
 use crate::profiles;
-use compaction::plan::Plan;
+use compaction::plan::{self, Plan};
 use compaction::profile::{Summarize, SummaryShape, TooLong};
 use compaction::summary::dialogue::{
     self, Bounds, Dialogue, GaveUp, INPUT_REDUCTIONS, InputReduction, Step, SummaryRequest,
@@ -84,22 +84,9 @@ pub(super) fn written_summary(
     if ask.summarizer == Choice::Offline {
         return Ok(Drafted::Offline(Vec::new()));
     }
-    let redactor = &engine.config.redactor;
-    let shown = need.shown_from..need.to;
-    let mut passages = render::passages(measured.history, shown, &|text| redactor.redact(text));
-    if let Some(chars) = step.prompts.output_chars {
-        for it in passages.iter_mut().filter(|it| it.output) {
-            shorten(&mut it.text, chars);
-        }
-    }
+    let passages = passages(engine, measured, need, step);
     let frame = measured.counter.text(&Text::new(format!("{}{}", step.before, step.after)));
-    let prompt = |name: &Option<String>| name.as_deref().map(|it| profiles::prompt(it).to_owned());
-    let own = PromptOverrides {
-        system: prompt(&step.prompts.system),
-        ask: prompt(&step.prompts.ask),
-        again: prompt(&step.prompts.again),
-        verify: prompt(&step.prompts.verify),
-    };
+    let own = own_prompts(step);
     let summarizers = &engine.config.summarizers;
     let tries = summarizers.tries.or(step.prompts.retries.map(|it| it + 1));
     let language =
@@ -134,20 +121,9 @@ pub(super) fn written_summary(
     if material.host {
         return by_host(engine, opened, measured, ask, plan, &material, heard);
     }
-    let summarizers = &engine.config.summarizers;
-    let chosen =
-        summarizers.endpoint(&ask.summarizer, &engine.config.environment, ask.trusted, &ask.endpoint);
-    let (endpoint, thinking) = match chosen {
-        Ok(Some(it)) => it,
-        Ok(None) => {
-            let what = "no provider's key is present; the offline summary was written";
-            return Ok(Drafted::Offline(vec![what.to_owned()]));
-        }
-        // Without a key there still is a summary.
-        Err(error) if error.kind() == Kind::Provider => {
-            return Ok(Drafted::Offline(vec![offline_instead(&error.full())]));
-        }
-        Err(error) => return Err(error),
+    let (endpoint, thinking) = match endpoint(engine, ask)? {
+        Ok(chosen) => chosen,
+        Err(why) => return Ok(Drafted::Offline(vec![why])),
     };
     let (endpoint, thinking) = as_profiled(engine, step, measured, endpoint, thinking, ask);
     if let (Some(why), false) = (cost::left_alone(engine, &endpoint)?, ask.dry) {
@@ -167,6 +143,45 @@ pub(super) fn written_summary(
         ));
     }
     by_provider(engine, &material, &endpoint, ask, cost)
+}
+
+/// The region to summarise, redacted.
+fn passages(
+    engine: &Engine,
+    measured: &Measured<'_>,
+    need: &plan::Need,
+    step: &Summarize,
+) -> Vec<render::Passage> {
+    let redactor = &engine.config.redactor;
+    let shown = need.shown_from..need.to;
+    let mut passages = render::passages(measured.history, shown, &|text| redactor.redact(text));
+    if let Some(chars) = step.prompts.output_chars {
+        for it in passages.iter_mut().filter(|it| it.output) {
+            shorten(&mut it.text, chars);
+        }
+    }
+    passages
+}
+
+fn own_prompts(step: &Summarize) -> PromptOverrides {
+    let prompt = |name: &Option<String>| name.as_deref().map(|it| profiles::prompt(it).to_owned());
+    PromptOverrides {
+        system: prompt(&step.prompts.system),
+        ask: prompt(&step.prompts.ask),
+        again: prompt(&step.prompts.again),
+        verify: prompt(&step.prompts.verify),
+    }
+}
+
+/// The endpoint and its thinking budget, or why the summary is written offline: without a key there still is one.
+fn endpoint(engine: &Engine, ask: &Ask) -> Result<std::result::Result<(Endpoint, u64), String>> {
+    let config = &engine.config;
+    match config.summarizers.endpoint(&ask.summarizer, &config.environment, ask.trusted, &ask.endpoint) {
+        Ok(Some(chosen)) => Ok(Ok(chosen)),
+        Ok(None) => Ok(Err("no provider's key is present; the offline summary was written".to_owned())),
+        Err(error) if error.kind() == Kind::Provider => Ok(Err(offline_instead(&error.full()))),
+        Err(error) => Err(error),
+    }
 }
 
 /// The endpoint with the model that the profile asks there, unless the user names one.

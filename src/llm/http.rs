@@ -192,20 +192,7 @@ impl Http {
         let mut whole = Vec::new();
         let mut bytes = 0;
         let event = |draft: &mut PartialReply, data: &[u8]| -> Result<(), Failure> {
-            if data == b"[DONE]" {
-                draft.finished = true;
-                return Ok(());
-            }
-            let value: Value = serde_json::from_slice(data).map_err(|_| {
-                Failure::new(
-                    FailureCause::Garbled,
-                    format!(
-                        "an event that is no JSON: {:?}",
-                        shown(&String::from_utf8_lossy(&data[..data.len().min(80)]))
-                    ),
-                )
-            })?;
-            endpoint.event(draft, &value)?;
+            read_event(endpoint, draft, data)?;
             seen(draft.reply.text.chars().count());
             Ok(())
         };
@@ -246,16 +233,7 @@ impl Http {
         if streamed {
             reader.end(&mut |data| event(&mut draft, data))?;
         } else if !whole.is_empty() {
-            // One answer, or all chunks in an array.
-            match serde_json::from_slice(&whole) {
-                Ok(Value::Array(all)) => {
-                    for it in all {
-                        endpoint.event(&mut draft, &it)?;
-                    }
-                }
-                Ok(one) => endpoint.event(&mut draft, &one)?,
-                Err(_) => return Err(cut(&draft, "the JSON breaks off")),
-            }
+            read_whole(endpoint, &mut draft, &whole)?;
         }
         if !draft.finished {
             return Err(cut(&draft, "the stream ended early"));
@@ -308,4 +286,25 @@ fn broken(error: reqwest::Error) -> Failure {
         () => FailureCause::Network,
     };
     Failure::new(cause, all)
+}
+
+fn read_event(endpoint: &Endpoint, draft: &mut PartialReply, data: &[u8]) -> Result<(), Failure> {
+    if data == b"[DONE]" {
+        draft.finished = true;
+        return Ok(());
+    }
+    let value: Value = serde_json::from_slice(data).map_err(|_| {
+        let start = String::from_utf8_lossy(&data[..data.len().min(80)]);
+        Failure::new(FailureCause::Garbled, format!("an event that is no JSON: {:?}", shown(&start)))
+    })?;
+    endpoint.event(draft, &value)
+}
+
+/// A body that is not streamed: one answer, or all chunks in an array.
+fn read_whole(endpoint: &Endpoint, draft: &mut PartialReply, body: &[u8]) -> Result<(), Failure> {
+    match serde_json::from_slice(body) {
+        Ok(Value::Array(all)) => all.iter().try_for_each(|it| endpoint.event(draft, it)),
+        Ok(one) => endpoint.event(draft, &one),
+        Err(_) => Err(cut(draft, "the JSON breaks off")),
+    }
 }

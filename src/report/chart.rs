@@ -34,21 +34,7 @@ pub(super) fn context(out: &mut String, page: &Page) {
     let top = (top_sum.max(window.unwrap_or(0)) as f64 * 1.06).max(1.0);
     let y = |tokens: u64| tokens as f64 / top;
     out.push_str("<section class=\"card\">\n<h2>The context, message by message</h2>\n");
-    let before = match page.marks.iter().filter(|it| it.past.is_some()).count() {
-        0 => String::new(),
-        1 => " At the left, the compaction made before, not to scale in time.".to_owned(),
-        n if n > PAST => {
-            format!(" At the left, the last {PAST} of {n} compactions made before, not to scale in time.")
-        }
-        n => format!(" At the left, {n} compactions made before, not to scale in time."),
-    };
-    let next = if page.after.is_empty() {
-        String::new()
-    } else {
-        format!(" At the right, what the profile “{}” would make of it now.", escape(&page.profile))
-    };
-    let _ =
-        writeln!(out, "<div class=\"soft small\">What the model is sent, as it grew.{before}{next}</div>");
+    caption(out, page);
     legend(out, &steps);
     out.push_str("<div class=\"plot\">\n<div class=\"y\">");
     for line in grid(top) {
@@ -88,25 +74,45 @@ pub(super) fn context(out: &mut String, page: &Page) {
         if page.after.is_empty() { "" } else { "what becomes of each message" }
     );
     if !page.after.is_empty() {
-        out.push_str("<ul class=\"legend\">");
-        for fate in [Fate::Summarized, Fate::Cleared, Fate::Kept] {
-            let count = page.before.iter().filter(|it| it.fate == fate).count();
-            if count > 0 {
-                let _ = write!(
-                    out,
-                    "<li><i class=\"fate-{}\"></i>{} <b>{count}</b></li>",
-                    fate.name(),
-                    match fate {
-                        Fate::Kept => "kept word for word",
-                        Fate::Cleared => "kept, an output cleared or shortened",
-                        Fate::Summarized => "replaced by the summary",
-                    }
-                );
-            }
-        }
-        out.push_str("</ul>\n");
+        fates(out, page);
     }
     out.push_str("</section>\n");
+}
+
+fn caption(out: &mut String, page: &Page) {
+    let before = match page.marks.iter().filter(|it| it.past.is_some()).count() {
+        0 => String::new(),
+        1 => " At the left, the compaction made before, not to scale in time.".to_owned(),
+        n if n > PAST => {
+            format!(" At the left, the last {PAST} of {n} compactions made before, not to scale in time.")
+        }
+        n => format!(" At the left, {n} compactions made before, not to scale in time."),
+    };
+    let next = if page.after.is_empty() {
+        String::new()
+    } else {
+        format!(" At the right, what the profile “{}” would make of it now.", escape(&page.profile))
+    };
+    let _ =
+        writeln!(out, "<div class=\"soft small\">What the model is sent, as it grew.{before}{next}</div>");
+}
+
+/// The legend of what becomes of the messages.
+fn fates(out: &mut String, page: &Page) {
+    out.push_str("<ul class=\"legend\">");
+    for fate in [Fate::Summarized, Fate::Cleared, Fate::Kept] {
+        let count = page.before.iter().filter(|it| it.fate == fate).count();
+        if count == 0 {
+            continue;
+        }
+        let what = match fate {
+            Fate::Kept => "kept word for word",
+            Fate::Cleared => "kept, an output cleared or shortened",
+            Fate::Summarized => "replaced by the summary",
+        };
+        let _ = write!(out, "<li><i class=\"fate-{}\"></i>{what} <b>{count}</b></li>", fate.name());
+    }
+    out.push_str("</ul>\n");
 }
 
 /// The context after each message, or after each of [`STEPS`] stretches.

@@ -1,6 +1,9 @@
 //! What a shell command visibly does to files. Not a shell: it knows words, quotes, lists, pipes, redirections and
 //! here-documents, and says nothing about paths with variables or patterns in them.
 
+use std::iter::Peekable;
+use std::str::CharIndices;
+
 use std::sync::Arc;
 
 use super::{Action, Meaning, patch};
@@ -204,141 +207,159 @@ fn named(word: &str) -> bool {
 
 /// Splits a command line into simple commands. Linear; an unclosed quote ends with the text.
 fn split(command: &str) -> Vec<Simple> {
-    let mut out = vec![Simple::default()];
-    let mut word = String::new();
-    let mut in_word = false;
-    // What the next word is: an argument, or where a redirection goes.
-    let mut into = Into::Words;
-    let mut pending: Vec<(usize, String)> = Vec::new();
-    let mut chars = command.char_indices().peekable();
+    let mut lexer = Lexer {
+        command,
+        chars: command.char_indices().peekable(),
+        commands: vec![Simple::default()],
+        word: String::new(),
+        in_word: false,
+        target: Target::Words,
+        heredocs: Vec::new(),
+    };
+    while let Some((_, c)) = lexer.chars.next() {
+        lexer.take(c);
+    }
+    lexer.end_word();
+    lexer.commands
+}
 
-    #[derive(Clone, Copy, PartialEq)]
-    enum Into {
-        Words,
-        Writes,
-        Appends,
-        Here,
-        Nowhere,
-    }
-    fn end(
-        out: &mut [Simple],
-        word: &mut String,
-        in_word: &mut bool,
-        into: &mut Into,
-        pending: &mut Vec<(usize, String)>,
-    ) {
-        if !std::mem::take(in_word) {
-            return;
-        }
-        let word = std::mem::take(word);
-        let last = out.len() - 1;
-        match std::mem::replace(into, Into::Words) {
-            Into::Words => out[last].words.push(word),
-            Into::Writes => out[last].writes.push(word),
-            Into::Appends => out[last].appends.push(word),
-            Into::Here => pending.push((last, word)),
-            Into::Nowhere => {}
-        }
-    }
-    while let Some((_, c)) = chars.next() {
+struct Lexer<'a> {
+    command: &'a str,
+    chars: Peekable<CharIndices<'a>>,
+    commands: Vec<Simple>,
+    word: String,
+    /// Also set by empty quotes, which make an empty word.
+    in_word: bool,
+    target: Target,
+    /// Here-documents announced on this line: the index of the command, and the delimiter.
+    heredocs: Vec<(usize, String)>,
+}
+
+/// What the next word is: an argument, or the target of a redirection.
+#[derive(Clone, Copy)]
+enum Target {
+    Words,
+    Writes,
+    Appends,
+    HereDocument,
+    Nowhere,
+}
+
+impl Lexer<'_> {
+    fn take(&mut self, c: char) {
         match c {
             '\'' => {
-                in_word = true;
-                word.extend(chars.by_ref().map(|(_, c)| c).take_while(|&c| c != '\''));
+                self.in_word = true;
+                self.word.extend(self.chars.by_ref().map(|(_, c)| c).take_while(|&c| c != '\''));
             }
-            '"' => {
-                in_word = true;
-                while let Some((_, c)) = chars.next() {
-                    match c {
-                        '"' => break,
-                        '\\' => match chars.next() {
-                            Some((_, c @ ('"' | '\\' | '$' | '`'))) => word.push(c),
-                            Some((_, '\n')) | None => {}
-                            Some((_, c)) => word.extend(['\\', c]),
-                        },
-                        _ => word.push(c),
-                    }
-                }
-            }
-            '\\' => match chars.next() {
+            '"' => self.double_quoted(),
+            '\\' => match self.chars.next() {
                 Some((_, '\n')) | None => {}
-                Some((_, c)) => {
-                    in_word = true;
-                    word.push(c);
-                }
+                Some((_, c)) => self.push(c),
             },
-            '#' if !in_word => {
-                while chars.peek().is_some_and(|(_, c)| *c != '\n') {
-                    chars.next();
-                }
-            }
-            '<' => {
-                end(&mut out, &mut word, &mut in_word, &mut into, &mut pending);
-                let mut run = 1;
-                while chars.next_if(|(_, c)| *c == '<').is_some() {
-                    run += 1;
-                }
-                if run == 2 {
-                    chars.next_if(|(_, c)| *c == '-');
-                }
-                into = if run == 2 { Into::Here } else { Into::Nowhere };
-            }
-            '>' => {
-                // `2>` and `&>` redirect messages; what they name is a log, not a file that is written.
-                let aside = in_word && (word == "2" || word == "&");
-                if in_word && (aside || word == "1") {
-                    word.clear();
-                    in_word = false;
-                }
-                end(&mut out, &mut word, &mut in_word, &mut into, &mut pending);
-                let append = chars.next_if(|(_, c)| *c == '>').is_some();
-                let duplicate = chars.next_if(|(_, c)| *c == '&').is_some();
-                into = match (aside || duplicate, append) {
-                    (true, _) => Into::Nowhere,
-                    (false, true) => Into::Appends,
-                    (false, false) => Into::Writes,
-                };
-            }
-            '&' if chars.peek().is_some_and(|(_, c)| *c == '>') => {
-                end(&mut out, &mut word, &mut in_word, &mut into, &mut pending);
-                word.push('&');
-                in_word = true;
+            '#' if !self.in_word => while self.chars.next_if(|(_, c)| *c != '\n').is_some() {},
+            '<' => self.input(),
+            '>' => self.output(),
+            '&' if self.chars.peek().is_some_and(|(_, c)| *c == '>') => {
+                self.end_word();
+                self.push('&');
             }
             ';' | '|' | '&' | '(' | ')' | '\n' => {
-                end(&mut out, &mut word, &mut in_word, &mut into, &mut pending);
+                self.end_word();
                 if c == '\n' {
-                    // Here-documents start on the line after the command that wants them.
-                    for (owner, delimiter) in pending.drain(..) {
-                        let from = chars.peek().map_or(command.len(), |(at, _)| *at);
-                        let rest = &command[from..];
-                        let mut body = 0;
-                        let mut after = rest.len();
-                        for line in rest.split_inclusive('\n') {
-                            if line.trim() == delimiter {
-                                after = body + line.len();
-                                break;
-                            }
-                            body += line.len();
-                        }
-                        out[owner].here = Some(rest[..body].to_string());
-                        while chars.peek().is_some_and(|(at, _)| *at < from + after) {
-                            chars.next();
-                        }
-                    }
+                    self.here_documents();
                 }
-                if !out.last().is_some_and(|it| it.words.is_empty() && it.writes.is_empty()) {
-                    out.push(Simple::default());
+                if !self.commands.last().is_some_and(|it| it.words.is_empty() && it.writes.is_empty()) {
+                    self.commands.push(Simple::default());
                 }
             }
-            c if c.is_whitespace() => end(&mut out, &mut word, &mut in_word, &mut into, &mut pending),
-            c => {
-                in_word = true;
-                word.push(c);
+            c if c.is_whitespace() => self.end_word(),
+            c => self.push(c),
+        }
+    }
+
+    fn push(&mut self, c: char) {
+        self.in_word = true;
+        self.word.push(c);
+    }
+
+    fn end_word(&mut self) {
+        if !std::mem::take(&mut self.in_word) {
+            return;
+        }
+        let word = std::mem::take(&mut self.word);
+        let last = self.commands.len() - 1;
+        match std::mem::replace(&mut self.target, Target::Words) {
+            Target::Words => self.commands[last].words.push(word),
+            Target::Writes => self.commands[last].writes.push(word),
+            Target::Appends => self.commands[last].appends.push(word),
+            Target::HereDocument => self.heredocs.push((last, word)),
+            Target::Nowhere => {}
+        }
+    }
+
+    fn double_quoted(&mut self) {
+        self.in_word = true;
+        while let Some((_, c)) = self.chars.next() {
+            match c {
+                '"' => break,
+                '\\' => match self.chars.next() {
+                    Some((_, c @ ('"' | '\\' | '$' | '`'))) => self.word.push(c),
+                    Some((_, '\n')) | None => {}
+                    Some((_, c)) => self.word.extend(['\\', c]),
+                },
+                _ => self.word.push(c),
             }
         }
     }
-    end(&mut out, &mut word, &mut in_word, &mut into, &mut pending);
-    out
+
+    fn input(&mut self) {
+        self.end_word();
+        let mut run = 1;
+        while self.chars.next_if(|(_, c)| *c == '<').is_some() {
+            run += 1;
+        }
+        if run == 2 {
+            self.chars.next_if(|(_, c)| *c == '-');
+        }
+        self.target = if run == 2 { Target::HereDocument } else { Target::Nowhere };
+    }
+
+    fn output(&mut self) {
+        // `2>` and `&>` redirect messages; what they name is a log, not a file that is written.
+        let messages = self.in_word && (self.word == "2" || self.word == "&");
+        if self.in_word && (messages || self.word == "1") {
+            self.word.clear();
+            self.in_word = false;
+        }
+        self.end_word();
+        let append = self.chars.next_if(|(_, c)| *c == '>').is_some();
+        let duplicate = self.chars.next_if(|(_, c)| *c == '&').is_some();
+        self.target = match (messages || duplicate, append) {
+            (true, _) => Target::Nowhere,
+            (false, true) => Target::Appends,
+            (false, false) => Target::Writes,
+        };
+    }
+
+    /// Here-documents start on the line after the command that reads them.
+    fn here_documents(&mut self) {
+        for (command, delimiter) in std::mem::take(&mut self.heredocs) {
+            let from = self.chars.peek().map_or(self.command.len(), |(at, _)| *at);
+            let rest = &self.command[from..];
+            let mut body = 0;
+            let mut after = rest.len();
+            for line in rest.split_inclusive('\n') {
+                if line.trim() == delimiter {
+                    after = body + line.len();
+                    break;
+                }
+                body += line.len();
+            }
+            self.commands[command].here = Some(rest[..body].to_string());
+            while self.chars.next_if(|(at, _)| *at < from + after).is_some() {}
+        }
+    }
 }
 
 /// The string literals of a JavaScript text, each with the text on its line before it.

@@ -78,12 +78,26 @@ impl Item {
 /// What the client drops without a word: results whose call is gone, calls whose result is (but those of the
 /// last response, which still run), blank texts of the model, and responses of which only thinking is left.
 pub(super) fn drop_orphans(items: &mut Vec<Live>) {
+    let gone = orphans(items);
+    let numbers: HashSet<usize> = gone.iter().map(|it| it.0).collect();
+    for number in numbers {
+        let mut place = 0;
+        items[number].item.parts_mut().retain(|_| {
+            place += 1;
+            !gone.contains(&(number, place - 1))
+        });
+    }
+    drop_lone_reasoning(items);
+}
+
+/// Parts that the client does not send: results without their call, calls without their result, and blank texts. Each is
+/// the number of its item and its place there.
+fn orphans(items: &[Live]) -> HashSet<(usize, usize)> {
     // Calls, each with the one of the same id before it that waits too: of several, a result answers the last.
     let mut calls: Vec<(usize, usize, Option<usize>, bool)> = Vec::new();
     let mut waiting: HashMap<&str, usize> = HashMap::new();
     // The last call, which most results answer; it waits with the others when another comes.
     let mut last: Option<(&str, usize)> = None;
-    // What goes: number of the item, place of the part.
     let mut gone: HashSet<(usize, usize)> = HashSet::new();
     // The response that began last, while the user has said nothing after it; and all that began since then. Rows of
     // several may alternate: they become messages in the order in which they began.
@@ -131,15 +145,11 @@ pub(super) fn drop_orphans(items: &mut Vec<Live>) {
     let runs = |number: usize| matches!(&*items[number].item, Item::Reply { response, .. } if Some(response) == running);
     let unanswered = calls.iter().filter(|it| !it.3 && !runs(it.0)).map(|it| (it.0, it.1));
     gone.extend(unanswered.collect::<Vec<_>>());
-    drop(waiting);
-    let numbers: HashSet<usize> = gone.iter().map(|it| it.0).collect();
-    for number in numbers {
-        let mut place = 0;
-        items[number].item.parts_mut().retain(|_| {
-            place += 1;
-            !gone.contains(&(number, place - 1))
-        });
-    }
+    gone
+}
+
+/// Drops replies that hold nothing but reasoning, and items that hold nothing.
+fn drop_lone_reasoning(items: &mut Vec<Live>) {
     // Thinking stays where the rest of its response does: whether there is one, for responses of which some row has none.
     let says = |parts: &[Part]| parts.iter().any(|it| !matches!(it, Part::Reasoning(_)));
     let replies = || {

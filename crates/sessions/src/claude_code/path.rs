@@ -24,19 +24,9 @@ impl Index {
     /// Where no row hangs on another, there is no tree (files made by other tools): all rows in their order.
     pub(super) fn live(&mut self) -> Vec<usize> {
         // Of several rows with one uuid the last counts.
-        let by_uuid: HashMap<&str, usize> =
-            self.rows.iter().enumerate().map(|(at, it)| (&*it.uuid, at)).collect();
-        let find = |uuid: &Option<Arc<str>>| uuid.as_ref().and_then(|it| by_uuid.get(&**it)).copied();
-        // Most rows hang on the one before, whose uuid they then share.
-        let unique = by_uuid.len() == self.rows.len();
-        let mut parents: Vec<Option<usize>> = Vec::with_capacity(self.rows.len());
-        for (at, row) in self.rows.iter().enumerate() {
-            let before = at.checked_sub(1).filter(|_| unique);
-            let on_it =
-                |it: &usize| row.parent.as_ref().is_some_and(|of| Arc::ptr_eq(of, &self.rows[*it].uuid));
-            parents.push(before.filter(on_it).or_else(|| find(&row.parent)));
-        }
-
+        let by_uuid: HashMap<Arc<str>, usize> =
+            self.rows.iter().enumerate().map(|(at, it)| (it.uuid.clone(), at)).collect();
+        let mut parents = self.parents(&by_uuid);
         let main: Vec<usize> = (0..self.rows.len()).filter(|it| !self.rows[*it].sidechain).collect();
         if main.len() > 1 && main.iter().all(|it| parents[*it].is_none() && self.rows[*it].compact.is_none())
         {
@@ -47,6 +37,43 @@ impl Index {
         }
         let boundary = self.boundary();
         let kept = boundary.and_then(|it| self.relink(it, &by_uuid, &mut parents));
+        let leaf = self.leaf(&main, boundary, &by_uuid, &parents);
+        let (path, seen) = self.walk(leaf, &parents);
+        // Once the client has relinked what it preserves, it forgets the other rows before the boundary.
+        let forgotten = |at: usize| match (&kept, boundary) {
+            (Some(kept), Some(boundary)) => at < boundary && !kept.contains(&at),
+            _ => false,
+        };
+        let off = |at: &usize| {
+            let row = &self.rows[*at];
+            !seen[*at] && !row.sidechain && !forgotten(*at) && by_uuid.get(&row.uuid) == Some(at)
+        };
+        let off: Vec<usize> = (0..self.rows.len()).filter(off).collect();
+        self.with_siblings(path, &off, &by_uuid)
+    }
+
+    fn parents(&self, by_uuid: &HashMap<Arc<str>, usize>) -> Vec<Option<usize>> {
+        // Most rows hang on the one before, whose uuid they then share.
+        let unique = by_uuid.len() == self.rows.len();
+        let mut parents: Vec<Option<usize>> = Vec::with_capacity(self.rows.len());
+        for (at, row) in self.rows.iter().enumerate() {
+            let before = at.checked_sub(1).filter(|_| unique);
+            let on_it =
+                |it: &usize| row.parent.as_ref().is_some_and(|of| Arc::ptr_eq(of, &self.rows[*it].uuid));
+            let named = || row.parent.as_ref().and_then(|it| by_uuid.get(it)).copied();
+            parents.push(before.filter(on_it).or_else(named));
+        }
+        parents
+    }
+
+    /// The row in which the path ends.
+    fn leaf(
+        &mut self,
+        main: &[usize],
+        boundary: Option<usize>,
+        by_uuid: &HashMap<Arc<str>, usize>,
+        parents: &[Option<usize>],
+    ) -> Option<usize> {
         let pointed = match &self.pointer {
             Some((leaf, before, line)) if boundary.is_none_or(|it| it < *before) => {
                 let found = by_uuid.get(&**leaf).copied();
@@ -64,14 +91,17 @@ impl Index {
             let row = &self.rows[*it];
             !matches!(row.kind, RowKind::Link | RowKind::Boundary) && (row.at.is_some() || !timed)
         };
-        let leaf = match pointed {
+        match pointed {
             Some(start) => {
-                let below = descendants(start, &parents);
+                let below = descendants(start, parents);
                 main.iter().rev().copied().find(|it| below[*it] && is_leaf(it)).or(Some(start))
             }
             None => main.iter().rev().copied().find(is_leaf).or(main.last().copied()),
-        };
+        }
+    }
 
+    /// The rows from the root to the leaf, and for each row whether it is one of them.
+    fn walk(&mut self, leaf: Option<usize>, parents: &[Option<usize>]) -> (Vec<usize>, Vec<bool>) {
         let (mut path, mut seen) = (Vec::new(), vec![false; self.rows.len()]);
         let mut bridged = Vec::new();
         let mut next = leaf;
@@ -88,18 +118,18 @@ impl Index {
             }
         }
         path.reverse();
-        self.notes.extend(self.hole(&path, &parents));
+        self.notes.extend(self.hole(&path, parents));
         self.notes.extend(bridged);
-        // Once the client has relinked what it preserves, it forgets the other rows before the boundary.
-        let forgotten = |at: usize| match (&kept, boundary) {
-            (Some(kept), Some(boundary)) => at < boundary && !kept.contains(&at),
-            _ => false,
-        };
-        let off = |at: &usize| {
-            let row = &self.rows[*at];
-            !seen[*at] && !row.sidechain && !forgotten(*at) && by_uuid.get(&*row.uuid) == Some(at)
-        };
-        let off: Vec<usize> = (0..self.rows.len()).filter(off).collect();
+        (path, seen)
+    }
+
+    /// The path, and behind each row those of `off` that belong to the same response: parallel calls and their results.
+    fn with_siblings(
+        &self,
+        path: Vec<usize>,
+        off: &[usize],
+        by_uuid: &HashMap<Arc<str>, usize>,
+    ) -> Vec<usize> {
         if off.is_empty() {
             return path;
         }
@@ -109,8 +139,9 @@ impl Index {
                 place.insert(response, position);
             }
         }
+        let find = |uuid: &Option<Arc<str>>| uuid.as_ref().and_then(|it| by_uuid.get(it)).copied();
         let mut put_back: HashMap<usize, Vec<usize>> = HashMap::new();
-        for at in off {
+        for &at in off {
             let row = &self.rows[at];
             let response = match row.kind {
                 RowKind::Assistant { .. } => row.response.as_deref(),
@@ -176,7 +207,7 @@ impl Index {
     fn relink(
         &self,
         boundary: usize,
-        by_uuid: &HashMap<&str, usize>,
+        by_uuid: &HashMap<Arc<str>, usize>,
         parents: &mut [Option<usize>],
     ) -> Option<HashSet<usize>> {
         let compact = self.rows[boundary].compact.as_ref()?;

@@ -85,44 +85,19 @@ pub(super) fn parse(body: &str, tag: Option<&str>) -> Result<Option<Item>, Strin
     let mut pair = Pair::None;
     let mut ours = false;
     let (role, mut parts) = match (tag.as_str(), call_id) {
-        ("message", _) => {
-            let parts = content(&fields);
-            let role = match fields.text("role").as_deref() {
-                // Codex drops these from its history: the system prompt travels elsewhere.
-                Some("system") => return Ok(None),
-                Some("developer") => Role::System,
-                Some("assistant") => Role::Assistant,
-                Some("user") => Role::User,
-                other => {
-                    return Err(format!(
-                        "expected a message by user, assistant or developer, found {other:?}"
-                    ));
-                }
-            };
-            if parts.is_empty() {
-                return Ok(None);
+        ("message", _) => match message(&fields)? {
+            Some(it) => {
+                kind = it.1;
+                (it.0, it.2)
             }
-            kind = kind_of(role, &parts);
-            if role == Role::User && kind == Kind::Said {
-                kind = recorded_kind(&fields);
-            }
-            (role, parts)
-        }
+            None => return Ok(None),
+        },
         // What another agent sent: input to the model, but not the user's words.
         ("agent_message", _) => {
             kind = Kind::Context;
             (Role::User, content(&fields))
         }
-        ("reasoning", _) => {
-            let texts: Vec<String> = ["summary", "content"]
-                .into_iter()
-                .filter_map(|it| fields.list(it))
-                .flatten()
-                .filter_map(|it| Fields::of(it).and_then(|it| it.text("text")))
-                .collect();
-            let signature = fields.text("encrypted_content").map(Into::into);
-            (Role::Assistant, vec![Part::Reasoning(Reasoning { text: texts.join("\n").into(), signature })])
-        }
+        ("reasoning", _) => (Role::Assistant, vec![reasoning(&fields)]),
         ("function_call", Some(call)) => {
             let name = match fields.text("namespace") {
                 Some(namespace) if namespace.starts_with("mcp__") => format!("{namespace}__{}", name()),
@@ -142,12 +117,9 @@ pub(super) fn parse(body: &str, tag: Option<&str>) -> Result<Option<Item>, Strin
             let input = compacted(fields.get("action").unwrap_or("{}"));
             (Role::Assistant, vec![make_call(&call, "local_shell".into(), (&*input).into(), false)])
         }
-        ("function_call_output", Some(call)) => {
-            pair = Pair::Output(Family::Function, call.clone());
-            (Role::Tool, vec![Part::Output(output(&fields, &call))])
-        }
-        ("custom_tool_call_output", Some(call)) => {
-            pair = Pair::Output(Family::Custom, call.clone());
+        ("function_call_output" | "custom_tool_call_output", Some(call)) => {
+            let family = if tag == "function_call_output" { Family::Function } else { Family::Custom };
+            pair = Pair::Output(family, call.clone());
             (Role::Tool, vec![Part::Output(output(&fields, &call))])
         }
         // Tool definitions on demand: no text could stand in their place, so they are kept or dropped whole.
@@ -192,6 +164,40 @@ pub(super) fn parse(body: &str, tag: Option<&str>) -> Result<Option<Item>, Strin
     }
     let message = Message { id: id.map(Into::into), ..Message::new(role, kind, parts) };
     Ok(Some(Item { message, pair, ours }))
+}
+
+/// Role, kind and parts; nothing where Codex drops the message from its history.
+fn message(fields: &Fields) -> Result<Option<(Role, Kind, Vec<Part>)>, String> {
+    let parts = content(fields);
+    let role = match fields.text("role").as_deref() {
+        // The system prompt travels elsewhere.
+        Some("system") => return Ok(None),
+        Some("developer") => Role::System,
+        Some("assistant") => Role::Assistant,
+        Some("user") => Role::User,
+        other => {
+            return Err(format!("expected a message by user, assistant or developer, found {other:?}"));
+        }
+    };
+    if parts.is_empty() {
+        return Ok(None);
+    }
+    let kind = match kind_of(role, &parts) {
+        Kind::Said if role == Role::User => recorded_kind(fields),
+        kind => kind,
+    };
+    Ok(Some((role, kind, parts)))
+}
+
+fn reasoning(fields: &Fields) -> Part {
+    let texts: Vec<String> = ["summary", "content"]
+        .into_iter()
+        .filter_map(|it| fields.list(it))
+        .flatten()
+        .filter_map(|it| Fields::of(it).and_then(|it| it.text("text")))
+        .collect();
+    let signature = fields.text("encrypted_content").map(Into::into);
+    Part::Reasoning(Reasoning { text: texts.join("\n").into(), signature })
 }
 
 /// What Codex takes a message for by its texts.
