@@ -91,8 +91,7 @@ struct List {
 #[derive(Deserialize)]
 struct Model {
     names: Vec<String>,
-    #[serde(flatten)]
-    written: WrittenRates,
+    price: WrittenRates,
 }
 
 impl WrittenRates {
@@ -122,7 +121,7 @@ static TABLE: LazyLock<Vec<Price>> = LazyLock::new(|| {
     let prices = |list: List| {
         let (date, source) = (list.date, list.source);
         list.model.into_iter().flat_map(move |model| {
-            let (date, source, written) = (date.clone(), source.clone(), model.written);
+            let (date, source, written) = (date.clone(), source.clone(), model.price);
             model
                 .names
                 .into_iter()

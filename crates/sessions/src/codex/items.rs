@@ -78,7 +78,6 @@ pub(super) fn parse(body: &str, tag: Option<&str>) -> Result<Option<Item>, Strin
     };
     let id = fields.text("id");
     let call_id: Option<Arc<str>> = fields.text("call_id").map(Into::into);
-    let name = || fields.text("name").unwrap_or_default();
     // As it is sent: without what only the rollout needs.
     let sealed = || opaque(&tag, &fields.with(&NOT_SENT.map(|it| (it, None))));
     let mut kind = Kind::Said;
@@ -98,24 +97,10 @@ pub(super) fn parse(body: &str, tag: Option<&str>) -> Result<Option<Item>, Strin
             (Role::User, content(&fields))
         }
         ("reasoning", _) => (Role::Assistant, vec![reasoning(&fields)]),
-        ("function_call", Some(call)) => {
-            let name = match fields.text("namespace") {
-                Some(namespace) if namespace.starts_with("mcp__") => format!("{namespace}__{}", name()),
-                Some(_) | None => name(),
-            };
-            let input = fields.text("arguments").unwrap_or_default();
-            pair = Pair::Call(Family::Function, call.clone());
-            (Role::Assistant, vec![make_call(&call, name.into(), (&*compacted(&input)).into(), false)])
-        }
-        ("custom_tool_call", Some(call)) => {
-            let input = fields.text("input").unwrap_or_default();
-            pair = Pair::Call(Family::Custom, call.clone());
-            (Role::Assistant, vec![make_call(&call, name().into(), input.into(), true)])
-        }
-        ("local_shell_call", Some(call)) => {
-            pair = Pair::Call(Family::Function, call.clone());
-            let input = compacted(fields.get("action").unwrap_or("{}"));
-            (Role::Assistant, vec![make_call(&call, "local_shell".into(), (&*input).into(), false)])
+        ("function_call" | "custom_tool_call" | "local_shell_call", Some(call)) => {
+            let (family, part) = tool_call(&tag, &fields, &call);
+            pair = Pair::Call(family, call);
+            (Role::Assistant, vec![part])
         }
         ("function_call_output" | "custom_tool_call_output", Some(call)) => {
             let family = if tag == "function_call_output" { Family::Function } else { Family::Custom };
@@ -187,6 +172,28 @@ fn message(fields: &Fields) -> Result<Option<(Role, Kind, Vec<Part>)>, String> {
         kind => kind,
     };
     Ok(Some((role, kind, parts)))
+}
+
+fn tool_call(tag: &str, fields: &Fields, call: &Arc<str>) -> (Family, Part) {
+    let name = fields.text("name").unwrap_or_default();
+    match tag {
+        "custom_tool_call" => {
+            let input = fields.text("input").unwrap_or_default();
+            (Family::Custom, make_call(call, name.into(), input.into(), true))
+        }
+        "local_shell_call" => {
+            let input = compacted(fields.get("action").unwrap_or("{}"));
+            (Family::Function, make_call(call, "local_shell".into(), (&*input).into(), false))
+        }
+        _ => {
+            let name = match fields.text("namespace") {
+                Some(namespace) if namespace.starts_with("mcp__") => format!("{namespace}__{name}"),
+                Some(_) | None => name,
+            };
+            let input = fields.text("arguments").unwrap_or_default();
+            (Family::Function, make_call(call, name.into(), (&*compacted(&input)).into(), false))
+        }
+    }
 }
 
 fn reasoning(fields: &Fields) -> Part {
