@@ -11,15 +11,17 @@
 )]
 
 use epitome::config::{Config, Environment};
-use epitome::engine::{self, Amount, Ask, Engine, SessionRef};
-use epitome::sessions::{self, Format};
+use epitome::engine::{self, Amount, Ask, Engine, SessionRef, To};
+use epitome::sessions::Format;
 use serde_json::{Value, json};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let config = Config::load(Environment::of_process())?;
     let mut ask = Ask::new(config.profile("epitome")?);
     ask.options.budget = Some(Amount::Tokens(2_000));
-    let engine = Engine::new(config, 0)?;
+    // The messages go on to a provider: what they lose is archived first.
+    ask.to = To::Bytes;
+    let engine = Engine::new(config)?;
     let mut messages: Vec<Value> = Vec::new();
     for turn in 0..12 {
         messages.push(
@@ -43,8 +45,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let before = engine::estimate(&engine, &session, &ask, None)?.tokens;
         if before > 6_000 {
             let compacted = engine::compact(&engine, &session, &ask)?;
-            if let Some(history) = compacted.history() {
-                messages = serde_json::from_slice(&sessions::messages(history, Format::ANTHROPIC).0)?;
+            if let Some(bytes) = compacted.bytes() {
+                messages = serde_json::from_slice(bytes)?;
             }
             println!(
                 "turn {turn}: {before} → {} tokens, {} messages",

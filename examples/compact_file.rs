@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut ask = Ask::new(config.profile("epitome")?);
     ask.options.budget = Some(Amount::Share(0.25));
     ask.to = To::File(to.into());
-    let engine = Engine::new(config, 0)?;
+    let engine = Engine::new(config)?;
     let session = engine::open(&engine, &SessionRef::Named(from), None, None)?;
     let answer = engine::compact(&engine, &session, &ask)?.answer();
     println!(

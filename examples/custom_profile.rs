@@ -1,4 +1,4 @@
-//! A profile of one's own: clears old outputs, then keeps the last six messages beside a summary in two sections.
+//! A custom profile: clears old outputs, then keeps the last six messages beside a summary in two sections.
 //!
 //!     cargo run --example custom_profile
 
@@ -39,7 +39,7 @@ summary = { max-tokens = 600, sections = [
 "#;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let engine = Engine::new(Config::load(Environment::of_process())?, 0)?;
+    let engine = Engine::new(Config::load(Environment::of_process())?)?;
     let session =
         engine::open(&engine, &SessionRef::Named("examples/sessions/gemini-cli.jsonl".into()), None, None)?;
     let answer =

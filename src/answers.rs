@@ -1,4 +1,4 @@
-//! What every face says: the documents of interface.md. Within `contract: 1`, fields are only added.
+//! The JSON documents of the command line and MCP. Within `contract: 1`, fields are only added.
 //!
 //! The command line prints them with `--json`, the MCP tools return them, `epitome schema` describes them.
 
@@ -396,7 +396,7 @@ pub struct FactCount {
     pub found: usize,
     /// Of these, kept in a usable form.
     pub kept: usize,
-    /// Not said any more, but behind a handle.
+    /// Only in the archive, behind a handle.
     pub recoverable: usize,
     pub lost: usize,
 }
@@ -492,7 +492,7 @@ pub struct CompactAnswer {
     /// Weighted share of the facts that is kept, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub facts_kept: Option<f64>,
-    /// With `lost_too_much`: what would not be said any more of what was to be kept.
+    /// With `lost_too_much`: the facts required by `min_kept` that would be lost.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<LostInfo>,
     /// With `lost_too_much`: the smallest budget found that keeps what was asked for, in tokens.
@@ -596,7 +596,7 @@ pub struct RestoreAnswer {
     pub status: RestoreStatus,
     pub session_id: String,
     pub output: String,
-    /// Messages that were said since, and stay.
+    /// Later messages, which are kept.
     pub later_messages: usize,
     /// One shell command that resumes it, from any directory.
     pub resume: String,
@@ -729,7 +729,7 @@ pub struct KeepAnswer {
     pub unchanged: usize,
     /// Bytes of those that were archived.
     pub bytes: u64,
-    /// Archived sessions that were let go of, as the configuration says: id, handle and directory of each.
+    /// Archived sessions deleted because of `max-age` or `max-bytes`: id, handle and directory of each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub let_go: Vec<String>,
     /// Sessions that could not be, and why.
@@ -840,7 +840,7 @@ pub struct CompareRow {
     pub valid_for: Vec<String>,
     /// How long it took.
     pub milliseconds: u64,
-    /// An earlier row that says the same.
+    /// The profile of an earlier row with the same result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub same_as: Option<String>,
     #[serde(skip_serializing_if = "String::is_empty")]

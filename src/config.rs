@@ -1,4 +1,4 @@
-//! What the user wrote → what is meant. The only reader of the environment.
+//! Configuration, resolved from file, environment and options. The only reader of the environment.
 //!
 //! `config.toml` in the configuration directory, then `EPITOME_*`, then flags; the later wins. No project's own file is
 //! read: a hostile repository must not be able to send a history anywhere.

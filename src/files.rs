@@ -160,7 +160,7 @@ pub fn install_from(path: &Path, content: &mut dyn Read) -> Result<u64> {
 /// [`Kind::Refused`] if another one is there.
 pub fn create(path: &Path, bytes: &[u8], like: &Path) -> Result<()> {
     let there = |_| {
-        let what = "expected no file of that name, found one that says something else; nothing was written";
+        let what = "expected no file of that name, found one with other content; nothing was written";
         Error::new(Kind::Refused, what).at(path.display().to_string(), None)
     };
     match fs::read(path) {

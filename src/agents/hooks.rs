@@ -30,7 +30,7 @@ pub enum HookMoment {
     Other,
 }
 
-/// What an agent's hooks tell, and what of ours reaches its model.
+/// What an agent's hooks report, and when our answers reach its model.
 #[derive(Debug)]
 pub struct AgentHooks {
     /// Events that only this agent has.
@@ -75,7 +75,7 @@ impl AgentHooks {
     };
 }
 
-/// What a hook was told.
+/// A hook's input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookEvent {
     pub agent: AgentRef,
@@ -132,7 +132,7 @@ pub fn read(text: &str, inside: Option<AgentRef>) -> Option<HookEvent> {
 }
 
 impl HookEvent {
-    /// Whether the user has just said something.
+    /// Whether the user has just sent a prompt.
     pub fn is_prompt(&self) -> bool {
         matches!(self.name.as_str(), "UserPromptSubmit" | "BeforeAgent")
     }

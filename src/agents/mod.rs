@@ -69,7 +69,7 @@ pub trait Agent: Sync {
         self.format().name()
     }
 
-    /// The name it goes by among people.
+    /// The display name.
     fn title(&self) -> &'static str;
 
     /// Other names that are understood, such as its program's.
@@ -202,7 +202,7 @@ pub trait Agent: Sync {
         Ok(None)
     }
 
-    /// What its hooks tell and take.
+    /// What its hooks report and accept.
     fn hooks(&self) -> &'static AgentHooks {
         &AgentHooks::NONE
     }

@@ -42,7 +42,7 @@ pub struct Reach {
     pub takes_effect: &'static str,
 }
 
-/// It counts when the session is resumed.
+/// Takes effect when the session is resumed.
 pub fn on_resume(mode: Mode, way: Way) -> Reach {
     Reach { mode, way, takes_effect: "on_resume" }
 }

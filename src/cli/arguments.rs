@@ -33,7 +33,7 @@ use history::error::{Error, Kind, Result};
 #[derive(Debug, Parser)]
 #[command(name = "epitome", version, about, disable_help_subcommand = true, max_term_width = 100)]
 pub struct Arguments {
-    /// What to do; without it, the sessions of this directory and the one command worth running
+    /// Without a command: the sessions of this directory and the one command worth running
     #[command(subcommand)]
     pub command: Option<Command>,
     /// One JSON document on stdout
@@ -45,7 +45,7 @@ pub struct Arguments {
     /// Less output
     #[arg(short, long, global = true)]
     pub quiet: bool,
-    /// The folder of archive and memory, instead of the configured one
+    /// Folder for the archive and memories, instead of the configured one
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(super) store: Option<PathBuf>,
     /// Pretend the current time is this (RFC 3339), for reproducible plans
@@ -127,7 +127,7 @@ impl Arguments {
 pub enum Command {
     /// Compact a session; without --out or --apply a preview that changes nothing
     Compact(CompactArgs),
-    /// Install what a preview showed, by the handle that it printed
+    /// Apply a preview, by the handle that it printed
     Apply(ApplyArgs),
     /// Take back the last --apply in this directory; later turns stay
     Undo(UndoArgs),
@@ -139,9 +139,9 @@ pub enum Command {
     Sessions(SessionsArgs),
     /// Clear or shorten old tool outputs
     Prune(PruneArgs),
-    /// Search in, or read from, what was archived and remembered
+    /// Search or read the archive and memories
     Recall(RecallArgs),
-    /// Find what is wrong with a session that its agent cannot resume, and mend only that
+    /// Find the damage in a session that its agent cannot resume, and repair only that
     Repair(RepairArgs),
     /// Get the original of a compaction, message or output, byte for byte
     Restore(RestoreArgs),
@@ -163,9 +163,9 @@ pub enum Command {
     Report(ReportArgs),
     /// Write a brief for a goal, ready as the first prompt of a new session
     Handoff(HandoffArgs),
-    /// Write a session into one file, with what was archived of it, to be moved
+    /// Write a session and its archived originals to one file, for another machine
     Export(ExportArgs),
-    /// Put an exported session, or a session file from elsewhere, where its agent resumes it
+    /// Import an exported session, or a session file from elsewhere, so that its agent can resume it
     Import(ImportArgs),
     /// List, add, search or forget memories
     Memory(MemoryArgs),

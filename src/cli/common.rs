@@ -21,7 +21,7 @@ pub(super) struct Common {
     /// Only sessions of this agent
     #[arg(long)]
     pub agent: Option<String>,
-    /// How the session is written down, instead of finding out
+    /// Format of the session [default: detected]
     #[arg(long)]
     pub format: Option<String>,
 }

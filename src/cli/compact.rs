@@ -34,7 +34,7 @@ pub struct CompactArgs {
     /// Who writes the summary: offline, host, auto, anthropic, openai, gemini, openai-compatible; with a model as NAME/MODEL
     #[arg(long, value_name = "NAME")]
     summarizer: Option<String>,
-    /// Where that provider is, such as http://localhost:11434/v1
+    /// Base URL of that provider, such as http://localhost:11434/v1
     #[arg(long, value_name = "URL", requires = "summarizer")]
     base_url: Option<String>,
     /// Make no API calls and write nothing: what the summarizer would cost, and the preview with the offline summary
@@ -49,7 +49,7 @@ pub struct CompactArgs {
     /// Open the summary in $EDITOR before it is used
     #[arg(long)]
     edit: bool,
-    /// With --auto: what comes next, tokens or a file to count
+    /// With --auto: size of the next prompt, in tokens or as a file to count
     #[arg(long, value_name = "TOKENS|FILE")]
     next: Option<String>,
     /// As plain messages of an API (anthropic, openai-chat, openai-responses, gemini), or, with --apply, as a session of
@@ -62,7 +62,12 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
     let mut ask = arguments.common.ask(&engine.config)?;
     ask.options.clone_from(&arguments.options);
     ask.next = arguments.next.as_deref().map(super::estimate::next).transpose()?;
-    let carried = arguments.messages_as.as_deref().filter(|_| arguments.apply).map(agent).transpose()?;
+    let carried = arguments
+        .messages_as
+        .as_deref()
+        .filter(|_| arguments.apply)
+        .map(|it| agent("--as", it))
+        .transpose()?;
     if carried.is_none() {
         ask.messages_as = wire(arguments.messages_as.as_deref())?;
     }
@@ -272,7 +277,7 @@ fn finish(
     report(&answer, screen)
 }
 
-/// Shows what came of a compaction; the exit code.
+/// Prints the result of a compaction; returns the exit code.
 pub(super) fn report(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<u8> {
     if !screen.json(answer)? {
         show(answer, screen)?;

@@ -19,7 +19,7 @@ pub struct DoctorArgs {
     /// A session file or id: only what is wrong with that session
     #[arg(conflicts_with = "fix")]
     session: Option<String>,
-    /// Store anew what an older version archived: the same originals in less room
+    /// Rewrite originals that an older version archived, in the current, smaller format
     #[arg(long)]
     fix: bool,
 }
@@ -94,17 +94,14 @@ pub(super) fn run(config: Config, now: i64, arguments: &DoctorArgs, screen: &mut
         return of_session(config, now, session, screen);
     }
     let mut problems = Vec::new();
+    let store_path = match &config.store {
+        StoreAt::Path(path) => path.display().to_string(),
+        StoreAt::Nowhere => "nowhere".to_owned(),
+    };
     let values = vec![
         value(&config, "profile", config.profile.clone()),
         value(&config, "tokenizer", config.tokenizer.clone()),
-        value(
-            &config,
-            "store.path",
-            match &config.store {
-                StoreAt::Path(path) => path.display().to_string(),
-                StoreAt::Nowhere => "nowhere".to_owned(),
-            },
-        ),
+        value(&config, "store.path", store_path.clone()),
         value(
             &config,
             "store.persistence",
@@ -147,8 +144,7 @@ pub(super) fn run(config: Config, now: i64, arguments: &DoctorArgs, screen: &mut
         });
     }
     problems.extend(agents::ALL.into_iter().flat_map(|it| it.known_problems(env, &folder)));
-    let path = values[2].value.clone();
-    let store = archive(&config, now, arguments, path, &mut problems)?;
+    let store = archive(&config, now, arguments, store_path, &mut problems)?;
     let answer = DoctorAnswer { contract: CONTRACT, config: values, agents: found, keys, store, problems };
     if !screen.json(&answer)? {
         show(&answer, screen)?;
@@ -164,7 +160,7 @@ fn archive(
     path: String,
     problems: &mut Vec<Problem>,
 ) -> Result<StoreState> {
-    let engine = match Engine::new(config.clone(), now) {
+    let engine = match Engine::at(config.clone(), now) {
         Ok(engine) => engine,
         Err(error) => {
             problems.push(Problem::new(error.full(), "see [store] path in config.toml"));
@@ -183,7 +179,7 @@ fn archive(
     problems.extend(checked.problems.iter().map(|it| Problem::new(it.clone(), remedy)));
     let stats = engine.store.stats()?;
     if stats.old > 0 && fixed.is_none() {
-        let what = format!("{} originals are stored as an older version did, in more room", stats.old);
+        let what = format!("{} originals are stored in an older, larger format", stats.old);
         problems.push(Problem::new(what, "epitome doctor --fix"));
     }
     let whole = checked.problems.is_empty();
@@ -205,7 +201,7 @@ fn seat(
             Ok(answers) => (format!("Epitome's gateway: {answers}"), last),
             Err((what, remedy)) => {
                 problems.push(Problem { what, remedy });
-                ("nobody: the gateway is not there".to_owned(), last)
+                ("nobody: the gateway is not running".to_owned(), last)
             }
         };
     }

@@ -17,13 +17,13 @@ use tokens::Estimator;
 pub struct EstimateArgs {
     #[command(flatten)]
     common: Common,
-    /// What comes next: tokens, or a file to count
+    /// Size of the next prompt: tokens, or a file to count
     #[arg(long, value_name = "TOKENS|FILE")]
     next: Option<String>,
     /// Who counts: `auto`, or `provider` to send the messages to the model's own provider; another one as provider:NAME[/MODEL]
     #[arg(long, value_name = "HOW")]
     method: Option<String>,
-    /// With --method provider: where that provider is
+    /// With --method provider: base URL of that provider
     #[arg(long, value_name = "URL", requires = "method")]
     base_url: Option<String>,
     /// Exit with code 1 if the profile would compact the session by itself now

@@ -85,7 +85,7 @@ pub(super) fn reached(config: &Config) -> Option<std::result::Result<String, (St
         Some(upstream) => Some(Ok(format!("{address} answers, and passes on to {upstream}"))),
         None => Some(Err((
             format!(
-                "Codex's base URL is our gateway at {address}, and nothing of ours answers there: Codex reaches no model"
+                "Codex's base URL is our gateway at {address}, but no gateway answers there: Codex reaches no model"
             ),
             format!(
                 "epitome serve --http {address} --upstream https://api.openai.com, or epitome install codex --no-seat"

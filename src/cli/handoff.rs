@@ -17,7 +17,7 @@ pub struct HandoffArgs {
     /// What the next session is for
     #[arg(long, value_name = "TEXT")]
     goal: String,
-    /// For which agent the session is made: claude-code, codex, gemini-cli, opencode [default: the session's own]
+    /// Target agent: claude-code, codex, gemini-cli, opencode [default: the session's own]
     #[arg(long = "as", value_name = "AGENT", requires = "apply")]
     to: Option<String>,
     /// Write the brief here instead of standard output
@@ -34,7 +34,7 @@ pub(super) fn run(engine: &Engine, arguments: &HandoffArgs, screen: &mut Screen<
     let brief = engine::brief(engine, &opened, &arguments.goal)?;
     let answer = match arguments.apply {
         true => {
-            let to = arguments.to.as_deref().map(agent).transpose()?;
+            let to = arguments.to.as_deref().map(|it| agent("--as", it)).transpose()?;
             engine::hand_off(engine, &opened, &brief, to)?
         }
         false => HandoffAnswer {
@@ -63,10 +63,10 @@ pub(super) fn run(engine: &Engine, arguments: &HandoffArgs, screen: &mut Screen<
     Ok(0)
 }
 
-/// The agent of that name.
-pub(super) fn agent(name: &str) -> Result<AgentRef> {
+/// The agent of that name, as `option` gave it.
+pub(super) fn agent(option: &str, name: &str) -> Result<AgentRef> {
     agents::named(name).ok_or_else(|| {
-        let what = format!("--as: expected claude-code, codex, gemini-cli or opencode, found {name:?}");
+        let what = format!("{option}: expected {}, found {name:?}", agents::names(|_| true));
         Error::new(Kind::Arguments, what)
     })
 }

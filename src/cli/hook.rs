@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::engine::{self, Engine};
 use history::error::{Error, Kind, Result};
 
-/// More than this an agent never says.
+/// Limit of a hook's input, in bytes.
 const MOST: u64 = 16 << 20;
 /// A hook ends by itself after this long, whatever holds it: the agent waits for it, and the installed timeout is 10 s.
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -45,7 +45,7 @@ pub(super) fn run(config: Config, now: i64, store: Option<&Path>, screen: &mut S
         // Exit code 2 blocks, and shows this.
         return Err(Error::new(Kind::Refused, what));
     }
-    let said = Engine::new(config.clone(), now).and_then(|engine| {
+    let said = Engine::at(config.clone(), now).and_then(|engine| {
         if matches!(event.moment, HookMoment::Start | HookMoment::End)
             && let Err(error) = super::keep::later(&engine, &config, store)
         {

@@ -20,7 +20,7 @@ pub struct InstallArgs {
     /// Only the MCP server
     #[arg(long)]
     no_hooks: bool,
-    /// Leave compaction to the agent; takes out what an earlier install put there
+    /// Leave compaction to the agent; removes what an earlier install added
     #[arg(long)]
     no_seat: bool,
     /// Codex does not show MCP prompts: install them as prompt files
@@ -32,7 +32,7 @@ pub struct InstallArgs {
     /// Codex: make `epitome serve --http … --upstream …` its base URL, which then answers its compactions
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = gateway::DEFAULT, conflicts_with = "no_seat")]
     gateway: Option<String>,
-    /// Claude Code in a terminal: also compact at the end of a turn that leaves so much of the window used (off without)
+    /// Claude Code in a terminal: also compact when a turn ends with this much of the window used [default: off]
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..100), conflicts_with = "no_seat")]
     compact_at: Option<u8>,
     /// Claude Code: show how full the context is in its status line; your own status line is never replaced

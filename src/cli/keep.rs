@@ -29,7 +29,7 @@ pub(super) fn run(engine: &Engine, found: &[Found], screen: &mut Screen<'_>) -> 
             answer.unchanged
         ))?;
         for it in &answer.let_go {
-            screen.note(&format!("let go of {it}, as the configuration says"))?;
+            screen.note(&format!("deleted {it} (max-age or max-bytes)"))?;
         }
         for it in &answer.failed {
             screen.line(&format!("{} {it}", screen.paint.warn("!")))?;

@@ -43,9 +43,9 @@ enum MemoryCommand {
         #[arg(long)]
         pinned: bool,
     },
-    /// Print one whole
+    /// Print one memory in full
     Show {
-        /// Its handle
+        /// Handle of the memory
         handle: String,
     },
     /// Remember something (- reads standard input)
@@ -62,20 +62,20 @@ enum MemoryCommand {
     },
     /// Put a memory into every summary, or keep an archived session or compaction whatever its age
     Pin {
-        /// Its handle
+        /// Handle of the memory
         handle: String,
-        /// Undo that
+        /// Unpin it
         #[arg(long)]
         off: bool,
     },
-    /// Delete one
+    /// Delete a memory
     Forget {
-        /// Its handle
+        /// Handle of the memory
         handle: String,
     },
     /// Find those that contain these words
     Search {
-        /// The words
+        /// Words to look for
         #[arg(required = true)]
         query: Vec<String>,
     },
@@ -87,7 +87,7 @@ enum MemoryCommand {
     },
     /// Remember what `export` wrote, or the points and paragraphs of any Markdown such as AGENTS.md (- reads standard input)
     Import {
-        /// The file
+        /// File to read
         file: String,
         /// Put all of them into every summary
         #[arg(long)]

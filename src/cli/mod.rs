@@ -85,7 +85,7 @@ pub fn run(arguments: Arguments, mut config: Config, paint: Paint, out: &mut dyn
             | Command::Recall(_)
             | Command::Memory(_)
             | Command::Sessions(SessionsArgs { keep: true, .. }),
-        ) => Engine::new(config, now)?,
+        ) => Engine::at(config, now)?,
         _ => Engine::even_without_store(config, now)?,
     };
     match &arguments.command {

@@ -23,7 +23,7 @@ pub struct RecallArgs {
     /// How far to search: session, project or all [default: project, and all if that finds nothing]
     #[arg(long)]
     scope: Option<String>,
-    /// With --scope session, or without a query: which one
+    /// The session, with --scope session or without a query
     #[arg(long)]
     session: Option<String>,
     /// Which part of an original: lines 10-40, bytes b0-4096, messages of a session m12-14, or /regex/±2
@@ -32,7 +32,7 @@ pub struct RecallArgs {
     /// Maximum number of results [default: 10]; for an original, of tokens [default: all of it]
     #[arg(long)]
     limit: Option<u64>,
-    /// Only what was said to or by this agent (claude-code, codex, …)
+    /// Only sessions of this agent (claude-code, codex, …)
     #[arg(long)]
     agent: Option<String>,
     /// Only this: user (their words), decision, error, file

@@ -18,13 +18,13 @@ pub struct RepairArgs {
     /// Only sessions of this agent
     #[arg(long)]
     agent: Option<String>,
-    /// How the session is written down, instead of finding out
+    /// Format of the session [default: detected]
     #[arg(long)]
     format: Option<String>,
-    /// Write the mended session to this file
+    /// Write the repaired session to this file
     #[arg(long, short, value_name = "FILE", conflicts_with = "apply")]
     out: Option<PathBuf>,
-    /// Mend the session itself; the original is archived, `epitome undo` brings it back
+    /// Repair the session in place; the original is archived, `epitome undo` restores it
     #[arg(long)]
     apply: bool,
 }

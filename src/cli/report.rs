@@ -11,7 +11,7 @@ use std::path::PathBuf;
 pub struct ReportArgs {
     #[command(flatten)]
     common: Common,
-    /// What the messages may have afterwards: tokens, or percent of now
+    /// Size of the messages after compaction: tokens, or percent of the current size
     #[arg(long, value_name = "TOKENS|PERCENT%", allow_hyphen_values = true)]
     budget: Option<Amount>,
     /// Where the page is written (- for standard output)

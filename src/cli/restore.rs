@@ -15,7 +15,7 @@ pub struct RestoreArgs {
     /// Write the original here (- for standard output)
     #[arg(long, short, value_name = "FILE|-", conflicts_with = "apply")]
     out: Option<String>,
-    /// Put the session back as it was; what was said since stays
+    /// Restore the session in place; later turns are kept
     #[arg(long)]
     apply: bool,
 }
@@ -73,8 +73,8 @@ fn show(answer: &RestoreAnswer, screen: &mut Screen<'_>) -> Result<()> {
     let paint = screen.paint;
     let later = match answer.later_messages {
         0 => String::new(),
-        1 => ", with the message said since".to_owned(),
-        many => format!(", with the {many} messages said since"),
+        1 => ", with the later message".to_owned(),
+        many => format!(", with the {many} later messages"),
     };
     let what = match answer.status {
         RestoreStatus::Unchanged => "already restored; nothing to do".to_owned(),

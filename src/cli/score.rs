@@ -14,9 +14,9 @@ use std::path::PathBuf;
 pub struct ScoreArgs {
     #[command(flatten)]
     common: Common,
-    /// What was made of it: a file, an id or a handle
+    /// The compacted session: a file, an id or a handle
     compacted: Option<String>,
-    /// Cut the session at 60 % and at each compaction of its own, and show what of the things used later is kept
+    /// Cut the session at 60 % and at each of its own compactions, and show how much of what was used later is kept
     #[arg(long, conflicts_with_all = ["compacted", "corpus"])]
     hindsight: bool,
     /// Compact every session below this folder in every way, and write a scorecard
@@ -101,7 +101,7 @@ fn show(answer: &ScoreAnswer, screen: &mut Screen<'_>) -> Result<()> {
     let percent =
         |it: Option<f64>| it.map_or_else(|| "–".to_owned(), |it| format!("{:.0} %", (it * 100.0).floor()));
     screen.line(&format!(
-        "{} of the facts are still said · {} → {} tokens · {} → {} messages, the last {} word for word",
+        "{} of the facts kept · {} → {} tokens · {} → {} messages, the last {} word for word",
         paint.strong(&percent(answer.kept)),
         size(answer.tokens_before),
         size(answer.tokens_after),
@@ -110,7 +110,7 @@ fn show(answer: &ScoreAnswer, screen: &mut Screen<'_>) -> Result<()> {
         answer.messages_tail,
     ))?;
     if answer.kept.is_none() {
-        screen.line("nothing was evicted that holds a fact")?;
+        screen.line("no fact was evicted")?;
     }
     let mut rows = vec![["", "found", "kept", "recoverable", "lost", ""].map(str::to_owned).to_vec()];
     for (class, it) in &answer.facts {
@@ -126,7 +126,7 @@ fn show(answer: &ScoreAnswer, screen: &mut Screen<'_>) -> Result<()> {
         }
     }
     if !answer.lost.is_empty() {
-        screen.line("not said any more")?;
+        screen.line("no longer in the compacted session")?;
         for lost in answer.lost.iter().take(LISTED) {
             screen.line(&lost_line(lost))?;
         }

@@ -80,5 +80,5 @@ fn answer(config: Config, now: i64, client: &dyn Seat) -> Result<Option<SeatAnsw
     }
     let event = seat::event(&bytes)?;
     drop(bytes);
-    engine::seat_event(&Engine::new(config, now)?, client, &event)
+    engine::seat_event(&Engine::at(config, now)?, client, &event)
 }

@@ -16,7 +16,7 @@ pub struct ServeArgs {
     /// Over HTTP on this address (127.0.0.1:8765): /mcp, and /sse for old clients; terminate TLS in a reverse proxy
     #[arg(long, value_name = "ADDR")]
     pub(super) http: Option<String>,
-    /// Who may call: a line name:token each; read again when it changes. Needed beyond this machine
+    /// Token file, one name:token per line, reloaded when it changes; required beyond this machine
     #[arg(long, value_name = "FILE", requires = "http")]
     token_file: Option<PathBuf>,
     #[allow(rustdoc::bare_urls, reason = "the help shows it as it is typed")]

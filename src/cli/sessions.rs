@@ -125,10 +125,7 @@ pub(super) fn run(engine: &Engine, arguments: &SessionsArgs, screen: &mut Screen
         found.into_iter().map(|it| row(engine, it, &continued)).collect::<Result<_>>()?;
     let (next, why) =
         worth_running(fullest(&sessions).and_then(|it| sessions.get(it))).unwrap_or_else(|| {
-            (
-                "epitome doctor".to_owned(),
-                "no sessions that can be read; this says where was looked".to_owned(),
-            )
+            ("epitome doctor".to_owned(), "no readable sessions; this shows where Epitome looks".to_owned())
         });
     let listed = sessions.len();
     let code = show(&SessionsAnswer { contract: CONTRACT, sessions, next, why }, screen)?;

@@ -11,7 +11,7 @@ use history::error::Result;
 pub struct SplitArgs {
     #[command(flatten)]
     common: Common,
-    /// How much of the end stays: tokens, or a share such as 30%
+    /// How much of the end to keep: tokens, or a share such as 30%
     #[arg(long, value_name = "SHARE|TOKENS", allow_hyphen_values = true)]
     keep: Option<Amount>,
 }

@@ -16,7 +16,7 @@ use history::error::Result;
 pub struct ExportArgs {
     /// A session file, a session id, `current` or `latest`
     session: String,
-    /// The file to write, by custom with the ending .epitome
+    /// The file to write, usually named *.epitome
     #[arg(long, short, value_name = "FILE")]
     out: PathBuf,
     /// Only sessions of this agent
@@ -28,7 +28,7 @@ pub struct ExportArgs {
 pub struct ImportArgs {
     /// What `export` wrote, or a session file of an agent
     file: PathBuf,
-    /// For which agent [default: the session's own]
+    /// Target agent [default: the session's own]
     #[arg(long)]
     agent: Option<String>,
     /// Into this directory, instead of the one that the session was started in
@@ -65,7 +65,10 @@ pub(super) fn run_export(engine: &Engine, arguments: &ExportArgs, screen: &mut S
 }
 
 pub(super) fn run_import(engine: &Engine, arguments: &ImportArgs, screen: &mut Screen<'_>) -> Result<u8> {
-    let to = ImportTo { agent: arguments.agent.as_deref().map(agent).transpose()?, here: arguments.here };
+    let to = ImportTo {
+        agent: arguments.agent.as_deref().map(|it| agent("--agent", it)).transpose()?,
+        here: arguments.here,
+    };
     let answer = import(engine, &arguments.file, &to)?;
     if screen.json(&answer)? {
         return Ok(0);

@@ -24,7 +24,7 @@ pub struct WatchArgs {
     /// Run this through the shell when the threshold is passed; EPITOME_SESSION and EPITOME_MESSAGE say what
     #[arg(long, value_name = "COMMAND")]
     notify: Option<String>,
-    /// Look again after so many seconds
+    /// Seconds between checks
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
     every: u64,
     /// Look once: exit code 0 if there is room, 1 if the threshold is passed. `estimate --check` says the same and

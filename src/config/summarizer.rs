@@ -14,7 +14,7 @@ use history::error::{Error, Kind, Result};
 /// Who is to write a summary.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Choice {
-    /// Nobody: the ledger, well written.
+    /// No model: the ledger as readable text.
     #[default]
     Offline,
     /// The calling agent's own model, in two calls.

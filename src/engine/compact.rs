@@ -31,7 +31,7 @@ struct CompactJob<'a> {
     measured: &'a Measured<'a>,
     /// The answer of the calling agent's model, where it was asked.
     heard: Option<&'a Heard>,
-    /// Filled once something is to be written; without it nobody is told or asked.
+    /// Holds the `Started` event once it was sent; `None`: no events, no hooks.
     begun: Option<&'a OnceCell<Event>>,
 }
 
@@ -44,7 +44,7 @@ pub fn compact(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<Compacted>
     compact_heard(engine, opened, &request::honoured(engine, ask), None)
 }
 
-/// The same, by a profile that is honoured already; with the answer of the calling agent's model, by the plan that
+/// The same with a profile whose settings are already applied (`honoured`). With `heard`, by the plan that
 /// it was asked for.
 pub(super) fn compact_heard(
     engine: &Engine,
@@ -54,7 +54,7 @@ pub(super) fn compact_heard(
 ) -> Result<Compacted> {
     let begun = OnceCell::new();
     let mut compacted = compact_from(engine, opened, ask, heard, Some(&begun));
-    // Nothing was to be written: of that nobody is told.
+    // Nothing was to be written, so there is no event.
     let Some(Event::Started { percent, .. }) = begun.get() else { return compacted };
     let ended = match &compacted {
         Ok(compacted) => ended(compacted, ask, *percent),
@@ -71,7 +71,7 @@ pub(super) fn compact_heard(
             request::count_failure(engine, &opened.session.history, matches!(ended, Event::Failed { .. }))
     {
         // What was written is written.
-        warnings.push(format!("whether it failed could not be noted: {error}"));
+        warnings.push(format!("the count of failed compactions could not be stored: {error}"));
     }
     warnings.extend(events::after(engine, &ended, Duration::MAX));
     if let Ok(compacted) = &mut compacted {
@@ -80,7 +80,7 @@ pub(super) fn compact_heard(
     compacted
 }
 
-/// Compacts a session; nobody is told of it.
+/// Compacts a session without events or hooks.
 pub(super) fn made(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<Compacted> {
     compact_from(engine, opened, ask, None, None)
 }
@@ -100,7 +100,8 @@ fn compact_from(
         let messages = whole.messages().iter().take(it.count()).cloned().collect();
         History::new(messages, whole.meta.clone())
     });
-    let mut measured = measured::measure_history(engine, base.as_ref().unwrap_or(whole), ask, None);
+    let mut measured =
+        measured::measure_history(engine, &opened.session, base.as_ref().unwrap_or(whole), ask);
     measured.grown = base.is_some().then_some(whole);
     let plan = make::plan_for(engine, &measured, ask, None);
     let about = about(opened, ask, &measured, &plan);
@@ -235,7 +236,7 @@ fn drafted(
     match summarize::written_summary(engine, opened, measured, ask, plan, &known, heard)? {
         Drafted::Offline(why) => warnings.extend(why),
         Drafted::Priced(cost) => {
-            let what = "nobody was asked: the offline summary stands here for the model's";
+            let what = "dry run: no model was asked, this is the offline summary";
             warnings.push(what.to_owned());
             summarizer.cost = Some(cost);
         }
@@ -265,8 +266,7 @@ fn put(
     let (after, summary) = (&attempt.outcome.history, attempt.summary.as_deref());
     let archived = archive::archive(engine, opened, &attempt.plan, ask, attempt.outcome.tokens, summary)?;
     if !engine.store.keeps() {
-        let what =
-            "nothing is archived (store.persistence = \"none\"): the handles in the result lead nowhere";
+        let what = "nothing is archived (store.persistence = \"none\"): the handles in the result cannot be restored";
         warnings.push(what.to_owned());
     }
     let written = |warnings: &mut Vec<String>| match ask.messages_as {

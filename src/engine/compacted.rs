@@ -122,7 +122,7 @@ pub enum Rejection {
     LostTooMuch {
         attempt: Box<Attempt>,
         reason: String,
-        /// What would not be said any more of what was to be kept.
+        /// The facts required by `min_kept` that would be lost.
         lost: Vec<LostInfo>,
         /// The smallest budget found that keeps it, in tokens.
         budget_needed: Option<u64>,

@@ -199,7 +199,7 @@ pub(super) fn left_alone(engine: &Engine, endpoint: &Endpoint) -> Result<Option<
     Ok(None)
 }
 
-/// Why the limits of the hour cannot be held, if there are any. Each command and each agent's server is a process of
+/// Why the hourly limits cannot be enforced, if there are any. Each command and each agent's server is a process of
 /// its own: counted in memory, every one would begin at zero, and the limit would be none.
 fn uncountable(engine: &Engine, endpoint: &Endpoint) -> Option<String> {
     let limits = &engine.config.summarizers;

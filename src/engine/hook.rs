@@ -15,9 +15,9 @@ use history::error::Result;
 use history::{History, Kind, Message, Role, Text};
 use tokens::{self, Estimator};
 
-/// What joins a compaction prompt has at most so many tokens.
+/// Token limit of the text added to a compaction prompt.
 const PINNED: u64 = 1_000;
-/// What is said after a compaction has at most so many.
+/// Token limit of the text added after a compaction.
 const AFTER: u64 = 1_500;
 /// From this share of the window on, a reminder is given.
 const REMIND: f64 = 0.8;
@@ -62,7 +62,7 @@ pub fn hook(engine: &Engine, event: &HookEvent) -> Result<String> {
     }
 }
 
-/// Whether the agent's last compaction was ours, in its seat: of that nothing is left to be said.
+/// Whether Epitome itself made the agent's last compaction; then the hook adds nothing.
 fn seated_lately(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<bool> {
     let mark = engine.store.marked(scope, &compacted_mark(&event.session))?;
     let ours = |it: &crate::store::Mark| {

@@ -134,7 +134,7 @@ pub(super) fn cooling_down(engine: &Engine, history: &History, profile_seconds: 
         .unwrap_or_default();
     (0..wait).contains(&since).then(|| {
         let (since, wait) = (since / 1000, wait / 1000);
-        format!("this session was compacted {since} s ago; not again before {wait} s{undo}")
+        format!("this session was compacted {since} s ago; wait {wait} s between compactions{undo}")
     })
 }
 
@@ -200,7 +200,7 @@ pub(super) fn install(
     }
     let cwd = opened.cwd.clone().or_else(|| opened.session.history.meta.cwd.as_deref().map(PathBuf::from));
     if cwd.is_none() {
-        warnings.push("the session does not say its directory: resume it from there".to_owned());
+        warnings.push("the session records no directory: resume it from the project's directory".to_owned());
     }
     let env = &engine.config.agents;
     let resume = match export {
@@ -246,7 +246,7 @@ pub(super) fn in_reach(engine: &Engine, agent: AgentRef, place: &Location) -> Re
     if about.is_symlink() {
         let target = std::fs::read_link(path).unwrap_or_default();
         return refuse(format!(
-            "applying to a symbolic link would cut it; name its target: {}",
+            "applying would replace a symbolic link by a file; pass its target: {}",
             target.display()
         ));
     }
@@ -349,9 +349,11 @@ fn edits(written: &Written, fresh: &Opened) -> Result<Vec<(u64, Vec<u8>)>> {
 
 fn next(takes_effect: &str, live: bool, new: bool, resume: &str) -> Next {
     let (who, what) = match (takes_effect, live, new) {
-        ("next_request", _, _) => ("nobody", "Go on: the next request is the smaller one.".to_owned()),
-        (_, true, true) => ("user", format!("End this session and go on in the compacted one: {resume}")),
-        (_, true, false) => ("user", format!("It counts when the session is resumed: {resume}")),
+        ("next_request", _, _) => {
+            ("nobody", "Continue: the next request uses the compacted context.".to_owned())
+        }
+        (_, true, true) => ("user", format!("End this session and continue in the compacted one: {resume}")),
+        (_, true, false) => ("user", format!("Takes effect when the session is resumed: {resume}")),
         (_, false, _) => ("user", format!("Go on with: {resume}")),
     };
     Next { who: who.to_owned(), what }

@@ -1,4 +1,4 @@
-//! A session with its counter and its window: the tokens of everything that is asked about it.
+//! A session with its token counter and context window; every verb counts through it.
 
 use super::{Ask, Engine, Opened, marks};
 use compaction::plan::ModelLimits;
@@ -42,17 +42,18 @@ impl Measured<'_> {
 }
 
 pub(super) fn measure<'a>(engine: &Engine, session: &'a Session, ask: &'a Ask) -> Measured<'a> {
-    let compacted = session.past.iter().filter_map(|it| it.tokens_before).max();
-    measure_history(engine, &session.history, ask, compacted)
+    measure_history(engine, session, &session.history, ask)
 }
 
-/// `compacted`: the largest context that the session was ever compacted at.
+/// The same for another history of the session: the part that a plan is made for.
 pub(super) fn measure_history<'a>(
     engine: &Engine,
+    session: &Session,
     history: &'a History,
     ask: &'a Ask,
-    compacted: Option<u64>,
 ) -> Measured<'a> {
+    // The largest context that the session was ever compacted at.
+    let compacted = session.past.iter().filter_map(|it| it.tokens_before).max();
     let model = ask.counting.model.as_deref().or(history.meta.model.as_deref());
     let known = model.and_then(tokens::window);
     let configured = model.and_then(|it| engine.config.model_window(&history.meta, it));
@@ -112,7 +113,7 @@ pub(super) fn warnings(opened: &Opened, measured: &Measured<'_>) -> Vec<String> 
     if hidden > 0 {
         out.push(format!(
             "{hidden} tokens of the messages were not sent with the last request, by what the provider reported: \
-             something (a plugin, the agent itself) prunes what the model sees; the context is told without them"
+             something (a plugin, the agent itself) prunes what the model sees; the context size excludes them"
         ));
     }
     if let Some((seen, window)) = measured.inferred {
@@ -123,7 +124,7 @@ pub(super) fn warnings(opened: &Opened, measured: &Measured<'_>) -> Vec<String> 
     }
     if let Some(window) = measured.history.meta.window.filter(|it| !WINDOWS.contains(it)) {
         out.push(format!(
-            "the session tells a window of {window} tokens, which no model has; it is not gone by"
+            "the session reports a window of {window} tokens, which no model has; it is ignored"
         ));
     }
     out

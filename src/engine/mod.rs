@@ -100,22 +100,34 @@ pub use subject::{Subject, subject};
 
 /// What the verbs share.
 pub struct Engine {
-    /// What the user wants, resolved.
+    /// The resolved configuration.
     pub config: Config,
     /// The archive and memory.
     pub store: Arc<dyn Store>,
     /// Milliseconds since 1970; fixed by `--now`.
     pub now: i64,
-    /// Who is told what happens.
+    /// Receives the events of compactions.
     pub listener: Option<Listener>,
 }
 
 impl Engine {
-    /// With the store that the configuration names. `now`: milliseconds since 1970.
-    pub fn new(config: Config, now: i64) -> Result<Self> {
-        let store = Sqlite::open(&place(&config), config.redactor.clone())?;
-        keep_counts(&config);
-        Ok(Self { config, store: Arc::new(store), now, listener: None })
+    /// With the store that the configuration names, and the clock's time.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be opened or made.
+    pub fn new(config: Config) -> Result<Self> {
+        Self::at(config, jiff::Timestamp::now().as_millisecond())
+    }
+
+    /// The same at another time, in milliseconds since 1970.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::new`].
+    pub fn at(config: Config, now: i64) -> Result<Self> {
+        let store = open_store(&config)?;
+        Ok(Self { config, store, now, listener: None })
     }
 
     /// The same for whoever only looks: where the store cannot be opened, what needs none is done all the same, and
@@ -132,7 +144,7 @@ impl Engine {
         Scope { owner: self.config.owner.clone(), project: project.to_owned() }
     }
 
-    /// Whose memories are meant: the session's project's, or this directory's where the session does not say it.
+    /// The scope of memories: the session's project, or the current directory if the session records none.
     pub(crate) fn memory_scope(&self, history: &History) -> Scope {
         if history.meta.cwd.is_some() { self.scope(history) } else { self.project() }
     }
@@ -157,6 +169,13 @@ impl Engine {
     pub(super) fn shared(&self) -> Scope {
         Scope { owner: self.config.owner.clone(), project: String::new() }
     }
+}
+
+/// The store that the configuration names; exact counts of this process are kept beside it.
+pub(crate) fn open_store(config: &Config) -> Result<Arc<dyn Store>> {
+    let store = Sqlite::open(&place(config), config.redactor.clone())?;
+    keep_counts(config);
+    Ok(Arc::new(store))
 }
 
 /// Exact counts are kept beside the store, where there is one.

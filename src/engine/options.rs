@@ -23,7 +23,7 @@ use history::error::{Error, Kind, Result};
 use sessions::Format;
 use tokens::Tokenizer;
 
-/// A size: so many tokens, or a share of the messages.
+/// A size: a number of tokens, or a share of the messages.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Amount {
     Tokens(u64),
@@ -79,7 +79,7 @@ impl Serialize for Amount {
 }
 
 impl Amount {
-    /// In tokens, of so many.
+    /// The size in tokens; `total` is what a share is of.
     pub fn of(self, total: u64) -> u64 {
         match self {
             Self::Tokens(tokens) => tokens,
@@ -125,7 +125,7 @@ pub struct Counting {
     #[serde(deserialize_with = "field::window")]
     #[schemars(with = "u64", description = "")]
     pub window: Option<u64>,
-    /// Tokens of system prompt and tools of bare messages
+    /// Tokens of system prompt and tools, where the input has only messages
     #[arg(long, value_name = "TOKENS", value_parser = tokens, allow_hyphen_values = true)]
     #[schemars(skip)]
     pub overhead: Option<u64>,
@@ -140,27 +140,27 @@ pub struct Counting {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, Args, JsonSchema)]
 #[serde(default)]
 pub struct CompactOptions {
-    /// What the messages may have afterwards: tokens, or percent of now
+    /// Size of the messages after compaction: tokens, or percent of the current size
     #[arg(long, value_name = "TOKENS|PERCENT%", allow_hyphen_values = true)]
     #[serde(deserialize_with = "field::parsed")]
     #[schemars(with = "String", description = "Size after: 4000 or 20%.")]
     pub budget: Option<Amount>,
-    /// How much of the end stays word for word: tokens, or a share
+    /// How much of the end to keep verbatim: tokens, or a share
     #[arg(long, value_name = "SHARE|TOKENS", allow_hyphen_values = true)]
     #[serde(deserialize_with = "field::parsed")]
     #[schemars(with = "String", description = "8000 or 30%.")]
     pub keep: Option<Amount>,
-    /// What the summary should look at
+    /// What the summary should focus on
     #[arg(long, value_name = "TEXT")]
     #[serde(deserialize_with = "field::text")]
     #[schemars(with = "String", description = "Topic, or the next session's goal.")]
     pub focus: Option<String>,
-    /// How deep the summary goes
+    /// How detailed the summary is
     #[arg(long, value_parser = one_of::<SummaryStyle>(&STYLES), default_value = "detailed")]
     #[serde(deserialize_with = "field::parsed_or_default")]
     #[schemars(with = "String", description = "", extend("enum" = ["brief", "detailed", "technical"]))]
     pub style: SummaryStyle,
-    /// A fact to carry word for word; may be repeated
+    /// A fact to keep verbatim; may be repeated
     #[arg(long, value_name = "TEXT")]
     #[serde(deserialize_with = "field::texts")]
     #[schemars(description = "Facts kept verbatim.")]
@@ -170,7 +170,7 @@ pub struct CompactOptions {
     #[serde(deserialize_with = "field::flag")]
     #[schemars(description = "Only if due.")]
     pub auto: bool,
-    /// Why it runs; selects a profile's emergency paths [default: auto with --auto, else manual]
+    /// Cause of the compaction; selects a profile's emergency steps [default: auto with --auto, else manual]
     #[arg(long, value_parser = one_of::<Cause>(&CAUSES))]
     #[schemars(skip)]
     pub trigger: Option<Cause>,
@@ -189,12 +189,12 @@ pub struct CompactOptions {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, Args, JsonSchema)]
 #[serde(default)]
 pub struct PruneOptions {
-    /// The newest outputs that stay, in tokens
+    /// Keep the newest outputs, up to this many tokens
     #[arg(long = "protect", value_name = "TOKENS", value_parser = tokens)]
     #[serde(deserialize_with = "field::number")]
     #[schemars(with = "u64", description = "Newest to keep.")]
     pub protect_tokens: Option<u64>,
-    /// Tools whose outputs stay
+    /// Tools whose outputs are kept
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     #[serde(deserialize_with = "field::names")]
     #[schemars(description = "")]
@@ -241,13 +241,13 @@ pub struct Ask {
     /// Who writes the summary.
     #[serde(skip)]
     pub summarizer: Choice,
-    /// The user asks, who may name any provider; otherwise only what the configuration names is asked.
+    /// True if the user is the caller and may name any provider; otherwise only configured providers are allowed.
     #[serde(skip)]
     pub trusted: bool,
     /// The provider's model and address, where the call names them.
     #[serde(skip)]
     pub endpoint: Override,
-    /// Nobody is asked: what it would cost is told instead.
+    /// Dry run: no model is asked; its cost is reported instead.
     #[serde(skip)]
     pub dry: bool,
     /// Whoever watches while a model writes.
@@ -303,7 +303,7 @@ impl Ask {
         ask
     }
 
-    /// Why it runs: what was said, else whether it obeys the profile's trigger.
+    /// The cause given, else `Auto` if it obeys the profile's trigger, else `Manual`.
     pub fn cause(&self) -> Cause {
         let unsaid = if self.options.auto { Cause::Auto } else { Cause::Manual };
         self.options.trigger.unwrap_or(unsaid)

@@ -92,7 +92,7 @@ pub fn apply_preview(engine: &Engine, handle: &str, to: To) -> Result<(Compacted
     let again = compact::compact(engine, &opened, &ask)?;
     if again.history().map(Fingerprint::of) != Some(state.after) {
         return Err(changed(
-            "expected the result that was shown, found another (a profile that goes by the clock, or another version)",
+            "expected the result that was shown, found another (the profile depends on the time, or Epitome was updated)",
         ));
     }
     let done = compact::compact(engine, &opened, &Ask { to, ..ask })?;

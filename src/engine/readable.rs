@@ -4,7 +4,7 @@ use super::Engine;
 use crate::store::Scope;
 use history::error::{Error, Kind, Result};
 
-/// The scope of a handle that is to be read. The user reads their own from anywhere. An agent, and whoever says
+/// The scope of a handle, if it may be read. The user may read their own from anywhere. An agent, or a caller that passes
 /// `project` or `session`, reads only what is of this directory, one above or one below, unless they say `all`.
 pub fn readable(engine: &Engine, handle: &str, said: Option<&str>) -> Result<Scope> {
     let found = engine.store.locate(handle, &engine.config.owner)?;

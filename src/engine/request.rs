@@ -32,7 +32,7 @@ pub(super) fn honoured(engine: &Engine, ask: &Ask) -> Ask {
     ask
 }
 
-/// The session's project, if files may be read from it: somebody asked for that, and works there.
+/// The session's project, if its files may be read: `--files-from-disk` was given, from within that project.
 fn project_on_disk(engine: &Engine, history: &History, ask: &Ask) -> Option<PathBuf> {
     let project = history.meta.cwd.as_deref().filter(|_| ask.options.files_from_disk)?;
     let project = std::fs::canonicalize(project).ok()?;

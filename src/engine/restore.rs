@@ -1,4 +1,4 @@
-//! Undo: a session put back as it was, what was said since behind it.
+//! Undo: restores a session to its state before a compaction, followed by the later turns.
 //!
 //! Nothing that was said is lost in either direction. Where the session is still what was written, the original's own
 //! bytes come back. Where it went on, the original's messages and the later turns are written as the agent itself

@@ -78,10 +78,7 @@ pub fn seat(engine: &Engine, opened: Opened, original: Option<&Opened>, ask: &Se
     let history = &opened.session.history;
     let original = original.unwrap_or(&opened);
     if !history.messages().iter().any(|it| it.kind == Why::Said) {
-        return Err(Error::new(
-            Kind::Refused,
-            "the agent asks to compact a conversation in which nothing was said",
-        ));
+        return Err(Error::new(Kind::Refused, "the conversation to compact has no prompt or answer"));
     }
     if !engine.store.keeps() {
         return Err(Error::new(Kind::Refused, "nothing is archived (persistence = \"none\")"));
@@ -96,7 +93,7 @@ pub fn seat(engine: &Engine, opened: Opened, original: Option<&Opened>, ask: &Se
     let profile = engine.config.profile(&engine.config.profile)?;
     let mut ask = Ask { counting, options, ..Ask::new(profile) };
     let (tokens, window) = {
-        let measured = measured::measure_history(engine, history, &ask, None);
+        let measured = measured::measure(engine, &opened.session, &ask);
         (measured.tokens, measured.limits.window)
     };
     if unchanged {
@@ -109,7 +106,7 @@ pub fn seat(engine: &Engine, opened: Opened, original: Option<&Opened>, ask: &Se
     }
     ask.profile = within_window(ask.profile, window, tokens);
     let ask = ask;
-    let measured = measured::measure_history(engine, history, &ask, None);
+    let measured = measured::measure(engine, &opened.session, &ask);
     let started = events::started(&opened, &ask, &measured);
     events::tell(engine, &started);
     events::before(engine, &started, HOOK_LIMIT).map_err(|why| Error::new(Kind::Refused, why))?;

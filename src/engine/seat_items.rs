@@ -37,7 +37,7 @@ pub struct ItemsDone {
 /// Compacts items into one text. Archived is the client's own file where it is known, else what came.
 ///
 /// # Errors
-/// As [`Engine::seat`], and [`Kind::Input`] for what are no items.
+/// As [`seat::seat`], and [`Kind::Input`] if `items` is not an array of items or messages.
 pub fn seat_items(engine: &Engine, ask: ItemsAsk) -> Result<ItemsDone> {
     let source = Memory::new("request", ask.items);
     let mut opened = read(Box::new(source), Some(ask.format), None)?;

@@ -200,7 +200,7 @@ fn ahead<'a>(
     })
 }
 
-/// What the next request costs; `after` as for [`Engine::ahead`].
+/// What the next request costs; `after` as for [`ahead`].
 pub(super) fn next_cost(
     engine: &Engine,
     measured: &Measured<'_>,

@@ -178,7 +178,7 @@ fn endpoint(engine: &Engine, ask: &Ask) -> Result<std::result::Result<(Endpoint,
     let config = &engine.config;
     match config.summarizers.endpoint(&ask.summarizer, &config.environment, ask.trusted, &ask.endpoint) {
         Ok(Some(chosen)) => Ok(Ok(chosen)),
-        Ok(None) => Ok(Err("no provider's key is present; the offline summary was written".to_owned())),
+        Ok(None) => Ok(Err("no provider API key was found; the offline summary was written".to_owned())),
         Err(error) if error.kind() == Kind::Provider => Ok(Err(offline_instead(&error.full()))),
         Err(error) => Err(error),
     }
@@ -408,7 +408,7 @@ fn unnoted(error: Error) -> String {
 }
 
 fn called_off() -> Error {
-    Error::new(Kind::Provider, "the compaction was called off; nothing was changed")
+    Error::new(Kind::Provider, "the compaction was cancelled; nothing was changed")
 }
 
 fn offline_instead(why: &str) -> String {

@@ -288,12 +288,15 @@ fn target(engine: &Engine, arrived: &Arrived<'_>, to: &ImportTo) -> Result<PathB
         _ if to.here => Ok(here()),
         Some(directory) if Path::new(directory).is_dir() => Ok(PathBuf::from(directory)),
         Some(directory) => {
-            let what = format!("its directory {directory} is not here; --here imports it into this one");
+            let what = format!(
+                "its directory {directory} does not exist here; --here imports it into the current one"
+            );
             Err(Error::new(Kind::Arguments, what))
         }
-        None => {
-            Err(Error::new(Kind::Arguments, "it does not say its directory; --here imports it into this one"))
-        }
+        None => Err(Error::new(
+            Kind::Arguments,
+            "it records no directory; --here imports it into the current one",
+        )),
     }
 }
 
@@ -324,7 +327,7 @@ fn place(engine: &Engine, arrived: &Arrived<'_>, cwd: &Path) -> Result<PathBuf> 
     if arrived.file.contains('/') || !names().all(|it| plain(it)) {
         return Err(Error::new(
             Kind::Input,
-            "importing: found a file that would lie elsewhere; nothing was imported",
+            "importing: found a file name that points outside the session's folder; nothing was imported",
         ));
     }
     let placed = arrived.agent.place(env, cwd, &arrived.file)?;
@@ -421,7 +424,8 @@ fn place_files(
     }
     if mentions > 0 {
         let old = arrived.directory.as_deref().unwrap_or_default();
-        warnings.push(format!("what was said and done in {old} stays as it was: {mentions} records name it"));
+        warnings
+            .push(format!("{mentions} records still mention {old}; the conversation itself is not changed"));
     }
     let (env, agent) = (&engine.config.agents, arrived.agent);
     let resume = match agent.place(env, cwd, &arrived.file)? {

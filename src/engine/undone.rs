@@ -1,4 +1,4 @@
-//! What an undo comes to.
+//! The result of an undo.
 
 use std::path::Path;
 

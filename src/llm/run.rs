@@ -18,7 +18,7 @@ use history::error::{Error, Kind, Result};
 /// A future that is not sent to another thread.
 pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
-/// Whoever answers an ask.
+/// Sends one model request and returns the reply.
 pub trait Transport {
     /// Sends it; `seen` gets the characters of the answer that are there.
     fn send<'a>(
@@ -58,13 +58,13 @@ impl Progress {
     }
 }
 
-/// Hears what is going on.
+/// Progress callback.
 pub type Tell = dyn Fn(&Progress) + Send + Sync;
 
 /// What a dialogue came to: the summary with notes, or why there is none; nothing if it was called off.
 pub type Ended = Option<Result<(String, Vec<String>), GaveUp>>;
 
-/// Whoever watches, and may call it off.
+/// Progress callback and cancellation of a dialogue.
 #[derive(Clone, Default)]
 pub struct Watch {
     /// Gets what is going on, at least every two seconds.
@@ -87,7 +87,7 @@ impl Watch {
     }
 }
 
-/// How often whoever watches hears something.
+/// Interval between progress reports.
 const TICK: Duration = Duration::from_secs(2);
 
 /// Carries a dialogue to its end. Nothing if it was called off.

@@ -1,4 +1,4 @@
-//! What the tools, prompts and resources stand on: the configuration, the store (opened when it is first needed, since
+//! Shared server state: the configuration, the store (opened on first use, since
 //! a client waits a second at most for the handshake) and the rules of who may reach what.
 
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::arguments::{Arguments, of};
 use super::metrics::Metrics;
 use crate::agents::{self, AgentRef};
-use crate::config::{Config, StoreAt};
+use crate::config::Config;
 use crate::engine::{self, Engine, Listener, Opened, SessionRef};
-use crate::store::{Handle, Scope, Store, Where};
+use crate::store::{Handle, Scope, Store};
 use history::error::{Error, Kind, Result};
 use sessions::Format;
 use tokens::Tokenizer;
@@ -24,7 +24,7 @@ pub(crate) struct Caller {
     pub(crate) session: Option<(AgentRef, String)>,
     /// Who is told what happens during a call, where somebody wants to know.
     pub(crate) listener: Option<Listener>,
-    /// The room that the body of the request takes among all bodies, as long as somebody is at work on it.
+    /// Permit for the request body's share of the body memory; released when the request is done.
     pub(crate) _held: Option<Arc<OwnedSemaphorePermit>>,
 }
 
@@ -65,12 +65,7 @@ impl Desk {
         if let Some(open) = &*store {
             return Ok(open.clone());
         }
-        let place = match &self.config.store {
-            StoreAt::Path(path) => Where::Path(path.clone()),
-            StoreAt::Nowhere => Where::None,
-        };
-        let open: Arc<dyn Store> =
-            Arc::new(crate::store::Sqlite::open(&place, self.config.redactor.clone())?);
+        let open = engine::open_store(&self.config)?;
         *store = Some(open.clone());
         Ok(open)
     }

@@ -31,7 +31,7 @@ const OWN: [Own; 3] = [
     Own {
         name: "compact",
         about: "Compact this session without losing what matters",
-        argument: Some(("focus", "What the summary should look at", false)),
+        argument: Some(("focus", "What the summary should focus on", false)),
         with: "Compact this session: call summarize_history with {\"focus\": {}, \"to\": \"session\"}. Then tell me how many \
                tokens it had and has, which facts were lost if any, and what its `next` says to do.",
         without: "Compact this session: call summarize_history with {\"to\": \"session\"}. Then tell me how many tokens it had \
@@ -64,7 +64,7 @@ struct ProfilePrompt {
 }
 
 /// What may be said to such a prompt.
-const FOCUS: (&str, &str) = ("focus", "What the summary should look at");
+const FOCUS: (&str, &str) = ("focus", "What the summary should focus on");
 
 /// One a system, by the profile that is not of a version.
 fn asked() -> Vec<ProfilePrompt> {

@@ -13,10 +13,10 @@ use crate::llm::run::{Sampling, Watch};
 use history::error::{Error, Kind, Result};
 use sessions::Format;
 
-/// Whoever waits for an answer.
+/// What the waiting client offers during a call.
 #[derive(Clone, Default)]
 pub(super) struct Waiting {
-    /// Hears what a model does, and may call it off.
+    /// Progress callback and cancellation.
     pub(super) watch: Watch,
     /// Its own model, where it offers it.
     pub(super) sampling: Option<Sampling>,

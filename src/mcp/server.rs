@@ -39,7 +39,7 @@ Epitome compacts coding-agent sessions when the context window fills up: nothing
 - Context full, or a handoff to a new session: summarize_history (focus says what for).
 - Only free space: prune_tool_outputs. Where to cut: find_split_point.
 - What was cut or said earlier: recall.
-Without arguments the current session is meant.";
+With no arguments they act on the current session.";
 
 /// How long a list may be kept, in milliseconds: they change only when the server is replaced.
 const LISTS_MS: u64 = 3_600_000;

@@ -70,7 +70,7 @@ pub(super) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments, waiting:
             return Err(Error::new(Kind::Arguments, what));
         }
         (None, Some(_)) => {
-            let what = "answer: expected the handle of an ask that waits for it, found none; call without handle and answer to \
+            let what = "answer: expected the handle from the first call, found none; call without handle and answer to \
                         have the summary written";
             return Err(Error::new(Kind::Arguments, what));
         }

@@ -122,9 +122,9 @@ pub struct TimelineMark {
 /// What became of a fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Remains {
-    /// It is not said any more, and nothing brings it back.
+    /// Neither in the result nor in the archive.
     Lost,
-    /// Not said any more, but behind a handle.
+    /// Only in the archive, behind a handle.
     Recoverable,
     /// Said in what replaces the messages.
     Kept,
@@ -206,7 +206,7 @@ impl Page {
         side::sides(&mut out, self);
         let _ = writeln!(
             out,
-            "<footer class=\"soft small\">Made by epitome, offline. {} A fact that is said was found again by its words; whether a model will use it is another matter.</footer>\n</main>\n</body>\n</html>",
+            "<footer class=\"soft small\">Made by epitome, offline. {} Facts are matched by their words; whether a model will use them is not measured.</footer>\n</main>\n</body>\n</html>",
             escape(&self.counted)
         );
         out
@@ -245,7 +245,9 @@ impl Page {
                     let small = "of the summarized facts are kept (weighted)".to_owned();
                     box_of(out, format!("{:.0} %", (kept * 100.0).floor()), small, bars(0.0, kept));
                 }
-                None => box_of(out, "–".into(), "no fact stands in what goes".into(), String::new()),
+                None => {
+                    box_of(out, "–".into(), "the removed messages contain no facts".into(), String::new())
+                }
             }
         }
         match self.window {

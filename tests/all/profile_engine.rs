@@ -29,7 +29,7 @@ fn engine(home: &Path, variables: &[(&str, &str)], settings: &[(&str, &str)]) ->
     all.extend(variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
     let mut config = Config::load(Environment { variables: all, cwd: home.to_owned() }).unwrap();
     config.store = StoreAt::Path(home.join("store"));
-    Engine::new(config, NOW).unwrap()
+    Engine::at(config, NOW).unwrap()
 }
 
 /// A Codex session of so many turns with tools, in a project below `home`.

@@ -140,7 +140,7 @@ impl Bench {
         let mut config = Config::load(Environment { variables, cwd: home.path().to_owned() }).unwrap();
         config.store = StoreAt::Path(home.path().join("store"));
         config.reminder = false;
-        let engine = Engine::new(config, NOW).unwrap();
+        let engine = Engine::at(config, NOW).unwrap();
         let agent = agents::of_format(format).unwrap();
         Self { home, engine, format, agent, count: 0 }
     }

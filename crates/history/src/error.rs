@@ -12,7 +12,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Kind {
     /// The arguments contradict themselves or name something that does not exist. Exit code 2.
     Arguments,
-    /// The input cannot be read as what it was said to be. Exit code 2.
+    /// The input is not of the given format. Exit code 2.
     Input,
     /// A file changed while it was read or before it was replaced; trying again may work.
     Changed,
@@ -30,9 +30,9 @@ pub enum Kind {
     Store,
     /// A model's provider could not or would not.
     Provider,
-    /// The operating system said no.
+    /// The operating system reported an error.
     Io,
-    /// A promise of this crate is broken; please report it.
+    /// A bug in Epitome; please report it.
     Bug,
 }
 
@@ -69,7 +69,7 @@ impl Error {
         self
     }
 
-    /// Says why, when something below said no.
+    /// Adds the underlying error.
     #[must_use]
     pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         self.0.source = Some(source.into());
@@ -91,7 +91,7 @@ impl Error {
         self.0.place.as_ref()
     }
 
-    /// The process exit code of interface.md: 2 for wrong arguments or unreadable input, else 1.
+    /// The process exit code: 2 for wrong arguments or unreadable input, else 1.
     pub fn exit_code(&self) -> u8 {
         match self.0.kind {
             Kind::Arguments | Kind::Input => 2,

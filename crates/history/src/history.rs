@@ -133,7 +133,7 @@ enum Figures {
 /// which it has no more than bytes, and not its escapes, of which each byte takes five at most.
 const NARROW: u64 = 4 << 20;
 
-/// What no measure finds; stands until somebody asks.
+/// Not measured yet; no measure returns this value.
 const UNASKED: u64 = u64::MAX;
 const UNASKED_NARROW: u32 = u32::MAX;
 
@@ -231,7 +231,7 @@ impl Text {
         Self { text, figures }
     }
 
-    /// What `measure` says of the text, asked once for each [`Measure`].
+    /// The result of `measure`, cached once per [`Measure`].
     #[inline]
     pub fn measured(&self, which: Measure, measure: impl FnOnce(&str) -> u64) -> u64 {
         self.figures.known(which).unwrap_or_else(|| {
@@ -241,7 +241,7 @@ impl Text {
         })
     }
 
-    /// Whether [`Text::measured`] knows it.
+    /// Whether the result of [`Text::measured`] is cached.
     pub fn is_measured(&self, which: Measure) -> bool {
         self.figures.known(which).is_some()
     }

@@ -23,7 +23,7 @@ pub enum Prompts {
     Kept,
 }
 
-/// The messages as text, under a heading. Empty if nobody said anything in them.
+/// The messages as text, under a heading. Empty if they contain no prompt, answer, call or output.
 pub fn render(messages: &[Message], prompts: Prompts) -> String {
     let mut entries = String::new();
     let mut calls: Vec<Arc<str>> = Vec::new();

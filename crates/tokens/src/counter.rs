@@ -49,7 +49,7 @@ pub struct TokenCounter {
     disbelieved: Option<(usize, u64)>,
 }
 
-/// So many messages, already looked at once, are worth a thread: measuring them takes most of a millisecond.
+/// Minimum number of messages per thread: measuring that many again takes most of a millisecond.
 pub const MANY: usize = 4096;
 
 /// What counts a text.

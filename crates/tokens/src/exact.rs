@@ -110,7 +110,7 @@ fn on_all_cores<T: Sync, U: Send>(
     done.into_iter().flat_map(|it| it.1).collect()
 }
 
-/// Where counts outlive the process, by a hash of encoding and content.
+/// A cache of counts that outlives the process, keyed by a hash of encoding and content.
 pub trait Shelf: Send + Sync {
     /// What was put there, if it still is.
     fn get(&self, key: u128) -> Option<u64>;
@@ -118,7 +118,7 @@ pub trait Shelf: Send + Sync {
     fn put(&self, counts: &[(u128, u64)]);
 }
 
-/// Names the shelf of this process. The first one stays.
+/// Sets the count cache of this process; later calls are ignored.
 pub fn keep_on(shelf: impl Shelf + 'static) {
     // A second engine in one process has the same shelf, or is content with the first.
     let _ = SHELF.set(Box::new(shelf));

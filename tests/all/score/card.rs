@@ -52,7 +52,7 @@ pub(super) fn engine() -> Engine {
     let variables = BTreeMap::from([("HOME".to_owned(), home.display().to_string())]);
     let mut config = Config::load(Environment { variables, cwd: home }).unwrap();
     config.store = StoreAt::Nowhere;
-    Engine::new(config, 1_700_000_000_000).unwrap()
+    Engine::at(config, 1_700_000_000_000).unwrap()
 }
 
 /// Trials at 10 and 20 %, and chains at both, of one session.

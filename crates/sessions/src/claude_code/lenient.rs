@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer};
 use serde_json::value::RawValue;
 
-/// Takes whatever stands there, and makes nothing of what is of another type.
+/// Deserializes a `T`, or `None` for a value of another type.
 pub(super) fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     from: D,
 ) -> Result<Option<T>, D::Error> {

@@ -91,7 +91,7 @@ impl Rollout {
         let based = AtomicBool::new(false);
         let all = all || source.len() <= LOOKED_AT_WHOLE;
         let look = |range| Self::within(source, range, Some(keep).filter(|_| !based.load(Relaxed)));
-        // Where it was last asked whether they are enough: again when there is a quarter more.
+        // Offset at the last check for completeness; checked again when a quarter more was read.
         let mut asked = source.len();
         let mut data = SharedData::default();
         let from = lines::backwards(source, look, |mut part: Self, from| {

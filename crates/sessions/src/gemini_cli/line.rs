@@ -15,7 +15,7 @@ pub(super) enum Line {
     Message(Box<Item>),
     /// The id of the message that is dropped with all after it.
     Rewind(String),
-    /// What is told of the session.
+    /// Session fields set by `$set`.
     Set(Set),
 }
 

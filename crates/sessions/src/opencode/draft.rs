@@ -52,7 +52,9 @@ pub(super) fn new(export: Option<&Export<'_>>, session: &Session, after: &Histor
         }
         None => {
             if after.messages().iter().any(|it| it.kind == Kind::Summary && it.from.is_none()) {
-                draft.warn("the summary stands behind other messages: OpenCode will not know it as its own");
+                draft.warn(
+                    "the summary follows other messages: OpenCode will not recognise it as a compaction",
+                );
             }
             after.messages()
         }

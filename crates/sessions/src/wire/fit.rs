@@ -86,7 +86,7 @@ impl Losses {
             (self.ids, "call ids rewritten: taken already, or not of the API's form".to_string()),
             (self.names, "tool names rewritten: not of the API's form".to_string()),
             (self.inputs, "call inputs that are no JSON object wrapped as {\"input\": …}".to_string()),
-            (self.opened, format!("opening user message added: {api} wants the user to speak first")),
+            (self.opened, format!("user message added at the start: {api} requires one")),
             (self.acks, "acknowledgements put between a summary and the user's next words".to_string()),
         ];
         all.into_iter().filter(|it| it.0 > 0).map(|(count, what)| format!("{count} × {what}")).collect()
