@@ -189,6 +189,10 @@ pub struct Config {
 
 impl Config {
     /// Reads `config.toml` and resolves it.
+    ///
+    /// # Errors
+    ///
+    /// A file that is no TOML, an unknown key, or a value that is out of range.
     pub fn load(environment: Environment) -> Result<Self> {
         let config_dir = config_dir(&environment);
         let path = config_dir.join("config.toml");
@@ -237,6 +241,10 @@ impl Config {
     }
 
     /// The profile of that name or file: built in, in the configuration, or a `.toml`.
+    ///
+    /// # Errors
+    ///
+    /// No profile of that name, or a file that is no valid one.
     pub fn profile(&self, name: &str) -> Result<Profile> {
         if let Some(text) = self.profiles.get(name) {
             let place = format!("config.toml, [profiles.{name}]");
@@ -274,6 +282,10 @@ fn size(text: &str) -> Result<u64> {
 }
 
 /// A size: `1000`, `500MB`, `2GB`.
+///
+/// # Errors
+///
+/// A text that is no size.
 pub fn byte_size(text: &str) -> std::result::Result<u64, String> {
     let upper = text.trim().to_ascii_uppercase();
     let units = [

@@ -1,17 +1,21 @@
 //! Epitome compacts the sessions of coding agents without losing what matters.
 //!
-//! ```text
-//!  session file ─┐                                                     ┌─▶ edits to a session, or a new one
-//!  or messages   ▼                                                     │   (or messages, or an edit list)
-//!          sessions::read ─▶ History ───▶ plan::plan ──▶ Plan    sessions::write
-//!                           (a value)      ▲     ▲         │           ▲
-//!                              tokens ─────┘     │         ▼           │
-//!                              facts ────────────┤      [llm] ─▶ plan::apply ─▶ Outcome
-//!                              profile ──────────┘         │
-//!                                                       [store]           [ ] = the only effects
+//! ```no_run
+//! use epitome::{Amount, Ask, Config, Engine, Environment, SessionRef, To};
+//!
+//! let config = Config::load(Environment::of_process())?;
+//! let mut ask = Ask::new(config.profile("epitome")?);
+//! ask.options.budget = Some(Amount::Share(0.25));
+//! ask.to = To::File("smaller.jsonl".into());
+//!
+//! let engine = Engine::new(config)?;
+//! let session = epitome::open(&engine, &SessionRef::Named("session.jsonl".into()), None, None)?;
+//! let answer = epitome::compact(&engine, &session, &ask)?.answer();
+//! println!("{} → {} tokens", answer.tokens_before, answer.tokens_after);
+//! # Ok::<(), epitome::Error>(())
 //! ```
 //!
-//! Everything outside the square brackets is a value or a pure function, and lies in a crate of its own:
+//! What has no effects lies in crates of its own; `ARCHITECTURE.md` draws how they fit together:
 //!
 //! | crate | holds |
 //! |---|---|
@@ -21,24 +25,33 @@
 //! | [`compaction`] | profiles, plans, facts, summaries |
 //! | [`score`] | what survived |
 //!
-//! Here stand the effects: [`engine`] is the one sequence that reads, plans, archives, asks, writes and reads back;
-//! [`config`] says what the user wants, [`store`] keeps originals, [`agents`] knows where agents keep their sessions.
+//! The effects are here: [`engine`] reads, plans, archives, asks, writes and reads back, each verb a function;
+//! [`config`] is the resolved configuration, [`store`] keeps originals, [`agents`] knows where agents keep their
+//! sessions, [`answers`] are the documents that verbs give.
 
 pub use ::{compaction, history, score, sessions, tokens};
 
-pub mod scorecard;
 pub mod profiles;
-pub mod cost;
-pub mod report;
-pub mod llm;
 
 pub mod store;
 pub mod agents;
-pub mod terminal;
-pub mod files;
 pub mod config;
 pub mod answers;
 pub mod engine;
+
+// For the program, its tests and benches only.
+#[doc(hidden)]
+pub mod scorecard;
+#[doc(hidden)]
+pub mod cost;
+#[doc(hidden)]
+pub mod report;
+#[doc(hidden)]
+pub mod llm;
+#[doc(hidden)]
+pub mod terminal;
+#[doc(hidden)]
+pub mod files;
 #[doc(hidden)]
 pub mod gateway;
 #[doc(hidden)]
@@ -46,4 +59,10 @@ pub mod mcp;
 #[doc(hidden)]
 pub mod cli;
 
+pub use config::{Config, Environment};
+pub use engine::{
+    Amount, Ask, Compacted, Engine, Opened, SessionRef, To, compact, estimate, open, prune, recall, split,
+    undo,
+};
 pub use history::{Error, History, Result};
+pub use sessions::Format;

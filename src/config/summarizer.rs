@@ -40,6 +40,7 @@ const PROVIDERS: [KnownProvider; 4] = [
         base_variable: "ANTHROPIC_BASE_URL",
         keys: &["ANTHROPIC_API_KEY"],
         model: "claude-haiku-4-5",
+        makes: &["claude"],
     },
     KnownProvider {
         name: "openai",
@@ -48,6 +49,7 @@ const PROVIDERS: [KnownProvider; 4] = [
         base_variable: "OPENAI_BASE_URL",
         keys: &["OPENAI_API_KEY"],
         model: "gpt-5-mini",
+        makes: &["gpt", "o3", "o4"],
     },
     KnownProvider {
         name: "gemini",
@@ -56,6 +58,7 @@ const PROVIDERS: [KnownProvider; 4] = [
         base_variable: "GOOGLE_GEMINI_BASE_URL",
         keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
         model: "gemini-2.5-flash",
+        makes: &["gemini"],
     },
     KnownProvider {
         name: "openai-compatible",
@@ -64,6 +67,7 @@ const PROVIDERS: [KnownProvider; 4] = [
         base_variable: "",
         keys: &[],
         model: "",
+        makes: &[],
     },
 ];
 
@@ -74,10 +78,16 @@ struct KnownProvider {
     base_variable: &'static str,
     keys: &'static [&'static str],
     model: &'static str,
+    /// How the names of its models begin.
+    makes: &'static [&'static str],
 }
 
 impl Choice {
     /// Reads `offline`, `host`, `auto` or a provider's name.
+    ///
+    /// # Errors
+    ///
+    /// A name that is none of these.
     pub fn named(name: &str) -> Result<Self> {
         match name {
             "offline" => Ok(Self::Offline),
@@ -197,6 +207,10 @@ impl Summarizers {
     }
 
     /// What a caller may choose who is not the user: what the configuration names.
+    ///
+    /// # Errors
+    ///
+    /// A provider that the configuration does not name.
     pub fn allowed(&self, choice: Choice) -> Result<Choice> {
         let allowed = match &choice {
             Choice::Offline | Choice::Host => true,
@@ -219,6 +233,10 @@ impl Summarizers {
 
     /// Where a provider is and how it is spoken to; nothing for `auto` where no key is present. `trusted`: the user
     /// asks; otherwise `auto` chooses only among what the configuration names.
+    ///
+    /// # Errors
+    ///
+    /// [`Provider`](Kind::Provider): the provider has no key or no base URL, or may not be asked.
     pub fn endpoint(
         &self,
         choice: &Choice,
@@ -246,15 +264,8 @@ impl Summarizers {
     /// The provider whose model a session runs on, by the model's name.
     pub fn maker(model: &str) -> Option<Choice> {
         let name = model.rsplit('/').next().unwrap_or(model);
-        let makers = [
-            ("claude", "anthropic"),
-            ("gpt", "openai"),
-            ("o3", "openai"),
-            ("o4", "openai"),
-            ("gemini", "gemini"),
-        ];
-        let (_, maker) = makers.iter().find(|(prefix, _)| name.starts_with(prefix))?;
-        Some(Choice::Provider((*maker).to_owned()))
+        let maker = PROVIDERS.iter().find(|it| it.makes.iter().any(|prefix| name.starts_with(prefix)))?;
+        Some(Choice::Provider(maker.name.to_owned()))
     }
 
     /// An endpoint with another model, and the tokens that it may think.

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::measured::Measured;
-use super::{Ask, Engine, Opened, session_info};
+use crate::engine::input::measured::Measured;
+use crate::engine::{Ask, Engine, Opened, session_info};
 
 /// Something that happens during a compaction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -86,14 +86,14 @@ impl Event {
 pub type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
 
 /// Tells the listener and the log.
-pub(super) fn tell(engine: &Engine, event: &Event) {
+pub(crate) fn tell(engine: &Engine, event: &Event) {
     tracing::info!(target: "epitome::compaction", "{}", history::json::compact(event));
     if let Some(listener) = &engine.listener {
         listener(event);
     }
 }
 
-pub(super) fn started(opened: &Opened, ask: &Ask, measured: &Measured<'_>) -> Event {
+pub(crate) fn started(opened: &Opened, ask: &Ask, measured: &Measured<'_>) -> Event {
     let context = measured.context();
     let percent = measured.limits.window.map(|it| context * 100 / it.max(1));
     let info = session_info(opened);
@@ -108,20 +108,20 @@ pub(super) fn started(opened: &Opened, ask: &Ask, measured: &Measured<'_>) -> Ev
 }
 
 /// Runs the command that the user wants run before, for at most `limit`. `Err` says why nothing may be done.
-pub(super) fn before(engine: &Engine, event: &Event, limit: Duration) -> Result<(), String> {
+pub(crate) fn before(engine: &Engine, event: &Event, limit: Duration) -> Result<(), String> {
     let Some(command) = &engine.config.hooks.before else { return Ok(()) };
     run(command, event, limit.min(engine.config.hooks.limit))
         .map_err(|why| format!("the command in hooks.before refused: {why}"))
 }
 
 /// Runs the command that the user wants run after, for at most `limit`. What it could not do is a warning.
-pub(super) fn after(engine: &Engine, event: &Event, limit: Duration) -> Option<String> {
+pub(crate) fn after(engine: &Engine, event: &Event, limit: Duration) -> Option<String> {
     let command = engine.config.hooks.after.as_ref()?;
     run(command, event, limit.min(engine.config.hooks.limit)).err().map(|why| format!("hooks.after: {why}"))
 }
 
 /// A notice with the percentage filled in.
-pub(super) fn notice(text: &str, percent: Option<u64>) -> String {
+pub(crate) fn notice(text: &str, percent: Option<u64>) -> String {
     text.replace("{percent}", &percent.map_or("?".to_owned(), |it| it.to_string()))
 }
 

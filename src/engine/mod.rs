@@ -3,54 +3,18 @@
 //! Faces translate their arguments into an [`Ask`], call a verb, and show the answer. Each verb is a function in its file;
 //! [`Engine`] is what they share.
 
-mod answered;
 mod archive;
-mod caller;
-mod carry;
 mod compact;
-mod compacted;
-mod compare;
-mod container;
-mod cost;
-mod estimate;
 mod events;
-mod gate;
-mod hindsight;
-mod hook;
-mod install;
-pub mod keep;
-mod make;
-mod marks;
-mod measured;
-mod memories;
-mod moved;
-mod open;
-mod options;
-mod passages;
-mod preview;
+mod input;
+mod inspect;
 mod prune;
-mod readable;
-mod readback;
-mod recall;
 mod repair;
-mod report;
-mod request;
-mod restore;
-mod restore_seat;
 mod score;
-mod scorecard;
 mod seat;
-mod seat_event;
-mod seat_items;
-pub mod seat_log;
-mod spending;
-mod split;
-pub mod statusline;
-mod subject;
-mod summarize;
 pub mod transfer;
-mod undone;
-pub(crate) mod values;
+mod undo;
+mod write_back;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -63,40 +27,45 @@ use history::History;
 use history::error::Result;
 use tokens::TokenCounter;
 
-pub use answered::answered;
-pub use carry::{brief, hand_off};
+pub use archive::keep;
+pub use archive::passages::is_qualifier;
+pub use archive::readable::readable;
+pub use archive::recall::{newest, read, recall, search};
+pub use compact::answered::answered;
+pub use compact::attempt::Attempt;
 pub use compact::compact;
-pub use compacted::{About, Accepted, CompactOutcome, Compacted, Delivered, Question, Rejection, Summarizer};
-pub use compare::compare;
-pub use cost::estimate_by_provider;
-pub(crate) use estimate::words;
-pub use estimate::{due, estimate};
+pub use compact::compacted::{
+    About, Accepted, CompactOutcome, Compacted, Delivered, Question, Rejection, Summarizer,
+};
+pub use compact::min_kept::{HistoryFacts, MinKept};
+pub use compact::preview::{apply_preview, can_apply, keep_preview};
+pub use compact::summary_cost::estimate_by_provider;
 pub use events::{Event, Listener};
-pub use gate::{HistoryFacts, MinKept};
-pub use hindsight::{CompactionWay, SessionCut, cuts, hindsight, looked, looked_within};
-pub use hook::hook;
-pub use install::Installed;
-pub use make::Attempt;
-pub use open::{Opened, SessionRef, continued, open, open_measured, sessions};
-pub use options::{Amount, Ask, CompactOptions, Counting, Edit, Editor, PruneOptions, To};
-pub use passages::is_qualifier;
-pub use preview::{apply_preview, can_apply, keep_preview};
+pub use input::open::{Opened, SessionRef, continued, open, open_measured, sessions};
+pub use input::options::{Amount, Ask, CompactOptions, Counting, Edit, Editor, PruneOptions, To};
+pub use input::request::keep_snapshot;
+pub(crate) use input::values;
+pub(crate) use inspect::estimate::words;
+pub use inspect::estimate::{due, estimate};
+pub use inspect::report::report;
+pub use inspect::session_cost::cost_of;
+pub use inspect::split::split;
+pub use inspect::statusline;
 pub use prune::prune;
-pub use readable::readable;
-pub use recall::{newest, read, recall, search};
 pub use repair::{RepairTo, repair};
-pub use report::report;
-pub use request::keep_snapshot;
-pub use restore::{Archived, kept, undo};
+pub use score::compare::compare;
+pub use score::hindsight::{CompactionWay, SessionCut, cuts, hindsight, looked, looked_within};
 pub use score::score;
-pub use scorecard::{baseline, chained, planted, scorecard, trial};
+pub use score::scorecard::{baseline, chained, planted, scorecard, trial};
+pub use score::subject::{Subject, subject};
+pub use seat::event::{SeatAnswer, seat_event};
+pub use seat::hook::hook;
+pub use seat::items::{ItemsAsk, ItemsDone, seat_items};
+pub use seat::log::{self as seat_log, SeatEntry};
 pub use seat::{SeatAsk, Seated, seat};
-pub use seat_event::{SeatAnswer, seat_event};
-pub use seat_items::{ItemsAsk, ItemsDone, seat_items};
-pub use seat_log::SeatEntry;
-pub use spending::cost_of;
-pub use split::split;
-pub use subject::{Subject, subject};
+pub use transfer::carry::{brief, hand_off};
+pub use undo::{Archived, kept, undo};
+pub use write_back::Installed;
 
 /// What the verbs share.
 pub struct Engine {
@@ -132,6 +101,10 @@ impl Engine {
 
     /// The same for whoever only looks: where the store cannot be opened, what needs none is done all the same, and
     /// what would be kept is refused with the reason.
+    ///
+    /// # Errors
+    ///
+    /// The masking expressions of the configuration are not valid.
     pub fn even_without_store(config: Config, now: i64) -> Result<Self> {
         let store = Sqlite::open_or_refuse(&place(&config), config.redactor.clone())?;
         keep_counts(&config);

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use super::measured::warnings;
-use super::spending::AfterChange;
-use super::{
-    Ask, Engine, Opened, To, archive, install, measured, pruned, readback, request, session_info, spending,
-};
 use crate::agents::reach::Job;
 use crate::answers::{CONTRACT, Next, NextCost, PruneAnswer, Status};
+use crate::engine::input::measured::warnings;
+use crate::engine::inspect::session_cost::AfterChange;
+use crate::engine::{
+    Ask, Engine, Opened, To, archive, input::measured, input::request, inspect::session_cost, pruned,
+    session_info, write_back, write_back::readback,
+};
 use crate::files::Reading;
 use compaction::plan::{self, Plan, PlanOutcome};
 use history::History;
@@ -16,6 +17,10 @@ use history::error::Result;
 use sessions::Mode;
 
 /// Clears, shortens or moves away tool outputs as `ask.profile` does.
+///
+/// # Errors
+///
+/// The original cannot be archived, or the result cannot be written where `ask.to` says; nothing was changed then.
 pub fn prune(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<PruneAnswer> {
     let ask = &request::honoured(engine, ask);
     let measured = measured::measure(engine, &opened.session, ask);
@@ -62,7 +67,7 @@ pub fn prune(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<PruneAnswer>
     answer.status = Status::Planned;
     if engine.config.costs {
         let after = AfterChange { tokens: outcome.tokens, prefix: outcome.prefix_tokens, asked: 0.0 };
-        let cost = spending::next_cost(engine, &measured, ask, Some(after));
+        let cost = session_cost::next_cost(engine, &measured, ask, Some(after));
         answer.pays_after_requests = cost.pays_after_requests;
         answer.warnings.extend(lost_cache(&cost));
     }
@@ -93,7 +98,7 @@ fn apply(
     answer: &mut PruneAnswer,
 ) -> Result<()> {
     let archived = archive::archive(engine, opened, plan, ask, outcome.tokens, None)?;
-    let installed = install::install(
+    let installed = write_back::install(
         engine,
         opened,
         &outcome.history,

@@ -6,12 +6,12 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use super::install::{Location, Mark, REPAIRED, agent_of};
-use super::undone::{Done, changed};
-use super::{Engine, Opened, SessionRef, archive, install, open, session_info};
 use crate::agents::Database;
 use crate::agents::reach;
 use crate::answers::{CONTRACT, FindingInfo, Next, RepairAnswer, RestoreStatus};
+use crate::engine::undo::outcome::{Done, changed};
+use crate::engine::write_back::{Location, Mark, REPAIRED, agent_of};
+use crate::engine::{Engine, Opened, SessionRef, archive, input::open, session_info, write_back};
 use crate::files::{File, Reading};
 use crate::store::{Applied, Batch, Body, Compaction, Digest, Handle, NewCompaction, Original, Scope, What};
 use history::error::{Error, Kind, Result};
@@ -133,7 +133,7 @@ fn put_mended(
     }
     let export = agent.database().is_some() && matches!(place, Location::File(_));
     if !export {
-        install::in_reach(engine, agent, &place)?;
+        write_back::in_reach(engine, agent, &place)?;
     }
     let _claim = reach::claim(env, agent, &id)?;
     let (handle, compaction) = archived(engine, opened, scope, found)?;
@@ -200,7 +200,7 @@ fn archived(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -> 
 }
 
 /// Puts the session back as it was before it was mended; what was written since stays behind it.
-pub(super) fn undo_repair(
+pub(crate) fn undo_repair(
     engine: &Engine,
     scope: &Scope,
     compaction: &Compaction,
@@ -283,7 +283,7 @@ fn compared(file: &File, original: &mut dyn Read) -> Result<(bool, Option<u8>)> 
 }
 
 /// What was wrong with a session that was compacted: the compacted one is made of what was read of it, and is without.
-pub(super) fn left_behind(opened: &Opened) -> Result<Option<String>> {
+pub(crate) fn left_behind(opened: &Opened) -> Result<Option<String>> {
     let format = opened.session.format;
     if !format.is_repaired() || opened.source.len() > JUDGED {
         return Ok(None);

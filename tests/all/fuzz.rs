@@ -11,23 +11,24 @@ use case::{Bench, Seen};
 use epitome::sessions::Format;
 use mutate::{Document, Random};
 
+/// The session of `examples/sessions` that is named after the format: every format has one.
+fn example_of(name: &str) -> String {
+    let file = ["jsonl", "json"]
+        .iter()
+        .map(|ending| format!("{}/examples/sessions/{name}.{ending}", env!("CARGO_MANIFEST_DIR")))
+        .find(|file| std::path::Path::new(file).exists());
+    std::fs::read_to_string(file.unwrap_or_else(|| panic!("examples/sessions has no {name}"))).unwrap()
+}
+
 /// The whole session first: or the cases would test nothing. `EPITOME_MUTATIONS` says how many of each format.
 #[test]
 fn mutated_sessions_are_read_and_written_or_refused() {
     let bench = Bench::new().unwrap();
     let count = std::env::var("EPITOME_MUTATIONS").ok().and_then(|it| it.parse().ok()).unwrap_or(60);
     let mut finds = BTreeMap::new();
-    for (format, name) in [
-        (Format::CLAUDE_CODE, "claude-code.jsonl"),
-        (Format::CODEX, "codex.jsonl"),
-        (Format::GEMINI_CLI, "gemini-cli.jsonl"),
-        (Format::OPENCODE, "opencode.json"),
-        (Format::ANTHROPIC, "anthropic.json"),
-        (Format::OPENAI_CHAT, "openai-chat.json"),
-        (Format::OPENAI_RESPONSES, "openai-responses.json"),
-        (Format::GEMINI, "gemini.json"),
-    ] {
-        let text = String::from_utf8(crate::apply::example(name)).unwrap();
+    for format in Format::ALL.into_iter().filter(|it| !it.is_read_only()) {
+        let name = format.name();
+        let text = example_of(name);
         assert_eq!(bench.run(format, text.as_bytes(), 0), Ok(Seen::Written(1)), "{name}");
         let small = Document::small(&text, 14);
         for number in 0..count {

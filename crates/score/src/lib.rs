@@ -1,6 +1,6 @@
 //! What survived a compaction: facts taken from the source alone and looked for in the compacted history.
 //!
-//! Never sees `facts`, `compact` or `summarizer`, so that neither can flatter the other. What it says is lexical: an
+//! Cannot see `compaction`, so that neither can flatter the other. What it says is lexical: an
 //! upper bound of what a model will use. A fact counts as kept only in usable form, in one line: a path with what was
 //! done to it, a command with how it ended, a rule with its polarity. What stands in the verbatim tail is nobody's
 //! merit: only facts that were established before it are scored.

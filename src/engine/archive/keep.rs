@@ -1,0 +1,106 @@
+//! Sessions that lie there now, put into the archive before their agents delete them.
+
+use crate::agents::Found;
+use crate::answers::{CONTRACT, KeepAnswer};
+use crate::engine::{Engine, archive::passages};
+use crate::files::File;
+use crate::store::{Batch, Body, Collected, Gone, Original, Retention, Scope, SessionRef, What};
+use history::error::Result;
+use sessions::{Memory, Source};
+
+/// Archives those of these sessions that changed since they were archived last. One that cannot be read is named and
+/// keeps nobody else from it.
+pub fn keep(engine: &Engine, found: &[Found]) -> KeepAnswer {
+    let mut out = KeepAnswer { contract: CONTRACT, ..KeepAnswer::default() };
+    // The newest last: a search looks at what was indexed last first.
+    for it in found.iter().rev() {
+        match keep_one(engine, it) {
+            Ok(None) => out.unchanged += 1,
+            Ok(Some(bytes)) => {
+                out.kept += 1;
+                out.bytes += bytes;
+            }
+            Err(error) => out.failed.push(format!("{}: {}", it.address(), error.full())),
+        }
+    }
+    match let_go(engine) {
+        Ok(gone) => {
+            let line = |it: Gone| format!("{} ({}) {}", it.session, it.handle, it.project);
+            out.let_go = gone.sessions.into_iter().map(line).collect();
+        }
+        Err(error) => out.failed.push(error.full()),
+    }
+    out
+}
+
+/// What the configuration says of archived sessions that no compaction needs; by default all stay.
+pub fn retention(engine: &Engine) -> Retention {
+    const DAY: i64 = 24 * 60 * 60 * 1_000;
+    let age = engine.config.max_age_days.map(|days| i64::from(days) * DAY);
+    Retention {
+        before: age.map(|it| engine.now.saturating_sub(it)),
+        max_bytes: engine.config.max_bytes,
+        originals_only: true,
+    }
+}
+
+/// Lets go of what the configuration does not want kept any longer, if it says so.
+fn let_go(engine: &Engine) -> Result<Collected> {
+    let retention = retention(engine);
+    if retention.before.is_none() && retention.max_bytes.is_none() {
+        return Ok(Collected::default());
+    }
+    engine.store.collect(&retention, engine.now, false)
+}
+
+/// How many bytes were archived; `None` for a session that is as it was.
+fn keep_one(engine: &Engine, found: &Found) -> Result<Option<u64>> {
+    let project = found.cwd.as_ref().map(|it| it.display().to_string()).unwrap_or_default();
+    let scope = Scope { owner: engine.config.owner.clone(), project };
+    let mark = format!("kept/{}/{}", found.agent.name(), found.id);
+    let last = engine.store.marked(&scope, &mark)?;
+    let is_same = |version: &str| last.as_ref().is_some_and(|it| it.value == version);
+    let source: Box<dyn Source> = match found.agent.database() {
+        // Its rows are read only where they changed.
+        Some(_) if is_same(&found.changed_ms.to_string()) => return Ok(None),
+        Some(database) => {
+            Box::new(Memory::new(found.address().as_str(), database.export(&found.path, &found.id)?))
+        }
+        None => Box::new(File::open(&found.path)?),
+    };
+    let version = match found.agent.database() {
+        Some(_) => found.changed_ms.to_string(),
+        None => format!("{} {}", found.changed_ms, source.len()),
+    };
+    if is_same(&version) {
+        return Ok(None);
+    }
+    let batch = Batch {
+        session: SessionRef {
+            agent: found.agent.name().to_owned(),
+            id: found.id.clone(),
+            path: Some(found.address()),
+            format: found.agent.format().name().to_owned(),
+        },
+        // It is as old as its last word: what is let go of by age goes by that.
+        at: found.changed_ms,
+        originals: vec![Original {
+            what: What::Session,
+            body: Body::Source(&*source),
+            message: None,
+            call_id: None,
+            tool: None,
+            tokens: 0,
+        }],
+        compaction: None,
+    };
+    let stored = engine.store.put_all(&scope, &batch)?;
+    if let Some(handle) = stored.handles.first() {
+        // What cannot be read is archived all the same.
+        let read = sessions::read(&*source, Some(found.agent.format()));
+        let history = read.map(|it| it.history).unwrap_or_default();
+        passages::put(engine, &scope, handle.as_str(), &history)?;
+    }
+    engine.store.mark(&scope, &mark, &version, engine.now)?;
+    Ok(Some(source.len()))
+}

@@ -1,0 +1,156 @@
+//! What a compaction takes away is stored first.
+
+pub mod keep;
+pub(super) mod passages;
+pub(super) mod readable;
+pub(super) mod recall;
+
+use crate::engine::{Ask, Engine, Opened, session_info};
+use crate::store::{Batch, Body, Digest, Handle, NewCompaction, Original, SessionRef, What};
+use compaction::plan::{self, Op, OutputOp, Plan};
+use history::error::{Error, Kind, Result};
+use history::{History, Message, Part};
+
+/// The handles of what was archived.
+pub(crate) struct Archived {
+    /// Of the whole session.
+    pub(crate) session: String,
+    pub(crate) compaction: String,
+}
+
+/// Stores the whole session and every output that a plan replaces; synced when this returns.
+pub(crate) fn archive(
+    engine: &Engine,
+    opened: &Opened,
+    plan: &Plan,
+    ask: &Ask,
+    tokens_after: u64,
+    summary: Option<&str>,
+) -> Result<Archived> {
+    archive_of(engine, opened, &opened.session.history, plan, ask, tokens_after, summary)
+}
+
+/// The same for a plan that was made on `history`, where that is not the session's own reading of its file.
+pub(crate) fn archive_of(
+    engine: &Engine,
+    opened: &Opened,
+    history: &History,
+    plan: &Plan,
+    ask: &Ask,
+    tokens_after: u64,
+    summary: Option<&str>,
+) -> Result<Archived> {
+    let scope = engine.scope(history);
+    let texts: Vec<(&OutputOp, String)> = plan
+        .ops
+        .iter()
+        .filter_map(|op| if let Op::Clear(op) | Op::Shorten(op) = op { Some(op) } else { None })
+        .map(|op| {
+            let is_its =
+                |text: &str| *Handle::of(&scope, &Digest::of(text.as_bytes())).as_str() == *op.handle;
+            (op, original_text(&history.messages()[op.message], op, is_its))
+        })
+        .collect();
+    let turns: Vec<(usize, u64, String)> = plan
+        .ops
+        .iter()
+        .filter_map(|op| match op {
+            Op::Collapse { from, to, tokens, .. } => {
+                Some((*from, *tokens, plan::transcript(&history.messages()[*from..*to])))
+            }
+            Op::Clear(_)
+            | Op::Shorten(_)
+            | Op::Drop { .. }
+            | Op::Summarize { .. }
+            | Op::Skip { .. }
+            | Op::Move { .. } => None,
+        })
+        .collect();
+    let whole = whole(opened, plan.tokens_before);
+    let parts = texts.iter().map(|(op, text)| Original {
+        what: if op.call_id.is_empty() { What::Message } else { What::Output },
+        body: Body::Bytes(text.as_bytes()),
+        message: Some(op.message as u32),
+        call_id: Some(op.call_id.as_str()).filter(|it| !it.is_empty()),
+        tool: Some(op.tool.as_str()).filter(|it| !it.is_empty()),
+        tokens: op.tokens_before,
+    });
+    let turns = turns.iter().map(|(from, tokens, text)| Original {
+        what: What::Message,
+        body: Body::Bytes(text.as_bytes()),
+        message: Some(*from as u32),
+        call_id: None,
+        tool: None,
+        tokens: *tokens,
+    });
+    let batch = Batch {
+        session: named(opened),
+        at: engine.now,
+        originals: std::iter::once(whole).chain(parts).chain(turns).collect(),
+        compaction: Some(NewCompaction {
+            profile: ask.profile.name.clone(),
+            trigger: ask.cause().name().to_owned(),
+            tokens_before: plan.tokens_before,
+            tokens_after,
+            summary: summary.unwrap_or_default().to_owned(),
+        }),
+    };
+    let stored = engine.store.put_all(&scope, &batch)?;
+    let (Some(session), Some(compaction)) = (stored.handles.first(), stored.compaction) else {
+        return Err(Error::new(Kind::Bug, "archiving a session: expected its handle, found none"));
+    };
+    Ok(Archived { session: session.as_str().to_owned(), compaction: compaction.as_str().to_owned() })
+}
+
+/// Stores the whole session as it is; the same again is stored once.
+pub(crate) fn keep(engine: &Engine, opened: &Opened) -> Result<Handle> {
+    let batch =
+        Batch { session: named(opened), at: engine.now, originals: vec![whole(opened, 0)], compaction: None };
+    let stored = engine.store.put_all(&engine.scope(&opened.session.history), &batch)?;
+    let handle = stored.handles.into_iter().next();
+    handle.ok_or_else(|| Error::new(Kind::Bug, "keeping a session: expected its handle, found none"))
+}
+
+/// The handle under which the whole session is archived, or will be.
+pub(crate) fn session_handle(engine: &Engine, opened: &Opened) -> Result<String> {
+    let digest = Digest::of_source(&*opened.source, opened.source.len())?;
+    Ok(Handle::of(&engine.scope(&opened.session.history), &digest).as_str().to_owned())
+}
+
+pub(crate) fn whole(opened: &Opened, tokens: u64) -> Original<'_> {
+    Original {
+        what: What::Session,
+        body: Body::Source(&*opened.source),
+        message: None,
+        call_id: None,
+        tool: None,
+        tokens,
+    }
+}
+
+/// How the store names the session.
+pub(crate) fn named(opened: &Opened) -> SessionRef {
+    let info = session_info(opened);
+    SessionRef {
+        agent: info.agent.unwrap_or_default(),
+        id: info.id.unwrap_or_default(),
+        path: info.path,
+        format: info.format,
+    }
+}
+
+/// The text that an op takes out of a message, or the data of an attachment: what its handle was told to name.
+fn original_text(message: &Message, op: &OutputOp, is_its: impl Fn(&str) -> bool) -> String {
+    let media = match message.parts.get(op.part) {
+        Some(Part::Media(it)) => std::slice::from_ref(it),
+        Some(Part::Output(it)) => &*it.media,
+        Some(Part::Text(_) | Part::Reasoning(_) | Part::Call(_) | Part::Opaque(_)) | None => &[],
+    };
+    if let Some(it) = media.iter().find(|it| is_its(&it.data)) {
+        return it.data.to_string();
+    }
+    match message.parts.get(op.part) {
+        Some(Part::Output(output)) if !op.call_id.is_empty() => output.text.as_str().to_owned(),
+        Some(_) | None => message.plain(),
+    }
+}

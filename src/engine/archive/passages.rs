@@ -1,0 +1,189 @@
+//! Archived sessions as passages to be searched, and the qualifiers by which a query is narrowed.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::agents;
+use crate::engine::Engine;
+use crate::engine::input::values::moment;
+use crate::store::{Filter, Passage, PassageKind, Scope, Unindexed};
+use compaction::plan;
+use history::error::{Kind, Result};
+use history::tools::{self, Meaning};
+use history::{Call, History, Kind as Said, Message, Part};
+use sessions::{self, Memory};
+
+/// Characters of what a failed call printed that are searched, at its beginning and its end each: errors stand there.
+const ERROR: usize = 1_000;
+
+/// Indexes archived sessions that are not in the index yet, the newest first, until they had `most` bytes; how many
+/// are left.
+pub(crate) fn index(engine: &Engine, owner: &str, most: u64) -> Result<usize> {
+    let waiting = engine.store.unindexed(owner)?;
+    let mut bytes = 0;
+    let within = |it: &&Unindexed| {
+        let is_first = bytes == 0;
+        bytes += it.bytes;
+        is_first || bytes <= most
+    };
+    let some: Vec<&Unindexed> = waiting.iter().take_while(within).collect();
+    // The newest last: a search looks at what was indexed last first.
+    for it in some.iter().rev() {
+        let read = || {
+            let bytes = engine.store.restore(&it.scope, &it.handle)?;
+            sessions::read(&Memory::new(&*it.handle, bytes), None)
+        };
+        // One that cannot be read holds nothing that is found; `doctor` names it.
+        let history = match read() {
+            Ok(session) => session.history,
+            Err(error) if error.kind() == Kind::Locked => return Err(error),
+            Err(_) => History::default(),
+        };
+        put(engine, &it.scope, &it.handle, &history)?;
+    }
+    Ok(waiting.len() - some.len())
+}
+
+/// Puts a session that is archived under `handle` into the index.
+pub(crate) fn put(engine: &Engine, scope: &Scope, handle: &str, history: &History) -> Result<()> {
+    let agent = history.meta.agent.as_deref().unwrap_or_default();
+    engine.store.put_passages(scope, handle, agent, &passages(history.messages()))
+}
+
+/// What of a session is searched: what the user and the model said, the calls, the user's answers and the errors. Other
+/// outputs are not: they are most of a session, and are looked through where the index finds nothing.
+fn passages(messages: &[Message]) -> Vec<Passage> {
+    let calls: HashMap<&str, &Call> =
+        messages.iter().flat_map(Message::calls).map(|it| (&*it.id, it)).collect();
+    // Instructions, reminders and summaries are nobody's words.
+    let said = (0..).zip(messages).filter(|(_, it)| it.kind == Said::Said);
+    said.filter_map(|(number, message)| passage(number, message, &calls)).collect()
+}
+
+fn passage(number: u32, message: &Message, calls: &HashMap<&str, &Call>) -> Option<Passage> {
+    let asks = |id: &str| calls.get(id).is_some_and(|it| tools::meaning(&it.name) == Meaning::Ask);
+    let ours = |id: &str| calls.get(id).is_some_and(|it| is_ours(it));
+    let failed = message.outputs().any(|it| it.failed && !ours(&it.id));
+    let answered = message.outputs().any(|it| asks(&it.id));
+    let file = |it: &Call| {
+        matches!(
+            tools::meaning(&it.name),
+            Meaning::Read | Meaning::Edit | Meaning::Create | Meaning::Delete | Meaning::Rename
+        )
+    };
+    let mut kept = message.clone();
+    kept.parts.retain_mut(|part| match part {
+        Part::Call(it) => !is_ours(it),
+        Part::Output(it) if asks(&it.id) => true,
+        Part::Output(it) => {
+            it.text = ends(it.text.as_str()).into();
+            it.failed && !ours(&it.id)
+        }
+        Part::Text(_) | Part::Reasoning(_) => true,
+        Part::Media(_) | Part::Opaque(_) => false,
+    });
+    if kept.parts.is_empty() {
+        return None;
+    }
+    let names_file = kept.calls().any(file);
+    let text = plan::transcript(&[kept]);
+    let kinds = [
+        (PassageKind::User, answered || message.is_prompt()),
+        (PassageKind::Decision, is_decision(&text)),
+        (PassageKind::Error, failed),
+        (PassageKind::File, names_file),
+    ];
+    let kinds = kinds.into_iter().filter(|it| it.1).map(|it| it.0).collect();
+    Some(Passage { message: number, kinds, at: message.at, text })
+}
+
+/// Whether a text says what is to be done or was chosen.
+pub(crate) fn is_decision(text: &str) -> bool {
+    static CUES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        let cues = r"(?i)\b(decid\w*|decision\w*|agreed?|cho(se|ose|sen|ice)|selected|go(ing)? with|we('ll| will| should)? (use|keep|take)|let'?s (use|keep|take)|use \S+ instead|instead of|from now on|must( not)?|never|always|don't|do not)\b";
+        Regex::new(cues).ok()
+    });
+    CUES.as_ref().is_some_and(|it| it.is_match(text))
+}
+
+/// Whether a call is one of ours: what it searched for is no find.
+pub(crate) fn is_ours(call: &Call) -> bool {
+    call.name.contains("epitome") || call.input.as_str().contains("epitome recall")
+}
+
+/// A long text's beginning and end.
+fn ends(text: &str) -> String {
+    let head = text.char_indices().nth(ERROR).map_or(text.len(), |(at, _)| at);
+    let tail = text.char_indices().rev().nth(ERROR - 1).map_or(0, |(at, _)| at);
+    if tail <= head { text.to_owned() } else { format!("{}\n…\n{}", &text[..head], &text[tail..]) }
+}
+
+/// The words of a query, and what its qualifiers say: `agent:codex`, `kind:user`, `since:7d`, `before:2026-01-31`. One
+/// with a value that it does not know is a word like any other.
+pub(crate) fn filter(text: &str, now: i64) -> (String, Filter) {
+    static QUALIFIER: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"(?:^|\s)(agent|kind|since|before):(\S+)").ok());
+    let (mut words, mut filter, mut at) = (String::new(), Filter::default(), 0);
+    for found in QUALIFIER.iter().flat_map(|it| it.captures_iter(text)) {
+        let (Some(all), Some(key), Some(value)) = (found.get(0), found.get(1), found.get(2)) else {
+            continue;
+        };
+        if set(&mut filter, key.as_str(), value.as_str(), now).is_some() {
+            words.push_str(&text[at..all.start()]);
+            at = all.end();
+        }
+    }
+    words.push_str(&text[at..]);
+    (words, filter)
+}
+
+/// Whether a text is a qualifier with a value that is known.
+pub fn is_qualifier(engine: &Engine, text: &str) -> bool {
+    filter(text, engine.now).0.is_empty()
+}
+
+/// Sets what a qualifier says; nothing for a value that it does not know.
+fn set(filter: &mut Filter, key: &str, value: &str, now: i64) -> Option<()> {
+    match key {
+        "agent" => filter.agent = Some(agents::named(value)?.name().to_owned()),
+        "kind" => filter.kind = Some(PassageKind::ALL.into_iter().find(|it| it.name() == value)?),
+        "since" => filter.since = Some(moment(value, now)?),
+        _ => filter.before = Some(moment(value, now)?),
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn qualifiers_are_taken_out_of_a_query() {
+        let now = 1_000_000_000_000;
+        let (words, found) = filter("agent:codex cache since:1d kind:error agent:nobody", now);
+        assert_eq!(words, " cache agent:nobody");
+        let expected = Filter {
+            agent: Some("codex".into()),
+            kind: Some(PassageKind::Error),
+            since: Some(now - 86_400_000),
+            before: None,
+        };
+        assert_eq!(found, expected);
+        assert_eq!(filter("before:2001-09-09 x", now).1.before, Some(999_993_600_000));
+        assert_eq!(
+            filter("\"kind\" of since: never", now),
+            ("\"kind\" of since: never".into(), Filter::default())
+        );
+    }
+
+    #[test]
+    fn long_errors_are_searched_at_both_ends() {
+        let text = format!("first{}last", "ü".repeat(3 * ERROR));
+        let found = ends(&text);
+        assert!(found.starts_with("first") && found.ends_with("last"));
+        assert_eq!(found.chars().count(), 2 * ERROR + 3);
+        assert_eq!(ends("short"), "short");
+    }
+}

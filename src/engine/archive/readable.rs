@@ -1,0 +1,38 @@
+//! Which archived originals may be read from here.
+
+use crate::engine::Engine;
+use crate::store::Scope;
+use history::error::{Error, Kind, Result};
+
+/// The scope of a handle, if it may be read. The user may read their own from anywhere. An agent, or a caller that passes
+/// `project` or `session`, reads only what is of this directory, one above or one below, unless they say `all`.
+///
+/// # Errors
+///
+/// No such handle, or one of another project.
+pub fn readable(engine: &Engine, handle: &str, said: Option<&str>) -> Result<Scope> {
+    let found = engine.store.locate(handle, &engine.config.owner)?;
+    let near = |here: &str| {
+        let (here, there) = (std::path::Path::new(here), std::path::Path::new(&found.project));
+        here.starts_with(there) || there.starts_with(here)
+    };
+    let ours = found.project.is_empty() || engine.projects().iter().any(|it| near(&it.project));
+    let anywhere = match said {
+        Some("all") => true,
+        None => engine.config.agents.inside.is_none(),
+        Some("project" | "session") => false,
+        Some(other) => return Err(unknown_scope(other)),
+    };
+    if ours || anywhere {
+        return Ok(found);
+    }
+    let what = format!(
+        "reading {handle}: expected a handle of this project, found one of {}; with --scope all it is read all the same",
+        found.project
+    );
+    Err(Error::new(Kind::Refused, what))
+}
+
+pub(crate) fn unknown_scope(found: &str) -> Error {
+    Error::new(Kind::Arguments, format!("scope: expected session, project or all, found {found:?}"))
+}

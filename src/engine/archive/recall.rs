@@ -1,0 +1,382 @@
+//! Finding again what was archived, remembered or typed.
+
+use std::collections::{HashMap, HashSet};
+
+use twox_hash::XxHash3_128;
+
+use crate::agents;
+use crate::engine::{Engine, SessionRef, archive::passages, archive::readable, input::open};
+use crate::store::words::Words;
+use crate::store::{
+    Entry, Filter, Found, FoundPassage, Hit, PassageKind, PassageMatch, Query, Range, Reach, Recalled, Scope,
+    Slice, Typed, What, range, unwrapped,
+};
+use compaction::plan;
+use history::error::{Error, Kind, Result};
+use history::tools::{self, Meaning};
+use history::{Call, Kind as Said, Message, Part};
+use sessions::{self, Memory};
+
+/// Sessions that one search looks through, at most.
+const SESSIONS: u32 = 1_000;
+/// Outputs of a session that have handles of their own, as far as a search knows of them.
+const CLEARED: u32 = 10_000;
+/// Results of one search, at most.
+const MOST: u32 = 100;
+/// Messages that one search collects before it stops at the next session.
+const SAID: usize = 1_000;
+/// Bytes of sessions that are looked through, at most: about a second's reading.
+const LOOKED_THROUGH: u64 = 256 << 20;
+/// Bytes of sessions that one search puts into the index, if they are not yet; the next one goes on.
+const INDEXED_AT_ONCE: u64 = 64 << 20;
+
+/// The order of results: the smaller the better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    /// Words of the query that it does not hold.
+    missing: usize,
+    class: Class,
+}
+
+/// What a result is, the best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Class {
+    /// A decision, where one was asked for: the user's, then the agent's.
+    UserDecision,
+    Decision,
+    /// What the user wrote or answered, and memories.
+    User,
+    Other,
+    /// A summary, of ours or the agent's.
+    Summary,
+}
+
+fn class_of(entry: &Entry) -> Class {
+    match entry.what {
+        What::Memory => Class::User,
+        What::Session | What::Message | What::Output => Class::Other,
+        What::Compaction => Class::Summary,
+    }
+}
+
+fn class_of_message(by_user: bool, decides: bool, asked_for_decision: bool) -> Class {
+    match (by_user, decides && asked_for_decision) {
+        (true, true) => Class::UserDecision,
+        (false, true) => Class::Decision,
+        (true, false) => Class::User,
+        (false, false) => Class::Other,
+    }
+}
+
+/// Searches as far as `said` (session, project, all; unsaid: the project, and all if that finds nothing). `session`
+/// names one for `session`.
+///
+/// # Errors
+///
+/// An unknown scope, a session that is not found, or a store that cannot be read.
+pub fn recall(engine: &Engine, query: &Query, said: Option<&str>, session: SessionRef) -> Result<Recalled> {
+    let here = engine.project();
+    let search = |scope: &Scope, reach: Reach| -> Result<Recalled> {
+        let query = Query { reach, ..query.clone() };
+        let recalled = search(engine, scope, &query)?;
+        let room = query.limit.saturating_sub(recalled.found.hits.len() as u32);
+        let typed = if query.offset == 0 { typed(engine, &query, room)? } else { Vec::new() };
+        Ok(Recalled { typed, ..recalled })
+    };
+    match said {
+        Some("all") => search(&here, Reach::All),
+        Some("project") => search(&here, Reach::Project),
+        Some("session") => {
+            let opened = open::open(engine, &session, None, None)?;
+            let history = &opened.session.history;
+            let id = history.meta.session.as_deref().unwrap_or_default().to_owned();
+            search(&engine.scope(history), Reach::Session(id))
+        }
+        None => {
+            let near = search(&here, Reach::Project)?;
+            let nothing = near.found.hits.is_empty() && near.typed.is_empty() && query.offset == 0;
+            if nothing { search(&here, Reach::All) } else { Ok(near) }
+        }
+        Some(other) => Err(readable::unknown_scope(other)),
+    }
+}
+
+/// Searches the index of outputs, summaries and memories, and that of what was said in archived sessions. Where both find
+/// nothing, the archived sessions themselves are searched, outputs included.
+///
+/// Results that hold most of the words come first; among equals the user's words and decisions, then other messages and
+/// outputs, then summaries, which only repeat.
+///
+/// # Errors
+///
+/// A query without a word to look for, or a store that cannot be read.
+pub fn search(engine: &Engine, scope: &Scope, query: &Query) -> Result<Recalled> {
+    let (text, filter) = passages::filter(&query.text, engine.now);
+    let query = &Query { text, ..query.clone() };
+    let words = Words::parse(&query.text)?;
+    let (from, limit) = (query.offset as usize, query.limit.clamp(1, MOST) as usize);
+    // Of outputs, summaries and memories it is not known which agent they are of.
+    let of_any = filter.agent.is_none() && filter.kind.is_none();
+    let mut indexed =
+        if of_any { indexed(engine, scope, query, from + limit + 1)? } else { Found::default() };
+    let in_time = |at: i64| filter.since.is_none_or(|it| at >= it) && filter.before.is_none_or(|it| at < it);
+    indexed.hits.retain(|it| in_time(it.entry.at));
+    let wanted = query.only.is_empty() || query.only.contains(&What::Message);
+    let (mut said, mut passed) = (Vec::new(), 0);
+    if wanted {
+        passed = passages::index(engine, &scope.owner, INDEXED_AT_ONCE)?;
+        said = found_passages(engine, scope, query, &words, &filter)?;
+        let none = !said.iter().any(|it| it.0.missing == 0) && (indexed.partial || indexed.hits.is_empty());
+        if none && filter == Filter::default() {
+            // It may stand in the output of a tool.
+            (said, passed) = looked_through(engine, scope, query, &words)?;
+        }
+    }
+    let all_words = |it: &(Rank, Hit)| it.0.missing == 0;
+    let says_more = |it: &Hit| class_of(&it.entry) != Class::Summary;
+    let whole = said.iter().any(all_words) || !indexed.partial && indexed.hits.iter().any(says_more);
+    let partial = !whole && (indexed.partial || indexed.hits.is_empty());
+    if whole {
+        said.retain(all_words);
+        indexed.hits.retain(|_| !indexed.partial);
+    }
+    let missing = if whole { 0 } else { words.count() };
+    said.extend(indexed.hits.into_iter().map(|it| (Rank { missing, class: class_of(&it.entry) }, it)));
+    // Within a rank the newest messages and the best matches of the index stay first.
+    said.sort_by_key(|it| it.0);
+    let next = (said.len() > from + limit).then(|| query.offset + limit as u32);
+    let hits: Vec<Hit> = said.into_iter().skip(from).take(limit).map(|it| it.1).collect();
+    let partial = partial && !hits.is_empty();
+    Ok(Recalled {
+        found: Found { hits, next, partial },
+        typed: Vec::new(),
+        reach: query.reach.name(),
+        passed,
+    })
+}
+
+/// The first `most` matches of the index, or some more.
+fn indexed(engine: &Engine, scope: &Scope, query: &Query, most: usize) -> Result<Found> {
+    let mut out = engine.store.search(scope, &Query { offset: 0, limit: MOST, ..query.clone() })?;
+    while let Some(offset) = out.next.filter(|_| out.hits.len() < most) {
+        let more = engine.store.search(scope, &Query { offset, limit: MOST, ..query.clone() })?;
+        out.hits.extend(more.hits);
+        out.next = more.next;
+    }
+    Ok(out)
+}
+
+/// Passages of the index that hold all words or, where none does, more than half of them.
+fn found_passages(
+    engine: &Engine,
+    scope: &Scope,
+    query: &Query,
+    words: &Words,
+    filter: &Filter,
+) -> Result<Vec<(Rank, Hit)>> {
+    let search = |all| engine.store.search_passages(scope, &query.reach, words, all, filter);
+    let class = |it: &PassageMatch| {
+        let is = |kind| it.kinds.contains(&kind);
+        class_of_message(is(PassageKind::User), is(PassageKind::Decision), words.asks_for_decision())
+    };
+    let found = |rank: Rank, it: FoundPassage| {
+        let number = u64::from(it.entry.message.unwrap_or_default());
+        let range = Some(Range::Messages { from: number, to: number }.to_string());
+        (rank, Hit { snippet: words.snippet(&it.text), entry: it.entry, score: 0.0, range })
+    };
+    let mut matches = search(true)?;
+    let whole = !matches.is_empty();
+    if whole {
+        // Only what may be shown is read, and one more, which says that there is more.
+        matches.sort_by_key(class);
+        matches.truncate(query.offset as usize + query.limit.clamp(1, MOST) as usize + 1);
+    } else if words.count() > 1 {
+        matches = search(false)?;
+    }
+    let mut out = Vec::new();
+    for it in &matches {
+        let Some(passage) = engine.store.passage(it.id)? else { continue };
+        let missing = words.count() - words.found_in(&passage.text);
+        // Where all words were asked for the index knows better: it folds accents.
+        let missing = if whole { 0 } else { missing };
+        if missing == 0 || missing * 2 < words.count() {
+            out.push(found(Rank { missing, class: class(it) }, passage));
+        }
+    }
+    out.sort_by_key(|it| it.0);
+    Ok(out)
+}
+
+/// Messages in archived sessions that hold more than half of the words, the newest first, outputs included, and how many
+/// sessions were not looked through once those before them had [`LOOKED_THROUGH`] bytes.
+fn looked_through(
+    engine: &Engine,
+    scope: &Scope,
+    query: &Query,
+    words: &Words,
+) -> Result<(Vec<(Rank, Hit)>, usize)> {
+    let sessions = engine.store.sessions(scope, &query.reach, SESSIONS)?;
+    let (mut out, mut bytes, mut known) = (Vec::new(), 0, HashSet::new());
+    for (looked, entry) in sessions.iter().enumerate() {
+        bytes += entry.bytes;
+        if looked > 0 && bytes > LOOKED_THROUGH || out.len() >= SAID {
+            return Ok((out, sessions.len() - looked));
+        }
+        let at = Scope { owner: scope.owner.clone(), project: entry.project.clone() };
+        // Whoever may search here wants what can be found; what cannot be read, `doctor` tells.
+        let Ok(messages) = messages(engine, &at, entry.handle.as_str()) else { continue };
+        // Outputs that were cleared have handles of their own, and are in the index.
+        let cleared = engine.store.newest(&at, entry.session.as_deref(), CLEARED, 0)?;
+        let cleared: HashSet<u32> = cleared.into_iter().filter_map(|it| it.message).collect();
+        let calls: HashMap<&str, &Call> =
+            messages.iter().flat_map(Message::calls).map(|it| (&*it.id, it)).collect();
+        for (number, message) in messages.iter().enumerate().rev() {
+            let number = number as u32;
+            // Instructions, reminders and summaries are nobody's words.
+            if message.kind != Said::Said {
+                continue;
+            }
+            let mut told = message.clone();
+            told.parts.retain(|it| match it {
+                Part::Call(it) => !passages::is_ours(it),
+                Part::Output(it) => {
+                    !cleared.contains(&number) && !calls.get(&*it.id).is_some_and(|it| passages::is_ours(it))
+                }
+                Part::Text(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => true,
+            });
+            let answers = told
+                .outputs()
+                .any(|it| calls.get(&*it.id).is_some_and(|it| tools::meaning(&it.name) == Meaning::Ask));
+            let text = plan::transcript(&[told]);
+            let missing = words.count() - words.found_in(&text);
+            // Stored again and again, a session says the same again.
+            if missing > 0 && missing * 2 >= words.count()
+                || !known.insert(XxHash3_128::oneshot(text.as_bytes()))
+            {
+                continue;
+            }
+            let by_user = answers || message.is_prompt();
+            let class = class_of_message(by_user, passages::is_decision(&text), words.asks_for_decision());
+            let snippet = words.snippet(&text);
+            let range = Range::Messages { from: number.into(), to: number.into() }.to_string();
+            let entry = Entry { what: What::Message, message: Some(number), tokens: None, ..entry.clone() };
+            let hit = Hit { entry, score: 0.0, snippet, range: Some(range) };
+            out.push((Rank { missing, class }, hit));
+        }
+    }
+    Ok((out, 0))
+}
+
+/// The messages of a session in the archive.
+fn messages(engine: &Engine, scope: &Scope, handle: &str) -> Result<Vec<Message>> {
+    let source = Memory::new(handle, engine.store.restore(scope, handle)?);
+    Ok(sessions::read(&source, None)?.history.into_messages())
+}
+
+/// A part of what a handle names, at most `limit` tokens as `count` counts them: what the store can tell, and
+/// messages of a session.
+///
+/// # Errors
+///
+/// No such handle, an original whose chunks are damaged, or a range that it does not have.
+pub fn read(
+    engine: &Engine,
+    scope: &Scope,
+    handle: &str,
+    range: &Range,
+    limit: u64,
+    count: &dyn Fn(&str) -> u64,
+) -> Result<Slice> {
+    let Range::Messages { from, to } = *range else {
+        return engine.store.recall(scope, handle, range, limit, count);
+    };
+    let what = engine.store.entry(scope, handle)?.what;
+    if !matches!(what, What::Session | What::Compaction) {
+        let what =
+            format!("range {range}: expected the handle of a session, found that of a {}", what.name());
+        return Err(Error::new(Kind::Arguments, what));
+    }
+    let messages = messages(engine, scope, handle)?;
+    let last = messages.len().saturating_sub(1) as u64;
+    if from > last {
+        let what = format!("range {range}: expected messages from m0 to m{last}, found none there");
+        return Err(Error::new(Kind::Arguments, what));
+    }
+    let (mut out, mut left) = (String::new(), limit);
+    for number in from..=to.min(last) {
+        let text = plan::transcript(&messages[number as usize..=number as usize]);
+        let tokens = count(&text);
+        if tokens > left {
+            let rest = if out.is_empty() { number + 1 } else { number };
+            if out.is_empty() {
+                let all = Range::WHOLE;
+                let head = range::slice(&mut text.as_bytes(), &all, left, count).map_err(unwrapped)?;
+                out = format!(
+                    "{}\n[… of {tokens} tokens; the range /word/±2 reads around a word]\n",
+                    head.text
+                );
+            }
+            let next = (rest <= to.min(last)).then(|| Range::Messages { from: rest, to }.to_string());
+            return Ok(Slice { text: out, next });
+        }
+        left -= tokens;
+        out.push_str(&text);
+    }
+    Ok(Slice { text: out, next: None })
+}
+
+/// The prompts in the agents' own logs that hold all words, the newest first.
+fn typed(engine: &Engine, query: &Query, limit: u32) -> Result<Vec<Typed>> {
+    let (text, filter) = passages::filter(&query.text, engine.now);
+    if filter.kind.is_some_and(|it| it != PassageKind::User) {
+        return Ok(Vec::new());
+    }
+    let words = Words::parse(&text)?;
+    let env = &engine.config.agents;
+    let of_project: Option<Vec<String>> = match &query.reach {
+        Reach::All => None,
+        Reach::Session(id) => Some(vec![id.clone()]),
+        Reach::Project => Some(agents::list(env, None, Some(&env.cwd)).into_iter().map(|it| it.id).collect()),
+    };
+    let wanted = |it: &agents::Typed| {
+        of_project.as_ref().is_none_or(|ids| ids.contains(&it.session))
+            && filter.agent.as_deref().is_none_or(|agent| agent == it.agent.name())
+            && filter.since.is_none_or(|since| it.at >= since)
+            && filter.before.is_none_or(|before| it.at < before)
+    };
+    let found = agents::typed(env).into_iter().rev().filter(wanted).filter_map(|it| {
+        let snippet = words.find(&it.text)?;
+        Some(Typed { kind: "prompt", agent: it.agent.name(), session: it.session, at: it.at, snippet })
+    });
+    Ok(found.take(limit as usize).collect())
+}
+
+/// The newest originals: of the session that is named, else of the one that calls or the newest here, else of this
+/// project.
+///
+/// # Errors
+///
+/// A session that is not found, or a store that cannot be read.
+pub fn newest(engine: &Engine, session: Option<&str>, limit: u32, offset: u32) -> Result<Vec<Entry>> {
+    let mut scopes = engine.projects();
+    let id = match session {
+        // Not only sessions that are still there have something in the archive.
+        Some(name) => match open::open(engine, &SessionRef::Named(name.to_owned()), None, None) {
+            Ok(opened) => {
+                scopes.insert(0, engine.scope(&opened.session.history));
+                opened.session.history.meta.session.as_deref().map(str::to_owned)
+            }
+            Err(_) => Some(name.to_owned()),
+        },
+        None => open::default_session(engine, None).ok().map(|it| it.id),
+    };
+    let wider = (session.is_none() && id.is_some()).then_some(None);
+    for id in std::iter::once(id.as_deref()).chain(wider) {
+        for scope in &scopes {
+            if !engine.store.newest(scope, id, 1, 0)?.is_empty() {
+                return engine.store.newest(scope, id, limit, offset);
+            }
+        }
+    }
+    Ok(Vec::new())
+}

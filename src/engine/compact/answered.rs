@@ -1,0 +1,43 @@
+//! The second call of a summary that the calling agent's model writes.
+
+use crate::config::Choice;
+use crate::engine::compact::compacted::Compacted;
+use crate::engine::compact::summarize::{Heard, State};
+use crate::engine::{Ask, Engine, Opened, SessionRef, To, compact, input::open};
+use compaction::plan;
+use history::error::{Error, Kind, Result};
+use sessions::Format;
+
+/// The second call of a host-run summary: what the model wrote, under the handle that the first call gave.
+///
+/// # Errors
+///
+/// No ask waits under the handle, its session has changed, or as for [`compact`](crate::engine::compact).
+pub fn answered(engine: &Engine, handle: &str, answer: &str, to: Option<To>) -> Result<(Compacted, Opened)> {
+    let scope = engine.store.locate(handle, &engine.config.owner)?;
+    let kept = engine.store.ask(&scope, handle, engine.now)?;
+    let state: State = serde_json::from_str(&kept).map_err(|error| {
+        let what = format!("answering {handle}: expected an ask of this version, found another; ask again");
+        Error::new(Kind::Store, what).because(error)
+    })?;
+    let format = state.format.as_deref().map(Format::named).transpose()?;
+    let opened = open::open(engine, &SessionRef::Named(state.session.clone()), format, None)?;
+    let mut ask = Ask { summarizer: Choice::Host, ..state.ask.clone() };
+    ask.to = to.unwrap_or(ask.to);
+    let messages = opened.session.history.messages();
+    let same = messages.len() >= state.count && {
+        let some =
+            history::History::new(messages[..state.count].to_vec(), opened.session.history.meta.clone());
+        plan::prefix(&some).digest == state.digest
+    };
+    if !same {
+        let what = format!(
+            "answering {handle}: expected a session that begins with the {} messages the summary was asked for, found another; ask again",
+            state.count
+        );
+        return Err(Error::new(Kind::Changed, what));
+    }
+    let compacted =
+        compact::compact_heard(engine, &opened, &ask, Some(&Heard { state, answer: answer.to_owned() }))?;
+    Ok((compacted, opened))
+}

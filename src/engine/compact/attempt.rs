@@ -1,0 +1,204 @@
+//! An outcome: the plan, the summary written for it, what survived.
+
+use crate::engine::input::measured::Measured;
+use crate::engine::{Amount, Ask, Engine, Event, HistoryFacts, compact::memories, events, input::request};
+use compaction::facts::Ledger;
+use compaction::plan::{self, Cause, Op, Plan, PlanOutcome, Segment};
+use compaction::profile::{Keep, Summarize};
+use compaction::summary::offline;
+use history::{History, Kind as Why, Message, SUMMARY_START, Text};
+use score::{self, Score};
+
+/// A plan carried out, before it is checked.
+pub struct Attempt {
+    pub plan: Plan,
+    pub outcome: PlanOutcome,
+    /// The summary that was written, or a stored one that takes its place.
+    pub summary: Option<String>,
+    pub score: Score,
+}
+
+impl Attempt {
+    /// Whether nothing but outputs was replaced.
+    pub fn only_outputs(&self) -> bool {
+        self.plan.ops.iter().all(|it| matches!(it, Op::Clear(_) | Op::Shorten(_)))
+    }
+}
+
+/// The smallest of some larger budgets at which the gate lets a compaction pass; each is tried.
+pub(crate) fn budget_that_keeps(
+    engine: &Engine,
+    measured: &Measured<'_>,
+    ask: &Ask,
+    refused: u64,
+    handle: &str,
+    known: &HistoryFacts,
+) -> Option<u64> {
+    let budgets = [5, 10, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90].map(|it| measured.tokens * it / 100);
+    budgets.into_iter().filter(|it| *it > refused).find(|budget| {
+        let ask = ask.with_budget(Amount::Tokens(*budget));
+        let plan = plan_for(engine, measured, &ask, None);
+        plan.act
+            && make(engine, measured, &ask, plan, handle, known).is_ok_and(|it| {
+                ask.options.min_kept.as_ref().is_none_or(|least| least.missed(&it.score).is_none())
+            })
+    })
+}
+
+pub(crate) fn plan_for(
+    engine: &Engine,
+    measured: &Measured<'_>,
+    ask: &Ask,
+    summary_tokens: Option<u64>,
+) -> Plan {
+    request::with_request(engine, measured, ask, false, summary_tokens, |request| {
+        plan::plan(
+            measured.history,
+            &measured.counter,
+            request,
+            &request::moment(engine, measured.history, ask),
+        )
+    })
+}
+
+/// Writes the summary and carries the plan out. Where the summary needs less than was reserved, the kept end
+/// grows; then the first line is written again with what it came to.
+pub(crate) fn make(
+    engine: &Engine,
+    measured: &Measured<'_>,
+    ask: &Ask,
+    mut plan: Plan,
+    handle: &str,
+    known: &HistoryFacts,
+) -> Result<Attempt, plan::Rejected> {
+    let apply = |plan: &Plan, summary: Option<&str>| {
+        let applied = plan::apply(measured.whole(), &measured.counter, &ask.profile, plan, summary);
+        applied.map(|mut it| {
+            it.history.meta.automatic = ask.cause() != Cause::Manual;
+            it
+        })
+    };
+    let score = |outcome: &PlanOutcome| {
+        let probes = known.probes(measured.whole());
+        let count = |it: &Message| measured.counter.message(it);
+        score::score_probes(measured.whole(), probes, &outcome.history, &|_| true, &count)
+    };
+    let Some(step) = plan.need.as_ref().and_then(|it| ask.profile.summarizing(it.pass)) else {
+        let outcome = apply(&plan, None)?;
+        let score = score(&outcome);
+        let summary = used_snapshot(&plan);
+        return Ok(Attempt { plan, outcome, summary, score });
+    };
+    let ledger = known.read(measured.history, measured.whole());
+    let write = |plan: &Plan, header: &str| match &known.summary {
+        Some(text) => format!("{header}\n{text}"),
+        None => summary(engine, measured, ask, step, ledger, plan, Some(header)),
+    };
+    // As long as the real one will be.
+    let blank = header(
+        measured.tokens,
+        measured.tokens / 5,
+        1.0,
+        measured.history,
+        handle,
+        plan_end(measured, &plan),
+    );
+    let reserved = plan.need.as_ref().map_or(0, |it| it.max_tokens);
+    if known.summary.is_none() {
+        events::tell(engine, &Event::Asked { summarizer: "offline".to_owned(), budget: reserved });
+    }
+    let mut summary = write(&plan, &blank);
+    let used = measured.counter.text(&Text::new(format!("{}{summary}{}", step.before, step.after))) + 8;
+    if used < reserved && matches!(step.keep, Keep::Budget(_)) {
+        let wider = plan_for(engine, measured, ask, Some(used));
+        if wider.act && wider.need.is_some() {
+            plan = wider;
+            summary = write(&plan, &blank);
+        }
+    }
+    let outcome = apply(&plan, Some(&summary))?;
+    let found = score(&outcome);
+    let header = header(
+        measured.tokens,
+        outcome.tokens,
+        found.kept.unwrap_or(1.0),
+        measured.history,
+        handle,
+        plan_end(measured, &plan),
+    );
+    let summary = summary.replacen(&blank, &header, 1);
+    let outcome = apply(&plan, Some(&summary))?;
+    Ok(Attempt { plan, outcome, summary: Some(summary), score: found })
+}
+
+pub(crate) fn summary(
+    engine: &Engine,
+    measured: &Measured<'_>,
+    ask: &Ask,
+    step: &Summarize,
+    ledger: &Ledger,
+    plan: &Plan,
+    header: Option<&str>,
+) -> String {
+    let Some(need) = &plan.need else { return String::new() };
+    let frame = measured.counter.text(&Text::new(format!("{}{}", step.before, step.after)));
+    let known = memories::recalled(engine, measured.history, ask);
+    let known = known.iter().filter(|it| !ask.options.pin.contains(it));
+    let pins: Vec<String> = ask.options.pin.iter().chain(known).cloned().collect();
+    let cleared: Vec<usize> = plan
+        .ops
+        .iter()
+        .filter_map(|op| if let Op::Clear(op) | Op::Shorten(op) = op { Some(op.message) } else { None })
+        .collect();
+    let asked = offline::OfflineRequest {
+        region: need.from..need.to,
+        cleared: &cleared,
+        spec: &step.summary,
+        max_tokens: need.max_tokens.saturating_sub(frame + 8),
+        shares_of: Some(need.reserved),
+        style: ask.options.style,
+        focus: ask.options.focus.as_deref(),
+        pins: &pins,
+        header,
+    };
+    offline::write(measured.history, ledger, &asked, &|text| measured.counter.text(&Text::new(text)))
+}
+
+/// The summary of a plan that needs none because a stored one takes its place.
+fn used_snapshot(plan: &Plan) -> Option<String> {
+    let made = plan.layout.iter().find_map(|it| match it {
+        Segment::Made(message) if message.kind == Why::Summary && plan.need.is_none() => Some(message),
+        Segment::Made(_) | Segment::Old(_) | Segment::Summary { .. } => None,
+    });
+    made.map(Message::plain)
+}
+
+/// The end that an outcome of this plan will have, as the summary names it.
+fn plan_end(measured: &Measured<'_>, plan: &Plan) -> Option<String> {
+    plan::end_mark(&plan::behind(measured.whole(), plan))
+}
+
+/// The first line: who compacted what, what is left, how to get the rest back.
+pub(crate) fn header(
+    before: u64,
+    after: u64,
+    kept: f64,
+    history: &History,
+    handle: &str,
+    end: Option<String>,
+) -> String {
+    let k = |tokens: u64| match tokens {
+        0..1000 => tokens.to_string(),
+        1000..10_000 => format!("{:.1}k", tokens as f64 / 1000.0),
+        _ => format!("{}k", (tokens + 500) / 1000),
+    };
+    let end = end.map(|it| format!(" [end {it}]")).unwrap_or_default();
+    format!(
+        "{} {} messages, {} → {} tokens; {:.0} % of its facts kept. Full original / undo: epitome restore {handle}{end}",
+        SUMMARY_START,
+        history.messages().len(),
+        k(before),
+        k(after),
+        (kept * 100.0).floor(),
+    )
+}

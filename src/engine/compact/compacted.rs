@@ -1,0 +1,366 @@
+//! What a compaction did, and the document that the faces give of it.
+
+use std::collections::BTreeMap;
+
+use crate::answers::{
+    CONTRACT, CompactAnswer, CostInfo, FactCount, LostInfo, MethodInfo, Next, NextCost, SessionInfo, Status,
+    UsageInfo,
+};
+use crate::engine::compact::attempt::Attempt;
+use crate::engine::write_back::Installed;
+use compaction::plan::{self, Cause};
+use compaction::profile::NativeStatus;
+use history::History;
+use score::{self, Score};
+
+/// What a compaction did, and what it was about.
+pub struct Compacted {
+    pub about: About,
+    pub outcome: CompactOutcome,
+    pub summarizer: Summarizer,
+    pub warnings: Vec<String>,
+}
+
+/// The session before, and what was asked for.
+pub struct About {
+    pub session: SessionInfo,
+    pub profile: String,
+    /// The profile's own names for a status.
+    pub native: NativeStatus,
+    pub cause: Cause,
+    /// Tokens of the messages.
+    pub tokens: u64,
+    /// Tokens of the messages that the plan was made for: fewer than all where the session has grown since.
+    pub planned_tokens: u64,
+    /// Tokens of system prompt and tools.
+    pub overhead: u64,
+    pub method: MethodInfo,
+    /// The model's context window, in tokens.
+    pub window: Option<u64>,
+    pub messages: usize,
+    /// Messages before the cut of the plan.
+    pub split: Option<usize>,
+}
+
+/// Who wrote the summary, and what that took.
+pub struct Summarizer {
+    /// `offline`, a provider with its model, or `host`.
+    pub name: String,
+    pub usage: UsageInfo,
+    /// Where somebody is paid.
+    pub cost: Option<CostInfo>,
+}
+
+impl Default for Summarizer {
+    fn default() -> Self {
+        Self { name: "offline".to_owned(), usage: UsageInfo::default(), cost: None }
+    }
+}
+
+/// What a compaction did.
+pub enum CompactOutcome {
+    /// Nothing is written: this would be.
+    Planned(Box<Accepted>),
+    /// Archived, and written where it was asked for.
+    Compacted {
+        accepted: Box<Accepted>,
+        /// Of the original session in the archive.
+        handle: String,
+        output: Delivered,
+    },
+    /// The calling agent's model is to write the summary first.
+    NeedsAnswer(Question),
+    /// There was nothing to do.
+    Noop {
+        /// A `reason_code` of the contract.
+        code: &'static str,
+        reason: String,
+        /// Where the session went to another agent as it is.
+        carried: Option<Installed>,
+    },
+    Rejected(Rejection),
+}
+
+/// A result that passed the checks.
+pub struct Accepted {
+    pub attempt: Attempt,
+    /// The APIs whose rules it obeys.
+    pub valid_for: Vec<String>,
+    /// Absent where costs are switched off.
+    pub next_cost: Option<NextCost>,
+    /// The summary that a model or the user wrote; [`Ask::written`](crate::engine::Ask::written) takes it back.
+    pub written: Option<String>,
+}
+
+/// Where a result went.
+pub enum Delivered {
+    Bytes(Vec<u8>),
+    File(String),
+    Session(Installed),
+}
+
+/// What the calling agent's model is asked.
+pub struct Question {
+    /// Under which its answer comes back.
+    pub handle: String,
+    /// What it is to write, and in which form.
+    pub ask: String,
+    pub next: Next,
+    /// Why a summary is needed.
+    pub reason: String,
+}
+
+/// Why nothing was written.
+pub enum Rejection {
+    /// The session was compacted too short a time ago.
+    CoolingDown(String),
+    /// The user's own command in `hooks.before` refused.
+    HookRefused(String),
+    /// The plan could not be carried out, or its result gains too little.
+    Plan(plan::Rejected),
+    /// Less of the facts would be kept than was asked for.
+    LostTooMuch {
+        attempt: Box<Attempt>,
+        reason: String,
+        /// The facts required by `min_kept` that would be lost.
+        lost: Vec<LostInfo>,
+        /// The smallest budget found that keeps it, in tokens.
+        budget_needed: Option<u64>,
+    },
+    /// The result breaks a rule of its API.
+    Invalid { attempt: Box<Attempt>, reason: String },
+}
+
+impl Rejection {
+    /// The `reason_code` of the contract.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::CoolingDown(_) => "cooling_down",
+            Self::HookRefused(_) => "hook_refused",
+            Self::Plan(it) => it.code,
+            Self::LostTooMuch { .. } => "lost_too_much",
+            Self::Invalid { .. } => "invalid",
+        }
+    }
+
+    /// A sentence with the numbers.
+    pub fn reason(&self) -> &str {
+        match self {
+            Self::CoolingDown(reason) | Self::HookRefused(reason) => reason,
+            Self::Plan(it) => &it.reason,
+            Self::LostTooMuch { reason, .. } | Self::Invalid { reason, .. } => reason,
+        }
+    }
+
+    fn attempt(&self) -> Option<&Attempt> {
+        match self {
+            Self::CoolingDown(_) | Self::HookRefused(_) | Self::Plan(_) => None,
+            Self::LostTooMuch { attempt, .. } | Self::Invalid { attempt, .. } => Some(attempt),
+        }
+    }
+
+    /// The profile's own name for it.
+    fn native(&self, native: &NativeStatus) -> String {
+        match self {
+            Self::CoolingDown(_) | Self::HookRefused(_) | Self::LostTooMuch { .. } => String::new(),
+            Self::Plan(it) => match it.code {
+                "grew" => native.grew.clone(),
+                "empty" => native.empty.clone(),
+                "uncounted" => native.uncounted.clone(),
+                _ => String::new(),
+            },
+            Self::Invalid { attempt, .. } => done(native, attempt),
+        }
+    }
+}
+
+impl Compacted {
+    /// The result, if it passed the checks.
+    pub fn accepted(&self) -> Option<&Accepted> {
+        match &self.outcome {
+            CompactOutcome::Planned(accepted) | CompactOutcome::Compacted { accepted, .. } => Some(accepted),
+            CompactOutcome::NeedsAnswer(_) | CompactOutcome::Noop { .. } | CompactOutcome::Rejected(_) => {
+                None
+            }
+        }
+    }
+
+    /// The new history, if there is one.
+    pub fn history(&self) -> Option<&History> {
+        self.accepted().map(|it| &it.attempt.outcome.history)
+    }
+
+    /// What survived, if there is something that it can have survived in: also of a result that was rejected.
+    pub fn score(&self) -> Option<&Score> {
+        let rejected = || match &self.outcome {
+            CompactOutcome::Rejected(it) => it.attempt(),
+            _ => None,
+        };
+        self.accepted().map(|it| &it.attempt).or_else(rejected).map(|it| &it.score)
+    }
+
+    /// The bytes, with [`To::Bytes`](crate::engine::To::Bytes).
+    pub fn bytes(&self) -> Option<&[u8]> {
+        match &self.outcome {
+            CompactOutcome::Compacted { output: Delivered::Bytes(bytes), .. } => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// The document of it.
+    pub fn answer(&self) -> CompactAnswer {
+        let mut answer = self.about.answer(&self.summarizer, &self.warnings);
+        match &self.outcome {
+            CompactOutcome::Planned(accepted) => {
+                answer.status = Status::Planned;
+                answer.accepted(accepted, &self.about.native);
+            }
+            CompactOutcome::Compacted { accepted, handle, output } => {
+                answer.status = Status::Compacted;
+                answer.accepted(accepted, &self.about.native);
+                answer.handle = Some(handle.clone());
+                match output {
+                    Delivered::Bytes(_) => {}
+                    Delivered::File(path) => answer.output = Some(path.clone()),
+                    Delivered::Session(it) => answer.installed(it),
+                }
+            }
+            CompactOutcome::NeedsAnswer(question) => {
+                answer.status = Status::NeedsAnswer;
+                "host".clone_into(&mut answer.summarizer);
+                answer.reason.clone_from(&question.reason);
+                answer.handle = Some(question.handle.clone());
+                answer.ask = Some(question.ask.clone());
+                answer.next = question.next.clone();
+            }
+            CompactOutcome::Noop { code, reason, carried } => {
+                answer.status = Status::Noop;
+                (*code).clone_into(&mut answer.reason_code);
+                answer.reason.clone_from(reason);
+                answer.native_status.clone_from(&self.about.native.noop);
+                if let Some(it) = carried {
+                    answer.installed(it);
+                }
+            }
+            CompactOutcome::Rejected(rejection) => {
+                if let Some(attempt) = rejection.attempt() {
+                    answer.attempted(attempt);
+                }
+                answer.status = Status::Rejected;
+                rejection.code().clone_into(&mut answer.reason_code);
+                rejection.reason().clone_into(&mut answer.reason);
+                answer.native_status = rejection.native(&self.about.native);
+                if let Rejection::LostTooMuch { lost, budget_needed, .. } = rejection {
+                    answer.lost.clone_from(lost);
+                    answer.budget_needed = *budget_needed;
+                }
+            }
+        }
+        answer
+    }
+}
+
+impl About {
+    /// A document in which nothing has changed yet.
+    fn answer(&self, summarizer: &Summarizer, warnings: &[String]) -> CompactAnswer {
+        CompactAnswer {
+            contract: CONTRACT,
+            status: Status::Noop,
+            native_status: String::new(),
+            reason_code: String::new(),
+            reason: String::new(),
+            profile: self.profile.clone(),
+            trigger: self.cause.name().to_owned(),
+            summarizer: summarizer.name.clone(),
+            usage: summarizer.usage,
+            cost: summarizer.cost.clone(),
+            next_cost: None,
+            session: self.session.clone(),
+            tokens_before: self.tokens,
+            tokens_after: self.tokens,
+            overhead: self.overhead,
+            method: self.method.clone(),
+            window: self.window,
+            used_percent: percent(self.tokens + self.overhead, self.window),
+            used_percent_after: None,
+            messages_before: self.messages,
+            messages_after: self.messages,
+            split: self.split,
+            pruned: Vec::new(),
+            summary: None,
+            replace: None,
+            messages: None,
+            valid_for: Vec::new(),
+            facts: BTreeMap::new(),
+            facts_kept: None,
+            lost: Vec::new(),
+            budget_needed: None,
+            first_changed: None,
+            prefix_tokens: self.planned_tokens,
+            handle: None,
+            ask: None,
+            output: None,
+            session_id: None,
+            resume: None,
+            takes_effect: None,
+            next: Next { who: "nobody".to_owned(), what: String::new() },
+            warnings: warnings.to_vec(),
+        }
+    }
+}
+
+impl CompactAnswer {
+    fn attempted(&mut self, attempt: &Attempt) {
+        let outcome = &attempt.outcome;
+        self.split = attempt.plan.split;
+        self.pruned = crate::engine::pruned(&attempt.plan.ops);
+        self.tokens_after = outcome.tokens;
+        self.used_percent_after = percent(outcome.tokens + self.overhead, self.window);
+        self.messages_after = outcome.history.messages().len();
+        self.first_changed = Some(outcome.first_changed);
+        self.prefix_tokens = outcome.prefix_tokens;
+        self.facts = fact_counts(&attempt.score);
+        self.facts_kept = attempt.score.kept.map(round);
+        self.reason.clone_from(&attempt.plan.reason.text);
+    }
+
+    fn accepted(&mut self, accepted: &Accepted, native: &NativeStatus) {
+        self.attempted(&accepted.attempt);
+        self.native_status = done(native, &accepted.attempt);
+        self.valid_for.clone_from(&accepted.valid_for);
+        self.next_cost.clone_from(&accepted.next_cost);
+        self.summary.clone_from(&accepted.attempt.summary);
+    }
+
+    fn installed(&mut self, it: &Installed) {
+        self.output = Some(it.output.clone());
+        self.session_id = Some(it.session_id.clone());
+        self.resume = Some(it.resume.clone());
+        self.takes_effect = Some(it.takes_effect.to_owned());
+        self.next = it.next.clone();
+    }
+}
+
+/// The profile's own name for a compaction that was done.
+fn done(native: &NativeStatus, attempt: &Attempt) -> String {
+    let shortened = attempt.only_outputs() && !native.shortened.is_empty();
+    if shortened { native.shortened.clone() } else { native.compacted.clone() }
+}
+
+pub(crate) fn fact_counts(score: &Score) -> BTreeMap<String, FactCount> {
+    score.classes.iter().map(|(class, it)| (class.name().to_owned(), fact_count(it))).collect()
+}
+
+pub(crate) fn fact_count(it: &score::Tally) -> FactCount {
+    FactCount { found: it.found, kept: it.kept, recoverable: it.recoverable, lost: it.lost }
+}
+
+/// Percent of the window, with one decimal.
+pub(crate) fn percent(tokens: u64, window: Option<u64>) -> Option<f64> {
+    window.filter(|it| *it > 0).map(|it| (tokens as f64 * 1000.0 / it as f64).round() / 10.0)
+}
+
+/// Rounded to three decimals.
+pub(crate) fn round(share: f64) -> f64 {
+    (share * 1000.0).round() / 1000.0
+}

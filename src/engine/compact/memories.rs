@@ -1,0 +1,61 @@
+//! What is carried from session to session: pinned rules, facts of the project, summaries that are remembered.
+
+use crate::engine::{Ask, Engine, Opened};
+use crate::store::{MemoryFilter, MemoryKind, MemoryScope, Note};
+use history::History;
+use history::error::Result;
+use tokens::Estimator;
+
+/// Rules that are pinned in the memory have at most so many tokens (o200k) in a summary.
+const PINNED: u64 = 1_000;
+
+/// What is carried word for word: what the caller says, and the rules that are pinned for user and project, the
+/// newest first, as far as they fit.
+pub(crate) fn pins(engine: &Engine, history: &History, said: &[String]) -> Result<Vec<String>> {
+    let mut out = said.to_vec();
+    let mut left = PINNED;
+    for it in engine.store.pinned(&engine.memory_scope(history))? {
+        let text = it.content.split_whitespace().collect::<Vec<_>>().join(" ");
+        let tokens = Estimator::O200k.text(&text);
+        if tokens <= left && !out.contains(&text) {
+            left -= tokens;
+            out.push(text);
+        }
+    }
+    Ok(out)
+}
+
+/// What the profile gives the summary of the project's memories, the newest first.
+pub(crate) fn recalled(engine: &Engine, history: &History, ask: &Ask) -> Vec<String> {
+    let Some(rule) = &ask.profile.remember else { return Vec::new() };
+    let filter = MemoryFilter {
+        scope: Some(MemoryScope::Project),
+        limit: Some(rule.recalled),
+        ..MemoryFilter::default()
+    };
+    let found = engine.store.memories(&engine.memory_scope(history), &filter).unwrap_or_default();
+    // A summary of a session is no fact about the project.
+    let notes = found.into_iter().filter(|it| it.kind != MemoryKind::Conversation);
+    notes.map(|it| it.content.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+}
+
+/// Remembers a summary for the project, where the profile does.
+pub(crate) fn remember(
+    engine: &Engine,
+    opened: &Opened,
+    ask: &Ask,
+    summary: Option<&str>,
+    warnings: &mut Vec<String>,
+) {
+    let (Some(rule), Some(summary)) = (&ask.profile.remember, summary) else { return };
+    let history = &opened.session.history;
+    let Some(session) = history.meta.session.as_deref() else { return };
+    if summary.chars().count() < rule.least_chars {
+        return;
+    }
+    if let Err(error) =
+        engine.store.remember(&engine.memory_scope(history), &Note::summary(session, summary), engine.now)
+    {
+        warnings.push(format!("the summary could not be remembered: {error}"));
+    }
+}

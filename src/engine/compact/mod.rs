@@ -1,0 +1,391 @@
+//! The main job: plan, archive, summary, outcome, checks, and the result where it was asked for.
+
+pub(super) mod answered;
+pub(super) mod attempt;
+pub(super) mod compacted;
+pub(super) mod memories;
+pub(super) mod min_kept;
+pub(super) mod preview;
+pub(super) mod summarize;
+pub(super) mod summary_cost;
+
+use std::cell::OnceCell;
+use std::time::Duration;
+
+use crate::agents::reach::Job;
+use crate::config::Choice;
+use crate::engine::compact::attempt::Attempt;
+use crate::engine::compact::compacted::{
+    About, Accepted, CompactOutcome, Compacted, Delivered, Question, Rejection, Summarizer,
+};
+use crate::engine::compact::min_kept::MinKept;
+use crate::engine::compact::summarize::{Drafted, Heard};
+use crate::engine::input::measured::{Measured, warnings};
+use crate::engine::inspect::session_cost::AfterChange;
+use crate::engine::write_back::marks::overhead_mark;
+use crate::engine::{
+    Ask, Engine, Event, HistoryFacts, Opened, To, archive, events, input::measured, input::request,
+    inspect::session_cost, method_info, session_info, transfer::carry, write_back, write_back::readback,
+};
+use compaction::plan::{self, Plan};
+use history::History;
+use history::error::Result;
+use history::parallel;
+use sessions::{self, Format, Mode};
+
+/// What a compaction is done with.
+struct CompactJob<'a> {
+    opened: &'a Opened,
+    ask: &'a Ask,
+    measured: &'a Measured<'a>,
+    /// The answer of the calling agent's model, where it was asked.
+    heard: Option<&'a Heard>,
+    /// Holds the `Started` event once it was sent; `None`: no events, no hooks.
+    begun: Option<&'a OnceCell<Event>>,
+}
+
+/// Compacts a session as `ask` says, tells the listener, and runs the user's commands when something is written.
+///
+/// # Errors
+/// Of the store, of files and of the session's place; what was decided against is a
+/// [`CompactOutcome::Rejected`] and no error.
+pub fn compact(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<Compacted> {
+    compact_heard(engine, opened, &request::honoured(engine, ask), None)
+}
+
+/// The same with a profile whose settings are already applied (`honoured`). With `heard`, by the plan that
+/// it was asked for.
+pub(crate) fn compact_heard(
+    engine: &Engine,
+    opened: &Opened,
+    ask: &Ask,
+    heard: Option<&Heard>,
+) -> Result<Compacted> {
+    let begun = OnceCell::new();
+    let mut compacted = compact_from(engine, opened, ask, heard, Some(&begun));
+    // Nothing was to be written, so there is no event.
+    let Some(Event::Started { percent, .. }) = begun.get() else { return compacted };
+    let ended = match &compacted {
+        Ok(compacted) => ended(compacted, ask, *percent),
+        Err(error) => Event::Failed { reason_code: "failed".to_owned(), reason: error.to_string() },
+    };
+    events::tell(engine, &ended);
+    let refused = |it: &Compacted| matches!(it.outcome, CompactOutcome::Rejected(Rejection::HookRefused(_)));
+    if compacted.as_ref().is_ok_and(refused) {
+        return compacted;
+    }
+    let mut warnings = Vec::new();
+    if (ask.options.auto || matches!(ended, Event::Compacted { .. }))
+        && let Err(error) =
+            request::count_failure(engine, &opened.session.history, matches!(ended, Event::Failed { .. }))
+    {
+        // What was written is written.
+        warnings.push(format!("the count of failed compactions could not be stored: {error}"));
+    }
+    warnings.extend(events::after(engine, &ended, Duration::MAX));
+    if let Ok(compacted) = &mut compacted {
+        compacted.warnings.extend(warnings);
+    }
+    compacted
+}
+
+/// Compacts a session without events or hooks.
+pub(crate) fn made(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<Compacted> {
+    compact_from(engine, opened, ask, None, None)
+}
+
+fn compact_from(
+    engine: &Engine,
+    opened: &Opened,
+    ask: &Ask,
+    heard: Option<&Heard>,
+    begun: Option<&OnceCell<Event>>,
+) -> Result<Compacted> {
+    let whole = &opened.session.history;
+    let mut ask = ask.clone();
+    ask.options.pin = memories::pins(engine, whole, &ask.options.pin)?;
+    let ask = &ask;
+    let base = heard.map(|it| {
+        let messages = whole.messages().iter().take(it.count()).cloned().collect();
+        History::new(messages, whole.meta.clone())
+    });
+    let mut measured =
+        measured::measure_history(engine, &opened.session, base.as_ref().unwrap_or(whole), ask);
+    measured.grown = base.is_some().then_some(whole);
+    let plan = attempt::plan_for(engine, &measured, ask, None);
+    let about = about(opened, ask, &measured, &plan);
+    let (mut summarizer, mut warnings) = (Summarizer::default(), warnings(opened, &measured));
+    let call = CompactJob { opened, ask, measured: &measured, heard, begun };
+    let outcome = outcome(engine, &call, plan, &mut summarizer, &mut warnings)?;
+    Ok(Compacted { about, outcome, summarizer, warnings })
+}
+
+/// Carries a plan out as far as it was asked for.
+fn outcome(
+    engine: &Engine,
+    call: &CompactJob<'_>,
+    plan: Plan,
+    summarizer: &mut Summarizer,
+    warnings: &mut Vec<String>,
+) -> Result<CompactOutcome> {
+    let CompactJob { opened, ask, measured, .. } = *call;
+    if !plan.act {
+        let carried = match ask.to {
+            // There is nothing to compact, but it is to go over all the same.
+            To::Agent(agent) => Some(carry::carry(engine, opened, measured.history, agent, warnings)?),
+            To::Plan | To::File(_) | To::Bytes | To::Session => None,
+        };
+        return Ok(CompactOutcome::Noop { code: plan.reason.code, reason: plan.reason.text, carried });
+    }
+    let rejected = |why| Ok(CompactOutcome::Rejected(why));
+    if ask.to == To::Session
+        && let Some(why) = write_back::cooling_down(engine, measured.history, ask.profile.trigger.cool_down)
+    {
+        return rejected(Rejection::CoolingDown(why));
+    }
+    // Before anybody is paid. The calling agent's model is only asked by now: what it is asked for may never come.
+    let asks = ask.summarizer == Choice::Host && ask.sampling.is_none();
+    if !asks && let Err(why) = begin(engine, call) {
+        return rejected(Rejection::HookRefused(why));
+    }
+    let known = match drafted(engine, call, &plan, summarizer, warnings)? {
+        Ok(known) => known,
+        Err(question) => return Ok(CompactOutcome::NeedsAnswer(question)),
+    };
+    if asks && let Err(why) = begin(engine, call) {
+        return rejected(Rejection::HookRefused(why));
+    }
+    let handle = archive::session_handle(engine, opened)?;
+    let attempt = match attempt::make(engine, measured, ask, plan, &handle, &known) {
+        Ok(attempt) => attempt,
+        Err(why) => return rejected(Rejection::Plan(why)),
+    };
+    if attempt.outcome.orphans > 0 {
+        warnings.push(format!(
+            "{} tool outputs were left out: each is a second output of a call that is summarised",
+            attempt.outcome.orphans
+        ));
+    }
+    if let Some(min_kept) = &ask.options.min_kept
+        && let Some(missed) = min_kept.missed(&attempt.score)
+    {
+        let needed =
+            attempt::budget_that_keeps(engine, measured, ask, attempt.outcome.tokens, &handle, &known);
+        return rejected(lost_too_much(attempt, &missed, min_kept, needed));
+    }
+    let api = ask.messages_as.unwrap_or(opened.session.format.api());
+    let after = &attempt.outcome.history;
+    let (valid_for, (messages, lost)) = parallel::join(
+        || valid_for(after),
+        || sessions::wire::messages_of(after, Some(opened.session.format), api),
+    );
+    if ask.messages_as.is_some() {
+        warnings.extend(lost);
+    }
+    if let Some(first) = sessions::validate::check(api, &messages).first() {
+        let reason = format!("the result breaks {}: message {}: {}", first.rule, first.message, first.what);
+        return rejected(Rejection::Invalid { attempt: Box::new(attempt), reason });
+    }
+    let next_cost = engine.config.costs.then(|| {
+        let asked = summarizer.cost.as_ref().and_then(|it| it.spent_dollars).unwrap_or(0.0);
+        let outcome = &attempt.outcome;
+        let after = AfterChange { tokens: outcome.tokens, prefix: outcome.prefix_tokens, asked };
+        session_cost::next_cost(engine, measured, ask, Some(after))
+    });
+    let accepted = Box::new(Accepted { attempt, valid_for, next_cost, written: known.summary });
+    if ask.to == To::Plan {
+        return Ok(CompactOutcome::Planned(accepted));
+    }
+    let (handle, output) = put(engine, opened, ask, &accepted.attempt, messages, warnings)?;
+    note(engine, call, &accepted, &output, warnings);
+    Ok(CompactOutcome::Compacted { accepted, handle, output })
+}
+
+fn lost_too_much(
+    attempt: Attempt,
+    missed: &str,
+    min_kept: &MinKept,
+    budget_needed: Option<u64>,
+) -> Rejection {
+    let remedy = match budget_needed {
+        Some(tokens) => format!("--budget {tokens} would keep it"),
+        None => "no budget below the whole would keep it".to_owned(),
+    };
+    Rejection::LostTooMuch {
+        reason: format!("this would keep {missed}; {remedy}"),
+        lost: min_kept.lost(&attempt.score),
+        budget_needed,
+        attempt: Box::new(attempt),
+    }
+}
+
+/// Where something is to be written, tells that it begins, and asks the user's command. `Err` says why nothing may
+/// be done.
+fn begin(engine: &Engine, call: &CompactJob<'_>) -> Result<(), String> {
+    let Some(begun) = call.begun.filter(|_| call.ask.to != To::Plan) else { return Ok(()) };
+    let started = begun.get_or_init(|| events::started(call.opened, call.ask, call.measured));
+    events::tell(engine, started);
+    events::before(engine, started, Duration::MAX)
+}
+
+/// What is known before the summary is made part of an outcome: the text of a model, where one writes it. `Err` is
+/// what the calling agent's model is asked first.
+fn drafted(
+    engine: &Engine,
+    call: &CompactJob<'_>,
+    plan: &Plan,
+    summarizer: &mut Summarizer,
+    warnings: &mut Vec<String>,
+) -> Result<Result<HistoryFacts, Question>> {
+    let CompactJob { opened, ask, measured, heard, .. } = *call;
+    let mut known = HistoryFacts::default();
+    if ask.written.is_some() {
+        known.summary.clone_from(&ask.written);
+        return Ok(Ok(known));
+    }
+    match summarize::written_summary(engine, opened, measured, ask, plan, &known, heard)? {
+        Drafted::Offline(why) => warnings.extend(why),
+        Drafted::Priced(cost) => {
+            let what = "dry run: no model was asked, this is the offline summary";
+            warnings.push(what.to_owned());
+            summarizer.cost = Some(cost);
+        }
+        Drafted::Text { text, by, notes } => {
+            *summarizer = by;
+            warnings.extend(notes);
+            known.summary = Some(text);
+        }
+        Drafted::Asked(question) => return Ok(Err(question)),
+    }
+    if let Some(edit) = &ask.edit {
+        known.summary = summarize::edited(engine, measured, ask, plan, &known, edit)?;
+    }
+    Ok(Ok(known))
+}
+
+/// Archives what goes, and puts the outcome where it was asked for; the handle of the original. `messages`: the
+/// outcome as messages of an API, which is what is written where one was named.
+fn put(
+    engine: &Engine,
+    opened: &Opened,
+    ask: &Ask,
+    attempt: &Attempt,
+    messages: Vec<u8>,
+    warnings: &mut Vec<String>,
+) -> Result<(String, Delivered)> {
+    let (after, summary) = (&attempt.outcome.history, attempt.summary.as_deref());
+    let archived = archive::archive(engine, opened, &attempt.plan, ask, attempt.outcome.tokens, summary)?;
+    if !engine.store.keeps() {
+        let what = "nothing is archived (store.persistence = \"none\"): the handles in the result cannot be restored";
+        warnings.push(what.to_owned());
+    }
+    let written = |warnings: &mut Vec<String>| match ask.messages_as {
+        Some(_) => Ok(messages),
+        None => readback::written(opened, after, Mode::New, warnings)?.bytes(&*opened.source),
+    };
+    let output = match &ask.to {
+        To::File(path) => {
+            crate::files::install(path, &written(warnings)?)?;
+            Delivered::File(path.display().to_string())
+        }
+        To::Plan | To::Bytes => Delivered::Bytes(written(warnings)?),
+        To::Agent(agent) => Delivered::Session(carry::carry(engine, opened, after, *agent, warnings)?),
+        To::Session => {
+            let job = if attempt.only_outputs() { Job::Prune } else { Job::Compact };
+            let it = write_back::install(engine, opened, after, job, &archived.compaction, warnings)?;
+            warnings.extend(crate::engine::repair::left_behind(opened)?);
+            Delivered::Session(it)
+        }
+    };
+    Ok((archived.session, output))
+}
+
+/// Notes for later calls what a compaction that was written tells. What could not be noted is a warning.
+fn note(
+    engine: &Engine,
+    call: &CompactJob<'_>,
+    accepted: &Accepted,
+    output: &Delivered,
+    warnings: &mut Vec<String>,
+) {
+    let CompactJob { opened, ask, measured, .. } = *call;
+    let Accepted { attempt, written, .. } = accepted;
+    if let Delivered::Session(installed) = output {
+        note_overhead(engine, measured.history, measured.counter.overhead(), &installed.session_id);
+    }
+    memories::remember(engine, opened, ask, attempt.summary.as_deref(), warnings);
+    if let (Some(written), Some(need)) = (written, &attempt.plan.need)
+        && measured.history.meta.session.is_some()
+        && let Err(error) = request::keep_snapshot(engine, measured.history, need.to, written)
+    {
+        warnings.push(format!("the summary could not be kept for the next time: {error}"));
+    }
+}
+
+/// Notes what system prompt and tools take, for the estimates of a session that was installed.
+fn note_overhead(engine: &Engine, history: &History, overhead: u64, installed: &str) {
+    if overhead == 0 {
+        return;
+    }
+    let scope = engine.scope(history);
+    for id in [Some(installed), history.meta.session.as_deref()].into_iter().flatten() {
+        // Without it the next estimate knows less, and that is all.
+        let _ = engine.store.mark(&scope, &overhead_mark(id), &overhead.to_string(), engine.now);
+    }
+}
+
+fn about(opened: &Opened, ask: &Ask, measured: &Measured<'_>, plan: &Plan) -> About {
+    let messages = measured.whole().messages();
+    let counted = messages.iter().filter(|it| plan::counts(it));
+    About {
+        session: session_info(opened),
+        profile: ask.profile.name.clone(),
+        native: ask.profile.native.clone(),
+        cause: ask.cause(),
+        tokens: counted.map(|it| measured.counter.message(it)).sum(),
+        planned_tokens: measured.tokens,
+        overhead: measured.overhead,
+        method: method_info(&measured.counter),
+        window: measured.limits.window,
+        messages: messages.len(),
+        split: plan.split,
+    }
+}
+
+/// The APIs that would accept a history.
+fn valid_for(history: &History) -> Vec<String> {
+    let apis = Format::ALL.into_iter().filter(|it| it.is_wire());
+    apis.filter(|api| sessions::validate::check(*api, &sessions::messages(history, *api).0).is_empty())
+        .map(|it| it.name().to_owned())
+        .collect()
+}
+
+/// What became of a compaction that was begun. `percent`: what it began at, of the window.
+fn ended(made: &Compacted, ask: &Ask, percent: Option<u64>) -> Event {
+    let before = made.about.tokens;
+    let compacted = |tokens_after, handle: Option<&String>, output| Event::Compacted {
+        tokens_before: before,
+        tokens_after,
+        handle: handle.cloned(),
+        output,
+        notice: events::notice(&ask.profile.notices.compacted, percent),
+    };
+    match &made.outcome {
+        CompactOutcome::Planned(it) => compacted(it.attempt.outcome.tokens, None, None),
+        CompactOutcome::Compacted { accepted, handle, output } => {
+            let output = match output {
+                Delivered::Bytes(_) => None,
+                Delivered::File(path) => Some(path.clone()),
+                Delivered::Session(it) => Some(it.output.clone()),
+            };
+            compacted(accepted.attempt.outcome.tokens, Some(handle), output)
+        }
+        CompactOutcome::NeedsAnswer(question) => compacted(before, Some(&question.handle), None),
+        CompactOutcome::Noop { code, reason, .. } => {
+            Event::Failed { reason_code: (*code).to_owned(), reason: reason.clone() }
+        }
+        CompactOutcome::Rejected(it) => {
+            Event::Failed { reason_code: it.code().to_owned(), reason: it.reason().to_owned() }
+        }
+    }
+}

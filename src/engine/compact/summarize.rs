@@ -1,0 +1,478 @@
+//! Who writes the summary of a plan: nobody (the offline summary), a provider, or the calling agent's model in two calls.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde::{Deserialize, Serialize};
+
+use crate::answers::{CostInfo, Next, UsageInfo};
+use crate::config::Choice;
+use crate::engine::compact::compacted::{Question, Summarizer};
+use crate::engine::compact::summary_cost::{affordable, failures, told};
+use crate::engine::input::measured::Measured;
+use crate::engine::{
+    Ask, Edit, Engine, Event, HistoryFacts, Opened, archive, compact::attempt, compact::memories,
+    compact::summary_cost, events,
+};
+use crate::llm::run::{self, Progress, Sampling, Watch};
+use crate::profiles;
+use compaction::plan::{self, Plan};
+use compaction::profile::{Summarize, SummaryShape, TooLong};
+use compaction::summary::dialogue::{
+    self, Bounds, Dialogue, GaveUp, INPUT_REDUCTIONS, InputReduction, Step, SummaryRequest,
+};
+use compaction::summary::model::{Endpoint, Reply};
+use compaction::summary::prompt::PromptOverrides;
+use compaction::summary::render;
+use history::Text;
+use history::error::{Error, Kind, Result};
+
+/// What came of asking for a summary.
+pub(crate) enum Drafted {
+    /// The offline one is to be written; why nobody else wrote it, if somebody was to.
+    Offline(Vec<String>),
+    /// Nobody was asked: what asking would cost.
+    Priced(CostInfo),
+    Text {
+        text: String,
+        by: Summarizer,
+        notes: Vec<String>,
+    },
+    /// The calling agent's model is to write it.
+    Asked(Question),
+}
+
+/// The answer of the calling agent's model, and what it answers.
+pub(crate) struct Heard {
+    pub(crate) state: State,
+    pub(crate) answer: String,
+}
+
+impl Heard {
+    /// How many messages there were when it was asked.
+    pub(crate) fn count(&self) -> usize {
+        self.state.count
+    }
+}
+
+/// What is kept between the two calls of a host-run summary.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct State {
+    pub(crate) session: String,
+    pub(crate) format: Option<String>,
+    pub(crate) count: usize,
+    pub(crate) digest: u64,
+    region: (usize, usize),
+    dialogue: Dialogue,
+    pub(crate) ask: Ask,
+}
+
+/// Tokens of the first line, which stands above every summary.
+const HEADER: u64 = 80;
+
+/// Has the summary of a plan written as `ask` says.
+pub(crate) fn written_summary(
+    engine: &Engine,
+    opened: &Opened,
+    measured: &Measured<'_>,
+    ask: &Ask,
+    plan: &Plan,
+    known: &HistoryFacts,
+    heard: Option<&Heard>,
+) -> Result<Drafted> {
+    let Some(need) = &plan.need else { return Ok(Drafted::Offline(Vec::new())) };
+    let Some(step) = ask.profile.summarizing(need.pass) else {
+        return Ok(Drafted::Offline(Vec::new()));
+    };
+    if ask.summarizer == Choice::Offline {
+        return Ok(Drafted::Offline(Vec::new()));
+    }
+    let passages = passages(engine, measured, need, step);
+    let frame = measured.counter.text(&Text::new(format!("{}{}", step.before, step.after)));
+    let own = own_prompts(step);
+    let summarizers = &engine.config.summarizers;
+    let tries = summarizers.tries.or(step.prompts.retries.map(|it| it + 1));
+    let language =
+        engine.config.summarizers.language.as_deref().or_else(|| dialogue::language_of(measured.history));
+    let recalled = memories::recalled(engine, measured.history, ask);
+    let pins: Vec<String> = ask.options.pin.iter().cloned().chain(recalled).collect();
+    let pinned: u64 = pins.iter().map(|it| measured.counter.str(it) + 6).sum();
+    let material = SummaryRequest {
+        texts: &profiles::TEXTS,
+        history: measured.history,
+        ledger: known.ledger(measured.history),
+        region: need.from..need.to,
+        spec: &step.summary,
+        max_tokens: need.max_tokens.saturating_sub(frame + HEADER + pinned),
+        style: ask.options.style,
+        focus: ask.options.focus.as_deref(),
+        pins: &pins,
+        language,
+        own: &own,
+        reductions: reductions(step),
+        window: None,
+        thinking: 0,
+        prefix: None,
+        host: ask.summarizer == Choice::Host,
+        count: &|text| measured.counter.str(text),
+        passages: &passages,
+        bounds: Bounds { tries: tries.unwrap_or(summarizers.bounds.tries), ..summarizers.bounds },
+    };
+    if let (Choice::Host, Some(sampling)) = (&ask.summarizer, &ask.sampling) {
+        return by_sampling(engine, &SummaryRequest { host: false, ..material }, sampling, ask);
+    }
+    if material.host {
+        return by_host(engine, opened, measured, ask, plan, &material, heard);
+    }
+    let (endpoint, thinking) = match endpoint(engine, ask)? {
+        Ok(chosen) => chosen,
+        Err(why) => return Ok(Drafted::Offline(vec![why])),
+    };
+    let (endpoint, thinking) = as_profiled(engine, step, measured, endpoint, thinking, ask);
+    if let (Some(why), false) = (summary_cost::left_alone(engine, &endpoint)?, ask.dry) {
+        return Ok(Drafted::Offline(vec![offline_instead(&why)]));
+    }
+    let mut material = SummaryRequest { window: endpoint.window, thinking, ..material };
+    let (cost, prefix) = summary_cost::cost(engine, opened, measured, need, &material, &endpoint);
+    if ask.dry {
+        return Ok(Drafted::Priced(cost));
+    }
+    material.prefix = prefix.as_ref();
+    if let Some(most) = summarizers.dollars_per_call {
+        material.bounds.tokens = material.bounds.tokens.min(affordable(
+            most,
+            engine.config.prices.of(&endpoint.model).ok(),
+            material.max_tokens,
+        ));
+    }
+    by_provider(engine, &material, &endpoint, ask, cost)
+}
+
+/// The region to summarise, redacted.
+fn passages(
+    engine: &Engine,
+    measured: &Measured<'_>,
+    need: &plan::Need,
+    step: &Summarize,
+) -> Vec<render::Passage> {
+    let redactor = &engine.config.redactor;
+    let shown = need.shown_from..need.to;
+    let mut passages = render::passages(measured.history, shown, &|text| redactor.redact(text));
+    if let Some(chars) = step.prompts.output_chars {
+        for it in passages.iter_mut().filter(|it| it.output) {
+            shorten(&mut it.text, chars);
+        }
+    }
+    passages
+}
+
+fn own_prompts(step: &Summarize) -> PromptOverrides {
+    let prompt = |name: &Option<String>| name.as_deref().map(|it| profiles::prompt(it).to_owned());
+    PromptOverrides {
+        system: prompt(&step.prompts.system),
+        ask: prompt(&step.prompts.ask),
+        again: prompt(&step.prompts.again),
+        verify: prompt(&step.prompts.verify),
+    }
+}
+
+/// The endpoint and its thinking budget, or why the summary is written offline: without a key there still is one.
+fn endpoint(engine: &Engine, ask: &Ask) -> Result<std::result::Result<(Endpoint, u64), String>> {
+    let config = &engine.config;
+    match config.summarizers.endpoint(&ask.summarizer, &config.environment, ask.trusted, &ask.endpoint) {
+        Ok(Some(chosen)) => Ok(Ok(chosen)),
+        Ok(None) => Ok(Err("no provider API key was found; the offline summary was written".to_owned())),
+        Err(error) if error.kind() == Kind::Provider => Ok(Err(offline_instead(&error.full()))),
+        Err(error) => Err(error),
+    }
+}
+
+/// The endpoint with the model that the profile asks there, unless the user names one.
+fn as_profiled(
+    engine: &Engine,
+    step: &Summarize,
+    measured: &Measured<'_>,
+    endpoint: Endpoint,
+    thinking: u64,
+    ask: &Ask,
+) -> (Endpoint, u64) {
+    let prompts = &step.prompts;
+    if prompts.provider.as_ref() != Some(&endpoint.provider)
+        || ask.endpoint.model.is_some()
+        || engine.config.summarizers.names_model(&endpoint.provider)
+    {
+        return (endpoint, thinking);
+    }
+    let session = measured.limits.model.unwrap_or_default();
+    match prompts.asked_model(session) {
+        Some(model) => engine.config.summarizers.with_model(endpoint, model),
+        None => (endpoint, thinking),
+    }
+}
+
+fn by_provider(
+    engine: &Engine,
+    material: &SummaryRequest<'_>,
+    endpoint: &Endpoint,
+    ask: &Ask,
+    cost: CostInfo,
+) -> Result<Drafted> {
+    let mut dialogue = Dialogue::new(engine.now.unsigned_abs());
+    let limits = engine.config.summarizers.limits;
+    events::tell(engine, &Event::Asked { summarizer: endpoint.label(), budget: material.max_tokens });
+    let watch = watching(engine, &ask.watch, material.bounds.tries);
+    let began = std::time::Instant::now();
+    let result = run::with_provider(&mut dialogue, material, endpoint, limits, &watch)?;
+    // What is written is paid for: a store that is locked must not lose it.
+    let uncounted = summary_cost::count(engine, endpoint, &dialogue, began.elapsed()).err().map(|error| {
+        format!("what was sent could not be counted towards the limits of the hour: {}", error.full())
+    });
+    let usage = usage(&dialogue);
+    match result {
+        None => {
+            if let Some(why) = uncounted {
+                tracing::warn!("{why}");
+            }
+            Err(called_off())
+        }
+        Some(Ok((text, notes))) => {
+            let unnoted = engine.store.unmark(&engine.shared(), &failures(endpoint)).err().map(unnoted);
+            let who = dialogue
+                .model
+                .as_deref()
+                .map_or_else(|| endpoint.label(), |it| format!("{}/{it}", endpoint.provider));
+            let mut notes = notes;
+            notes.extend(told(endpoint, &dialogue));
+            notes.extend(uncounted.into_iter().chain(unnoted));
+            let cost = Some(cost.spent(summary_cost::spent(engine, endpoint, &dialogue)));
+            let by = Summarizer { name: who, usage, cost };
+            Ok(Drafted::Text { text: pinned(text, material), by, notes })
+        }
+        Some(Err(why)) => {
+            // A limit of the user's own is no failure of the provider's.
+            let failed =
+                !matches!(why, GaveUp::Bound(_)) || (dialogue.requests > 0 && dialogue.model.is_none());
+            let noted = if failed { note_failure(engine, endpoint) } else { Ok(()) };
+            let mut notes = vec![offline_instead(&why.sentence(Some(endpoint)))];
+            notes.extend(told(endpoint, &dialogue));
+            notes.extend(uncounted.into_iter().chain(noted.err().map(unnoted)));
+            Ok(Drafted::Offline(notes))
+        }
+    }
+}
+
+/// One failure more of a provider's, in a row.
+fn note_failure(engine: &Engine, endpoint: &Endpoint) -> Result<()> {
+    let before = engine.store.marked(&engine.shared(), &failures(endpoint))?;
+    let count = before.and_then(|it| it.value.parse::<u32>().ok()).unwrap_or(0).saturating_add(1);
+    engine.store.mark(&engine.shared(), &failures(endpoint), &count.to_string(), engine.now)
+}
+
+/// The caller's watch, which also tells the listener of each retry.
+fn watching(engine: &Engine, watch: &Watch, tries: u32) -> Watch {
+    let Some(listener) = engine.listener.clone() else { return watch.clone() };
+    let (progress, number) = (watch.progress.clone(), AtomicU32::new(0));
+    let tell = move |it: &Progress| {
+        match it {
+            Progress::Waiting(why) => {
+                let number = number.fetch_add(1, Ordering::Relaxed) + 1;
+                listener(&Event::Retry { number, of: tries.saturating_sub(1), why: why.clone() });
+            }
+            // It answers: the next failure is another request's first.
+            Progress::Writing(..) => number.store(0, Ordering::Relaxed),
+            Progress::Asking(_) => {}
+        }
+        if let Some(progress) = &progress {
+            progress(it);
+        }
+    };
+    Watch { progress: Some(Arc::new(tell)), cancel: watch.cancel.clone() }
+}
+
+/// The calling client asks its own model for us.
+fn by_sampling(
+    engine: &Engine,
+    material: &SummaryRequest<'_>,
+    sampling: &Sampling,
+    ask: &Ask,
+) -> Result<Drafted> {
+    let mut dialogue = Dialogue::new(engine.now.unsigned_abs());
+    events::tell(engine, &Event::Asked { summarizer: "host".to_owned(), budget: material.max_tokens });
+    let watch = watching(engine, &ask.watch, material.bounds.tries);
+    match run::with_line(&mut dialogue, material, sampling, &watch)? {
+        None => Err(called_off()),
+        Some(Ok((text, notes))) => {
+            let who = dialogue.model.as_deref().map_or_else(|| "host".to_owned(), |it| format!("host/{it}"));
+            let by = Summarizer { name: who, usage: usage(&dialogue), cost: None };
+            Ok(Drafted::Text { text: pinned(text, material), by, notes })
+        }
+        Some(Err(why)) => Ok(Drafted::Offline(vec![offline_instead(&why.sentence(None))])),
+    }
+}
+
+fn by_host(
+    engine: &Engine,
+    opened: &Opened,
+    measured: &Measured<'_>,
+    ask: &Ask,
+    plan: &Plan,
+    material: &SummaryRequest<'_>,
+    heard: Option<&Heard>,
+) -> Result<Drafted> {
+    let mut dialogue =
+        heard.map_or_else(|| Dialogue::new(engine.now.unsigned_abs()), |it| it.state.dialogue.clone());
+    if let Some(heard) = heard {
+        if heard.state.region != (material.region.start, material.region.end) {
+            return Ok(Drafted::Offline(vec![
+                "the plan changed since the summary was asked for; the offline summary was written"
+                    .to_owned(),
+            ]));
+        }
+        dialogue.on_reply(material, Ok(Reply { text: heard.answer.clone(), ..Reply::default() }), 0);
+    }
+    match dialogue.next(material) {
+        Step::Done(text, notes) => {
+            let by = Summarizer { name: "host".to_owned(), usage: usage(&dialogue), cost: None };
+            Ok(Drafted::Text { text: pinned(text, material), by, notes })
+        }
+        Step::GaveUp(why) => Ok(Drafted::Offline(vec![offline_instead(&why.sentence(None))])),
+        // A host is not waited for.
+        Step::Wait(..) => Ok(Drafted::Offline(Vec::new())),
+        Step::Ask(asked) => {
+            let state = State {
+                session: again(engine, opened)?,
+                format: Some(opened.session.format.name().to_owned()),
+                count: measured.history.messages().len(),
+                digest: plan.made_for.digest,
+                region: (material.region.start, material.region.end),
+                dialogue,
+                ask: ask.clone(),
+            };
+            let state = serde_json::to_string(&state)
+                .map_err(|error| Error::new(Kind::Bug, "keeping an ask").because(error))?;
+            let handle = engine
+                .store
+                .put_ask(&engine.scope(measured.history), &state, engine.now)?
+                .as_str()
+                .to_owned();
+            let next = Next {
+                who: "model".to_owned(),
+                what: format!(
+                    "write what `ask` says, then call again with handle {handle} and what you wrote as answer"
+                ),
+            };
+            // What was answered before stands in the caller's own context.
+            let mut turns =
+                asked.turns.iter().filter(|it| it.speaker == compaction::summary::model::Speaker::Us);
+            let text = if heard.is_some() { turns.next_back() } else { turns.next() };
+            let ask = text.map(|it| it.text.clone()).unwrap_or_default();
+            let reason = plan.reason.text.clone();
+            Ok(Drafted::Asked(Question { handle, ask, next, reason }))
+        }
+    }
+}
+
+/// What the session can be opened by in the second call: its path, or the handle of a copy.
+fn again(engine: &Engine, opened: &Opened) -> Result<String> {
+    if let Some(path) = &opened.path {
+        return Ok(path.display().to_string());
+    }
+    Ok(archive::keep(engine, opened)?.as_str().to_owned())
+}
+
+/// What the user made of the summary, their lines marked.
+pub(crate) fn edited(
+    engine: &Engine,
+    measured: &Measured<'_>,
+    ask: &Ask,
+    plan: &Plan,
+    known: &HistoryFacts,
+    edit: &Edit,
+) -> Result<Option<String>> {
+    let Some(step) = plan.need.as_ref().and_then(|it| ask.profile.summarizing(it.pass)) else {
+        return Ok(None);
+    };
+    let offline =
+        || attempt::summary(engine, measured, ask, step, known.ledger(measured.history), plan, None);
+    let before = known.summary.clone().unwrap_or_else(offline);
+    let after = (edit.0)(&before)?;
+    Ok(Some(marked(&before, &after, step.summary.shape)))
+}
+
+/// Leaves so many characters of the beginning, and says so (OpenCode 1.18).
+fn shorten(text: &mut String, chars: usize) {
+    if let Some((at, _)) = text.char_indices().nth(chars) {
+        text.truncate(at);
+        text.push_str("\n[truncated]");
+    }
+}
+
+fn unnoted(error: Error) -> String {
+    format!("whether the provider failed could not be noted: {}", error.full())
+}
+
+fn called_off() -> Error {
+    Error::new(Kind::Provider, "the compaction was cancelled; nothing was changed")
+}
+
+fn offline_instead(why: &str) -> String {
+    format!("{why}; the offline summary was written instead")
+}
+
+fn usage(dialogue: &Dialogue) -> UsageInfo {
+    UsageInfo {
+        requests: dialogue.requests,
+        input: dialogue.tokens.input + dialogue.tokens.cache_read + dialogue.tokens.cache_write,
+        output: dialogue.tokens.output,
+        cache_read: dialogue.tokens.cache_read,
+    }
+}
+
+/// The profile's ladder; in the end, parts.
+fn reductions(step: &Summarize) -> &'static [InputReduction] {
+    match step.too_long {
+        TooLong::Fails => &INPUT_REDUCTIONS,
+        TooLong::Oldest | TooLong::Rounds(_) => &[
+            InputReduction::Whole,
+            InputReduction::Oldest(99),
+            InputReduction::Outputs(2_000),
+            InputReduction::Chunks,
+        ],
+    }
+}
+
+/// A summary with what the user pinned, word for word, above it.
+fn pinned(text: String, material: &SummaryRequest<'_>) -> String {
+    let lines: String = material.pins.iter().map(|it| format!("- pinned: {it}\n")).collect();
+    match material.spec.root.as_deref().filter(|_| material.spec.shape == SummaryShape::Xml) {
+        _ if lines.is_empty() => text,
+        Some(root) => text.replacen(&format!("<{root}>\n"), &format!("<{root}>\n{lines}"), 1),
+        None => format!("{lines}\n{text}"),
+    }
+}
+
+/// `after` with a mark behind every line that does not stand in `before`.
+fn marked(before: &str, after: &str, shape: SummaryShape) -> String {
+    let old: std::collections::BTreeSet<&str> = before.lines().map(str::trim).collect();
+    let frame = |line: &str| match shape {
+        SummaryShape::Markdown => line.starts_with('#'),
+        SummaryShape::Xml => line.starts_with('<'),
+        SummaryShape::Plain => line.ends_with(':'),
+    };
+    let line = |line: &str| match line.trim() {
+        it if it.is_empty() || old.contains(it) || frame(it) => line.to_owned(),
+        _ => format!("{line} [the user's own words]"),
+    };
+    after.trim().lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_user_changed_is_marked() {
+        let out = marked("## Goal\n- a\n- b", "## Goal\n- a\n- c\n\n## New\n", SummaryShape::Markdown);
+        assert_eq!(out, "## Goal\n- a\n- c [the user's own words]\n\n## New");
+    }
+}

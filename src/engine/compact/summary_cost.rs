@@ -1,0 +1,359 @@
+//! What a summary by a provider costs: which form of asking is cheaper, what was spent, and what may be.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::answers::{CostInfo, EstimateAnswer, MethodInfo};
+use crate::config::{Choice, Override, Summarizers};
+use crate::cost::Price;
+use crate::engine::input::measured::Measured;
+use crate::engine::{Ask, Engine, Opened, inspect::estimate};
+use crate::llm::price::{self, RequestForm, RequestSizes};
+use crate::llm::run;
+use compaction::plan::Need;
+use compaction::summary::dialogue::{Dialogue, SummaryRequest};
+use compaction::summary::model::{Api, Endpoint, Prefix};
+use history::error::{Error, Kind, Result};
+use history::secrets::Redactor;
+use sessions::{self, Format};
+
+/// Failed summaries in a row after which a provider is left alone for a while.
+const BREAKER: u32 = 3;
+/// For so long, in milliseconds.
+const COOL_DOWN: i64 = 10 * 60 * 1_000;
+/// A provider's cache lives for five minutes (Anthropic; OpenAI 5 to 10).
+const CACHE_LIVES: i64 = 5 * 60 * 1_000;
+const HOUR: i64 = 3_600_000;
+
+/// What is counted by the hour, of all sessions together.
+const SENT: &str = "summarizer.sent";
+const SPENT: &str = "summarizer.spent";
+const ASKED: &str = "summarizer.asked";
+
+/// What asking will cost, by the cheaper of the two forms, and the session's own request where that is the cheaper
+/// one. Only plain messages of the provider's own API, with their system prompt, are what an agent sent; from a
+/// session file its request cannot be made again, byte for byte.
+pub(crate) fn cost(
+    engine: &Engine,
+    opened: &Opened,
+    measured: &Measured<'_>,
+    need: &Need,
+    material: &SummaryRequest<'_>,
+    endpoint: &Endpoint,
+) -> (CostInfo, Option<Prefix>) {
+    let meta = &measured.history.meta;
+    let same = meta.model.as_deref() == Some(endpoint.model.as_str());
+    let known = opened.session.format == api_format(endpoint.api) && meta.system.is_some();
+    let why_not = match (known, same) {
+        (true, true) => None,
+        (false, _) => Some("the request that the agent sent is not known, only its messages"),
+        (true, false) => Some("the session runs on another model, whose cache is another"),
+    };
+    let warm = meta.times.is_some_and(|it| engine.now.saturating_sub(it.1) < CACHE_LIVES);
+    let own: u64 = material.passages.iter().map(|it| (material.count)(&it.text) + 12).sum();
+    let sizes = RequestSizes {
+        own,
+        prefix: why_not.is_none().then_some((measured.context(), warm)),
+        output: need.max_tokens,
+        saved: measured.tokens.saturating_sub(need.max_tokens),
+        rewritten: need.max_tokens,
+    };
+    let mut out = CostInfo {
+        model: endpoint.label(),
+        form: "own".to_owned(),
+        input_tokens: own,
+        output_tokens: need.max_tokens,
+        own_dollars: None,
+        prefix_dollars: None,
+        spent_dollars: None,
+        pays_after_turns: None,
+        prices: None,
+        why: String::new(),
+    };
+    let prices = &engine.config.prices;
+    let asked = match prices.of(&endpoint.model) {
+        Ok(asked) => asked,
+        Err(why) => {
+            out.why = why;
+            return (out, None);
+        }
+    };
+    out.prices = Some(asked.read_from());
+    let session = meta.model.as_deref().and_then(|it| prices.of(it).ok());
+    let predicted = price::predict(asked, session, &sizes);
+    out.own_dollars = Some(cents(predicted.own));
+    out.prefix_dollars = predicted.prefix.map(cents);
+    out.pays_after_turns = predicted.pays_after;
+    out.why = match (why_not, predicted.form, warm) {
+        (Some(why), ..) => format!("asked with a prompt of our own: {why}"),
+        (None, RequestForm::Own, _) => {
+            "a prompt of our own is cheaper than the session's own request".to_owned()
+        }
+        (None, RequestForm::Prefix, true) => {
+            "the session's own request is still in the provider's cache".to_owned()
+        }
+        (None, RequestForm::Prefix, false) => "the session's own request is cheaper".to_owned(),
+    };
+    if predicted.form == RequestForm::Own {
+        return (out, None);
+    }
+    let json = |text: &str| serde_json::from_str(text).ok();
+    let (messages, _) =
+        sessions::wire::messages_of(measured.history, Some(opened.session.format), api_format(endpoint.api));
+    let Ok(messages) = serde_json::from_slice(&messages) else { return (out, None) };
+    out.form = "prefix".to_owned();
+    out.input_tokens = measured.context();
+    // Secrets are in the provider's hands already, word for word, or nothing would be cached.
+    let system = meta.system.as_ref().map(|it| json(it.as_str()).unwrap_or_else(|| it.as_str().into()));
+    let tools = meta.tools.as_ref().and_then(|it| json(it.as_str()));
+    (out, Some(Prefix { system, tools, messages }))
+}
+
+/// How full the context is, the messages counted by a provider's own endpoint: by the maker of the session's model
+/// unless `choice` says another. Secrets are masked before anything is sent.
+///
+/// # Errors
+///
+/// As for [`estimate`](crate::engine::estimate); a provider that may not be asked or does not answer.
+pub fn estimate_by_provider(
+    engine: &Engine,
+    opened: &Opened,
+    ask: &Ask,
+    next: Option<u64>,
+    choice: Choice,
+    said: &Override,
+) -> Result<EstimateAnswer> {
+    let mut answer = estimate::estimate(engine, opened, ask, next)?;
+    let history = &opened.session.history;
+    let model = ask.counting.model.as_deref().or(history.meta.model.as_deref());
+    let maker = model.and_then(Summarizers::maker);
+    let choice = match choice {
+        Choice::Auto => maker.clone().unwrap_or(Choice::Auto),
+        other => other,
+    };
+    // The maker counts for the session's own model.
+    let own = model.filter(|_| maker.as_ref() == Some(&choice)).map(|it| it.rsplit('/').next().unwrap_or(it));
+    let said = Override { model: said.model.clone().or(own.map(str::to_owned)), ..said.clone() };
+    let summarizers = &engine.config.summarizers;
+    let chosen = summarizers.endpoint(&choice, &engine.config.environment, true, &said)?;
+    let Some((endpoint, _)) = chosen else {
+        let what = "counting by a provider: expected a provider's key in its usual variable, found none";
+        return Err(Error::new(Kind::Provider, what));
+    };
+    let api = api_format(endpoint.api);
+    let (messages, _) = sessions::wire::messages_of(history, Some(opened.session.format), api);
+    let mut messages: Value = serde_json::from_slice(&messages)
+        .map_err(|error| Error::new(Kind::Bug, "counting by a provider").because(error))?;
+    mask(&mut messages, &Redactor::default());
+    let tokens = run::counted(messages, &endpoint, summarizers.limits)?;
+    answer.warnings.push(format!(
+        "the messages were sent to {} at {} to be counted; shares and triggers are by our own count",
+        endpoint.label(),
+        endpoint.host()
+    ));
+    answer.tokens = tokens;
+    answer.context = tokens + answer.overhead;
+    let used = answer.window.filter(|it| *it > 0).map(|it| answer.context as f64 * 100.0 / it as f64);
+    answer.used_percent = used.map(|it| (it * 10.0).round() / 10.0);
+    answer.method = MethodInfo {
+        kind: "exact".to_owned(),
+        estimator: endpoint.label(),
+        anchor: None,
+        margin_percent: 0.0,
+    };
+    Ok(answer)
+}
+
+/// Why a provider is not asked now, if it is not.
+pub(crate) fn left_alone(engine: &Engine, endpoint: &Endpoint) -> Result<Option<String>> {
+    if let Some(mark) = engine.store.marked(&engine.shared(), &failures(endpoint))? {
+        let count: u32 = mark.value.parse().unwrap_or(0);
+        let left = mark.at.saturating_add(COOL_DOWN).saturating_sub(engine.now);
+        if count >= BREAKER && left > 0 && left <= COOL_DOWN {
+            return Ok(Some(format!(
+                "{} failed {count} times in a row and is left alone for {} s more",
+                endpoint.provider,
+                left / 1000 + 1
+            )));
+        }
+    }
+    if let Some(why) = uncountable(engine, endpoint) {
+        return Ok(Some(why));
+    }
+    let limits = &engine.config.summarizers;
+    let reached = |name: &str, most: Option<u64>| -> Result<Option<u64>> {
+        let Some(most) = most else { return Ok(None) };
+        Ok(Some(this_hour(engine, name)?).filter(|it| *it >= most))
+    };
+    if let Some(sent) = reached(SENT, limits.tokens_per_hour)? {
+        let most = limits.tokens_per_hour.unwrap_or_default();
+        return Ok(Some(format!("the limit of {most} tokens an hour was reached ({sent} were sent)")));
+    }
+    if let Some(spent) = reached(SPENT, limits.dollars_per_hour.map(millionths))? {
+        let most = limits.dollars_per_hour.unwrap_or_default();
+        let spent = spent as f64 / 1e6;
+        return Ok(Some(format!("the limit of ${most} an hour was reached (${spent:.4} were spent)")));
+    }
+    if let Some(asked) = reached(ASKED, limits.seconds_per_hour.map(|it| it.saturating_mul(1_000)))? {
+        let most = limits.seconds_per_hour.unwrap_or_default();
+        let asked = asked / 1_000;
+        return Ok(Some(format!("the limit of {most} s an hour was reached ({asked} s went by)")));
+    }
+    Ok(None)
+}
+
+/// Why the hourly limits cannot be enforced, if there are any. Each command and each agent's server is a process of
+/// its own: counted in memory, every one would begin at zero, and the limit would be none.
+fn uncountable(engine: &Engine, endpoint: &Endpoint) -> Option<String> {
+    let limits = &engine.config.summarizers;
+    // Dollars are counted only where the price is known.
+    let dollars = limits.dollars_per_hour.is_some() && engine.config.prices.of(&endpoint.model).is_ok();
+    let set = [
+        (limits.tokens_per_hour.is_some(), "tokens-per-hour"),
+        (dollars, "dollars-per-hour"),
+        (limits.seconds_per_hour.is_some(), "seconds-per-hour"),
+    ];
+    let (_, name) = set.into_iter().find(|it| it.0 && !engine.store.keeps())?;
+    Some(format!(
+        "summarizer.{name}: expected a store that counts what is used in the hour, found none that keeps anything \
+         (store.persistence = \"none\", or it could not be opened), so {} is not asked; mend or switch on the store, or \
+         take the limit out",
+        endpoint.provider
+    ))
+}
+
+/// Counts what a dialogue took towards the limits of the hour.
+pub(crate) fn count(engine: &Engine, endpoint: &Endpoint, dialogue: &Dialogue, took: Duration) -> Result<()> {
+    let spent = spent(engine, endpoint, dialogue).unwrap_or(0.0);
+    let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    for (name, more) in [(SENT, dialogue.sent), (SPENT, millionths(spent)), (ASKED, took)] {
+        let before = this_hour(engine, name)?;
+        // The hour begins with the first request of it.
+        let began = engine
+            .store
+            .marked(&engine.shared(), name)?
+            .filter(|_| before > 0)
+            .map_or(engine.now, |it| it.at);
+        engine.store.mark(&engine.shared(), name, &before.saturating_add(more).to_string(), began)?;
+    }
+    Ok(())
+}
+
+/// US dollars that a dialogue took, where the price is known.
+pub(crate) fn spent(engine: &Engine, endpoint: &Endpoint, dialogue: &Dialogue) -> Option<f64> {
+    engine.config.prices.of(&endpoint.model).ok()?.of(&dialogue.tokens.usage())
+}
+
+fn this_hour(engine: &Engine, name: &str) -> Result<u64> {
+    let mark = engine.store.marked(&engine.shared(), name)?;
+    let fresh = mark.filter(|it| (0..HOUR).contains(&engine.now.saturating_sub(it.at)));
+    Ok(fresh.and_then(|it| it.value.parse().ok()).unwrap_or(0))
+}
+
+impl CostInfo {
+    /// With what was really spent, and after how many turns that is paid for.
+    pub(crate) fn spent(mut self, dollars: Option<f64>) -> Self {
+        let predicted = if self.form == "prefix" { self.prefix_dollars } else { self.own_dollars };
+        self.spent_dollars = dollars.map(cents);
+        if let (Some(turns), Some(spent), Some(predicted)) =
+            (self.pays_after_turns, self.spent_dollars, predicted)
+            && predicted > 0.0
+        {
+            self.pays_after_turns = Some(((turns as f64 * spent / predicted).ceil() as u64).max(1));
+        }
+        self
+    }
+
+    pub fn sentence(&self) -> String {
+        let dollars = |it: f64| format!("${it:.4}");
+        let mut out = match (self.spent_dollars, self.own_dollars, self.prefix_dollars) {
+            (Some(spent), ..) => format!("{} cost {}", self.model, dollars(spent)),
+            (None, Some(own), Some(prefix)) => format!(
+                "{} would cost about {} with a prompt of our own, {} behind the session's own request ({} of about {} tokens)",
+                self.model,
+                dollars(own),
+                dollars(prefix),
+                self.form,
+                self.input_tokens
+            ),
+            (None, Some(own), None) => format!(
+                "{} would cost about {} for {} tokens in and {} out",
+                self.model,
+                dollars(own),
+                self.input_tokens,
+                self.output_tokens
+            ),
+            (None, None, _) => format!("{} would be sent about {} tokens", self.model, self.input_tokens),
+        };
+        match self.pays_after_turns {
+            Some(1) => out.push_str("; that is paid for after 1 turn of the smaller context"),
+            Some(turns) => {
+                out.push_str(&format!("; that is paid for after {turns} turns of the smaller context"))
+            }
+            None => {}
+        }
+        if let Some(day) = self.prices.as_deref().and_then(|it| it.split(',').next()) {
+            out.push_str(&format!("; prices of {day}"));
+        }
+        if self.spent_dollars.is_none() && !self.why.is_empty() {
+            out.push_str(&format!(" ({})", self.why));
+        }
+        out
+    }
+}
+
+/// What was sent where.
+pub(crate) fn told(endpoint: &Endpoint, dialogue: &Dialogue) -> Option<String> {
+    if dialogue.sent == 0 {
+        return None;
+    }
+    let reported = dialogue.tokens.input + dialogue.tokens.cache_read + dialogue.tokens.cache_write;
+    let sent = if reported > 0 { format!("{reported}") } else { format!("about {}", dialogue.sent) };
+    let (label, host, requests) = (endpoint.label(), endpoint.host(), dialogue.requests);
+    let times = if requests == 1 { "1 request".to_owned() } else { format!("{requests} requests") };
+    Some(format!("{sent} tokens were sent to {label} at {host} in {times}"))
+}
+
+/// Tokens that may be sent for so many dollars, the answer's price left over; all of them where the price is not known.
+pub(crate) fn affordable(dollars: f64, price: Option<&Price>, output: u64) -> u64 {
+    let Some(rates) = price.map(|it| &it.rates).filter(|it| it.input > 0.0) else { return u64::MAX };
+    let left = dollars - output as f64 * rates.output / 1e6;
+    (left.max(0.0) / rates.input * 1e6) as u64
+}
+
+/// Masks the texts of a JSON value, whatever their depth.
+fn mask(value: &mut Value, redactor: &Redactor) {
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::String(text) => *text = redactor.redact(text),
+            Value::Array(all) => open.extend(all),
+            Value::Object(all) => open.extend(all.values_mut()),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+}
+
+/// To a hundredth of a cent: more is not known beforehand.
+fn cents(dollars: f64) -> f64 {
+    (dollars * 1e4).round() / 1e4
+}
+
+fn millionths(dollars: f64) -> u64 {
+    (dollars * 1e6).round() as u64
+}
+
+fn api_format(api: Api) -> Format {
+    match api {
+        Api::Anthropic => Format::ANTHROPIC,
+        Api::OpenaiChat => Format::OPENAI_CHAT,
+        Api::OpenaiResponses => Format::OPENAI_RESPONSES,
+        Api::Gemini => Format::GEMINI,
+    }
+}
+
+/// The mark under which a provider's failures are counted.
+pub(crate) fn failures(endpoint: &Endpoint) -> String {
+    format!("summarizer.failures.{}", endpoint.provider)
+}

@@ -1,0 +1,25 @@
+//! Which session the processes that lead here speak for.
+
+use crate::agents::hooks::HookEvent;
+use crate::engine::Engine;
+use crate::store::Scope;
+use history::error::Result;
+
+/// The processes that lead here, from now on, speak for this session: a server that the agent starts finds it so.
+pub(crate) fn note(engine: &Engine, scope: &Scope, event: &HookEvent) -> Result<()> {
+    for process in crate::config::ancestors() {
+        let value = format!("{} {}", event.agent.name(), event.session);
+        engine.store.mark(scope, &format!("caller/{process}"), &value, engine.now)?;
+    }
+    Ok(())
+}
+
+/// The session that a hook noted for one of the processes that lead here.
+pub(crate) fn noted(engine: &Engine, agent: &str) -> Option<String> {
+    let scope = engine.project();
+    crate::config::ancestors().into_iter().find_map(|process| {
+        let mark = engine.store.marked(&scope, &format!("caller/{process}")).ok().flatten()?;
+        let (name, session) = mark.value.split_once(' ')?;
+        (name == agent).then(|| session.to_owned())
+    })
+}

@@ -1,0 +1,149 @@
+//! A session with its token counter and context window; every verb counts through it.
+
+use crate::engine::{Ask, Engine, Opened, write_back::marks};
+use compaction::plan::ModelLimits;
+use history::{History, Usage};
+use sessions::Session;
+use tokens::{self, Filled, TokenCounter};
+
+/// Windows that models have, in tokens.
+const WINDOWS: std::ops::RangeInclusive<u64> = 1_000..=Usage::MOST;
+
+/// A session with the counter and window it is measured by.
+pub(crate) struct Measured<'a> {
+    pub(crate) history: &'a History,
+    /// What a plan is carried out on, where that has grown since.
+    pub(crate) grown: Option<&'a History>,
+    pub(crate) counter: TokenCounter,
+    pub(crate) limits: ModelLimits<'a>,
+    /// Tokens of the messages.
+    pub(crate) tokens: u64,
+    /// Tokens of system prompt and tools, and of messages in the system's role.
+    pub(crate) overhead: u64,
+    /// A context that was reported beyond the window that the model is known for, and the window taken instead.
+    pub(crate) inferred: Option<(u64, u64)>,
+}
+
+impl Measured<'_> {
+    /// What a plan is carried out on.
+    pub(crate) fn whole(&self) -> &History {
+        self.grown.unwrap_or(self.history)
+    }
+
+    pub(crate) fn filled(&self) -> Filled {
+        let overhead = self.counter.overhead();
+        Filled { overhead, messages: self.context() - overhead }
+    }
+
+    /// Tokens of all that is sent.
+    pub(crate) fn context(&self) -> u64 {
+        self.tokens + self.overhead - self.counter.hidden()
+    }
+}
+
+pub(crate) fn measure<'a>(engine: &Engine, session: &'a Session, ask: &'a Ask) -> Measured<'a> {
+    measure_history(engine, session, &session.history, ask)
+}
+
+/// The same for another history of the session: the part that a plan is made for.
+pub(crate) fn measure_history<'a>(
+    engine: &Engine,
+    session: &Session,
+    history: &'a History,
+    ask: &'a Ask,
+) -> Measured<'a> {
+    // The largest context that the session was ever compacted at.
+    let compacted = session.past.iter().filter_map(|it| it.tokens_before).max();
+    let model = ask.counting.model.as_deref().or(history.meta.model.as_deref());
+    let known = model.and_then(tokens::window);
+    let configured = model.and_then(|it| engine.config.model_window(&history.meta, it));
+    let known_overhead = ask.counting.overhead.or_else(|| overhead_before(engine, history));
+    let counter = TokenCounter::for_model(history, model, ask.tokenizer(), known_overhead);
+    let (mut tokens, mut overhead) = (0, counter.overhead());
+    for (message, size) in history.messages().iter().zip(counter.messages(history.messages())) {
+        *if compaction::plan::counts(message) { &mut tokens } else { &mut overhead } += size;
+    }
+    let given = ask.counting.window.or(configured).filter(|it| *it > 0);
+    let told = history.meta.window.filter(|it| WINDOWS.contains(it));
+    let given = given.or(told);
+    // What the session's own model was sent, its window takes.
+    let own = ask.counting.model.is_none();
+    let seen = counter.reported().map(|it| it.1).max(compacted.filter(|it| *it <= Usage::MOST));
+    let seen = seen.filter(|seen| own && given.is_none() && known.is_some_and(|it| it.context < *seen));
+    let inferred = seen.map(tokens::at_least);
+    let limits = ModelLimits {
+        model,
+        window: given.or(inferred).or(known.map(|it| it.context)),
+        window_given: given.is_some(),
+        // A window that somebody gave stands for the whole input.
+        input: known.and_then(|it| it.input).filter(|_| given.or(inferred).is_none()),
+        output: known.map(|it| it.output),
+        next: ask.next,
+    };
+    Measured { history, grown: None, limits, counter, tokens, overhead, inferred: seen.zip(inferred) }
+}
+
+/// What the system prompt and the tools took when we compacted a session for which nothing was reported since: they
+/// are sent all the same.
+fn overhead_before(engine: &Engine, history: &History) -> Option<u64> {
+    let summarized = history.messages().iter().any(|it| it.kind == history::Kind::Summary);
+    if !summarized || TokenCounter::is_reported(history) {
+        return None;
+    }
+    let name = marks::overhead_mark(history.meta.session.as_deref()?);
+    engine.store.marked(&engine.scope(history), &name).ok().flatten()?.value.parse().ok()
+}
+
+/// What could not be read, and what is not believed.
+pub(crate) fn warnings(opened: &Opened, measured: &Measured<'_>) -> Vec<String> {
+    let mut out = notes(opened);
+    if let Some((message, tokens)) = measured.counter.disbelieved() {
+        out.push(format!(
+            "message {message} reports a context of {tokens} tokens, which is not this history's: more than any model \
+             takes or than the messages can come to, or less than a twentieth of them; it is counted without that report"
+        ));
+    }
+    if let Some((message, why)) = compaction::plan::refused(measured.history.messages(), &measured.counter) {
+        out.push(format!(
+            "message {message} holds an image that the API refuses ({why}): every request with it fails; `epitome \
+             compact` replaces it by a note"
+        ));
+    }
+    let hidden = measured.counter.hidden();
+    if hidden > 0 {
+        out.push(format!(
+            "{hidden} tokens of the messages were not sent with the last request, by what the provider reported: \
+             something (a plugin, the agent itself) prunes what the model sees; the context size excludes them"
+        ));
+    }
+    if let Some((seen, window)) = measured.inferred {
+        out.push(format!(
+            "the session had a context of {seen} tokens, more than the window that the model is known for; its window \
+             is taken to be {window} (--window sets it)"
+        ));
+    }
+    if let Some(window) = measured.history.meta.window.filter(|it| !WINDOWS.contains(it)) {
+        out.push(format!(
+            "the session reports a window of {window} tokens, which no model has; it is ignored"
+        ));
+    }
+    out
+}
+
+/// What could not be read, as warnings; the first few and a count.
+fn notes(opened: &Opened) -> Vec<String> {
+    let notes = &opened.session.notes;
+    let mut out: Vec<String> =
+        notes.iter().take(5).map(|it| format!("line {}: {}", it.line, it.what)).collect();
+    if notes.len() > 5 {
+        out.push(format!(
+            "… and {} more lines that were not understood and are kept as they are",
+            notes.len() - 5
+        ));
+    }
+    if let (false, true, Some(path)) = (notes.is_empty(), opened.session.format.is_repaired(), &opened.path) {
+        let session = crate::agents::reach::quoted(&path.display().to_string());
+        out.push(format!("`epitome repair {session}` says what is wrong with it, and mends only that"));
+    }
+    out
+}

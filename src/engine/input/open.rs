@@ -1,0 +1,390 @@
+//! From what a caller calls a session to a session that was read.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use crate::agents::{self, AgentRef, Database, Found};
+use crate::engine::Engine;
+use crate::engine::write_back::marks::undone_mark;
+use crate::engine::{archive::readable, input::caller};
+use crate::files::File;
+use crate::store::{Handle, Scope};
+use history::History;
+use history::error::{Error, Kind, Result};
+use sessions::{self, Format, Memory, Session, Source};
+use tokens::{self, Estimator, TokenCounter, Tokenizer};
+
+/// How many of a project's compactions are looked through for one.
+pub(crate) const LOOKED_THROUGH: u32 = 500;
+
+/// What a caller calls a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionRef {
+    /// A path, an id, a handle, `current` or `latest`.
+    Named(String),
+    /// Messages given in the call.
+    Inline(Vec<u8>),
+    Unsaid,
+}
+
+/// A session that was read, and what it was read from.
+pub struct Opened {
+    /// What it was read from.
+    pub source: Box<dyn Source + Send>,
+    pub session: Session,
+    /// Where it lies, if in a file of the caller's.
+    pub path: Option<PathBuf>,
+    /// Its directory, where its agent's folders say it.
+    pub cwd: Option<PathBuf>,
+    /// It is known to be the session that calls.
+    pub live: bool,
+}
+
+/// Bytes of records at the end whose texts stay whole even where a session is only measured: whether this is a good
+/// moment is read from them.
+const WHOLE_END: u64 = 1 << 20;
+
+impl Opened {
+    /// With what was read of it.
+    pub(crate) fn read_as(self, session: Session) -> Self {
+        let cwd = self.cwd.clone();
+        Self { session, ..self }.started_in(cwd)
+    }
+
+    /// The directory that its agent files it under. Where the records name the directory that the shell is in, this is the
+    /// session's own: what is kept of it is found from there.
+    fn started_in(mut self, cwd: Option<PathBuf>) -> Self {
+        if let Some(cwd) = &cwd
+            && agents::of_format(self.session.format).is_some_and(|it| it.records_follow_shell())
+        {
+            self.session.history.meta.cwd = Some(cwd.display().to_string().into());
+        }
+        Self { cwd, ..self }
+    }
+}
+
+/// How a source becomes a session.
+type Reader<'a> = dyn Fn(&dyn Source, Option<Format>) -> Result<Session> + 'a;
+
+/// Characters of a session's id from which on its beginning is enough, where it is the only one.
+const SHORTEST_ID: usize = 4;
+
+/// Finds and reads a session.
+///
+/// # Errors
+///
+/// No such session, several of that name, or content that is of no known format.
+pub fn open(
+    engine: &Engine,
+    what: &SessionRef,
+    format: Option<Format>,
+    agent: Option<&str>,
+) -> Result<Opened> {
+    open_by(engine, &sessions::read, what, format, agent)
+}
+
+/// Finds a session and reads what is needed to measure it with a counter of this kind, in memory that does not grow
+/// with its texts. It can be estimated and nothing else.
+///
+/// # Errors
+///
+/// As for [`open`].
+pub fn open_measured(
+    engine: &Engine,
+    what: &SessionRef,
+    format: Option<Format>,
+    agent: Option<&str>,
+    tokenizer: Tokenizer,
+) -> Result<Opened> {
+    let read = |source: &dyn Source, format| {
+        // Exact counts need the texts, and so does an estimate that no reported usage corrects.
+        let needs_texts = match tokenizer {
+            Tokenizer::Fixed(Estimator::O200k | Estimator::Cl100k) => true,
+            Tokenizer::Fixed(_) => false,
+            Tokenizer::Auto => !may_report_usage(source)?,
+        };
+        if needs_texts {
+            return sessions::read(source, format);
+        }
+        let whole_from = source.len().saturating_sub(WHOLE_END);
+        let keep = |text: &str, at| (at < whole_from).then(|| tokens::light(text));
+        let session = sessions::scan(source, format, &keep)?;
+        let told = tokenizer != Tokenizer::Auto || TokenCounter::is_reported(&session.history);
+        if told { Ok(session) } else { sessions::read(source, Some(session.format)) }
+    };
+    open_by(engine, &read, what, format, agent)
+}
+
+/// Finds a session and reads nothing of it but its format: it may be damaged.
+pub(crate) fn open_unread(
+    engine: &Engine,
+    what: &SessionRef,
+    format: Option<Format>,
+    agent: Option<&str>,
+) -> Result<Opened> {
+    let unread = |source: &dyn Source, format: Option<Format>| {
+        Ok(Session {
+            format: format.map_or_else(|| sessions::sniff(source), Ok)?,
+            records: Vec::new(),
+            of_message: Default::default(),
+            notes: Vec::new(),
+            past: Vec::new(),
+            history: History::default(),
+        })
+    };
+    open_by(engine, &unread, what, format, agent)
+}
+
+fn open_by(
+    engine: &Engine,
+    reader: &Reader<'_>,
+    what: &SessionRef,
+    format: Option<Format>,
+    agent: Option<&str>,
+) -> Result<Opened> {
+    match what {
+        SessionRef::Inline(bytes) => {
+            read_by(reader, Box::new(Memory::new("messages", bytes.as_slice())), format, None)
+        }
+        SessionRef::Named(name) if name == "-" => {
+            let mut bytes = Vec::new();
+            std::io::stdin()
+                .read_to_end(&mut bytes)
+                .map_err(|error| Error::new(Kind::Io, "reading standard input").because(error))?;
+            read_by(reader, Box::new(Memory::new("-", bytes)), format, None)
+        }
+        SessionRef::Named(name) => open_named(engine, reader, name, format, agent),
+        SessionRef::Unsaid => open_found(reader, &default_session(engine, agent)?, format),
+    }
+}
+
+fn open_named(
+    engine: &Engine,
+    reader: &Reader<'_>,
+    name: &str,
+    format: Option<Format>,
+    agent: Option<&str>,
+) -> Result<Opened> {
+    let path = Path::new(name);
+    if path.exists() {
+        let opened = read_by(reader, Box::new(File::open(path)?), format, Some(path.to_owned()))?;
+        let agent = agents::of_format(opened.session.format);
+        let cwd = agent.and_then(|it| it.directory_of(&engine.config.agents, path));
+        return Ok(opened.started_in(cwd));
+    }
+    if let Some((database, path, id)) = agents::split_address(name)
+        && path.exists()
+    {
+        return read_database(reader, database, path, id);
+    }
+    if name == "current" || name == "latest" {
+        return open_found(reader, &named_session(engine, name, agent)?, format);
+    }
+    if Handle::parse(name).is_some() && engine.store.locate(name, &engine.config.owner).is_ok() {
+        let scope = readable::readable(engine, name, None)?;
+        let bytes = engine.store.restore(&scope, name)?;
+        return read_by(reader, Box::new(Memory::new(name, bytes)), format, None);
+    }
+    if name.contains('/') || name.contains('\\') || name.contains('.') {
+        let what = "no such file; `epitome sessions` lists the sessions";
+        return Err(Error::new(Kind::Input, what).at(name, None));
+    }
+    open_found(reader, &session_by_id(engine, name, agent)?, format)
+}
+
+/// The sessions that were found, of one agent if it is named, of this directory if `here`.
+///
+/// # Errors
+///
+/// The folder of an agent that was named cannot be read.
+pub fn sessions(engine: &Engine, agent: Option<&str>, here: bool) -> Result<Vec<Found>> {
+    let agent = agent.map(named_agent).transpose()?;
+    let cwd = here.then_some(engine.config.agents.cwd.as_path());
+    Ok(agents::list(&engine.config.agents, agent, cwd))
+}
+
+fn open_found(reader: &Reader<'_>, found: &Found, format: Option<Format>) -> Result<Opened> {
+    let opened = match found.agent.database() {
+        Some(database) => read_database(reader, database, &found.path, &found.id),
+        None => read_by(reader, Box::new(File::open(&found.path)?), format, Some(found.path.clone())),
+    }?;
+    Ok(Opened { live: found.live, ..opened.started_in(found.cwd.clone()) })
+}
+
+fn named_session(engine: &Engine, name: &str, agent: Option<&str>) -> Result<Found> {
+    if name == "current" {
+        let mut env = engine.config.agents.clone();
+        if let (Some(agent), None) = (env.inside, &env.session) {
+            env.session = caller::noted(engine, agent.name());
+        }
+        let found = agents::current(&env);
+        return one(
+            going_on(engine, found),
+            "expected the session of the agent that calls, found none: no agent is known to call",
+        );
+    }
+    let newest = sessions(engine, agent, true)?.into_iter().find(|it| it.parent.is_none());
+    newest.ok_or_else(|| {
+        let what = "expected a session of this directory, found none; `epitome sessions` lists all";
+        Error::new(Kind::Input, what)
+    })
+}
+
+/// Of these sessions those that were compacted, or undone, into another one of them, and which: whoever resumed the new
+/// one goes on there. Not where the old one was used since.
+pub fn continued(engine: &Engine, found: &[Found]) -> BTreeMap<String, String> {
+    // Of a session that does not say its directory, none is noted.
+    let nowhere = Scope { owner: engine.config.owner.clone(), project: String::new() };
+    let scopes: Vec<Scope> = engine.projects().into_iter().chain([nowhere]).collect();
+    let compacted = scopes
+        .iter()
+        .flat_map(|it| engine.store.compactions(it, None, LOOKED_THROUGH).unwrap_or_default())
+        .filter_map(|it| Some((it.session.id, it.applied?.session?)));
+    let undone = scopes.iter().flat_map(|scope| {
+        let into = |it: &Found| {
+            let mark = engine.store.marked(scope, &undone_mark(&it.id)).ok().flatten()?;
+            Some((it.id.clone(), mark.value))
+        };
+        found.iter().filter_map(into)
+    });
+    let changed = |id: &str| found.iter().filter(|it| it.id == id).map(|it| it.changed_ms).max();
+    let goes_on =
+        |(old, new): &(String, String)| new != old && changed(new).is_some_and(|it| Some(it) >= changed(old));
+    compacted.chain(undone).filter(goes_on).collect()
+}
+
+/// Without those that go on in another one of them.
+fn going_on(engine: &Engine, mut found: Vec<Found>) -> Vec<Found> {
+    if found.len() < 2 {
+        return found;
+    }
+    let continued = continued(engine, &found);
+    found.retain(|it| !continued.contains_key(&it.id));
+    if let [only] = found.as_mut_slice() {
+        only.live = true;
+    }
+    found
+}
+
+fn session_by_id(engine: &Engine, id: &str, agent: Option<&str>) -> Result<Found> {
+    let agent = agent.map(named_agent).transpose()?;
+    let mut found = agents::find(&engine.config.agents, id);
+    if found.is_empty() && id.len() >= SHORTEST_ID {
+        found = agents::find_beginning(&engine.config.agents, id);
+    }
+    found.retain(|it| agent.is_none_or(|agent| it.agent == agent));
+    one(found, "expected a session file, a session id or a handle, found nothing of that name; `epitome sessions` lists the sessions")
+        .map_err(|error| Error::new(error.kind(), error.detail()).at(id, None))
+}
+
+/// Without a name: the calling agent's session, else the newest here; else the newest anywhere are listed.
+pub(crate) fn default_session(engine: &Engine, agent: Option<&str>) -> Result<Found> {
+    let inside = engine.config.agents.inside.map(|it| it.name());
+    if inside.is_some() && agent.is_none_or(|it| inside == Some(it)) {
+        match named_session(engine, "current", agent) {
+            Ok(found) => return Ok(found),
+            // Not the newest of several, which may be another one's.
+            Err(error) if error.kind() == Kind::Ambiguous => return Err(error),
+            Err(_) => {}
+        }
+    }
+    if let Ok(found) = named_session(engine, "latest", agent) {
+        return Ok(found);
+    }
+    let anywhere: Vec<Found> = sessions(engine, agent, false)?.into_iter().take(5).collect();
+    if anywhere.is_empty() {
+        return Err(Error::new(
+            Kind::Input,
+            "which session? No agent's sessions were found here; give a file",
+        ));
+    }
+    let what =
+        format!("which session? None is of this directory. The newest elsewhere:{}", listed(&anywhere));
+    Err(Error::new(Kind::Input, what))
+}
+
+fn named_agent(name: &str) -> Result<AgentRef> {
+    agents::named(name).ok_or_else(|| {
+        let what = format!("expected an agent ({}), found {name:?}", agents::names(|_| true));
+        Error::new(Kind::Arguments, what)
+    })
+}
+
+/// The one session, or a list of what could be meant and nothing done.
+fn one(mut found: Vec<Found>, none: &str) -> Result<Found> {
+    match found.len() {
+        0 => Err(Error::new(Kind::Input, none)),
+        1 => Ok(found.remove(0)),
+        _ => {
+            let what = format!("several sessions could be meant; name one by its id:{}", listed(&found));
+            Err(Error::new(Kind::Ambiguous, what))
+        }
+    }
+}
+
+fn listed(found: &[Found]) -> String {
+    let line = |it: &Found| {
+        let changed = sessions::derive::time(it.changed_ms);
+        format!(
+            "\n  {} {}  {}  {:?}",
+            it.agent.name(),
+            it.id,
+            changed.get(..16).unwrap_or_default(),
+            it.first_words
+        )
+    };
+    found.iter().map(line).collect()
+}
+
+/// Whether a session may report usage: every format's key for it begins with `usage` or ends with `tokens`. Stops at the
+/// first, which is mostly in the first reply. A session without any need not be read twice.
+fn may_report_usage(source: &dyn Source) -> Result<bool> {
+    const NAMES: [&[u8]; 2] = [b"\"usage", b"tokens\""];
+    const BLOCK: u64 = 1 << 16;
+    // A key that lies across two blocks is found in the second.
+    const OVERLAP: u64 = 8;
+    let mut at = 0;
+    while at < source.len() {
+        let end = source.len().min(at + BLOCK);
+        let block = source.bytes(at.saturating_sub(OVERLAP)..end)?;
+        if NAMES.iter().any(|it| memchr::memmem::find(&block, it).is_some()) {
+            return Ok(true);
+        }
+        at = end;
+    }
+    Ok(false)
+}
+
+pub(crate) fn open_database(database: &dyn Database, path: &Path, id: &str) -> Result<Opened> {
+    read_database(&sessions::read, database, path, id)
+}
+
+fn read_database(reader: &Reader<'_>, database: &dyn Database, path: &Path, id: &str) -> Result<Opened> {
+    let bytes = database.export(path, id)?;
+    let name = format!("{}#{id}", path.display());
+    let source = Box::new(Memory::new(name.as_str(), bytes));
+    read_by(reader, source, Some(database.format()), Some(PathBuf::from(name)))
+}
+
+pub(crate) fn open_path(path: &Path, format: Option<Format>) -> Result<Opened> {
+    read(Box::new(File::open(path)?), format, Some(path.to_owned()))
+}
+
+pub(crate) fn read(
+    source: Box<dyn Source + Send>,
+    format: Option<Format>,
+    path: Option<PathBuf>,
+) -> Result<Opened> {
+    read_by(&sessions::read, source, format, path)
+}
+
+fn read_by(
+    reader: &Reader<'_>,
+    source: Box<dyn Source + Send>,
+    format: Option<Format>,
+    path: Option<PathBuf>,
+) -> Result<Opened> {
+    let session = reader(&*source, format)?;
+    Ok(Opened { source, session, path, cwd: None, live: false })
+}

@@ -1,0 +1,348 @@
+//! What a caller can ask for: one struct for the command line, MCP, the library, and what is kept between two calls.
+//!
+//! A new option is a field with its attributes, and its use. The doc comment is the command line's help; the description in
+//! `schemars` is what a model pays for in every request, and is left empty where the name says enough. What MCP does not
+//! offer has `schemars(skip)`.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::config::{Choice, Override};
+use crate::engine::MinKept;
+use crate::engine::input::values::{field, tokens, window};
+use crate::llm::run::{Sampling, Watch};
+use compaction::plan::Cause;
+use compaction::profile::{Profile, SummaryStyle};
+use history::error::{Error, Kind, Result};
+use sessions::Format;
+use tokens::Tokenizer;
+
+/// A size: a number of tokens, or a share of the messages.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Amount {
+    Tokens(u64),
+    /// Share of the messages' tokens, 0 to 1.
+    Share(f64),
+}
+
+impl FromStr for Amount {
+    type Err = Error;
+
+    /// Reads `4000`, `4k`, `20%` or `0.2`.
+    fn from_str(text: &str) -> Result<Self> {
+        let wrong = || {
+            let what = format!("expected tokens (4000, 4k) or a share (20%, 0.2), found {text:?}");
+            Error::new(Kind::Arguments, what)
+        };
+        let outside = || {
+            let what = format!("a share must be above 0% and at most 100%, found {text:?}");
+            Error::new(Kind::Arguments, what)
+        };
+        let text = text.trim();
+        let share =
+            |value: f64| (0.0 < value && value <= 1.0).then_some(Self::Share(value)).ok_or_else(outside);
+        if let Some(percent) = text.strip_suffix('%') {
+            return share(percent.trim().parse::<f64>().map_err(|_| wrong())? / 100.0);
+        }
+        if let Some(thousands) = text.strip_suffix(['k', 'K']) {
+            let value: f64 = thousands.parse().map_err(|_| wrong())?;
+            return if value > 0.0 { Ok(Self::Tokens((value * 1000.0) as u64)) } else { Err(wrong()) };
+        }
+        if let Ok(tokens) = text.parse::<u64>() {
+            return if tokens > 0 { Ok(Self::Tokens(tokens)) } else { Err(wrong()) };
+        }
+        share(text.parse::<f64>().map_err(|_| wrong())?)
+    }
+}
+
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tokens(tokens) => write!(f, "{tokens}"),
+            // `1` would be a token.
+            Self::Share(1.0) => f.write_str("100%"),
+            Self::Share(share) => write!(f, "{share}"),
+        }
+    }
+}
+
+impl Serialize for Amount {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl Amount {
+    /// The size in tokens; `total` is what a share is of.
+    pub fn of(self, total: u64) -> u64 {
+        match self {
+            Self::Tokens(tokens) => tokens,
+            Self::Share(share) => (total as f64 * share).floor() as u64,
+        }
+    }
+}
+
+/// The values of `--style`, each with its help.
+const STYLES: [(&str, &str); 3] = [
+    ("brief", "Pinned facts and one line for the rest"),
+    ("detailed", "Everything that fits"),
+    ("technical", "Files, commands, errors and identifiers first"),
+];
+
+/// The values of `--trigger`, each with its help.
+const CAUSES: [(&str, &str); 3] = [
+    ("manual", "Somebody asked for it"),
+    ("auto", "The context filled up"),
+    ("overflow", "The model refused the input as too long"),
+];
+
+/// One of these values, read by the name that it has in JSON.
+fn one_of<T>(values: &'static [(&str, &str)]) -> impl TypedValueParser<Value = T>
+where
+    T: serde::de::DeserializeOwned + Clone + Send + Sync + 'static,
+{
+    let values = values.iter().map(|(name, help)| PossibleValue::new(name).help(help));
+    PossibleValuesParser::new(values).try_map(|it| serde_json::from_value(it.into()))
+}
+
+/// For which model is counted, and how.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, Args, JsonSchema)]
+#[serde(default)]
+pub struct Counting {
+    /// The model to count for, instead of the session's
+    #[arg(long)]
+    #[serde(deserialize_with = "field::text")]
+    #[schemars(with = "String", description = "")]
+    pub model: Option<String>,
+    /// The model's context window, in tokens
+    #[arg(long, value_name = "TOKENS", value_parser = window, allow_hyphen_values = true)]
+    #[serde(deserialize_with = "field::window")]
+    #[schemars(with = "u64", description = "")]
+    pub window: Option<u64>,
+    /// Tokens of system prompt and tools, where the input has only messages
+    #[arg(long, value_name = "TOKENS", value_parser = tokens, allow_hyphen_values = true)]
+    #[schemars(skip)]
+    pub overhead: Option<u64>,
+    /// auto, o200k, cl100k, chars4, bytes4, gemini-cli, gemini-cli@0.61, …
+    #[arg(long)]
+    #[serde(deserialize_with = "field::parsed")]
+    #[schemars(with = "String", description = "")]
+    pub tokenizer: Option<Tokenizer>,
+}
+
+/// What decides about a compaction besides its profile.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, Args, JsonSchema)]
+#[serde(default)]
+pub struct CompactOptions {
+    /// Size of the messages after compaction: tokens, or percent of the current size
+    #[arg(long, value_name = "TOKENS|PERCENT%", allow_hyphen_values = true)]
+    #[serde(deserialize_with = "field::parsed")]
+    #[schemars(with = "String", description = "Size after: 4000 or 20%.")]
+    pub budget: Option<Amount>,
+    /// How much of the end to keep verbatim: tokens, or a share
+    #[arg(long, value_name = "SHARE|TOKENS", allow_hyphen_values = true)]
+    #[serde(deserialize_with = "field::parsed")]
+    #[schemars(with = "String", description = "8000 or 30%.")]
+    pub keep: Option<Amount>,
+    /// What the summary should focus on
+    #[arg(long, value_name = "TEXT")]
+    #[serde(deserialize_with = "field::text")]
+    #[schemars(with = "String", description = "Topic, or the next session's goal.")]
+    pub focus: Option<String>,
+    /// How detailed the summary is
+    #[arg(long, value_parser = one_of::<SummaryStyle>(&STYLES), default_value = "detailed")]
+    #[serde(deserialize_with = "field::parsed_or_default")]
+    #[schemars(with = "String", description = "", extend("enum" = ["brief", "detailed", "technical"]))]
+    pub style: SummaryStyle,
+    /// A fact to keep verbatim; may be repeated
+    #[arg(long, value_name = "TEXT")]
+    #[serde(deserialize_with = "field::texts")]
+    #[schemars(description = "Facts kept verbatim.")]
+    pub pin: Vec<String>,
+    /// Obey the profile's own trigger, switches and cool-down
+    #[arg(long)]
+    #[serde(deserialize_with = "field::flag")]
+    #[schemars(description = "Only if due.")]
+    pub auto: bool,
+    /// Cause of the compaction; selects a profile's emergency steps [default: auto with --auto, else manual]
+    #[arg(long, value_parser = one_of::<Cause>(&CAUSES))]
+    #[schemars(skip)]
+    pub trigger: Option<Cause>,
+    /// Refuse to keep less than this share of the facts: 0.9, 90%, or of classes U=0.95,F=0.9
+    #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
+    #[serde(deserialize_with = "field::parsed")]
+    #[schemars(with = "String", description = "")]
+    pub min_kept: Option<MinKept>,
+    /// Files that the profile puts back come from disk as they are now, not as they were last read
+    #[arg(long)]
+    #[schemars(skip)]
+    pub files_from_disk: bool,
+}
+
+/// What decides about which outputs are cleared.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, Args, JsonSchema)]
+#[serde(default)]
+pub struct PruneOptions {
+    /// Keep the newest outputs, up to this many tokens
+    #[arg(long = "protect", value_name = "TOKENS", value_parser = tokens)]
+    #[serde(deserialize_with = "field::number")]
+    #[schemars(with = "u64", description = "Newest to keep.")]
+    pub protect_tokens: Option<u64>,
+    /// Tools whose outputs are kept
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[serde(deserialize_with = "field::names")]
+    #[schemars(description = "")]
+    pub exclude_tools: Vec<String>,
+    /// Only the outputs of these calls
+    #[arg(long, value_name = "IDS", value_delimiter = ',')]
+    #[serde(deserialize_with = "field::names")]
+    #[schemars(description = "Call ids.")]
+    pub only: Vec<String>,
+}
+
+/// What is to be done with a result.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum To {
+    #[default]
+    Plan,
+    /// A file of that path; in the session's own format, or as the messages that were asked for.
+    File(std::path::PathBuf),
+    /// The bytes are handed back.
+    Bytes,
+    /// The session itself, so that its agent resumes from it.
+    Session,
+    /// A new session of this agent.
+    Agent(crate::agents::AgentRef),
+}
+
+/// What a caller asks for. Between the two calls of a summary that the calling agent's model writes, and from a preview to
+/// what applies it, it is kept as JSON: all that decides about the result.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Ask {
+    pub profile: Profile,
+    pub counting: Counting,
+    pub options: CompactOptions,
+    pub prune: PruneOptions,
+    /// Plain messages of this API instead of the session's own format.
+    pub messages_as: Option<Format>,
+    /// Tokens of what is about to be sent besides.
+    pub next: Option<u64>,
+    /// Where the result goes.
+    pub to: To,
+    /// A summary that is written already: nobody is asked for one.
+    #[serde(skip)]
+    pub written: Option<String>,
+    /// Who writes the summary.
+    #[serde(skip)]
+    pub summarizer: Choice,
+    /// True if the user is the caller and may name any provider; otherwise only configured providers are allowed.
+    #[serde(skip)]
+    pub trusted: bool,
+    /// The provider's model and address, where the call names them.
+    #[serde(skip)]
+    pub endpoint: Override,
+    /// Dry run: no model is asked; its cost is reported instead.
+    #[serde(skip)]
+    pub dry: bool,
+    /// Whoever watches while a model writes.
+    #[serde(skip)]
+    pub watch: Watch,
+    /// The calling client's own model, where it can be asked right away: then [`Choice::Host`] needs no second call.
+    #[serde(skip)]
+    pub sampling: Option<Sampling>,
+    /// Lets the user change the summary before it is used.
+    #[serde(skip)]
+    pub edit: Option<Edit>,
+}
+
+/// Gets a summary and gives back what the user made of it.
+#[derive(Clone)]
+pub struct Edit(pub Arc<Editor>);
+
+/// Opens a text and gives back what became of it.
+pub type Editor = dyn Fn(&str) -> Result<String> + Send + Sync;
+
+impl fmt::Debug for Edit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Edit")
+    }
+}
+
+impl Ask {
+    /// By this profile, with nothing else asked for.
+    pub fn new(profile: Profile) -> Self {
+        Self {
+            profile,
+            counting: Counting::default(),
+            options: CompactOptions::default(),
+            prune: PruneOptions::default(),
+            messages_as: None,
+            next: None,
+            to: To::Plan,
+            written: None,
+            summarizer: Choice::Offline,
+            trusted: false,
+            endpoint: Override::default(),
+            dry: false,
+            watch: Watch::default(),
+            sampling: None,
+            edit: None,
+        }
+    }
+
+    /// The same with another budget.
+    pub fn with_budget(&self, budget: Amount) -> Self {
+        let mut ask = self.clone();
+        ask.options.budget = Some(budget);
+        ask
+    }
+
+    /// The cause given, else `Auto` if it obeys the profile's trigger, else `Manual`.
+    pub fn cause(&self) -> Cause {
+        let unsaid = if self.options.auto { Cause::Auto } else { Cause::Manual };
+        self.options.trigger.unwrap_or(unsaid)
+    }
+
+    /// How tokens are counted.
+    pub fn tokenizer(&self) -> Tokenizer {
+        self.counting.tokenizer.unwrap_or(Tokenizer::Auto)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_amount_is_written_as_it_is_read() {
+        for amount in [Amount::Tokens(1), Amount::Tokens(4000), Amount::Share(1.0), Amount::Share(0.07)] {
+            assert_eq!(amount.to_string().parse::<Amount>().unwrap(), amount);
+        }
+    }
+
+    #[test]
+    fn an_ask_is_kept_with_what_it_demands() {
+        let options = CompactOptions {
+            budget: Some(Amount::Share(0.25)),
+            pin: vec!["a, b".to_owned()],
+            min_kept: Some("0.9,U=1".parse().unwrap()),
+            auto: true,
+            files_from_disk: true,
+            ..CompactOptions::default()
+        };
+        let profile = crate::profiles::built_in("codex").unwrap();
+        let ask = Ask { options, next: Some(7), ..Ask::new(profile) };
+        let mut kept = serde_json::to_value(&ask).unwrap();
+        let read = |it: &serde_json::Value| serde_json::from_value::<Ask>(it.clone());
+        let again = read(&kept).unwrap();
+        assert_eq!((again.options, again.next), (ask.options, Some(7)));
+        history::json::set(&mut kept["options"], "min_kept", "?=1");
+        assert!(read(&kept).unwrap_err().to_string().contains("also of a class"));
+    }
+}

@@ -1,0 +1,138 @@
+//! What a plan is made from besides the history: what was asked for, the moment, and what earlier compactions left, which are
+//! stored summaries and failures in a row.
+
+use std::path::PathBuf;
+
+use crate::engine::input::measured::Measured;
+use crate::engine::{Ask, Engine, write_back};
+use crate::store::{Digest, Handle};
+use compaction::plan::{Moment, PlanRequest, Snapshot};
+use compaction::profile::Pass;
+use history::History;
+use history::error::{Error, Kind, Result};
+
+/// How a reader gets an original back, in a shell or by the tool of the same name.
+const RECALL: &str = "epitome recall {handle}";
+
+/// A snapshot as it is kept.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct StoredSnapshot {
+    text: String,
+    covers: usize,
+    /// Of the messages that it covers; a number that JSON would round.
+    digest: String,
+}
+
+/// The same ask; when it obeys the profile's own trigger, as the agent's own settings would have the profile.
+pub(crate) fn honoured(engine: &Engine, ask: &Ask) -> Ask {
+    let mut ask = ask.clone();
+    if ask.options.auto {
+        ask.profile = ask.profile.honouring(&|from| engine.config.agent_setting(from));
+    }
+    ask
+}
+
+/// The session's project, if its files may be read: `--files-from-disk` was given, from within that project.
+fn project_on_disk(engine: &Engine, history: &History, ask: &Ask) -> Option<PathBuf> {
+    let project = history.meta.cwd.as_deref().filter(|_| ask.options.files_from_disk)?;
+    let project = std::fs::canonicalize(project).ok()?;
+    // Who made the session file must not say which folder of this machine is read.
+    let here = std::fs::canonicalize(&engine.config.agents.cwd).ok()?;
+    here.starts_with(&project).then_some(project)
+}
+
+/// The newest stored summary of a session, if the session still begins with what it covers, and nothing is asked
+/// for that it would not say.
+fn snapshot(engine: &Engine, history: &History, ask: &Ask) -> Option<(String, usize)> {
+    let wanted = |it: &Pass| matches!(it, Pass::Summarize(it) if it.snapshot.is_some());
+    let asked = !ask.options.pin.is_empty() || ask.options.focus.is_some() || ask.edit.is_some();
+    if asked || !ask.profile.passes.iter().any(wanted) {
+        return None;
+    }
+    let name = format!("snapshot/{}", history.meta.session.as_deref()?);
+    let mark = engine.store.marked(&engine.scope(history), &name).ok().flatten()?;
+    let stored: StoredSnapshot = serde_json::from_str(&mark.value).ok()?;
+    let prefix = history.messages().get(..stored.covers)?;
+    let same = compaction::plan::prefix_of(prefix).digest.to_string() == stored.digest;
+    same.then_some((stored.text, stored.covers))
+}
+
+/// Keeps a summary of the first messages of a session, so that a later compaction can use it: each that a model
+/// wrote or the user edited is kept.
+///
+/// # Errors
+///
+/// The store cannot be written.
+pub fn keep_snapshot(engine: &Engine, history: &History, covers: usize, text: &str) -> Result<()> {
+    let (Some(session), Some(prefix)) = (history.meta.session.as_deref(), history.messages().get(..covers))
+    else {
+        let what = format!(
+            "a snapshot: expected a session with an id and {covers} messages, found neither or fewer"
+        );
+        return Err(Error::new(Kind::Arguments, what));
+    };
+    let digest = compaction::plan::prefix_of(prefix).digest.to_string();
+    // A model may repeat a secret that it was told of elsewhere, a user may write one.
+    let stored = StoredSnapshot { text: engine.config.redactor.redact(text), covers, digest };
+    let value = history::json::compact(&stored);
+    engine.store.mark(&engine.scope(history), &format!("snapshot/{session}"), &value, engine.now)
+}
+
+/// Compactions of a session that ran by themselves and failed in a row.
+fn failures(engine: &Engine, history: &History) -> u32 {
+    let Some(session) = history.meta.session.as_deref() else { return 0 };
+    let mark = engine.store.marked(&engine.scope(history), &format!("failed/{session}")).ok().flatten();
+    mark.and_then(|it| it.value.parse().ok()).unwrap_or(0)
+}
+
+/// Counts a compaction that ran by itself: a failure more, or none any more.
+pub(crate) fn count_failure(engine: &Engine, history: &History, failed: bool) -> Result<()> {
+    let Some(session) = history.meta.session.as_deref() else { return Ok(()) };
+    let (scope, name) = (engine.scope(history), format!("failed/{session}"));
+    match (failed, failures(engine, history)) {
+        (true, before) => engine.store.mark(&scope, &name, &(before + 1).to_string(), engine.now),
+        (false, 0) => Ok(()),
+        (false, _) => engine.store.unmark(&scope, &name).map(drop),
+    }
+}
+
+/// Calls `with` with the request of a plan; what it borrows lives as long as the call.
+pub(crate) fn with_request<T>(
+    engine: &Engine,
+    measured: &Measured<'_>,
+    ask: &Ask,
+    prune_only: bool,
+    summary_tokens: Option<u64>,
+    with: impl FnOnce(&PlanRequest<'_>) -> T,
+) -> T {
+    let scope = engine.scope(measured.history);
+    let snapshot = snapshot(engine, measured.history, ask);
+    let project = project_on_disk(engine, measured.history, ask);
+    let on_disk = |path: &str| crate::files::text_below(project.as_deref()?, path);
+    let handle = |text: &str| Handle::of(&scope, &Digest::of(text.as_bytes())).as_str().to_owned();
+    with(&PlanRequest {
+        profile: &ask.profile,
+        prune_only,
+        auto: ask.options.auto,
+        budget: ask.options.budget.map(|it| it.of(measured.tokens)),
+        keep: ask.options.keep.map(|it| it.of(measured.tokens)),
+        summary_tokens,
+        protect: ask.prune.protect_tokens,
+        exclude_tools: &ask.prune.exclude_tools,
+        only: &ask.prune.only,
+        limits: measured.limits,
+        snapshot: snapshot.as_ref().map(|(text, covers)| Snapshot { text, covers: *covers }),
+        on_disk: project.as_ref().map(|_| &on_disk as &dyn Fn(&str) -> Option<String>),
+        handle: &handle,
+        recall: RECALL,
+    })
+}
+
+pub(crate) fn moment(engine: &Engine, history: &History, ask: &Ask) -> Moment {
+    Moment {
+        now: engine.now,
+        cause: ask.cause(),
+        last_run: write_back::last_compaction(engine, history),
+        failures: failures(engine, history),
+    }
+}

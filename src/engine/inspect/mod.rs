@@ -1,0 +1,7 @@
+//! Verbs that only look.
+
+pub(super) mod estimate;
+pub(super) mod report;
+pub(super) mod session_cost;
+pub(super) mod split;
+pub mod statusline;

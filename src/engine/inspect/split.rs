@@ -1,0 +1,90 @@
+//! Where a profile would cut.
+
+use std::ops::Range;
+
+use crate::answers::{Alternative, CONTRACT, RangeInfo, Side, SplitAnswer};
+use crate::engine::{Ask, Engine, Opened, input::measured, input::request, session_info};
+use compaction::plan::{self, Op, Segment};
+use history::error::Result;
+
+/// Where `ask.profile` would cut, why, and where else it could be cut.
+///
+/// # Errors
+///
+/// An option that the profile or the session does not allow.
+pub fn split(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<SplitAnswer> {
+    let measured = measured::measure(engine, &opened.session, ask);
+    let messages = measured.history.messages();
+    let sizes: Vec<u64> =
+        messages.iter().map(|it| if plan::counts(it) { measured.counter.message(it) } else { 0 }).collect();
+    let found = request::with_request(engine, &measured, ask, false, None, |request| {
+        plan::find_split(
+            measured.history,
+            &measured.counter,
+            request,
+            &request::moment(engine, measured.history, ask),
+        )
+    });
+    let mut kept = vec![!found.plan.act; messages.len()];
+    for item in &found.plan.layout {
+        if let Segment::Old(index) = item {
+            kept[*index] = true;
+        }
+    }
+    let summarized = found.plan.ops.iter().find_map(|op| match op {
+        Op::Summarize { from, to, why, .. } => Some((*from..*to, why)),
+        Op::Clear(_)
+        | Op::Shorten(_)
+        | Op::Drop { .. }
+        | Op::Collapse { .. }
+        | Op::Skip { .. }
+        | Op::Move { .. } => None,
+    });
+    let side = |which: bool| Side {
+        messages: kept.iter().filter(|it| **it == which).count(),
+        tokens: kept.iter().zip(&sizes).filter(|(it, _)| **it == which).map(|(_, size)| size).sum(),
+    };
+    let alternative = |split: &usize| Alternative {
+        split: *split,
+        compacted_tokens: sizes[..*split].iter().sum(),
+        what: messages
+            .get(*split)
+            .map(|it| crate::engine::inspect::estimate::words(&it.plain(), 60))
+            .unwrap_or_default(),
+    };
+    Ok(SplitAnswer {
+        contract: CONTRACT,
+        session: session_info(opened),
+        profile: ask.profile.name.clone(),
+        split: found.split,
+        split_id: found
+            .split
+            .and_then(|it| messages.get(it))
+            .and_then(|it| it.id.as_deref())
+            .map(str::to_owned),
+        compacted: side(false),
+        kept: side(true),
+        ranges: ranges(&kept, summarized.as_ref().map(|it| &it.0)),
+        boundary: found.boundary.to_owned(),
+        reason_code: found.plan.reason.code.to_owned(),
+        reason: summarized.map_or(&found.plan.reason.text, |it| it.1).clone(),
+        alternatives: found.alternatives.iter().map(alternative).collect(),
+    })
+}
+
+/// What becomes of the messages, as ranges of one fate.
+fn ranges(kept: &[bool], summarized: Option<&Range<usize>>) -> Vec<RangeInfo> {
+    let mut ranges: Vec<RangeInfo> = Vec::new();
+    for (index, kept) in kept.iter().enumerate() {
+        let fate = match kept {
+            true => "kept",
+            false if summarized.is_some_and(|it| it.contains(&index)) => "summarized",
+            false => "dropped",
+        };
+        match ranges.last_mut() {
+            Some(last) if last.fate == fate => last.to = index + 1,
+            _ => ranges.push(RangeInfo { from: index, to: index + 1, fate: fate.to_owned() }),
+        }
+    }
+    ranges
+}

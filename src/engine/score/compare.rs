@@ -1,0 +1,121 @@
+//! All profiles on one session, side by side.
+
+use std::time::Instant;
+
+use crate::answers::{CONTRACT, CompareAnswer, CompareRow};
+use crate::engine::{Ask, Engine, Opened, To, compact, input::measured, input::request, session_info};
+use crate::profiles::{self, BUILT_IN};
+use compaction::plan;
+use compaction::profile::Profile;
+use history::error::Result;
+
+/// What each profile would make of a session: the built-in ones and the user's own. Nothing is written.
+///
+/// # Errors
+///
+/// A profile of the user that is not valid.
+pub fn compare(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<CompareAnswer> {
+    let mut profiles = Vec::new();
+    for (name, _) in BUILT_IN {
+        profiles.push(profiles::built_in(name)?);
+    }
+    for name in engine.config.profiles.keys() {
+        profiles.push(engine.config.profile(name)?);
+    }
+    let mut rows: Vec<CompareRow> = Vec::new();
+    let mut tokens_before = 0;
+    for (number, profile) in profiles.iter().enumerate() {
+        let mut ask = Ask { profile: profile.clone(), to: To::Plan, ..ask.clone() };
+        ask.options.auto = false;
+        let mut row = row(engine, opened, &ask)?;
+        tokens_before = row.tokens_before;
+        let alike = rows.iter().position(|it| it.repeats(&row));
+        if let Some((other, before)) = alike.and_then(|at| Some((profiles.get(at)?, rows.get(at)?))) {
+            row.same_as = Some(before.profile.clone());
+            row.why_same =
+                difference(&profiles[number], other, row.tokens_after.abs_diff(before.tokens_after));
+        }
+        rows.push(row);
+    }
+    Ok(CompareAnswer { contract: CONTRACT, session: session_info(opened), tokens_before, rows })
+}
+
+fn row(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<CompareRow> {
+    let mut when_due = ask.clone();
+    when_due.options.auto = true;
+    let honoured = request::honoured(engine, &when_due);
+    let measured = measured::measure(engine, &opened.session, ask);
+    let verdict = plan::verdict(
+        measured.history,
+        measured.filled(),
+        &honoured.profile,
+        &measured.limits,
+        &request::moment(engine, measured.history, ask),
+    );
+    let begun = Instant::now();
+    let made = compact::made(engine, opened, ask)?.answer();
+    let milliseconds = begun.elapsed().as_millis() as u64;
+    let sum = |which: fn(&crate::answers::FactCount) -> usize| made.facts.values().map(which).sum();
+    Ok(CompareRow {
+        profile: ask.profile.name.clone(),
+        due: verdict.due,
+        at: verdict.at,
+        due_reason: verdict.reason,
+        status: made.status,
+        native_status: made.native_status,
+        reason_code: made.reason_code,
+        reason: made.reason,
+        split: made.split,
+        pruned: made.pruned.len(),
+        tokens_before: made.tokens_before,
+        tokens_after: made.tokens_after,
+        messages_after: made.messages_after,
+        facts_kept: made.facts_kept,
+        kept: sum(|it| it.kept),
+        recoverable: sum(|it| it.recoverable),
+        lost: sum(|it| it.lost),
+        facts: made.facts,
+        valid_for: made.valid_for,
+        milliseconds,
+        same_as: None,
+        why_same: String::new(),
+    })
+}
+
+/// Tokens that make no difference to who chooses by the table: one in so many of the session's.
+const TOLD_APART: u64 = 200;
+
+impl CompareRow {
+    /// Whether another row says the same of the result, to the eye.
+    fn repeats(&self, other: &Self) -> bool {
+        let said = |it: &Self| (it.status, it.split, it.pruned, it.messages_after, it.kept, it.lost);
+        let apart = self.tokens_after.abs_diff(other.tokens_after) * TOLD_APART > self.tokens_before;
+        said(self) == said(other) && !apart
+    }
+}
+
+/// Why two profiles come to the same here, but for some tokens: what they differ in all the same.
+fn difference(one: &Profile, other: &Profile, tokens: u64) -> String {
+    let mut in_what = Vec::new();
+    if one.passes != other.passes {
+        in_what.push("steps that find nothing else to do here");
+    }
+    if one.trigger != other.trigger {
+        in_what.push("when they run");
+    }
+    if one.native != other.native {
+        in_what.push("what they call the result");
+    }
+    if one.remember != other.remember {
+        in_what.push("what they remember");
+    }
+    if in_what.is_empty() {
+        in_what.push("name alone");
+    }
+    let but = if tokens == 0 { String::new() } else { format!(", but for {tokens} tokens") };
+    format!(
+        "same result as {} on this session{but}; the profiles differ in {}",
+        other.name,
+        in_what.join(", ")
+    )
+}

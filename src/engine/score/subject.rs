@@ -1,0 +1,37 @@
+//! A session that is compacted many times, to see what each way keeps.
+
+use crate::engine::compact::min_kept::HistoryFacts;
+use crate::engine::{Ask, Engine, input::measured};
+use history::History;
+use sessions::{Format, Session};
+
+/// A handle of the usual length stands in the first line, as if the session were archived.
+pub(crate) const HANDLE: &str = "0000000000";
+
+/// A session that is compacted many times, read once.
+pub struct Subject {
+    /// What it is called.
+    pub name: String,
+    /// Tokens of its messages.
+    pub tokens: u64,
+    pub(crate) session: Session,
+    pub(crate) known: HistoryFacts,
+}
+
+/// A session to try ways on.
+pub fn subject(engine: &Engine, name: impl Into<String>, session: Session, ask: &Ask) -> Subject {
+    let tokens = measured::measure(engine, &session, ask).tokens;
+    Subject { name: name.into(), tokens, session, known: HistoryFacts::default() }
+}
+
+/// A history without a file.
+pub(crate) fn session(history: History) -> Session {
+    Session {
+        format: Format::ANTHROPIC,
+        records: Vec::new(),
+        of_message: Default::default(),
+        notes: Vec::new(),
+        past: Vec::new(),
+        history,
+    }
+}

@@ -1,0 +1,63 @@
+//! From an agent's compaction event to the answer in its own shape.
+
+use serde_json::Value;
+
+use crate::agents::seat::{Around, Conversation, Given, Opened as Handed, Seat};
+use crate::engine::{Engine, Opened, SeatAsk, SessionRef, archive, input::caller, input::open, seat};
+use history::error::Result;
+use history::verbatim::Prompts;
+
+/// What was answered, for the log.
+pub struct SeatAnswer {
+    /// What the agent is told.
+    pub reply: Value,
+    /// The session, where it is known.
+    pub session: Option<String>,
+    /// Tokens of the messages, before and after.
+    pub tokens: (u64, u64),
+    /// Of the archived original.
+    pub handle: Option<String>,
+}
+
+/// Answers an agent that compacts. Nothing if it did not ask for it.
+///
+/// # Errors
+///
+/// As for [`seat`](crate::engine::seat), and an event that is not of the form the agent is known to send.
+pub fn seat_event(engine: &Engine, client: &dyn Seat, event: &Value) -> Result<Option<SeatAnswer>> {
+    let config = &engine.config;
+    let around = Around {
+        env: &config.agents,
+        project: &engine.project().project,
+        setting: &|from| config.agent_setting(from),
+        window: &|model| config.windows.get(model).copied().or(tokens::window(model).map(|it| it.context)),
+        caller: &|| caller::noted(engine, client.name()),
+    };
+    let Some(asked) = client.asked(event, &around)? else { return Ok(None) };
+    let ask = SeatAsk { cause: asked.cause, focus: asked.focus, window: asked.window };
+    let (opened, original) = match asked.conversation {
+        Conversation::Session(format, id) => {
+            (open::open(engine, &SessionRef::Named(id), Some(format), Some(format.name()))?, None)
+        }
+        Conversation::Given(given) => {
+            let Given { now, original, archive } = *given;
+            let now = Opened::from(now);
+            if archive {
+                archive::keep(engine, &now)?;
+            }
+            (now, original.map(Opened::from))
+        }
+    };
+    let session =
+        original.as_ref().unwrap_or(&opened).session.history.meta.session.as_deref().map(str::to_owned);
+    let seated = seat::seat(engine, opened, original.as_ref(), &ask)?;
+    let reply = client.reply(seated.history.messages(), &|| seated.one_text(Prompts::Dropped));
+    let tokens = (seated.tokens_before, seated.tokens_after);
+    Ok(Some(SeatAnswer { reply, session, tokens, handle: seated.handle }))
+}
+
+impl From<Handed> for Opened {
+    fn from(it: Handed) -> Self {
+        Self { source: it.source, session: it.session, path: it.path, cwd: None, live: false }
+    }
+}

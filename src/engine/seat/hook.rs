@@ -1,0 +1,335 @@
+//! What happens at an agent's hooks: the caller is noted, originals are archived before the agent compacts, what must
+//! survive joins its compaction prompt, what its summary left out is added once, and a reminder is given when the
+//! context crosses the threshold.
+
+use crate::agents::hooks::{self, AfterCompaction, HookEvent, HookMoment};
+use crate::answers::NextCost;
+use crate::engine::inspect::estimate::SOON_IF_EXPIRED;
+use crate::engine::write_back::marks::compacted_mark;
+use crate::engine::{
+    Ask, Engine, Opened, SessionRef, archive, compact::memories, input::caller, input::measured, input::open,
+    inspect::session_cost, prune,
+};
+use crate::store::{Note, Scope};
+use compaction::facts::{self, Topic};
+use compaction::profile::{Section, SummarySpec, SummaryStyle};
+use compaction::summary::offline;
+use history::error::Result;
+use history::{History, Kind, Message, Role, Text};
+use tokens::{self, Estimator};
+
+/// Token limit of the text added to a compaction prompt.
+const PINNED: u64 = 1_000;
+/// Token limit of the text added after a compaction.
+const AFTER: u64 = 1_500;
+/// From this share of the window on, a reminder is given.
+const REMIND: f64 = 0.8;
+/// Below this share the reminder is armed again.
+const REARM: f64 = 0.6;
+/// Milliseconds after a reminder in which no other one comes, even if it is armed: 10 minutes.
+const REMIND_AGAIN_MS: i64 = 600_000;
+/// An agent runs its hooks within so long after a compaction.
+const SEATED_LATELY_MS: i64 = 60_000;
+/// What stands in the mark of a reminder that was given, once the context is small again.
+const ARMED: &str = "armed";
+
+/// Does what an event asks for; what is to be said to the model, or nothing.
+///
+/// # Errors
+///
+/// An event without what it needs, or a store that cannot be written.
+pub fn hook(engine: &Engine, event: &HookEvent) -> Result<String> {
+    let scope = hook_scope(engine, event);
+    match event.moment {
+        HookMoment::Start => {
+            caller::note(engine, &scope, event)?;
+            Ok(String::new())
+        }
+        HookMoment::StartCompacted => {
+            caller::note(engine, &scope, event)?;
+            if seated_lately(engine, event, &scope)? {
+                Ok(String::new())
+            } else {
+                after_compaction(engine, event, &scope)
+            }
+        }
+        HookMoment::BeforeCompaction => before_compaction(engine, event, &scope),
+        HookMoment::BeforeCheck => {
+            keep_original(engine, &hook_session(engine, event)?, &scope)?;
+            Ok(String::new())
+        }
+        HookMoment::AfterCompaction => {
+            if !seated_lately(engine, event, &scope)? {
+                compacted(engine, event, &scope)?;
+            }
+            Ok(String::new())
+        }
+        HookMoment::Turn => turn(engine, event, &scope),
+        HookMoment::End | HookMoment::Other => Ok(String::new()),
+    }
+}
+
+/// Whether Epitome itself made the agent's last compaction; then the hook adds nothing.
+fn seated_lately(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<bool> {
+    let mark = engine.store.marked(scope, &compacted_mark(&event.session))?;
+    let ours = |it: &crate::store::Mark| {
+        crate::store::Handle::parse(&it.value).is_some()
+            && engine.now.saturating_sub(it.at) < SEATED_LATELY_MS
+    };
+    Ok(mark.as_ref().is_some_and(ours))
+}
+
+fn hook_scope(engine: &Engine, event: &HookEvent) -> Scope {
+    let cwd = event.cwd.as_ref().unwrap_or(&engine.config.agents.cwd);
+    let real = std::fs::canonicalize(cwd).unwrap_or_else(|_| cwd.clone());
+    Scope { owner: engine.config.owner.clone(), project: real.display().to_string() }
+}
+
+fn hook_session(engine: &Engine, event: &HookEvent) -> Result<Opened> {
+    let name = match &event.path {
+        Some(path) => path.display().to_string(),
+        None => event.session.clone(),
+    };
+    open::open(engine, &SessionRef::Named(name), None, Some(event.agent.name()))
+}
+
+/// Archives a session as it is, and notes under which handle; the same again is stored once.
+fn keep_original(engine: &Engine, opened: &Opened, scope: &Scope) -> Result<()> {
+    let handle = archive::keep(engine, opened)?;
+    if let Some(id) = &opened.session.history.meta.session {
+        engine.store.mark(scope, &format!("before/{id}"), handle.as_str(), engine.now)?;
+    }
+    Ok(())
+}
+
+fn before_compaction(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<String> {
+    let opened = hook_session(engine, event)?;
+    keep_original(engine, &opened, scope)?;
+    let history = &opened.session.history;
+    let sections = [
+        ("Must hold", vec![Topic::Constraints, Topic::Decisions]),
+        ("Last request and what is open", vec![Topic::Last, Topic::Active, Topic::Open]),
+    ];
+    let mut text = facts(engine, history, &sections, PINNED - 40)?;
+    if event.agent.hooks().wants_sections {
+        // It has no files for its instructions to be taken from: the sections, and what the profile recalls.
+        text = [profile_template(engine), recalled_memories(engine, history)?, text]
+            .into_iter()
+            .filter(|it| !it.trim().is_empty())
+            .collect::<Vec<_>>()
+            .join("\n\n");
+    }
+    if text.trim().is_empty() {
+        return Ok(String::new());
+    }
+    Ok(format!(
+        "Carry these facts into the summary word for word; they were checked against the conversation:\n\n{text}"
+    ))
+}
+
+/// The sections that the configured profile wants, for a client that takes them into its own prompt.
+fn profile_template(engine: &Engine) -> String {
+    let Ok(profile) = engine.config.profile(&engine.config.profile) else { return String::new() };
+    let Some(step) = profile.summarize() else { return String::new() };
+    let titles: Vec<String> = step.summary.sections.iter().map(|it| format!("## {}", it.title)).collect();
+    format!("Use these sections:\n{}", titles.join("\n"))
+}
+
+/// What the configured profile gives a summary of the project's memories.
+fn recalled_memories(engine: &Engine, history: &History) -> Result<String> {
+    let ask = Ask::new(engine.config.profile(&engine.config.profile)?);
+    let lines: Vec<String> =
+        memories::recalled(engine, history, &ask).iter().map(|it| format!("- {it}")).collect();
+    Ok(if lines.is_empty() { String::new() } else { format!("Known of the project:\n{}", lines.join("\n")) })
+}
+
+/// Pinned memories and facts of a history, within so many tokens.
+fn facts(engine: &Engine, history: &History, sections: &[(&str, Vec<Topic>)], budget: u64) -> Result<String> {
+    let pins = memories::pins(engine, history, &[])?;
+    let sections = sections.iter().map(|(title, holds)| Section {
+        title: (*title).to_owned(),
+        holds: holds.clone(),
+        ..Section::default()
+    });
+    let spec = SummarySpec { sections: sections.collect(), max_tokens: budget, ..SummarySpec::default() };
+    let ledger = facts::read(history);
+    let ask = offline::OfflineRequest {
+        region: 0..history.messages().len(),
+        cleared: &[],
+        spec: &spec,
+        max_tokens: budget,
+        shares_of: None,
+        style: SummaryStyle::Detailed,
+        focus: None,
+        pins: &pins,
+        header: None,
+    };
+    Ok(offline::write(history, &ledger, &ask, &|text| Estimator::O200k.text(text)))
+}
+
+/// A session goes on after the agent compacted it. Where the summary is written by now, what it left out can be told;
+/// where it is not, what it would be worst to lose.
+fn after_compaction(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<String> {
+    let opened = hook_session(engine, event)?;
+    let history = &opened.session.history;
+    match event.agent.hooks().after {
+        AfterCompaction::Missing => {
+            let Some(before) = original(engine, scope, event)? else { return Ok(String::new()) };
+            Ok(missing(&before, history))
+        }
+        AfterCompaction::Facts => {
+            let sections = [
+                ("Must hold", vec![Topic::Constraints]),
+                ("Open", vec![Topic::Active, Topic::Open]),
+                ("Last request", vec![Topic::Last]),
+            ];
+            let text = facts(engine, history, &sections, AFTER - 40)?;
+            Ok(if text.is_empty() { text } else { format!("From before the compaction:\n\n{text}") })
+        }
+        AfterCompaction::Nothing => Ok(String::new()),
+    }
+}
+
+/// The history that was archived before the agent compacted.
+fn original(engine: &Engine, scope: &Scope, event: &HookEvent) -> Result<Option<History>> {
+    let Some(mark) = engine.store.marked(scope, &format!("before/{}", event.session))? else {
+        return Ok(None);
+    };
+    let bytes =
+        engine.store.restore(&engine.store.locate(&mark.value, &engine.config.owner)?, &mark.value)?;
+    let session = sessions::read(&sessions::Memory::new("archived", bytes), None)?;
+    Ok(Some(session.history))
+}
+
+/// The agent has compacted: its summary is remembered, what it lacks is put down for the next turn.
+fn compacted(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<()> {
+    engine.store.mark(scope, &compacted_mark(&event.session), event.agent.name(), engine.now)?;
+    let hooks = event.agent.hooks();
+    let summary = match &event.summary {
+        Some(summary) => Some(summary.clone()),
+        None if hooks.summary_in_session => {
+            let opened = hook_session(engine, event)?;
+            opened.session.past.last().map(|it| it.summary.clone())
+        }
+        None => None,
+    };
+    let Some(summary) = summary.filter(|it| !it.trim().is_empty()) else { return Ok(()) };
+    engine.store.remember(scope, &Note::summary(&event.session, &summary), engine.now)?;
+    if hooks.missing_at_turn
+        && let Some(before) = original(engine, scope, event)?
+    {
+        let after = vec![Message::text(Role::User, Kind::Summary, Text::new(summary))];
+        let text = missing(&before, &History::new(after, before.meta.clone()));
+        // The facts are the session's own words; what lies in the store must not hold its secrets.
+        let text = engine.config.redactor.redact(&text);
+        if !text.is_empty() {
+            engine.store.mark(scope, &format!("missing/{}", event.session), &text, engine.now)?;
+        }
+    }
+    Ok(())
+}
+
+/// Once or more a turn: what a summary left out, once; else the reminder.
+fn turn(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<String> {
+    let missing = format!("missing/{}", event.session);
+    // The hooks of parallel tools run at once.
+    if let Some(mark) = engine.store.marked(scope, &missing)?
+        && engine.store.unmark(scope, &missing)?
+    {
+        return Ok(mark.value);
+    }
+    if !engine.config.reminder {
+        return Ok(String::new());
+    }
+    let Some(path) = event.path.as_deref() else { return Ok(String::new()) };
+    let Some((context, model)) = hooks::reported(event.agent, path) else { return Ok(String::new()) };
+    let known = model
+        .as_deref()
+        .and_then(|it| engine.config.windows.get(it).copied().or(tokens::window(it).map(|it| it.context)));
+    let Some(window) = hooks::window(path).or(known).filter(|it| *it > 0) else {
+        return Ok(String::new());
+    };
+    let share = context as f64 / window as f64;
+    let name = format!("reminded/{}", event.session);
+    let last = engine.store.marked(scope, &name)?;
+    if share < REARM
+        && let Some(last) = &last
+    {
+        engine.store.mark(scope, &name, ARMED, last.at)?;
+    }
+    let lately =
+        last.is_some_and(|it| it.value == ARMED && engine.now.saturating_sub(it.at) < REMIND_AGAIN_MS);
+    if share * 100.0 >= SOON_IF_EXPIRED && share < REMIND {
+        return expiry(engine, event, scope, share);
+    }
+    if share < REMIND || lately || !engine.store.mark_anew(scope, &name, "given", engine.now)? {
+        return Ok(String::new());
+    }
+    let cost = next_cost_at_hook(engine, event).map(|it| format!(" Costs: {}.", it.why)).unwrap_or_default();
+    let prunable =
+        prunable(engine, event).map(|it| format!(", {it} of them in old tool outputs")).unwrap_or_default();
+    Ok(format!(
+        "The context is {:.0} % full ({context} of {window} tokens{prunable}). At a good moment call prune_tool_outputs or \
+         summarize_history with \"to\": \"session\".{cost}",
+        share * 100.0
+    ))
+}
+
+/// Once for each time that the provider's cache expires under a context that is half full: then a compaction loses
+/// nothing of it. Only as a prompt comes in: within a turn nothing expires.
+fn expiry(engine: &Engine, event: &HookEvent, scope: &Scope, share: f64) -> Result<String> {
+    if !event.is_prompt() {
+        return Ok(String::new());
+    }
+    let cost = next_cost_at_hook(engine, event);
+    let Some(cost) = cost.filter(|it| it.is_expired(engine.now) && it.pays_after_requests == Some(1)) else {
+        return Ok(String::new());
+    };
+    let (name, until) = (format!("expired/{}", event.session), cost.warm_until.unwrap_or_default());
+    if engine.store.marked(scope, &name)?.is_some_and(|it| it.value == until) {
+        return Ok(String::new());
+    }
+    engine.store.mark(scope, &name, &until, engine.now)?;
+    Ok(format!(
+        "The context is {:.0} % full and the provider's cache of it has expired, so that a compaction now loses nothing of \
+         it: call summarize_history with \"to\": \"session\" unless little is left to do. Costs: {}.",
+        share * 100.0,
+        cost.why
+    ))
+}
+
+/// What the next request costs, unless costs are switched off; nothing where no figure can be given.
+fn next_cost_at_hook(engine: &Engine, event: &HookEvent) -> Option<NextCost> {
+    let opened = engine.config.costs.then(|| hook_session(engine, event).ok()).flatten()?;
+    let ask = Ask::new(engine.config.profile(&engine.config.profile).ok()?);
+    let measured = measured::measure(engine, &opened.session, &ask);
+    Some(session_cost::next_cost(engine, &measured, &ask, None)).filter(|it| it.cached.is_some())
+}
+
+/// Tokens that a prune by the configured profile would save.
+fn prunable(engine: &Engine, event: &HookEvent) -> Option<u64> {
+    let opened = hook_session(engine, event).ok()?;
+    let ask = Ask::new(engine.config.profile(&engine.config.profile).ok()?);
+    let answer = prune::prune(engine, &opened, &ask).ok()?;
+    Some(answer.tokens_before.saturating_sub(answer.tokens_after)).filter(|it| *it > 0)
+}
+
+/// The facts of `before` that `after` does not say, heaviest first, within the bound.
+fn missing(before: &History, after: &History) -> String {
+    let count = |text: &str| Estimator::O200k.text(text);
+    let lost = score::score(before, after, &|_| true, &|_| 0).lost;
+    let mut out = String::from("The summary left these out:");
+    let mut used = count(&out);
+    let mut any = false;
+    for loss in &lost {
+        let line = format!("\n- {}", facts::flat(&loss.text));
+        let cost = count(&line) + 1;
+        if used + cost > AFTER {
+            break;
+        }
+        used += cost;
+        any = true;
+        out.push_str(&line);
+    }
+    if any { out } else { String::new() }
+}

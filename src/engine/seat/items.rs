@@ -1,0 +1,141 @@
+//! Compaction of the items or messages of a request, as a gateway sees them pass.
+
+use crate::agents::{self, gateway};
+use crate::engine::input::open::{open_path, read};
+use crate::engine::{Engine, Opened, SeatAsk, seat};
+use compaction::plan::Cause;
+use history::error::{Error, Kind, Result};
+use history::verbatim::Prompts;
+use history::{History, Kind as Why, Message, Meta, Part, Role, Text};
+use sessions::codex::{is_contextual, own_summary};
+use sessions::{self, Format, Memory, SUMMARY_START};
+
+pub struct ItemsAsk {
+    /// A JSON array of items or messages.
+    pub items: Vec<u8>,
+    /// Those of which API.
+    pub format: Format,
+    /// The client's id for its session, if it lies on this machine.
+    pub thread: Option<String>,
+    /// The model that would be asked.
+    pub model: Option<String>,
+    /// What becomes of the user's prompts.
+    pub prompts: Prompts,
+}
+
+pub struct ItemsDone {
+    /// The summary and the end of the conversation as one text.
+    pub text: String,
+    /// The same as a JSON array of messages of the API, where it has messages.
+    pub messages: Option<Vec<u8>>,
+    /// Tokens of the messages, before and after.
+    pub tokens: (u64, u64),
+    /// Of the archived original.
+    pub handle: Option<String>,
+}
+
+/// Compacts items into one text. Archived is the client's own file where it is known, else what came.
+///
+/// # Errors
+/// As [`seat::seat`], and [`Kind::Input`] if `items` is not an array of items or messages.
+pub fn seat_items(engine: &Engine, ask: ItemsAsk) -> Result<ItemsDone> {
+    let source = Memory::new("request", ask.items);
+    let mut opened = read(Box::new(source), Some(ask.format), None)?;
+    let rollout = ask.thread.as_deref().and_then(|it| rollout(engine, it));
+    let meta = match &rollout {
+        Some(it) => Meta { agent: None, ..it.session.history.meta.clone() },
+        None => Meta::default(),
+    };
+    let model = ask.model.map(Into::into).or(meta.model.clone());
+    let mut messages = std::mem::take(&mut opened.session.history).into_messages();
+    for it in &mut messages {
+        told_apart(it);
+    }
+    opened.session.history = History::new(messages, Meta { model, ..meta });
+    // The client does not say whether the user or the limit asked.
+    let seated =
+        seat::seat(engine, opened, rollout.as_ref(), &SeatAsk { cause: Cause::Auto, ..SeatAsk::default() })?;
+    let text = seated.one_text(ask.prompts);
+    if text.is_empty() {
+        return Err(Error::new(Kind::Rejected, "expected a summary, found none"));
+    }
+    let messages = match ask.format == Format::OPENAI_RESPONSES {
+        true => None,
+        false => Some(valid_messages(&seated.history, ask.format)?),
+    };
+    Ok(ItemsDone {
+        text,
+        messages,
+        tokens: (seated.tokens_before, seated.tokens_after),
+        handle: seated.handle,
+    })
+}
+
+/// The file of a thread on this machine, if there is exactly one.
+fn rollout(engine: &Engine, thread: &str) -> Option<Opened> {
+    let mut found = agents::find(&engine.config.agents, thread);
+    found.retain(|it| it.agent == gateway::AGENT && it.id == thread);
+    let [one] = found.as_slice() else { return None };
+    open_path(&one.path, Some(gateway::AGENT.format())).ok()
+}
+
+/// The history as messages of an API that would accept them.
+fn valid_messages(history: &History, format: Format) -> Result<Vec<u8>> {
+    let (messages, _) = sessions::wire::messages_of(history, Some(format), format);
+    match sessions::validate::check(format, &messages).first() {
+        Some(first) => {
+            let what = format!("the result breaks {}: message {}: {}", first.rule, first.message, first.what);
+            Err(Error::new(Kind::Rejected, what))
+        }
+        None => Ok(messages),
+    }
+}
+
+/// What the client put into the user's place is not the user's; a summary of ours stands alone, without the words that the
+/// client puts in front of any.
+fn told_apart(message: &mut Message) {
+    if message.role != Role::User {
+        return;
+    }
+    if let [Part::Text(text)] = message.parts.as_mut_slice()
+        && let Some(ours) = own_summary(text.as_str())
+    {
+        (*text, message.kind) = (Text::new(ours), Why::Summary);
+    }
+    if message.kind == Why::Said && message.texts().any(|it| is_contextual(it.as_str())) {
+        message.kind = Why::Context;
+    }
+    if message.kind != Why::Summary {
+        return;
+    }
+    if let [Part::Text(text)] = message.parts.as_mut_slice()
+        && !text.as_str().starts_with("[Epitome]")
+        && let Some((_, ours)) = text.as_str().split_once('\n')
+        && ours.lines().next().is_some_and(|it| it.contains(SUMMARY_START))
+    {
+        *text = Text::new(ours);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clients_words_are_not_the_users() {
+        let of = |kind: Why, text: &str| {
+            let mut message = Message::text(Role::User, kind, text);
+            told_apart(&mut message);
+            (message.kind, message.plain())
+        };
+        let context = "<environment_context>\n<cwd>/p</cwd>\n</environment_context>";
+        assert_eq!(of(Why::Said, context).0, Why::Context);
+        assert_eq!(of(Why::Said, "fix it").0, Why::Said);
+        let ours = format!("[Epitome] {SUMMARY_START} 9 messages\n## Goal\nx");
+        assert_eq!(of(Why::Summary, &format!("Another language model started …:\n{ours}")).1, ours);
+        assert_eq!(of(Why::Summary, &ours).1, ours);
+        assert_eq!(of(Why::Said, &sessions::codex::framed_summary(&ours)), (Why::Summary, ours));
+        let theirs = format!("Another language model started …:\nS\n{SUMMARY_START}");
+        assert_eq!(of(Why::Summary, &theirs).1, theirs);
+    }
+}

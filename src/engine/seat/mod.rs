@@ -1,0 +1,308 @@
+//! Compaction for an agent that is running: its messages in, the new history out, the original archived first.
+//!
+//! An agent that asks is answered: also where a profile would leave a small context alone. What cannot be archived is
+//! not answered; the caller then leaves the agent to its own compaction.
+
+pub(super) mod event;
+pub(super) mod hook;
+pub(super) mod items;
+pub mod log;
+
+use std::time::Duration;
+
+use crate::engine::compact::attempt::header;
+use crate::engine::input::measured::Measured;
+use crate::engine::write_back::marks::compacted_mark;
+use crate::engine::write_back::{Mark, agent_of};
+use crate::engine::{
+    Amount, Ask, CompactOptions, Counting, Engine, Event, Opened, archive, compact::attempt,
+    compact::memories, events, input::measured,
+};
+use crate::store::{Applied, Digest};
+use compaction::plan::{self, Cause, Plan};
+use compaction::profile::{Keep, Pass, Profile};
+use history::error::{Error, Kind, Result};
+use history::verbatim::{self, Prompts};
+use history::{History, Kind as Why, Message, Part, Role, Text};
+use sessions::Session;
+
+/// Up to so many tokens a context is too small for a plan.
+const SMALL: u64 = 3_000;
+/// Of such a context, so many tokens at the end always stay word for word.
+const SMALL_END: u64 = 1_000;
+/// How long each command of the user's may take while an agent waits: with both, half of the shortest limit that a client's
+/// answer has.
+const HOOK_LIMIT: Duration = Duration::from_secs(2);
+/// The mode of [`Applied`] for what an agent wrote itself from our answer.
+pub(crate) const MODE: &str = "seat";
+
+/// How an agent asks.
+#[derive(Debug, Clone, Default)]
+pub struct SeatAsk {
+    pub cause: Cause,
+    /// What the user wrote behind the command.
+    pub focus: Option<String>,
+    /// The model's window in tokens, where the agent tells it.
+    pub window: Option<u64>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Seated {
+    /// The summary, then the end of the conversation as it was.
+    pub history: History,
+    /// Of the archived original; nothing if the history was left as it is.
+    pub handle: Option<String>,
+    /// Tokens of the messages before.
+    pub tokens_before: u64,
+    /// Tokens of the messages after.
+    pub tokens_after: u64,
+}
+
+impl Seated {
+    /// The whole answer as one text, for agents that take no messages.
+    pub fn one_text(&self, prompts: Prompts) -> String {
+        let messages = self.history.messages();
+        let Some(at) = messages.iter().position(|it| it.kind == Why::Summary) else { return String::new() };
+        let end = verbatim::render(&messages[at + 1..], prompts);
+        format!("{}\n\n{end}", messages[at].plain()).trim_end().to_owned()
+    }
+}
+
+/// Compacts what a running agent is about to replace. `original` is archived in the place of `opened`, where the
+/// agent's own file holds more than what it handed over.
+///
+/// The user's own commands run before and after, as for any compaction that writes something.
+///
+/// # Errors
+/// Where nothing was said, the user's command refused, or the original cannot be archived: the agent's own compaction
+/// should go on.
+pub fn seat(engine: &Engine, opened: Opened, original: Option<&Opened>, ask: &SeatAsk) -> Result<Seated> {
+    let history = without_request(opened.session.history);
+    let unchanged = nothing_new(&history);
+    let history = numbered(history);
+    let opened = Opened { session: Session { history, ..opened.session }, ..opened };
+    let history = &opened.session.history;
+    let original = original.unwrap_or(&opened);
+    if !history.messages().iter().any(|it| it.kind == Why::Said) {
+        return Err(Error::new(Kind::Refused, "the conversation to compact has no prompt or answer"));
+    }
+    if !engine.store.keeps() {
+        return Err(Error::new(Kind::Refused, "nothing is archived (persistence = \"none\")"));
+    }
+    let options = CompactOptions {
+        trigger: Some(ask.cause),
+        focus: ask.focus.clone(),
+        pin: memories::pins(engine, history, &[])?,
+        ..CompactOptions::default()
+    };
+    let counting = Counting { window: ask.window, ..Counting::default() };
+    let profile = engine.config.profile(&engine.config.profile)?;
+    let mut ask = Ask { counting, options, ..Ask::new(profile) };
+    let (tokens, window) = {
+        let measured = measured::measure(engine, &opened.session, &ask);
+        (measured.tokens, measured.limits.window)
+    };
+    if unchanged {
+        return Ok(Seated {
+            history: history.clone(),
+            handle: None,
+            tokens_before: tokens,
+            tokens_after: tokens,
+        });
+    }
+    ask.profile = within_window(ask.profile, window, tokens);
+    let ask = ask;
+    let measured = measured::measure(engine, &opened.session, &ask);
+    let started = events::started(&opened, &ask, &measured);
+    events::tell(engine, &started);
+    events::before(engine, &started, HOOK_LIMIT).map_err(|why| Error::new(Kind::Refused, why))?;
+    let made = seat_made(engine, original, &measured, &ask);
+    let ended = match &made {
+        Ok(made) => Event::Compacted {
+            tokens_before: made.tokens_before,
+            tokens_after: made.tokens_after,
+            handle: made.handle.clone(),
+            output: None,
+            notice: String::new(),
+        },
+        Err(error) => Event::Failed { reason_code: "failed".to_owned(), reason: error.to_string() },
+    };
+    events::tell(engine, &ended);
+    if let Some(why) = events::after(engine, &ended, HOOK_LIMIT) {
+        tracing::warn!("{why}");
+    }
+    made
+}
+
+/// The new history, archived and noted.
+fn seat_made(engine: &Engine, original: &Opened, measured: &Measured<'_>, ask: &Ask) -> Result<Seated> {
+    let history = measured.history;
+    let handle = archive::session_handle(engine, original)?;
+    let plan = attempt::plan_for(engine, measured, ask, None);
+    tracing::info!("{} messages, {} tokens; {}", history.messages().len(), measured.tokens, plan.reason.text);
+    let (plan, after, tokens_after) = seated(engine, measured, ask, plan, &handle);
+    let after = with_undo(after, &handle);
+    let summary = after.messages().iter().find(|it| it.kind == Why::Summary).map(Message::plain);
+    let archived =
+        archive::archive_of(engine, original, history, &plan, ask, tokens_after, summary.as_deref())?;
+    note_seat(engine, original, &archived.compaction)?;
+    Ok(Seated { history: after, handle: Some(handle), tokens_before: measured.tokens, tokens_after })
+}
+
+/// The new history: by the profile, or by it within three quarters of what there is, or as plainly as can be.
+fn seated(
+    engine: &Engine,
+    measured: &Measured<'_>,
+    ask: &Ask,
+    plan: Plan,
+    handle: &str,
+) -> (Plan, History, u64) {
+    if measured.tokens <= SMALL {
+        return small(engine, measured, ask, handle);
+    }
+    let less = ask.with_budget(Amount::Tokens(measured.tokens * 3 / 4));
+    let second = attempt::plan_for(engine, measured, &less, None);
+    for (plan, ask) in [(plan, ask), (second, &less)].into_iter().filter(|it| it.0.act) {
+        if let Ok(made) =
+            attempt::make(engine, measured, ask, plan, handle, &crate::engine::HistoryFacts::default())
+            && summarized(&made.outcome.history)
+        {
+            return (made.plan, made.outcome.history, made.outcome.tokens);
+        }
+    }
+    small(engine, measured, ask, handle)
+}
+
+/// A context that no plan makes smaller: the summary's first line, what goes in it if anything goes, and the newest
+/// units word for word.
+fn small(engine: &Engine, measured: &Measured<'_>, ask: &Ask, handle: &str) -> (Plan, History, u64) {
+    let history = measured.history;
+    let messages = history.messages();
+    let size = |it: &Message| measured.counter.message(it);
+    let (mut tail, mut left) = (messages.len(), (measured.tokens * 3 / 4).clamp(SMALL_END, SMALL));
+    for unit in history.units().iter().rev() {
+        let tokens: u64 = messages[unit.clone()].iter().map(size).sum();
+        if tokens > left || messages[unit.clone()].iter().any(|it| it.kind == Why::Summary) {
+            break;
+        }
+        (tail, left) = (unit.start, left - tokens);
+    }
+    let mut plan = attempt::plan_for(engine, measured, ask, None);
+    (plan.ops, plan.act, plan.split) = (Vec::new(), true, Some(tail));
+    plan.need = ask.profile.passes.iter().position(|it| matches!(it, Pass::Summarize(_))).map(|pass| {
+        plan::Need { from: 0, to: tail, max_tokens: SMALL, reserved: SMALL, shown_from: 0, pass }
+    });
+    let after = messages[tail..].iter().map(size).sum::<u64>();
+    let first = header(measured.tokens, after, 1.0, history, handle, plan::end_mark(&messages[tail..]));
+    let (before, text, behind) = match ask.profile.summarize() {
+        Some(step) => {
+            let known = crate::engine::HistoryFacts::default();
+            let ledger = known.read(history, history);
+            let text = attempt::summary(engine, measured, ask, step, ledger, &plan, Some(&first));
+            (step.before.replace("{user-messages}", ""), text, step.after.as_str())
+        }
+        None => (String::new(), first.clone(), ""),
+    };
+    let text = if text.is_empty() { first } else { text };
+    let summary = Message::text(Role::User, Why::Summary, format!("{before}{text}{behind}"));
+    let tokens = after + size(&summary);
+    let new = std::iter::once(summary).chain(messages[tail..].iter().cloned()).collect();
+    (plan, History::new(new, history.meta.clone()), tokens)
+}
+
+/// Notes that the agent writes our answer into its session, so that it can be undone.
+fn note_seat(engine: &Engine, original: &Opened, compaction: &str) -> Result<()> {
+    let history = &original.session.history;
+    let Some(path) = original.path.as_deref().filter(|_| agent_of(original.session.format).is_ok()) else {
+        return Ok(());
+    };
+    let scope = engine.scope(history);
+    let mark = Mark {
+        len: original.source.len(),
+        digest: Digest::of(&original.source.bytes(0..original.source.len())?).to_string(),
+        messages: history.messages().len(),
+        ..Mark::default()
+    };
+    let applied = Applied {
+        path: Some(path.display().to_string()),
+        session: history.meta.session.as_deref().map(str::to_owned),
+        mode: MODE.to_owned(),
+        fingerprint: history::json::compact(&mark),
+    };
+    engine.store.finish(&scope, compaction, &applied)?;
+    match history.meta.session.as_deref() {
+        Some(id) => engine.store.mark(&scope, &compacted_mark(id), compaction, engine.now),
+        None => Ok(()),
+    }
+}
+
+/// The profile with its share taken of the model's window: a user may compact long before that is full, and need not go
+/// down to a share of the little there is. Where the conversation is larger, the window is, too.
+fn within_window(mut profile: Profile, window: Option<u64>, tokens: u64) -> Profile {
+    let times = window.map_or(1.0, |it| it as f64 / tokens.max(1) as f64).max(1.0);
+    for pass in &mut profile.passes {
+        if let Pass::Summarize(step) = pass
+            && let Keep::Budget(budget) = &mut step.keep
+        {
+            budget.share *= times;
+        }
+    }
+    profile
+}
+
+/// Without the client's own request for the summary that stands last: it is the same each time.
+fn without_request(history: History) -> History {
+    let meta = history.meta.clone();
+    let mut messages = history.into_messages();
+    while messages
+        .last()
+        .is_some_and(|it| matches!(it.kind, Why::Marker | Why::Continue) || it.parts.is_empty())
+    {
+        messages.pop();
+    }
+    History::new(messages, meta)
+}
+
+/// Whether a history is what we answered last: two compactions in a row.
+fn nothing_new(history: &History) -> bool {
+    let messages = history.messages();
+    let Some(at) = messages.iter().rposition(|it| it.kind == Why::Summary) else { return false };
+    let behind = &messages[at + 1..];
+    plan::ends_here(&messages[at], behind) || !behind.iter().any(|it| it.kind == Why::Said)
+}
+
+/// With the end of an earlier answer as messages again, each under its place as its number.
+fn numbered(history: History) -> History {
+    let history = verbatim::expanded(&history).map_or(history, |it| it.0);
+    let meta = history.meta.clone();
+    let mut messages = history.into_messages();
+    for (number, message) in messages.iter_mut().enumerate() {
+        message.from = u32::try_from(number).ok();
+    }
+    History::new(messages, meta)
+}
+
+/// Whether a summary stands in it.
+fn summarized(history: &History) -> bool {
+    history.messages().iter().any(|it| it.kind == Why::Summary)
+}
+
+/// The summary's first line with the whole command that takes the compaction back.
+fn with_undo(history: History, handle: &str) -> History {
+    let meta = history.meta.clone();
+    let mut messages = history.into_messages();
+    let command = format!("epitome restore {handle}");
+    let texts = messages
+        .iter_mut()
+        .filter(|it| it.kind == Why::Summary)
+        .flat_map(|it| &mut it.parts)
+        .filter_map(|it| if let Part::Text(text) = it { Some(text) } else { None });
+    for text in texts {
+        *text = Text::new(text.as_str().replacen(
+            &format!("Full original / undo: {command}"),
+            &format!("Undo: {command} --apply (or: epitome restore last --apply)"),
+            1,
+        ));
+    }
+    History::new(messages, meta)
+}

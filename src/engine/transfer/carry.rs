@@ -1,0 +1,154 @@
+//! A session carried over: to another agent, or to a new session that starts with a brief.
+
+use std::path::PathBuf;
+
+use crate::agents::AgentRef;
+use crate::agents::reach;
+use crate::answers::Next;
+use crate::engine::write_back::Installed;
+use crate::engine::{Engine, Opened, compact::memories};
+use compaction::facts;
+use compaction::profile::{Section, SummarySpec, SummaryStyle};
+use compaction::summary::offline;
+use history::error::{Error, Kind, Result};
+use history::{History, Message, Role, Text};
+use sessions;
+use tokens::Estimator;
+
+/// A brief has at most so many tokens (o200k).
+const BRIEF: u64 = 3_000;
+
+/// Makes a new session of `agent` that starts with `after`.
+pub(crate) fn carry(
+    engine: &Engine,
+    opened: &Opened,
+    after: &History,
+    agent: AgentRef,
+    warnings: &mut Vec<String>,
+) -> Result<Installed> {
+    let to = agent.format();
+    let cwd = opened.cwd.clone().or_else(|| opened.session.history.meta.cwd.as_deref().map(PathBuf::from));
+    let cwd = cwd.unwrap_or_else(|| engine.config.agents.cwd.clone());
+    let mut meta = after.meta.clone();
+    if let Some(model) = engine.config.agent_model(agent, &cwd).filter(|_| opened.session.format != to) {
+        meta.model = Some(model.into());
+    }
+    let after = &History::new(after.messages().to_vec(), meta);
+    let written = sessions::carry(&*opened.source, &opened.session, after, to)?;
+    let again = sessions::read(&written.over(&*opened.source), Some(to))?;
+    crate::engine::write_back::readback::check_carried(after, &again.history)?;
+    warnings.extend(written.warnings.iter().cloned());
+    let id = written.session.clone().unwrap_or_default();
+    let name = written.file_name.clone().unwrap_or_default();
+    let env = &engine.config.agents;
+    let placed = agent.place(env, &cwd, &name)?;
+    let path = placed.clone().unwrap_or_else(|| engine.config.data_dir.join("carried").join(&name));
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(|error| {
+            Error::new(Kind::Io, "making the folder of a session")
+                .at(folder.display().to_string(), None)
+                .because(error)
+        })?;
+    }
+    crate::files::create(&path, &written.bytes(&*opened.source)?, &path)?;
+    let resume = match placed {
+        Some(_) => reach::resume(env, agent, &id, Some(&cwd)),
+        None => reach::resume_file(env, agent, &path, &id, Some(&cwd)),
+    };
+    let next = Next { who: "user".to_owned(), what: format!("Go on with: {resume}") };
+    Ok(Installed {
+        output: path.display().to_string(),
+        session_id: id,
+        resume,
+        takes_effect: "on_resume",
+        next,
+    })
+}
+
+/// A brief of a session, ordered by a goal: the first prompt of a new one.
+///
+/// # Errors
+///
+/// The store cannot be read.
+pub fn brief(engine: &Engine, opened: &Opened, goal: &str) -> Result<String> {
+    use compaction::facts::Topic::{
+        Active, Commands, Constraints, Current, Decisions, Directory, Done, Errors, Files, Findings, Goal,
+        Identifiers, Last, Open, Tried, Untested,
+    };
+    let history = &opened.session.history;
+    let section = |title: &str, holds: &[facts::Topic]| Section {
+        title: title.to_owned(),
+        holds: holds.to_vec(),
+        ..Section::default()
+    };
+    let spec = SummarySpec {
+        sections: vec![
+            section("Must hold", &[Constraints, Decisions]),
+            section("Where it stands", &[Goal, Current, Active, Open, Last, Untested]),
+            section("Files, and why", &[Directory, Files]),
+            section("Commands and errors", &[Commands, Errors]),
+            section("Tried and given up", &[Tried]),
+            section("Found out", &[Findings, Done]),
+            section("Identifiers", &[Identifiers]),
+        ],
+        max_tokens: BRIEF,
+        ..SummarySpec::default()
+    };
+    let session = history.meta.session.as_deref().unwrap_or("an earlier session");
+    let start = format!(
+        "# Task\n\n{goal}\n\nWhat follows is from the session {session}; its files may have changed since.\n\n"
+    );
+    let count = |text: &str| Estimator::O200k.text(text);
+    let budget = BRIEF.checked_sub(count(&start) + 8).ok_or_else(|| {
+        Error::new(Kind::Arguments, format!("--goal: expected a goal of less than {BRIEF} tokens"))
+    })?;
+    let pins = memories::pins(engine, history, &[])?;
+    let ask = offline::OfflineRequest {
+        region: 0..history.messages().len(),
+        cleared: &[],
+        spec: &spec,
+        max_tokens: budget,
+        shares_of: None,
+        style: SummaryStyle::Detailed,
+        focus: Some(goal),
+        pins: &pins,
+        header: None,
+    };
+    let text = offline::write(history, &facts::read(history), &ask, &count);
+    Ok(format!("{start}{}\n", text.trim_end()))
+}
+
+/// A new session of `agent` (the session's own if none is named) whose first prompt is `brief`.
+///
+/// # Errors
+///
+/// The agent's folder cannot be written.
+pub fn hand_off(
+    engine: &Engine,
+    opened: &Opened,
+    brief: &str,
+    agent: Option<AgentRef>,
+) -> Result<crate::answers::HandoffAnswer> {
+    let agent = match agent {
+        Some(agent) => agent,
+        None => crate::engine::write_back::agent_of(opened.session.format)?,
+    };
+    let message = Message::text(Role::User, history::Kind::Said, Text::new(brief));
+    let answer = Message::text(
+        Role::Assistant,
+        history::Kind::Said,
+        Text::new("Understood. I will go on from there."),
+    );
+    let after = History::new(vec![message, answer], opened.session.history.meta.clone());
+    let mut warnings = Vec::new();
+    let it = carry(engine, opened, &after, agent, &mut warnings)?;
+    Ok(crate::answers::HandoffAnswer {
+        contract: crate::answers::CONTRACT,
+        brief: brief.to_owned(),
+        tokens: Estimator::O200k.text(brief),
+        session_id: Some(it.session_id),
+        output: Some(it.output),
+        resume: Some(it.resume),
+        warnings,
+    })
+}

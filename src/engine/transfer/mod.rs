@@ -1,0 +1,452 @@
+//! A session taken to another machine, or to another directory of this one, and what was archived of it.
+
+pub(super) mod carry;
+pub(super) mod container;
+pub(super) mod moved;
+
+use std::collections::BTreeSet;
+use std::io::{BufReader, Read};
+use std::path::{Component, Path, PathBuf};
+
+use crate::agents::{self, AgentRef, reach};
+use crate::answers::{CONTRACT, ExportAnswer, ImportAnswer};
+use crate::engine::input::open::{LOOKED_THROUGH, read};
+use crate::engine::transfer::container::{
+    ContainerBody, ContainerCompaction, ContainerOriginal, Manifest, Names, Open, Unpacked,
+};
+use crate::engine::transfer::moved::{Directories, Moved};
+use crate::engine::write_back::Installed;
+use crate::engine::{Engine, Opened};
+use crate::files::File;
+use crate::store::{self, Batch, Compaction, Handle, NewCompaction, Scope, SessionRef, What};
+use history::error::{Error, Kind, Result};
+use sessions::{Format, Source};
+
+/// Where an import goes.
+#[derive(Debug, Clone, Default)]
+pub struct ImportTo {
+    /// Another agent than the session's own.
+    pub agent: Option<AgentRef>,
+    /// Into this directory, whichever it comes from.
+    pub here: bool,
+}
+
+/// The agent whose sessions can be moved as files.
+fn movable(format: Format) -> Result<AgentRef> {
+    let can = |it: &AgentRef| !it.directory_fields().is_empty();
+    agents::of_format(format).filter(can).ok_or_else(|| {
+        let names = agents::names(|it| can(&it));
+        let what = format!("expected a session of {names}, found one of {}", format.name());
+        Error::new(Kind::Refused, what)
+    })
+}
+
+// ── Export ──
+
+/// Writes a session with what was archived of it into one file.
+///
+/// # Errors
+///
+/// The file exists, or an original is damaged.
+pub fn export(engine: &Engine, opened: &Opened, path: &Path) -> Result<ExportAnswer> {
+    let agent = movable(opened.session.format)?;
+    let meta = &opened.session.history.meta;
+    let id = meta.session.as_deref().ok_or_else(|| {
+        Error::new(Kind::Input, "exporting: expected a session with an id, found none in it")
+    })?;
+    let file = match &opened.path {
+        Some(path) if path.exists() => path.file_name().map(|it| it.to_string_lossy().into_owned()),
+        Some(_) | None => None,
+    };
+    let file = agent.file_name(&opened.session, &file.unwrap_or_else(|| format!("{id}.json")));
+    let directory = opened
+        .cwd
+        .as_ref()
+        .map(|it| it.display().to_string())
+        .or_else(|| meta.cwd.as_deref().map(str::to_owned));
+    let home = engine.config.agents.home.display().to_string();
+    let mut manifest = Manifest::new(agent.name(), id.to_owned(), file, directory, home);
+    let beside = beside(agent, opened)?;
+    let scope = &engine.scope(&opened.session.history);
+    let compactions = compactions(engine, scope, id)?;
+    let mut originals: Vec<Handle> = Vec::new();
+    for compaction in &compactions {
+        let it = compacted(engine, scope, compaction, 1 + beside.len(), &mut originals)?;
+        manifest.compactions.push(it);
+    }
+    let archived = |it: &Handle| engine.store.reader(scope, it.as_str()).map(|it| it as Box<dyn Read + '_>);
+    let mut open: Vec<Open<'_>> = vec![Box::new(|| content(&*opened.source))];
+    open.extend(beside.iter().map(|(_, it)| Box::new(|| content(it)) as Open<'_>));
+    open.extend(originals.iter().map(|it| Box::new(move || archived(it)) as Open<'_>));
+    let names = std::iter::once(None)
+        .chain(beside.iter().map(|it| Some(it.0.clone())))
+        .chain(std::iter::repeat(None));
+    for (open, name) in open.iter().zip(names) {
+        manifest.bodies.push(ContainerBody::of(open, name)?);
+    }
+    let bytes = container::write(path, &manifest, open)?;
+    Ok(ExportAnswer {
+        contract: CONTRACT,
+        agent: agent.name().to_owned(),
+        session_id: id.to_owned(),
+        output: path.display().to_string(),
+        bytes,
+        files: 1 + beside.len(),
+        compactions: compactions.len(),
+        originals: originals.len(),
+    })
+}
+
+/// The compactions of a session, and of those that it goes on from.
+fn compactions(engine: &Engine, scope: &Scope, id: &str) -> Result<Vec<Compaction>> {
+    let mut all = engine.store.compactions(scope, None, LOOKED_THROUGH)?;
+    let mut ids = vec![id.to_owned()];
+    let mut next = 0;
+    while let Some(id) = ids.get(next).cloned() {
+        let made = |it: &&Compaction| it.applied.as_ref().is_some_and(|it| it.session.as_ref() == Some(&id));
+        let before: Vec<_> = all.iter().filter(made).map(|it| it.session.id.clone()).collect();
+        ids.extend(before.into_iter().filter(|it| !ids.contains(it)).collect::<BTreeSet<_>>());
+        next += 1;
+    }
+    all.retain(|it| ids.contains(&it.session.id));
+    Ok(all)
+}
+
+fn content(source: &dyn Source) -> Result<Box<dyn Read + '_>> {
+    Ok(Box::new(store::Body::Source(source).reader()))
+}
+
+/// The files that belong to a session, by their paths from its folder.
+fn beside(agent: AgentRef, opened: &Opened) -> Result<Vec<(String, File)>> {
+    let Some(path) = opened.path.as_deref().filter(|it| it.is_file()) else { return Ok(Vec::new()) };
+    let folder = path.parent().unwrap_or(path);
+    let inside = |it: &PathBuf| Some(it.strip_prefix(folder).ok()?.to_str()?.replace('\\', "/"));
+    let files = agent.beside(path);
+    files
+        .iter()
+        .filter_map(|it| Some((inside(it)?, it)))
+        .map(|(name, it)| Ok((name, File::open(it)?)))
+        .collect()
+}
+
+/// A compaction with what it took. `bodies`: the originals that are written already, from the body `first` on.
+fn compacted(
+    engine: &Engine,
+    scope: &Scope,
+    compaction: &Compaction,
+    first: usize,
+    bodies: &mut Vec<Handle>,
+) -> Result<ContainerCompaction> {
+    let names = |handle: Handle| -> Result<Names> {
+        Ok(Names { handle, also: engine.store.aliases(scope, handle.as_str())? })
+    };
+    let mut body = |handle: Handle| {
+        first
+            + bodies.iter().position(|it| *it == handle).unwrap_or_else(|| {
+                bodies.push(handle);
+                bodies.len() - 1
+            })
+    };
+    let mut originals = Vec::new();
+    if let Some(handle) = compaction.original {
+        originals.push(ContainerOriginal {
+            names: names(handle)?,
+            kind: What::Session,
+            message: None,
+            call_id: None,
+            tool: None,
+            tokens: compaction.tokens_before,
+            body: body(handle),
+        });
+    }
+    for it in &compaction.removed {
+        originals.push(ContainerOriginal {
+            names: names(it.handle)?,
+            kind: it.what,
+            message: it.message,
+            call_id: it.call_id.clone(),
+            tool: it.tool.clone(),
+            tokens: it.tokens,
+            body: body(it.handle),
+        });
+    }
+    Ok(ContainerCompaction {
+        names: names(compaction.handle)?,
+        at: compaction.at,
+        profile: compaction.profile.clone(),
+        trigger: compaction.trigger.clone(),
+        tokens_before: compaction.tokens_before,
+        tokens_after: compaction.tokens_after,
+        summary: compaction.summary.clone(),
+        originals,
+    })
+}
+
+// ── Import ──
+
+/// A session that is about to be put where its agent finds it.
+struct Arrived<'a> {
+    agent: AgentRef,
+    id: String,
+    file: String,
+    /// The directory that it comes from, and the home of whoever was there.
+    directory: Option<String>,
+    home: Option<String>,
+    source: Box<dyn Source + Send + 'a>,
+    beside: Vec<(String, Box<dyn Source + Send + 'a>)>,
+}
+
+/// Puts a session where its agent finds it: one that was exported, or a file of an agent.
+///
+/// # Errors
+///
+/// The file is no export and no session, or something else lies where it would go; nothing was written then.
+pub fn import(engine: &Engine, path: &Path, to: &ImportTo) -> Result<ImportAnswer> {
+    let file = File::open(path)?;
+    if !container::is_container(&file) {
+        let opened = read(Box::new(file), None, Some(path.to_owned()))
+            .map_err(|error| Error::new(error.kind(), error.detail()).at(path.display().to_string(), None))?;
+        return put(engine, loose(opened, path)?, to, None);
+    }
+    let unpacked = container::unpack(path, &engine.config.data_dir)?;
+    let manifest = &unpacked.manifest;
+    let agent = movable(Format::named(&manifest.agent)?)?;
+    let beside = manifest.bodies.iter().enumerate().filter_map(|(number, it)| {
+        Some((it.beside.clone()?, Box::new(unpacked.body(number)) as Box<dyn Source + Send + '_>))
+    });
+    let arrived = Arrived {
+        agent,
+        id: manifest.session.clone(),
+        file: manifest.file.clone(),
+        directory: manifest.directory.clone(),
+        home: Some(manifest.home.clone()),
+        source: Box::new(unpacked.body(0)),
+        beside: beside.collect(),
+    };
+    put(engine, arrived, to, Some(&unpacked))
+}
+
+/// A file of an agent, from wherever.
+fn loose(opened: Opened, path: &Path) -> Result<Arrived<'static>> {
+    let agent = movable(opened.session.format)?;
+    let id = opened.session.history.meta.session.as_deref().map(str::to_owned).ok_or_else(|| {
+        let what = "importing: expected a session with an id, found none in it";
+        Error::new(Kind::Input, what).at(path.display().to_string(), None)
+    })?;
+    let name = path.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
+    let file = agent.file_name(&opened.session, &name);
+    let beside = beside(agent, &opened)?;
+    Ok(Arrived {
+        agent,
+        id,
+        file,
+        directory: opened.session.history.meta.cwd.as_deref().map(str::to_owned),
+        home: None,
+        beside: beside.into_iter().map(|(name, it)| (name, Box::new(it) as Box<dyn Source + Send>)).collect(),
+        source: opened.source,
+    })
+}
+
+fn put(
+    engine: &Engine,
+    arrived: Arrived<'_>,
+    to: &ImportTo,
+    unpacked: Option<&Unpacked>,
+) -> Result<ImportAnswer> {
+    let cwd = target(engine, &arrived, to)?;
+    let scope = Scope { owner: engine.config.owner.clone(), project: cwd.display().to_string() };
+    let mut warnings = Vec::new();
+    let directories = directories(engine, &arrived, &cwd)?;
+    let agent = to.agent.unwrap_or(arrived.agent);
+    let (installed, moved, originals) = if agent == arrived.agent {
+        // Nothing is archived of a session that is then refused.
+        let path = place(engine, &arrived, &cwd)?;
+        let originals = archive(engine, &scope, &arrived, &path, unpacked)?;
+        let (installed, moved) = place_files(engine, &arrived, &cwd, &path, &directories, &mut warnings)?;
+        (installed, moved, originals)
+    } else {
+        let mut moved =
+            Moved::new(BufReader::new(store::Body::Source(&*arrived.source).reader()), &directories);
+        let mut bytes = Vec::new();
+        moved.read_to_end(&mut bytes).map_err(store::unwrapped)?;
+        let fields = moved.fields;
+        let source = Box::new(sessions::Memory::new(arrived.file.as_str(), bytes));
+        let opened = Opened { cwd: Some(cwd.clone()), ..read(source, Some(arrived.agent.format()), None)? };
+        let originals = archive(engine, &scope, &arrived, Path::new(&arrived.file), unpacked)?;
+        let installed = carry::carry(engine, &opened, &opened.session.history, agent, &mut warnings)?;
+        (installed, fields, originals)
+    };
+    Ok(ImportAnswer {
+        contract: CONTRACT,
+        agent: agent.name().to_owned(),
+        session_id: installed.session_id,
+        output: installed.output,
+        directory: cwd.display().to_string(),
+        directories_changed: moved,
+        originals,
+        resume: installed.resume,
+        next: installed.next,
+        warnings,
+    })
+}
+
+/// The directory in which the session goes on.
+fn target(engine: &Engine, arrived: &Arrived<'_>, to: &ImportTo) -> Result<PathBuf> {
+    let here = || {
+        let cwd = &engine.config.agents.cwd;
+        std::fs::canonicalize(cwd).unwrap_or_else(|_| cwd.clone())
+    };
+    match &arrived.directory {
+        _ if to.here => Ok(here()),
+        Some(directory) if Path::new(directory).is_dir() => Ok(PathBuf::from(directory)),
+        Some(directory) => {
+            let what = format!(
+                "its directory {directory} does not exist here; --here imports it into the current one"
+            );
+            Err(Error::new(Kind::Arguments, what))
+        }
+        None => Err(Error::new(
+            Kind::Arguments,
+            "it records no directory; --here imports it into the current one",
+        )),
+    }
+}
+
+/// Which directories its records name, and what they are called here.
+fn directories(engine: &Engine, arrived: &Arrived<'_>, cwd: &Path) -> Result<Directories> {
+    let mut pairs = Vec::new();
+    if let Some(old) = &arrived.directory {
+        pairs.push((old.clone(), cwd.display().to_string()));
+        let names = (arrived.agent.directory_name(Path::new(old)), arrived.agent.directory_name(cwd));
+        if let (Some(old), Some(new)) = names {
+            pairs.push((old, new));
+        }
+    }
+    if let Some(home) = &arrived.home {
+        pairs.push((home.clone(), engine.config.agents.home.display().to_string()));
+    }
+    Directories::new(arrived.agent.directory_fields(), pairs)
+}
+
+/// Where the session goes, if nothing is in the way.
+fn place(engine: &Engine, arrived: &Arrived<'_>, cwd: &Path) -> Result<PathBuf> {
+    let env = &engine.config.agents;
+    let plain = |it: &str| {
+        let mut parts = Path::new(it).components();
+        !it.is_empty() && !it.contains('\\') && parts.all(|it| matches!(it, Component::Normal(_)))
+    };
+    let names = || std::iter::once(&arrived.file).chain(arrived.beside.iter().map(|it| &it.0));
+    if arrived.file.contains('/') || !names().all(|it| plain(it)) {
+        return Err(Error::new(
+            Kind::Input,
+            "importing: found a file name that points outside the session's folder; nothing was imported",
+        ));
+    }
+    let placed = arrived.agent.place(env, cwd, &arrived.file)?;
+    let path = placed.unwrap_or_else(|| engine.config.data_dir.join("imported").join(&arrived.file));
+    let same = |it: &Path| {
+        std::fs::canonicalize(it).ok().is_some_and(|it| std::fs::canonicalize(&path).ok() == Some(it))
+    };
+    let found = agents::find(env, &arrived.id).into_iter();
+    match found.filter(|it| it.agent == arrived.agent).find(|it| !same(&it.path)) {
+        None => Ok(path),
+        Some(found) => {
+            let what = format!("a session with the id {} is there already; nothing was imported", arrived.id);
+            Err(Error::new(Kind::Refused, what).at(found.address(), None))
+        }
+    }
+}
+
+/// Puts what was archived of the session into the archive of this directory; how many originals.
+fn archive(
+    engine: &Engine,
+    scope: &Scope,
+    arrived: &Arrived<'_>,
+    path: &Path,
+    unpacked: Option<&Unpacked>,
+) -> Result<usize> {
+    let Some(unpacked) = unpacked else { return Ok(0) };
+    let mut count = 0;
+    for it in &unpacked.manifest.compactions {
+        let bodies: Vec<_> = it.originals.iter().map(|it| unpacked.body(it.body)).collect();
+        let originals = it.originals.iter().zip(&bodies).map(|(it, body)| store::Original {
+            what: it.kind,
+            body: store::Body::Source(body),
+            message: it.message,
+            call_id: it.call_id.as_deref(),
+            tool: it.tool.as_deref(),
+            tokens: it.tokens,
+        });
+        let batch = Batch {
+            session: SessionRef {
+                agent: arrived.agent.name().to_owned(),
+                id: arrived.id.clone(),
+                path: Some(path.display().to_string()),
+                format: arrived.agent.format().name().to_owned(),
+            },
+            at: it.at,
+            originals: originals.collect(),
+            compaction: Some(NewCompaction {
+                profile: it.profile.clone(),
+                trigger: it.trigger.clone(),
+                tokens_before: it.tokens_before,
+                tokens_after: it.tokens_after,
+                summary: it.summary.clone(),
+            }),
+        };
+        let stored = engine.store.put_all(scope, &batch)?;
+        count += stored.handles.len();
+        // The session names them by the handles that they had where it comes from.
+        let new = stored.handles.into_iter().chain(stored.compaction);
+        let old = it.originals.iter().map(|it| &it.names).chain([&it.names]);
+        for (new, old) in new.zip(old) {
+            let others: Vec<_> =
+                std::iter::once(old.handle).chain(old.also.iter().copied()).filter(|it| *it != new).collect();
+            engine.store.put_aliases(scope, new.as_str(), &others)?;
+        }
+    }
+    Ok(count)
+}
+
+/// Writes the session's files, its own last: where that is, all is. Returns how many fields named another directory.
+fn place_files(
+    engine: &Engine,
+    arrived: &Arrived<'_>,
+    cwd: &Path,
+    path: &Path,
+    directories: &Directories,
+    warnings: &mut Vec<String>,
+) -> Result<(Installed, u64)> {
+    let folder = path.parent().unwrap_or(path);
+    let (mut fields, mut mentions) = (0, 0);
+    let own = (path.to_owned(), &arrived.source);
+    let beside = arrived.beside.iter().map(|(name, source)| (folder.join(name), source));
+    for (path, source) in beside.chain([own]) {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(|error| {
+                Error::new(Kind::Io, "making the folder of a session")
+                    .at(folder.display().to_string(), None)
+                    .because(error)
+            })?;
+        }
+        let mut moved = Moved::new(BufReader::new(store::Body::Source(&**source).reader()), directories);
+        crate::files::create_from(&path, &mut moved)?;
+        fields += moved.fields;
+        mentions += moved.mentions;
+    }
+    if mentions > 0 {
+        let old = arrived.directory.as_deref().unwrap_or_default();
+        warnings
+            .push(format!("{mentions} records still mention {old}; the conversation itself is not changed"));
+    }
+    let (env, agent) = (&engine.config.agents, arrived.agent);
+    let resume = match agent.place(env, cwd, &arrived.file)? {
+        Some(_) => reach::resume(env, agent, &arrived.id, Some(cwd)),
+        None => reach::resume_file(env, agent, path, &arrived.id, Some(cwd)),
+    };
+    let next = crate::answers::Next { who: "user".to_owned(), what: format!("Go on with: {resume}") };
+    let output = path.display().to_string();
+    let installed =
+        Installed { output, session_id: arrived.id.clone(), resume, takes_effect: "on_resume", next };
+    Ok((installed, fields))
+}

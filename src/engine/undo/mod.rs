@@ -1,0 +1,398 @@
+//! Undo: restores a session to its state before a compaction, followed by the later turns.
+//!
+//! Nothing that was said is lost in either direction. Where the session is still what was written, the original's own
+//! bytes come back. Where it went on, the original's messages and the later turns are written as the agent itself
+//! would go on. Where a new session was made, the old one was never touched.
+
+pub(super) mod outcome;
+pub(super) mod seat;
+
+use std::path::Path;
+
+use crate::agents::reach::{self, Job, Way};
+use crate::agents::{self, Database};
+use crate::answers::{CONTRACT, Next, RestoreAnswer, RestoreStatus};
+use crate::engine::input::open::{LOOKED_THROUGH, open_database, open_path};
+use crate::engine::undo::outcome::{Done, changed};
+use crate::engine::write_back::marks::{compacted_mark, undone_mark};
+use crate::engine::write_back::{Location, Mark, REPAIRED, agent_of};
+use crate::engine::{Engine, Opened, repair, write_back::readback};
+use crate::files::Reading;
+use crate::store::{Applied, Compaction, Digest, Entry, Scope, What};
+use history::error::{Error, Kind, Result};
+use history::{History, Message};
+use sessions::{self, Format, Memory, Mode, Session, Source};
+
+/// What was found in the archive.
+pub struct Archived {
+    pub scope: Scope,
+    /// What is known of it.
+    pub entry: Entry,
+}
+
+/// What a handle, or `last`, names: `last` is the newest compaction of this directory.
+///
+/// # Errors
+///
+/// No such handle, or nothing compacted here.
+pub fn kept(engine: &Engine, name: &str) -> Result<Archived> {
+    if name == "last" {
+        let (scope, compaction) = last(engine, |_| true)?;
+        let entry = engine.store.entry(&scope, compaction.handle.as_str())?;
+        return Ok(Archived { scope, entry });
+    }
+    let scope = engine.store.locate(name, &engine.config.owner)?;
+    let entry = engine.store.entry(&scope, name)?;
+    Ok(Archived { scope, entry })
+}
+
+/// The newest compaction of this directory that is wanted. Nobody is in a sub-agent's session: its compactions are
+/// undone by their handles alone.
+fn last(engine: &Engine, wanted: impl Fn(&Compaction) -> bool) -> Result<(Scope, Compaction)> {
+    let wanted = |it: &Compaction| {
+        if !wanted(it) {
+            return false;
+        }
+        let of_sub_agent = is_sub_agent(engine, &it.session.id);
+        if of_sub_agent {
+            tracing::warn!("{} is of a sub-agent: left as it is; name it to undo it", it.handle.as_str());
+        }
+        !of_sub_agent
+    };
+    let mut found: Option<(Scope, Compaction)> = None;
+    for scope in engine.projects() {
+        let newest = engine.store.compactions(&scope, None, LOOKED_THROUGH)?.into_iter().find(&wanted);
+        if let Some(newest) = newest
+            && found.as_ref().is_none_or(|(_, it)| it.at < newest.at)
+        {
+            found = Some((scope, newest));
+        }
+    }
+    found.ok_or_else(|| {
+        let what = "expected a compaction of this directory, found none; name one by its handle (`epitome sessions` \
+                    lists them), or go to the session's directory";
+        Error::new(Kind::Arguments, what)
+    })
+}
+
+/// Whether another session started this one.
+fn is_sub_agent(engine: &Engine, session: &str) -> bool {
+    let found = agents::find(&engine.config.agents, session);
+    !found.is_empty() && found.iter().all(|it| it.parent.is_some())
+}
+
+/// The compaction that is to be undone: `last`, its own handle, or that of the session it replaced.
+fn applied(engine: &Engine, name: &str) -> Result<(Scope, Compaction, Applied)> {
+    let (scope, compaction) = if name == "last" {
+        last(engine, |it| it.applied.is_some())?
+    } else {
+        let Archived { scope, entry } = kept(engine, name)?;
+        let compaction = match entry.what {
+            What::Compaction => engine.store.compaction(&scope, name)?,
+            What::Session => {
+                let all = engine.store.compactions(&scope, None, LOOKED_THROUGH)?;
+                let of =
+                    |it: &Compaction| it.original.as_ref() == Some(&entry.handle) && it.applied.is_some();
+                all.into_iter().find(of).ok_or_else(|| never_applied(name))?
+            }
+            What::Message | What::Output | What::Memory => {
+                let what = format!(
+                    "{name}: expected a compaction to undo, found a {}; read it with recall",
+                    entry.what.name()
+                );
+                return Err(Error::new(Kind::Arguments, what));
+            }
+        };
+        (scope, compaction)
+    };
+    let applied = compaction.applied.clone().ok_or_else(|| never_applied(name))?;
+    Ok((scope, compaction, applied))
+}
+
+/// Puts a session back as it was before a compaction or a prune; later turns stay.
+///
+/// # Errors
+///
+/// [`Changed`](Kind::Changed): the session was changed in other ways than by later turns; nothing was written then.
+pub fn undo(engine: &Engine, name: &str) -> Result<RestoreAnswer> {
+    let (scope, compaction, applied) = applied(engine, name)?;
+    let mark: Mark = serde_json::from_str(&applied.fingerprint).map_err(|error| {
+        Error::new(Kind::Store, "undoing: expected to know what was written, found it unreadable; use --out")
+            .because(error)
+    })?;
+    let format = Format::named(&compaction.session.format)?;
+    let done = match applied.mode.as_str() {
+        // The original may be one that cannot be read.
+        REPAIRED => repair::undo_repair(engine, &scope, &compaction, &mark)?,
+        _ => {
+            let original = compaction.original.as_ref().ok_or_else(|| {
+                Error::new(Kind::Store, "undoing: expected the original in the archive, found none")
+            })?;
+            let bytes = engine.store.restore(&scope, original.as_str())?;
+            let source = Memory::new("the archived original", bytes);
+            let session = sessions::read(&source, Some(format))?;
+            Undo { engine, compaction: &compaction, applied: &applied, mark, source, session }.run()?
+        }
+    };
+    for id in [Some(compaction.session.id.as_str()), applied.session.as_deref(), Some(&done.id)]
+        .into_iter()
+        .flatten()
+    {
+        engine.store.unmark(&scope, &compacted_mark(id))?;
+    }
+    if let Some(left) = applied.session.as_deref().filter(|it| *it != done.id) {
+        engine.store.mark(&scope, &undone_mark(left), &done.id, engine.now)?;
+    }
+    let agent = agent_of(format)?;
+    let cwd = Some(scope.project.as_str()).filter(|it| !it.is_empty()).map(Path::new);
+    let export = agent.database().is_some() && !done.output.contains('#');
+    let env = &engine.config.agents;
+    let resume = match export {
+        true => reach::resume_file(env, agent, Path::new(&done.output), &done.id, cwd),
+        false => reach::resume(env, agent, &done.id, cwd),
+    };
+    Ok(RestoreAnswer {
+        contract: CONTRACT,
+        handle: compaction.handle.as_str().to_owned(),
+        status: done.status,
+        session_id: done.id,
+        output: done.output,
+        later_messages: done.later,
+        next: Next { who: "user".to_owned(), what: format!("Go on with: {resume}") },
+        resume,
+        warnings: done.warnings,
+    })
+}
+
+fn never_applied(name: &str) -> Error {
+    let what = format!(
+        "{name}: expected a compaction that was applied, found one that was only planned or written to a file; \
+                        nothing is to be undone"
+    );
+    Error::new(Kind::Arguments, what)
+}
+
+pub(crate) struct Undo<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) compaction: &'a Compaction,
+    applied: &'a Applied,
+    mark: Mark,
+    pub(crate) source: Memory,
+    pub(crate) session: Session,
+}
+
+impl Undo<'_> {
+    fn run(&self) -> Result<Done> {
+        let written = self.applied.path.clone().unwrap_or_default();
+        let target = Location::of(Some(Path::new(&written)))?;
+        match (self.applied.mode.as_str(), target) {
+            ("new", target) => self.leave(&target),
+            (crate::engine::seat::MODE, Location::Rows(database, path, id)) => {
+                self.seat_rows(database, &path, &id)
+            }
+            (crate::engine::seat::MODE, Location::File(path)) => self.seat_file(&path),
+            (_, Location::Rows(database, path, id)) => self.rows(database, &path, &id),
+            ("append", Location::File(path)) => self.append(&path),
+            ("patch", Location::File(path)) => self.patch(&path),
+            (mode, _) => Err(Error::new(
+                Kind::Store,
+                format!("undoing: expected a known way of writing, found {mode:?}"),
+            )),
+        }
+    }
+
+    fn id(&self) -> String {
+        self.compaction.session.id.clone()
+    }
+
+    pub(crate) fn done(&self, status: RestoreStatus, output: &Path) -> Done {
+        Done { status, id: self.id(), output: output.display().to_string(), later: 0, warnings: Vec::new() }
+    }
+
+    /// The original with what was said since, as messages: those that `now` still has keep their place in it.
+    fn after(&self, now: &Session) -> Result<(History, usize)> {
+        let messages = now.history.messages();
+        let said = messages.get(self.mark.messages.saturating_sub(self.mark.grown)..).ok_or_else(|| {
+            let what = "undoing: expected at least the messages that were written, found fewer: the session was compacted or \
+                        rewound since; undo that first, or restore the original with --out";
+            Error::new(Kind::Changed, what)
+        })?;
+        let mut next = 0;
+        let same = |one: &Message, other: &Message| {
+            one.role == other.role && one.kind == other.kind && one.parts == other.parts
+        };
+        let mut all: Vec<Message> = Vec::new();
+        for old in self.session.history.messages() {
+            let found = messages[next..].iter().position(|it| same(it, old));
+            let mut message = Message { from: None, usage: None, wire_len: None, ..old.clone() };
+            if let Some(found) = found {
+                message = messages[next + found].clone();
+                next += found + 1;
+            }
+            all.push(message);
+        }
+        // What stood at the end of both was matched above.
+        let later: Vec<Message> =
+            said.iter().filter(|it| it.from.is_none_or(|it| it as usize >= next)).cloned().collect();
+        let count = later.len();
+        all.extend(later);
+        Ok((History::new(all, now.history.meta.clone()), count))
+    }
+
+    /// A compaction that was appended: the old bytes where nothing came since, else the old messages once more.
+    fn append(&self, path: &Path) -> Result<Done> {
+        let agent = agent_of(self.session.format)?;
+        let env = &self.engine.config.agents;
+        let path = &agent.current_file(env, &self.compaction.session.id, path);
+        let live = reach::is_live(env, agent, &self.compaction.session.id, path);
+        let export = agent.database().is_some();
+        let reach = agent.reach(Job::Restore, live, export)?;
+        let _claim = if live { None } else { Some(reach::claim(env, agent, &self.compaction.session.id)?) };
+        let now = open_path(path, Some(self.session.format))?;
+        let digest = Digest::of_source(&*now.source, now.source.len())?;
+        if digest == Digest::of_source(&self.source, self.source.len())? {
+            return Ok(self.done(RestoreStatus::Unchanged, path));
+        }
+        if !live && self.mark.grown == 0 && digest.to_string() == self.mark.digest {
+            crate::files::replace_from(path, now.source.len(), &mut Reading::of(&self.source))?;
+            return Ok(self.done(RestoreStatus::Restored, path));
+        }
+        let (after, later) = self.after(&now.session)?;
+        let mut warnings = Vec::new();
+        let written = readback::written(&now, &after, reach.mode, &mut warnings)?;
+        let mut done = self.done(RestoreStatus::Restored, path);
+        match (reach.way, &written.file_name) {
+            (Way::Beside, Some(name)) => {
+                let beside = path.with_file_name(name);
+                crate::files::create(&beside, &written.bytes(&*now.source)?, path)?;
+                done.output = beside.display().to_string();
+            }
+            _ => {
+                let content = written.over(&*now.source);
+                crate::files::replace_from(path, now.source.len(), &mut Reading::of(&content))?;
+            }
+        }
+        done.id = written.session.unwrap_or(done.id);
+        Ok(Done { later, warnings, ..done })
+    }
+
+    /// Outputs that were replaced where they stand: their old bytes again, nothing else.
+    fn patch(&self, path: &Path) -> Result<Done> {
+        let now = open_path(path, Some(self.session.format))?;
+        let len = self.source.len();
+        if now.source.len() < len || now.source.len() < self.mark.len {
+            return Err(changed(path));
+        }
+        let original = self.source.bytes(0..len)?;
+        let bytes = now.source.bytes(0..len)?;
+        if bytes == original {
+            return Ok(self.done(RestoreStatus::Unchanged, path));
+        }
+        // Killed while it wrote, a record may be half of each; around those that it wrote, nothing may have changed.
+        let around = |over: &[(u64, u64)]| {
+            let starts = std::iter::once(0).chain(over.iter().map(|it| it.1 as usize));
+            let ends = over.iter().map(|it| it.0 as usize).chain([original.len()]);
+            starts.zip(ends).all(|(from, to)| original.get(from..to) == bytes.get(from..to))
+        };
+        let as_written = Digest::of(&now.source.bytes(0..self.mark.len)?).to_string() == self.mark.digest;
+        if !as_written && (self.mark.over.is_empty() || !around(&self.mark.over)) {
+            return Err(changed(path));
+        }
+        let range = |it: &sessions::Record| (it.range().start as usize, it.range().end as usize);
+        let edits: Vec<(u64, Vec<u8>)> = self
+            .session
+            .records
+            .iter()
+            .map(range)
+            .filter_map(|(from, to)| {
+                crate::files::differing(from as u64, bytes.get(from..to)?, original.get(from..to)?)
+            })
+            .collect();
+        crate::files::overwrite(path, &edits)?;
+        let later = now
+            .session
+            .history
+            .messages()
+            .len()
+            .saturating_sub(self.mark.messages - self.mark.grown.min(self.mark.messages));
+        Ok(Done { later, ..self.done(RestoreStatus::Restored, path) })
+    }
+
+    /// Rows of a database: those that were added go, those that were changed are what they were.
+    fn rows(&self, database: &dyn Database, path: &Path, id: &str) -> Result<Done> {
+        let now = database.export(path, id)?;
+        let original = self.source.bytes(0..self.source.len())?;
+        let output = format!("{}#{id}", path.display());
+        let before = database.without(&now, &original, &self.mark.rows)?;
+        let ids = database.ids(&before);
+        if ids == database.ids(&now) && database.differing(&now, &before).is_empty() {
+            return Ok(self.done(RestoreStatus::Unchanged, Path::new(&output)));
+        }
+        database.change(path, &now, &before)?;
+        let known = database.ids(&original);
+        let later = ids.iter().filter(|it| database.is_message(it) && !known.contains(it)).count();
+        Ok(Done { later, ..self.done(RestoreStatus::Restored, Path::new(&output)) })
+    }
+
+    /// A session of its own: the old one was never touched. What was said in the new one follows it in a third.
+    fn leave(&self, target: &Location) -> Result<Done> {
+        let old = self.compaction.session.path.clone().unwrap_or_default();
+        let old = Location::of(Some(Path::new(&old)))?;
+        let new = match target {
+            Location::File(path) => open_path(path, Some(self.session.format)),
+            Location::Rows(database, path, id) => open_database(*database, path, id),
+        };
+        let later: Vec<Message> = match &new {
+            Ok(new) => new
+                .session
+                .history
+                .messages()
+                .iter()
+                .skip(self.mark.messages - self.mark.grown.min(self.mark.messages))
+                .cloned()
+                .collect(),
+            // Never written, or deleted since.
+            Err(_) => Vec::new(),
+        };
+        if later.is_empty() {
+            return self.old(&old);
+        }
+        let mut all = self.session.history.messages().to_vec();
+        let count = later.len();
+        all.extend(later.into_iter().map(|it| Message { from: None, ..it }));
+        let after = History::new(all, self.session.history.meta.clone());
+        let source: Box<dyn Source + Send> = Box::new(self.source.clone());
+        let opened = Opened { source, session: self.session.clone(), path: None, cwd: None, live: false };
+        let mut warnings = Vec::new();
+        let written = readback::written(&opened, &after, Mode::New, &mut warnings)?;
+        let bytes = written.bytes(&*opened.source)?;
+        let id = written.session.unwrap_or_default();
+        let output = match (&old, &written.file_name) {
+            (Location::Rows(database, path, _), _) => {
+                database.change(path, &self.source.bytes(0..self.source.len())?, &bytes)?;
+                format!("{}#{id}", path.display())
+            }
+            (Location::File(path), Some(name)) => {
+                let beside = path.with_file_name(name);
+                crate::files::create(&beside, &bytes, path)?;
+                beside.display().to_string()
+            }
+            (Location::File(path), None) => path.display().to_string(),
+        };
+        Ok(Done { status: RestoreStatus::Restored, id, output, later: count, warnings })
+    }
+
+    /// The old session, made anew if it is gone.
+    fn old(&self, old: &Location) -> Result<Done> {
+        match old {
+            Location::File(path) if path.exists() => Ok(self.done(RestoreStatus::Unchanged, path)),
+            Location::File(path) => {
+                crate::files::create(path, &self.source.bytes(0..self.source.len())?, path)?;
+                Ok(self.done(RestoreStatus::Restored, path))
+            }
+            Location::Rows(_, path, id) => {
+                Ok(self.done(RestoreStatus::Unchanged, Path::new(&format!("{}#{id}", path.display()))))
+            }
+        }
+    }
+}

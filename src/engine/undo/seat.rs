@@ -1,0 +1,118 @@
+//! Undo of a compaction that the agent wrote down itself from our answer.
+//!
+//! What stands in its session is found by the handle in the summary's first line; what was said after it stays.
+
+use std::path::Path;
+
+use crate::agents::Database;
+use crate::agents::gateway::names;
+use crate::agents::reach::{self, Job, Way};
+use crate::answers::RestoreStatus;
+use crate::engine::Opened;
+use crate::engine::input::open::open_path;
+use crate::engine::undo::Undo;
+use crate::engine::undo::outcome::{Done, changed};
+use crate::engine::write_back::agent_of;
+use crate::engine::write_back::readback;
+use crate::files::Reading;
+use compaction::plan;
+use history::error::{Error, Kind, Result};
+use history::{History, Kind as Why, Message, Role, Text};
+use sessions::{Mode, Source};
+
+impl Undo<'_> {
+    fn seat_handle(&self) -> Result<&str> {
+        let handle = self.compaction.original.as_ref().map(crate::store::Handle::as_str);
+        handle.ok_or_else(|| {
+            Error::new(Kind::Store, "undoing: expected the original in the archive, found none")
+        })
+    }
+
+    /// A database: the messages of the compaction go; all others were left where they stood.
+    pub(crate) fn seat_rows(&self, database: &dyn Database, path: &Path, id: &str) -> Result<Done> {
+        let now = database.export(path, id)?;
+        let output = format!("{}#{id}", path.display());
+        let before = database.without_compaction(&now, self.seat_handle()?).map_err(|_| changed(path))?;
+        let Some((before, later)) = before else {
+            return Ok(self.done(RestoreStatus::Unchanged, Path::new(&output)));
+        };
+        database.change(path, &now, &before)?;
+        Ok(Done { later, ..self.done(RestoreStatus::Restored, Path::new(&output)) })
+    }
+
+    /// A file: the messages from before once more, then what was said since.
+    pub(crate) fn seat_file(&self, path: &Path) -> Result<Done> {
+        let handle = self.seat_handle()?;
+        let agent = agent_of(self.session.format)?;
+        let env = &self.engine.config.agents;
+        let path = &agent.current_file(env, &self.compaction.session.id, path);
+        let now = open_path(path, Some(self.session.format))?;
+        let messages = now.session.history.messages();
+        let ours = |it: &Message| it.kind == Why::Summary && it.parts.iter().any(|it| names(it, handle));
+        let Some(at) = messages.iter().rposition(ours) else {
+            let bytes = now.source.bytes(0..now.source.len())?;
+            return match memchr::memmem::find(&bytes, handle.as_bytes()) {
+                Some(_) => Err(changed(path)),
+                None => Ok(self.done(RestoreStatus::Unchanged, path)),
+            };
+        };
+        let later = said_since(&messages[at..]);
+        let before = agent.before_summary(&*now.source, &now.session, at, handle)?;
+        let live = reach::is_live(env, agent, &self.compaction.session.id, path);
+        let reach = agent.reach(Job::Restore, live, false)?;
+        if later.is_empty() && reach.way == Way::Replace {
+            crate::files::replace(path, now.source.len(), &self.source.bytes(0..self.source.len())?)?;
+            return Ok(self.done(RestoreStatus::Restored, path));
+        }
+        let (source, session) = before.unwrap_or_else(|| (self.source.clone(), self.session.clone()));
+        let fresh = |it: &Message| Message { from: None, usage: None, wire_len: None, ..it.clone() };
+        let new = |it: &Message| if reach.mode == Mode::New { it.clone() } else { fresh(it) };
+        let all = session.history.messages().iter().map(new).chain(later.iter().map(fresh)).collect();
+        let after = History::new(all, session.history.meta.clone());
+        let opened = match reach.mode {
+            Mode::New => Opened { source: Box::new(source), session, path: None, cwd: None, live: false },
+            Mode::Append | Mode::Patch => now,
+        };
+        self.put_back(&opened, &after, &reach, path, later.len())
+    }
+
+    fn put_back(
+        &self,
+        opened: &Opened,
+        after: &History,
+        reach: &reach::Reach,
+        path: &Path,
+        later: usize,
+    ) -> Result<Done> {
+        let mut warnings = Vec::new();
+        let written = readback::written(opened, after, reach.mode, &mut warnings)?;
+        let mut done = self.done(RestoreStatus::Restored, path);
+        match (reach.way, &written.file_name) {
+            (Way::Beside, Some(name)) => {
+                let beside = path.with_file_name(name);
+                crate::files::create(&beside, &written.bytes(&*opened.source)?, path)?;
+                done.output = beside.display().to_string();
+            }
+            _ => {
+                let content = written.over(&*opened.source);
+                crate::files::replace_from(path, opened.source.len(), &mut Reading::of(&content))?;
+            }
+        }
+        done.id = written.session.unwrap_or(done.id);
+        Ok(Done { later, warnings, ..done })
+    }
+}
+
+/// What follows a summary of ours and the end of the conversation that was kept with it.
+fn said_since(from_summary: &[Message]) -> Vec<Message> {
+    let Some((summary, rest)) = from_summary.split_first() else { return Vec::new() };
+    let rest = &rest[plan::made_with(summary, rest).unwrap_or(0)..];
+    // Where the summary was a message of the user, the model has answered it with a word.
+    let answer = |it: &Message| {
+        it.role == Role::Assistant
+            && it.calls().next().is_none()
+            && it.texts().map(Text::as_str).collect::<String>().trim() == "OK"
+    };
+    let rest = if rest.first().is_some_and(answer) { &rest[1..] } else { rest };
+    rest.to_vec()
+}

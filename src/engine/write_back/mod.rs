@@ -1,0 +1,363 @@
+//! Putting a result where the agent resumes from it: claim, look again, write, read back, install.
+//!
+//! The plan was made without a lock. Here the agent's own lock is taken, the session is read again, and what it grew by
+//! belongs to the end; if anything else changed, nothing is written. What will stand there is put down in the archive
+//! before it stands there, so that a restore knows what it finds even if this process dies in between.
+
+pub(super) mod marks;
+pub(super) mod readback;
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::agents::reach::{self, Job, Reach, Way};
+use crate::agents::{self, AgentRef, Database};
+use crate::answers::Next;
+use crate::engine::input::open::open_path;
+use crate::engine::write_back::marks::compacted_mark;
+use crate::engine::{Engine, Opened};
+use crate::files::Reading;
+use crate::store::{Applied, Digest, Handle, Scope};
+use history::error::{Error, Kind, Result};
+use history::{History, Message};
+use sessions::{Format, Mode, Piece, Source as _, Written};
+
+/// How long after a compaction a session is not compacted again, unless its profile says more: 30 seconds, the
+/// cool-down of opencode-supermemory 2.0.
+const COOL_DOWN_MS: i64 = 30_000;
+
+/// Within so many first bytes a session says which version wrote it.
+const VERSION_IN: u64 = 262_144;
+
+/// A session that an agent can resume from.
+pub struct Installed {
+    /// What was written: a file, or `database#session`.
+    pub output: String,
+    pub session_id: String,
+    /// One shell command that resumes it, from any directory.
+    pub resume: String,
+    /// `now`, `next_request` or `on_resume`.
+    pub takes_effect: &'static str,
+    /// Who should do what next.
+    pub next: Next,
+}
+
+/// What a restore needs to know of what was written. It is the fingerprint in [`Applied`].
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Mark {
+    /// Bytes of the file.
+    pub(crate) len: u64,
+    /// Their SHA-256.
+    pub(crate) digest: String,
+    /// Live messages in it.
+    pub(crate) messages: usize,
+    /// Of these, how many came after the session was archived.
+    pub(crate) grown: usize,
+    /// Ids of rows that were added to a database, or changed in it.
+    #[serde(default)]
+    pub(crate) rows: Vec<String>,
+    /// Where a file was written over, from and to. Killed in the midst of it, what stands there may be neither; all
+    /// around it is as it was.
+    #[serde(default)]
+    pub(crate) over: Vec<(u64, u64)>,
+}
+
+/// How [`Applied`] names a session that was mended where it stands.
+pub(crate) const REPAIRED: &str = "repair";
+
+/// Where a session lies.
+pub(crate) enum Location {
+    File(PathBuf),
+    Rows(&'static dyn Database, PathBuf, String),
+}
+
+impl Location {
+    /// Of a session that was opened.
+    pub(crate) fn of(path: Option<&Path>) -> Result<Self> {
+        let Some(path) = path else {
+            let what =
+                "applying: expected a session that an agent keeps, found messages; write them with --out";
+            return Err(Error::new(Kind::Arguments, what));
+        };
+        let address = path.to_string_lossy();
+        Ok(match agents::split_address(&address).filter(|_| !path.exists()) {
+            Some((database, path, id)) => Self::Rows(database, path.to_owned(), id.to_owned()),
+            None => Self::File(path.to_owned()),
+        })
+    }
+
+    /// The file or database.
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Self::File(path) | Self::Rows(_, path, _) => path,
+        }
+    }
+}
+
+/// The agent that keeps sessions of this format.
+pub(crate) fn agent_of(format: Format) -> Result<AgentRef> {
+    agents::of_format(format).ok_or_else(|| {
+        let what = format!(
+            "applying: expected the session of an agent, found {}; write it with --out",
+            format.name()
+        );
+        Error::new(Kind::Arguments, what)
+    })
+}
+
+/// Whether the session is in use, as far as it can be told.
+pub(crate) fn is_live(engine: &Engine, opened: &Opened) -> bool {
+    let (Ok(agent), Ok(place)) = (agent_of(opened.session.format), Location::of(opened.path.as_deref()))
+    else {
+        return false;
+    };
+    let id = opened.session.history.meta.session.as_deref().unwrap_or_default();
+    opened.live || reach::is_live(&engine.config.agents, agent, id, place.path())
+}
+
+/// When a session was last compacted by us or, as a hook told, by its agent; ms since 1970.
+pub(crate) fn last_compaction(engine: &Engine, history: &History) -> Option<i64> {
+    compaction_mark(engine, history).map(|it| it.at)
+}
+
+fn compaction_mark(engine: &Engine, history: &History) -> Option<crate::store::Mark> {
+    let name = compacted_mark(history.meta.session.as_deref()?);
+    engine.store.marked(&engine.scope(history), &name).ok().flatten()
+}
+
+/// Why a session may not be compacted again yet, if so.
+pub(crate) fn cooling_down(engine: &Engine, history: &History, profile_seconds: u64) -> Option<String> {
+    let wait = COOL_DOWN_MS.max(i64::try_from(profile_seconds).unwrap_or(i64::MAX).saturating_mul(1000));
+    let mark = compaction_mark(engine, history)?;
+    let since = engine.now.saturating_sub(mark.at);
+    // What its agent did by itself is not for us to take back.
+    let undo = Handle::parse(&mark.value)
+        .map(|it| format!("; `epitome undo {}` takes it back", it.as_str()))
+        .unwrap_or_default();
+    (0..wait).contains(&since).then(|| {
+        let (since, wait) = (since / 1000, wait / 1000);
+        format!("this session was compacted {since} s ago; wait {wait} s between compactions{undo}")
+    })
+}
+
+/// Puts `after` in the place of `opened`. `compaction`: the handle under which it was archived.
+pub(crate) fn install(
+    engine: &Engine,
+    opened: &Opened,
+    after: &History,
+    job: Job,
+    compaction: &str,
+    warnings: &mut Vec<String>,
+) -> Result<Installed> {
+    let agent = agent_of(opened.session.format)?;
+    let place = Location::of(opened.path.as_deref())?;
+    let export = agent.database().is_some() && matches!(place, Location::File(_));
+    let live = is_live(engine, opened);
+    let reach = agent.reach(job, live, export)?;
+    if !engine.store.keeps() {
+        let what = "applying: the configuration says that nothing is archived (persistence = \"none\"), and nothing is \
+                    replaced without its original; use --out";
+        return Err(Error::new(Kind::Refused, what));
+    }
+    if !export {
+        in_reach(engine, agent, &place)?;
+    }
+    let id = opened.session.history.meta.session.as_deref().unwrap_or_default().to_owned();
+    let _claim = match reach.way {
+        Way::Replace if !live => Some(reach::claim(&engine.config.agents, agent, &id)?),
+        Way::Replace | Way::InPlace | Way::Beside | Way::Rows => None,
+    };
+    let fresh = match &place {
+        Location::File(path) => open_path(path, Some(opened.session.format))?,
+        Location::Rows(database, path, id) => crate::engine::input::open::open_database(*database, path, id)?,
+    };
+    if let Some(version) = reach::newer(agent, &fresh.source.bytes(0..fresh.source.len().min(VERSION_IN))?) {
+        let what = format!(
+            "applying: {} {version} wrote this session, which is newer than what its form is known of; write the result \
+             with --out, or look for a newer epitome",
+            agent.title()
+        );
+        return Err(Error::new(Kind::Refused, what).at(place.path().display().to_string(), None));
+    }
+    let (after, grown) = rebased(&opened.session.history, &fresh.session.history, after)?;
+    let written = readback::written(&fresh, &after, reach.mode, warnings)?;
+    let new_id = written.session.clone().unwrap_or(id);
+    let target = match (&place, reach.way, &written.file_name) {
+        (Location::File(path), Way::Beside, Some(name)) => path.with_file_name(name),
+        _ => place.path().to_owned(),
+    };
+    let scope = engine.scope(&opened.session.history);
+    let messages = after.messages().len();
+    let mark = mark(&place, reach.way, &fresh, &written, messages, grown)?;
+    let output = match (&place, reach.way) {
+        (_, Way::Rows) => format!("{}#{new_id}", target.display()),
+        _ => target.display().to_string(),
+    };
+    note_applied(engine, &scope, compaction, &reach, &output, written.session.as_deref(), &mark)?;
+    put(&place, &target, reach.way, &fresh, &written)?;
+    if job == Job::Compact {
+        for id in [Some(&*new_id), opened.session.history.meta.session.as_deref()].into_iter().flatten() {
+            engine.store.mark(&scope, &compacted_mark(id), compaction, engine.now)?;
+        }
+    }
+    let cwd = opened.cwd.clone().or_else(|| opened.session.history.meta.cwd.as_deref().map(PathBuf::from));
+    if cwd.is_none() {
+        warnings.push("the session records no directory: resume it from the project's directory".to_owned());
+    }
+    let env = &engine.config.agents;
+    let resume = match export {
+        true => reach::resume_file(env, agent, &target, &new_id, cwd.as_deref()),
+        false => reach::resume(env, agent, &new_id, cwd.as_deref()),
+    };
+    let next = next(reach.takes_effect, live, written.session.is_some(), &resume);
+    Ok(Installed { output, session_id: new_id, resume, takes_effect: reach.takes_effect, next })
+}
+
+/// What an undo will compare the session with.
+fn mark(
+    place: &Location,
+    way: Way,
+    fresh: &Opened,
+    written: &Written,
+    messages: usize,
+    grown: usize,
+) -> Result<Mark> {
+    let content = written.over(&*fresh.source);
+    let rows = match place {
+        Location::Rows(database, ..) => {
+            let (old, new) = (&*fresh.source, &content);
+            database.differing(&old.bytes(0..old.len())?, &new.bytes(0..new.len())?)
+        }
+        Location::File(_) => Vec::new(),
+    };
+    let over = match way {
+        Way::InPlace => edits(written, fresh)?.iter().map(|(at, it)| (*at, at + it.len() as u64)).collect(),
+        Way::Replace | Way::Beside | Way::Rows => Vec::new(),
+    };
+    let digest = Digest::of_source(&content, content.len())?.to_string();
+    Ok(Mark { len: content.len(), digest, messages, grown, rows, over })
+}
+
+/// Only sessions that the agent itself would find, in files that may be replaced.
+pub(crate) fn in_reach(engine: &Engine, agent: AgentRef, place: &Location) -> Result<()> {
+    let path = place.path();
+    let refuse = |what: String| Err(Error::new(Kind::Refused, what).at(path.display().to_string(), None));
+    let about = std::fs::symlink_metadata(path).map_err(|error| {
+        Error::new(Kind::Input, "applying").at(path.display().to_string(), None).because(error)
+    })?;
+    if about.is_symlink() {
+        let target = std::fs::read_link(path).unwrap_or_default();
+        return refuse(format!(
+            "applying would replace a symbolic link by a file; pass its target: {}",
+            target.display()
+        ));
+    }
+    if about.permissions().readonly() {
+        return refuse(
+            "applying: the file may not be written (chmod u+w), or write the result with --out".to_owned(),
+        );
+    }
+    let env = &engine.config.agents;
+    if !reach::is_found(env, agent, path) {
+        return refuse(format!(
+            "applying: {} would not find it there; expected it below {}; write the result with --out",
+            agent.title(),
+            agent.home(env).display()
+        ));
+    }
+    Ok(())
+}
+
+fn note_applied(
+    engine: &Engine,
+    scope: &Scope,
+    compaction: &str,
+    reach: &Reach,
+    output: &str,
+    session: Option<&str>,
+    mark: &Mark,
+) -> Result<()> {
+    let mode = match reach.mode {
+        Mode::Patch => "patch",
+        Mode::Append => "append",
+        Mode::New => "new",
+    };
+    let fingerprint = serde_json::to_string(mark).unwrap_or_default();
+    let applied = Applied {
+        path: Some(output.to_owned()),
+        session: session.map(str::to_owned),
+        mode: mode.to_owned(),
+        fingerprint,
+    };
+    engine.store.finish(scope, compaction, &applied)
+}
+
+/// The result with what the session grew by since it was read, and by how many messages.
+fn rebased(before: &History, now: &History, after: &History) -> Result<(History, usize)> {
+    let (old, new) = (before.messages(), now.messages());
+    let same = |one: &Message, other: &Message| {
+        one.role == other.role && one.kind == other.kind && one.parts == other.parts
+    };
+    if new.len() < old.len() || !old.iter().zip(new).all(|(one, other)| same(one, other)) {
+        let what = "the session is not what it was when it was read; nothing was changed; run this again";
+        return Err(Error::new(Kind::Changed, what));
+    }
+    let grown = &new[old.len()..];
+    if grown.is_empty() {
+        return Ok((after.clone(), 0));
+    }
+    let messages = after.messages().iter().chain(grown).cloned().collect();
+    Ok((History::new(messages, now.meta.clone()), grown.len()))
+}
+
+fn put(place: &Location, target: &Path, way: Way, fresh: &Opened, written: &Written) -> Result<()> {
+    let old = &*fresh.source;
+    match (way, place) {
+        (_, Location::Rows(database, ..)) => {
+            database.change(target, &old.bytes(0..old.len())?, &written.bytes(old)?)
+        }
+        (Way::InPlace, _) => crate::files::overwrite(target, &edits(written, fresh)?),
+        (Way::Beside, _) => crate::files::create(target, &written.bytes(old)?, place.path()),
+        (Way::Replace | Way::Rows, _) => {
+            crate::files::replace_from(target, old.len(), &mut Reading::of(&written.over(old)))
+        }
+    }
+}
+
+/// The stretches that differ, each from its first differing byte to the last. Each must be as long as what it replaces.
+fn edits(written: &Written, fresh: &Opened) -> Result<Vec<(u64, Vec<u8>)>> {
+    let mut out = Vec::new();
+    let mut at = 0;
+    for piece in &written.pieces {
+        match piece {
+            Piece::Keep(range) if range.start == at => at = range.end,
+            Piece::New(bytes) => {
+                let end = (at + bytes.len() as u64).min(fresh.source.len());
+                out.extend(crate::files::differing(at, &fresh.source.bytes(at..end)?, bytes));
+                at += bytes.len() as u64;
+            }
+            Piece::Keep(_) => {
+                let what = "a placeholder is longer than the output it replaces, and nothing may move in a file that its \
+                            client appends to; leave that output out (--only), or compact instead";
+                return Err(Error::new(Kind::Refused, what));
+            }
+        }
+    }
+    if at != fresh.source.len() {
+        return Err(Error::new(Kind::Refused, "the file would change its length; nothing was written"));
+    }
+    Ok(out)
+}
+
+fn next(takes_effect: &str, live: bool, new: bool, resume: &str) -> Next {
+    let (who, what) = match (takes_effect, live, new) {
+        ("next_request", _, _) => {
+            ("nobody", "Continue: the next request uses the compacted context.".to_owned())
+        }
+        (_, true, true) => ("user", format!("End this session and continue in the compacted one: {resume}")),
+        (_, true, false) => ("user", format!("Takes effect when the session is resumed: {resume}")),
+        (_, false, _) => ("user", format!("Go on with: {resume}")),
+    };
+    Next { who: who.to_owned(), what }
+}

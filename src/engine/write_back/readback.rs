@@ -1,0 +1,124 @@
+//! What was written is read back before anybody gets it.
+
+use std::collections::BTreeSet;
+
+use crate::engine::Opened;
+use compaction::plan;
+use history::error::{Error, Kind, Result};
+use history::{History, Kind as Why, Message, Part};
+use sessions::{self, Mode, Piece, Written};
+
+/// `after` in the session's own format, read back before anybody gets it.
+pub(crate) fn written(
+    opened: &Opened,
+    after: &History,
+    mode: Mode,
+    warnings: &mut Vec<String>,
+) -> Result<Written> {
+    let mut written = sessions::write(&*opened.source, &opened.session, after, mode)?;
+    let again = sessions::read(&written.over(&*opened.source), Some(opened.session.format))?;
+    check_read_back(after, &again.history)?;
+    match mended(opened, after, &written, warnings)? {
+        Some(bytes) => written.pieces = vec![Piece::New(bytes)],
+        None => warnings.extend(written.warnings.iter().cloned()),
+    }
+    Ok(written)
+}
+
+/// Plain messages are written as they stood in the session. Where that breaks a rule of their API that the session did
+/// not break (a summary in front of a call, say), they are made anew, as for any other API.
+fn mended(
+    opened: &Opened,
+    after: &History,
+    written: &Written,
+    warnings: &mut Vec<String>,
+) -> Result<Option<Vec<u8>>> {
+    let api = opened.session.format;
+    if !api.is_wire() {
+        return Ok(None);
+    }
+    let found = sessions::validate::check(api, &written.bytes(&*opened.source)?);
+    if found.is_empty() {
+        return Ok(None);
+    }
+    let before = sessions::validate::check(api, &opened.source.bytes(0..opened.source.len())?);
+    let rules: BTreeSet<&str> = before.iter().map(|it| it.rule).collect();
+    if found.iter().all(|it| rules.contains(it.rule)) {
+        return Ok(None);
+    }
+    let (messages, lost) = sessions::wire::messages_of(after, Some(api), api);
+    match sessions::validate::check(api, &messages).first() {
+        None => {
+            warnings.extend(lost);
+            Ok(Some(messages))
+        }
+        Some(first) => {
+            let what = format!(
+                "checking what was written: it breaks {}: message {}: {}; nothing was replaced",
+                first.rule, first.message, first.what
+            );
+            Err(Error::new(Kind::Bug, what))
+        }
+    }
+}
+
+/// What was read back must say what was to be written. What a client puts there itself is not compared: Codex injects
+/// its context anew, OpenCode stores a summary as a question and its answer.
+fn check_read_back(expected: &History, found: &History) -> Result<()> {
+    compared(&said(expected, expected), &said(found, expected))
+}
+
+/// The same for another agent's format, which may put an output next to its call, before words that stood between, and
+/// says that a call was interrupted where it has no output.
+pub(crate) fn check_carried(expected: &History, found: &History) -> Result<()> {
+    let answered: BTreeSet<&str> =
+        expected.messages().iter().flat_map(Message::outputs).map(|it| &*it.id).collect();
+    let calls = expected.messages().iter().flat_map(Message::calls).map(|it| &*it.id);
+    let open: BTreeSet<&str> = calls.filter(|it| !answered.contains(it)).collect();
+    let mut messages = found.messages().to_vec();
+    for message in &mut messages {
+        message.parts.retain(|it| !matches!(it, Part::Output(it) if open.contains(&*it.id)));
+    }
+    let sorted = |history: &History| {
+        let mut all = said(history, expected);
+        all.sort_unstable();
+        all
+    };
+    compared(&sorted(expected), &sorted(&History::new(messages, found.meta.clone())))
+}
+
+/// The words and outputs of a history, in order; of what a client says itself, only the summaries of `expected`: where
+/// a format knows none in that place, they stand there as its own words.
+fn said(history: &History, expected: &History) -> Vec<String> {
+    let texts = |it: &Message| -> Vec<String> {
+        let outputs = it.outputs().map(|it| it.text.as_str().trim().to_owned());
+        it.texts().map(|it| it.as_str().trim().to_owned()).chain(outputs).collect()
+    };
+    let of = |such: &dyn Fn(&Message) -> bool| -> BTreeSet<String> {
+        expected.messages().iter().filter(|it| such(it)).flat_map(texts).collect()
+    };
+    let own = |it: &Message| matches!(it.kind, Why::Context | Why::Marker);
+    let (summaries, added) = (of(&|it| it.kind == Why::Summary), of(&own));
+    let mut out = Vec::new();
+    for it in history.messages().iter().filter(|it| plan::counts(it)) {
+        // Plain messages do not say whose words they are: what was written as the client's comes back as the user's.
+        let wanted = |text: &String| {
+            !text.is_empty() && (summaries.contains(text) || !(own(it) || added.contains(text)))
+        };
+        out.extend(texts(it).into_iter().filter(wanted));
+    }
+    out
+}
+
+fn compared(expected: &[String], found: &[String]) -> Result<()> {
+    if expected == found {
+        return Ok(());
+    }
+    let at = expected.iter().zip(found).take_while(|(one, other)| one == other).count();
+    let what = format!(
+        "reading back what was written: expected {} texts, found {}; the first difference is at {at}; nothing was replaced",
+        expected.len(),
+        found.len()
+    );
+    Err(Error::new(Kind::Bug, what))
+}
