@@ -75,22 +75,22 @@ pub enum Conversation {
 
 /// A conversation that was handed over.
 pub struct Given {
-    pub now: Opened,
+    pub now: SeatSession,
     /// The session that a user would want back, if it is another one.
-    pub original: Option<Opened>,
+    pub original: Option<SeatSession>,
     /// Whether `now` holds more than `original`, so that both are archived.
     pub archive: bool,
 }
 
 /// A session that was read, and what it was read from.
-pub struct Opened {
+pub struct SeatSession {
     pub source: Box<dyn Source + Send>,
     pub session: Session,
     /// Where it lies, if in a file.
     pub path: Option<PathBuf>,
 }
 
-impl Opened {
+impl SeatSession {
     /// Reads what an event holds.
     pub fn given(bytes: &[u8], format: Format) -> Result<Self> {
         let source = sessions::Memory::new("event", bytes);

@@ -8,6 +8,7 @@ mod compact;
 mod events;
 mod input;
 mod inspect;
+mod marks;
 mod prune;
 mod repair;
 mod score;
@@ -66,6 +67,7 @@ pub use seat::{SeatAsk, Seated, seat};
 pub use transfer::carry::{brief, hand_off};
 pub use undo::{Archived, kept, undo};
 pub use write_back::Installed;
+pub(crate) use write_back::can_write_back;
 
 /// What the verbs share.
 pub struct Engine {

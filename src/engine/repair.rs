@@ -10,8 +10,8 @@ use crate::agents::Database;
 use crate::agents::reach;
 use crate::answers::{CONTRACT, FindingInfo, Next, RepairAnswer, RestoreStatus};
 use crate::engine::undo::outcome::{Done, changed};
-use crate::engine::write_back::{Location, Mark, REPAIRED, agent_of};
-use crate::engine::{Engine, Opened, SessionRef, archive, input::open, session_info, write_back};
+use crate::engine::write_back::{Location, Mark, REPAIRED, Target, agent_of};
+use crate::engine::{Engine, Opened, SessionRef, archive, input::open, session_info};
 use crate::files::{File, Reading};
 use crate::store::{Applied, Batch, Body, Compaction, Digest, Handle, NewCompaction, Original, Scope, What};
 use history::error::{Error, Kind, Result};
@@ -118,24 +118,15 @@ fn put_mended(
     found: &Repair,
     answer: &mut RepairAnswer,
 ) -> Result<()> {
-    let agent = agent_of(opened.session.format)?;
-    let place = Location::of(opened.path.as_deref())?;
+    let target = Target::of(engine, opened)?;
+    let Target { agent, place, .. } = &target;
     let env = &engine.config.agents;
     let id = opened.session.history.meta.session.as_deref().unwrap_or_default().to_owned();
-    if reach::is_in_use(env, agent, &id, place.path(), engine.now) {
+    if reach::is_in_use(env, *agent, &id, place.path(), engine.now) {
         let what = "repairing: the session is in use; end it in its agent first";
         return Err(Error::new(Kind::Live, what).at(place.path().display().to_string(), None));
     }
-    if !engine.store.keeps() {
-        let what = "repairing: the configuration says that nothing is archived (persistence = \"none\"), and nothing is \
-                    replaced without its original; use --out";
-        return Err(Error::new(Kind::Refused, what));
-    }
-    let export = agent.database().is_some() && matches!(place, Location::File(_));
-    if !export {
-        write_back::in_reach(engine, agent, &place)?;
-    }
-    let _claim = reach::claim(env, agent, &id)?;
+    let _claim = reach::claim(env, *agent, &id)?;
     let (handle, compaction) = archived(engine, opened, scope, found)?;
     let source = &*opened.source;
     let mended = found.mended(source);
@@ -149,17 +140,14 @@ fn put_mended(
         fingerprint: serde_json::to_string(&mark).unwrap_or_default(),
     };
     engine.store.finish(scope, &compaction, &applied)?;
-    match &place {
+    match place {
         Location::File(path) => crate::files::replace_from(path, source.len(), &mut Reading::of(&mended))?,
         Location::Rows(database, path, _) => {
             database.change(path, &source.bytes(0..source.len())?, &mended.bytes(0..len)?)?;
         }
     }
     let cwd = opened.session.history.meta.cwd.as_deref().map(PathBuf::from);
-    let resume = match (&place, export) {
-        (Location::File(path), true) => reach::resume_file(env, agent, path, &id, cwd.as_deref()),
-        _ => reach::resume(env, agent, &id, cwd.as_deref()),
-    };
+    let resume = target.resume(engine, place.path(), &id, cwd.as_deref());
     answer.status = "repaired".to_owned();
     answer.handle = Some(handle);
     answer.output = Some(output);

@@ -7,7 +7,6 @@ use super::arguments::Arguments;
 use super::desk::{Caller, Desk};
 use super::fit::{self, ANSWER};
 use super::request::{ask, counting};
-use super::ways;
 use crate::agents::reach::Job;
 use crate::answers::{CONTRACT, EstimateAnswer, Next};
 use crate::engine::{self, Counting, Engine, Opened};
@@ -66,7 +65,7 @@ pub(super) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Resul
 fn advised(desk: &Desk, engine: &Engine, opened: &Opened) -> Next {
     let same = "with the same `messages`";
     let session = r#"with "to": "session""#;
-    let how = |job| match desk.remote.is_none() && ways::back(engine, opened, job) {
+    let how = |job| match desk.remote.is_none() && engine::can_write_back(engine, opened, job) {
         true => session,
         false if opened.path.is_none() => same,
         false => r#"with "to": "file""#,

@@ -32,7 +32,6 @@ mod split;
 mod stdio;
 mod summarize;
 mod tools;
-mod ways;
 
 pub(crate) use prompts::files as prompt_files;
 

@@ -5,10 +5,10 @@ use serde_json::json;
 use super::answer::{Answer, warn};
 use super::arguments::{Arguments, of};
 use super::desk::Desk;
-use super::{tools, ways};
-use crate::agents::reach::Job;
+use super::tools;
+use crate::agents::{self, reach::Job};
 use crate::answers::Next;
-use crate::engine::{Amount, Ask, Counting, Engine, Opened, To};
+use crate::engine::{self, Amount, Ask, Counting, Engine, Opened, To};
 use crate::llm::run::{Sampling, Watch};
 use history::error::{Error, Kind, Result};
 use sessions::Format;
@@ -67,7 +67,7 @@ pub(super) fn target(desk: &Desk, opened: &Opened, goal: Goal, edits: &str) -> R
             );
             Err(Error::new(Kind::Arguments, what))
         }
-        Goal::Session if ways::agent_of(format).is_none() => {
+        Goal::Session if agents::of_format(format).is_none() => {
             let what = format!(
                 "to: expected a session that is written back to (claude-code, codex, gemini-cli, opencode), found {}; pass \
                  \"file\" for a copy",
@@ -106,7 +106,7 @@ pub(super) fn carried_out(desk: &Desk, engine: &Engine, opened: &Opened, tool: &
         // No `to` but `plan` is taken from elsewhere.
         return Next { who: "nobody".to_owned(), what: String::new() };
     }
-    let (to, why) = match ways::back(engine, opened, job) {
+    let (to, why) = match engine::can_write_back(engine, opened, job) {
         true => ("session", "to write it back, or \"file\" to write a copy"),
         false => ("file", "to write a copy; the session itself cannot be written to"),
     };

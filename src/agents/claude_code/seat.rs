@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::ClaudeCode;
-use crate::agents::seat::{Around, Conversation, Given, Opened, Seat, SeatRequest};
+use crate::agents::seat::{Around, Conversation, Given, Seat, SeatRequest, SeatSession};
 use crate::agents::{self, Agent};
 use history::error::{Error, Kind, Result};
 use history::{History, Kind as Why, Message, Meta, Part, Role};
@@ -30,7 +30,7 @@ impl Seat for ClaudeCodeSeat {
 
     /// The messages that Claude Code hands over, and its transcript, which is what a user wants back.
     fn asked(&self, event: &Value, around: &Around<'_>) -> Result<Option<SeatRequest>> {
-        let mut now = Opened::given(&messages(event)?, Format::ANTHROPIC)?;
+        let mut now = SeatSession::given(&messages(event)?, Format::ANTHROPIC)?;
         // A sub-agent's messages are in no transcript of their own that anybody resumes.
         let sub_agent = event["agentId"].is_string();
         let transcript = if sub_agent { None } else { transcript(around, last_row(event)) };
@@ -67,7 +67,7 @@ impl Seat for ClaudeCodeSeat {
 }
 
 /// The calling session's transcript, and whether it holds the row of that id already.
-fn transcript(around: &Around<'_>, last_row: Option<&str>) -> Option<(Opened, bool)> {
+fn transcript(around: &Around<'_>, last_row: Option<&str>) -> Option<(SeatSession, bool)> {
     let launched = around.env.text("CLAUDE_CODE_LAUNCHED_BY_SESSION_IDS");
     let launched = launched.and_then(|it| it.rsplit(',').next()).map(|it| it.trim().to_owned());
     let id = (around.caller)().or(launched)?;
@@ -90,7 +90,7 @@ fn transcript(around: &Around<'_>, last_row: Option<&str>) -> Option<(Opened, bo
         }
         std::thread::sleep(Duration::from_millis(40));
     };
-    Some((Opened::file(&path, Format::CLAUDE_CODE).ok()?, whole))
+    Some((SeatSession::file(&path, Format::CLAUDE_CODE).ok()?, whole))
 }
 
 /// The event's messages as an array of Anthropic messages: what the model said in one go is one message, and so are the

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{GeminiCli, home};
-use crate::agents::seat::{Around, Conversation, Given, Opened, Seat, SeatRequest};
+use crate::agents::seat::{Around, Conversation, Given, Seat, SeatRequest, SeatSession};
 use crate::agents::{Agent, hooks, settings};
 use compaction::plan::Cause;
 use history::error::Result;
@@ -40,7 +40,7 @@ impl Seat for GeminiCliSeat {
         let Some((cause, focus)) = asked(event, found.map(|it| it.0), window, &settings) else {
             return Ok(None);
         };
-        let mut now = Opened::file(&path, Format::GEMINI_CLI)?;
+        let mut now = SeatSession::file(&path, Format::GEMINI_CLI)?;
         now.session.history = conversation(now.session.history);
         let given = Conversation::Given(Box::new(Given { now, original: None, archive: false }));
         Ok(Some(SeatRequest { cause, focus, ..SeatRequest::new(event, given) }))

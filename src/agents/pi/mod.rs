@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::Env;
 use super::install::with_program;
-use super::seat::{Around, Conversation, Given, Opened, Seat, SeatRequest};
+use super::seat::{Around, Conversation, Given, Seat, SeatRequest, SeatSession};
 use history::Message;
 use history::error::Result;
 use sessions::Format;
@@ -39,9 +39,9 @@ impl Seat for PiSeat {
     }
 
     fn asked(&self, event: &Value, _around: &Around<'_>) -> Result<Option<SeatRequest>> {
-        let now = Opened::given(event["session"].as_str().unwrap_or_default().as_bytes(), Format::PI)?;
+        let now = SeatSession::given(event["session"].as_str().unwrap_or_default().as_bytes(), Format::PI)?;
         let file = event["file"].as_str().map(Path::new);
-        let original = file.and_then(|it| Opened::file(it, Format::PI).ok());
+        let original = file.and_then(|it| SeatSession::file(it, Format::PI).ok());
         Ok(Some(SeatRequest::new(
             event,
             Conversation::Given(Box::new(Given { now, original, archive: false })),

@@ -2,6 +2,7 @@
 
 use crate::agents::Found;
 use crate::answers::{CONTRACT, KeepAnswer};
+use crate::engine::marks::kept_mark;
 use crate::engine::{Engine, archive::passages};
 use crate::files::File;
 use crate::store::{Batch, Body, Collected, Gone, Original, Retention, Scope, SessionRef, What};
@@ -57,7 +58,7 @@ fn let_go(engine: &Engine) -> Result<Collected> {
 fn keep_one(engine: &Engine, found: &Found) -> Result<Option<u64>> {
     let project = found.cwd.as_ref().map(|it| it.display().to_string()).unwrap_or_default();
     let scope = Scope { owner: engine.config.owner.clone(), project };
-    let mark = format!("kept/{}/{}", found.agent.name(), found.id);
+    let mark = kept_mark(found.agent.name(), &found.id);
     let last = engine.store.marked(&scope, &mark)?;
     let is_same = |version: &str| last.as_ref().is_some_and(|it| it.value == version);
     let source: Box<dyn Source> = match found.agent.database() {

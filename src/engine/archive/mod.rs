@@ -12,7 +12,7 @@ use history::error::{Error, Kind, Result};
 use history::{History, Message, Part};
 
 /// The handles of what was archived.
-pub(crate) struct Archived {
+pub(crate) struct ArchivedHandles {
     /// Of the whole session.
     pub(crate) session: String,
     pub(crate) compaction: String,
@@ -26,7 +26,7 @@ pub(crate) fn archive(
     ask: &Ask,
     tokens_after: u64,
     summary: Option<&str>,
-) -> Result<Archived> {
+) -> Result<ArchivedHandles> {
     archive_of(engine, opened, &opened.session.history, plan, ask, tokens_after, summary)
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn archive_of(
     ask: &Ask,
     tokens_after: u64,
     summary: Option<&str>,
-) -> Result<Archived> {
+) -> Result<ArchivedHandles> {
     let scope = engine.scope(history);
     let texts: Vec<(&OutputOp, String)> = plan
         .ops
@@ -99,7 +99,7 @@ pub(crate) fn archive_of(
     let (Some(session), Some(compaction)) = (stored.handles.first(), stored.compaction) else {
         return Err(Error::new(Kind::Bug, "archiving a session: expected its handle, found none"));
     };
-    Ok(Archived { session: session.as_str().to_owned(), compaction: compaction.as_str().to_owned() })
+    Ok(ArchivedHandles { session: session.as_str().to_owned(), compaction: compaction.as_str().to_owned() })
 }
 
 /// Stores the whole session as it is; the same again is stored once.

@@ -22,7 +22,7 @@ use crate::engine::compact::min_kept::MinKept;
 use crate::engine::compact::summarize::{Drafted, Heard};
 use crate::engine::input::measured::{Measured, warnings};
 use crate::engine::inspect::session_cost::AfterChange;
-use crate::engine::write_back::marks::overhead_mark;
+use crate::engine::marks::overhead_mark;
 use crate::engine::{
     Ask, Engine, Event, HistoryFacts, Opened, To, archive, events, input::measured, input::request,
     inspect::session_cost, method_info, session_info, transfer::carry, write_back, write_back::readback,

@@ -2,6 +2,7 @@
 
 use crate::agents::hooks::HookEvent;
 use crate::engine::Engine;
+use crate::engine::marks::caller_mark;
 use crate::store::Scope;
 use history::error::Result;
 
@@ -9,7 +10,7 @@ use history::error::Result;
 pub(crate) fn note(engine: &Engine, scope: &Scope, event: &HookEvent) -> Result<()> {
     for process in crate::config::ancestors() {
         let value = format!("{} {}", event.agent.name(), event.session);
-        engine.store.mark(scope, &format!("caller/{process}"), &value, engine.now)?;
+        engine.store.mark(scope, &caller_mark(process), &value, engine.now)?;
     }
     Ok(())
 }
@@ -18,7 +19,7 @@ pub(crate) fn note(engine: &Engine, scope: &Scope, event: &HookEvent) -> Result<
 pub(crate) fn noted(engine: &Engine, agent: &str) -> Option<String> {
     let scope = engine.project();
     crate::config::ancestors().into_iter().find_map(|process| {
-        let mark = engine.store.marked(&scope, &format!("caller/{process}")).ok().flatten()?;
+        let mark = engine.store.marked(&scope, &caller_mark(process)).ok().flatten()?;
         let (name, session) = mark.value.split_once(' ')?;
         (name == agent).then(|| session.to_owned())
     })

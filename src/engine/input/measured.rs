@@ -1,6 +1,6 @@
 //! A session with its token counter and context window; every verb counts through it.
 
-use crate::engine::{Ask, Engine, Opened, write_back::marks};
+use crate::engine::{Ask, Engine, Opened, marks};
 use compaction::plan::ModelLimits;
 use history::{History, Usage};
 use sessions::Session;

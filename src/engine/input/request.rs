@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use crate::engine::input::measured::Measured;
+use crate::engine::marks::{failed_mark, snapshot_mark};
 use crate::engine::{Ask, Engine, write_back};
 use crate::store::{Digest, Handle};
 use compaction::plan::{Moment, PlanRequest, Snapshot};
@@ -49,7 +50,7 @@ fn snapshot(engine: &Engine, history: &History, ask: &Ask) -> Option<(String, us
     if asked || !ask.profile.passes.iter().any(wanted) {
         return None;
     }
-    let name = format!("snapshot/{}", history.meta.session.as_deref()?);
+    let name = snapshot_mark(history.meta.session.as_deref()?);
     let mark = engine.store.marked(&engine.scope(history), &name).ok().flatten()?;
     let stored: StoredSnapshot = serde_json::from_str(&mark.value).ok()?;
     let prefix = history.messages().get(..stored.covers)?;
@@ -75,20 +76,20 @@ pub fn keep_snapshot(engine: &Engine, history: &History, covers: usize, text: &s
     // A model may repeat a secret that it was told of elsewhere, a user may write one.
     let stored = StoredSnapshot { text: engine.config.redactor.redact(text), covers, digest };
     let value = history::json::compact(&stored);
-    engine.store.mark(&engine.scope(history), &format!("snapshot/{session}"), &value, engine.now)
+    engine.store.mark(&engine.scope(history), &snapshot_mark(session), &value, engine.now)
 }
 
 /// Compactions of a session that ran by themselves and failed in a row.
 fn failures(engine: &Engine, history: &History) -> u32 {
     let Some(session) = history.meta.session.as_deref() else { return 0 };
-    let mark = engine.store.marked(&engine.scope(history), &format!("failed/{session}")).ok().flatten();
+    let mark = engine.store.marked(&engine.scope(history), &failed_mark(session)).ok().flatten();
     mark.and_then(|it| it.value.parse().ok()).unwrap_or(0)
 }
 
 /// Counts a compaction that ran by itself: a failure more, or none any more.
 pub(crate) fn count_failure(engine: &Engine, history: &History, failed: bool) -> Result<()> {
     let Some(session) = history.meta.session.as_deref() else { return Ok(()) };
-    let (scope, name) = (engine.scope(history), format!("failed/{session}"));
+    let (scope, name) = (engine.scope(history), failed_mark(session));
     match (failed, failures(engine, history)) {
         (true, before) => engine.store.mark(&scope, &name, &(before + 1).to_string(), engine.now),
         (false, 0) => Ok(()),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::agents::seat::{Around, Conversation, Given, Opened as Handed, Seat};
+use crate::agents::seat::{Around, Conversation, Given, Seat, SeatSession};
 use crate::engine::{Engine, Opened, SeatAsk, SessionRef, archive, input::caller, input::open, seat};
 use history::error::Result;
 use history::verbatim::Prompts;
@@ -56,8 +56,8 @@ pub fn seat_event(engine: &Engine, client: &dyn Seat, event: &Value) -> Result<O
     Ok(Some(SeatAnswer { reply, session, tokens, handle: seated.handle }))
 }
 
-impl From<Handed> for Opened {
-    fn from(it: Handed) -> Self {
+impl From<SeatSession> for Opened {
+    fn from(it: SeatSession) -> Self {
         Self { source: it.source, session: it.session, path: it.path, cwd: None, live: false }
     }
 }

@@ -5,7 +5,7 @@
 use crate::agents::hooks::{self, AfterCompaction, HookEvent, HookMoment};
 use crate::answers::NextCost;
 use crate::engine::inspect::estimate::SOON_IF_EXPIRED;
-use crate::engine::write_back::marks::compacted_mark;
+use crate::engine::marks::{before_mark, compacted_mark, expired_mark, missing_mark, reminded_mark};
 use crate::engine::{
     Ask, Engine, Opened, SessionRef, archive, compact::memories, input::caller, input::measured, input::open,
     inspect::session_cost, prune,
@@ -97,7 +97,7 @@ fn hook_session(engine: &Engine, event: &HookEvent) -> Result<Opened> {
 fn keep_original(engine: &Engine, opened: &Opened, scope: &Scope) -> Result<()> {
     let handle = archive::keep(engine, opened)?;
     if let Some(id) = &opened.session.history.meta.session {
-        engine.store.mark(scope, &format!("before/{id}"), handle.as_str(), engine.now)?;
+        engine.store.mark(scope, &before_mark(id), handle.as_str(), engine.now)?;
     }
     Ok(())
 }
@@ -192,7 +192,7 @@ fn after_compaction(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result
 
 /// The history that was archived before the agent compacted.
 fn original(engine: &Engine, scope: &Scope, event: &HookEvent) -> Result<Option<History>> {
-    let Some(mark) = engine.store.marked(scope, &format!("before/{}", event.session))? else {
+    let Some(mark) = engine.store.marked(scope, &before_mark(&event.session))? else {
         return Ok(None);
     };
     let bytes =
@@ -223,7 +223,7 @@ fn compacted(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<()> {
         // The facts are the session's own words; what lies in the store must not hold its secrets.
         let text = engine.config.redactor.redact(&text);
         if !text.is_empty() {
-            engine.store.mark(scope, &format!("missing/{}", event.session), &text, engine.now)?;
+            engine.store.mark(scope, &missing_mark(&event.session), &text, engine.now)?;
         }
     }
     Ok(())
@@ -231,7 +231,7 @@ fn compacted(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<()> {
 
 /// Once or more a turn: what a summary left out, once; else the reminder.
 fn turn(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<String> {
-    let missing = format!("missing/{}", event.session);
+    let missing = missing_mark(&event.session);
     // The hooks of parallel tools run at once.
     if let Some(mark) = engine.store.marked(scope, &missing)?
         && engine.store.unmark(scope, &missing)?
@@ -250,7 +250,7 @@ fn turn(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<String> {
         return Ok(String::new());
     };
     let share = context as f64 / window as f64;
-    let name = format!("reminded/{}", event.session);
+    let name = reminded_mark(&event.session);
     let last = engine.store.marked(scope, &name)?;
     if share < REARM
         && let Some(last) = &last
@@ -285,7 +285,7 @@ fn expiry(engine: &Engine, event: &HookEvent, scope: &Scope, share: f64) -> Resu
     let Some(cost) = cost.filter(|it| it.is_expired(engine.now) && it.pays_after_requests == Some(1)) else {
         return Ok(String::new());
     };
-    let (name, until) = (format!("expired/{}", event.session), cost.warm_until.unwrap_or_default());
+    let (name, until) = (expired_mark(&event.session), cost.warm_until.unwrap_or_default());
     if engine.store.marked(scope, &name)?.is_some_and(|it| it.value == until) {
         return Ok(String::new());
     }

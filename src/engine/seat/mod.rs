@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::engine::compact::attempt::header;
 use crate::engine::input::measured::Measured;
-use crate::engine::write_back::marks::compacted_mark;
+use crate::engine::marks::compacted_mark;
 use crate::engine::write_back::{Mark, agent_of};
 use crate::engine::{
     Amount, Ask, CompactOptions, Counting, Engine, Event, Opened, archive, compact::attempt,

@@ -13,8 +13,8 @@ use crate::agents::reach::{self, Job, Way};
 use crate::agents::{self, Database};
 use crate::answers::{CONTRACT, Next, RestoreAnswer, RestoreStatus};
 use crate::engine::input::open::{LOOKED_THROUGH, open_database, open_path};
+use crate::engine::marks::{compacted_mark, undone_mark};
 use crate::engine::undo::outcome::{Done, changed};
-use crate::engine::write_back::marks::{compacted_mark, undone_mark};
 use crate::engine::write_back::{Location, Mark, REPAIRED, agent_of};
 use crate::engine::{Engine, Opened, repair, write_back::readback};
 use crate::files::Reading;
@@ -258,18 +258,30 @@ impl Undo<'_> {
             return Ok(self.done(RestoreStatus::Restored, path));
         }
         let (after, later) = self.after(&now.session)?;
+        self.put_back(&now, &after, &reach, path, later)
+    }
+
+    /// Writes the messages as the agent itself would go on: in the file, or in a new one beside it.
+    fn put_back(
+        &self,
+        opened: &Opened,
+        after: &History,
+        reach: &reach::Reach,
+        path: &Path,
+        later: usize,
+    ) -> Result<Done> {
         let mut warnings = Vec::new();
-        let written = readback::written(&now, &after, reach.mode, &mut warnings)?;
+        let written = readback::written(opened, after, reach.mode, &mut warnings)?;
         let mut done = self.done(RestoreStatus::Restored, path);
         match (reach.way, &written.file_name) {
             (Way::Beside, Some(name)) => {
                 let beside = path.with_file_name(name);
-                crate::files::create(&beside, &written.bytes(&*now.source)?, path)?;
+                crate::files::create(&beside, &written.bytes(&*opened.source)?, path)?;
                 done.output = beside.display().to_string();
             }
             _ => {
-                let content = written.over(&*now.source);
-                crate::files::replace_from(path, now.source.len(), &mut Reading::of(&content))?;
+                let content = written.over(&*opened.source);
+                crate::files::replace_from(path, opened.source.len(), &mut Reading::of(&content))?;
             }
         }
         done.id = written.session.unwrap_or(done.id);

@@ -13,8 +13,6 @@ use crate::engine::input::open::open_path;
 use crate::engine::undo::Undo;
 use crate::engine::undo::outcome::{Done, changed};
 use crate::engine::write_back::agent_of;
-use crate::engine::write_back::readback;
-use crate::files::Reading;
 use compaction::plan;
 use history::error::{Error, Kind, Result};
 use history::{History, Kind as Why, Message, Role, Text};
@@ -74,32 +72,6 @@ impl Undo<'_> {
             Mode::Append | Mode::Patch => now,
         };
         self.put_back(&opened, &after, &reach, path, later.len())
-    }
-
-    fn put_back(
-        &self,
-        opened: &Opened,
-        after: &History,
-        reach: &reach::Reach,
-        path: &Path,
-        later: usize,
-    ) -> Result<Done> {
-        let mut warnings = Vec::new();
-        let written = readback::written(opened, after, reach.mode, &mut warnings)?;
-        let mut done = self.done(RestoreStatus::Restored, path);
-        match (reach.way, &written.file_name) {
-            (Way::Beside, Some(name)) => {
-                let beside = path.with_file_name(name);
-                crate::files::create(&beside, &written.bytes(&*opened.source)?, path)?;
-                done.output = beside.display().to_string();
-            }
-            _ => {
-                let content = written.over(&*opened.source);
-                crate::files::replace_from(path, opened.source.len(), &mut Reading::of(&content))?;
-            }
-        }
-        done.id = written.session.unwrap_or(done.id);
-        Ok(Done { later, warnings, ..done })
     }
 }
 

@@ -4,7 +4,6 @@
 //! belongs to the end; if anything else changed, nothing is written. What will stand there is put down in the archive
 //! before it stands there, so that a restore knows what it finds even if this process dies in between.
 
-pub(super) mod marks;
 pub(super) mod readback;
 
 use std::path::{Path, PathBuf};
@@ -14,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use crate::agents::reach::{self, Job, Reach, Way};
 use crate::agents::{self, AgentRef, Database};
 use crate::answers::Next;
-use crate::engine::input::open::open_path;
-use crate::engine::write_back::marks::compacted_mark;
+use crate::engine::input::open::{open_database, open_path};
+use crate::engine::marks::compacted_mark;
 use crate::engine::{Engine, Opened};
 use crate::files::Reading;
 use crate::store::{Applied, Digest, Handle, Scope};
@@ -95,6 +94,66 @@ impl Location {
     }
 }
 
+/// A session that an agent keeps, in a place where it may be replaced.
+pub(crate) struct Target {
+    pub(crate) agent: AgentRef,
+    pub(crate) place: Location,
+    /// Whether the session is in use, as far as it can be told.
+    live: bool,
+    /// A file of an agent that keeps its sessions in a database: it is imported again.
+    export: bool,
+}
+
+impl Target {
+    /// # Errors
+    ///
+    /// No agent keeps it, its agent would not find it where it is, it may not be replaced, or nothing is archived.
+    pub(crate) fn of(engine: &Engine, opened: &Opened) -> Result<Self> {
+        let agent = agent_of(opened.session.format)?;
+        let place = Location::of(opened.path.as_deref())?;
+        let export = agent.database().is_some() && matches!(place, Location::File(_));
+        if !engine.store.keeps() {
+            let what = "the configuration says that nothing is archived (persistence = \"none\"), and nothing is replaced \
+                        without its original; use --out";
+            return Err(Error::new(Kind::Refused, what));
+        }
+        if !export {
+            in_reach(engine, agent, &place)?;
+        }
+        Ok(Self { agent, place, live: is_live(engine, opened), export })
+    }
+
+    /// Refuses a session that a newer version of the agent wrote than the form is known of.
+    fn expect_known_version(&self, opened: &Opened) -> Result<()> {
+        let head = opened.source.bytes(0..opened.source.len().min(VERSION_IN))?;
+        let Some(version) = reach::newer(self.agent, &head) else { return Ok(()) };
+        let what = format!(
+            "applying: {} {version} wrote this session, which is newer than what its form is known of; write the result \
+             with --out, or look for a newer epitome",
+            self.agent.title()
+        );
+        Err(Error::new(Kind::Refused, what).at(self.place.path().display().to_string(), None))
+    }
+
+    /// One shell command that resumes it, from any directory.
+    pub(crate) fn resume(&self, engine: &Engine, path: &Path, id: &str, cwd: Option<&Path>) -> String {
+        let env = &engine.config.agents;
+        match self.export {
+            true => reach::resume_file(env, self.agent, path, id, cwd),
+            false => reach::resume(env, self.agent, id, cwd),
+        }
+    }
+}
+
+/// Whether a result of this kind could be written back, as far as it can be told without doing it.
+pub(crate) fn can_write_back(engine: &Engine, opened: &Opened, job: Job) -> bool {
+    let checked = Target::of(engine, opened).and_then(|it| {
+        it.agent.reach(job, it.live, it.export)?;
+        it.expect_known_version(opened)
+    });
+    checked.is_ok()
+}
+
 /// The agent that keeps sessions of this format.
 pub(crate) fn agent_of(format: Format) -> Result<AgentRef> {
     agents::of_format(format).ok_or_else(|| {
@@ -150,52 +209,35 @@ pub(crate) fn install(
     compaction: &str,
     warnings: &mut Vec<String>,
 ) -> Result<Installed> {
-    let agent = agent_of(opened.session.format)?;
-    let place = Location::of(opened.path.as_deref())?;
-    let export = agent.database().is_some() && matches!(place, Location::File(_));
-    let live = is_live(engine, opened);
-    let reach = agent.reach(job, live, export)?;
-    if !engine.store.keeps() {
-        let what = "applying: the configuration says that nothing is archived (persistence = \"none\"), and nothing is \
-                    replaced without its original; use --out";
-        return Err(Error::new(Kind::Refused, what));
-    }
-    if !export {
-        in_reach(engine, agent, &place)?;
-    }
+    let target = Target::of(engine, opened)?;
+    let Target { agent, place, live, .. } = &target;
+    let reach = agent.reach(job, *live, target.export)?;
     let id = opened.session.history.meta.session.as_deref().unwrap_or_default().to_owned();
     let _claim = match reach.way {
-        Way::Replace if !live => Some(reach::claim(&engine.config.agents, agent, &id)?),
+        Way::Replace if !live => Some(reach::claim(&engine.config.agents, *agent, &id)?),
         Way::Replace | Way::InPlace | Way::Beside | Way::Rows => None,
     };
-    let fresh = match &place {
+    let fresh = match place {
         Location::File(path) => open_path(path, Some(opened.session.format))?,
-        Location::Rows(database, path, id) => crate::engine::input::open::open_database(*database, path, id)?,
+        Location::Rows(database, path, id) => open_database(*database, path, id)?,
     };
-    if let Some(version) = reach::newer(agent, &fresh.source.bytes(0..fresh.source.len().min(VERSION_IN))?) {
-        let what = format!(
-            "applying: {} {version} wrote this session, which is newer than what its form is known of; write the result \
-             with --out, or look for a newer epitome",
-            agent.title()
-        );
-        return Err(Error::new(Kind::Refused, what).at(place.path().display().to_string(), None));
-    }
+    target.expect_known_version(&fresh)?;
     let (after, grown) = rebased(&opened.session.history, &fresh.session.history, after)?;
     let written = readback::written(&fresh, &after, reach.mode, warnings)?;
     let new_id = written.session.clone().unwrap_or(id);
-    let target = match (&place, reach.way, &written.file_name) {
+    let path = match (place, reach.way, &written.file_name) {
         (Location::File(path), Way::Beside, Some(name)) => path.with_file_name(name),
         _ => place.path().to_owned(),
     };
     let scope = engine.scope(&opened.session.history);
     let messages = after.messages().len();
-    let mark = mark(&place, reach.way, &fresh, &written, messages, grown)?;
-    let output = match (&place, reach.way) {
-        (_, Way::Rows) => format!("{}#{new_id}", target.display()),
-        _ => target.display().to_string(),
+    let mark = mark(place, reach.way, &fresh, &written, messages, grown)?;
+    let output = match reach.way {
+        Way::Rows => format!("{}#{new_id}", path.display()),
+        Way::Replace | Way::InPlace | Way::Beside => path.display().to_string(),
     };
     note_applied(engine, &scope, compaction, &reach, &output, written.session.as_deref(), &mark)?;
-    put(&place, &target, reach.way, &fresh, &written)?;
+    put(place, &path, reach.way, &fresh, &written)?;
     if job == Job::Compact {
         for id in [Some(&*new_id), opened.session.history.meta.session.as_deref()].into_iter().flatten() {
             engine.store.mark(&scope, &compacted_mark(id), compaction, engine.now)?;
@@ -205,12 +247,8 @@ pub(crate) fn install(
     if cwd.is_none() {
         warnings.push("the session records no directory: resume it from the project's directory".to_owned());
     }
-    let env = &engine.config.agents;
-    let resume = match export {
-        true => reach::resume_file(env, agent, &target, &new_id, cwd.as_deref()),
-        false => reach::resume(env, agent, &new_id, cwd.as_deref()),
-    };
-    let next = next(reach.takes_effect, live, written.session.is_some(), &resume);
+    let resume = target.resume(engine, &path, &new_id, cwd.as_deref());
+    let next = next(reach.takes_effect, *live, written.session.is_some(), &resume);
     Ok(Installed { output, session_id: new_id, resume, takes_effect: reach.takes_effect, next })
 }
 
