@@ -149,7 +149,7 @@ fn codex_gets_the_gateway_only_where_it_is_wanted() {
     assert!(settings().contains("openai_base_url"), "it stays");
     let doctor = |what: &str| {
         let doctor = answer(&epitome(there.path(), &["doctor", "--json"])).to_string();
-        assert_eq!(doctor.contains("nothing of ours answers there"), what == "gone", "{doctor}");
+        assert_eq!(doctor.contains("no gateway answers there"), what == "gone", "{doctor}");
     };
     // Nothing listens on port 9 of this machine.
     changed(there.path(), &["install", "codex", "--gateway", "http://127.0.0.1:9/v1"]);

@@ -359,7 +359,7 @@ fn files_that_may_not_be_replaced_are_not() {
         let name = there.file.file_name().unwrap().to_string_lossy().into_owned();
         let link = there.path().join(&name);
         std::os::unix::fs::symlink(&there.file, &link).unwrap();
-        refused(&link.display().to_string(), &["symbolic link", "name its target"]);
+        refused(&link.display().to_string(), &["symbolic link", "pass its target"]);
         fs::remove_file(&link).unwrap();
         fs::write(&link, &bytes).unwrap();
         refused(&link.display().to_string(), &["would not find it there", "--out"]);

@@ -62,7 +62,7 @@ fn the_agents_own_model_writes_in_two_calls() {
     assert_eq!(last["summarizer"], "offline", "{last}");
     assert!(last["warnings"].to_string().contains("the offline summary was written instead"), "{last}");
     let refused = client.refusal("summarize_history", json!({"answer": WRITTEN}));
-    assert!(refused.contains("expected the handle of an ask"), "{refused}");
+    assert!(refused.contains("expected the handle from the first call"), "{refused}");
 }
 
 #[test]

@@ -457,7 +457,33 @@ fn within(
             ..plain(step, why)
         });
     };
-    // The last turn does not fit: its prompt stays, word for word if it can, then the newest units that still fit.
+    let LastTurn { words, tail, left } = last_turn(draft, prompt, room, left)?;
+    let why = format!(
+        "the last turn exceeds the budget: its prompt and its newest units within {room} tokens stay",
+        room = room.saturating_sub(draft.size(&words))
+    );
+    Ok(KeptRegion {
+        user: vec![words],
+        tail,
+        context,
+        max_tokens: budget(left),
+        reserved: most,
+        ..plain(step, why)
+    })
+}
+
+/// A last turn that does not fit whole.
+struct LastTurn {
+    /// Its prompt, word for word if it can.
+    words: Segment,
+    /// Where the newest units begin that still fit.
+    tail: usize,
+    /// Tokens that nothing took.
+    left: u64,
+}
+
+/// `room`: tokens for the end; `left`: of these, what no whole unit took.
+fn last_turn(draft: &mut Draft<'_>, prompt: usize, room: u64, left: u64) -> Result<LastTurn, Reason> {
     let asked = draft.size(&draft.items[prompt]);
     let words = if asked <= room / 2 || asked <= left {
         apart(draft, &draft.items[prompt])
@@ -478,22 +504,12 @@ fn within(
         draft.items[prompt..].iter().any(|it| draft.message(it).is_some_and(|it| is_pending(draft, it)));
     if tail == draft.items.len() && pending {
         let text = format!("a call waits for its output and does not fit into {room} tokens");
-        return refuse("budget_too_small", text);
+        return Err(Reason { code: "budget_too_small", text });
     }
     let message = number(draft, prompt).unwrap_or(0);
     let why = "the last prompt stays although what follows it does not fit whole".to_owned();
     draft.others.push(Op::Move { message, why });
-    let why = format!(
-        "the last turn exceeds the budget: its prompt and its newest units within {room} tokens stay"
-    );
-    Ok(KeptRegion {
-        user: vec![words],
-        tail,
-        context,
-        max_tokens: budget(left),
-        reserved: most,
-        ..plain(step, why)
-    })
+    Ok(LastTurn { words, tail, left })
 }
 
 /// Whether a message of the end holds a call that nobody answered.

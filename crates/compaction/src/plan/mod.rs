@@ -321,63 +321,19 @@ pub fn plan(history: &History, counter: &TokenCounter, request: &PlanRequest<'_>
         plan.reason = Reason { code: due.code, text: due.reason };
         return plan;
     }
-    let mut refusal: Option<Reason> = None;
-    let (mut stays, mut refused) = (false, false);
-    for (number, pass) in profile.passes.iter().enumerate() {
-        let called = !request.auto || due.due;
-        let runs = match pass.when() {
-            When::Always => true,
-            When::Due => called || overflow,
-            When::Planned => called && !overflow && (!request.auto || still_due(&draft)),
-            When::Overflow => overflow,
-        };
-        if !runs || is_off(pass, request) {
-            continue;
-        }
-        let result = match pass {
-            Pass::Outputs(step) => outputs::run(&mut draft, step),
-            Pass::Snip(_) | Pass::Collapse(_) | Pass::Summarize(_) if request.prune_only => continue,
-            Pass::Snip(step) => keep::snip(&mut draft, step),
-            Pass::Collapse(step) => collapse::run(&mut draft, step),
-            // A second summary of the same history would have nothing left to say.
-            Pass::Summarize(_) if draft.need.is_some() => continue,
-            Pass::Summarize(step) if step.not_after_failure && request.auto && moment.failures > 0 => {
-                let text =
-                    "the last compaction failed; no summary is tried again unless somebody asks".to_owned();
-                Err(Reason { code: "switched_off", text })
-            }
-            Pass::Summarize(step) => {
-                let result = layout::summarize(&mut draft, step, number);
-                // Who names a budget has it when what was cleared reaches it: no summary is needed then.
-                let reached = request.budget.is_some_and(|it| draft.tokens() <= it && it < before);
-                if result.is_err() && step.or_nothing && !reached {
-                    stays = true;
-                    draft.undo();
-                }
-                result
-            }
-        };
-        if let Err(reason) = result {
-            // What the summary waits for is what people ask about; failing that, what the last pass says.
-            let summary = matches!(pass, Pass::Summarize(_));
-            if summary || !refused {
-                refusal = Some(reason);
-            }
-            refused |= summary;
-        }
-    }
+    let mut ran = run_passes(&mut draft, due.due, before);
     if request.auto && !due.due && !overflow && !request.prune_only {
-        refusal = Some(Reason { code: due.code, text: due.reason });
+        ran.refusal = Some(Reason { code: due.code, text: due.reason });
     }
     if draft.others.iter().any(|it| matches!(it, Op::Summarize { .. })) {
         attachments::fit(&mut draft);
     }
     plan.ops = draft.ops();
     // By itself, what comes after such a step is done all the same.
-    plan.act = !plan.ops.is_empty() && (request.auto || !stays);
+    plan.act = !plan.ops.is_empty() && (request.auto || !ran.nothing_else);
     plan.need = draft.need.take();
     plan.split = draft.split;
-    plan.reason = match refusal {
+    plan.reason = match ran.refusal {
         Some(reason) if !plan.act => reason,
         _ if plan.act => Reason { code: "", text: said(&plan) },
         _ => Reason {
@@ -390,6 +346,67 @@ pub fn plan(history: &History, counter: &TokenCounter, request: &PlanRequest<'_>
     };
     plan.layout = draft.items;
     plan
+}
+
+/// What came of a profile's passes.
+#[derive(Default)]
+struct Ran {
+    /// Why nothing was done, of the pass that people ask about.
+    refusal: Option<Reason>,
+    /// The summary was refused, and its profile does without it nothing that the user asked for.
+    nothing_else: bool,
+}
+
+/// Runs the passes whose time it is. `due`: by the trigger; `before`: tokens of the history.
+fn run_passes(draft: &mut Draft<'_>, due: bool, before: u64) -> Ran {
+    let request = draft.request;
+    let overflow = draft.moment.cause == Cause::Overflow;
+    let mut ran = Ran::default();
+    let mut refused = false;
+    for (number, pass) in request.profile.passes.iter().enumerate() {
+        let called = !request.auto || due;
+        let runs = match pass.when() {
+            When::Always => true,
+            When::Due => called || overflow,
+            When::Planned => called && !overflow && (!request.auto || still_due(draft)),
+            When::Overflow => overflow,
+        };
+        if !runs || is_off(pass, request) {
+            continue;
+        }
+        let result = match pass {
+            Pass::Outputs(step) => outputs::run(draft, step),
+            Pass::Snip(_) | Pass::Collapse(_) | Pass::Summarize(_) if request.prune_only => continue,
+            Pass::Snip(step) => keep::snip(draft, step),
+            Pass::Collapse(step) => collapse::run(draft, step),
+            // A second summary of the same history would have nothing left to say.
+            Pass::Summarize(_) if draft.need.is_some() => continue,
+            Pass::Summarize(step) if step.not_after_failure && request.auto && draft.moment.failures > 0 => {
+                let text =
+                    "the last compaction failed; no summary is tried again unless somebody asks".to_owned();
+                Err(Reason { code: "switched_off", text })
+            }
+            Pass::Summarize(step) => {
+                let result = layout::summarize(draft, step, number);
+                // Who names a budget has it when what was cleared reaches it: no summary is needed then.
+                let reached = request.budget.is_some_and(|it| draft.tokens() <= it && it < before);
+                if result.is_err() && step.or_nothing && !reached {
+                    ran.nothing_else = true;
+                    draft.undo();
+                }
+                result
+            }
+        };
+        if let Err(reason) = result {
+            // What the summary waits for is what people ask about; failing that, what the last pass says.
+            let summary = matches!(pass, Pass::Summarize(_));
+            if summary || !refused {
+                ran.refusal = Some(reason);
+            }
+            refused |= summary;
+        }
+    }
+    ran
 }
 
 /// Whether a context that was due is so after the passes before.

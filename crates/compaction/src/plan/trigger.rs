@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Moment;
-use crate::profile::{NextRule, Pass, Profile, Trigger};
+use crate::profile::{NextRequest, NextRule, Pass, Profile, Trigger};
 use history::History;
 use tokens::Filled;
 
@@ -126,6 +126,28 @@ fn cooling_down(trigger: &Trigger, now: i64, last: i64) -> Option<i64> {
     Some(now.saturating_sub(last)).filter(|it| (0..wait).contains(it))
 }
 
+/// Why the size of the next request keeps it from running, if it does. `left`: tokens free in the window.
+fn next_gate(gate: NextRequest, next: Option<u64>, left: u64, reason: &mut String) -> Option<&'static str> {
+    let Some(tokens) = next else {
+        reason.push_str("; prompt-size check skipped (pass --next)");
+        return None;
+    };
+    let large = tokens as f64 > gate.share * left as f64;
+    let is = if large { "is more" } else { "is not more" };
+    reason.push_str(&format!(
+        "; the next request with {tokens} {is} than {:.0} % of the {left} left",
+        gate.share * 100.0
+    ));
+    match (gate.rule, large) {
+        (NextRule::Required, false) => Some("below_threshold"),
+        (NextRule::EndsBefore, true) => Some("next_too_large"),
+        (NextRule::Required, true) | (NextRule::EndsBefore, false) | (NextRule::EndsAfter, true | false) => {
+            None
+        }
+    }
+}
+
+/// Whether a profile would compact now by itself, and why.
 pub fn verdict(
     history: &History,
     filled: Filled,
@@ -157,14 +179,9 @@ pub fn verdict(
     if let Some(limit) = trigger.chars {
         let chars: u64 = history.messages().iter().map(super::json_len).sum();
         let due = passes_chars(trigger, chars, limit);
+        let code = if due { "" } else { "below_threshold" };
         let reason = format!("{chars} characters of {limit}");
-        return Verdict {
-            due,
-            at: None,
-            gate: Gate::Threshold,
-            code: if due { "" } else { "below_threshold" },
-            reason,
-        };
+        return Verdict { due, at: None, gate: Gate::Threshold, code, reason };
     }
     let Some(at) = at else {
         let reason = if trigger.share.is_none() && trigger.reserve_output.is_none() {
@@ -195,24 +212,8 @@ pub fn verdict(
     let mut reason = format!("{context} tokens; the threshold is {at}");
     if let Some(next) = trigger.next {
         let left = window(trigger, limits).unwrap_or(0).saturating_sub(context);
-        let most = next.share * left as f64;
-        match limits.next {
-            None => reason.push_str("; prompt-size check skipped (pass --next)"),
-            Some(tokens) => {
-                let large = tokens as f64 > most;
-                let is = if large { "is more" } else { "is not more" };
-                reason.push_str(&format!(
-                    "; the next request with {tokens} {is} than {:.0} % of the {left} left",
-                    next.share * 100.0
-                ));
-                match (next.rule, large) {
-                    (NextRule::Required, false) => return no(Gate::Next, "below_threshold", reason),
-                    (NextRule::EndsBefore, true) => return no(Gate::Next, "next_too_large", reason),
-                    (NextRule::Required, true)
-                    | (NextRule::EndsBefore, false)
-                    | (NextRule::EndsAfter, true | false) => {}
-                }
-            }
+        if let Some(code) = next_gate(next, limits.next, left, &mut reason) {
+            return no(Gate::Next, code, reason);
         }
     }
     if passes(trigger, context, at) {
