@@ -10,8 +10,10 @@ pub mod json;
 pub mod parallel;
 pub mod secrets;
 pub mod simd;
+mod text;
 pub mod tools;
 pub mod verbatim;
 
 pub use error::{Error, Result};
 pub use history::*;
+pub use text::{Measure, Text, TextSize};

@@ -116,7 +116,7 @@ pub(super) async fn message(
     let Some(incoming) = incoming else {
         return (StatusCode::NOT_FOUND, "this stream is not open; GET /sse opens one").into_response();
     };
-    let mut message = match stdio::message(&body) {
+    let mut message = match stdio::lines::message(&body) {
         Ok(message) => message,
         Err(Some(error)) => return (StatusCode::BAD_REQUEST, axum::Json(error)).into_response(),
         Err(None) => return StatusCode::ACCEPTED.into_response(),

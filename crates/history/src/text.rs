@@ -1,0 +1,382 @@
+//! A text that knows its size, and remembers what it was measured as.
+
+use std::ops::{Add, AddAssign};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use crate::simd::{self, BLOCK, BLOCKS, Block, Kernel, count};
+
+/// How much text there is, in the units that the systems' own estimates are made of. One pass over the bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TextSize {
+    /// UTF-8 bytes.
+    pub bytes: u64,
+    /// Unicode scalar values.
+    pub chars: u64,
+    /// Of these, the ones below U+0080.
+    pub ascii: u64,
+    /// UTF-16 code units: JavaScript's `length`.
+    pub utf16: u64,
+    /// UTF-16 code units that `JSON.stringify` adds by escaping, without the two quotes.
+    pub escapes: u64,
+}
+
+impl TextSize {
+    pub fn of(text: &str) -> Self {
+        simd::over::<Weigh<true>>(text.as_bytes())
+    }
+
+    /// Weighs a text without `escapes`, which stay 0: at the speed of memory, and all that the estimates of plain text
+    /// need.
+    pub fn plain(text: &str) -> Self {
+        simd::over::<Weigh<false>>(text.as_bytes())
+    }
+
+    /// Length in UTF-16 units of the text as a JSON string, quotes included.
+    pub fn json(&self) -> u64 {
+        self.utf16 + self.escapes + 2
+    }
+}
+
+/// [`TextSize::of`], or without escapes [`TextSize::plain`].
+struct Weigh<const ESCAPES: bool>;
+
+impl<const ESCAPES: bool> Kernel for Weigh<ESCAPES> {
+    type Found = TextSize;
+
+    #[inline(always)]
+    fn over(bytes: &[u8], _: impl Fn(&Block) -> [u64; 8]) -> TextSize {
+        let mut out = TextSize::default();
+        let (rows, rest) = bytes.as_chunks();
+        // Few rows at a time, so that one foreign character makes few others be looked at twice, and so that what is
+        // looked at twice is still in the first-level cache.
+        for rows in rows.chunks(BLOCKS) {
+            add_rows::<ESCAPES>(&mut out, rows);
+        }
+        if !rest.is_empty() {
+            // Filled up by letters, which are taken off again: each is one byte, one character, one unit, no escape.
+            let mut row = [b'x'; BLOCK];
+            row[..rest.len()].copy_from_slice(rest);
+            add_rows::<ESCAPES>(&mut out, &[row]);
+            let filled = (BLOCK - rest.len()) as u64;
+            out.bytes -= filled;
+            out.chars -= filled;
+            out.ascii -= filled;
+            out.utf16 -= filled;
+        }
+        out
+    }
+}
+
+#[inline(always)]
+fn add_rows<const ESCAPES: bool>(out: &mut TextSize, rows: &[Block]) {
+    let bytes = rows.as_flattened().len() as u64;
+    let usual = |it: u8| (it == b'"') | (it == b'\\') | (it == b'\n') | (it == b'\t');
+    let ascii = if ESCAPES {
+        let [ascii, escaped, short] = count(rows, |it| [it < 0x80, (it < 0x20) | usual(it), usual(it)]);
+        out.escapes += escaped;
+        if escaped > short {
+            let [long] = count(rows, |it| [(it < 0x20) & ((it.wrapping_sub(8) >= 6) | (it == 0x0B))]);
+            out.escapes += 4 * long;
+        }
+        ascii
+    } else {
+        let [ascii] = count(rows, |it| [it < 0x80]);
+        ascii
+    };
+    let [chars, two] =
+        if ascii == bytes { [bytes, 0] } else { count(rows, |it| [it & 0xC0 != 0x80, it >= 0xF0]) };
+    out.bytes += bytes;
+    out.ascii += ascii;
+    out.chars += chars;
+    out.utf16 += chars + two;
+}
+
+impl Add for TextSize {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes + other.bytes,
+            chars: self.chars + other.chars,
+            ascii: self.ascii + other.ascii,
+            utf16: self.utf16 + other.utf16,
+            escapes: self.escapes + other.escapes,
+        }
+    }
+}
+
+impl AddAssign for TextSize {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+/// A text and its size. Cloning shares the text.
+#[derive(Clone)]
+pub struct Text {
+    text: Arc<str>,
+    cache: TextCache,
+}
+
+/// What is known of a text in numbers. Histories are made of texts, and walks over them are as fast as few bytes come
+/// out of memory: so numbers of 32 bits, and wider ones elsewhere for the few texts that need them.
+enum TextCache {
+    /// The size, and what each measure found.
+    Narrow([u32; 5], [AtomicU32; Measure::COUNT]),
+    Wide(Box<(TextSize, [AtomicU64; Measure::COUNT])>),
+}
+
+/// Up to so many bytes nothing that is said of a text needs more than 32 bits: not the thousandths of its tokens, of
+/// which it has no more than bytes, and not its escapes, of which each byte takes five at most.
+const NARROW: u64 = 4 << 20;
+
+/// Not measured yet; no measure returns this value.
+const UNMEASURED: u64 = u64::MAX;
+const UNMEASURED_NARROW: u32 = u32::MAX;
+
+impl TextCache {
+    fn new(weight: TextSize) -> Self {
+        let TextSize { bytes, chars, ascii, utf16, escapes } = weight;
+        if bytes <= NARROW {
+            let weight = [bytes, chars, ascii, utf16, escapes].map(|it| it as u32);
+            Self::Narrow(weight, [const { AtomicU32::new(UNMEASURED_NARROW) }; Measure::COUNT])
+        } else {
+            Self::wide(weight)
+        }
+    }
+
+    fn wide(weight: TextSize) -> Self {
+        Self::Wide(Box::new((weight, [const { AtomicU64::new(UNMEASURED) }; Measure::COUNT])))
+    }
+
+    #[inline]
+    fn weight(&self) -> TextSize {
+        match self {
+            Self::Narrow(weight, _) => {
+                let [bytes, chars, ascii, utf16, escapes] = weight.map(u64::from);
+                TextSize { bytes, chars, ascii, utf16, escapes }
+            }
+            Self::Wide(it) => it.0,
+        }
+    }
+
+    #[inline]
+    fn known(&self, which: Measure) -> Option<u64> {
+        match self {
+            Self::Narrow(_, found) => match found[which as usize].load(Relaxed) {
+                UNMEASURED_NARROW => None,
+                found => Some(found.into()),
+            },
+            Self::Wide(it) => Some(it.1[which as usize].load(Relaxed)).filter(|it| *it != UNMEASURED),
+        }
+    }
+
+    /// Remembers what was found; whether there was room for it.
+    fn remember(&self, which: Measure, found: u64) -> bool {
+        match self {
+            Self::Narrow(_, known) => match u32::try_from(found) {
+                Ok(found) if found != UNMEASURED_NARROW => {
+                    known[which as usize].store(found, Relaxed);
+                    true
+                }
+                Ok(_) | Err(_) => false,
+            },
+            Self::Wide(it) => {
+                it.1[which as usize].store(found, Relaxed);
+                true
+            }
+        }
+    }
+}
+
+impl Clone for TextCache {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Narrow(weight, found) => {
+                Self::Narrow(*weight, found.each_ref().map(|it| it.load(Relaxed).into()))
+            }
+            Self::Wide(it) => Self::Wide(Box::new((it.0, it.1.each_ref().map(|it| it.load(Relaxed).into())))),
+        }
+    }
+}
+
+/// What [`Text::measured`] remembers; what each means is the business of `tokens`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measure {
+    /// Told from the text's shape.
+    Shape,
+    Exact,
+}
+
+impl Measure {
+    const COUNT: usize = 2;
+}
+
+impl PartialEq for Text {
+    fn eq(&self, other: &Self) -> bool {
+        self.weight() == other.weight() && self.text == other.text
+    }
+}
+
+impl Eq for Text {}
+
+impl Text {
+    /// Weighs and owns `text`.
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
+        let text = text.into();
+        let cache = TextCache::new(TextSize::of(&text));
+        Self { text, cache }
+    }
+
+    /// The result of `measure`, cached once per [`Measure`].
+    #[inline]
+    pub fn measured(&self, which: Measure, measure: impl FnOnce(&str) -> u64) -> u64 {
+        self.cache.known(which).unwrap_or_else(|| {
+            let found = measure(&self.text);
+            self.cache.remember(which, found);
+            found
+        })
+    }
+
+    /// Whether the result of [`Text::measured`] is cached.
+    pub fn is_measured(&self, which: Measure) -> bool {
+        self.cache.known(which).is_some()
+    }
+
+    /// The first words of a long text in its place, or a short one whole, with the weight and shape of the whole. For a
+    /// history that is only measured.
+    pub fn gist(text: &str, weight: TextSize, shape: u64) -> Self {
+        /// Characters that anybody shows of a text.
+        const SHOWN: usize = 60;
+        let mut cache = TextCache::new(weight);
+        if !cache.remember(Measure::Shape, shape) {
+            cache = TextCache::wide(weight);
+            cache.remember(Measure::Shape, shape);
+        }
+        if text.len() <= SHOWN {
+            return Self { text: text.into(), cache };
+        }
+        let (mut out, mut chars) = (String::with_capacity(2 * SHOWN), 0);
+        for word in text.split_whitespace() {
+            if chars > SHOWN {
+                break;
+            }
+            if chars > 0 {
+                out.push(' ');
+            }
+            let long = word.len() > SHOWN;
+            let end = if long { word.char_indices().nth(SHOWN) } else { None };
+            let shown = &word[..end.map_or(word.len(), |(at, _)| at)];
+            out.push_str(shown);
+            chars += shown.chars().count() + 1;
+        }
+        Self { text: out.into(), cache }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Its weight, known since it was made.
+    #[inline]
+    pub fn weight(&self) -> TextSize {
+        self.cache.weight()
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// Whether both are the same text in memory or byte for byte.
+    pub fn same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.text, &other.text) || self == other
+    }
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        Self::new("")
+    }
+}
+
+impl std::fmt::Debug for Text {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let shown: String = self.text.chars().take(60).collect();
+        write!(f, "Text({} bytes: {shown:?})", self.weight().bytes)
+    }
+}
+
+impl<T: Into<Arc<str>>> From<T> for Text {
+    fn from(text: T) -> Self {
+        Self::new(text)
+    }
+}
+
+impl<T: Into<Arc<str>>> From<T> for Box<Text> {
+    fn from(text: T) -> Self {
+        Self::new(Text::new(text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simd::narrow;
+
+    #[test]
+    fn weighs_like_javascript() {
+        let weight = TextSize::of("a\"\n\u{1}é😀");
+        assert_eq!(weight, TextSize { bytes: 10, chars: 6, ascii: 4, utf16: 7, escapes: 1 + 1 + 5 });
+    }
+
+    #[test]
+    fn weighs_blocks_as_it_weighs_bytes() {
+        // The slow way to say it, over texts longer than a block.
+        let slow = |text: &str| {
+            let escape = |c: char| match c {
+                '"' | '\\' | '\u{8}' | '\t' | '\n' | '\u{c}' | '\r' => 1,
+                '\0'..='\u{1f}' => 5,
+                _ => 0,
+            };
+            TextSize {
+                bytes: text.len() as u64,
+                chars: text.chars().count() as u64,
+                ascii: text.chars().filter(char::is_ascii).count() as u64,
+                utf16: text.encode_utf16().count() as u64,
+                escapes: text.chars().map(escape).sum(),
+            }
+        };
+        let all: String = (0u8..0x80).map(char::from).chain("é漢字😀ß".chars()).collect();
+        for len in [0, 1, 63, 64, 65, 127, 128, 130, 20_000, 40_001] {
+            for text in [all.chars().cycle().take(len).collect::<String>(), "\u{b}\u{1b}".repeat(len)] {
+                let weight = slow(&text);
+                assert_eq!(TextSize::of(&text), weight, "{len}");
+                assert_eq!(TextSize::plain(&text), TextSize { escapes: 0, ..weight }, "{len}");
+                assert_eq!(narrow::<Weigh<true>>(text.as_bytes()), weight, "{len}");
+                assert_eq!(
+                    narrow::<Weigh<false>>(text.as_bytes()),
+                    TextSize { escapes: 0, ..weight },
+                    "{len}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn wide_sizes_are_kept_as_narrow_ones_are() {
+        for len in [NARROW as usize - 1, NARROW as usize, NARROW as usize + 1] {
+            let text = "\u{1}".repeat(len);
+            let whole = Text::new(text.as_str());
+            assert_eq!(whole.weight(), TextSize::of(&text));
+            assert_eq!(whole.clone(), whole);
+            assert_eq!(whole.measured(Measure::Exact, |_| 7), 7);
+            assert_eq!(whole.clone().measured(Measure::Exact, |_| 8), 7);
+            assert!(!whole.is_measured(Measure::Shape));
+            for shape in [0, u64::from(u32::MAX) - 1, u64::from(u32::MAX), 1 << 40] {
+                let gist = Text::gist(&text, whole.weight(), shape);
+                assert_eq!((gist.weight(), gist.measured(Measure::Shape, |_| 9)), (whole.weight(), shape));
+            }
+        }
+    }
+}
